@@ -43,7 +43,7 @@ cluster: build ## two nodes of each role as plain processes on one broker and on
 	@exec $(BIN) cluster $(ARGS)
 
 # The end-to-end tests take longest, and those of the journal mostly wait. Begun first, they leave no processor idle at the end.
-FIRST := /perpetua/(cmd/perpetua|streams/journal)$$
+FIRST := /perpetua/(cmd/perpetua/e2e|streams/journal)$$
 
 .PHONY: test
 test: ## all tests, with the race detector (but for the pure rules) where a C compiler is there
@@ -72,7 +72,7 @@ test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFK
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
-	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua; code=$$?; cat bin/conformance-*.md; exit $$code
+	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e; code=$$?; cat bin/conformance-*.md; exit $$code
 
 .PHONY: ajv
 ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node and npm)
@@ -81,7 +81,7 @@ ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node 
 
 .PHONY: kills
 kills: ## kill -9 under load, and amid funding, settlement, liquidations and batches, many times instead of a few
-	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua
+	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua/e2e
 
 FAULTS   ?= 20
 SEED     ?= 1
@@ -94,21 +94,25 @@ faults: build ## lose brokers and owners of a venue under load, FAULTS times as 
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
 	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 -timeout 10m -run '^TestSocketsOverAMovingBook$$' ./handlers/live
-	PERPETUA_TEST_SOCKETS=10000 $(GO) test -count=1 -timeout 10m -v -run '^TestThousandsOfSockets$$' ./cmd/perpetua
-	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 -timeout 15m -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua
-	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 -timeout 10m -run '^TestRestartsMissNothing$$' ./cmd/perpetua
+	PERPETUA_TEST_SOCKETS=10000 $(GO) test -count=1 -timeout 10m -v -run '^TestThousandsOfSockets$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 -timeout 15m -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 -timeout 10m -run '^TestRestartsMissNothing$$' ./cmd/perpetua/e2e
 
 .PHONY: maker
 maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client generated from the OpenAPI file; needs the module proxy
-	PERPETUA_TEST_MAKER=$${PERPETUA_TEST_MAKER:-10m} $(GO) test -count=1 -timeout 40m -v -run '^TestMarketMaker$$' ./cmd/perpetua
+	PERPETUA_TEST_MAKER=$${PERPETUA_TEST_MAKER:-10m} $(GO) test -count=1 -timeout 40m -v -run '^TestMarketMaker$$' ./cmd/perpetua/e2e
 
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
-	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/trading/audit
+	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/reference
+
+.PHONY: frozen
+frozen: ## compare logs of 100,000 records and the fingerprints of requests with those of earlier builds
+	PERPETUA_TEST_FROZEN=1 $(GO) test -count=1 -timeout 15m -run '^(TestFrozen.*|TestMarket)$$' ./domain/reference ./domain/onboarding ./domain/identity ./handlers/trading ./handlers/onboarding
 
 .PHONY: demo
 demo: ## the demo market until it has shown leverage, a stop, funding and a liquidation: two minutes
-	PERPETUA_TEST_DEMO_SHOW=1 $(GO) test -count=1 -timeout 10m -run '^TestDemoShow$$' ./cmd/perpetua
+	PERPETUA_TEST_DEMO_SHOW=1 $(GO) test -count=1 -timeout 10m -run '^TestDemoShow$$' ./cmd/perpetua/e2e
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for a few seconds
@@ -121,6 +125,11 @@ fuzz: ## every fuzz target for a few seconds
 .PHONY: bench
 bench: ## the Go benchmarks, each beside its raw limit
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+.PHONY: bench-run
+bench-run: build ## measure the system beside its raw limits and rivals, on an idle machine (ARGS="--only rest,live")
+	$(GO) build -o bin/bench ./cmd/bench
+	@bin/bench --perpetua $(BIN) $(ARGS)
 
 .PHONY: lint
 lint: $(LINT) ## static checks, the import directions of the design among them

@@ -7,19 +7,20 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Along is called in the transaction of each batch, after its rows: it inserts work for others that has to be there when the
-// rows are, and not before. What it writes is no row of the log: it is not compared, and a rebuild does not make it.
+// Along is called in the transaction of each batch, after its rows are written. It inserts work for other components
+// that must exist if and only if the rows do. This work is not part of the rows of the log: comparisons ignore it and
+// rebuilds do not produce it.
 //
-// An error ends the transaction as one of the rows would, and the batch is tried again.
-type Along func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error
+// An error aborts the transaction, and the batch is retried.
+type Along func(ctx context.Context, tx pgx.Tx, entries []record.Entry) error
 
-// Along has a function called in the transactions of a runner that does not run yet.
+// Along sets a function that the runner calls in its transactions. It MUST be called before Run.
 func (r *Runner) Along(f Along) { r.along = f }
 
-// inside is the runner's own transaction, for those who take a pgx.Tx. It is the runner that began it and ends it.
+// inside presents the runner's transaction as a pgx.Tx. The runner has begun it and ends it.
 type inside struct{ conn *pgx.Conn }
 
 var errNotYours = errors.New("projections: the transaction is the runner's")

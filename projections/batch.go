@@ -10,31 +10,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Batch is what a transaction writes: rows that are new, which go in by COPY, and then statements, all of them in one
-// round trip. So a statement finds every new row of its transaction.
+// Batch collects the writes of one transaction: new rows, which are inserted with COPY, and then statements, which are
+// sent in one round trip. So each statement sees all new rows of the transaction.
 //
-// COPY is what makes a row cheap: it is encoded once, in the form that the server stores; there is nothing to plan,
-// and rows reach a table and its write-ahead log by the page.
+// COPY makes rows cheap: a row is encoded once in the server's storage format, nothing is planned, and rows reach the
+// table and its write-ahead log by the page.
 type Batch struct {
 	copies     []*copied
 	statements pgx.Batch
-	changes    []change // of each statement
-	family     string   // whose Project is running
+	changes    []change // what is expected of each statement
+	family     string   // the name of the projection that is being called
 }
 
-// copied are new rows of one table.
+// copied holds new rows of one table.
 type copied struct {
 	table, sql, family string
 	rows               column.Rows
 }
 
-// change is what is to become of a statement.
+// change is the expected effect of a statement.
 type change struct {
 	family string
-	rows   int64 // that it must change, or -1 for any number
+	rows   int64 // number of rows that it must change, or -1 for any number
 }
 
-// rows returns where the new rows of a table are added. The statement is made once, for the first of them.
+// rows returns the buffer for new rows of a table. It calls statement only for the first rows of the table.
 func (b *Batch) rows(table string, statement func() string) *column.Rows {
 	for _, c := range b.copies {
 		if c.table == table {
@@ -50,8 +50,8 @@ func (b *Batch) rows(table string, statement func() string) *column.Rows {
 // Queue adds a statement.
 func (b *Batch) Queue(sql string, args ...any) { b.queue(-1, sql, args) }
 
-// Change adds a statement that must change so many rows. If it does not, the rows are not what the journal says they
-// are, and nothing of the batch is kept.
+// Change adds a statement that must change the given number of rows. Another number means that the rows do not match the
+// journal: the transaction fails.
 func (b *Batch) Change(rows int, sql string, args ...any) { b.queue(int64(rows), sql, args) }
 
 func (b *Batch) queue(rows int64, sql string, args []any) {
@@ -59,7 +59,7 @@ func (b *Batch) queue(rows int64, sql string, args []any) {
 	b.changes = append(b.changes, change{b.family, rows})
 }
 
-// reset empties the batch for the next entries. The buffers of the copies stay.
+// reset empties the batch for the next entries. It keeps the buffers of the copies.
 func (b *Batch) reset() {
 	for _, c := range b.copies {
 		c.rows.Reset()
@@ -67,7 +67,7 @@ func (b *Batch) reset() {
 	b.statements, b.changes, b.family = pgx.Batch{}, nil, ""
 }
 
-// copy sends the new rows, a round trip for each table that has any.
+// copy sends the new rows, with one round trip for each table that has any.
 func (b *Batch) copy(ctx context.Context, conn *pgx.Conn) error {
 	for _, c := range b.copies {
 		if c.rows.Len() == 0 {
@@ -84,7 +84,7 @@ func (b *Batch) copy(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// run runs the statements, in one round trip.
+// run runs the statements in one round trip.
 func (b *Batch) run(ctx context.Context, conn *pgx.Conn) (err error) {
 	if len(b.changes) == 0 {
 		return nil

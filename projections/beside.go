@@ -9,15 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// OpenBeside creates empty tables in a separate schema and returns a pool that uses it, so that rows can be built while the live
-// ones are read. remove closes the pool and drops the schema. OpenBeside first drops the tables that a killed process left in
-// the schema. It fails while another process has the schema open, because both would write to the same tables.
+// OpenBeside creates empty tables in a separate schema and returns a pool that uses it, so that rows can be built while
+// the live ones are read. remove closes the pool and drops the schema. OpenBeside first drops the tables that a killed
+// process left in the schema. It fails while another process has the schema open, because both would write to the same
+// tables.
 func OpenBeside(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
 	return openEmpty(ctx, url, schema, migrated)
 }
 
-// OpenScratch is OpenBeside for rows that need not survive a crash of Postgres: those that are compared or merged, and then
-// dropped.
+// OpenScratch is OpenBeside for rows that need not survive a crash of Postgres: those that are compared or merged, and
+// then dropped.
 func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
 	return openEmpty(ctx, url, schema, unlogged)
 }
@@ -33,9 +34,10 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 		defer cancel()
 		if pool != nil {
 			pool.Close()
-			_, _ = conn.Exec(ending, drop) // otherwise the next one does it
+			_, _ = conn.Exec(ending, drop) // otherwise the next OpenBeside drops it
 		}
-		// The server would release the lock a little after the connection is closed, and the next process may be quicker.
+		// Unlock explicitly: the server releases the lock only some time after the connection closes, and the next
+		// process may start before that.
 		_, _ = conn.Exec(ending, "SELECT pg_advisory_unlock_all()")
 		_ = conn.Close(ending)
 	}
@@ -59,7 +61,7 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 	return pool, remove, nil
 }
 
-// openSchema makes a schema and returns a pool that finds its tables there.
+// openSchema creates a schema and returns a pool that uses it.
 func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	live, err := Open(ctx, url)
 	if err != nil {
@@ -74,13 +76,13 @@ func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) 
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// migrated makes the tables of a schema.
+// migrated creates the tables of a schema.
 func migrated(ctx context.Context, pool *pgxpool.Pool) error {
 	_, err := Migrate(ctx, pool)
 	return err
 }
 
-// unlogged makes the tables of a schema that need not survive a crash, and so cost no write-ahead log.
+// unlogged creates the tables of a schema without write-ahead log, so they do not survive a crash.
 func unlogged(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := migrated(ctx, pool); err != nil {
 		return err

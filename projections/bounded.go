@@ -5,11 +5,11 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Bounded is a log of which nothing after a sequence is read until the bound is raised: for rows that are to stand where
-// others do.
+// Bounded is a log that can be read only up to a bound, which can be raised. It serves to bring rows exactly to the
+// position of other rows.
 type Bounded struct {
 	log Log
 
@@ -18,12 +18,12 @@ type Bounded struct {
 	raised chan struct{} // closed and replaced when last is raised
 }
 
-// NewBounded returns a log of which nothing is read yet.
+// NewBounded returns a log with a bound before genesis, so that nothing can be read.
 func NewBounded(log Log) *Bounded {
-	return &Bounded{log: log, last: journal.Before.Sequence, raised: make(chan struct{})}
+	return &Bounded{log: log, last: record.Before.Sequence, raised: make(chan struct{})}
 }
 
-// Raise lets records be read up to the sequence. It is never lowered.
+// Raise raises the bound to the sequence, inclusive. The bound is never lowered.
 func (b *Bounded) Raise(sequence int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,22 +35,22 @@ func (b *Bounded) Raise(sequence int64) {
 }
 
 // From implements Log.
-func (b *Bounded) From(at journal.Position) Reader {
+func (b *Bounded) From(at record.Position) Reader {
 	return &boundedReader{Reader: b.log.From(at), bound: b}
 }
 
-// Tip implements Log: that of the log itself.
+// Tip implements Log. It returns the end of the unbounded log.
 func (b *Bounded) Tip(ctx context.Context) (int64, error) { return b.log.Tip(ctx) }
 
-// boundedReader holds back what lies beyond the bound.
+// boundedReader holds entries beyond the bound back.
 type boundedReader struct {
 	Reader
 	bound *Bounded
-	ahead []journal.Entry
+	ahead []record.Entry
 }
 
 // Poll implements Reader.
-func (r *boundedReader) Poll(ctx context.Context) ([]journal.Entry, error) {
+func (r *boundedReader) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		if len(r.ahead) == 0 {
 			entries, err := r.Reader.Poll(ctx)

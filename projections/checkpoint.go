@@ -10,29 +10,29 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// AnchorEvery is how many records lie between two anchors.
+// AnchorEvery is the distance between two anchors, in records.
 const AnchorEvery = 4096
 
-// Querier is what reading a checkpoint needs of a pool, a connection or a transaction.
+// Querier is a pool, a connection or a transaction from which a checkpoint can be read.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Checkpoint is where the rows of one journal partition stand.
+// Checkpoint is the position of the rows of one journal partition.
 type Checkpoint struct {
 	Journal   string
 	Partition int32
-	Position  journal.Position
+	Position  record.Position
 	Time      scalar.Time // of the last record applied; zero before genesis
 }
 
-// ReadCheckpoint returns the checkpoint of a partition: journal.Before if nothing was applied.
+// ReadCheckpoint returns the checkpoint of a partition, or journal.Before if no record was applied.
 func ReadCheckpoint(ctx context.Context, db Querier, name string, partition int32) (Checkpoint, error) {
-	c := Checkpoint{Journal: name, Partition: partition, Position: journal.Before}
+	c := Checkpoint{Journal: name, Partition: partition, Position: record.Before}
 	var hash []byte
 	err := db.QueryRow(ctx, `SELECT log_offset, sequence, hash, time FROM checkpoints WHERE journal = $1 AND partition = $2`,
 		name, partition).Scan(&c.Position.Offset, &c.Position.Sequence, &hash, column.IntoTime(&c.Time))
@@ -46,19 +46,19 @@ func ReadCheckpoint(ctx context.Context, db Querier, name string, partition int3
 	return c, nil
 }
 
-// errMoved says that the checkpoint isn't where this runner left it: another one has applied what follows.
+// errMoved says that the checkpoint is not at the expected position: another runner has applied the next records.
 var errMoved = errors.New("another runner has moved the checkpoint")
 
-// moveCheckpoint begins a transaction, sets the checkpoint to the position of the last entry, if it still is at old,
-// and adds the anchors of the entries. It is the first thing that a runner's transaction does, so a second runner waits
-// here for the first to commit, and then finds the checkpoint moved.
-func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition int32, old journal.Position, entries []journal.Entry) (err error) {
+// moveCheckpoint begins a transaction, moves the checkpoint from old to the position of the last entry, and adds the
+// anchors among the entries. It returns errMoved if the checkpoint is not at old. This is the first step of a runner's
+// transaction: a second runner waits here until the first one commits, and then finds that the checkpoint has moved.
+func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition int32, old record.Position, entries []record.Entry) (err error) {
 	last := entries[len(entries)-1]
 	to, at := last.Position, column.Timestamp(last.Record.Time)
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN")
 	if old.IsBefore() {
-		// Of two that insert it at once the second waits for the first at the key, and then does nothing.
+		// Of two concurrent inserts, the second waits for the first at the key and then inserts nothing.
 		batch.Queue(`INSERT INTO checkpoints (journal, partition, log_offset, sequence, hash, time)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`, name, partition, to.Offset, to.Sequence, to.Hash[:], at)
 	} else {
@@ -86,8 +86,8 @@ func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition 
 	return err
 }
 
-// queueAnchors queues the statement that writes the anchors among the entries, if there are any.
-func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []journal.Entry) {
+// queueAnchors queues the statement that writes the anchors among the entries, if any.
+func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []record.Entry) {
 	var sequences, offsets []int64
 	var hashes [][]byte
 	for _, e := range entries {
@@ -101,57 +101,57 @@ func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []jour
 	}
 }
 
-// Known returns every position of a journal that the database knows, checkpoints and anchors: what an owner holds
-// against its fold before it takes a term, and what must be absent before a genesis is written.
+// Known returns all positions of a journal in the database: checkpoints and anchors. An owner compares them with its
+// fold before it takes a term, and writes a genesis only if there are none.
 //
-// It asks the database, never a runner's memory. Should Postgres crash it may lose the last transactions, positions
-// and rows together, and then knows less than it did: an older position, which the log holds as well. A position that
-// it returns is of records that readers were given, so a log without them is at fault whatever became of the rows.
-func Known(ctx context.Context, db Querier, name string, partition int32) ([]journal.Position, error) {
-	// Tools also read databases of earlier versions that are not migrated yet. There log_offset is called "offset".
+// It reads the database and not a runner's memory. A crash of Postgres may lose the last transactions, positions and
+// rows together; the remaining positions are older, and the log contains them too. Every returned position belongs to a
+// record that readers have received. A log without that record is damaged, no matter what happened to the rows.
+func Known(ctx context.Context, db Querier, name string, partition int32) ([]record.Position, error) {
+	// Tools also read databases of earlier versions that are not migrated yet. Their column log_offset is named
+	// "offset".
 	rows, err := db.Query(ctx, `SELECT COALESCE(to_jsonb(c)->>'log_offset', to_jsonb(c)->>'offset')::bigint, sequence, hash
 		FROM checkpoints c WHERE journal = $1 AND partition = $2
 		UNION SELECT COALESCE(to_jsonb(a)->>'log_offset', to_jsonb(a)->>'offset')::bigint, sequence, hash
 		FROM anchors a WHERE journal = $1 AND partition = $2 ORDER BY 2, 1`, name, partition)
 	if err == nil {
-		var known []journal.Position
+		var known []record.Position
 		if known, err = pgx.CollectRows(rows, scanPosition); err == nil {
 			return known, nil
 		}
 	}
-	if undefinedTable(err) { // the database was never migrated: it knows nothing
+	if undefinedTable(err) { // the database was never migrated, so it has no positions
 		return nil, nil
 	}
 	return nil, fmt.Errorf("projections: reading the known positions of %s/%d: %w", name, partition, err)
 }
 
-// KnownTo tells which positions a database knows. It implements journal.Known.
+// KnownTo returns the positions in a database. It implements journal.Known.
 type KnownTo struct{ DB Querier }
 
 // Positions returns the checkpoints and anchors of a partition.
-func (k KnownTo) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+func (k KnownTo) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	return Known(ctx, k.DB, name, partition)
 }
 
-// Anchor returns the nearest known position at or below a sequence, for a reader that seeks; journal.Before if there
-// is none.
-func Anchor(ctx context.Context, db Querier, name string, partition int32, sequence int64) (journal.Position, error) {
+// Anchor returns the nearest anchor at or below a sequence, from which a reader can seek, or journal.Before.
+func Anchor(ctx context.Context, db Querier, name string, partition int32, sequence int64) (record.Position, error) {
 	rows, err := db.Query(ctx, `SELECT log_offset, sequence, hash FROM anchors
 		WHERE journal = $1 AND partition = $2 AND sequence <= $3 ORDER BY sequence DESC LIMIT 1`, name, partition, sequence)
 	if err == nil {
-		var p journal.Position
+		var p record.Position
 		p, err = pgx.CollectExactlyOneRow(rows, scanPosition)
 		if err == nil {
 			return p, nil
 		}
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return journal.Before, nil
+		return record.Before, nil
 	}
-	return journal.Before, fmt.Errorf("projections: reading an anchor of %s/%d: %w", name, partition, err)
+	return record.Before, fmt.Errorf("projections: reading an anchor of %s/%d: %w", name, partition, err)
 }
 
-func scanPosition(row pgx.CollectableRow) (p journal.Position, err error) {
+func scanPosition(row pgx.CollectableRow) (p record.Position, err error) {
 	var hash []byte
 	err = row.Scan(&p.Offset, &p.Sequence, &hash)
 	copy(p.Hash[:], hash)

@@ -8,29 +8,31 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Counted is a numbered list, newest row first, whose rows the database counts as they are made and change (see
-// 00014_lists.sql, 00018_long_lists.sql and 00019_counts_by_group.sql). So neither its length nor the way to one of its pages takes
-// longer the more rows it has.
+// Counted is a numbered list, newest row first. Triggers in the database count its rows when rows are inserted and
+// updated (see 00014_lists.sql, 00018_long_lists.sql and 00019_counts_by_group.sql). So the cost of the total and of
+// each page does not grow with the number of rows.
 type Counted[T any] struct {
-	Table *Table[T] // whose keys are created_sequence and created_ordinal
-	// Names are what its rows are counted under: each row under one of them.
+	Table *Table[T] // its keys must be created_sequence and created_ordinal
+	// Names are the groups under which its rows are counted. Each row belongs to exactly one of them.
 	Names []string
-	// Parts confine to the rows of the list, those of each part in the order of an index.
+	// Parts are conditions that together select the rows of the list. Each part must be readable in the order of an
+	// index.
 	Parts       []func(w *Where)
 	OldestFirst bool
 }
 
-// onePlan has the statements of a read planned once, and not for each page. A planner that sees the arguments finds no better
-// way: each part has its index, and which of its rows are read the database finds while it runs. Planning took longer than
-// running, and only where a list was long: there, what a plan for all arguments is said to cost kept it from being chosen.
+// onePlan makes the server use one generic plan for a query instead of planning each page. Knowing the arguments does
+// not improve the plan: each part has its index, and the executor determines which rows are read. Planning took longer
+// than execution, and happened only for long lists: there, the estimated cost of the generic plan kept the server from
+// choosing it.
 var onePlan = Statement{"SET LOCAL plan_cache_mode = force_generic_plan", nil, func(r pgx.Rows) error {
 	r.Close()
 	return r.Err()
 }}
 
-// Numbered returns the rows after so many others, at most size, and how many rows the list has in all.
+// Numbered skips offset rows and returns up to size of the following ones, and the total number of rows.
 func (l Counted[T]) Numbered(ctx context.Context, db DB, size, offset int) (out []T, total int, asOf int64, err error) {
-	if len(l.Parts) == 0 { // no rows could be in it
+	if len(l.Parts) == 0 { // the list is empty
 		asOf, err = Read(ctx, db, l.Table.Journal)
 		return []T{}, 0, asOf, err
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // cut projects the entries of a journal in transactions that end exactly where each says: the next entries appear once the last
 // ones are applied. Where crash says so the runner's connection is cut in the middle of a transaction, or the runner
 // is stopped after it, and another one goes on.
-func cut(t *testing.T, name string, list []projections.Projection, entries []journal.Entry, size func() int, crash func() string) *pgxpool.Pool {
+func cut(t *testing.T, name string, list []projections.Projection, entries []record.Entry, size func() int, crash func() string) *pgxpool.Pool {
 	t.Helper()
 	pool := projectiontest.Database(t)
 	log := projectiontest.NewLog()
@@ -62,7 +62,7 @@ func TestAnyCutsGiveTheRowsOfSingleRecords(t *testing.T) {
 	for name, of := range map[string]struct {
 		journal string
 		list    []projections.Projection
-		entries []journal.Entry
+		entries []record.Entry
 	}{
 		"made up":    {"trading", readmodels.Trading(), projectiontest.NewVenue(seed).Entries(400)},
 		"decided":    {"trading", readmodels.Trading(), owner.Entries},
@@ -154,7 +154,7 @@ type attempts chan struct{}
 func (attempts) Name() string     { return "attempts" }
 func (attempts) Tables() []string { return nil }
 
-func (a attempts) Project([]journal.Entry, *projections.Batch) {
+func (a attempts) Project([]record.Entry, *projections.Batch) {
 	select {
 	case a <- struct{}{}:
 	default: // the test is over

@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Differences holds every column of every table of one schema against another: that of live against that of made, which
-// was filled from the log. It finds tables, columns and keys in the catalog, so whatever a migration adds is compared
-// without being listed anywhere. Each difference names the table, the row by its key, and the column. At most `most`
-// are told of each table. compared, unless it is nil, is called after each table.
+// Differences compares every column of every table in two schemas: live, and made, which was filled from the log. It
+// reads tables, columns and keys from the catalog, so it covers new migrations without changes. Each difference names
+// the table, the row by its key, and the column. At most `most` differences are reported for each table. compared,
+// unless it is nil, is called after each table.
 //
-// Both transactions must have snapshots of their own (REPEATABLE READ), as of the same positions of all journals. Equal
-// tables are found equal by their digests, in the server; only rows of the others are read.
+// Each transaction must have its own snapshot (REPEATABLE READ). Both snapshots must be at the same positions of all
+// journals. The server first compares digests of the tables. Only tables with different digests are read.
 //
-// An offset is a hint where to look for a record, and a log that was copied may have other offsets than the one it was
-// copied from. So offsets that differ over a run of records are taken for those of the old place, and not told.
+// An offset is only a hint where to look for a record, and a copied log may have other offsets than the original. So
+// offsets that differ over a run of consecutive records are attributed to the original log and not reported.
 func Differences(ctx context.Context, live, made pgx.Tx, most int, compared func(table string)) ([]string, error) {
 	c := &comparison{ctx: ctx, live: live, made: made, most: most}
 	left, err := tables(ctx, live)
@@ -31,7 +31,7 @@ func Differences(ctx context.Context, live, made pgx.Tx, most int, compared func
 		return nil, err
 	}
 	all := slices.Concat(left, right)
-	slices.SortFunc(all, func(a, b string) int { // records first: they tell whether the log was moved
+	slices.SortFunc(all, func(a, b string) int { // records first: they show whether the log was copied
 		return cmp.Or(-compareBool(a == recordsTable, b == recordsTable), strings.Compare(a, b))
 	})
 	for _, table := range slices.Compact(all) {
@@ -71,23 +71,23 @@ type comparison struct {
 	live, made pgx.Tx
 	most       int
 	found      []string
-	moved      []offsetRun // of the table of records: the offsets there are those of another place of the log
+	moved      []offsetRun // runs of differing offsets in the records table: their rows come from the original of a copied log
 }
 
 func (c *comparison) tell(format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf(format, args...))
 }
 
-// layout is what the catalog says of a table.
+// layout is the catalog's description of a table.
 type layout struct {
 	name    string
 	columns []string
-	key     []string // those of the primary key, or all if there is none
+	key     []string // the primary key, or all columns if there is none
 	keyed   bool
-	whole   map[string]bool // columns of whole numbers
+	whole   map[string]bool // columns of an integer type
 }
 
-// table compares one table that is in both schemas.
+// table compares one table that exists in both schemas.
 func (c *comparison) table(name string) error {
 	left, err := layoutOf(c.ctx, c.live, name)
 	if err != nil {
@@ -151,7 +151,7 @@ func layoutOf(ctx context.Context, tx pgx.Tx, name string) (l layout, err error)
 
 func (l *layout) from() string { return " FROM " + pgx.Identifier{l.name}.Sanitize() }
 
-// texts returns the columns as they are selected for a comparison: as text, with the decimals of numerics.
+// texts returns the select list of a comparison: columns as text, which keeps the decimals of numerics.
 func texts(columns []string) string {
 	var b strings.Builder
 	for i, column := range columns {
@@ -163,18 +163,18 @@ func texts(columns []string) string {
 	return b.String()
 }
 
-// digest is that of Digests, of the columns in the order of their names.
+// digest returns the number of rows and a digest of the columns, as Digests does.
 func (l *layout) digest(ctx context.Context, tx pgx.Tx) (d Digest, err error) {
 	err = tx.QueryRow(ctx, digestOf("ROW("+texts(l.columns)+")::text")+l.from()).Scan(&d.Rows, &d.Sum)
 	return d, err
 }
 
-// query selects the rows in the order of their keys: whole numbers by value, all else by the bytes of its text, whatever
-// the collation.
+// query selects the rows in the order of their keys: integers by value, other types by the bytes of their text,
+// independent of the collation.
 func (l *layout) query() string {
 	order := make([]string, len(l.key))
 	for i, column := range l.key {
-		order[i] = "t." + pgx.Identifier{column}.Sanitize() // and not what is selected under the same name
+		order[i] = "t." + pgx.Identifier{column}.Sanitize() // qualified, so that it does not refer to the selected text of the same name
 		if !l.whole[column] {
 			order[i] += `::text COLLATE "C"`
 		}

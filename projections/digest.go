@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Digest is what one table holds: how many rows, and a digest of all their columns that doesn't depend on how they are
-// stored. Equal logs give equal digests, however the log was cut into batches.
+// Digest is the number of rows of a table and a digest of all their columns. It does not depend on the storage order of
+// the rows, nor on how the log was cut into batches: equal logs give equal digests.
 type Digest struct {
 	Rows int64
 	Sum  string
 }
 
-// Digests returns the digest of every table that is made from the journals, checkpoints and anchors included, by name,
-// all as of one snapshot. It reads every row.
+// Digests returns the digests of all tables that are built from the journals, by name, including checkpoints and
+// anchors. It reads every row, in one snapshot.
 func Digests(ctx context.Context, pool *pgxpool.Pool) (map[string]Digest, error) {
 	digests := make(map[string]Digest)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
@@ -40,8 +40,8 @@ func Digests(ctx context.Context, pool *pgxpool.Pool) (map[string]Digest, error)
 	return digests, nil
 }
 
-// digestOf selects the number of rows and a digest of their texts: the sums of two hashes of each, so rows may come in
-// any order, and one that came twice counts twice.
+// digestOf selects the number of rows and a digest of their texts. It adds two hashes of each row, so the order of the
+// rows does not matter, and a duplicate row counts twice.
 func digestOf(text string) string {
 	return `SELECT count(*), to_hex(hashtextextended(concat(sum(hashtextextended(` + text + `, 1)),
 		'/', sum(hashtextextended(` + text + `, 2))), 0))`

@@ -6,19 +6,21 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Log is where a runner reads entries. A tail of the journal is behind it, and tests put their own entries there.
+// Log is the source of a runner's entries. NewLog returns a log that tails a journal; tests supply their own entries.
 type Log interface {
 	// From returns a reader of the entries after the position.
-	From(at journal.Position) Reader
-	// Tip returns the log's end offset: one more than the offset of its last record.
+	From(at record.Position) Reader
+	// Tip returns the log's end offset: one more than the offset of the last record.
 	Tip(ctx context.Context) (int64, error)
 }
 
-// Reader is what a runner needs of a journal.Tail, and what that promises: valid entries in order, errors final.
+// Reader is the part of journal.Tail that a runner needs. It MUST return valid entries in order, and its errors are
+// final.
 type Reader interface {
-	Poll(ctx context.Context) ([]journal.Entry, error)
+	Poll(ctx context.Context) ([]record.Entry, error)
 	Close()
 }
 
@@ -34,7 +36,7 @@ type partitionLog struct {
 	partition int32
 }
 
-func (l partitionLog) From(at journal.Position) Reader {
+func (l partitionLog) From(at record.Position) Reader {
 	return journal.NewTail(l.client, l.rules, l.partition, at)
 }
 
@@ -42,24 +44,23 @@ func (l partitionLog) Tip(ctx context.Context) (int64, error) {
 	return l.client.Tip(ctx, l.rules.Journal(), l.partition)
 }
 
-// How much a feed reads ahead of the transactions, and how much one transaction takes at most.
+// Limits for the entries that a feed reads ahead and for the entries of one transaction.
 const (
 	maxAhead      = 8192     // entries
-	maxAheadBytes = 32 << 20 // of their values
+	maxAheadBytes = 32 << 20 // of the entries' values
 	maxBatch      = 4096     // entries
 )
 
-// feed polls a reader in a goroutine of its own, so that the next entries are fetched and decoded while the last
-// ones are being committed.
+// feed polls a reader in a goroutine, so that the next entries are fetched and decoded while earlier ones are committed.
 type feed struct {
 	mu      sync.Mutex
-	entries []journal.Entry
+	entries []record.Entry
 	bytes   int
 	err     error
 	changed chan struct{} // closed and replaced at every change
 }
 
-// startFeed starts to read. The goroutine ends when ctx does or the reader fails; wait returns after it.
+// startFeed starts the goroutine. It ends when ctx ends or the reader fails. wait returns after it has ended.
 func startFeed(ctx context.Context, reader Reader) (f *feed, wait func()) {
 	f = &feed{changed: make(chan struct{})}
 	done := make(chan struct{})
@@ -76,8 +77,8 @@ func startFeed(ctx context.Context, reader Reader) (f *feed, wait func()) {
 	return f, func() { <-done }
 }
 
-// put adds what was polled and waits until there is room for more; false means that reading is over.
-func (f *feed) put(ctx context.Context, entries []journal.Entry, err error) bool {
+// put adds polled entries and waits until there is room for more. It returns false if reading must stop.
+func (f *feed) put(ctx context.Context, entries []record.Entry, err error) bool {
 	f.mu.Lock()
 	f.entries = append(f.entries, entries...)
 	for _, e := range entries {
@@ -85,7 +86,7 @@ func (f *feed) put(ctx context.Context, entries []journal.Entry, err error) bool
 	}
 	f.err = err
 	f.signal()
-	// The reader stops here while Postgres is slower than the log, rather than filling the memory with what it decoded.
+	// The reader waits here while Postgres is slower than the log, so that decoded entries do not fill the memory.
 	for f.err == nil && (len(f.entries) >= maxAhead || f.bytes >= maxAheadBytes) {
 		if !f.await(ctx) {
 			break
@@ -95,8 +96,8 @@ func (f *feed) put(ctx context.Context, entries []journal.Entry, err error) bool
 	return err == nil && ctx.Err() == nil
 }
 
-// take waits for entries and returns at most limit of them. The reader's error comes after its last entry.
-func (f *feed) take(ctx context.Context, limit int) ([]journal.Entry, error) {
+// take waits for entries and returns at most limit of them. The reader's error is returned after its last entry.
+func (f *feed) take(ctx context.Context, limit int) ([]record.Entry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.entries) == 0 {
@@ -117,8 +118,8 @@ func (f *feed) has(n int) bool {
 	return len(f.entries) >= n
 }
 
-// takeFull returns n entries if there are so many, else none. It does not wait.
-func (f *feed) takeFull(n int) []journal.Entry {
+// takeFull returns n entries, or nil if there are fewer. It does not wait.
+func (f *feed) takeFull(n int) []record.Entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.entries) < n {
@@ -127,9 +128,9 @@ func (f *feed) takeFull(n int) []journal.Entry {
 	return f.cut(n)
 }
 
-// cut takes the first n entries. The lock is held.
-func (f *feed) cut(n int) []journal.Entry {
-	taken := f.entries[:n:n] // so that nobody appends to it what is read meanwhile
+// cut removes and returns the first n entries. The caller holds the lock.
+func (f *feed) cut(n int) []record.Entry {
+	taken := f.entries[:n:n] // capped, so that an append cannot overwrite entries read later
 	f.entries = f.entries[n:]
 	for _, e := range taken {
 		f.bytes -= len(e.Value)
@@ -138,13 +139,13 @@ func (f *feed) cut(n int) []journal.Entry {
 	return taken
 }
 
-// signal wakes whoever waits. The lock is held.
+// signal wakes all waiting goroutines. The caller holds the lock.
 func (f *feed) signal() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// await gives the lock up until something changed; false means that ctx ended.
+// await releases the lock until the feed changes. It returns false if ctx ended.
 func (f *feed) await(ctx context.Context) bool {
 	changed := f.changed
 	f.mu.Unlock()

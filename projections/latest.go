@@ -1,13 +1,13 @@
 package projections
 
-// Latest keeps one row for each key, the last that was put, in the order in which the keys first came: what a batch
-// leaves of rows that several of its entries change.
+// Latest keeps the last row that was put for each key, ordered by when the keys were first put. A batch uses it for rows
+// that several entries change.
 type Latest[K comparable, T any] struct {
 	places map[K]int
 	rows   []T
 }
 
-// Put replaces the row of the key, or adds it. It returns the row that was there, if one was.
+// Put replaces or adds the row of the key. It returns the replaced row.
 func (l *Latest[K, T]) Put(key K, row T) (old T, replaced bool) {
 	if i, ok := l.places[key]; ok {
 		old, l.rows[i] = l.rows[i], row
@@ -21,8 +21,8 @@ func (l *Latest[K, T]) Put(key K, row T) (old T, replaced bool) {
 	return old, false
 }
 
-// Slot returns the row of the key, to be written to until the next key is added, and whether it was there; if not, it
-// is zero.
+// Slot returns the row of the key and whether it was known. For an unknown key it adds a zero row. The pointer is valid
+// until the next key is added.
 func (l *Latest[K, T]) Slot(key K) (row *T, known bool) {
 	i, known := l.places[key]
 	if !known {

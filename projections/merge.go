@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Merge makes the live rows equal to the rows of another schema of the same database, the new rows. It replaces no table,
-// so grants, views, comments, publications and everything else that refers to a table remain. Call OpenMerge, Compare,
-// Apply and Close in that order.
+// A Merge makes the live rows equal to the rows of another schema of the same database, the new rows. It replaces no
+// table, so grants, views, comments, publications and everything else that refers to a table remain. Call OpenMerge,
+// Compare, Apply and Close in that order.
 //
 // Runners write live rows all the time, so the work has three steps:
 //
@@ -24,8 +24,8 @@ import (
 //   - Apply then stops the runners, brings the new rows to the position of the live ones, and writes the rows that differ,
 //     among those with a remembered or recorded key. This is one transaction.
 //
-// Runners wait while a snapshot is taken and during the last step, which takes as long as the number of rows that differ or
-// were recorded last, however large the tables are. No step takes a lock for which a reader waits.
+// Runners wait while a snapshot is taken and during the last step, which takes as long as the number of rows that differ
+// or were recorded last, however large the tables are. No step takes a lock for which a reader waits.
 type Merge struct {
 	live   *pgxpool.Pool
 	schema string // of the new rows
@@ -39,8 +39,9 @@ type Merge struct {
 	blocked   time.Duration // the longest time for which a transaction of this merge stopped the runners
 }
 
-// Follow brings the new rows to the positions of the live ones, or leaves them where they are if they are ahead. The runners
-// of the live rows wait for it. It should be quick, so the caller of Compare and Apply brings the new rows close first.
+// Follow brings the new rows to the positions of the live ones, or leaves them where they are if they are ahead. The
+// runners of the live rows wait for it. It should be quick, so the caller of Compare and Apply brings the new rows close
+// first.
 type Follow func(ctx context.Context, live map[string]Checkpoint) error
 
 // TableDifference is what Compare found in a table that differs.
@@ -105,16 +106,17 @@ func (m *Merge) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), answers)
 	defer cancel()
 	if m.recording {
-		// The keys are deleted before the lock is released, because another merge may take the lock and record its own. The next
-		// merge deletes the keys that remain: those of transactions that are open now, and all if this session is broken.
+		// The keys are deleted before the lock is released, because another merge may take the lock and record its own.
+		// The next merge deletes the keys that remain: those of transactions that are open now, and all if this session
+		// is broken.
 		_, _ = m.conn.Exec(ctx, "ROLLBACK; DELETE FROM "+changesIn(m.target)+"; SELECT pg_advisory_unlock_all()")
 	}
 	disconnect(ctx, m.conn)
 	m.conn = nil
 }
 
-// Compare returns the tables that differ and remembers the keys of their rows. Unless the new rows of a journal are ahead
-// of the live ones, both are as of the same record.
+// Compare returns the tables that differ and remembers the keys of their rows. Unless the new rows of a journal are
+// ahead of the live ones, both are as of the same record.
 func (m *Merge) Compare(ctx context.Context) ([]TableDifference, error) {
 	differences, err := m.compare(ctx)
 	if err != nil {
@@ -159,9 +161,9 @@ func (m *Merge) compare(ctx context.Context) (differences []TableDifference, err
 // unrecorded bounds how long record waits for transactions that began to write before it.
 const unrecorded = time.Minute
 
-// record makes the triggers record the keys of the rows that are written, until the session ends. It waits for the end of
-// every transaction that has written rows without recording them. No session waits for record: a trigger that finds the lock
-// requested records its rows. See track_changes in the migration.
+// record makes the triggers record the keys of the rows that are written, until the session ends. It waits for the end
+// of every transaction that has written rows without recording them. No session waits for record: a trigger that finds
+// the lock requested records its rows. See track_changes in the migration.
 func (m *Merge) record(ctx context.Context) error {
 	_, err := m.conn.Exec(ctx, fmt.Sprintf(`CREATE TEMPORARY TABLE IF NOT EXISTS %s (LIKE %s); SET lock_timeout = %d;
 		SELECT pg_advisory_unlock_all(); SELECT pg_advisory_lock(hashtextextended('perpetua merge', 0)); SET lock_timeout = 0`,
@@ -176,8 +178,8 @@ func (m *Merge) record(ctx context.Context) error {
 // lockNotAvailable is the SQLSTATE of a statement that has waited longer than lock_timeout.
 const lockNotAvailable = "55P03"
 
-// align begins a transaction on the session. Its snapshot shows both schemas as of the same record. The runners wait until
-// the snapshot is taken, not until the transaction ends.
+// align begins a transaction on the session. Its snapshot shows both schemas as of the same record. The runners wait
+// until the snapshot is taken, not until the transaction ends.
 func (m *Merge) align(ctx context.Context) error {
 	return m.stopped(ctx, m.live, func(tx pgx.Tx) error {
 		if _, err := m.conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ"); err != nil {
@@ -188,8 +190,8 @@ func (m *Merge) align(ctx context.Context) error {
 	})
 }
 
-// stopped runs a function in a transaction that stops the runners, after it has brought the new rows to the position of the
-// live ones. It measures the time from the grant of the lock to the end of the commit, which releases it.
+// stopped runs a function in a transaction that stops the runners, after it has brought the new rows to the position of
+// the live ones. It measures the time from the grant of the lock to the end of the commit, which releases it.
 //
 // A runner moves the checkpoint before it writes anything else, so it waits for this lock. Readers take no lock that
 // conflicts with it.
@@ -217,7 +219,7 @@ func (m *Merge) stopped(ctx context.Context, db interface {
 	return err
 }
 
-// catchUp brings the new rows to where the live ones are.
+// catchUp brings the new rows to the positions of the live ones.
 func (m *Merge) catchUp(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, "SELECT DISTINCT journal FROM "+pgx.Identifier{m.target, "checkpoints"}.Sanitize())
 	if err != nil {
@@ -236,9 +238,9 @@ func (m *Merge) catchUp(ctx context.Context, tx pgx.Tx) error {
 	return m.follow(ctx, live)
 }
 
-// Merged is what Apply did.
+// Merged is the result of Apply.
 type Merged struct {
-	Rows    int64         // that were written
+	Rows    int64         // number of rows written
 	Blocked time.Duration // the longest time for which runners waited, in Compare or in Apply
 }
 
@@ -268,8 +270,8 @@ const (
 	few    = 500 // rows, which are compared in milliseconds
 )
 
-// narrow compares the rows that were written since the last snapshot, until a round finds few. The transaction that stops
-// the runners then has few rows to compare, even if Compare took hours.
+// narrow compares the rows that were written since the last snapshot, until a round finds few. The transaction that
+// stops the runners then has few rows to compare, even if Compare took hours.
 func (m *Merge) narrow(ctx context.Context) error {
 	for range rounds {
 		n, err := m.round(ctx)
@@ -335,7 +337,7 @@ func (m *Merge) write(ctx context.Context, tx pgx.Tx) (written int64, err error)
 	return written + n, err
 }
 
-// countsTable holds what triggers count.
+// countsTable contains the counts that triggers maintain.
 const countsTable = "list_counts"
 
 // changesTable holds the keys that triggers record. Its rows don't come from a journal.
@@ -352,11 +354,11 @@ type executor interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// collect deletes the recorded keys that the transaction sees and remembers those of rows that differ. It returns how many
-// keys were recorded.
+// collect deletes the recorded keys that the transaction sees and remembers those of rows that differ. It returns how
+// many keys were recorded.
 func (m *Merge) collect(ctx context.Context, tx executor) (n int64, err error) {
-	// Without statistics on the temporary tables, the planner may expect many keys and read whole tables. It must look the rows
-	// up by their keys.
+	// Without statistics on the temporary tables, the planner may expect many keys and read whole tables. It must look
+	// the rows up by their keys.
 	if _, err := tx.Exec(ctx, "TRUNCATE pg_temp."+recorded+`; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;
 		SET LOCAL enable_mergejoin = off`); err != nil {
 		return 0, err

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // BenchmarkMerge merges tables of orders and of postings while a runner applies records. None of their rows differ, 5,000 of
@@ -40,7 +40,7 @@ func BenchmarkMerge(b *testing.B) {
 type mergeBench struct {
 	live    *pgxpool.Pool
 	log     *projectiontest.Log
-	entries []journal.Entry // not yet in the log
+	entries []record.Entry // not yet in the log
 	replay  func(ctx context.Context, live map[string]projections.Checkpoint) error
 }
 

@@ -48,7 +48,7 @@ func mergedTables(ctx context.Context, db Querier, schema string) ([]*mergedTabl
 	return all, err
 }
 
-// unlike returns an error that names what the live tables lack or have otherwise.
+// unlike returns an error that lists the differences between the live tables and the ones that the migrations make.
 func unlike(made, there []*mergedTable) error {
 	var wrong []string
 	for _, t := range made {
@@ -82,7 +82,7 @@ func unlike(made, there []*mergedTable) error {
 
 func (t *mergedTable) in(schema string) string { return pgx.Identifier{schema, t.name}.Sanitize() }
 
-// each joins an expression for each column, in which ? stands for the column's name.
+// each joins an expression for each column. It replaces ? by the column's name.
 func each(columns []string, expression, separator string) string {
 	parts := make([]string, len(columns))
 	for i, column := range columns {
@@ -91,8 +91,8 @@ func each(columns []string, expression, separator string) string {
 	return strings.Join(parts, separator)
 }
 
-// differ is true of a live row t and a new row n that do not hold the same bytes: 1.0 and 1.00 differ. It is the function
-// of the operator *<>, which the parser would apply to the columns one by one.
+// differ returns a condition that is true if a live row t and a new row n differ in any byte: 1.0 and 1.00 differ. It
+// calls the function of the operator *<>, because the parser would apply the operator to each column separately.
 func (t *mergedTable) differ() string {
 	return "record_image_ne(ROW(" + each(t.columns, "t.?", ", ") + "), ROW(" + each(t.columns, "n.?", ", ") + "))"
 }
@@ -141,8 +141,8 @@ func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge) (written i
 	keys := "(SELECT DISTINCT " + each(t.key, "?", ", ") + " FROM " + t.keys + ") k"
 	ofLive := " USING " + keys + " WHERE " + each(t.key, "t.? = k.?", " AND ") + " AND "
 	ofMade := ", " + keys + " WHERE " + each(t.key, "n.? = k.?", " AND ") + " AND "
-	// A table with another unique index has no updates: a row that differs is deleted and inserted. An update could give a row
-	// the value that another row has until its own update.
+	// A table with another unique index has no updates: a row that differs is deleted and inserted. An update could give
+	// a row the value that another row has until its own update.
 	kept := same
 	if t.unique {
 		kept += " AND NOT (" + t.differ() + ")"

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// runnerMetrics are what a runner reports of itself.
+// runnerMetrics are the metrics of one runner.
 type runnerMetrics struct {
 	records  prometheus.Counter
 	batches  prometheus.Histogram

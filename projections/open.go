@@ -17,19 +17,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
-// lockID is the Postgres advisory lock that migrations hold, so that two nodes may migrate at once.
+// lockID identifies the Postgres advisory lock that protects migrations, so that several nodes may migrate at the same
+// time.
 const lockID = 7_305_809_141_962_330_001
 
-// versions is goose's own table. Its rows don't come from a journal.
+// versions is goose's version table. Its rows do not come from a journal.
 const versions = "schema_versions"
 
-// Open returns a pool for the database at url with the settings that runners and queries want. What the url itself
-// sets (pool_max_conns, application_name, …) stays. Open doesn't connect, so it succeeds while Postgres is away.
+// Open returns a pool for the database at url, with the settings that runners and queries need. Settings in the url
+// (pool_max_conns, application_name, …) have priority. Open does not connect, so it succeeds while Postgres is down.
 func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	return OpenMoving(ctx, func() string { return url })
 }
 
-// OpenMoving is Open for a database that may come back at another port: each new connection asks where it is.
+// OpenMoving is Open for a database that may change its host and port. Each new connection calls where to get the
+// current address.
 func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(where())
 	if err != nil {
@@ -44,7 +46,7 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 		return nil
 	}
 	if !strings.Contains(where(), "pool_max_conns") {
-		cfg.MaxConns = int32(min(max(16, 4*runtime.NumCPU()), 32)) // a server takes 100 by default, from all nodes
+		cfg.MaxConns = int32(min(max(16, 4*runtime.NumCPU()), 32)) // a server allows 100 connections by default, for all nodes together
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	if cfg.ConnConfig.ConnectTimeout == 0 {
@@ -53,10 +55,10 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 	for name, value := range map[string]string{
 		"application_name":                    "perpetua",
 		"timezone":                            "UTC",
-		"jit":                                 "off", // compiling takes longer than these queries do
+		"jit":                                 "off", // compiling takes longer than running these queries
 		"synchronous_commit":                  "off", // rows can be rebuilt; see the package comment
 		"idle_in_transaction_session_timeout": "60000",
-		// A runner whose machine is gone loses its lock within half a minute.
+		// If a runner's machine disappears, the server releases the runner's lock within half a minute.
 		"tcp_keepalives_idle":     "10",
 		"tcp_keepalives_interval": "5",
 		"tcp_keepalives_count":    "4",
@@ -72,8 +74,8 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 	return pool, nil
 }
 
-// Migrate brings the schema of the database up to date and returns how many migrations it applied. It takes an
-// advisory lock, so any number of nodes may call it at once.
+// Migrate brings the schema of the database up to date and returns the number of applied migrations. It takes an
+// advisory lock, so any number of nodes may call it at the same time.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	files, err := fs.Sub(schemas.SQL, "sql")
 	if err != nil {
@@ -85,7 +87,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 		return 0, fmt.Errorf("projections: the migrations' lock: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }() // the pool stays
+	defer func() { _ = db.Close() }() // the pool stays open
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker), goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
@@ -100,7 +102,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 			if err := durable(ctx, tx); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, "UPDATE "+versions+" SET is_applied = is_applied") // to have something to commit
+			_, err := tx.Exec(ctx, "UPDATE "+versions+" SET is_applied = is_applied") // so that there is something to commit
 			return err
 		}); err != nil {
 			return 0, fmt.Errorf("projections: migrating the database for good: %w", err)
@@ -109,8 +111,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	return len(done), nil
 }
 
-// durable has a transaction's commit wait until it, and everything before it, is on disk. Rows come back from the log
-// when Postgres loses the last of them in a crash; that there are tables for them, and which, does not.
+// durable makes the commit of a transaction wait until the transaction and all earlier ones are on disk. Rows that
+// Postgres loses in a crash are restored from the log, but tables are not.
 func durable(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on")
 	return err

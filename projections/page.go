@@ -13,13 +13,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// DB is what queries need of a pool or a connection.
+// DB is a pool or a connection on which queries run.
 type DB interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Key is the place of a row in a list that grows with the log: the sequence of the record that made the row, and its
-// place among the rows of that record. It never changes, so a cursor made of it stays good for ever.
+// Key is the position of a row in a list that grows with the log: the sequence of the record that created the row, and
+// the index of the row within that record. A key never changes, so cursors made from it stay valid.
 type Key struct {
 	Sequence int64
 	Ordinal  int64
@@ -33,18 +33,18 @@ func (k Key) Compare(o Key) int {
 	return int(min(max(k.Ordinal-o.Ordinal, -1), 1))
 }
 
-// String returns "sequence.ordinal", the form that a cursor wraps.
+// String returns "sequence.ordinal", the content of a cursor.
 func (k Key) String() string {
 	return strconv.FormatInt(k.Sequence, 10) + "." + strconv.FormatInt(k.Ordinal, 10)
 }
 
-// ParseKey reads what String returns for the key of a row that may be.
+// ParseKey parses the output of String. It rejects values that no row's key can have.
 func ParseKey(s string) (Key, error) {
 	a, b, _ := strings.Cut(s, ".")
 	sequence, err := strconv.ParseInt(a, 10, 64)
 	ordinal, err2 := strconv.ParseInt(b, 10, 64)
 	k := Key{sequence, ordinal}
-	// Of rows, ordinals are PostgreSQL integers: a query for another one would fail.
+	// Ordinals of rows are PostgreSQL integers. A query with a larger ordinal would fail.
 	handedOut := sequence >= 0 && ordinal >= 0 && ordinal <= math.MaxInt32
 	if err != nil || err2 != nil || !handedOut || k.String() != s {
 		return Key{}, fmt.Errorf("%q is not a key", s)
@@ -52,9 +52,9 @@ func ParseKey(s string) (Key, error) {
 	return k, nil
 }
 
-// Page says which part of a list is wanted. After and Before are exclusive and may both be given; "after" means
-// further on in the direction of the sort. With Before alone the page is the one that ends right before it. BeforeTime,
-// unless it is zero, stands in place of Before: the page ends before the records of that time.
+// Page selects a part of a list. After and Before are exclusive and may both be given. "After" means later in the
+// direction of the sort. With Before alone, the page ends immediately before that key. A BeforeTime other than zero
+// replaces Before: the page ends before the records of that time.
 type Page struct {
 	Size       int
 	After      *Key
@@ -63,7 +63,7 @@ type Page struct {
 	Descending bool
 }
 
-// backwards reports whether the page is read from its end.
+// backwards reports whether the rows of the page are selected from its end.
 func (p *Page) backwards() bool { return p.After == nil && (p.Before != nil || !p.BeforeTime.IsZero()) }
 
 // Row is a row of a paged list with its key.
@@ -72,15 +72,15 @@ type Row[T any] struct {
 	Value T
 }
 
-// Paged is one page, in the direction of the sort.
+// Paged is one page. Its rows are in the direction of the sort.
 type Paged[T any] struct {
 	Rows        []Row[T]
-	HasNext     bool // there are rows after the last one, as of the same snapshot
-	HasPrevious bool // there are rows before the first one
+	HasNext     bool // more rows follow the last one, in the same snapshot
+	HasPrevious bool // more rows precede the first one
 	AsOf        int64
 }
 
-// Values returns the rows without their keys, never nil.
+// Values returns the rows without their keys. The result is never nil.
 func (p Paged[T]) Values() []T {
 	values := make([]T, len(p.Rows))
 	for i, r := range p.Rows {
@@ -89,7 +89,7 @@ func (p Paged[T]) Values() []T {
 	return values
 }
 
-// Converted returns the page with each row's value made into another.
+// Converted returns the page with each value converted.
 func Converted[T, U any](p Paged[T], value func(*T) U) Paged[U] {
 	rows := make([]Row[U], len(p.Rows))
 	for i := range p.Rows {
@@ -98,7 +98,7 @@ func Converted[T, U any](p Paged[T], value func(*T) U) Paged[U] {
 	return Paged[U]{Rows: rows, HasNext: p.HasNext, HasPrevious: p.HasPrevious, AsOf: p.AsOf}
 }
 
-// Start and End return the keys of the first and last row, or ok false for an empty page.
+// Start returns the key of the first row, or ok false for an empty page.
 func (p Paged[T]) Start() (k Key, ok bool) {
 	if len(p.Rows) == 0 {
 		return Key{}, false
@@ -106,7 +106,7 @@ func (p Paged[T]) Start() (k Key, ok bool) {
 	return p.Rows[0].Key, true
 }
 
-// End returns the key of the last row.
+// End returns the key of the last row, or ok false for an empty page.
 func (p Paged[T]) End() (k Key, ok bool) {
 	if len(p.Rows) == 0 {
 		return Key{}, false
@@ -114,31 +114,31 @@ func (p Paged[T]) End() (k Key, ok bool) {
 	return p.Rows[len(p.Rows)-1].Key, true
 }
 
-// List is a query over one table: which of its rows, and in which order. Where must hold at least the condition that
-// confines the list to what the caller may see.
+// List is a query over one table. Where must contain at least the condition that limits the list to the rows that the
+// caller may see.
 type List[T any] struct {
 	Table *Table[T]
 	Where Where
-	Order string // for a bounded list
-	Limit int    // for a bounded list; 0 means none
-	// EachBroker has a paged list of everybody's rows read from an index that begins with the broker: so many rows of each
-	// broker, of which the page are the first. Brokers are few.
+	Order string // SQL, for unpaged lists
+	Limit int    // for unpaged lists; 0 means no limit
+	// EachBroker makes a paged list over all brokers use an index that begins with the broker. The query selects a page
+	// of rows from each broker, and the first rows of these form the page. This is fast because brokers are few.
 	EachBroker bool
 }
 
-// sql selects the list's rows, without an order.
+// sql returns a query for the list's rows, without an order.
 func (l *List[T]) sql(where *Where) string {
 	return "SELECT " + l.Table.selected() + " FROM " + l.Table.Name + where.sql()
 }
 
-// brokers are the brokers that have customers, each found by one look into the index of customers.
+// brokers selects the brokers that have customers, each with one lookup in the index of customers.
 const brokers = `(WITH RECURSIVE each_broker (each_code) AS (
 		SELECT min(n.broker) FROM customers n
 		UNION ALL
 		SELECT (SELECT min(n.broker) FROM customers n WHERE n.broker > each_broker.each_code) FROM each_broker WHERE each_broker.each_code IS NOT NULL
 	) SELECT each_code FROM each_broker WHERE each_code IS NOT NULL) each_broker`
 
-// nearest is the clause that names the first rows in the order of the keys.
+// nearest returns the clause that selects the first n rows in the order of the keys.
 func (l *List[T]) nearest(where Where, direction string, n int) string {
 	end := " ORDER BY " + strings.Join(l.Table.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(n)
 	if !l.EachBroker {
@@ -149,19 +149,19 @@ func (l *List[T]) nearest(where Where, direction string, n int) string {
 	return " FROM " + brokers + ", LATERAL (SELECT * FROM " + l.Table.Name + where.sql() + end + ") " + l.Table.Name + end
 }
 
-// collect reads what a query over the table selected.
+// collect reads the result of a query over the table.
 func (l *List[T]) collect(rows pgx.Rows, out *[]Row[T]) (err error) {
 	*out, err = pgx.CollectRows(rows, l.Table.scan)
 	return err
 }
 
-// All returns every row, at most Limit, in the given order, and the sequence that the rows are as of.
+// All returns the rows in the given order, at most Limit, and the sequence that they are as of.
 func (l List[T]) All(ctx context.Context, db DB) (rows []T, asOf int64, err error) {
 	asOf, err = Read(ctx, db, l.Table.Journal, l.Statement(&rows))
 	return rows, asOf, err
 }
 
-// Statement is the query of All, for a Read of several. It sets the rows, never to nil.
+// Statement returns the query of All, for a Read with several statements. It sets *into, never to nil.
 func (l List[T]) Statement(into *[]T) Statement {
 	sql := l.sql(&l.Where)
 	if l.Order != "" {
@@ -178,7 +178,7 @@ func (l List[T]) Statement(into *[]T) Statement {
 	}}
 }
 
-// Numbered returns the rows of one numbered page and how many rows the list has in all.
+// Numbered skips offset rows and returns up to size of the following ones, and the total number of rows.
 func (l List[T]) Numbered(ctx context.Context, db DB, size, offset int) (out []T, total int, asOf int64, err error) {
 	args := append(l.Where.clone().args, size, offset)
 	sql := fmt.Sprintf("%s ORDER BY %s LIMIT $%d OFFSET $%d", l.sql(&l.Where), l.Order, len(args)-1, len(args))
@@ -191,7 +191,7 @@ func (l List[T]) Numbered(ctx context.Context, db DB, size, offset int) (out []T
 	return Paged[T]{Rows: rows}.Values(), total, asOf, err
 }
 
-// One returns the first row in the given order and whether there is one.
+// One returns the first row in the given order, and whether a row exists.
 func (l List[T]) One(ctx context.Context, db DB) (v T, found bool, asOf int64, err error) {
 	l.Limit = 1
 	rows, asOf, err := l.All(ctx, db)
@@ -201,8 +201,8 @@ func (l List[T]) One(ctx context.Context, db DB) (v T, found bool, asOf int64, e
 	return rows[0], true, asOf, nil
 }
 
-// Page returns one page of the list in the order of its keys. Whether there are rows before and after it is read in
-// the same snapshot, never guessed.
+// Page returns one page of the list in the order of the keys. The same snapshot shows whether rows precede and follow
+// it.
 func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	backwards := p.backwards()
 	forward, away := ">", "<="
@@ -210,13 +210,13 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 		forward, away = "<", ">="
 	}
 	where := l.Where.clone()
-	var beyond []Statement // what tells whether there are rows on the far side of a cursor
+	var beyond []Statement // queries for rows on the other side of a cursor
 	var behind, ahead bool
 	exists := func(operator string, compare standing, into *bool) {
 		w := l.Where.clone()
 		compare(&w, operator)
-		// It is the nearest that is looked for, in the index's order: where any would do, as in EXISTS, the planner may
-		// choose to read the table until one comes.
+		// Select the nearest row in the order of the index. With a query for any row, such as EXISTS, the planner may
+		// choose a sequential scan.
 		order := " ASC"
 		if strings.HasPrefix(operator, "<") {
 			order = " DESC"
@@ -257,10 +257,10 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	return Paged[T]{Rows: rows, HasNext: more || ahead, HasPrevious: behind, AsOf: asOf}, nil
 }
 
-// standing adds how a row stands to a place: <, <=, > or >=.
+// standing adds a condition that compares a row with a position by an operator: <, <=, > or >=.
 type standing func(w *Where, operator string)
 
-// end returns how a row stands to what the page ends before, nil where it goes on as far as there are rows.
+// end returns the comparison with the end of the page, or nil if the page has none.
 func (l List[T]) end(p *Page) standing {
 	switch {
 	case p.Before != nil:
@@ -271,7 +271,7 @@ func (l List[T]) end(p *Page) standing {
 	return nil
 }
 
-// toKey compares the row's key.
+// toKey compares the row's key with k.
 func (l List[T]) toKey(k Key) standing {
 	return func(w *Where, operator string) {
 		if len(l.Table.Keys) == 1 {
@@ -282,11 +282,11 @@ func (l List[T]) toKey(k Key) standing {
 	}
 }
 
-// toTime compares the time of the row's record.
+// toTime compares the time of the row's record with t.
 func (l List[T]) toTime(t scalar.Time) standing {
 	return func(w *Where, operator string) {
 		bound := t
-		if operator == ">" || operator == "<=" { // later than t is from the next microsecond on
+		if operator == ">" || operator == "<=" { // the next microsecond is the first time later than t
 			bound++
 		}
 		sequences := Span{From: bound}

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Ping opens one connection to the database at url. Its error is one line with the address and without the password.
+// Ping opens one connection to the database at url. Its error is one line, with the address and without the password.
 func Ping(ctx context.Context, url string) error {
 	c, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -27,7 +27,7 @@ type unreachableError struct {
 	cause   error
 }
 
-// Error returns one line with the last cause: pgx writes a line for each attempt.
+// Error returns one line with the last cause. pgx writes a line for each attempt.
 func (e *unreachableError) Error() string {
 	lines := strings.Split(strings.TrimSpace(e.cause.Error()), "\n")
 	return "Postgres at " + e.address + " cannot be used: " + strings.TrimSpace(lines[len(lines)-1])

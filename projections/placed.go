@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Placed is a numbered list of rows that the database numbers from 1 as they are made, those of each owner by themselves (see
-// 00017_places.sql). So a page takes no longer the more of them there are.
+// Placed is a numbered list of rows that the database numbers from 1 for each owner, as the rows are created (see
+// 00017_places.sql). So the cost of a page does not grow with the number of rows.
 type Placed[T any] struct {
 	Table *Table[T]
-	// Where confines the list to all rows of one owner, or to none.
+	// Where must select all rows of one owner or no rows.
 	Where       Where
-	OldestFirst bool // and not the newest
+	OldestFirst bool // instead of newest first
 }
 
-// Numbered returns the rows after so many others, at most size, and how many rows the list has in all.
+// Numbered skips offset rows and returns up to size of the following ones, and the total number of rows.
 func (l Placed[T]) Numbered(ctx context.Context, db DB, size, offset int) (out []T, total int, asOf int64, err error) {
 	last := "COALESCE((SELECT place FROM " + l.Table.Name + l.Where.sql() + " ORDER BY place DESC LIMIT 1), 0)"
 	w := l.Where.clone()

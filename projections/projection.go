@@ -1,16 +1,17 @@
 package projections
 
-import "github.com/perpetua-exchange/perpetua/streams/journal"
+import "github.com/perpetua-exchange/perpetua/streams/record"
 
-// Projection is one family of rows. It turns entries into the new rows and the statements that bring the family's
-// tables from the state before the entries to the state after them, however the log is cut. It reads nothing but the
-// entries; its statements may read tables, those of the projections before it in the runner's list included.
+// Projection is one family of rows. It converts entries to new rows and statements that bring the family's tables from
+// the state before the entries to the state after them. The result MUST NOT depend on how the log is cut into batches.
+// It reads only the entries. Its statements may read tables, including those of projections earlier in the runner's
+// list.
 type Projection interface {
-	// Name is the family's name, for messages.
+	// Name is the name of the family in messages.
 	Name() string
-	// Tables names the tables that hold this projection's rows and nothing else.
+	// Tables lists the tables that contain only rows of this projection.
 	Tables() []string
-	// Project adds what the entries mean to a batch. An entry that means nothing to the family is passed over. It may
-	// run while the transaction before is still under way.
-	Project(entries []journal.Entry, batch *Batch)
+	// Project adds the writes for the entries to a batch and ignores entries that do not concern the family. It may run
+	// while the previous transaction is being committed.
+	Project(entries []record.Entry, batch *Batch)
 }

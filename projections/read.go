@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Statement is one query of a read, and what to do with its rows.
+// Statement is one query of a Read, with a function that collects its rows.
 type Statement struct {
 	SQL     string
 	Args    []any
 	Collect func(rows pgx.Rows) error
 }
 
-// Read runs the statements in one snapshot together with the journal's checkpoint, all in one round trip, and returns
-// the sequence that their rows are as of: -1 if nothing of the journal was applied yet.
+// Read runs the statements and reads the journal's checkpoint, in one snapshot and one round trip. It returns the
+// sequence that the rows are as of, or -1 if no record of the journal was applied.
 func Read(ctx context.Context, db DB, journal string, statements ...Statement) (asOf int64, err error) {
-	// In the pipeline of a batch the explicit transaction gives all statements one snapshot. Should one fail, the
-	// connection is left inside of it, and the pool closes a connection that comes back in that state.
+	// In a pipeline, the explicit transaction gives all statements one snapshot. If a statement fails, the connection
+	// stays inside the transaction, and the pool closes a connection that is returned in that state.
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	b.Queue("SELECT sequence FROM checkpoints WHERE journal = $1 ORDER BY partition LIMIT 1", journal)
@@ -57,14 +57,14 @@ func Read(ctx context.Context, db DB, journal string, statements ...Statement) (
 	return asOf, nil
 }
 
-// Where is a conjunction of conditions. Only those that a request has are in the statement, so that each combination
-// gets the plan that suits it.
+// Where is a conjunction of conditions. The statement contains only the conditions of the request, so that each
+// combination gets its own plan.
 type Where struct {
 	conditions []string
 	args       []any
 }
 
-// And adds a condition, in which each ? stands for the next argument.
+// And adds a condition. Each ? is replaced by the parameter for the next argument.
 func (w *Where) And(condition string, args ...any) {
 	var b strings.Builder
 	for {
@@ -88,7 +88,7 @@ func (w *Where) AndText(column, value string) {
 	}
 }
 
-// AndAnyOf adds "column is one of values" unless there are none.
+// AndAnyOf adds "column is one of values" unless values is empty.
 func (w *Where) AndAnyOf(column string, values []string) {
 	if len(values) > 0 {
 		w.And(column+" = ANY(?)", values)

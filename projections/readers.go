@@ -16,23 +16,23 @@ import (
 // ReaderRole is a role without login. Its members may read the read models except for sealed columns.
 const ReaderRole = "perpetua_reader"
 
-// CreateReaderRole is the statement that makes ReaderRole. An administrator runs it where the venue's user may not make
-// roles; the next migration then grants the role its privileges.
-const CreateReaderRole = "CREATE ROLE " + ReaderRole + " NOLOGIN"
+// CreateReaderRole is the statement that creates ReaderRole. An administrator runs it if the venue's user may not create
+// roles. The next migration then grants the role its privileges.
+const CreateReaderRole = "CREATE ROLE " + ReaderRole + " NOLOGIN; ALTER ROLE " + ReaderRole + " SET statement_timeout = '1min'"
 
-// ErrNoReaderRole says that ReaderRole does not exist and that the user of the database may not make it. Everything but
-// reading as a member of that role works without it.
+// ErrNoReaderRole says that ReaderRole does not exist and that the database user may not create it. Only members of that
+// role are affected.
 var ErrNoReaderRole = errors.New("projections: the role " + ReaderRole + " does not exist, and the user of the database may not make roles; an administrator runs: " + CreateReaderRole)
 
 // SQLSTATEs of statements about roles.
 const (
 	insufficientPrivilege = "42501"
 	duplicateObject       = "42710"
-	uniqueViolation       = "23505" // another session has made the role at the same moment
+	uniqueViolation       = "23505" // another session has created the role at the same moment
 )
 
-// GrantReaders creates ReaderRole if it does not exist, and grants it the right to read what postgres.Objects names as readable,
-// except for sealed columns. It MUST be called after Migrate. Nodes may call it concurrently.
+// GrantReaders creates ReaderRole if it does not exist, and grants it the right to read what postgres.Objects names as
+// readable, except for sealed columns. It MUST be called after Migrate. Nodes may call it concurrently.
 func GrantReaders(ctx context.Context, pool *pgxpool.Pool) error {
 	there, err := roleExists(ctx, pool, ReaderRole)
 	if err == nil && !there {
@@ -67,10 +67,10 @@ func GrantReaders(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// AddReader makes a user who may log in and read what ReaderRole may, or gives that user another password and timeout.
-// A query of the user ends after the timeout: settings of a role do not pass to its members, so it is the user's own. The
-// user of the pool must be allowed to make roles. A user who is not a member of ReaderRole, and so was made for something
-// else, is not changed.
+// AddReader creates a user who may log in and read everything that ReaderRole may, or sets the password and timeout of
+// that user. Queries of the user are canceled after the timeout. It is set for the user, since members of a role do not
+// inherit its settings. The pool's user must be allowed to create roles. AddReader does not change a user who is not a
+// member of ReaderRole, because that user has another purpose.
 func AddReader(ctx context.Context, db *pgx.Conn, name, password string, timeout time.Duration) error {
 	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		there, err := roleExists(ctx, tx, name)
@@ -91,7 +91,7 @@ func AddReader(ctx context.Context, db *pgx.Conn, name, password string, timeout
 		if !member || other || name == ReaderRole {
 			return fmt.Errorf("the role %s exists and is not a reader", name)
 		}
-		// These take no parameters; format quotes the values.
+		// These statements accept no parameters; format quotes the values.
 		var statements string
 		if err := tx.QueryRow(ctx, `SELECT format('ALTER ROLE %1$I PASSWORD %2$L; ALTER ROLE %1$I SET statement_timeout = %3$s; ALTER ROLE %1$I SET default_transaction_read_only = on',
 			$1::text, $2::text, $3::bigint)`, name, password, timeout.Milliseconds()).Scan(&statements); err != nil {
@@ -115,7 +115,7 @@ func roleExists(ctx context.Context, db Querier, name string) (there bool, err e
 	return there, err
 }
 
-// sqlState returns the SQLSTATE of an error; "" if it is none of Postgres.
+// sqlState returns the SQLSTATE of an error, or "" for an error that is not from Postgres.
 func sqlState(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// row is a row's columns as texts, nil for NULL.
+// row contains the columns of a row as text, nil for NULL.
 type row []*string
 
-// rowReader reads the rows of a table one by one.
+// rowReader reads the rows of a table in the order of their keys.
 type rowReader struct {
 	rows pgx.Rows
 	next row // nil after the last
@@ -43,7 +43,7 @@ func (r *rowReader) advance() error {
 	return r.rows.Scan(into...)
 }
 
-// tableComparison is what was found in a table so far.
+// tableComparison is the comparison of one table. extra and missing are rows without a counterpart.
 type tableComparison struct {
 	*comparison
 	*layout
@@ -93,7 +93,7 @@ func (c *comparison) rows(l *layout) error {
 	return nil
 }
 
-// compare compares the keys of two rows; no row comes after all others.
+// compare compares the keys of two rows. A nil row sorts last.
 func (l *layout) compare(a, b row) int {
 	if a == nil || b == nil {
 		return compareBool(a == nil, b == nil)
@@ -113,7 +113,7 @@ func (l *layout) compare(a, b row) int {
 
 func (l *layout) place(column string) int { return slices.Index(l.columns, column) }
 
-// compareTexts compares two texts; NULL comes before all others.
+// compareTexts compares two texts. NULL sorts first.
 func compareTexts(a, b *string) int {
 	if a == nil || b == nil {
 		return compareBool(a != nil, b != nil)
@@ -121,14 +121,14 @@ func compareTexts(a, b *string) int {
 	return strings.Compare(*a, *b)
 }
 
-// compareWhole compares two whole numbers.
+// compareWhole compares two integers.
 func compareWhole(a, b string) int {
-	x, _ := strconv.ParseInt(a, 10, 64) // they come from columns of such a type
+	x, _ := strconv.ParseInt(a, 10, 64) // the columns have an integer type
 	y, _ := strconv.ParseInt(b, 10, 64)
 	return cmp.Compare(x, y)
 }
 
-// same compares two rows that are the same one.
+// same compares two rows with the same key, column by column.
 func (t *tableComparison) same(live, made row) {
 	for i, column := range t.columns {
 		if compareTexts(live[i], made[i]) == 0 {
@@ -142,8 +142,8 @@ func (t *tableComparison) same(live, made row) {
 	}
 }
 
-// pair finds, in a table without a key, which row that is too many was one that is missing: the one that it agrees with
-// in most columns, and in half of them at least.
+// pair matches extra rows with missing rows in a table without a primary key: a row is matched with the row that agrees
+// in the most columns, if these are more than half.
 func (t *tableComparison) pair() {
 	if t.keyed {
 		return
@@ -170,7 +170,7 @@ func (t *tableComparison) pair() {
 	})
 }
 
-// keyOf names a row by its key; without one, by all that it holds.
+// keyOf describes a row by its key or, without a primary key, by all columns.
 func (l *layout) keyOf(r row) string {
 	parts := make([]string, len(l.key))
 	for n, column := range l.key {
@@ -179,7 +179,7 @@ func (l *layout) keyOf(r row) string {
 	return strings.Join(parts, ", ")
 }
 
-// show returns a value as a difference tells it.
+// show formats a value for a message.
 func show(text *string) string {
 	const longest = 200
 	switch {
@@ -193,17 +193,17 @@ func show(text *string) string {
 	return *text
 }
 
-// offsetRun is a run of records of a journal whose offsets differ, both ends inclusive.
+// offsetRun is a run of consecutive records of a journal with differing offsets. Both ends are inclusive.
 type offsetRun struct {
 	journal     string
 	first, last int64
-	told        string // of the first
+	told        string // the message about the first record
 }
 
-// offsetColumn holds the offset of a record in the log, in every table that has one.
+// offsetColumn contains the offset of a record in the log. Several tables have it.
 const offsetColumn = "log_offset"
 
-// offset reports whether a difference is one of a record's offset, and keeps it for judgeOffsets if so.
+// offset reports whether a difference concerns the offset of a record. If so, it is kept for judgeOffsets.
 func (t *tableComparison) offset(column string, r row, told string) bool {
 	journal, sequence := t.place("journal"), t.place("sequence")
 	if column != offsetColumn || journal < 0 || sequence < 0 || r[journal] == nil || r[sequence] == nil {
@@ -221,8 +221,8 @@ func (t *tableComparison) offset(column string, r row, told string) bool {
 	return true
 }
 
-// judgeOffsets tells of the offsets that differ alone. Where those of neighbouring records differ the log lay elsewhere
-// when the rows were written, and so it did for what else is about these records.
+// judgeOffsets reports offsets that differ for a single record. If the offsets of consecutive records differ, the rows
+// were written from the original of a copied log. That explains the offsets of these records in other tables too.
 func (t *tableComparison) judgeOffsets() {
 	if t.name == recordsTable {
 		t.moved = t.offsets

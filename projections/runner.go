@@ -16,19 +16,20 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// Runner keeps the rows of a set of projections in step with one journal partition.
+// Runner applies one journal partition to the rows of a set of projections.
 //
-// Any number of runners may run for the same partition. The one whose session holds the partition's advisory lock
-// applies entries; the others stand by, following the checkpoint, and take over when that session ends. The lock only
-// saves work: should two ever apply at once, the checkpoint's compare-and-set lets one through and sends the other
-// back to stand by.
+// Any number of runners may run for the same partition. The runner with the partition's advisory lock in its session
+// applies entries. The others stand by: they follow the checkpoint and become active when that session ends. The lock
+// only saves work. If two runners apply at the same time, the checkpoint's compare-and-set accepts one of them and the
+// other stands by again.
 //
-// A batch that fails is tried again until it works, in smaller pieces so that the record at fault gets named, and
-// never skipped. While Postgres is away the runner backs off and goes on later. Only a fault of the log itself ends
-// it: then nothing was touched since the last batch.
+// A batch that fails is retried until it succeeds and never skipped. The retries use smaller batches, so that the error
+// message finally names the failing record. While Postgres is down, the runner backs off. Only an error of the log ends
+// a runner; then nothing was written since the last batch.
 type Runner struct {
 	pool        *pgxpool.Pool
 	log         Log
@@ -37,57 +38,57 @@ type Runner struct {
 	projections []Projection
 	logger      *slog.Logger
 	metrics     runnerMetrics
-	tracer      *trace.Tracer // nil for none
-	along       Along         // nil for nothing
+	tracer      *trace.Tracer // nil: no tracing
+	along       Along         // nil: none
 
 	mu     sync.Mutex
 	at     Checkpoint
 	active bool
 	err    error
-	failed error         // of the last attempt, until something is applied
-	moved  chan struct{} // closed and replaced when at moves or err is set
-	wanted chan struct{} // holds something once somebody waits for what is not applied yet
+	failed error         // the error of the last attempt; nil after the next successful one
+	moved  chan struct{} // closed and replaced when at or err changes
+	wanted chan struct{} // receives a value when a caller waits for an entry that is not applied yet
 }
 
-// NewRunner returns a runner that applies the projections, in their order, to partition 0 of the rules' journal. The
-// database must have been migrated before Run.
+// NewRunner returns a runner that applies the projections, in the given order, to partition 0 of the rules' journal. The
+// database must be migrated before Run is called.
 func NewRunner(pool *pgxpool.Pool, client *journal.Client, rules decide.Rules, projections ...Projection) *Runner {
 	return Config{Pool: pool, Log: partitionLog{client, rules, 0}, Journal: rules.Journal(), Logger: client.Logger(),
 		Tracer: client.Tracer()}.Runner(projections...)
 }
 
-// Config is a runner's surroundings, for runners of other partitions and logs than NewRunner's.
+// Config configures a runner for a partition or a log other than NewRunner's.
 type Config struct {
 	Pool      *pgxpool.Pool
-	Log       Log // NewLog for a partition of a journal
+	Log       Log // NewLog returns the log of a partition
 	Journal   string
 	Partition int32
-	Logger    *slog.Logger  // none if nil
-	Tracer    *trace.Tracer // nothing is traced if nil
+	Logger    *slog.Logger  // nil: no logging
+	Tracer    *trace.Tracer // nil: no tracing
 }
 
-// Runner returns a runner that applies the projections in their order.
+// Runner returns a runner that applies the projections in the given order.
 func (c Config) Runner(projections ...Projection) *Runner {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Runner{pool: c.Pool, log: c.Log, name: c.Journal, partition: c.Partition, projections: projections,
 		logger: c.Logger, tracer: c.Tracer, moved: make(chan struct{}), wanted: make(chan struct{}, 1)}
-	r.at = Checkpoint{Journal: c.Journal, Partition: c.Partition, Position: journal.Before}
+	r.at = Checkpoint{Journal: c.Journal, Partition: c.Partition, Position: record.Before}
 	r.metrics = newRunnerMetrics(r)
 	return r
 }
 
-// Back-off between attempts, and how often a runner that stands by polls the checkpoint.
+// The back-off between attempts and the timeouts of a session.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 	pollEvery  = 40 * time.Millisecond
-	answers    = 10 * time.Second // within which Postgres answers a runner that has nothing to do
-	longest    = 2 * time.Minute  // of a transaction; beyond that the connection is taken for dead
+	answers    = 10 * time.Second // the limit for an answer of Postgres to an idle runner
+	longest    = 2 * time.Minute  // the limit for a transaction; after it the connection is considered dead
 )
 
-// Run applies entries until the context ends, whose error it then returns, or the log turns out to be at fault.
+// Run applies entries until the context ends or the log is damaged. It returns the error of either.
 func (r *Runner) Run(ctx context.Context) error {
 	pause, limit := firstPause, maxBatch
 	for {
@@ -98,13 +99,13 @@ func (r *Runner) Run(ctx context.Context) error {
 			err = fmt.Errorf("projections: the runner of %s/%d: %w", r.name, r.partition, context.Cause(ctx))
 			r.publish(func() { r.err = err })
 			return err
-		case journal.Final(err):
+		case record.Final(err):
 			r.logger.Error("projections: the log is at fault, nothing was touched", "journal", r.name, "partition", r.partition, "error", err)
 			r.publish(func() { r.err = err })
 			return err
 		case errors.Is(err, errMoved):
 			r.logger.Info("projections: another runner applies, standing by", "journal", r.name, "partition", r.partition)
-			pause = firstPause // nothing is wrong
+			pause = firstPause // not an error
 		default:
 			r.metrics.failures.Inc()
 			r.publish(func() { r.failed = err })
@@ -120,17 +121,17 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// Replay applies entries up to a sequence, at least, and returns what fails instead of trying again. It is for rows that
-// nobody waits for, beside the live ones; the log should be a Bounded one.
+// Replay applies entries at least up to a sequence. It returns errors instead of retrying. It is for rows in a separate
+// schema. The log should be a Bounded one.
 func (r *Runner) Replay(ctx context.Context, sequence int64) error {
 	limit := maxBatch
 	_, err := r.session(ctx, &limit, sequence)
 	return err
 }
 
-// session takes one connection, waits for the partition's lock on it and applies entries through it until something
-// fails or the rows have reached a sequence. Everything about an attempt ends with its connection, the lock included.
-// It says whether it applied any.
+// session opens one connection, waits for the partition's lock and applies entries until an error occurs or the rows
+// have reached the sequence last. The lock and all other state of an attempt end with the connection. applied reports
+// whether any entries were applied.
 func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied bool, err error) {
 	conn, err := r.connect(ctx)
 	if err != nil {
@@ -141,9 +142,9 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 	if err != nil {
 		return false, err
 	}
-	// From here on the rows belong to this session, as long as its connection lasts. The server may have ended that
-	// already (a crash, a network that is gone), and another runner may be at work: nothing below relies on the lock, only
-	// on the checkpoint, which each transaction finds where the last one left it, or fails.
+	// From here on, this session owns the rows as long as its connection lasts. The server may already have ended the
+	// session (a crash, a network failure), and another runner may be active. So the code below does not rely on the
+	// lock. It relies on the checkpoint: each transaction finds it where the previous one left it, or fails.
 	reading, stop := context.WithCancel(ctx)
 	entries, wait := startFeed(reading, r.log.From(at))
 	defer wait()
@@ -156,10 +157,10 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 			return applied, err
 		}
 		if at, err = r.apply(ctx, conn, at, next); err != nil {
-			// What was prepared is lost with the session. The next one reads the checkpoint anew and starts there, so it
-			// does not matter whether a COMMIT that got no answer took effect.
+			// Prepared work is lost with the session. The next session reads the checkpoint again and starts there, so
+			// it does not matter whether a COMMIT without an answer took effect.
 			if fault(err) {
-				*limit = max(1, len(next.entries)/2) // until the record at fault is alone, and the message names it
+				*limit = max(1, len(next.entries)/2) // until the batch is the failing record alone, which the message then names
 			}
 			return applied, err
 		}
@@ -168,15 +169,15 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 	return applied, nil
 }
 
-// connect takes a connection out of the pool for good: it is closed when the session ends.
+// connect takes a connection out of the pool permanently. It is closed when the session ends.
 func (r *Runner) connect(ctx context.Context) (*pgx.Conn, error) {
 	acquired, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Postgres: %w", err)
 	}
 	conn := acquired.Hijack()
-	// The statements are few and are planned once: each looks its rows up by an index, however small the tables were
-	// when it was planned.
+	// The few statements are planned once. The settings make each plan use an index, even if a table was small when the
+	// statement was planned.
 	if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off;
 		SET enable_hashjoin = off; SET enable_mergejoin = off`); err != nil {
 		disconnect(ctx, conn)
@@ -188,11 +189,11 @@ func (r *Runner) connect(ctx context.Context) (*pgx.Conn, error) {
 func disconnect(ctx context.Context, conn *pgx.Conn) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = conn.Close(closing) // it may be broken, which is why it ends
+	_ = conn.Close(closing) // the connection may be broken already
 }
 
-// alive asks whether the server still answers. A crash may take the last transactions along, and nothing would tell a
-// runner that waits for the next record that what it applied is gone.
+// alive checks that the server answers. After a crash, the last transactions may be lost, and a runner that waits for
+// the next record would not notice.
 func alive(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
@@ -202,34 +203,34 @@ func alive(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// lock waits until this session holds the partition's lock, following the checkpoint meanwhile, and returns where the
-// rows stand once it does.
-func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (journal.Position, error) {
+// lock waits until this session holds the partition's lock and returns the position of the rows. While it waits, it
+// publishes the checkpoint.
+func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (record.Position, error) {
 	for {
 		locked, c, err := r.tryLock(ctx, conn)
 		if err != nil {
-			return journal.Before, err
+			return record.Before, err
 		}
-		// This may go back: Postgres may have crashed since, and lost what a runner published. Those who wait for it wait
-		// again.
+		// The position may decrease: a crash of Postgres may have lost transactions that a runner has published. Callers
+		// of Wait then wait again.
 		r.publish(func() { r.at, r.active = c, locked })
 		if locked {
 			return c.Position, nil
 		}
 		if !sleep(ctx, pollEvery) {
-			return journal.Before, ctx.Err()
+			return record.Before, ctx.Err()
 		}
 	}
 }
 
-// tryLock tries to get the lock and then reads the checkpoint. In that order: the session that had the lock before may
-// commit until it ends, and only then is the lock free. A checkpoint from before that would be one too old, and the
-// first transaction in vain.
+// tryLock tries to get the lock and then reads the checkpoint. The order matters: the previous holder may commit until
+// its session ends and the lock is free. A checkpoint that was read before the lock could be outdated, and the first
+// transaction would fail.
 func (r *Runner) tryLock(ctx context.Context, conn *pgx.Conn) (locked bool, c Checkpoint, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	// The lock is the session's: it ends with the connection, however that ends, and needs nobody to give it up. The
-	// schema is part of the key, so that a rebuild in another schema may run beside.
+	// The lock belongs to the session and is released when the connection ends for any reason. The key includes the
+	// schema, so that a rebuild in another schema can run at the same time.
 	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended(
 		format('perpetua projections %s %s/%s', current_schema(), $1::text, $2::integer), 0))`, r.name, r.partition).Scan(&locked)
 	if err != nil {
@@ -239,7 +240,7 @@ func (r *Runner) tryLock(ctx context.Context, conn *pgx.Conn) (locked bool, c Ch
 	return locked, c, err
 }
 
-// prepare turns entries into what their transaction writes.
+// prepare converts entries to the writes of their transaction.
 func (r *Runner) prepare(p *prepared) {
 	p.batch.reset()
 	for _, family := range r.projections {
@@ -248,20 +249,20 @@ func (r *Runner) prepare(p *prepared) {
 	}
 }
 
-// traced begins to tell of the transaction that applies entries; nil if nothing is traced.
-func (r *Runner) traced(entries []journal.Entry) *trace.Batch {
+// traced starts the trace of a transaction, or returns nil if tracing is off.
+func (r *Runner) traced(entries []record.Entry) *trace.Batch {
 	if r.tracer == nil {
 		return nil
 	}
 	b := r.tracer.StartBatch("project " + r.name)
 	for _, e := range entries {
-		b.Add(e.Traced(r.name))
+		b.Add(trace.RecordOf(r.name, e))
 	}
 	return b
 }
 
-// apply brings the rows from the position old to that of the last entry, in one transaction.
-func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) (journal.Position, error) {
+// apply brings the rows from the position old to the position of the last entry, in one transaction.
+func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old record.Position, p *prepared) (record.Position, error) {
 	first, last := p.entries[0], p.entries[len(p.entries)-1]
 	if first.Position.Sequence != old.Sequence+1 {
 		return old, fmt.Errorf("the reader went from sequence %d to %d", old.Sequence, first.Position.Sequence)
@@ -275,20 +276,21 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position
 	if err != nil {
 		return old, fmt.Errorf("applying sequences %d to %d: %w", first.Position.Sequence, last.Position.Sequence, err)
 	}
-	// Only now: who is woken by this reads at once, and must find the rows.
+	// Publish after the commit: a waiting reader reads immediately and must find the rows.
 	c := Checkpoint{Journal: r.name, Partition: r.partition, Position: last.Position, Time: last.Record.Time}
 	r.publish(func() { r.at, r.failed = c, nil })
 	r.metrics.applied(len(p.entries), time.Since(start))
 	return last.Position, nil
 }
 
-// commit runs the transaction. Where it fails, it is the end of the connection that rolls it back.
+// commit runs the transaction. If a step fails, the caller closes the connection, which rolls the transaction back.
 //
-// The checkpoint comes first. A second runner at work on the same entries waits at its row until this transaction ends,
-// and then finds it moved, before it has written anything. A crash before the COMMIT leaves nothing of the batch; one
-// after it, all of it or, since commits are not waited for on disk, nothing of it and of what came before it for some
-// milliseconds. There is no state in between, so whoever reads a checkpoint can go on from there.
-func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) error {
+// The checkpoint is written first. A second runner with the same entries waits at its row until this transaction ends.
+// It then finds that the checkpoint has moved, before it has written anything. A crash before the COMMIT leaves nothing
+// of the batch. A crash after it leaves the whole batch or, since commits do not wait for the disk, loses it together
+// with other transactions of the last milliseconds. No state in between is possible, so a reader of the checkpoint can
+// continue from it.
+func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old record.Position, p *prepared) error {
 	if err := moveCheckpoint(ctx, conn, r.name, r.partition, old, p.entries); err != nil {
 		return err
 	}
@@ -309,13 +311,13 @@ func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old journal.Positio
 	return nil
 }
 
-// fault reports whether Postgres refused the statements themselves, in contrast to being away or busy.
+// fault reports whether Postgres rejected a statement, rather than being down or busy.
 func fault(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return false
 	}
-	for _, class := range []string{"08", "40", "53", "55", "57", "58"} { // connection, rollback, resources, state, intervention, system
+	for _, class := range []string{"08", "40", "53", "55", "57", "58"} { // connection, rollback, resources, state, operator, system
 		if strings.HasPrefix(pg.Code, class) {
 			return false
 		}
@@ -323,7 +325,7 @@ func fault(err error) bool {
 	return true
 }
 
-// publish changes what Position, Wait, Active and Err show.
+// publish changes the state that Position, Wait, Active and Err return, and wakes waiting callers.
 func (r *Runner) publish(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -335,8 +337,8 @@ func (r *Runner) publish(change func()) {
 	}
 }
 
-// Wait returns once the rows hold the record with the sequence, whichever runner applied it, or with the context's
-// error, or with the error that ended this runner.
+// Wait returns when the rows contain the record with the sequence, applied by any runner. It returns the context's
+// error, or the error that ended this runner.
 func (r *Runner) Wait(ctx context.Context, sequence int64) error {
 	for asked := false; ; {
 		r.mu.Lock()
@@ -348,11 +350,11 @@ func (r *Runner) Wait(ctx context.Context, sequence int64) error {
 		if err != nil {
 			return err
 		}
-		if !asked { // once: who waits for what is far away shall not have every transaction hurry
+		if !asked { // only once: a caller that waits for a distant record must not shorten every transaction
 			asked = true
 			select {
 			case r.wanted <- struct{}{}:
-			default: // it is known already
+			default: // already signaled
 			}
 		}
 		select {
@@ -363,24 +365,24 @@ func (r *Runner) Wait(ctx context.Context, sequence int64) error {
 	}
 }
 
-// Failing returns why the last attempt to apply something failed, which is tried again; nil once one has worked.
+// Failing returns the error of the last attempt, which is being retried, or nil if it succeeded.
 func (r *Runner) Failing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed
 }
 
-// Position returns where the rows stand, as far as this runner knows.
-func (r *Runner) Position() journal.Position { return r.Checkpoint().Position }
+// Position returns the position of the rows that this runner has seen last.
+func (r *Runner) Position() record.Position { return r.Checkpoint().Position }
 
-// Checkpoint returns the position with its journal and the time of its record.
+// Checkpoint returns that position with the journal and the time of the record.
 func (r *Runner) Checkpoint() Checkpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.at
 }
 
-// Active reports whether this runner applies, or else stands by.
+// Active reports whether this runner applies entries. Otherwise, it stands by.
 func (r *Runner) Active() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -394,7 +396,7 @@ func (r *Runner) Err() error {
 	return r.err
 }
 
-// sleep waits for d; false means that ctx ended first.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -17,7 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
@@ -80,7 +80,7 @@ func same(t testing.TB, got, want map[string]projections.Digest) {
 }
 
 // project brings a new database to the end of the entries, cut into batches of at most chunk.
-func project(t testing.TB, entries []journal.Entry, chunk int) *pgxpool.Pool {
+func project(t testing.TB, entries []record.Entry, chunk int) *pgxpool.Pool {
 	t.Helper()
 	pool := projectiontest.Database(t)
 	log := projectiontest.NewLog(entries...)
@@ -196,7 +196,7 @@ type saboteur struct {
 func (*saboteur) Name() string     { return "saboteur" }
 func (*saboteur) Tables() []string { return nil }
 
-func (s *saboteur) Project(entries []journal.Entry, batch *projections.Batch) {
+func (s *saboteur) Project(entries []record.Entry, batch *projections.Batch) {
 	first, last := entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence
 	if first <= s.sequence && s.sequence <= last && s.times.Add(-1) >= 0 {
 		batch.Queue(s.statement)
@@ -304,7 +304,7 @@ func TestForget(t *testing.T) {
 	pool := project(t, entries, 0)
 	want := digests(t, pool)
 	log := projectiontest.NewLog(entries[:299]...) // a log that lost a record
-	if r, _ := start(t, pool, log); r.Wait(t.Context(), 299) != nil || !journal.Final(waitErr(t, r)) {
+	if r, _ := start(t, pool, log); r.Wait(t.Context(), 299) != nil || !record.Final(waitErr(t, r)) {
 		t.Fatal("the loss went unnoticed")
 	}
 	if err := projections.Forget(t.Context(), pool, "trading", readmodels.Trading()...); err != nil {
@@ -375,7 +375,7 @@ func TestDivergedLogTouchesNothing(t *testing.T) {
 			r, _ := start(t, pool, log)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			var diverged *journal.DivergedError
+			var diverged *record.DivergedError
 			if err := r.Wait(ctx, 150); !errors.As(err, &diverged) {
 				t.Errorf("Wait returned %v", err)
 			}
@@ -400,11 +400,11 @@ func TestPositions(t *testing.T) {
 	wait(t, r, 4999)
 	stop()
 	known, err = projections.Known(ctx, pool, "trading", 0)
-	want := []journal.Position{entries[0].Position, entries[4096].Position, entries[4999].Position}
+	want := []record.Position{entries[0].Position, entries[4096].Position, entries[4999].Position}
 	if err != nil || len(known) != 3 || !known[0].Equal(want[0]) || !known[1].Equal(want[1]) || !known[2].Equal(want[2]) {
 		t.Errorf("known positions %v, %v; want %v", known, err, want)
 	}
-	for sequence, want := range map[int64]journal.Position{-1: journal.Before, 0: want[0], 4095: want[0], 4096: want[1], 9999: want[1]} {
+	for sequence, want := range map[int64]record.Position{-1: record.Before, 0: want[0], 4095: want[0], 4096: want[1], 9999: want[1]} {
 		if got, err := projections.Anchor(ctx, pool, "trading", 0, sequence); err != nil || !got.Equal(want) {
 			t.Errorf("anchor of %d: %v, %v; want %v", sequence, got, err, want)
 		}

@@ -5,12 +5,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Span is a span of time: From inclusive, To exclusive. The zero Time leaves that end open.
+// Span is a range of time: From inclusive, To exclusive. A zero Time leaves that end open.
 type Span struct{ From, To scalar.Time }
 
-// first is the sequence of a journal's first record at or after a time, or of its next record if there is none. Times
-// never go back along the sequence and no record is missing, so halving finds it by the records' key: below every low
-// all records are earlier, and from high on none is.
+// first selects the sequence of a journal's first record at or after a time, or the next free sequence if there is none.
+// Record times never decrease and sequences have no gaps, so a binary search by the primary key finds it: records up to
+// low are earlier, and records from high on are not.
 const first = `(WITH RECURSIVE half (low, high) AS (
 		SELECT -1::bigint, (SELECT COALESCE(max(r.sequence), -1) + 1 FROM records r WHERE r.journal = ?)
 		UNION ALL
@@ -19,8 +19,8 @@ const first = `(WITH RECURSIVE half (low, high) AS (
 		WHERE high - low > 1
 	) SELECT min(high) FROM half)`
 
-// In confines rows, whose record a column names, to the records of the journal within the span. The span of time is
-// turned into one of sequences, which the index of every list is made of.
+// In limits rows to records of the journal within the span. The named column must contain the record's sequence. The
+// condition is on sequences, since the indexes of all lists begin with them.
 func (s Span) In(w *Where, journal, sequence string) {
 	bound := func(operator string, t scalar.Time) {
 		at := column.Timestamp(t)

@@ -12,17 +12,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Table is a table that a projection keeps: its name, and its columns, each told once. What writes rows and what reads
-// them follows from that.
+// Table describes a table of a projection: its name and its columns, each described once. The code that writes rows and
+// the code that reads them derive everything from this description.
 type Table[T any] struct {
 	Name    string
-	Journal string // whose checkpoint its rows are as of
-	// Keys are the columns of a row's key, for paged lists: sequence and, unless it is always 0, ordinal.
+	Journal string // the journal with the checkpoint that the rows are as of
+	// Keys are the columns of a row's key in paged lists: the sequence and, unless it is always 0, the ordinal.
 	Keys []string
-	// Index is the condition of the index by which changed rows are found, if that does not hold all.
+	// Index is the condition of the partial index by which Update finds rows. It is empty if the index covers all rows.
 	Index   string
 	Columns []column.Column[Row[T]]
-	// Loaded completes a row that was read; it may be nil.
+	// Loaded completes a row after it was read. It may be nil.
 	Loaded func(row *Row[T]) error
 }
 
@@ -32,7 +32,7 @@ type Adder[T any] struct {
 	to    *column.Rows
 }
 
-// Copy returns what adds new rows of the table to a batch, by COPY.
+// Copy returns an Adder that adds new rows of the table to a batch, with COPY.
 func (t *Table[T]) Copy(b *Batch) Adder[T] {
 	return Adder[T]{t, b.rows(t.Name, func() string {
 		return "COPY " + t.Name + " (" + list(t.Columns, (*column.Column[Row[T]]).Quoted) + ") FROM STDIN (FORMAT binary)"
@@ -47,8 +47,8 @@ func (a Adder[T]) Add(row *Row[T]) {
 	}
 }
 
-// Update adds to a batch that rows which are there, found by their keys, get the values that may change. All of them
-// must be there. With names it writes these columns alone.
+// Update adds a statement to a batch that updates the changeable columns of existing rows, found by their keys. The
+// batch fails if a row is missing. If names are given, only these columns are updated.
 func (t *Table[T]) Update(b *Batch, rows []Row[T], names ...string) {
 	if len(rows) == 0 {
 		return
@@ -75,8 +75,8 @@ func (t *Table[T]) Update(b *Batch, rows []Row[T], names ...string) {
 		values(rows, sent)...)
 }
 
-// Upsert adds to a batch that rows are made, or where a row with the key is there get the values that may change. With
-// names it writes these columns alone, and the keys.
+// Upsert adds a statement to a batch that inserts rows, or updates the changeable columns of the row with the same key.
+// If names are given, only these columns and the keys are written.
 func (t *Table[T]) Upsert(b *Batch, rows []Row[T], names ...string) {
 	if len(rows) == 0 {
 		return
@@ -98,7 +98,7 @@ func (t *Table[T]) Upsert(b *Batch, rows []Row[T], names ...string) {
 		" ON CONFLICT ("+strings.Join(keys, ", ")+") DO UPDATE SET "+strings.Join(set, ", "), values(rows, sent)...)
 }
 
-// unnest is the clause that makes the rows n of the columns' parameters.
+// unnest returns the clause that makes rows n from the columns' parameters.
 func unnest[T any](columns []column.Column[T]) string {
 	parameters := make([]string, len(columns))
 	for i := range columns {
@@ -115,7 +115,7 @@ func values[T any](rows []T, columns []column.Column[T]) []any {
 	return args
 }
 
-// list joins what is said of each column, leaving out what is empty.
+// list joins the non-empty results of say for all columns.
 func list[T any](columns []column.Column[T], say func(*column.Column[T]) string) string {
 	said := make([]string, 0, len(columns))
 	for i := range columns {
@@ -126,13 +126,13 @@ func list[T any](columns []column.Column[T], say func(*column.Column[T]) string)
 	return strings.Join(said, ", ")
 }
 
-// All returns every row of the table, in the order of the keys if there are any, and the sequence that they are as of.
+// All returns all rows of the table, ordered by Keys if the table has any, and the sequence that they are as of.
 func (t *Table[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
 	return List[T]{Table: t, Order: strings.Join(t.Keys, ", ")}.All(ctx, db)
 }
 
-// Each calls a function with every row of the table, in no order, and returns the sequence that they are as of. No more than
-// one row is held at a time.
+// Each calls do for every row of the table, in no particular order, and returns the sequence that the rows are as of. It
+// holds only one row in memory.
 func (t *Table[T]) Each(ctx context.Context, db DB, do func(row *T)) (asOf int64, err error) {
 	return Read(ctx, db, t.Journal, Statement{SQL: "SELECT " + t.selected() + " FROM " + t.Name, Collect: func(rows pgx.Rows) error {
 		defer rows.Close()
@@ -147,7 +147,7 @@ func (t *Table[T]) Each(ctx context.Context, db DB, do func(row *T)) (asOf int64
 	}})
 }
 
-// selected is what a query selects of the table, and scan reads.
+// selected returns the select list of a query, which scan reads.
 func (t *Table[T]) selected() string { return list(t.Columns, (*column.Column[Row[T]]).Selected) }
 
 func (t *Table[T]) scan(row pgx.CollectableRow) (r Row[T], err error) {

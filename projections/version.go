@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
-// SchemaVersion returns the number of the last migration that a database has, 0 if it was never migrated, and that of the
-// last one that this build knows. It changes nothing.
+// SchemaVersion returns the number of the last migration applied to a database, or 0, and the number of the last
+// migration in this build. It changes nothing.
 func SchemaVersion(ctx context.Context, db Querier) (have, newest int64, err error) {
 	files, err := fs.Glob(schemas.SQL, "sql/*.sql")
 	if err != nil {

@@ -6,17 +6,16 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Watch tells where the rows of partition 0 of a journal stand, to a process in which no runner of them works: it
-// reads the checkpoint.
+// Watch follows the rows of partition 0 of a journal in a process without a runner for them. It reads the checkpoint.
 type Watch struct {
 	Pool    *pgxpool.Pool
 	Journal string
 }
 
-// Wait returns once the rows have reached a sequence. A database that does not answer is an error.
+// Wait returns when the rows have reached a sequence, or with an error if the database does not answer.
 func (w Watch) Wait(ctx context.Context, sequence int64) error {
 	for {
 		c, err := ReadCheckpoint(ctx, w.Pool, w.Journal, 0)
@@ -29,19 +28,19 @@ func (w Watch) Wait(ctx context.Context, sequence int64) error {
 	}
 }
 
-// watchPatience bounds how long Position and Err wait for the database.
+// watchPatience is the timeout of Position and Err for the database.
 const watchPatience = time.Second
 
-// Position returns where the rows stand, or the position before genesis if the database does not answer.
-func (w Watch) Position() journal.Position {
+// Position returns the position of the rows, or the position before genesis if the database does not answer.
+func (w Watch) Position() record.Position {
 	c, err := w.read()
 	if err != nil {
-		return journal.Before
+		return record.Before
 	}
 	return c.Position
 }
 
-// Err returns why the checkpoint can't be read, if it can't.
+// Err returns the error of reading the checkpoint, or nil.
 func (w Watch) Err() error {
 	_, err := w.read()
 	return err

@@ -4,42 +4,42 @@ import (
 	"context"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// prepared are entries and what their transaction writes.
+// prepared holds entries and the writes of their transaction.
 type prepared struct {
-	entries []journal.Entry
+	entries []record.Entry
 	batch   Batch
 }
 
-// work cuts what a feed reads into transactions. Far behind the tip these are as large as can be, and the next one is
-// made ready while Postgres works on the last. At the tip each takes what there is.
+// work cuts the entries of a feed into transactions. Far behind the tip, transactions are as large as possible, and the
+// next one is prepared while Postgres runs the current one. At the tip, each transaction takes the available entries.
 type work struct {
 	entries *feed
-	ready   func(*prepared) // makes the batch of the entries
-	idle    func() error    // called every now and then while there are no entries; its error ends the waiting
+	ready   func(*prepared) // fills the batch from the entries
+	idle    func() error    // called periodically while there are no entries; its error ends the wait
 
 	slots [2]prepared
-	turn  int           // which slot is the last transaction's
-	ahead chan struct{} // closed when the other slot is ready; nil if it is empty
+	turn  int           // the slot of the current transaction
+	ahead chan struct{} // closed when the other slot is prepared; nil if nothing is being prepared
 
-	taken time.Time // when the last entries were, …
-	rate  float64   // … and how many there were to a second
+	taken time.Time // the time when the last entries were taken
+	rate  float64   // their number per second
 }
 
-// Under load a transaction waits until there is something to gather: what it costs beside its rows is then paid a few
-// tens of times a second. Where records are rare each is applied at once.
+// Under load, a transaction waits to gather entries, so that its fixed cost is paid only a few tens of times a second.
+// Below the rate rare, entries are applied immediately.
 const (
 	gather = 40 * time.Millisecond
-	rare   = 400 // records a second
+	rare   = 400 // in records a second
 )
 
-// idleFor is how long entries are waited for before idle is called.
+// idleFor is the time without entries after which idle is called.
 const idleFor = 250 * time.Millisecond
 
-// next returns what the next transaction writes, at most limit entries of it. It may be used until next is called
-// again. Whatever comes through wanted cuts the gathering short.
+// next returns the writes of the next transaction, from at most limit entries. They are valid until the next call. A
+// value from wanted ends the gathering early.
 func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*prepared, error) {
 	last, other := &w.slots[w.turn], &w.slots[1-w.turn]
 	if w.ahead != nil {
@@ -57,8 +57,8 @@ func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*pr
 		w.ready(other)
 	}
 	w.turn = 1 - w.turn
-	// The slot of the transaction before is free: that has been committed, or next would not be called. It is filled
-	// while Postgres works on the one that is returned. No runner touches it until the channel is closed.
+	// The slot of the previous transaction is free: next is called only after that transaction was committed. It is
+	// filled while Postgres runs the returned one. The runner does not touch it until the channel is closed.
 	if more := w.entries.takeFull(limit); more != nil {
 		w.take(last, more)
 		done := make(chan struct{})
@@ -72,7 +72,7 @@ func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*pr
 }
 
 // await waits for entries and takes at most limit of them.
-func (w *work) await(ctx context.Context, limit int) ([]journal.Entry, error) {
+func (w *work) await(ctx context.Context, limit int) ([]record.Entry, error) {
 	for {
 		waiting, cancel := context.WithTimeout(ctx, idleFor)
 		entries, err := w.entries.take(waiting, limit)
@@ -87,12 +87,13 @@ func (w *work) await(ctx context.Context, limit int) ([]journal.Entry, error) {
 	}
 }
 
-func (w *work) take(p *prepared, entries []journal.Entry) {
+func (w *work) take(p *prepared, entries []record.Entry) {
 	now := time.Now()
 	p.entries, w.rate, w.taken = entries, float64(len(entries))/now.Sub(w.taken).Seconds(), now
 }
 
-// pace waits, if the last records came fast, until a while after they were taken or a whole transaction is there.
+// pace waits at high rates until gather has passed since the last entries were taken, or until limit entries are
+// available.
 func (w *work) pace(ctx context.Context, limit int, wanted <-chan struct{}) error {
 	left := gather - time.Since(w.taken)
 	if w.rate < rare || left <= 0 || w.entries.has(limit) {
@@ -109,7 +110,7 @@ func (w *work) pace(ctx context.Context, limit int, wanted <-chan struct{}) erro
 	return nil
 }
 
-// wait waits for what is being made ready, so that no goroutine outlives the session and writes into its slots.
+// wait waits for the preparation in progress, so that no goroutine outlives the session and writes into its slots.
 func (w *work) wait() {
 	if w.ahead != nil {
 		<-w.ahead

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,14 +26,14 @@ const (
 // brokers is the Kafka under test.
 type brokers struct {
 	*kafkatest.Cluster
-	net *bridge // nil on loopback
+	net network // nil on loopback
 }
 
 // startBrokers starts three brokers with the recommended settings.
-func startBrokers(ctx context.Context, net *bridge, log lineWriter) (*brokers, error) {
+func startBrokers(ctx context.Context, net network, log lineWriter) (*brokers, error) {
 	config := kafkatest.ClusterConfig{Settings: kafkatest.RecommendedTimings(), Log: log}
 	if net != nil {
-		config.Hosts, config.Wrap = net.hosts(), net.wrap
+		config.Hosts, config.Wrap = []string{net.host(1), net.host(2), net.host(3)}, net.wrap
 	}
 	c, err := kafkatest.StartCluster(ctx, config)
 	if err != nil {
@@ -225,13 +224,4 @@ func (b *brokers) keepOutput(dir string) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// freeAddress returns an address on loopback that was free a moment ago.
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for _, wrong := range [][]string{{"-faults", "0"}, {"-rate", "501"}, {"-clients", "0"}, {"-down", "500ms"}, {"-down", "2m"}, {"-duration", "-1s"},
-		{"-kinds", "silence owner"}, {"-kinds", "tickle leader"}, {"more"}} {
+		{"-kinds", "silence postgres"}, {"-kinds", "tickle leader"}, {"more"}} {
 		if _, err := parse(wrong, io.Discard); err == nil {
 			t.Errorf("%v is taken", wrong)
 		}
@@ -38,7 +39,7 @@ func TestSkippedWithoutKafka(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	kinds := allKinds(true)
-	if len(kinds) != 14 || len(allKinds(false)) != 10 {
+	if len(kinds) != 15 || len(allKinds(false)) != 10 {
 		t.Fatalf("%d kinds, %d without silence", len(kinds), len(allKinds(false)))
 	}
 	for _, k := range kinds {
@@ -58,14 +59,14 @@ func TestPlan(t *testing.T) {
 	}
 	for turn := range 2 {
 		seen := make(map[kind]bool)
-		for _, f := range p[turn*14 : turn*14+14] {
+		for _, f := range p[turn*15 : turn*15+15] {
 			seen[f.kind] = true
 			if f.down < 10*time.Second || f.down > 20*time.Second || f.leader < 0 || f.leader > 2 || f.coordinator < 0 || f.coordinator > 2 {
 				t.Errorf("a fault %+v", f)
 			}
 		}
-		if len(seen) != 14 {
-			t.Errorf("turn %d has %d of the 14 kinds", turn, len(seen))
+		if len(seen) != 15 {
+			t.Errorf("turn %d has %d of the 15 kinds", turn, len(seen))
 		}
 	}
 }
@@ -169,7 +170,7 @@ func TestReport(t *testing.T) {
 		return result{Kind: k.String(), kind: k, Gap: time.Duration(seconds * float64(time.Second)), both: both}
 	}
 	good := []result{fault(kind{kill, leader}, 2, false), fault(kind{kill, follower}, 1, false), fault(kind{silence, leader}, 3.9, false),
-		fault(kind{pause, owner}, 3, false), fault(kind{kill, owner}, 0.4, false), fault(kind{kill, controller}, 7, true), fault(kind{kill, leader}, 2.2, false)}
+		fault(kind{pause, owner}, 3, false), fault(kind{silence, owner}, 3.4, false), fault(kind{kill, owner}, 0.4, false), fault(kind{kill, controller}, 7, true), fault(kind{kill, leader}, 2.2, false)}
 	var said bytes.Buffer
 	if missed := report(&said, good); missed != 0 || !strings.Contains(said.String(), "killed broker        4    2.10s    7.00s   ≤ 2.5s: met") ||
 		!strings.Contains(said.String(), " 2.0– 2.5s  2 ##") {
@@ -179,6 +180,7 @@ func TestReport(t *testing.T) {
 		"longest":           fault(kind{kill, follower}, 5.1, false),
 		"longest of both":   fault(kind{kill, controller}, 8.1, true),
 		"median of owners":  fault(kind{kill, owner}, 4.9, false),
+		"silent owner":      fault(kind{silence, owner}, 4.9, false),
 		"median of silence": fault(kind{pause, leader}, 4.9, false),
 	} {
 		said.Reset()
@@ -190,5 +192,91 @@ func TestReport(t *testing.T) {
 	report(&said, []result{fault(kind{kill, leader}, 100, false)})
 	if !strings.Contains(said.String(), "20.0s–      1 #") {
 		t.Errorf("a gap beyond the last row is not shown:\n%s", &said)
+	}
+}
+
+// TestIdle has one API node that accepts orders while the victim is away, and one that only does after its return.
+func TestIdle(t *testing.T) {
+	start := time.Unix(0, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	l := &load{apis: []*node{{name: "api-1"}, {name: "api-2"}}, accepted: []acceptance{{at(1), 0}, {at(1), 1}, {at(2), 1}, {at(7), 0}, {at(21), 1}}}
+	if idle := l.idle(at(5), at(10)); !slices.Equal(idle, []string{"api-2"}) {
+		t.Errorf("%v are idle", idle)
+	}
+	if idle := l.idle(at(8), at(20)); !slices.Equal(idle, []string{"api-1", "api-2"}) {
+		t.Errorf("%v are idle", idle)
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	well := result{Kind: "kill coordinator", Down: 20 * time.Second, Gap: 4 * time.Second}
+	waited := well // for the broker, as a node does that asks only a dead coordinator for the owner
+	waited.Gap, waited.Idle = 21*time.Second, []string{"api-1", "api-2"}
+	gone := well
+	gone.Unrecovered = "the venue does not accept orders"
+	brief := result{Kind: "kill coordinator", Down: 8 * time.Second}
+	for name, c := range map[string]struct {
+		results []result
+		proof   proof
+		missed  bool
+		want    int
+	}{
+		"well":                           {[]result{well, brief}, proof{}, false, exitGood},
+		"waited for the victim":          {[]result{well, waited}, proof{}, false, exitBad},
+		"never again":                    {[]result{gone}, proof{}, false, exitBad},
+		"lost":                           {[]result{well}, proof{lost: []string{"f-1-1"}}, false, exitBad},
+		"a goal missed that must be met": {[]result{well}, proof{}, true, exitBad},
+	} {
+		if got := exitCode(c.results, c.proof, c.missed); got != c.want {
+			t.Errorf("%s: exits with %d, not %d", name, got, c.want)
+		}
+	}
+	var said bytes.Buffer
+	report(&said, []result{well, waited, brief})
+	if !strings.Contains(said.String(), "before the victim returned: in 1 of 2 faults of at least 10s") {
+		t.Errorf("the report:\n%s", &said)
+	}
+	if !strings.Contains(waited.String(), "NO ORDER ACCEPTED in the second half of the fault by api-1, api-2") {
+		t.Errorf("the line: %s", waited)
+	}
+}
+
+// TestForward sends bytes to an echo server and back, and closes while a connection is open.
+func TestForward(t *testing.T) {
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	go func() {
+		for {
+			c, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); c.Close() }()
+		}
+	}()
+	f, err := forward(t.Context(), "127.0.0.1", echo.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", f.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got := make([]byte, 5)
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != "hello" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if err := f.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Read(got); err == nil {
+		t.Error("the connection is open after close")
 	}
 }

@@ -401,6 +401,19 @@ func (l *load) longestGap(from, to time.Time) (all, one time.Duration) {
 	return all, one
 }
 
+// idle returns the names of the API nodes that accepted no order between two times. The victims are brokers and engines, so
+// every API node must accept orders while one of these is away.
+func (l *load) idle(from, to time.Time) (names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, api := range l.apis {
+		if !slices.ContainsFunc(l.accepted, func(a acceptance) bool { return a.api == i && a.at.After(from) && a.at.Before(to) }) {
+			names = append(names, api.name)
+		}
+	}
+	return names
+}
+
 // longest returns the longest time between two acceptances that overlaps from to to.
 func longest(accepted []acceptance, from, to time.Time) time.Duration {
 	last, gap := from, time.Duration(0)

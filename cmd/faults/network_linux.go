@@ -17,7 +17,7 @@ import (
 // insideVariable is set for a process that runs in its own network namespace and may change it.
 const insideVariable = "PERPETUA_FAULTS_INSIDE"
 
-// inNetwork runs the program in a network where packets to and from a broker can be dropped. To get one, the program
+// inNetwork runs the program in a network where packets to and from a broker or engine can be dropped. To get one, the program
 // starts itself again in a new network namespace, so it never changes the machine's network. Without namespaces it runs on
 // loopback and prints which faults are left out.
 func inNetwork(ctx context.Context, o options, args []string, out, errs io.Writer) (int, error) {
@@ -27,7 +27,7 @@ func inNetwork(ctx context.Context, o options, args []string, out, errs io.Write
 		}
 		n, err := newBridge(ctx)
 		if err != nil {
-			return exitSetup, fmt.Errorf("the brokers' network: %w", err)
+			return exitSetup, fmt.Errorf("the network: %w", err)
 		}
 		defer n.close()
 		return run(ctx, o, n, out, errs)
@@ -81,7 +81,7 @@ func noNamespace(o options) string {
 		}
 	}
 	// A kernel or container may refuse even root, so this tries the two kinds of devices that the network needs.
-	try := exec.Command("sh", "-c", "ip link add faults0 type bridge && ip link add broker1 type veth peer name eth9")
+	try := exec.Command("sh", "-c", "ip link add faults0 type bridge && ip link add host1 type veth peer name eth9")
 	try.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if said, err := try.CombinedOutput(); err != nil {
 		return fmt.Sprintf("this machine makes no network namespace with a bridge: %v %s", err, strings.TrimSpace(string(said)))
@@ -89,22 +89,28 @@ func noNamespace(o options) string {
 	return ""
 }
 
-// bridge is a network of the three brokers and this process: a bridge with a port for each broker. Every broker has its
-// own namespace. A disabled port drops every packet without an error to either side.
+// bridge is a network in this process's namespace: a bridge with a port for each host. Every host has its own namespace. A
+// disabled port drops every packet without an error to either side.
 type bridge struct {
-	holders [3]*process // keep the namespaces
+	holders map[int]*process // keep the namespaces, by the host's number
 }
 
-func (b *bridge) host(node int) string { return fmt.Sprintf("10.77.0.%d", node) }
-func hardware(node int) string         { return fmt.Sprintf("02:00:00:00:00:%02x", node) }
-func port(node int) string             { return "broker" + strconv.Itoa(node) }
+func (b *bridge) host(number int) string { return fmt.Sprintf("10.77.0.%d", number) }
+func hardware(number int) string         { return fmt.Sprintf("02:00:00:00:00:%02x", number) }
+func port(number int) string             { return "host" + strconv.Itoa(number) }
 
-// gateway is the host number of this process's end.
-const gateway = 254
+// hosts lists the hosts but the gateway.
+func hosts() []int {
+	all := []int{1, 2, 3}
+	for i := range engines {
+		all = append(all, firstEngine+i)
+	}
+	return all
+}
 
 // newBridge makes the network in this process's namespace.
 func newBridge(ctx context.Context) (_ *bridge, err error) {
-	b := &bridge{}
+	b := &bridge{holders: make(map[int]*process)}
 	defer func() {
 		if err != nil {
 			b.close()
@@ -118,64 +124,59 @@ func newBridge(ctx context.Context) (_ *bridge, err error) {
 	); err != nil {
 		return nil, err
 	}
-	for i := range b.holders {
-		if err := b.connect(ctx, i+1); err != nil {
+	for _, number := range hosts() {
+		if err := b.connect(ctx, number); err != nil {
 			return nil, err
 		}
 	}
 	return b, nil
 }
 
-// connect makes a broker's namespace and connects it with the bridge.
-func (b *bridge) connect(ctx context.Context, node int) error {
+// connect makes a host's namespace and connects it with the bridge.
+func (b *bridge) connect(ctx context.Context, number int) error {
 	holder := exec.Command("sleep", "infinity")
 	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
 	p, err := start(holder)
 	if err != nil {
 		return err
 	}
-	b.holders[node-1] = p
+	b.holders[number] = p
 	pid := holder.Process.Pid
 	in := fmt.Sprintf("nsenter -t %d -n ", pid)
 	lines := []string{
-		fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d", port(node), pid),
-		"ip link set " + port(node) + " master faults0 up",
+		fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d", port(number), pid),
+		"ip link set " + port(number) + " master faults0 up",
 		in + "ip link set lo up",
-		in + "ip link set eth0 address " + hardware(node) + " up",
-		in + "ip addr add " + b.host(node) + "/24 dev eth0",
+		in + "ip link set eth0 address " + hardware(number) + " up",
+		in + "ip addr add " + b.host(number) + "/24 dev eth0",
 		// Fixed neighbor entries keep ARP out of the way: without an answer to ARP, a connection would fail with "no route
-		// to host" after three seconds. Behind a router only a timeout shows that a broker is cut off.
-		fmt.Sprintf("ip neigh add %s lladdr %s dev faults0 nud permanent", b.host(node), hardware(node)),
+		// to host" after three seconds. Behind a router only a timeout shows that a host is cut off.
+		fmt.Sprintf("ip neigh add %s lladdr %s dev faults0 nud permanent", b.host(number), hardware(number)),
 	}
-	for _, other := range []int{1, 2, 3, gateway} {
-		if other != node {
+	for _, other := range append(hosts(), gateway) {
+		if other != number {
 			lines = append(lines, in+fmt.Sprintf("ip neigh add %s lladdr %s dev eth0 nud permanent", b.host(other), hardware(other)))
 		}
 	}
 	return shell(ctx, lines...)
 }
 
-func (b *bridge) hosts() []string { return []string{b.host(1), b.host(2), b.host(3)} }
-
-// wrap runs a broker's command in its namespace. nsenter executes it, so the process id stays.
-func (b *bridge) wrap(node int, command []string) []string {
-	return append([]string{"nsenter", "-t", strconv.Itoa(b.holders[node-1].command.Process.Pid), "-n", "--"}, command...)
+// wrap runs a command in a host's namespace. nsenter executes it, so the process id stays.
+func (b *bridge) wrap(number int, command []string) []string {
+	return append([]string{"nsenter", "-t", strconv.Itoa(b.holders[number].command.Process.Pid), "-n", "--"}, command...)
 }
 
-// cut drops every packet to and from a broker until join.
-func (b *bridge) cut(node int) error {
-	return shell(context.Background(), "bridge link set dev "+port(node)+" state 0")
+func (b *bridge) cut(number int) error {
+	return shell(context.Background(), "bridge link set dev "+port(number)+" state 0")
 }
 
-func (b *bridge) join(node int) error {
-	return shell(context.Background(), "bridge link set dev "+port(node)+" state 3")
+func (b *bridge) join(number int) error {
+	return shell(context.Background(), "bridge link set dev "+port(number)+" state 3")
 }
 
 func (b *bridge) close() {
 	for _, h := range b.holders {
-		if h != nil {
-			h.kill()
-		}
+		h.kill()
 	}
 }
 

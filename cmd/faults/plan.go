@@ -39,12 +39,15 @@ type kind struct {
 // String returns a kind in the form of the -kinds flag.
 func (k kind) String() string { return string(k.action) + " " + string(k.target) }
 
-// allKinds lists the kinds of faults. Only a broker's network can be cut.
+// hangs reports whether the owner stays in the group and gives no answer.
+func (k kind) hangs() bool { return k.target == owner && k.action != kill }
+
+// allKinds lists the kinds of faults.
 func allKinds(canSilence bool) []kind {
 	var all []kind
 	for _, t := range []target{leader, follower, coordinator, controller, owner} {
 		all = append(all, kind{kill, t}, kind{pause, t})
-		if t != owner && canSilence {
+		if canSilence {
 			all = append(all, kind{silence, t})
 		}
 	}

@@ -20,6 +20,14 @@ const patience = 2 * time.Minute
 // steady is the number of orders that the venue must accept between two faults to count as recovered.
 const steady = 25
 
+// long is the shortest fault during which the venue must accept orders again. It is twice the goal for the longest gap, so
+// that a busy machine passes.
+const long = 10 * time.Second
+
+// apart is the shortest time from the beginning of a pause or silence of an owner to the beginning of the next. Engines remove
+// the same node from the group at most once in 30 s; within that time its silence lasts until the group's session ends, 6 s.
+const apart = 31 * time.Second
+
 // settling is a little longer than the brokers' replica.lag.time.max.ms.
 const settling = 6 * time.Second
 
@@ -37,6 +45,7 @@ type result struct {
 	NodeGap     time.Duration `json:"node_gap_ns"` // longest such time at a single API node
 	Recovery    time.Duration `json:"recovery_ns"` // from the end of the fault until all replicas and nodes were well
 	Unrecovered string        `json:"unrecovered,omitempty"`
+	Idle        []string      `json:"idle,omitempty"` // API nodes that accepted no order in the second half of a long fault
 
 	kind kind
 	both bool // the victim was the active controller and led the trading partition
@@ -52,7 +61,7 @@ func needKafka(ctx context.Context, out io.Writer) int {
 }
 
 // run sets up the venue, injects the faults, compares the answers with the log and reports.
-func run(ctx context.Context, o options, net *bridge, out, errs io.Writer) (code int, err error) {
+func run(ctx context.Context, o options, net network, out, errs io.Writer) (code int, err error) {
 	if code := needKafka(ctx, out); code != exitGood {
 		return code, nil
 	}
@@ -82,7 +91,7 @@ func run(ctx context.Context, o options, net *bridge, out, errs io.Writer) (code
 		err = errors.Join(err, b.Close())
 	}()
 	fmt.Fprintln(errs, "faults: starting the venue")
-	v, err := startVenue(ctx, o.binary, dir, b.Brokers())
+	v, err := startVenue(ctx, o.binary, dir, b.Brokers(), net)
 	if v != nil {
 		defer func() {
 			if closing := v.close(); closing != nil {
@@ -118,6 +127,7 @@ type trial struct {
 	out     io.Writer
 	dir     string
 	results []result
+	hung    time.Time // when the last pause or silence of an owner began
 }
 
 // inject runs the faults under load. An error means that the trial itself is broken. A venue that does not recover is not
@@ -170,10 +180,14 @@ func (t *trial) fault(ctx context.Context, number int, p planned) (result, error
 	}
 	// A replica counts as in sync until replica.lag.time.max.ms has passed, even if its connection to the new leader still
 	// hangs from an earlier fault. Losing another broker before that would be two failures in one.
+	pause := settling
+	if p.kind.hangs() {
+		pause = max(pause, time.Until(t.hung.Add(apart)))
+	}
 	select {
 	case <-ctx.Done():
 		return result{}, ctx.Err()
-	case <-time.After(settling):
+	case <-time.After(pause):
 	}
 	if err := t.recovered(ctx); err != nil {
 		return result{}, fmt.Errorf("after the leaders were moved: %w", err)
@@ -188,6 +202,9 @@ func (t *trial) fault(ctx context.Context, number int, p planned) (result, error
 		return result{}, err
 	}
 	from := time.Now()
+	if p.kind.hangs() {
+		t.hung = from
+	}
 	if err := begin(); err != nil {
 		return result{}, err
 	}
@@ -196,6 +213,9 @@ func (t *trial) fault(ctx context.Context, number int, p planned) (result, error
 	case <-time.After(p.down):
 	}
 	ended := time.Now()
+	if p.down >= long {
+		r.Idle = t.load.idle(from.Add(p.down/2), ended)
+	}
 	if err := end(); err != nil {
 		return result{}, err
 	}
@@ -236,8 +256,11 @@ func (t *trial) aim(r *result, now roles, p planned) (begin, end func() error, e
 	if p.kind.target == owner {
 		n := t.venue.at(now.ownerURL)
 		r.Victim, r.Parts = n.name, []string{string(owner)}
-		if p.kind.action == kill {
+		switch p.kind.action {
+		case kill:
 			return func() error { n.process.kill(); return nil }, func() error { return t.venue.start(n) }, nil
+		case silence:
+			return func() error { return t.brokers.net.cut(n.host) }, func() error { return t.brokers.net.join(n.host) }, nil
 		}
 		return func() error { return n.process.signal(syscall.SIGSTOP) }, func() error { return n.process.signal(syscall.SIGCONT) }, nil
 	}

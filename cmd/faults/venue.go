@@ -26,6 +26,7 @@ type node struct {
 	name, role string
 	dir        string
 	listen     string // the same after a restart
+	host       int    // its number in the network
 	process    *process
 }
 
@@ -39,6 +40,8 @@ type venue struct {
 	db     *postgres.Server
 	nodes  []*node
 	http   *http.Client
+	net    network    // nil on loopback
+	pipe   *forwarder // to Postgres; nil on loopback
 
 	passwords map[string]string // by user
 }
@@ -53,14 +56,18 @@ func startPostgres(ctx context.Context, dir string) (*postgres.Server, error) {
 
 // startVenue starts two engines, two API nodes and a projector on the brokers, with users and instruments. The caller
 // closes the venue, also if there is an error.
-func startVenue(ctx context.Context, binary, dir string, brokers []string) (*venue, error) {
+func startVenue(ctx context.Context, binary, dir string, brokers []string, net network) (*venue, error) {
 	binary, err := filepath.Abs(binary)
 	if err != nil {
 		return nil, err
 	}
-	v := &venue{binary: binary, dir: dir, passwords: make(map[string]string),
+	v := &venue{binary: binary, dir: dir, net: net, passwords: make(map[string]string),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute}}}
 	if v.db, err = startPostgres(ctx, dir); err != nil {
+		return v, err
+	}
+	database, err := v.database(ctx)
+	if err != nil {
 		return v, err
 	}
 	for _, e := range os.Environ() { // without the caller's settings
@@ -69,7 +76,7 @@ func startVenue(ctx context.Context, binary, dir string, brokers []string) (*ven
 		}
 	}
 	folder := func(name string) string { return (&url.URL{Scheme: "file", Path: filepath.Join(dir, name)}).String() }
-	v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokers, ","), "PERPETUA_DATABASE_URL="+v.db.URL(), "PERPETUA_DEMO=false",
+	v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokers, ","), "PERPETUA_DATABASE_URL="+database, "PERPETUA_DEMO=false",
 		"PERPETUA_BLOB_URL="+folder("blob"), "PERPETUA_KEY_URL="+folder("keys"))
 	if err := v.tool(ctx, io.Discard, "migrate"); err != nil {
 		return v, err
@@ -88,7 +95,23 @@ func startVenue(ctx context.Context, binary, dir string, brokers []string) (*ven
 	return v, v.await(ctx)
 }
 
-// tool runs a command of the binary to its end. It writes the command's output to out.
+// database returns the URL of Postgres at which every host reaches it.
+func (v *venue) database(ctx context.Context) (string, error) {
+	if v.net == nil {
+		return v.db.URL(), nil
+	}
+	u, err := url.Parse(v.db.URL())
+	if err != nil {
+		return "", err
+	}
+	if v.pipe, err = forward(ctx, v.net.host(gateway), u.Host); err != nil {
+		return "", err
+	}
+	u.Host = v.pipe.address()
+	return u.String(), nil
+}
+
+// tool runs a command of the binary to its end. Its output goes to out.
 func (v *venue) tool(ctx context.Context, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -125,18 +148,19 @@ func (v *venue) readUsers() error {
 
 // add starts one more node.
 func (v *venue) add(ctx context.Context, role string) error {
-	listen, err := freeAddress(ctx)
-	if err != nil {
+	same := 1 + len(v.of(role))
+	n := &node{role: role, host: gateway, name: fmt.Sprintf("%s-%d", role, same)}
+	if role == "engine" {
+		n.host = firstEngine + same - 1
+	}
+	host := "127.0.0.1"
+	if v.net != nil {
+		host = v.net.host(n.host)
+	}
+	var err error
+	if n.listen, err = freeAddress(ctx, host); err != nil {
 		return err
 	}
-	n := &node{role: role, listen: listen}
-	same := 1
-	for _, other := range v.nodes {
-		if other.role == role {
-			same++
-		}
-	}
-	n.name = fmt.Sprintf("%s-%d", role, same)
 	n.dir = filepath.Join(v.dir, n.name)
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		return err
@@ -152,7 +176,11 @@ func (v *venue) start(n *node) error {
 		return err
 	}
 	defer log.Close()
-	c := exec.Command(v.binary, "serve")
+	command := []string{v.binary, "serve"}
+	if v.net != nil && n.host != gateway {
+		command = v.net.wrap(n.host, command)
+	}
+	c := exec.Command(command[0], command[1:]...)
 	c.Env = append(slices.Clone(v.env), "PERPETUA_DATA="+n.dir, "PERPETUA_NODE_ID="+n.name, "PERPETUA_LISTEN="+n.listen, "PERPETUA_ROLE="+n.role)
 	c.Stdout, c.Stderr = log, log
 	n.process, err = start(c)
@@ -240,6 +268,9 @@ func (v *venue) close() error {
 		if err := n.process.stop(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", n.name, err))
 		}
+	}
+	if v.pipe != nil {
+		errs = append(errs, v.pipe.close())
 	}
 	if v.db != nil {
 		errs = append(errs, v.db.Close())

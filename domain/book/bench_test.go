@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// BenchmarkFlow is the flow of `perpetua bench --only book`: 45 % new, 45 % canceled by code, 10 % that take up to five.
+// BenchmarkFlow is the flow of `bench --only book`: 45 % new, 45 % canceled by code, 10 % that take up to five.
 func BenchmarkFlow(b *testing.B) {
 	for _, size := range []int{10_000, 1_000_000} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) { runFlow(b, size) })

@@ -5,26 +5,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// StateCodec writes the states of one journal as bytes and reads them back: what a snapshot is made of. What is read back
-// decides and evolves as the state that was written, and is written as the same bytes again.
+// StateCodec encodes the states of one journal for snapshots. A decoded state MUST decide and evolve like the state that
+// was encoded, and encode to the same bytes.
 type StateCodec interface {
-	// Version is the number of the form. It changes with the form and with what a state holds.
+	// Version is the version of the encoding. It changes with the encoding and with the fields of the state.
 	Version() int
-	// Size returns about how many bytes Append would append. It is quick, whatever the state holds.
+	// Size estimates how many bytes Append will append. It is fast for a state of any size.
 	Size(s State) int
-	// Append appends the state's bytes. It only reads the state.
+	// Append appends the encoded state. It only reads the state.
 	Append(b []byte, s State) []byte
-	// Read returns the state that was written. It takes nothing on trust, and keeps nothing of the bytes.
+	// Read decodes a state. It validates everything and retains no part of b.
 	Read(b []byte) (State, error)
 }
 
-// perKey is about how many bytes a remembered key takes.
+// perKey estimates the encoded size of a remembered key, in bytes.
 const perKey = 60
 
-// Size returns about how many bytes Pack would write.
+// Size estimates how many bytes Pack will write.
 func (m *Memory) Size() int { return len(m.keys) * perKey }
 
-// Pack writes the memory.
+// Pack writes the remembered keys.
 func (m *Memory) Pack(w *pack.Writer) {
 	w.Int(int64(m.last))
 	w.Int(int64(m.stood))
@@ -43,16 +43,16 @@ func (m *Memory) Pack(w *pack.Writer) {
 	})
 }
 
-// valid passes what is remembered, in the order in which it will be forgotten.
+// valid calls each for every remembered key, in the order in which the keys expire.
 func (m *Memory) valid(each func(expiring, remembered)) {
 	for _, e := range m.queue[m.head:] {
-		if r, ok := m.keys[e.key]; ok && r.time == e.time { // else the key was used again since
+		if r, ok := m.keys[e.key]; ok && r.time == e.time { // otherwise the key was used again later
 			each(e, r)
 		}
 	}
 }
 
-// Unpack reads a memory into m, which is empty.
+// Unpack reads the remembered keys into m, which must be empty.
 func (m *Memory) Unpack(r *pack.Reader) {
 	m.last, m.stood = scalar.Time(r.Int()), scalar.Time(r.Int())
 	n := r.Len(6)

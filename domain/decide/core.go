@@ -8,20 +8,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
 
-// Core is what the states of all journals have in common: which Idempotency-Keys were used, how far the commands of other
-// journals were taken over, and which rules are in force. A state holds one, asks it first in Decide, and tells it of
-// every record first in Evolve.
+// Core is the part of the state that all journals share: the Idempotency-Keys that were used, the last command applied
+// from each other journal, and the rules in force. A State embeds or holds one Core. It calls Core.Decide before its own
+// rules and Core.Evolve first for every record.
 type Core struct {
 	Memory
-	rules   int // the number of those in force
-	newest  int // that this build knows
+	rules   int // the number of the rules in force
+	newest  int // the highest number of rules that this build supports
 	sources map[string]applied
 }
 
-// applied is the last command taken over from another journal.
+// applied is the last command applied from another journal: its sequence there and its sequence here.
 type applied struct{ source, sequence int64 }
 
-// NewCore returns the core before genesis, of a journal of whose rules this build knows those up to a number.
+// NewCore returns the core before genesis. The build supports the rules up to number newest.
 func NewCore(newest int) Core {
 	return Core{rules: 1, newest: newest, sources: make(map[string]applied)}
 }
@@ -29,9 +29,9 @@ func NewCore(newest int) Core {
 // ActiveRules returns the number of the rules in force.
 func (c *Core) ActiveRules() int { return c.rules }
 
-// Decide answers a command that was decided before, and those that every journal takes: rules.activate and due.put_back.
-// done is false for what is left to the journal's own rules. It is for them to see first that the actor may give the
-// command. The agenda is the journal's; nil where nothing is ever due.
+// Decide answers a command that was decided before, and decides the commands that every journal accepts: rules.activate
+// and due.put_back. If done is false, the journal's own rules must decide the command. The caller must first check that
+// the actor may give the command. The agenda is the journal's; it is nil in a journal where nothing becomes due.
 func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bool, err error) {
 	if source := cmd.Kept.Source; source != nil {
 		if last, ok := c.sources[source.Journal]; ok && source.Sequence <= last.source {
@@ -56,7 +56,7 @@ func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bo
 	return Decision{Outcome: Accepted, Events: []Event{event}}, true, nil
 }
 
-// Evolve takes note of a record.
+// Evolve applies a record.
 func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
 	c.Note(at, cmd)
 	if source := cmd.Kept.Source; source != nil {
@@ -71,7 +71,7 @@ func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
 
 // follow puts rules in force.
 func (c *Core) follow(rules int) {
-	// A build that went on by rules it does not know would fold another state than all others.
+	// With rules that it does not support, this build would compute a different state than all others.
 	if rules > c.newest {
 		panic(fmt.Sprintf("the journal follows rules %d from here on, of which this build knows %d: it must be upgraded", rules, c.newest))
 	}
@@ -90,7 +90,7 @@ func (c *Core) Pack(w *pack.Writer) {
 	}
 }
 
-// Unpack reads a core into c, which is new. Rules that this build does not know fail the reader.
+// Unpack reads a core into c, which must be new. The reader fails if this build does not support the rules in force.
 func (c *Core) Unpack(r *pack.Reader) {
 	rules := r.Small()
 	if rules < 1 || rules > c.newest {

@@ -1,12 +1,12 @@
-// Package decide is the contract between a journal and the pure rules whose decisions it records.
+// Package decide is the contract between a journal and the pure rules that decide its records.
 //
-// A journal (package streams/journal) does not depend on orders or users: it stamps a command with a time and a sequence,
-// asks the rules for the consequences of the command, appends them as one record, and folds that record. The rules
-// (packages domain/trading, domain/identity, …) do not depend on Kafka. This package holds what they share.
+// A journal (package streams/journal) does not depend on orders or users: it stamps a command with a time and a
+// sequence, asks the rules for the consequences of the command, appends them as one record, and folds that record. The
+// rules (packages domain/trading, domain/identity, …) do not depend on Kafka. This package holds what they share.
 //
-// Decide and Step only read the state. Only Evolve changes it, and Evolve MUST apply every valid record without failing. The
-// functions MUST NOT read a clock, draw a random number, depend on the order of a map, use a float or do I/O, so that a
-// replay of the log gives the same bytes and the same state.
+// Decide and Step only read the state. Only Evolve changes it, and Evolve MUST apply every valid record without failing.
+// The functions MUST NOT read a clock, draw a random number, depend on the order of a map, use a float or do I/O, so
+// that a replay of the log gives the same bytes and the same state.
 package decide
 
 import (
@@ -16,8 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Actor says on whose behalf a command is given: a user of a broker, possibly confined to one customer account, or
-// the system itself.
+// Actor is the originator of a command: a user of a broker, possibly confined to one customer account, or the system.
 type Actor struct {
 	Sub      string `json:"sub,omitempty"`
 	Broker   string `json:"broker,omitempty"`
@@ -25,42 +24,44 @@ type Actor struct {
 	System   string `json:"system,omitempty"`
 }
 
-// Engine is the actor of what the engine does by itself: genesis, terms and steps.
+// Engine is the actor of the engine's own records: genesis, terms and steps.
 var Engine = Actor{System: "engine"}
 
-// Source is the place in another journal that made a process manager send a command. The target keeps the highest
-// sequence applied for each source and ignores the rest.
+// Source is the record in another journal from which a process manager derived a command. The target keeps the highest
+// applied sequence of each source and ignores commands up to it.
 type Source struct {
 	Journal  string `json:"journal"`
 	Sequence int64  `json:"sequence"`
 }
 
-// Kept is what a record keeps of a command beside its id, type and actor. Everything else that the command said is
-// in the events, and is not repeated.
+// Kept is the part of a command that its record keeps besides the id, type and actor. The rest of the command is in the
+// events and is not repeated.
 type Kept struct {
-	// Key is the client's Idempotency-Key. Its scope is the actor's broker and the route: the command's type, and where
-	// several routes make that, what the fingerprint tells of the route.
+	// Key is the client's Idempotency-Key. Its scope is the actor's broker and the route. The command's type identifies
+	// the route; where several routes produce the same type, the fingerprint identifies it.
 	Key string `json:"key,omitempty"`
-	// Fingerprint tells whether a repeated key or reference came with the same request: lower-case hex. See OfRoute.
+	// Fingerprint shows whether a repeated key or reference came with the same request. It is lower-case hex. See
+	// OfRoute.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Session is the connection that the command came over, if its orders are canceled when that ends.
+	// Session is the connection that the command arrived on. It is set if the orders of the session are canceled when
+	// the connection ends.
 	Session scalar.ID `json:"session,omitzero"`
 	// Source is set on commands that follow from a record of another journal.
 	Source *Source `json:"source,omitempty"`
 }
 
-// Command is a request to change something, as the handler made it.
+// Command is a request to change the state, as the handler made it.
 type Command struct {
 	ID    scalar.ID // UUIDv7, made by the handler
 	Type  string
 	Actor Actor
 	Kept  Kept
-	// Payload holds what is wanted: a Payload that the rules of the journal define. (It is of any type here since what
-	// journals are tested with need not describe itself.)
+	// Payload is the content of the command: a Payload defined by the rules of the journal. Its type is any because the
+	// payloads of journals in tests need not implement Payload.
 	Payload any
 }
 
-// Recorded is the part of a command that its record holds, and all of it that Evolve may see.
+// Recorded is the part of a command that its record holds. Evolve sees no other part.
 type Recorded struct {
 	ID    scalar.ID
 	Type  string
@@ -73,7 +74,7 @@ func (c Command) Recorded() Recorded {
 	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Kept: c.Kept}
 }
 
-// Event is one thing that happened. Implementations are pointers to plain structs whose JSON form is the event's
+// Event is one thing that happened. Implementations are pointers to plain structs. Their JSON form is the event's
 // data; they are immutable once returned from Decide or decoded from a record, since many readers share them.
 type Event interface {
 	// EventType is the name, for example "order.rejected".
@@ -96,7 +97,7 @@ func VersionOf(e Event) int {
 	return 1
 }
 
-// Stamp says where in the log a decision stands.
+// Stamp is the position of a decision in the log.
 type Stamp struct {
 	Journal  scalar.ID   // the journal's random identity, from its genesis record
 	Sequence int64       // of the record that the decision will become, or that is being folded
@@ -127,70 +128,73 @@ const (
 	Rejected Outcome = "rejected"
 )
 
-// Decision is what Decide or Step want done. A decision with events becomes a record. One without events becomes
-// none, and must be Repeated: everything else that changes nothing is a *Refusal.
+// Decision is the result of Decide or Step. A decision with events becomes a record. A decision without events MUST be
+// Repeated and does not become a record. A command that changes nothing for any other reason is answered with a
+// *Refusal.
 type Decision struct {
 	Outcome Outcome
 	Events  []Event
-	// Repeated says that the command was decided before, in the record with the sequence Repeat: the answer is
-	// rebuilt from that record.
+	// Repeated says that the command was decided before, in the record with sequence Repeat. The journal rebuilds the
+	// answer from that record.
 	Repeated bool
 	Repeat   int64
-	// Pending says that the command's work goes on in steps and that its answer is the record that finishes it.
+	// Pending says that steps continue the command's work. The record that completes it is the answer.
 	Pending bool
-	// Finishes is the command, if any, whose Pending answer this decision completes.
+	// Finishes is the command, if any, that had a Pending answer which this decision completes.
 	Finishes scalar.ID
-	// Alarm is what an operator should look at, if the record says something of the kind. It is no part of the record: its
-	// events say the same.
+	// Alarm is set if an operator should look at the decision. It is not part of the record, but repeats what the events
+	// say.
 	Alarm Alarm
 }
 
-// Alarm is what the owner of a journal raises, with its kind in a metric and its message in the log. The zero Alarm is none.
+// Alarm is raised by the owner of a journal: Kind labels a metric and Message goes to the log. The zero Alarm raises
+// nothing.
 type Alarm struct{ Kind, Message string }
 
-// Urgency says how due work stands against the commands that wait.
+// Urgency is the priority of due work over waiting client commands.
 type Urgency int
 
-// The urgencies, from none to most.
+// The urgencies, in ascending order.
 const (
 	Nothing   Urgency = iota // nothing is due
-	Alternate                // one step, one client command, in turn
-	Blocking                 // no client command before it is done
+	Alternate                // steps alternate with client commands
+	Blocking                 // client commands wait until the work is done
 )
 
-// State is the fold of one journal partition under its rules. It is not safe for concurrent use: its owner
-// serialises Evolve against everything else.
+// State is the fold of one journal partition under its rules. It is not safe for concurrent use: its owner serializes
+// Evolve with all other calls.
 type State interface {
-	// Decide says what the command causes at the given stamp. An error is a *Refusal: nothing is recorded.
+	// Decide returns the consequences of the command at the given stamp. An error is a *Refusal: nothing is recorded.
 	Decide(at Stamp, c Command) (Decision, error)
-	// Evolve applies one valid record. The journal's own events (genesis, taken) are passed too.
+	// Evolve applies one valid record. It also receives the journal's own events (genesis, taken).
 	Evolve(at Stamp, c Recorded, o Outcome, events []Event)
-	// Due says whether something on the due list is due at now.
+	// Due returns the urgency of the work that is due at now.
 	Due(now scalar.Time) Urgency
 	// NextDue returns the earliest time at which something becomes due, if anything ever does.
 	NextDue() (scalar.Time, bool)
-	// Step decides the next piece of due work. With single set it takes one entry only, because a larger step
-	// did not fit or panicked.
+	// Step decides the next piece of due work. With single set it decides one entry only, because a larger step did not
+	// fit into a record or panicked.
 	Step(at Stamp, single bool) Decision
-	// SetAside decides the event that takes the next due entry off the list after it failed even alone.
+	// SetAside decides the event that removes the next due entry from the list after the entry failed alone.
 	SetAside(at Stamp, cause string) Decision
 }
 
-// Agenda is a State that shows its due list.
+// Agenda is a State that exposes its due list.
 type Agenda interface {
-	// DueEntries returns up to n entries, the first ones left out, in the order in which they will be done, and how many
-	// there are.
+	// DueEntries skips the first entries and returns up to n of the following ones, in the order in which they will be
+	// done, and the total number of entries.
 	DueEntries(first, n int) (entries []DueEntry, total int)
-	// SetAsideEntries returns what failed and waits to be put back.
+	// SetAsideEntries returns the entries that failed and wait for due.put_back.
 	SetAsideEntries() []DueEntry
-	// NamesDueWork reports whether an entry of this name may be on the list: whether its kind is one of this journal's.
+	// NamesDueWork reports whether an entry with this name may be on the list: whether its kind is one of this
+	// journal's.
 	NamesDueWork(entry string) bool
 }
 
-// Remembering is a State that tells which Idempotency-Keys it remembers.
+// Remembering is a State that reports which Idempotency-Keys it remembers.
 type Remembering interface {
-	// Remembers reports whether a broker's key was used for a command of a type, as of the last record. Of a type that several
-	// routes make it does not say on which.
+	// Remembers reports whether a broker used the key for a command of the type, as of the last record. If several
+	// routes produce that type, the result does not say which of them used the key.
 	Remembers(broker, command, key string) bool
 }
 
@@ -199,20 +203,20 @@ type DueEntry struct {
 	Entry   string      // its name: the kind of work, a slash, and what it is about
 	Time    scalar.Time // when it is due
 	Urgency Urgency
-	Error   string // why it was set aside
+	Error   string // the reason why the entry was set aside
 }
 
 // Rules are the rules of one journal.
 type Rules interface {
-	// Journal is the name, and the topic after its prefix: "trading", "identity", "onboarding".
+	// Journal is the name of the journal and, after the prefix, of the topic: "trading", "identity", "onboarding".
 	Journal() string
 	// NewState returns the state before genesis.
 	NewState() State
-	// Registry knows every event type that the journal may hold.
+	// Registry contains every event type that the journal may hold.
 	Registry() *Registry
 	// Limit is the greatest size of a record's value in bytes.
 	Limit() int
-	// Newest is the highest number of rules that this build knows. Activation raises that of the rules in force; a journal
-	// whose rules are higher stops a build.
+	// Newest is the highest number of rules that this build supports. The build stops at a journal that follows a higher
+	// number. The command rules.activate raises the number in force.
 	Newest() int
 }

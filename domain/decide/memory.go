@@ -7,39 +7,39 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Remember is how long the outcome of a command with an Idempotency-Key is kept.
+// Remember is how long the outcome of a command with an Idempotency-Key is remembered.
 const Remember = 24 * scalar.Hour
 
 // TypeTaken is the type of the record that opens a term.
 const TypeTaken = "journal.taken"
 
-// restart is how much of the time before a term, since the last record, counts for what is remembered.
+// restart is the longest time between the last record of a term and the first of the next that counts toward expiry.
 const restart = scalar.Minute
 
-// Memory remembers which Idempotency-Keys were used, with what request, and in which record they were decided. It
+// Memory remembers which Idempotency-Keys were used, with which request, and in which record the command was decided. It
 // is part of a state and changes only in Evolve.
 //
-// It counts time within terms. There, time goes by a monotonic clock; from one term to the next it goes by the wall clock
-// of another node or of another day, and one that is days ahead would have every key forgotten at once, and a command that
-// is sent again would take effect twice. So of the time before a term no more than a minute counts, however much it is:
-// while nobody served, nothing grew old.
+// Keys expire by the time counted within terms. Within a term, time follows a monotonic clock. From one term to the
+// next, it follows the wall clock of another node or of another day. If that clock were days ahead, all keys would
+// expire and a repeated command would take effect twice. So at most one minute between two terms counts: keys do not age
+// during an outage.
 //
-// A key belongs to the broker and the route. Where only one route makes a type of command, the type stands for the route;
-// where several do, the command's fingerprint tells which (OfRoute). Such a key is remembered twice: with its route, and
-// without one, as of the route that used it last. The second is for who does not tell routes apart: a node of an older build,
-// through which the client may send the same request again while nodes are upgraded.
+// A key belongs to a broker and a route. If one route alone produces a command type, the type identifies the route.
+// Otherwise, the fingerprint of the command identifies it (OfRoute). Such a key is remembered twice: with its route, and
+// without a route for the route that used it last. The entry without a route serves nodes of an older build that do not
+// distinguish routes: during an upgrade, a client may repeat a request through one of them.
 type Memory struct {
 	keys  map[memoryKey]remembered
-	queue []expiring // in the order of time, since record times never go back
+	queue []expiring // ordered by time, since record times never decrease
 	head  int
 
-	last  scalar.Time // of the last record
-	stood scalar.Time // the time that did not count so far
+	last  scalar.Time // the time of the last record
+	stood scalar.Time // the total time that was not counted
 }
 
 type memoryKey struct{ broker, command, key string }
 
-// on returns the key of a route. No client's own key has an @.
+// on returns the key of a route. A client's key cannot contain an @.
 func (k memoryKey) on(route string) memoryKey {
 	if route != "" {
 		k.key += "@" + route
@@ -50,25 +50,26 @@ func (k memoryKey) on(route string) memoryKey {
 type remembered struct {
 	fingerprint string
 	sequence    int64
-	time        scalar.Time // as counted
+	time        scalar.Time // counted time
 }
 
 type expiring struct {
 	key  memoryKey
-	time scalar.Time // as counted
+	time scalar.Time // counted time
 }
 
-// Counted returns a time as it counts for what is remembered for a while: that of a record, or of a decision after it.
+// Counted converts the time of a record, or of a decision after it, to the time that counts toward expiry.
 func (m *Memory) Counted(t scalar.Time) scalar.Time { return t - m.stood }
 
-// Recall looks a command's key up. It returns a Repeated decision if the same request was decided within the last
-// 24 hours, a refusal if the key was used for another request, and ok false if the key is new or there is none.
+// Recall looks up a command's key. It returns a Repeated decision if the same request was decided within the last 24
+// hours. It returns a refusal if the key was used for another request. Otherwise, ok is false: the key is new, or the
+// command has none.
 func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err error) {
 	if c.Kept.Key == "" {
 		return Decision{}, false, nil
 	}
 	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
-		// The whole comes first: of another batch with the same key nothing is done, whatever stands at which place.
+		// Compare the batches first: if the key was used for another batch, no command of this one is decided.
 		if whole, found := m.find(now, memoryKey{c.Actor.Broker, c.Type, name}); found && whole.fingerprint != fingerprint {
 			return Decision{}, false, KeyReused()
 		}
@@ -84,15 +85,15 @@ func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err er
 	return Decision{Repeated: true, Repeat: r.sequence}, true, nil
 }
 
-// used returns what a command's key was used for on its route.
+// used returns the earlier use of a command's key on its route.
 func (m *Memory) used(now scalar.Time, c Command) (r remembered, found bool) {
 	k := memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}
 	route, _ := splitFingerprint(c.Kept.Fingerprint)
 	if r, found = m.find(now, k.on(route)); found || route == "" {
 		return r, found
 	}
-	// A build that did not tell routes apart may have decided it. Which route that was on nobody knows: the same request has
-	// its answer, and any other is refused, since it could be the same route's.
+	// A build that did not distinguish routes may have decided the earlier command, so its route is unknown. The same
+	// request gets the remembered answer. Any other request is refused, since it could be one of the same route.
 	r, found = m.find(now, k)
 	other, _ := splitFingerprint(r.fingerprint)
 	return r, found && other == ""
@@ -103,36 +104,37 @@ func (m *Memory) find(now scalar.Time, k memoryKey) (remembered, bool) {
 	return r, found && m.Counted(now)-r.time < Remember
 }
 
-// Remembers reports whether a broker's key was used for a command of a type, as of the last record.
+// Remembers reports whether a broker used the key for a command of the type, as of the last record.
 func (m *Memory) Remembers(broker, command, key string) bool {
 	_, found := m.find(m.last, memoryKey{broker, command, key})
 	return found
 }
 
-// CodeKeyReused is the code of the refusal of a key that was used for another request.
+// CodeKeyReused is the refusal code for a key that was used for another request.
 const CodeKeyReused = "IDEMPOTENCY_KEY_REUSED"
 
-// KeyReused is the refusal of a key that was used for another request.
+// KeyReused returns the refusal of a key that was used for another request.
 func KeyReused() error {
 	return &Refusal{Kind: Conflict, Code: CodeKeyReused, Field: "Idempotency-Key",
 		Message: "the Idempotency-Key was used for another request within the last 24 hours"}
 }
 
-// BatchKey is the key of a command that came with others under one Idempotency-Key: it also holds a fingerprint of all of
-// them, and the command's place. No client's own key has a slash.
+// BatchKey returns the key of one command of a batch that came under a single Idempotency-Key. It contains a fingerprint
+// of the whole batch and the index of the command. A client's key cannot contain a slash.
 func BatchKey(key, fingerprint string, place int) string {
 	return key + "/" + fingerprint + "/" + strconv.Itoa(place)
 }
 
-// batchOf returns the name under which a batch is remembered, and its fingerprint, if the key is of a command in one.
+// batchOf returns the name under which a batch is remembered and the fingerprint of the batch. ok is false if the key
+// does not belong to a command of a batch.
 func batchOf(key string) (name, fingerprint string, ok bool) {
 	name, rest, ok := strings.Cut(key, "/")
 	fingerprint, _, _ = strings.Cut(rest, "/")
 	return name + "/", fingerprint, ok
 }
 
-// Note records that the command was decided in the record at the stamp, and forgets what is older than 24 hours.
-// It is called for every record from Evolve.
+// Note remembers the command that was decided in the record at the stamp, and forgets keys after 24 hours of counted
+// time. Evolve calls it for every record.
 func (m *Memory) Note(at Stamp, c Recorded) {
 	if gap := at.Time - m.last; c.Type == TypeTaken && m.last != 0 && gap > restart {
 		m.stood += gap - restart
@@ -164,7 +166,7 @@ func (m *Memory) Note(at Stamp, c Recorded) {
 	m.keep(k, r)
 	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
 		k := memoryKey{c.Actor.Broker, c.Type, name}
-		if _, there := m.find(at.Time, k); !there { // by the first of the batch that left a record
+		if _, there := m.find(at.Time, k); !there { // the first command of the batch that has a record
 			m.keep(k, remembered{fingerprint, at.Sequence, now})
 		}
 	}

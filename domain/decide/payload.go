@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Payload is what a command asks for: a pointer to a plain struct, one type for each type of command.
+// Payload is the content of a command: a pointer to a plain struct. Each command type has its own payload type.
 type Payload interface {
-	// CommandType is the command's type, for example "order.place".
+	// CommandType returns the command's type, for example "order.place".
 	CommandType() string
 }
 
-// Payloads knows the payloads of a journal's commands by their type.
+// Payloads maps the command types of a journal to their payloads.
 type Payloads struct {
 	fresh map[string]func() Payload
 	types []string
 }
 
-// NewPayloads returns a register of what the functions return, which are pointers to zero payloads, and of the payloads
-// that every journal takes. Two of one type panic: it is a mistake in the program.
+// NewPayloads returns a registry of the payloads that every journal accepts and of those that the functions make. Each
+// function returns a pointer to a zero payload. NewPayloads panics if a type occurs twice, which is a programming error.
 func NewPayloads(fresh ...func() Payload) *Payloads {
 	p := &Payloads{fresh: make(map[string]func() Payload, len(fresh))}
 	for _, f := range slices.Concat(sharedPayloads(), fresh) {
@@ -32,7 +32,7 @@ func NewPayloads(fresh ...func() Payload) *Payloads {
 	return p
 }
 
-// New returns a zero payload of a type of command; false where the journal has no such command.
+// New returns a zero payload for a command type, or false if the journal has no such command.
 func (p *Payloads) New(commandType string) (Payload, bool) {
 	if f, ok := p.fresh[commandType]; ok {
 		return f(), true
@@ -40,10 +40,11 @@ func (p *Payloads) New(commandType string) (Payload, bool) {
 	return nil, false
 }
 
-// Types lists the types of command, in the order of registration.
+// Types lists the command types in the order of registration.
 func (p *Payloads) Types() []string { return p.types }
 
-// UnknownCommand refuses a command whose payload is none of its journal's, or is another command's.
+// UnknownCommand returns the refusal of a command if the journal has no such payload, or if the payload belongs to
+// another command type.
 func UnknownCommand(c Command) error {
 	return Refuse(Invalid, "UNKNOWN_COMMAND", fmt.Sprintf("the journal has no command %s with %T", c.Type, c.Payload))
 }

@@ -1,26 +1,26 @@
 package decide
 
-// Kind classifies a refusal by what the client can do about it.
+// Kind classifies a refusal by the client's possible reaction.
 type Kind int
 
 // The kinds of refusal.
 const (
-	Invalid      Kind = iota // the request is at fault, whatever the state
-	NotFound                 // what it names does not exist, or is not the actor's
-	Conflict                 // the state forbids it: a terminal order, a taken code, a reused key
-	Unacceptable             // understood and refused by a rule of business that leaves no record
+	Invalid      Kind = iota // the request is invalid in every state
+	NotFound                 // an object that the request names does not exist or belongs to another actor
+	Conflict                 // the state forbids the command: a terminal order, a taken code, a reused key
+	Unacceptable             // a business rule refuses a valid request, and the refusal is not recorded
 	TooLarge                 // the record would exceed its limits
-	Forbidden                // the actor may not
+	Forbidden                // the actor lacks the permission
 )
 
-// Refusal is the answer to a command that changes nothing and leaves no record.
+// Refusal answers a command that changes nothing and leaves no record.
 type Refusal struct {
 	Kind    Kind
-	Code    string // UPPER_SNAKE, as clients see it
-	Field   string // the request's field at fault, if there is one
-	Message string // a sentence for a person
-	// Alarm is the kind of alarm that the owner raises for it; "" for none. It is for what an operator has to look at
-	// whoever asked: a source of prices may not read its answers.
+	Code    string // in UPPER_SNAKE case; clients see it
+	Field   string // the invalid field of the request, if any
+	Message string // a sentence for people
+	// Alarm is the kind of alarm that the owner raises for the refusal, or "" for none. It is set where an operator must
+	// act, no matter which client sent the request: a price source may not read its answers.
 	Alarm string
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
-// Registry knows the event types of a journal and how to read every version of them that a log may hold.
+// Registry contains the event types of a journal and decodes every version of them that a log may hold.
 type Registry struct {
 	shapes map[shape]reading
 	order  []Shape
@@ -20,8 +20,8 @@ type shape struct {
 	version int
 }
 
-// reading is how the data of a shape is read: of any form, and where that can be told from it, of the one that was
-// written by hand.
+// reading holds the decoders of a shape. any decodes every JSON form. written decodes only the form that the event's own
+// writer produces, and is nil if the event type does not implement Reading.
 type reading struct {
 	any     func(jsontext.Value) (Event, error)
 	written func(*fastjson.Reader) Event
@@ -34,28 +34,29 @@ type Shape struct {
 	New     func() Event // nil for a retired version
 }
 
-// Parser is an event that reads its own JSON form, for the types that are worth it. ParseJSON is called on a fresh event
-// and reports whether it could read the data; it must accept nothing that the generic decoder would not, and make the
-// same of it. Where it returns false, the generic decoder has the last word.
+// Parser is an event that decodes its own JSON form, for frequent types. ParseJSON is called on a zero event and reports
+// whether it decoded the data. It MUST NOT accept data that the generic decoder rejects, and MUST decode to the same
+// value. If it returns false, the generic decoder decides.
 type Parser interface {
 	ParseJSON(data []byte) bool
 }
 
-// Reading is a Parser that can be read in the midst of other things. ReadJSON leaves the reader after the data, or failed.
+// Reading is a Parser that can decode an event within a larger document. ReadJSON leaves the reader after the event's
+// data, or failed.
 type Reading interface {
 	Parser
 	ReadJSON(*fastjson.Reader)
 }
 
-// Canonical is an event that can tell whether its JSON form, read again, would make exactly the same of it: no number
-// with a precision that is not written, no nil slice that would be read as an empty one, nothing that could not be read.
-// Readers in the process that made such an event need not decode it.
+// Canonical is an event that can report whether decoding its own JSON form gives exactly the same value: no number with
+// a precision that is not written, no nil slice that is decoded as an empty one, no value that cannot be decoded.
+// Readers in the process that made a canonical event may skip decoding it.
 type Canonical interface {
 	Event
 	Canonical() bool
 }
 
-// NewRegistry returns a registry of the events that every journal may hold.
+// NewRegistry returns a registry of the events that occur in every journal.
 func NewRegistry() *Registry {
 	r := &Registry{shapes: make(map[shape]reading)}
 	for _, fresh := range sharedEvents() {
@@ -64,8 +65,8 @@ func NewRegistry() *Registry {
 	return r
 }
 
-// Add registers the current version of an event type; fresh returns a pointer to a zero event. Registering a type
-// and version twice panics: it is a mistake in the program.
+// Add registers the current version of an event type. fresh returns a pointer to a zero event. Add panics if the type
+// and version are already registered, which is a programming error.
 func (r *Registry) Add(fresh func() Event) {
 	e := fresh()
 	var written func(*fastjson.Reader) Event
@@ -91,7 +92,7 @@ func (r *Registry) Add(fresh func() Event) {
 	}})
 }
 
-// AddUpcaster registers how an old version is read as the current one.
+// AddUpcaster registers a function that decodes an old version of an event as the current one.
 func (r *Registry) AddUpcaster(eventType string, version int, read func(jsontext.Value) (Event, error)) {
 	r.add(shape{eventType, version}, nil, reading{any: read})
 }
@@ -104,10 +105,10 @@ func (r *Registry) add(s shape, fresh func() Event, read reading) {
 	r.order = append(r.order, Shape{Type: s.name, Version: s.version, New: fresh})
 }
 
-// Shapes lists what is registered, in the order of registration.
+// Shapes lists the registered shapes in the order of registration.
 func (r *Registry) Shapes() []Shape { return r.order }
 
-// Decode reads an event's data.
+// Decode decodes an event's data.
 func (r *Registry) Decode(eventType string, version int, raw jsontext.Value) (Event, error) {
 	read, ok := r.shapes[shape{eventType, version}]
 	if !ok {
@@ -120,8 +121,9 @@ func (r *Registry) Decode(eventType string, version int, raw jsontext.Value) (Ev
 	return e, nil
 }
 
-// Read reads an event's data in the form in which it is written by hand, and nothing beyond it. It returns nil for what
-// has no such form; whether what it returns is void, the reader knows.
+// Read decodes an event's data from the form that the event's own writer produces, and leaves the reader after it. It
+// returns nil if the event type does not implement Reading. If the data has another form, the reader fails and the
+// returned event is invalid.
 func (r *Registry) Read(eventType string, version int, from *fastjson.Reader) Event {
 	read := r.shapes[shape{eventType, version}]
 	if read.written == nil {
@@ -130,7 +132,7 @@ func (r *Registry) Read(eventType string, version int, from *fastjson.Reader) Ev
 	return read.written(from)
 }
 
-// UnknownEventError says that a log holds an event this build does not know.
+// UnknownEventError reports that a log holds an event that this build does not support.
 type UnknownEventError struct {
 	Type    string
 	Version int

@@ -1,6 +1,6 @@
 package decide
 
-// The commands that every journal takes, and the types of the events that every journal may hold.
+// The commands that every journal accepts and the types of the events that occur in every journal.
 const (
 	CommandActivateRules = "rules.activate" // *ActivateRules
 	CommandPutBackDue    = "due.put_back"   // *PutBackDue
@@ -10,7 +10,7 @@ const (
 	TypeDuePutBack     = "due.put_back"
 )
 
-// sharedEvents make the events of every journal.
+// sharedEvents returns the constructors of the events that occur in every journal.
 func sharedEvents() []func() Event {
 	return []func() Event{
 		func() Event { return new(RulesActivated) },
@@ -19,7 +19,7 @@ func sharedEvents() []func() Event {
 	}
 }
 
-// sharedPayloads make the payloads of every journal's commands.
+// sharedPayloads returns the constructors of the payloads that every journal accepts.
 func sharedPayloads() []func() Payload {
 	return []func() Payload{
 		func() Payload { return new(ActivateRules) },
@@ -27,7 +27,7 @@ func sharedPayloads() []func() Payload {
 	}
 }
 
-// ActivateRules raises the number of the rules in force by one.
+// ActivateRules asks to raise the number of the rules in force by one.
 //
 // Event: rules.activated. Refusals: Conflict RULES_NOT_NEXT; Unacceptable RULES_NOT_SUPPORTED by this build.
 type ActivateRules struct{ Rules int }
@@ -35,7 +35,7 @@ type ActivateRules struct{ Rules int }
 // CommandType returns the type of the command.
 func (*ActivateRules) CommandType() string { return CommandActivateRules }
 
-// activate decides that the next rules are in force.
+// activate decides an ActivateRules command.
 func (c *Core) activate(p *ActivateRules) (Event, error) {
 	switch {
 	case p.Rules > c.newest:
@@ -46,7 +46,7 @@ func (c *Core) activate(p *ActivateRules) (Event, error) {
 	return &RulesActivated{Rules: p.Rules}, nil
 }
 
-// RulesActivated says that the rules with the number are in force from the next record on.
+// RulesActivated says that the rules with this number are in force from the next record on.
 type RulesActivated struct {
 	Rules int `json:"rules"`
 }
@@ -54,7 +54,7 @@ type RulesActivated struct {
 // EventType returns "rules.activated".
 func (*RulesActivated) EventType() string { return TypeRulesActivated }
 
-// PutBackDue has due work that was set aside tried again.
+// PutBackDue asks to return due work that was set aside to the due list.
 //
 // Event: due.put_back. Refusals: NotFound UNKNOWN_DUE_ENTRY.
 type PutBackDue struct{ Entry string }
@@ -62,7 +62,7 @@ type PutBackDue struct{ Entry string }
 // CommandType returns the type of the command.
 func (*PutBackDue) CommandType() string { return CommandPutBackDue }
 
-// putBack decides that work which was set aside is due again.
+// putBack decides a PutBackDue command.
 func putBack(p *PutBackDue, agenda Agenda) (Event, error) {
 	if agenda != nil {
 		for _, e := range agenda.SetAsideEntries() {
@@ -74,9 +74,9 @@ func putBack(p *PutBackDue, agenda Agenda) (Event, error) {
 	return nil, Refuse(NotFound, "UNKNOWN_DUE_ENTRY", "no due work of this name was set aside")
 }
 
-// DueSetAside says that due work failed even alone and was taken off the due list.
+// DueSetAside says that due work failed even alone and was removed from the due list.
 type DueSetAside struct {
-	// Entry names the work: its kind, a slash, and what it is about.
+	// Entry names the work: its kind, a slash, and its subject.
 	Entry string `json:"entry"`
 	Error string `json:"error"`
 }

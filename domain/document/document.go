@@ -1,5 +1,5 @@
-// Package document says what is kept of an uploaded file: what it is for, which side of something it shows, which kinds
-// of files it may be, and under which name it is shown. What is in the file, package format tells.
+// Package document defines the attributes of an uploaded file: its category, its orientation, the file formats that a
+// category accepts, and the displayed name. Package format inspects the content.
 package document
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/document/format"
 )
 
-// Category says what a document is for.
+// Category is the purpose of a document.
 type Category string
 
-// Undetermined is the category and the orientation of what neither is told of.
+// Undetermined is the category and the orientation if the uploader gives none.
 const Undetermined = "undetermined"
 
 const (
@@ -25,7 +25,7 @@ const (
 	maxEnding     = 16
 )
 
-// Categories lists all categories, in the order of the interface.
+// Categories lists all categories in the order of the interface.
 func Categories() []Category { return slices.Clone(categories) }
 
 var categories = []Category{"id_document", "residence_permit", "poa", "selfie", "source_of_funds", "retail_edd", "corporate_edd",
@@ -34,7 +34,7 @@ var categories = []Category{"id_document", "residence_permit", "poa", "selfie", 
 	"transaction_history", "kyt_report", "tx_monitoring_report", "sar", "onboarding_report", "termination_notice", "aml_policy",
 	"proof_of_license", "other_corporate_document", "other_retail_document", "generic", "trading_history", "partner_cdd_report", Undetermined}
 
-// ParseCategory reads a category; empty is undetermined. What was once misspelled is read and given back as it is spelled.
+// ParseCategory parses a category. The empty string means Undetermined. An old misspelling is accepted and corrected.
 func ParseCategory(s string) (Category, bool) {
 	switch s {
 	case "":
@@ -45,7 +45,7 @@ func ParseCategory(s string) (Category, bool) {
 	return Category(s), slices.Contains(categories, Category(s))
 }
 
-// TakesTables reports whether documents of the category may be tables beside pictures and pages.
+// TakesTables reports whether the category accepts tables in addition to images and PDF files.
 func (c Category) TakesTables() bool {
 	switch c {
 	case "transaction_history", "trading_history", bankStatement, "financial_statement":
@@ -54,16 +54,16 @@ func (c Category) TakesTables() bool {
 	return strings.HasSuffix(string(c), "_report")
 }
 
-// Takes reports whether a document of the category may be of a format.
+// Takes reports whether the category accepts a format.
 func (c Category) Takes(f format.Format) bool { return !f.IsTable() || c.TakesTables() }
 
-// Orientation is the side that a picture shows.
+// Orientation is the side of an object that an image shows.
 type Orientation string
 
 // Orientations lists all orientations.
 func Orientations() []Orientation { return []Orientation{"front", "back", Undetermined} }
 
-// ParseOrientation reads an orientation; empty is undetermined.
+// ParseOrientation parses an orientation. The empty string means Undetermined.
 func ParseOrientation(s string) (Orientation, bool) {
 	if s == "" {
 		return Undetermined, true
@@ -71,15 +71,15 @@ func ParseOrientation(s string) (Orientation, bool) {
 	return Orientation(s), slices.Contains(Orientations(), Orientation(s))
 }
 
-// Name returns the name under which an upload is shown: the last element of the path that was sent, on whichever system,
-// without what is no text, at most 255 characters: a longer one is cut before its ending, by which systems know what to do with
-// a file. What leaves nothing is "file".
+// Name returns the displayed name of an upload: the last element of the path that the client sent, with / or \ as
+// separators, without control characters, invalid characters and bidirectional controls. Names of more than 255
+// characters are shortened before their file extension. If nothing remains, the name is "file".
 func Name(sent string) string {
 	if i := strings.LastIndexAny(sent, `/\`); i >= 0 {
 		sent = sent[i+1:]
 	}
 	name := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) { // the last would show another ending than there is
+		if unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) { // bidi: fake extensions
 			return -1
 		}
 		return r

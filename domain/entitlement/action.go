@@ -2,11 +2,11 @@ package entitlement
 
 import "slices"
 
-// Action is what moves a trigger.
+// Action is an input to the state machine of a trigger.
 type Action string
 
-// The actions. Start is the venue's own; the others are an operator's, or a rule's in his place: a deadline terminates, an
-// erasure terminates, the last met requirement approves.
+// The actions. Start is given by the venue. The others are given by an operator or by a rule: a missed deadline and an
+// erasure terminate, and the last met requirement approves.
 const (
 	Start                       Action = "start"
 	RequestInformation          Action = "request_information"
@@ -21,20 +21,21 @@ const (
 	FailTrigger                 Action = "fail"
 )
 
-// Actions lists all actions, in the order of a case.
+// Actions lists all actions in their usual order within a case.
 func Actions() []Action {
 	return []Action{Start, RequestInformation, RequestVideoIdentification, CompleteVideoIdentification, Block, Release, Approve, Reject,
 		Cancel, Terminate, FailTrigger}
 }
 
-// transition is what an action does from the states that it is allowed in.
+// transition is the effect of an action: the states that allow it, the next state, and the result.
 type transition struct {
 	from   []Status
 	to     Status
 	result Result
 }
 
-// transitions is the whole of what may happen to a trigger. What keeps it ongoing changes its requirements.
+// transitions lists all allowed transitions of a trigger. An action that leaves a trigger ongoing changes its
+// requirements.
 var transitions = map[Action]transition{
 	Start:                       {[]Status{Pending}, Ongoing, NoResult},
 	RequestInformation:          {[]Status{Ongoing}, Ongoing, NoResult},
@@ -49,7 +50,7 @@ var transitions = map[Action]transition{
 	Terminate:                   {[]Status{Pending, Ongoing, Blocked}, Terminated, Fail},
 }
 
-// Next returns where an action leads from a state, and with which result; false where the state does not allow it.
+// Next returns the state and the result after an action. It returns false if the state does not allow the action.
 func Next(from Status, a Action) (Status, Result, bool) {
 	t, known := transitions[a]
 	if !known || !slices.Contains(t.from, from) {

@@ -1,8 +1,8 @@
-// Package entitlement says what an owner can ask for, and how a case of it goes: definitions, triggers with their states,
-// and the requirements that are still open.
+// Package entitlement defines the entitlements that an owner can request and the state machine of a request:
+// definitions, triggers with their states, and open requirements.
 //
-// A trigger moves by actions only. What it needs, its definition and the versions of the questionnaires, is pinned when
-// it becomes ongoing, so a later change of the definition touches later triggers only.
+// Only actions change the state of a trigger. When it becomes ongoing, the trigger pins its definition and the versions
+// of the questionnaires. Later changes of the definition affect only later triggers.
 package entitlement
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Approval says who approves a trigger once all its requirements are met.
+// Approval says who approves a trigger after all requirements are met.
 type Approval string
 
-// The ways of approval.
+// The kinds of approval.
 const (
 	Automatic Approval = "automatic" // in the record that meets the last requirement
-	Manual    Approval = "manual"    // an operator
+	Manual    Approval = "manual"    // by an operator
 )
 
-// Definition is a capability that persons or corporates can ask for.
+// Definition is an entitlement that persons or corporates can request.
 type Definition struct {
 	ID             scalar.ID  `json:"id"`
 	Name           string     `json:"name"`
@@ -27,23 +27,24 @@ type Definition struct {
 	OwnerType      owner.Type `json:"owner_type"`
 	Questionnaires []Item     `json:"questionnaires"` // by position
 	Approval       Approval   `json:"approval"`
-	// VideoIdentification asks for a video identification once all questionnaires are answered.
+	// VideoIdentification says that a video identification is requested after all questionnaires are answered.
 	VideoIdentification bool `json:"video_identification"`
-	// DeadlineSeconds is how long a trigger may stay open, counted from its creation; 0 is for ever.
+	// DeadlineSeconds is the longest time that a trigger may stay open, counted from its creation. 0 means without
+	// limit.
 	DeadlineSeconds int64 `json:"deadline_seconds"`
-	// OpensTradingAccount has a trading account opened for the owner of a finished trigger.
+	// OpensTradingAccount says that a trading account is opened for the owner when a trigger finishes.
 	OpensTradingAccount bool        `json:"opens_trading_account"`
 	Created             scalar.Time `json:"created_at"`
 	Updated             scalar.Time `json:"updated_at"`
 }
 
-// Item is a questionnaire that a definition asks for.
+// Item is a questionnaire that a definition requires.
 type Item struct {
 	QuestionnaireID scalar.ID `json:"questionnaire_id"`
 	Position        int       `json:"position"`
 }
 
-// Status is where a trigger stands.
+// Status is the state of a trigger.
 type Status string
 
 // The states of a trigger.
@@ -57,13 +58,13 @@ const (
 	Terminated Status = "terminated"
 )
 
-// IsOpen reports whether a trigger can still move.
+// IsOpen reports whether the state is not terminal.
 func (s Status) IsOpen() bool { return s == Pending || s == Ongoing || s == Blocked }
 
-// Result says how a trigger ended.
+// Result is the result of a trigger.
 type Result string
 
-// The results. A trigger has one in a terminal state only.
+// The results. Only a trigger in a terminal state has one.
 const (
 	NoResult Result = ""
 	Success  Result = "success"

@@ -6,20 +6,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Pinned is a questionnaire of a definition with the version that was the newest when the trigger became ongoing.
+// Pinned is a questionnaire of a definition with its newest version at the time when the trigger became ongoing.
 type Pinned struct {
 	QuestionnaireID scalar.ID `json:"questionnaire_id"`
 	Version         int       `json:"version_number"`
 }
 
-// Request asks for more than the definition does: for information by questionnaires, which only a later response gives.
+// Request asks for information beyond the definition. Only responses that come after the request answer its
+// questionnaires.
 type Request struct {
 	ID             scalar.ID   `json:"id"`
-	Sequence       int64       `json:"sequence"` // of the record that made it
+	Sequence       int64       `json:"sequence"` // of the record that created the request
 	Questionnaires []scalar.ID `json:"questionnaire_ids"`
 }
 
-// Video is where the video identification of a trigger stands.
+// Video is the state of the video identification of a trigger.
 type Video string
 
 // The states of a video identification.
@@ -29,24 +30,24 @@ const (
 	VideoPassed Video = "passed"
 )
 
-// Needs is what a trigger asks of its owner, as far as it was pinned or requested.
+// Needs are the pinned and requested requirements of a trigger, met or not.
 type Needs struct {
 	Pinned   []Pinned  `json:"questionnaires"` // in the order of the definition
 	Requests []Request `json:"requests,omitempty"`
-	// VideoPlanned says that the definition has a video identification.
+	// VideoPlanned says that the definition includes a video identification.
 	VideoPlanned bool  `json:"video_identification,omitzero"`
 	Video        Video `json:"video,omitempty"`
-	// VideoSequence is the sequence of the record that asked for the identification.
+	// VideoSequence is the sequence of the record that requested the identification.
 	VideoSequence int64 `json:"video_sequence,omitzero"`
 }
 
-// Answered is what an owner answered of a questionnaire; the zero value is nothing.
+// Answered describes an owner's responses to a questionnaire. The zero value means that there are none.
 type Answered struct {
 	Version  int   // the newest version that was answered
-	Sequence int64 // of the record of the latest response, to whichever version
+	Sequence int64 // of the record of the latest response, to any version
 }
 
-// Source is what a requirement comes from.
+// Source is the origin of a requirement.
 type Source string
 
 // The sources of requirements.
@@ -56,17 +57,17 @@ const (
 	FromVideo      Source = "video_identification"
 )
 
-// Requirement is what is open for one reason: the definition, one request, or the video identification.
+// Requirement is an open requirement with one origin: the definition, one request, or the video identification.
 type Requirement struct {
 	Source         Source      `json:"source"`
-	Request        scalar.ID   `json:"request_id,omitzero"`         // of FromRequest
-	Sequence       int64       `json:"sequence,omitzero"`           // when it was asked for: 0 for the definition, which comes first
+	Request        scalar.ID   `json:"request_id,omitzero"`         // set for FromRequest
+	Sequence       int64       `json:"sequence,omitzero"`           // of the requesting record; 0 for the definition, the first
 	Questionnaires []scalar.ID `json:"questionnaire_ids,omitempty"` // empty for FromVideo
 }
 
-// Open returns what is open, oldest first; answered gives an owner's responses. What the definition asks for is met by a
-// response to the pinned version or a newer one, from before the trigger as well; what a request asks for by a response
-// after it only.
+// Open returns the open requirements, oldest first. answered returns an owner's responses to a questionnaire. A response
+// to the pinned version or a newer one meets a requirement of the definition, even if it is older than the trigger. Only
+// a response after a request meets the request.
 func (n *Needs) Open(answered func(questionnaire scalar.ID) Answered) []Requirement {
 	var out []Requirement
 	var missing []scalar.ID
@@ -96,17 +97,18 @@ func (n *Needs) Open(answered func(questionnaire scalar.ID) Answered) []Requirem
 	return out
 }
 
-// VideoDue reports whether the identification that the definition plans is to be asked for now: all else is met, and it was
-// not asked for yet.
+// VideoDue reports whether the planned identification must be requested now: all other requirements are met, and it was
+// not requested before.
 func (n *Needs) VideoDue(open []Requirement) bool {
 	return n.VideoPlanned && n.Video == NoVideo && len(open) == 0
 }
 
-// Met reports whether nothing is open and nothing is still to be asked for: what an approval needs.
+// Met reports whether a trigger can be approved: no requirement is open, and no video identification remains to be
+// requested.
 func (n *Needs) Met(open []Requirement) bool { return len(open) == 0 && !n.VideoDue(open) }
 
-// Grew returns the newest requirement with something that was not open before; false if there is none. Its reason is the
-// one that the owner is told.
+// Grew returns the newest requirement that contains something which was not open before, or false. The owner is notified
+// of this requirement's source.
 func Grew(before, after []Requirement) (Requirement, bool) {
 	for _, r := range slices.Backward(after) {
 		i := slices.IndexFunc(before, func(b Requirement) bool {

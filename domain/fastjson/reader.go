@@ -6,7 +6,8 @@ import (
 	"math/bits"
 )
 
-// Reader reads what a Writer wrote. After the first deviation it has failed, and all that it returns is void.
+// Reader reads the output of a Writer. At the first deviation from that form it fails, and the values that it returns
+// are invalid.
 type Reader struct {
 	b      []byte
 	i      int
@@ -15,36 +16,36 @@ type Reader struct {
 	moment moment
 }
 
-// moment is a time that was read, since the next one is often the same.
+// moment is the time that was read last. The next time is often the same.
 type moment struct {
 	known bool
 	text  [27]byte
 	value int64
 }
 
-// NewReader returns a reader of b, which it does not keep.
+// NewReader returns a reader of b.
 func NewReader(b []byte) Reader { return Reader{b: b} }
 
-// Reset has the reader begin anew, with b. Strings that it has seen of late are found in words, if there are any.
+// Reset makes the reader start over with b. words caches recently read strings; it may be nil.
 func (r *Reader) Reset(b []byte, words *Words) { r.b, r.i, r.failed, r.words = b, 0, false, words }
 
-// Done reports whether everything was read, to the end.
+// Done reports whether the reader has not failed and has read its whole input.
 func (r *Reader) Done() bool { return !r.failed && r.i == len(r.b) }
 
-// Failed reports whether there was a deviation.
+// Failed reports whether the reader has failed.
 func (r *Reader) Failed() bool { return r.failed }
 
-// Fail says that there is one.
+// Fail makes the reader fail.
 func (r *Reader) Fail() { r.failed = true }
 
-// Raw reads what must come next.
+// Raw reads s. The reader fails if the input does not continue with s.
 func (r *Reader) Raw(s string) {
 	if !r.Try(s) {
 		r.failed = true
 	}
 }
 
-// Try reads s if it comes next, and reports whether it did.
+// Try reads s if the input continues with it, and reports whether it did.
 func (r *Reader) Try(s string) bool {
 	if r.failed || len(r.b)-r.i < len(s) || string(r.b[r.i:r.i+len(s)]) != s {
 		return false
@@ -53,7 +54,7 @@ func (r *Reader) Try(s string) bool {
 	return true
 }
 
-// Quoted reads a string in which nothing is escaped, in ASCII. It returns a part of what is read.
+// Quoted reads a string of printable ASCII characters without escapes. The result aliases the reader's input.
 func (r *Reader) Quoted() []byte {
 	b, start := r.b, r.i+1
 	if r.failed || start > len(b) || b[start-1] != '"' {
@@ -81,15 +82,15 @@ func (r *Reader) Quoted() []byte {
 	return nil
 }
 
-// stops marks the bytes of a word that are no plain part of a string, with their highest bit. Up to the first of them,
-// that is: what lies above it may be marked for nothing.
+// stops sets the highest bit of each byte of w that cannot be copied as part of a string. Only the lowest marked byte is
+// reliable: bytes above it may be marked wrongly.
 func stops(w uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := w^'"'*ones, w^'\\'*ones
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w | w | (w + ones)) & highs
 }
 
-// Fixed reads a string of n bytes, whatever they are: it is for the caller to refuse those that would be escaped.
+// Fixed reads a string of n bytes without checking them. The caller must reject bytes that JSON would escape.
 func (r *Reader) Fixed(n int) []byte {
 	end := r.i + n + 1
 	if r.failed || end >= len(r.b) || r.b[r.i] != '"' || r.b[end] != '"' {
@@ -101,7 +102,7 @@ func (r *Reader) Fixed(n int) []byte {
 	return text
 }
 
-// String reads a string.
+// String reads a string of printable ASCII characters without escapes.
 func (r *Reader) String() string { return r.words.of(r.Quoted()) }
 
 // Bool reads a boolean.
@@ -113,10 +114,10 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// maxDigits is how many digits fit an int64, whatever they are.
+// maxDigits is the number of digits that always fit an int64.
 const maxDigits = 18
 
-// Int reads an integer from 0 on, of no more than 18 digits.
+// Int reads a non-negative integer of at most 18 digits.
 func (r *Reader) Int() int64 {
 	var n int64
 	b, i := r.b, r.i
@@ -134,8 +135,8 @@ func (r *Reader) Int() int64 {
 	return n
 }
 
-// Number reads a decimal number in quotes, coef × 10^-scale, without superfluous zeros before the point, with no more
-// than 18 digits, and not minus zero.
+// Number reads a quoted decimal number, coef × 10^-scale. The reader fails at superfluous leading zeros, at more than 18
+// digits and at minus zero.
 func (r *Reader) Number() (coef int64, scale int) {
 	b, i := r.b, r.i+1
 	if r.failed || i >= len(b) || b[i-1] != '"' {
@@ -174,7 +175,7 @@ func (r *Reader) Number() (coef int64, scale int) {
 	return coef, scale
 }
 
-// Moment reads a text of 27 bytes, with the function that reads such a text unless it is the same as the last one.
+// Moment reads a quoted timestamp of 27 bytes. It calls read to parse the text unless it is the same as the last one.
 func (r *Reader) Moment(read func([]byte) (int64, bool)) int64 {
 	b := r.Fixed(len(r.moment.text))
 	if r.failed || r.moment.known && string(b) == string(r.moment.text[:]) {
@@ -190,7 +191,7 @@ func (r *Reader) Moment(read func([]byte) (int64, bool)) int64 {
 	return v
 }
 
-// ReadText reads a value that reads itself.
+// ReadText reads a quoted value with its UnmarshalText method.
 func ReadText[T any, P interface {
 	*T
 	encoding.TextUnmarshaler
@@ -200,7 +201,7 @@ func ReadText[T any, P interface {
 	}
 }
 
-// Hex reads lower-case hex digits, two for each byte of to, and reports whether that is what they are.
+// Hex decodes lower-case hex digits into to. It reports whether there are exactly two valid digits for each byte.
 func Hex(to, digits []byte) bool {
 	if len(digits) != 2*len(to) {
 		return false
@@ -214,7 +215,7 @@ func Hex(to, digits []byte) bool {
 	return bad <= 15
 }
 
-// nibbles holds the value of each lower-case hex digit, and of everything else more than 15.
+// nibbles maps each lower-case hex digit to its value and every other byte to 0xff.
 var nibbles = func() (table [256]byte) {
 	for c := range table {
 		switch {

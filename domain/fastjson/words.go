@@ -2,14 +2,15 @@ package fastjson
 
 import "hash/maphash"
 
-// Words are the strings that were read of late: symbols, codes of customers and the like come again and again, and need
-// not be made anew each time. A new one takes the place of another. The zero Words is empty; it is for one goroutine.
+// Words is a cache of recently read strings, such as symbols and customer codes. A repeated string is not allocated
+// again. A new string replaces an older one. The zero Words is empty and ready for use, by one goroutine.
 type Words struct {
 	table []word
 	seed  maphash.Seed
 }
 
-// word is kept with its hash, so that nobody looks at a text elsewhere in memory to find that it is another.
+// word keeps the hash with the text, so that most mismatches are found without reading the text from elsewhere in
+// memory.
 type word struct {
 	hash uint64
 	text string
@@ -17,7 +18,7 @@ type word struct {
 
 const (
 	wordsKept = 2048
-	wordLimit = 64 // bytes; what is longer does not come again
+	wordLimit = 64 // bytes; longer strings rarely repeat
 )
 
 // of returns b as a string.

@@ -1,8 +1,8 @@
 // Package fastjson writes and reads JSON by hand, for the few types that are encoded and decoded most often.
 //
-// A Writer writes byte for byte what go-json-experiment/json would write, and a Reader accepts that form only. If a Reader
-// fails, the caller decodes with the generic decoder, which reports the error or accepts the other form. Tests compare the
-// two.
+// A Writer writes byte for byte what go-json-experiment/json would write, and a Reader accepts that form only. If a
+// Reader fails, the caller decodes with the generic decoder, which reports the error or accepts the other form. Tests
+// compare the two.
 package fastjson
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Writer appends JSON to Bytes. The first error stays.
+// Writer appends JSON to Bytes. Err is the first error.
 type Writer struct {
 	Bytes []byte
 	Err   error
 }
 
-// Raw appends what is JSON already.
+// Raw appends s, which must be JSON.
 func (w *Writer) Raw(s string) { w.Bytes = append(w.Bytes, s...) }
 
 // String appends a string, quoted.
@@ -44,7 +44,7 @@ func (w *Writer) Bool(v bool) {
 	}
 }
 
-// Text appends a value that writes itself, in quotes. It must write nothing that JSON would have to escape.
+// Text appends a quoted value with its AppendText method. The text must not contain bytes that JSON escapes.
 func Text[T encoding.TextAppender](w *Writer, v T) {
 	b, err := v.AppendText(append(w.Bytes, '"'))
 	w.Bytes = append(b, '"')

@@ -6,14 +6,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
-// Decimal is the exact number Coef × 10^-Scale. It carries its own printed precision: "65000.10" is {6500010, 2} and
-// prints so again. The zero Decimal stands for an absent price or amount wherever one may be absent.
+// Decimal is the exact number Coef × 10^-Scale. It keeps its printed precision: "65000.10" is {6500010, 2} and prints as
+// "65000.10". Where a price or an amount is optional, the zero Decimal means that it is absent.
 type Decimal struct {
 	Coef  int64
 	Scale uint8
 }
 
-// ParseDecimal reads what somebody wrote: the one text form, with at most 18 digits.
+// ParseDecimal parses user input: the text form, with at most 18 digits.
 func ParseDecimal(s string) (Decimal, error) {
 	var d Decimal
 	if err := d.UnmarshalText([]byte(s)); err != nil {
@@ -25,13 +25,14 @@ func ParseDecimal(s string) (Decimal, error) {
 	return d, nil
 }
 
-// IsZero reports whether the number is zero, in whatever precision. It makes omitzero leave out absent fields.
+// IsZero reports whether the number is zero, in any precision. With the omitzero option, absent fields are left out of
+// JSON.
 func (d Decimal) IsZero() bool { return d.Coef == 0 }
 
-// Readable reports whether d is read as it is written.
+// Readable reports whether UnmarshalText reads the text form of d back.
 func (d Decimal) Readable() bool { return int(d.Scale) < len(pow10) }
 
-// Canonical is Readable for a field that is left out when it is zero.
+// Canonical is Readable for a field that is left out of JSON when it is zero.
 func (d Decimal) Canonical() bool { return d.Readable() && (d.Coef != 0 || d.Scale == 0) }
 
 // Sign returns -1, 0 or 1.
@@ -40,7 +41,7 @@ func (d Decimal) Sign() int { return cmp.Compare(d.Coef, 0) }
 // Neg returns −d.
 func (d Decimal) Neg() Decimal { return Decimal{-d.Coef, d.Scale} }
 
-// Cmp compares two numbers, not their precisions.
+// Cmp compares the values of two numbers. It ignores their precisions.
 func (d Decimal) Cmp(o Decimal) int {
 	a, b := Mul(d.Coef, 1), Mul(o.Coef, 1)
 	if d.Scale < o.Scale {
@@ -51,7 +52,7 @@ func (d Decimal) Cmp(o Decimal) int {
 	return a.Cmp(b)
 }
 
-// Trim returns the same number without trailing zeros after the point.
+// Trim returns the same number without trailing zeros after the decimal point.
 func (d Decimal) Trim() Decimal {
 	for d.Scale > 0 && d.Coef%10 == 0 {
 		d.Coef /= 10
@@ -60,7 +61,7 @@ func (d Decimal) Trim() Decimal {
 	return d
 }
 
-// AtLeast returns the same number with at least scale decimals, as far as 18 digits hold them.
+// AtLeast returns the same number with at least scale decimals, or with fewer if the result would exceed 18 digits.
 func (d Decimal) AtLeast(scale uint8) Decimal {
 	for d.Scale < scale && Abs(d.Coef) < 1e17 {
 		d.Coef *= 10
@@ -69,7 +70,8 @@ func (d Decimal) AtLeast(scale uint8) Decimal {
 	return d
 }
 
-// In returns how many units of 10^-scale the number is, and false if that is not whole or does not fit.
+// In converts the number to units of 10^-scale. It returns false if the result is not an integer or does not fit an
+// int64.
 func (d Decimal) In(scale uint8) (int64, bool) {
 	d = d.Trim()
 	if d.Scale > scale || scale > 18 {
@@ -78,7 +80,7 @@ func (d Decimal) In(scale uint8) (int64, bool) {
 	return MulInt64(d.Coef, pow10[scale-d.Scale])
 }
 
-// Over returns how many whole units the number is, and false if it is not a whole multiple of unit or does not fit.
+// Over returns the number divided by unit. It returns false if the quotient is not an integer or does not fit an int64.
 func (d Decimal) Over(unit Decimal) (int64, bool) {
 	if unit.Coef == 0 {
 		return 0, false
@@ -117,7 +119,7 @@ func (d Decimal) AppendText(b []byte) ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler.
 func (d Decimal) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// UnmarshalText reads everything that AppendText prints.
+// UnmarshalText parses every text that AppendText prints.
 func (d *Decimal) UnmarshalText(b []byte) error {
 	coef, scale, err := scan(b)
 	if err != nil {
@@ -127,7 +129,7 @@ func (d *Decimal) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ReadJSON reads what AppendText wrote, in quotes, if it is of no more than 18 digits.
+// ReadJSON reads the quoted output of AppendText if it has at most 18 digits.
 func (d *Decimal) ReadJSON(r *fastjson.Reader) {
 	coef, scale := r.Number()
 	*d = Decimal{coef, uint8(scale)}

@@ -1,11 +1,12 @@
 // Package fixed does the venue's arithmetic: exact decimals, money and 128-bit products, all on integers.
 //
-// Three kinds of number meet here. A Decimal is what a person or a program wrote, with the precision in which it is
-// printed again: prices at tick precision, amounts at step precision. Money is an amount of a currency in units of
-// 10⁻⁸. A Wide is a signed 128-bit integer for what lies between, so that a product never loses a digit before the
-// one place where it is rounded, by a Rounding that the caller names.
+// The package has three kinds of number. A Decimal is a number from a person or a program, with the precision in which
+// it is printed: prices in tick precision, amounts in step precision. Money is an amount of a currency in units of 10⁻⁸.
+// A Wide is a signed 128-bit integer for intermediate results: a product keeps all digits until it is rounded
+// once, by a Rounding that the caller names.
 //
-// Nothing here uses floating point, and nothing wraps around: an operation that could overflow says so.
+// The package does not use floating point, and nothing wraps around: an operation that could overflow returns false or
+// panics.
 package fixed
 
 import (
@@ -13,8 +14,8 @@ import (
 	"math"
 )
 
-// MaxDigits is how many digits may be in what somebody writes. What the venue makes of it may have one more, since
-// sums and products of what fits may have: UnmarshalText reads everything that AppendText prints.
+// MaxDigits is the greatest number of digits in user input. Results of the venue may have one digit more, since sums and
+// products of valid numbers may. UnmarshalText parses every text that AppendText prints.
 const MaxDigits = 18
 
 // Errors of the parsers.
@@ -31,9 +32,9 @@ var pow10 = [...]int64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e1
 // Pow10 returns 10ⁿ for n from 0 to 18.
 func Pow10(n int) int64 { return pow10[n] }
 
-// scan reads the one accepted form of a decimal: an optional minus, an integer part without superfluous zeros, and
-// possibly a point with at least one digit after it. "-0" in every spelling is refused, so that reading and writing
-// are inverse to each other.
+// scan parses the only accepted text form of a decimal: an optional minus, an integer part without superfluous zeros,
+// and optionally a decimal point with at least one digit after it. It rejects "-0" in every spelling, so that parsing
+// and printing are inverse to each other.
 func scan(b []byte) (coef int64, scale int, err error) {
 	negative := len(b) > 0 && b[0] == '-'
 	if negative {
@@ -46,7 +47,7 @@ func scan(b []byte) (coef int64, scale int, err error) {
 			point = i
 		case c >= '0' && c <= '9':
 			if size > (math.MaxUint64-9)/10 {
-				fits = false // go on, so that bad syntax is told as such
+				fits = false // continue, so that a syntax error is reported as one
 				continue
 			}
 			size = size*10 + uint64(c-'0')
@@ -74,10 +75,10 @@ func scan(b []byte) (coef int64, scale int, err error) {
 	return int64(size), scale, nil
 }
 
-// written reports whether a number has no more digits than somebody may write.
+// written reports whether a number has at most MaxDigits digits.
 func written(coef int64) bool { return coef < pow10[MaxDigits] && coef > -pow10[MaxDigits] }
 
-// appendScaled writes coef × 10^-scale with exactly scale decimals.
+// appendScaled appends coef × 10^-scale with exactly scale decimals.
 func appendScaled(b []byte, coef int64, scale int) []byte {
 	u := uint64(coef)
 	if coef < 0 {
@@ -107,7 +108,7 @@ func AddInt64(a, b int64) (int64, bool) {
 // MulInt64 returns a × b, and whether it fits.
 func MulInt64(a, b int64) (int64, bool) { return Mul(a, b).Int64() }
 
-// Abs returns |a|. The smallest int64 has no positive counterpart and is never stored; it panics.
+// Abs returns |a|. It panics for the smallest int64, which has no positive counterpart and is never stored.
 func Abs(a int64) int64 {
 	if a == math.MinInt64 {
 		panic("fixed: the absolute value of the smallest integer does not fit")

@@ -5,13 +5,13 @@ import "github.com/perpetua-exchange/perpetua/domain/fastjson"
 // Money is an amount of a currency in units of 10⁻⁸. Its text form has no trailing zeros: "100", "-0.5".
 type Money int64
 
-// Unit is one whole unit of a currency.
+// Unit is one whole unit of a currency, such as 1 USDC.
 const Unit Money = 1e8
 
-// moneyScale is how many decimals Money has.
+// moneyScale is the number of decimals of Money.
 const moneyScale = 8
 
-// ParseMoney reads what somebody wrote: the text form, with at most 18 digits and 8 decimals.
+// ParseMoney parses user input: the text form, with at most 18 digits and 8 decimals.
 func ParseMoney(s string) (Money, error) {
 	d, err := ParseDecimal(s)
 	if err != nil {
@@ -27,16 +27,16 @@ func ParseMoney(s string) (Money, error) {
 	return m, nil
 }
 
-// Decimal returns the same number without trailing zeros.
+// Decimal returns m as a Decimal without trailing zeros.
 func (m Money) Decimal() Decimal { return Decimal{int64(m), moneyScale}.Trim() }
 
-// MoneyOf returns a decimal as money, and false if it has more than 8 decimals or is out of range.
+// MoneyOf converts a decimal to money. It returns false if the decimal has more than 8 decimals or is out of range.
 func MoneyOf(d Decimal) (Money, bool) {
 	n, ok := d.In(moneyScale)
 	return Money(n), ok
 }
 
-// Wide returns m to be summed up where the sum may be more than money can be.
+// Wide returns m as a Wide, for sums that may exceed the range of Money.
 func (m Money) Wide() Wide { return WideOf(int64(m)) }
 
 // Plus returns m + o, and whether it fits.
@@ -45,8 +45,8 @@ func (m Money) Plus(o Money) (Money, bool) {
 	return Money(sum), ok
 }
 
-// Add returns m + o. Sums that could overflow are refused before they are made; a sum that does is a broken invariant
-// and panics.
+// Add returns m + o. Callers refuse sums that could overflow before they add. An overflow is a broken invariant: Add
+// panics.
 func (m Money) Add(o Money) Money {
 	sum, ok := m.Plus(o)
 	if !ok {
@@ -81,7 +81,7 @@ func (m Money) append(b []byte) []byte {
 // MarshalText implements encoding.TextMarshaler.
 func (m Money) MarshalText() ([]byte, error) { return m.append(nil), nil }
 
-// UnmarshalText reads everything that AppendText prints.
+// UnmarshalText parses every text that AppendText prints.
 func (m *Money) UnmarshalText(b []byte) error {
 	coef, scale, err := scan(b)
 	if err != nil {
@@ -98,7 +98,7 @@ func (m *Money) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ReadJSON reads what AppendText wrote, in quotes, if it is of no more than 18 digits.
+// ReadJSON reads the quoted output of AppendText if it has at most 18 digits.
 func (m *Money) ReadJSON(r *fastjson.Reader) {
 	coef, scale := r.Number()
 	if scale > moneyScale {

@@ -5,15 +5,16 @@ import (
 	"math/bits"
 )
 
-// Quotient returns a × b × c ÷ (d × e), cut toward zero, without losing a digit in between: products of three amounts
-// may need 192 bits. Nothing is negative, and the divisors are positive. A quotient beyond 127 bits is the largest Wide.
+// Quotient returns a × b × c ÷ (d × e), rounded toward zero. Intermediate results are exact: a product of three amounts
+// may need 192 bits. The factors must not be negative and the divisors must be positive. A quotient of more than 127
+// bits is returned as the largest Wide.
 func Quotient(a, b, c, d, e int64) Wide {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	over, low := bits.Mul64(lo, uint64(c))
 	top, middle := bits.Mul64(hi, uint64(c))
 	middle, carry := bits.Add64(middle, over, 0)
 	limbs := [3]uint64{top + carry, middle, low}
-	// What is cut off by the first division can't matter to the second: ⌊⌊n ÷ d⌋ ÷ e⌋ = ⌊n ÷ (d × e)⌋.
+	// Truncation by the first division does not affect the second: ⌊⌊n ÷ d⌋ ÷ e⌋ = ⌊n ÷ (d × e)⌋.
 	for _, divisor := range [2]int64{d, e} {
 		rest := uint64(0)
 		for i := range limbs {

@@ -32,7 +32,7 @@ func (r Rate) Percent() Decimal {
 	return Decimal{n, 2}
 }
 
-// Of returns the fraction of an amount of money, rounded.
+// Of returns the fraction of an amount of money, rounded. It panics if the result is out of range.
 func (r Rate) Of(m Money, rounding Rounding) Money {
 	part, ok := Mul(int64(m), r.Num).Div(r.Den, rounding).Money()
 	if !ok {

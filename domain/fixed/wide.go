@@ -7,20 +7,20 @@ import (
 	"math/bits"
 )
 
-// Rounding says which neighbour an inexact quotient becomes.
+// Rounding selects the neighbor to which an inexact quotient is rounded.
 type Rounding int
 
-// The roundings, by their usual names.
+// The rounding modes, by their usual names.
 const (
 	Down     Rounding = iota // toward zero
 	Up                       // away from zero
 	Floor                    // toward minus infinity
 	Ceiling                  // toward plus infinity
-	HalfEven                 // to the nearest, a tie to the even neighbour
+	HalfEven                 // to the nearest, a tie to the even neighbor
 )
 
-// Wide is a signed 128-bit integer in two's complement. Operations panic on overflow: their operands are bounded by
-// what orders, prices and rates may be, so that one is a broken invariant.
+// Wide is a signed 128-bit integer in two's complement. Operations panic on overflow. Their operands are bounded by the
+// limits of orders, prices and rates, so an overflow is a broken invariant.
 type Wide struct {
 	hi int64
 	lo uint64
@@ -124,10 +124,10 @@ func (w Wide) Int64() (int64, bool) { return int64(w.lo), w.hi == int64(w.lo)>>6
 // Words returns the upper and the lower half of w.
 func (w Wide) Words() (hi int64, lo uint64) { return w.hi, w.lo }
 
-// WideFrom returns the integer with the halves that Words returned.
+// WideFrom returns the integer that Words split.
 func WideFrom(hi int64, lo uint64) Wide { return Wide{hi, lo} }
 
-// Big returns w as an integer without bounds.
+// Big returns w as a big.Int.
 func (w Wide) Big() *big.Int {
 	hi := new(big.Int).Lsh(big.NewInt(w.hi), 64)
 	return hi.Add(hi, new(big.Int).SetUint64(w.lo))
@@ -139,18 +139,19 @@ func (w Wide) Money() (Money, bool) {
 	return Money(n), ok
 }
 
-// Capped returns w units of 10⁻⁸ as money, or the most or least that money can be where that does not fit.
+// Capped returns w units of 10⁻⁸ as money. A value that does not fit is replaced by the nearest bound of the range.
 func (w Wide) Capped() Money {
 	if m, fits := w.Money(); fits {
 		return m
 	}
 	if w.Sign() < 0 {
-		return math.MinInt64 + 1 // whose opposite is money, too
+		return math.MinInt64 + 1 // the negation of this bound also fits
 	}
 	return math.MaxInt64
 }
 
-// DivMod returns the quotient toward zero and the remainder, which has w's sign. The divisor is positive.
+// DivMod returns the quotient rounded toward zero, and the remainder, which has the sign of w. The divisor must be
+// positive.
 func (w Wide) DivMod(divisor int64) (quotient Wide, remainder int64) {
 	if divisor <= 0 {
 		panic(fmt.Sprintf("fixed: division by %d", divisor))
@@ -165,7 +166,7 @@ func (w Wide) DivMod(divisor int64) (quotient Wide, remainder int64) {
 	return quotient, remainder
 }
 
-// Div returns w ÷ divisor, rounded. The divisor is positive.
+// Div returns w ÷ divisor, rounded by r. The divisor must be positive.
 func (w Wide) Div(divisor int64, r Rounding) Wide {
 	quotient, remainder := w.DivMod(divisor)
 	if remainder == 0 {
@@ -177,7 +178,7 @@ func (w Wide) Div(divisor int64, r Rounding) Wide {
 	return quotient
 }
 
-// away reports whether a quotient that was cut toward zero moves one away from it.
+// away reports whether a quotient that was rounded toward zero must move by one away from zero.
 func away(r Rounding, negative, odd bool, remainder, divisor uint64) bool {
 	switch r {
 	case Down:

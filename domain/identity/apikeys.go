@@ -9,34 +9,37 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The bounds of API keys.
+// The limits of API keys.
 const (
-	// MaxAPIKeys is how many a user may have at once, those that have expired included.
+	// MaxAPIKeys is the greatest number of keys of a user, including expired keys that are not revoked.
 	MaxAPIKeys = 100
-	// MaxAllowed is how many addresses and networks a key may name.
+	// MaxAllowed is the greatest number of addresses and networks in a key's allow list.
 	MaxAllowed = 32
 
 	maxPrefix = 16
 )
 
-// APIKey is a key for programs: whoever sends the secret that it is the hash of acts for its user.
+// APIKey gives programs access: a client that sends the secret acts for the key's user. The key holds only the hash of
+// the secret.
 type APIKey struct {
 	ID       scalar.ID `json:"id"`
 	Username string    `json:"username"`
-	Broker   string    `json:"broker"` // the user's
+	Broker   string    `json:"broker"` // the user's broker
 	Name     string    `json:"name"`
-	Prefix   string    `json:"prefix"` // how the secret begins, for people to tell keys apart
-	Hash     []byte    `json:"hash"`   // SHA-256 of the secret, which holds 256 random bits: no salt could add to that
-	Scopes   []string  `json:"scopes"` // of which only those count that the user has
+	Prefix   string    `json:"prefix"` // the beginning of the secret, by which people recognize the key
+	Hash     []byte    `json:"hash"`   // SHA-256 of the secret; the secret has 256 random bits, so a salt is unnecessary
+	Scopes   []string  `json:"scopes"` // a scope that the user does not have is without effect
 	// CustomerCode confines the key to one account.
 	CustomerCode string `json:"customer_code,omitempty"`
-	// IPAllowList names the addresses and networks that the key may be used from; empty for all.
+	// IPAllowList lists the addresses and networks from which the key may be used. An empty list allows all.
 	IPAllowList []string    `json:"ip_allow_list,omitempty"`
 	ExpiresAt   scalar.Time `json:"expires_at,omitzero"` // zero: never
 	Created     scalar.Time `json:"created"`
-	// LastUsed is the start of the last UTC day on which the key was used; zero before the first. Its event tells it.
+	// LastUsed is the start of the last UTC day on which the key was used, or zero before the first use. It is set by
+	// APIKeyUsed.
 	LastUsed scalar.Time `json:"-"`
-	// RateLimit is the key's own, in place of its user's; nil: the key counts towards its user's. Its event tells it.
+	// RateLimit is the key's own rate limit. If it is nil, the key counts toward its user's limit. It is set by
+	// APIKeyLimited.
 	RateLimit *RateLimit `json:"-"`
 }
 
@@ -47,10 +50,10 @@ func (k *APIKey) clone() *APIKey {
 	return &c
 }
 
-// Day returns the start of a time's UTC day.
+// Day returns the start of the UTC day that contains t.
 func Day(t scalar.Time) scalar.Time { return t - t%scalar.Day }
 
-// apiKeys are the keys that are not revoked.
+// apiKeys holds the keys that are not revoked.
 type apiKeys struct {
 	byID   map[scalar.ID]*APIKey
 	byHash map[[sha256.Size]byte]scalar.ID
@@ -87,13 +90,13 @@ func (a *apiKeys) remove(id scalar.ID) {
 
 func (a *apiKeys) change(id scalar.ID, change func(*APIKey)) {
 	if k, known := a.byID[id]; known {
-		changed := *k // what was read before is not changed
+		changed := *k // readers may hold the old key
 		change(&changed)
 		a.byID[id] = &changed
 	}
 }
 
-// APIKey returns a key that is not revoked by the SHA-256 of its secret.
+// APIKey finds a key that is not revoked by the SHA-256 of the secret.
 func (s *State) APIKey(hash [sha256.Size]byte) (*APIKey, bool) {
 	k, ok := s.apiKeys.byID[s.apiKeys.byHash[hash]]
 	return k, ok
@@ -108,8 +111,8 @@ func (s *State) APIKeys(username string) []*APIKey {
 	return out
 }
 
-// createAPIKey makes a key of the user who asks. That a key does not make another one is for the handler to see: a
-// command's actor does not tell what a user came with.
+// createAPIKey creates a key for the user who gives the command. An API key must not create another key. The handler has
+// to refuse that, since a command's actor does not show how the user authenticated.
 func (s *State) createAPIKey(at decide.Stamp, a decide.Actor, payload *CreateAPIKey) (decide.Event, error) {
 	u := s.users[a.Sub]
 	k := APIKey{ID: at.Derive(0), Username: u.Username, Broker: u.Broker, Name: payload.Name, Prefix: payload.Prefix,
@@ -128,8 +131,7 @@ func (s *State) createAPIKey(at decide.Stamp, a decide.Actor, payload *CreateAPI
 	return &APIKeyCreated{k}, nil
 }
 
-// isUser reports whether a command is given on behalf of an active user, who is asked for in the state and not in the
-// token.
+// isUser reports whether the actor is an active user. It uses the state and not the token.
 func (s *State) isUser(a decide.Actor) bool {
 	u, known := s.users[a.Sub]
 	return a.System == "" && known && u.IsActive && u.Broker == a.Broker && u.CustomerCode == a.Customer
@@ -168,7 +170,7 @@ func (s *State) checkAPIKey(at decide.Stamp, u *User, k *APIKey) error {
 	return nil
 }
 
-// allowList brings addresses and networks into their one form.
+// allowList parses addresses and networks, brings them into canonical form and removes duplicates.
 func allowList(given []string) ([]string, error) {
 	if len(given) > MaxAllowed {
 		return nil, invalid("ip_allow_list", "at most 32 addresses and networks may be named")
@@ -186,7 +188,8 @@ func allowList(given []string) ([]string, error) {
 	return out, nil
 }
 
-// ParseNetwork reads an address, as the network of itself alone, or a network, whose address it cuts to its length.
+// ParseNetwork parses an address or a network. An address becomes the network that contains only this address. The
+// address of a network is masked to the prefix length.
 func ParseNetwork(text string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 		a = a.Unmap()
@@ -199,7 +202,7 @@ func ParseNetwork(text string) (netip.Prefix, bool) {
 	return n.Masked(), true
 }
 
-// revokeAPIKey revokes a key of the user who asks. Another user's is not there.
+// revokeAPIKey revokes a key of the user who gives the command. It answers NotFound for another user's key.
 func (s *State) revokeAPIKey(at decide.Stamp, a decide.Actor, payload *RevokeAPIKey) (decide.Event, error) {
 	k, known := s.apiKeys.byID[payload.ID]
 	if !known || k.Username != a.Sub {
@@ -208,7 +211,7 @@ func (s *State) revokeAPIKey(at decide.Stamp, a decide.Actor, payload *RevokeAPI
 	return &APIKeyRevoked{ID: k.ID, Username: k.Username, Revoked: at.Time}, nil
 }
 
-// limitAPIKey gives a user's key a rate limit of its own, or takes it away.
+// limitAPIKey sets or clears the rate limit of a key.
 func (s *State) limitAPIKey(payload *LimitAPIKey) (decide.Event, error) {
 	k, known := s.apiKeys.byID[payload.ID]
 	if !known || k.Username != payload.Username {
@@ -220,7 +223,7 @@ func (s *State) limitAPIKey(payload *LimitAPIKey) (decide.Event, error) {
 	return &APIKeyLimited{ID: k.ID, Username: k.Username, RateLimit: cloneLimit(payload.RateLimit)}, nil
 }
 
-// useAPIKey keeps the day on which a key was used, once.
+// useAPIKey records that a key was used today. It refuses repetitions within a day.
 func (s *State) useAPIKey(at decide.Stamp, payload *UseAPIKey) (decide.Event, error) {
 	k, known := s.apiKeys.byID[payload.ID]
 	if !known {

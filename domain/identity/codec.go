@@ -9,28 +9,28 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
-// what a State holds: TestTheFormIsThatOfItsVersion says when.
+// codecVersion is the version of the encoding in this file. It MUST change with the encoding and with the fields of
+// State. TestTheFormIsThatOfItsVersion detects such changes.
 const codecVersion = 5
 
-// Codec writes and reads states of the identity journal. What is sealed in a state is written as it is: sealed.
+// Codec returns the codec for states of the identity journal. It encodes sealed values without opening them.
 func Codec() decide.StateCodec { return stateCodec{} }
 
 type stateCodec struct{}
 
-// Version implements decide.Codec.
+// Version implements decide.StateCodec.
 func (stateCodec) Version() int { return codecVersion }
 
-// userSize is about how many bytes a user takes, or a key.
+// userSize estimates the encoded size of a broker, a user or a key, in bytes.
 const userSize = 300
 
-// Size implements decide.Codec.
+// Size implements decide.StateCodec.
 func (stateCodec) Size(state decide.State) int {
 	s := state.(*State)
 	return (len(s.brokers)+len(s.users)+len(s.keys)+len(s.apiKeys.byID))*userSize + s.core.Size()
 }
 
-// Append implements decide.Codec.
+// Append implements decide.StateCodec.
 func (stateCodec) Append(b []byte, state decide.State) []byte {
 	s, w := state.(*State), &pack.Writer{Bytes: b}
 	w.Len(len(s.brokerOrder))
@@ -128,7 +128,7 @@ func readAPIKey(r *pack.Reader) *APIKey {
 	return k
 }
 
-// Read implements decide.Codec.
+// Read implements decide.StateCodec.
 func (stateCodec) Read(b []byte) (decide.State, error) {
 	s, r := NewState(), pack.NewReader(b)
 	for range r.Len(3) {

@@ -31,32 +31,13 @@ func reread(t interface{ Fatalf(string, ...any) }, s *identity.State) *identity.
 func TestSavedStatesGoOn(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		l, twin := seeded(t), seeded(t)
-		names := rapid.SampledFrom([]string{"operator", "broker-a", "u1", "u2"})
-		codes := rapid.SampledFrom([]string{"venue", "alpha", "b1"})
-		kids := rapid.SampledFrom([]string{"k1", "k2", "k3"})
 		for range rapid.IntRange(1, 40).Draw(r, "commands") {
 			if rapid.IntRange(0, 3).Draw(r, "save") == 0 {
 				twin.state = reread(r, l.state)
 			}
 			l.now += scalar.Time(rapid.Int64Range(0, int64(10*scalar.Hour)).Draw(r, "passes"))
 			twin.now = l.now
-			key := rapid.SampledFrom([]string{"", "x", "y"}).Draw(r, "key")
-			actor := system
-			kind, payload := randomPayload(r, names.Draw(r, "user"), codes.Draw(r, "broker"), kids.Draw(r, "kid"))
-			if kind == identity.CommandCreateAPIKey {
-				actor = rapid.SampledFrom([]decide.Actor{operator, broker}).Draw(r, "actor")
-			} else if all := slices.Concat(l.keys("operator"), l.keys("broker-a")); len(all) > 0 && rapid.IntRange(0, 4).Draw(r, "a key's use") == 0 {
-				id := rapid.SampledFrom(all).Draw(r, "API key").ID
-				switch rapid.IntRange(0, 2).Draw(r, "of a key") {
-				case 0:
-					kind, payload = identity.CommandUseAPIKey, &identity.UseAPIKey{ID: id}
-				case 1:
-					kind, payload, actor = identity.CommandRevokeAPIKey, &identity.RevokeAPIKey{ID: id}, broker
-				default:
-					limits := rapid.SampledFrom([]*identity.RateLimit{nil, {PerSecond: 3, Burst: 4}})
-					kind, payload = identity.CommandLimitAPIKey, &identity.LimitAPIKey{Username: "broker-a", ID: id, RateLimit: limits.Draw(r, "limit")}
-				}
-			}
+			actor, kind, key, payload := l.draw(r)
 			if a, b := l.do(actor, kind, key, payload), twin.do(actor, kind, key, payload); a != b {
 				r.Fatalf("%s: %s, and by the state that was saved %s", kind, a, b)
 			}
@@ -68,6 +49,31 @@ func TestSavedStatesGoOn(t *testing.T) {
 			r.Fatalf("the states differ:\n%x\n%x", a, b)
 		}
 	})
+}
+
+// draw draws a command, some of them about what there is.
+func (l *log) draw(r *rapid.T) (actor decide.Actor, kind, key string, payload any) {
+	names := rapid.SampledFrom([]string{"operator", "broker-a", "u1", "u2"})
+	codes := rapid.SampledFrom([]string{"venue", "alpha", "b1"})
+	kids := rapid.SampledFrom([]string{"k1", "k2", "k3"})
+	key = rapid.SampledFrom([]string{"", "x", "y"}).Draw(r, "key")
+	actor = system
+	kind, payload = randomPayload(r, names.Draw(r, "user"), codes.Draw(r, "broker"), kids.Draw(r, "kid"))
+	if kind == identity.CommandCreateAPIKey {
+		actor = rapid.SampledFrom([]decide.Actor{operator, broker}).Draw(r, "actor")
+	} else if all := slices.Concat(l.keys("operator"), l.keys("broker-a")); len(all) > 0 && rapid.IntRange(0, 4).Draw(r, "a key's use") == 0 {
+		id := rapid.SampledFrom(all).Draw(r, "API key").ID
+		switch rapid.IntRange(0, 2).Draw(r, "of a key") {
+		case 0:
+			kind, payload = identity.CommandUseAPIKey, &identity.UseAPIKey{ID: id}
+		case 1:
+			kind, payload, actor = identity.CommandRevokeAPIKey, &identity.RevokeAPIKey{ID: id}, broker
+		default:
+			limits := rapid.SampledFrom([]*identity.RateLimit{nil, {PerSecond: 3, Burst: 4}})
+			kind, payload = identity.CommandLimitAPIKey, &identity.LimitAPIKey{Username: "broker-a", ID: id, RateLimit: limits.Draw(r, "limit")}
+		}
+	}
+	return actor, kind, key, payload
 }
 
 func randomPayload(r *rapid.T, name, code, kid string) (kind string, payload any) {

@@ -18,15 +18,16 @@ const (
 	CommandLimitAPIKey      = "api_key.limit"
 )
 
-// payload is what every command of the journal carries: it says which command it is, and decides.
+// payload is the content of a command of this journal. It names its command type, checks the actor and decides the
+// command.
 type payload interface {
 	decide.Payload
-	// permit refuses an actor who may not give the command.
+	// permit returns a refusal if the actor may not give the command.
 	permit(s *State, a decide.Actor) error
 	decide(s *State, at decide.Stamp, a decide.Actor) ([]decide.Event, error)
 }
 
-// one makes an event, or a refusal, the whole of a decision.
+// one wraps the only event of a decision in a slice, or passes the refusal on.
 func one(e decide.Event, err error) ([]decide.Event, error) {
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func one(e decide.Event, err error) ([]decide.Event, error) {
 	return []decide.Event{e}, nil
 }
 
-// Payloads knows the payload of every command of the journal.
+// Payloads returns the payloads of all commands of the journal.
 func Payloads() *decide.Payloads {
 	return decide.NewPayloads(
 		func() decide.Payload { return new(RegisterBroker) },
@@ -50,7 +51,7 @@ func Payloads() *decide.Payloads {
 	)
 }
 
-// RegisterBroker asks for a new tenant.
+// RegisterBroker asks to register a tenant.
 type RegisterBroker struct {
 	Broker string
 	Name   string
@@ -65,7 +66,7 @@ func (p *RegisterBroker) decide(s *State, at decide.Stamp, _ decide.Actor) ([]de
 	return one(s.registerBroker(at, p))
 }
 
-// RegisterUser asks for a new user of a broker.
+// RegisterUser asks to register a user of a broker.
 type RegisterUser struct {
 	Username     string
 	Broker       string
@@ -86,10 +87,10 @@ func (p *RegisterUser) decide(s *State, at decide.Stamp, _ decide.Actor) ([]deci
 	return one(s.registerUser(at, p))
 }
 
-// ChangeUser asks for another form of a user. What is nil stays as it is.
+// ChangeUser asks to change a user. Members that are nil stay unchanged.
 type ChangeUser struct {
 	Username       string
-	CustomerCode   *string // empty: none any more
+	CustomerCode   *string // empty: remove it
 	Scopes         []string
 	IsActive       *bool
 	IsVerified     *bool
@@ -107,7 +108,7 @@ func (p *ChangeUser) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide
 	return one(s.changeUser(at, p))
 }
 
-// AddSigningKey asks for a further key.
+// AddSigningKey asks to add a signing key.
 type AddSigningKey struct {
 	KID     string
 	Public  []byte
@@ -123,7 +124,7 @@ func (p *AddSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) ([]dec
 	return one(s.addSigningKey(at, p))
 }
 
-// CreateAPIKey asks for a key of the user who gives the command.
+// CreateAPIKey asks for an API key for the user who gives the command.
 type CreateAPIKey struct {
 	Name         string
 	Prefix       string // of the secret
@@ -143,7 +144,7 @@ func (p *CreateAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) ([]deci
 	return one(s.createAPIKey(at, a, p))
 }
 
-// RevokeAPIKey asks that a key of the user who gives the command be refused from now on.
+// RevokeAPIKey asks to revoke a key of the user who gives the command.
 type RevokeAPIKey struct{ ID scalar.ID }
 
 // CommandType returns the type of the command.
@@ -155,7 +156,7 @@ func (p *RevokeAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) ([]deci
 	return one(s.revokeAPIKey(at, a, p))
 }
 
-// UseAPIKey tells that a key was used on the day of the command's record.
+// UseAPIKey reports that a key was used on the day of the command's record.
 type UseAPIKey struct{ ID scalar.ID }
 
 // CommandType returns the type of the command.
@@ -167,11 +168,11 @@ func (p *UseAPIKey) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.
 	return one(s.useAPIKey(at, p))
 }
 
-// LimitAPIKey asks that a user's key have a rate limit of its own in place of the user's.
+// LimitAPIKey asks for a rate limit of a user's key, in place of the user's limit.
 type LimitAPIKey struct {
 	Username  string
 	ID        scalar.ID
-	RateLimit *RateLimit // nil: none of its own
+	RateLimit *RateLimit // nil: the user's limit applies
 }
 
 // CommandType returns the type of the command.
@@ -183,7 +184,7 @@ func (p *LimitAPIKey) decide(s *State, _ decide.Stamp, _ decide.Actor) ([]decide
 	return one(s.limitAPIKey(p))
 }
 
-// RetireSigningKey asks that a key, and every token signed with it, be refused.
+// RetireSigningKey asks to retire a signing key. All tokens that it signed become invalid.
 type RetireSigningKey struct{ KID string }
 
 // CommandType returns the type of the command.
@@ -195,8 +196,8 @@ func (p *RetireSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) ([]
 	return one(s.retireSigningKey(at, p))
 }
 
-// ReplaceSigningKeys adds a signing key and retires every other one in the same record. A copy of a venue replaces the keys
-// that it shares with the original.
+// ReplaceSigningKeys adds a signing key and retires every other one in the same record. A copy of a venue replaces the
+// keys that it shares with the original.
 //
 // Events: signing_key.added, then signing_key.retired for each key that was in use. Refusals: Invalid; Conflict
 // SIGNING_KEY_TAKEN.

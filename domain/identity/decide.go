@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// The bounds of what is kept.
+// The limits of the stored values.
 const (
 	maxCode     = 32
 	maxUsername = 64
@@ -19,14 +19,14 @@ const (
 	maxSealed   = 4096
 )
 
-// Decide says what the command causes.
+// Decide returns the consequences of a command.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	asked, known := c.Payload.(decide.Payload)
 	if !known || asked.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
 	p, own := asked.(payload)
-	permit := s.onlyOperators // what every journal takes
+	permit := s.onlyOperators // for the commands that every journal accepts
 	if own {
 		permit = func(a decide.Actor) error { return p.permit(s, a) }
 	}
@@ -46,7 +46,8 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	return decide.Decision{Outcome: decide.Accepted, Events: events}, nil
 }
 
-// onlyOperators lets the system and active operators through, who may change users, brokers and signing keys.
+// onlyOperators refuses actors other than the system and active operators. Only these change users, brokers and signing
+// keys.
 func (s *State) onlyOperators(a decide.Actor) error {
 	if !s.mayChange(a) {
 		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
@@ -54,7 +55,7 @@ func (s *State) onlyOperators(a decide.Actor) error {
 	return nil
 }
 
-// onlyUsers lets active users through, who have API keys of their own.
+// onlyUsers refuses actors other than active users, since API keys belong to a user.
 func (s *State) onlyUsers(a decide.Actor) error {
 	if !s.isUser(a) {
 		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "API keys belong to an active user")
@@ -62,7 +63,7 @@ func (s *State) onlyUsers(a decide.Actor) error {
 	return nil
 }
 
-// onlySystem lets the system through, for what it saw.
+// onlySystem refuses actors other than the system. It protects commands that report the system's own observations.
 func (*State) onlySystem(a decide.Actor) error {
 	if a.System == "" {
 		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says this")
@@ -70,7 +71,7 @@ func (*State) onlySystem(a decide.Actor) error {
 	return nil
 }
 
-// mayChange lets the system and active operators through.
+// mayChange reports whether the actor is the system or an active operator.
 func (s *State) mayChange(a decide.Actor) bool {
 	if a.System != "" {
 		return true

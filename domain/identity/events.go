@@ -15,31 +15,31 @@ const (
 	TypeAPIKeyLimited     = "api_key.limited"
 )
 
-// BrokerRegistered says that a tenant exists from now on.
+// BrokerRegistered says that a tenant was registered.
 type BrokerRegistered struct{ Broker }
 
 // EventType returns broker.registered.
 func (*BrokerRegistered) EventType() string { return TypeBrokerRegistered }
 
-// UserRegistered holds the whole new user.
+// UserRegistered contains the complete new user.
 type UserRegistered struct{ User }
 
 // EventType returns user.registered.
 func (*UserRegistered) EventType() string { return TypeUserRegistered }
 
-// UserChanged holds the whole user as it is after the change.
+// UserChanged contains the complete user after the change.
 type UserChanged struct{ User }
 
 // EventType returns user.changed.
 func (*UserChanged) EventType() string { return TypeUserChanged }
 
-// SigningKeyAdded holds a new key. It is published at once.
+// SigningKeyAdded contains a new signing key. Its public part is published immediately.
 type SigningKeyAdded struct{ SigningKey }
 
 // EventType returns signing_key.added.
 func (*SigningKeyAdded) EventType() string { return TypeSigningKeyAdded }
 
-// SigningKeyRetired says that tokens signed with the key are refused from now on.
+// SigningKeyRetired says that tokens signed with the key are no longer accepted.
 type SigningKeyRetired struct {
 	KID     string      `json:"kid"`
 	Retired scalar.Time `json:"retired"`
@@ -48,13 +48,13 @@ type SigningKeyRetired struct {
 // EventType returns signing_key.retired.
 func (*SigningKeyRetired) EventType() string { return TypeSigningKeyRetired }
 
-// APIKeyCreated holds a new key: never its secret, only the hash.
+// APIKeyCreated contains a new key. It has the hash of the secret, never the secret.
 type APIKeyCreated struct{ APIKey }
 
 // EventType returns api_key.created.
 func (*APIKeyCreated) EventType() string { return TypeAPIKeyCreated }
 
-// APIKeyRevoked says that a key is refused from now on, and its sockets end.
+// APIKeyRevoked says that the key is no longer accepted. Its open sockets are closed.
 type APIKeyRevoked struct {
 	ID       scalar.ID   `json:"id"`
 	Username string      `json:"username"`
@@ -64,16 +64,16 @@ type APIKeyRevoked struct {
 // EventType returns api_key.revoked.
 func (*APIKeyRevoked) EventType() string { return TypeAPIKeyRevoked }
 
-// APIKeyUsed says that a key was used on a day. There is one for each key and day, at the first use that is known.
+// APIKeyUsed says that a key was used on a day. There is one event for each key and day, for the first reported use.
 type APIKeyUsed struct {
 	ID  scalar.ID   `json:"id"`
-	Day scalar.Time `json:"day"` // its start, in UTC
+	Day scalar.Time `json:"day"` // the start of the day, in UTC
 }
 
 // EventType returns api_key.used.
 func (*APIKeyUsed) EventType() string { return TypeAPIKeyUsed }
 
-// APIKeyLimited says that a key has a rate limit of its own from now on or, without one, counts towards its user's again.
+// APIKeyLimited sets the rate limit of a key. Without a limit, the key counts toward the user's limit again.
 type APIKeyLimited struct {
 	ID        scalar.ID  `json:"id"`
 	Username  string     `json:"username"`

@@ -11,7 +11,7 @@ import (
 // RecordLimit is the greatest size of a record's value in bytes.
 const RecordLimit = 256 << 10
 
-// rulesSupported is the highest number of rules that this build knows.
+// rulesSupported is the highest number of rules that this build supports.
 const rulesSupported = 1
 
 // Rules returns the rules of the identity journal.
@@ -37,11 +37,12 @@ func (rules) Registry() *decide.Registry {
 	return r
 }
 
-// State is the fold of the identity journal. What its read methods return is shared and must not be changed.
+// State is the fold of the identity journal. The objects that its methods return are shared: callers MUST NOT change
+// them.
 type State struct {
 	brokers map[string]*Broker
 	users   map[string]*User
-	keys    []*SigningKey // in the order they were added, retired ones included
+	keys    []*SigningKey // in the order of addition, including retired keys
 	apiKeys apiKeys
 	core    decide.Core
 
@@ -54,7 +55,7 @@ func NewState() *State {
 	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported)}
 }
 
-// Evolve applies one valid record. Events of other kinds, the journal's own, change nothing here.
+// Evolve applies one valid record. Events of other types, such as the journal's own, change nothing here.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.core.Evolve(at, c, events)
 	for _, e := range events {
@@ -63,7 +64,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			if _, known := s.brokers[e.Broker.Broker]; !known {
 				s.brokerOrder = append(s.brokerOrder, e.Broker.Broker)
 			}
-			broker := e.Broker // the state shares nothing with events, which others read at the same time
+			broker := e.Broker // copied: the state shares no memory with events, since others read them concurrently
 			s.brokers[broker.Broker] = &broker
 		case *UserRegistered:
 			s.setUser(e.User.clone())
@@ -89,7 +90,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	}
 }
 
-// setUser takes a user as an event has it. Each ciphertext of a password is another one, so an equal one is the same password.
+// setUser stores the user of an event. Sealing the same password twice gives different ciphertexts, so an equal
+// ciphertext means that the password did not change.
 func (s *State) setUser(u *User) {
 	u.PasswordChanged = u.Updated
 	if old, known := s.users[u.Username]; !known {
@@ -109,16 +111,16 @@ func (s *State) setKey(k *SigningKey) {
 	s.keys[i] = k
 }
 
-// Due says that nothing is ever due in this journal.
+// Due returns Nothing: no work becomes due in this journal.
 func (s *State) Due(scalar.Time) decide.Urgency { return decide.Nothing }
 
-// NextDue says the same.
+// NextDue returns false: no work becomes due in this journal.
 func (s *State) NextDue() (scalar.Time, bool) { return 0, false }
 
-// Step is never asked for, since nothing is due.
+// Step is never called, since no work becomes due.
 func (s *State) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{} }
 
-// SetAside is never asked for, since nothing is due.
+// SetAside is never called, since no work becomes due.
 func (s *State) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
 
 // ActiveRules returns the number of the rules in force.
@@ -169,7 +171,7 @@ func (s *State) Key(kid string) (*SigningKey, bool) {
 	return nil, false
 }
 
-// Keys returns the keys that are not retired, in the order they were added: those that verify tokens.
+// Keys returns the signing keys that are not retired, in the order of addition. Tokens are verified with these keys.
 func (s *State) Keys() []*SigningKey {
 	out := make([]*SigningKey, 0, len(s.keys))
 	for _, k := range s.keys {
@@ -180,11 +182,12 @@ func (s *State) Keys() []*SigningKey {
 	return out
 }
 
-// KeyDelay is how long a new key is only published before it signs, so that a node whose fold is a little behind, or
-// a client with an older key set, knows it when it meets its first token.
+// KeyDelay is the time between the publication of a new key and its first use for signing. Nodes with a slightly lagging
+// fold and clients with a cached key set have the key before they receive its first token.
 const KeyDelay = 5 * scalar.Second
 
-// SigningKey returns the key to sign with: the newest that is old enough for that; where none is, the oldest.
+// SigningKey returns the key for signing: the newest key that is at least KeyDelay old or, if all are younger, the
+// oldest key.
 func (s *State) SigningKey(now scalar.Time) (*SigningKey, bool) {
 	keys := s.Keys()
 	for _, k := range slices.Backward(keys) {

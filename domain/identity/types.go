@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The scopes that a user's tokens may carry.
+// The scopes of users and their tokens.
 const (
 	ScopeTrade      = "trade"
 	ScopeRead       = "read"
@@ -30,7 +30,7 @@ type Broker struct {
 	Created scalar.Time `json:"created"`
 }
 
-// User is somebody who can log in.
+// User is a person who can log in.
 type User struct {
 	Username string `json:"username"`
 	Broker   string `json:"broker"`
@@ -44,7 +44,7 @@ type User struct {
 	PasswordHash Sealed      `json:"password_hash"`
 	Created      scalar.Time `json:"created"`
 	Updated      scalar.Time `json:"updated"`
-	// PasswordChanged is the time of the record that PasswordHash came with. Tokens that are older end with it.
+	// PasswordChanged is the time of the record that set PasswordHash. Older tokens are invalid.
 	PasswordChanged scalar.Time `json:"-"`
 }
 
@@ -58,18 +58,18 @@ func (u *User) clone() *User {
 // Has reports whether the user has the scope.
 func (u *User) Has(scope string) bool { return slices.Contains(u.Scopes, scope) }
 
-// RateLimit allows so many requests a second on average, and Burst of them at once.
+// RateLimit allows PerSecond requests a second on average, and bursts of up to Burst requests.
 type RateLimit struct {
 	PerSecond int64 `json:"per_second"`
 	Burst     int64 `json:"burst"`
 }
 
-// MaxRate is the greatest number that a rate limit may name.
+// MaxRate is the greatest value of PerSecond and Burst.
 const MaxRate = 1_000_000
 
 // SigningKey is an Ed25519 key that signs access tokens.
 type SigningKey struct {
-	KID     string      `json:"kid"` // its RFC 7638 thumbprint
+	KID     string      `json:"kid"` // the RFC 7638 thumbprint of the key
 	Public  []byte      `json:"public"`
 	Private Sealed      `json:"private"` // the 32-byte seed, sealed with the kid as owner
 	Created scalar.Time `json:"created"`

@@ -11,11 +11,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// bodyForm is the number of the form that the bodies of new notices have.
+// bodyForm is the version of the body format of new notices.
 const bodyForm = 1
 
-// Body is what receivers get of a notice, and what the feed shows of it. Its members stand in the order of the interface. Those
-// about an owner are missing from test.
+// Body is the content of a notice that webhooks deliver and the feed shows. Its members are in the order of the
+// interface. Test notices lack the members about an owner.
 type Body struct {
 	ID            scalar.ID         `json:"id"`
 	OwnerID       scalar.ID         `json:"owner_id,omitzero"`
@@ -29,23 +29,23 @@ type Body struct {
 
 // Details are the members of a body that depend on its type.
 type Details struct {
-	// Pending are the questionnaires that the owner has to answer, of requirementsQuestionnaire.
+	// Pending lists the questionnaires that the owner must answer. Only requirementsQuestionnaire has it.
 	Pending []scalar.ID `json:"pending_questionnaire_ids,omitzero"`
-	// DocumentID, Category and ValidUntil are of documentExpiring.
+	// Only documentExpiring has DocumentID, Category and ValidUntil.
 	DocumentID scalar.ID         `json:"document_id,omitzero"`
 	Category   document.Category `json:"category,omitzero"`
 	ValidUntil scalar.Time       `json:"valid_until,omitzero"`
-	// Code is how a trigger ended, of entitlementCompleted and entitlementFailed; Reason is of these two and of
-	// requirementsQuestionnaire.
+	// Code says how a trigger ended. Only entitlementCompleted and entitlementFailed have it; these and
+	// requirementsQuestionnaire have Reason.
 	Code   string  `json:"code,omitzero"`
 	Reason *string `json:"reason,omitzero"`
-	// Sequence counts what receivers are told about the owner from 1.
+	// Sequence numbers the notices about the owner, from 1.
 	Sequence int64 `json:"sequence,omitzero"`
 }
 
-// Body returns what receivers get of a notice, which depends on nothing else: a notice has the same body as long as its record
-// lasts. The reason in clear is what the notice's sealed reason says; it is ignored where the venue's own reason is in the
-// notice. A form of a later build fails.
+// Body returns the body of a notice. It depends only on the notice and the reason, so a notice always has the same body.
+// reason is the decrypted reason of the notice; it is ignored if the notice has a reason in the clear. Body fails for a
+// body format of a later build.
 func (n *Notice) Body(reason string) (Body, error) {
 	b := n.ErasedBody()
 	if n.Form != bodyForm {
@@ -68,7 +68,7 @@ func (n *Notice) Body(reason string) (Body, error) {
 	return b, nil
 }
 
-// ErasedBody returns what the feed shows of a notice about an owner who is erased: ids, type and time.
+// ErasedBody returns what the feed shows of a notice after its owner was erased: ids, type and time.
 func (n *Notice) ErasedBody() Body {
 	b := Body{ID: n.ID, OwnerID: n.Ref.ID, OwnerType: n.Ref.Type, Time: n.Time, Type: n.Type}
 	if n.Type.NamesTrigger() {
@@ -77,5 +77,5 @@ func (n *Notice) ErasedBody() Body {
 	return b
 }
 
-// Encode returns the body as the JSON that is signed and sent, byte for byte.
+// Encode returns the JSON bytes that are signed and sent.
 func (b Body) Encode() ([]byte, error) { return json.Marshal(b) }

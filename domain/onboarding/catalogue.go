@@ -25,7 +25,8 @@ func (s *State) QuestionnaireVersions(id scalar.ID) []CatalogueVersion {
 	return out
 }
 
-// Questionnaires returns up to n questionnaires, newest first, the first ones left out, and how many there are.
+// Questionnaires skips the first questionnaires, newest first, and returns up to n of the following ones and the total
+// number of questionnaires.
 func (s *State) Questionnaires(first, n int) (page []*questionnaire.Questionnaire, total int) {
 	for _, id := range newestFirst(s.questionnaireOrder, first, n) {
 		page = append(page, s.questionnaires[id].Questionnaire)
@@ -33,7 +34,8 @@ func (s *State) Questionnaires(first, n int) (page []*questionnaire.Questionnair
 	return page, len(s.questionnaireOrder)
 }
 
-// Entitlements returns up to n definitions, newest first, the first ones left out, and how many there are.
+// Entitlements skips the first definitions, newest first, and returns up to n of the following ones and the total number
+// of definitions.
 func (s *State) Entitlements(first, n int) (page []*entitlement.Definition, total int) {
 	for _, id := range newestFirst(s.entitlementOrder, first, n) {
 		page = append(page, s.entitlements[id])
@@ -41,7 +43,7 @@ func (s *State) Entitlements(first, n int) (page []*entitlement.Definition, tota
 	return page, len(s.entitlementOrder)
 }
 
-// newestFirst returns a page of ids that are in the order of their creation.
+// newestFirst returns a page of ids, newest first. The argument ids is in the order of creation.
 func newestFirst(ids []scalar.ID, first, n int) []scalar.ID {
 	out := make([]scalar.ID, 0, min(n, len(ids)))
 	for i := len(ids) - 1 - first; i >= 0 && len(out) < n; i-- {

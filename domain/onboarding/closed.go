@@ -3,21 +3,21 @@ package onboarding
 import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
 const (
-	// rulesThatForget is the number of the first rules that forget deliveries which are over: without that a state would grow with
-	// every one that was ever made.
+	// rulesThatForget is the first number of rules that forget closed deliveries. Without it, the state would grow with
+	// every delivery.
 	rulesThatForget = 2
-	// keptClosed is how many of those a state keeps all the same, so that rows which are a little behind will mostly do. It is part
-	// of the rules: another number takes another number of rules.
+	// keptClosed is the number of closed deliveries that the state keeps, so that replays rarely need a database row
+	// that is up to date. It is part of the rules: a change needs a new number of rules.
 	keptClosed = 4096
 )
 
-// closedDeliveries are those of a state that are not to be tried any more, in the order in which they closed.
+// closedDeliveries lists the closed deliveries in the state, in the order in which they closed.
 type closedDeliveries struct {
 	queue []closing
-	head  int // of the queue: those before it are done with
-	n     int // how many there are. The queue may hold more: closings of what is open again, or closed again later
-	keep  int // how many are kept under rules that forget
-	// forgotten is the sequence of the last record that closed one which is forgotten; 0 while none is.
+	head  int // the beginning of the queue; earlier elements are processed
+	n     int // of deliveries; the queue also holds obsolete closings, of deliveries that were replayed
+	keep  int // how many closed deliveries are kept under rules that forget
+	// forgotten is the sequence of the last record that closed a delivery which is now forgotten, or 0.
 	forgotten int64
 }
 
@@ -26,17 +26,18 @@ type closing struct {
 	sequence int64
 }
 
-// forgets reports whether the rules in force have deliveries forgotten.
+// forgets reports whether the rules in force forget closed deliveries.
 func (s *State) forgets() bool { return s.core.ActiveRules() >= rulesThatForget }
 
-// addClosed has a delivery be closed since a record.
+// addClosed marks a delivery as closed by the record with sequence at.
 func (s *State) addClosed(at int64, v *Delivery) {
 	v.Closed = at
 	s.closed.queue = append(s.closed.queue, closing{v.ID, at})
 	s.closed.n++
 }
 
-// forget takes the deliveries that closed first out of the state, beyond those that are kept. It is the last part of every record.
+// forget removes the deliveries that closed first, except for the last keptClosed ones. Evolve calls it at the end of
+// every record.
 func (s *State) forget() {
 	c := &s.closed
 	for s.forgets() && c.n > c.keep {
@@ -48,18 +49,18 @@ func (s *State) forget() {
 			c.forgotten = first.sequence
 		}
 	}
-	if len(c.queue) > 2*c.n+1024 { // so each closing is copied about once
+	if len(c.queue) > 2*c.n+1024 { // amortized: each closing is copied about once
 		s.compactClosed()
 	}
 }
 
-// stands reports whether a delivery is closed since that closing.
+// stands reports whether a delivery is still closed by this closing.
 func (s *State) stands(c closing) bool {
 	v, known := s.deliveries[c.id]
 	return known && v.Closed == c.sequence
 }
 
-// compactClosed leaves the closings in the queue that stand.
+// compactClosed removes obsolete closings from the queue.
 func (s *State) compactClosed() {
 	left := make([]closing, 0, s.closed.n)
 	for _, one := range s.closed.queue[s.closed.head:] {
@@ -70,7 +71,7 @@ func (s *State) compactClosed() {
 	s.closed.queue, s.closed.head = left, 0
 }
 
-// closedInOrder returns the deliveries that are closed, the first that was first.
+// closedInOrder returns the closed deliveries in the order in which they closed.
 func (s *State) closedInOrder() []*Delivery {
 	out := make([]*Delivery, 0, s.closed.n)
 	for _, one := range s.closed.queue[s.closed.head:] {
@@ -81,6 +82,6 @@ func (s *State) closedInOrder() []*Delivery {
 	return out
 }
 
-// Forgotten returns the sequence of the last record that closed a delivery which the state has forgotten; 0 while there is none.
-// What it does not know of was closed by then, or was never made.
+// Forgotten returns the sequence of the last record that closed a delivery which the state has forgotten, or 0. A
+// delivery that the state does not contain was closed by that record or earlier, or never existed.
 func (s *State) Forgotten() int64 { return s.closed.forgotten }

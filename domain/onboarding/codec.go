@@ -18,11 +18,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
-// what a State holds: TestTheFormIsThatOfItsVersion says when.
+// codecVersion is the version of the encoding in this file. It MUST change with the encoding and with the fields of
+// State. TestTheFormIsThatOfItsVersion detects such changes.
 const codecVersion = 5
 
-// Codec writes and reads states of the onboarding journal.
+// Codec returns the codec for states of the onboarding journal.
 func Codec() decide.StateCodec { return stateCodec{} }
 
 type stateCodec struct{}
@@ -30,7 +30,7 @@ type stateCodec struct{}
 // Version implements decide.StateCodec.
 func (stateCodec) Version() int { return codecVersion }
 
-// about how many bytes things take.
+// Estimates of encoded sizes in bytes.
 const (
 	ownerSize   = 400
 	smallSize   = 150
@@ -81,7 +81,7 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 
 func compareIDs(a, b scalar.ID) int { return bytes.Compare(a[:], b[:]) }
 
-// packer writes what states are made of.
+// packer writes the parts of a state.
 type packer struct{ pack.Writer }
 
 func (w *packer) id(id scalar.ID)     { w.Raw(id[:]) }
@@ -286,7 +286,7 @@ func (w *packer) due(l *dueList) {
 	}
 }
 
-// unpacker reads what packer wrote.
+// unpacker reads what a packer wrote.
 type unpacker struct{ *pack.Reader }
 
 func (r unpacker) id() (id scalar.ID) { r.Raw(id[:]); return id }
@@ -294,7 +294,7 @@ func (r unpacker) time() scalar.Time  { return scalar.Time(r.Int()) }
 func (r unpacker) ref() owner.Ref     { return owner.Ref{Type: owner.Type(r.Word()), ID: r.id()} }
 func (r unpacker) ids() []scalar.ID   { return list(r, idSize, r.id) }
 
-// bytes returns nil for none.
+// bytes returns nil for an empty string.
 func (r unpacker) bytes() []byte {
 	if s := r.String(); s != "" {
 		return []byte(s)
@@ -304,7 +304,7 @@ func (r unpacker) bytes() []byte {
 
 const idSize = len(scalar.ID{})
 
-// list reads a list of what takes at least so many bytes each; nil for an empty one.
+// list reads a list of elements of at least size bytes each. It returns nil for an empty list.
 func list[T any](r unpacker, size int, read func() T) []T {
 	var out []T
 	for range r.Len(size) {
@@ -347,7 +347,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 	return s, nil
 }
 
-// coherent reports whether all that is named is there: rules take that for granted.
+// coherent reports whether every referenced object exists. The rules rely on it.
 func (s *State) coherent() bool {
 	for _, f := range s.owners {
 		if (f.owner.State == owner.Active) != (f.erasure == nil) {
@@ -379,7 +379,7 @@ func (s *State) coherent() bool {
 	return true
 }
 
-// concerns reports whether what due work is about is there, and as the work takes it to be.
+// concerns reports whether the subject of due work exists and is in the state that the work expects.
 func (s *State) concerns(k dueKey) bool {
 	switch k.kind {
 	case dueStart:
@@ -398,7 +398,7 @@ func (s *State) concerns(k dueKey) bool {
 	return f != nil && f.owner.State == owner.Restricted
 }
 
-// refuse fails the reader if what it read is there already, or otherwise cannot be.
+// refuse fails the reader if wrong is true: an object occurs twice or is inconsistent.
 func (r unpacker) refuse(wrong bool) {
 	if wrong {
 		r.Fail(pack.ErrForm)
@@ -514,7 +514,7 @@ func (r unpacker) webhook() *Webhook {
 	return w
 }
 
-// deliveries reads those that are open and then those that are closed, in their order.
+// deliveries reads the open deliveries and then the closed ones, in order.
 func (r unpacker) deliveries(s *State) {
 	for _, open := range []bool{true, false} {
 		for range r.Len(idSize) {

@@ -7,14 +7,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// payload is what every command of the journal carries: it says who gives it, and decides.
+// payload is the content of a command of this journal. It names the kind of actor and decides the command.
 type payload interface {
 	decide.Payload
 	givenBy() ActorKind
 	decide(d *draft) error
 }
 
-// Payloads knows the payload of every command of the journal.
+// Payloads returns the payloads of all commands of the journal.
 func Payloads() *decide.Payloads {
 	return decide.NewPayloads(
 		func() decide.Payload { return new(RegisterOwner) },
@@ -47,17 +47,18 @@ func Payloads() *decide.Payloads {
 	)
 }
 
-// draft is a decision in the making. The state is only read.
+// draft is a decision that is being built. It only reads the state.
 type draft struct {
 	state  *State
 	at     decide.Stamp
 	actor  decide.Actor
 	by     ActorKind
 	events []decide.Event
-	file   *file // of the owner whom it is about, as the events leave it; nil before open
+	file   *file // a copy of the owner's file with the events so far applied; nil before open
 }
 
-// open has the draft be about an owner. What is decided later sees what was decided before, in a copy of the file.
+// open makes the draft concern an owner. It returns a copy of the owner's file, to which the draft applies its events,
+// so that later rules apply to the effects of earlier ones.
 func (d *draft) open(f *file) *file {
 	d.file = f.clone()
 	return d.file
@@ -70,21 +71,21 @@ func (d *draft) add(e decide.Event) {
 	}
 }
 
-// nextID returns the id of what the next event is about.
+// nextID returns the id of the object that the next event creates.
 func (d *draft) nextID() scalar.ID { return d.at.Derive(len(d.events)) }
 
 func (d *draft) decision() decide.Decision {
 	return decide.Decision{Outcome: decide.Accepted, Events: d.events}
 }
 
-// Decide says what the command causes.
+// Decide returns the consequences of a command.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	asked, known := c.Payload.(decide.Payload)
 	if !known || asked.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
 	p, own := asked.(payload)
-	// What a client makes belongs to its tenant, so it has to have one.
+	// Objects that a client creates belong to its tenant, so the client must have one.
 	if own && p.givenBy() == ByClient && c.Actor.Broker == "" {
 		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "the command is given by a client of a tenant")
 	}
@@ -104,7 +105,8 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	return d.decision(), nil
 }
 
-// Step decides the next work that is due: one entry, whether single or not. It implements decide.State.
+// Step decides the first due entry. A step never covers more than one entry, so single has no effect. It implements
+// decide.State.
 func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 	e := s.due.first(at.Time)
 	if e == nil {

@@ -20,57 +20,57 @@ const (
 )
 
 const (
-	acknowledged = 200     // the one status that acknowledges a delivery
+	acknowledged = 200     // the only status that acknowledges a delivery
 	maxError     = 255     // characters
-	maxReply     = 1 << 10 // bytes: 256 and what sealing adds
+	maxReply     = 1 << 10 // in bytes: 256 and the overhead of sealing
 	maxRetries   = 100
 	maxWait      = 365 * scalar.Day
 )
 
-// Delivery is a notice on its way to a registration.
+// Delivery is the delivery of one notice to one webhook.
 type Delivery struct {
 	ID          scalar.ID
 	WebhookID   scalar.ID
 	NoticeID    scalar.ID
 	Tenant      string
-	owner.Ref        // none, of test
-	Final       bool // it tells of the end that the owner's erasure caused: it goes out although the owner is erased
+	owner.Ref        // zero for test notices
+	Final       bool // reports the end of a trigger caused by an erasure: sent although the owner is erased
 	Status      webhook.Status
 	Attempts    int         // so far
-	Before      int         // of them, those before it was replayed: the schedule counts from there
-	NextAttempt scalar.Time // of one that is retried
+	Before      int         // attempts before the last replay: the schedule counts from there
+	NextAttempt scalar.Time // zero unless Status is Retrying
 	Made        Place
-	Closed      int64 // the sequence of the record since which it is not to be tried any more; 0 while it is open
+	Closed      int64 // the sequence of the record that closed it; 0 while it is open
 }
 
-// Place is where in the log something was made: by an event of a record, which are counted from 0.
+// Place is the position of an event in the log: its record and its index in the record, from 0.
 type Place struct {
 	Sequence int64 `json:"sequence"`
 	Ordinal  int64 `json:"ordinal"`
 }
 
-// Compare orders places as the log does.
+// Compare orders places by their position in the log.
 func (p Place) Compare(o Place) int {
 	return cmp.Or(cmp.Compare(p.Sequence, o.Sequence), cmp.Compare(p.Ordinal, o.Ordinal))
 }
 
-// deliver decides a delivery of a notice.
+// deliver decides the delivery of a notice to a webhook.
 func (d *draft) deliver(w *Webhook, n *Notice) {
 	d.add(&DeliveryCreated{ID: d.nextID(), WebhookID: w.ID, Tenant: w.Tenant, NoticeID: n.ID, Type: n.Type, Ref: n.Ref, Final: n.Code == OwnerErasedCode,
 		Created: d.at.Time})
 }
 
-// RecordAttempt tells how an attempt went. The sender makes it, with the schedule that it follows.
+// RecordAttempt reports the result of an attempt. The sender gives this command, with the schedule that it follows.
 //
-// Events: delivery.attempted; webhook.disabled where all attempts have failed for too long. Refusals: NotFound
-// DELIVERY_NOT_FOUND, also of one that is forgotten; Invalid; Conflict DELIVERY_NOT_OPEN, ATTEMPT_KNOWN.
+// Events: delivery.attempted; webhook.disabled if all attempts have failed for too long. Refusals: NotFound
+// DELIVERY_NOT_FOUND, also for a forgotten delivery; Invalid; Conflict DELIVERY_NOT_OPEN, ATTEMPT_KNOWN.
 type RecordAttempt struct {
 	ID         scalar.ID
-	Number     int // 1 for the first
+	Number     int // from 1
 	Started    scalar.Time
 	DurationMS int64
-	StatusCode int    // 0: no answer came
-	Error      string // why none came
+	StatusCode int    // 0: no answer
+	Error      string // why there was no answer
 	Reply      Sealed // the first bytes of the answer
 	RetryAfter scalar.Time
 	Schedule   webhook.Schedule
@@ -83,16 +83,17 @@ func (*RecordAttempt) givenBy() ActorKind { return BySystem }
 
 func (p *RecordAttempt) decide(d *draft) error { return d.receipts().add(p) }
 
-// MaxAttempts is how many attempts one command may tell of.
+// MaxAttempts is the greatest number of attempts in one command.
 const MaxAttempts = 256
 
-// RecordAttempts tells how several attempts went, each of another delivery. One that is not to be recorded is left out, as one
-// that another command has told of: what is recorded is what the events say.
+// RecordAttempts reports the results of several attempts, each for another delivery. Attempts that RecordAttempt would
+// refuse are left out, such as those that another command has reported. The events show which attempts were recorded.
 //
-// Events: those of RecordAttempt, of each. Refusals: Invalid; those of RecordAttempt where nothing is recorded.
+// Events: those of RecordAttempt, for each recorded attempt. Refusals: Invalid; the first refusal of RecordAttempt if
+// nothing is recorded.
 type RecordAttempts struct {
 	Attempts []*RecordAttempt // without schedules
-	Schedule webhook.Schedule // of all of them
+	Schedule webhook.Schedule // for all attempts
 }
 
 // CommandType returns the type of the command.
@@ -119,7 +120,7 @@ func (p *RecordAttempts) decide(d *draft) error {
 	return nil
 }
 
-// receipts are those that a draft adds. Each sees what those before it leave of its registration.
+// receipts adds the results of attempts to a draft. Each result sees the effects of the earlier ones on its webhook.
 type receipts struct {
 	*draft
 	told  map[scalar.ID]bool
@@ -130,7 +131,7 @@ func (d *draft) receipts() *receipts {
 	return &receipts{d, make(map[scalar.ID]bool), make(map[scalar.ID]*Webhook)}
 }
 
-// add decides the receipt of an attempt.
+// add decides the result of an attempt.
 func (r *receipts) add(p *RecordAttempt) error {
 	v, known := r.state.deliveries[p.ID]
 	if !known {
@@ -140,15 +141,15 @@ func (r *receipts) add(p *RecordAttempt) error {
 		return err
 	}
 	switch {
-	case !v.Status.IsOpen(): // its registration was deleted while it was on its way
+	case !v.Status.IsOpen(): // its webhook was deleted during the attempt
 		return decide.Refuse(decide.Conflict, "DELIVERY_NOT_OPEN", "the delivery is not to be tried")
-	case p.Number != v.Attempts+1 || r.told[p.ID]: // two senders, or one that comes back after it was thought dead
+	case p.Number != v.Attempts+1 || r.told[p.ID]: // two senders, or one that was considered dead and returned
 		return decide.Refuse(decide.Conflict, "ATTEMPT_KNOWN", "the attempt is recorded already, or one before it is not")
 	}
 	e := &DeliveryAttempted{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, Number: p.Number, Started: p.Started, DurationMS: p.DurationMS,
 		StatusCode: p.StatusCode, Error: p.Error, Status: webhook.Delivered, Time: r.at.Time}
-	// The last that is told of an owner goes out after its erasure, while its key is being destroyed. Whether a reply was still
-	// sealed with that is chance, and nobody may read it any more.
+	// The last notices about an owner are sent after its erasure, while its key is being destroyed. A reply may or may
+	// not have been sealed before that, and must not be readable in either case.
 	if r.stateOf(v.Ref) != owner.Erased {
 		e.Reply = slices.Clone(p.Reply)
 	}
@@ -165,8 +166,8 @@ func (r *receipts) add(p *RecordAttempt) error {
 	return nil
 }
 
-// judge decides whether a registration is disabled by an attempt: it failed, and all have for too long. What the receiver has no
-// part in neither begins that time, nor ends it.
+// judge decides whether an attempt disables its webhook: the attempt failed, and all attempts have failed for
+// webhook.DisableAfter. An attempt that failed on the venue's side neither starts nor ends that period.
 func (r *receipts) judge(e *DeliveryAttempted) {
 	w := r.hooks[e.WebhookID]
 	if w == nil {
@@ -186,7 +187,8 @@ func (r *receipts) judge(e *DeliveryAttempted) {
 	r.hooks[w.ID] = w
 }
 
-// failingAfter returns since when all attempts have failed, once another is known; zero: the last one did not.
+// failingAfter returns the start of the period in which all attempts have failed, after one more attempt. It is zero if
+// the last attempt succeeded.
 func (w *Webhook) failingAfter(e *DeliveryAttempted) scalar.Time {
 	switch {
 	case e.Status == webhook.Delivered:
@@ -219,13 +221,14 @@ func deliveryNotFound() error {
 	return decide.Refuse(decide.NotFound, "DELIVERY_NOT_FOUND", "there is no such delivery")
 }
 
-// takes reports whether the registration that a delivery was made for is there. Its id may be another tenant's by now.
+// takes reports whether the webhook of a delivery still exists. The id alone does not prove it: another tenant may use
+// it by now.
 func (s *State) takes(v *Delivery) bool {
 	w, known := s.webhooks[v.WebhookID]
 	return known && w.Tenant == v.Tenant
 }
 
-// stateOf returns the state of an owner, "" of none.
+// stateOf returns the state of an owner, or "" if there is no such owner.
 func (d *draft) stateOf(ref owner.Ref) owner.State {
 	o, known := d.state.Owner(ref)
 	if !known {
@@ -234,7 +237,7 @@ func (d *draft) stateOf(ref owner.Ref) owner.State {
 	return o.State
 }
 
-// DeliveryCreated says that a notice is to be delivered to a registration.
+// DeliveryCreated says that a notice must be delivered to a webhook.
 type DeliveryCreated struct {
 	ID        scalar.ID         `json:"id"`
 	WebhookID scalar.ID         `json:"webhook_id"`
@@ -242,7 +245,7 @@ type DeliveryCreated struct {
 	NoticeID  scalar.ID         `json:"event_id"`
 	Type      webhook.EventType `json:"event_type"`
 	owner.Ref
-	// Final says that it tells of the end that the owner's erasure caused.
+	// Final says that the notice reports the end of a trigger caused by an erasure.
 	Final   bool        `json:"final,omitzero"`
 	Created scalar.Time `json:"created_at"`
 }
@@ -250,7 +253,7 @@ type DeliveryCreated struct {
 // EventType returns delivery.created.
 func (*DeliveryCreated) EventType() string { return TypeDeliveryCreated }
 
-// DeliveryAttempted is the receipt of one attempt, with what follows from it.
+// DeliveryAttempted is the result of one attempt and its consequences.
 type DeliveryAttempted struct {
 	ID          scalar.ID      `json:"id"`
 	WebhookID   scalar.ID      `json:"webhook_id"`
@@ -258,11 +261,11 @@ type DeliveryAttempted struct {
 	Number      int            `json:"number"`
 	Started     scalar.Time    `json:"started_at"`
 	DurationMS  int64          `json:"duration_ms"`
-	StatusCode  int            `json:"status_code,omitzero"` // none: no answer came
+	StatusCode  int            `json:"status_code,omitzero"` // missing if there was no answer
 	Error       string         `json:"error,omitempty"`
 	Reply       Sealed         `json:"response,omitempty"`
 	Status      webhook.Status `json:"status"`
-	NextAttempt scalar.Time    `json:"next_attempt_at,omitzero"` // of a delivery that is tried again
+	NextAttempt scalar.Time    `json:"next_attempt_at,omitzero"` // set if the delivery is retried
 	Time        scalar.Time    `json:"time"`
 }
 

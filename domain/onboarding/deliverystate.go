@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// addDelivery has a delivery be pending, at first or again.
+// addDelivery stores a pending delivery, new or replayed.
 func (s *State) addDelivery(v *Delivery) {
 	if last, known := s.deliveries[v.ID]; known && last.Closed != 0 {
 		s.closed.n--
@@ -26,7 +26,7 @@ func (s *State) noteAttempt(at int64, e *DeliveryAttempted) {
 	if !known {
 		return
 	}
-	c := *v // what was read before is not changed
+	c := *v // readers may hold the old delivery
 	c.Status, c.Attempts, c.NextAttempt = e.Status, e.Number, e.NextAttempt
 	s.deliveries[c.ID] = &c
 	if v.Status.IsOpen() && !c.Status.IsOpen() {
@@ -37,7 +37,7 @@ func (s *State) noteAttempt(at int64, e *DeliveryAttempted) {
 	}
 }
 
-// closeDelivery has a delivery be closed by a record. It is the state's own, and nobody has read it yet.
+// closeDelivery marks a delivery as closed. The delivery must be a new copy that no reader holds.
 func (s *State) closeDelivery(at int64, v *Delivery) {
 	delete(s.openOf[v.WebhookID], v.ID)
 	if len(s.openOf[v.WebhookID]) == 0 {
@@ -46,7 +46,7 @@ func (s *State) closeDelivery(at int64, v *Delivery) {
 	s.addClosed(at, v)
 }
 
-// cancelDeliveries cancels all that is open of a registration.
+// cancelDeliveries cancels all open deliveries to a webhook.
 func (s *State) cancelDeliveries(at int64, id scalar.ID) {
 	for _, v := range s.openTo(id, func(*Delivery) bool { return true }) {
 		s.cancelDelivery(at, v)
@@ -54,13 +54,13 @@ func (s *State) cancelDeliveries(at int64, id scalar.ID) {
 }
 
 func (s *State) cancelDelivery(at int64, v *Delivery) {
-	c := *v // what was read before is not changed
+	c := *v // readers may hold the old delivery
 	c.Status, c.NextAttempt = webhook.Canceled, 0
 	s.deliveries[c.ID] = &c
 	s.closeDelivery(at, &c)
 }
 
-// openTo returns the deliveries to a registration that are still to be tried and wanted, in the order of the log.
+// openTo returns the open deliveries to a webhook for which wanted returns true, in the order of the log.
 func (s *State) openTo(id scalar.ID, wanted func(*Delivery) bool) []*Delivery {
 	var out []*Delivery
 	for open := range s.openOf[id] { // sorted below
@@ -74,7 +74,7 @@ func (s *State) openTo(id scalar.ID, wanted func(*Delivery) bool) []*Delivery {
 
 func compareMade(a, b *Delivery) int { return a.Made.Compare(b.Made) }
 
-// OpenDeliveries returns the deliveries that are still to be tried, in the order of the log.
+// OpenDeliveries returns all open deliveries in the order of the log.
 func (s *State) OpenDeliveries() []*Delivery {
 	var out []*Delivery
 	for _, open := range s.openOf { // sorted below
@@ -86,7 +86,7 @@ func (s *State) OpenDeliveries() []*Delivery {
 	return out
 }
 
-// Delivery returns a delivery of whichever tenant: any that is open, and of those that are closed any that is not forgotten.
+// Delivery returns a delivery of any tenant. It finds all open deliveries and the closed ones that are not forgotten.
 func (s *State) Delivery(id scalar.ID) (*Delivery, bool) {
 	v, known := s.deliveries[id]
 	return v, known

@@ -21,7 +21,7 @@ const (
 	TypeDocumentChanged = "document.changed"
 )
 
-// AddDocument tells of a file that was uploaded for an owner and lies, sealed, in the blob store.
+// AddDocument reports that a file was uploaded for an owner. The sealed file is in the blob store.
 //
 // Event: document.added. Refusals: NotFound; Conflict DOCUMENT_ID_TAKEN.
 type AddDocument struct {
@@ -32,9 +32,9 @@ type AddDocument struct {
 	Name        Sealed
 	Source      string
 	SHA256      []byte // of the sealed file
-	Size        int64  // of the file in clear
+	Size        int64  // of the unsealed file, in bytes
 	Format      format.Format
-	ValidUntil  scalar.Time // zero: for ever
+	ValidUntil  scalar.Time // zero: without end
 }
 
 // CommandType returns the type of the command.
@@ -86,14 +86,15 @@ func (d *Document) check() error {
 	return nil
 }
 
-// ChangeDocument is an operator's change of what a document is for, or of when it ends. What is nil stays as it is.
+// ChangeDocument asks to change the category or the end of validity of a document. Only operators give it. Members that
+// are nil stay unchanged.
 //
 // Event: document.changed. Refusals: NotFound; Conflict OWNER_RESTRICTED, NOTHING_CHANGED.
 type ChangeDocument struct {
 	owner.Ref
 	ID         scalar.ID
 	Category   *document.Category
-	ValidUntil *scalar.Time // zero: for ever
+	ValidUntil *scalar.Time // zero: without end
 }
 
 // CommandType returns the type of the command.
@@ -126,7 +127,7 @@ func (p *ChangeDocument) decide(d *draft) error {
 	return nil
 }
 
-// DocumentAdded says that an owner has a document from now on.
+// DocumentAdded says that a document was added to an owner.
 type DocumentAdded struct {
 	Document
 	Name Sealed `json:"name"`
@@ -135,7 +136,7 @@ type DocumentAdded struct {
 // EventType returns document.added.
 func (*DocumentAdded) EventType() string { return TypeDocumentAdded }
 
-// DocumentChanged holds the whole document but its name, which stays, after the change of what it is for or of when it ends.
+// DocumentChanged contains the complete document after a change, except for its name, which never changes.
 type DocumentChanged struct {
 	Document
 	Updated scalar.Time `json:"updated_at"`
@@ -157,16 +158,16 @@ func (s *State) changeDocument(e *DocumentChanged) {
 	if !known {
 		return
 	}
-	changed := *d // what was read before is not changed
+	changed := *d // readers may hold the old document
 	changed.Category, changed.ValidUntil = e.Category, e.ValidUntil
 	s.documents[e.ID] = &changed
-	if changed.ValidUntil != d.ValidUntil { // another end has its own reminder; that of the same end may be given already
+	if changed.ValidUntil != d.ValidUntil { // the reminder of an unchanged end may have been given
 		s.scheduleReminder(e.Updated, &changed)
 	}
 }
 
-// scheduleReminder puts the reminder of a document's end on the due list. There is none of an end that has passed: it
-// would come too late for whoever tells of it.
+// scheduleReminder puts the reminder of a document's end of validity on the due list. If the end has passed, there is no
+// reminder, since it would come too late.
 func (s *State) scheduleReminder(now scalar.Time, d *Document) {
 	entry := dueKey{dueDocument, d.ID}
 	s.due.drop(entry)
@@ -175,14 +176,14 @@ func (s *State) scheduleReminder(now scalar.Time, d *Document) {
 	}
 }
 
-// remind decides the reminder of a document's end.
+// remind decides the reminder of a document's end of validity.
 func (d *draft) remind(document scalar.ID) {
 	k := d.state.documents[document]
 	d.open(d.state.owners[k.Ref.ID])
 	d.notice(Notice{Type: documentExpiring, Document: &ExpiringDocument{ID: k.ID, Category: k.Category, ValidUntil: k.ValidUntil}})
 }
 
-// Document returns a document of whichever owner.
+// Document returns a document of any owner.
 func (s *State) Document(id scalar.ID) (*Document, bool) {
 	d, known := s.documents[id]
 	return d, known

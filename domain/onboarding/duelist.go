@@ -11,32 +11,32 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// dueKind is a kind of due work. At one time the lower ones come first.
+// dueKind is a kind of due work. At the same time, lower kinds come first.
 type dueKind byte
 
 const (
-	dueStart    dueKind = iota // a trigger was created
-	dueDocument                // the end of a document draws near
-	dueDeadline                // a trigger was open for as long as it may be
-	dueRotation                // the next key of a webhook takes the old one's place
-	dueErase                   // an owner was kept for as long as it has to be
+	dueStart    dueKind = iota // start a trigger
+	dueDocument                // remind of a document's end of validity
+	dueDeadline                // terminate a trigger at its deadline
+	dueRotation                // replace a webhook's key by the next one
+	dueErase                   // erase an owner at the end of its retention
 )
 
 var dueNames = [...]string{dueStart: "trigger_start", dueDocument: "document_expiring", dueDeadline: "trigger_deadline",
 	dueRotation: "webhook_rotation", dueErase: "owner_erase"}
 
-// workSetAside is no due work: some is taken off the list.
+// workSetAside is the Work of the step that sets due work aside.
 const workSetAside = "set_aside"
 
-// Step opens every record that the engine writes for due work.
+// Step is the first event of every record that the engine writes for due work.
 type Step struct {
-	Work string `json:"work"` // its kind
+	Work string `json:"work"` // the kind of due work
 }
 
 // EventType returns "engine.step".
 func (*Step) EventType() string { return "engine.step" }
 
-// dueKey names due work: there is one entry of a kind about one thing.
+// dueKey identifies due work. The list has at most one entry for a kind and a subject.
 type dueKey struct {
 	kind  dueKind
 	about scalar.ID
@@ -48,23 +48,24 @@ type dueEntry struct {
 	dueKey
 	time  scalar.Time
 	place int
-	cause string // why it was set aside; then it is not on the heap
+	cause string // why it was set aside; such an entry is not on the heap
 }
 
 func (e *dueEntry) compare(o *dueEntry) int {
 	return cmp.Or(cmp.Compare(e.time, o.time), cmp.Compare(e.kind, o.kind), bytes.Compare(e.about[:], o.about[:]))
 }
 
-// dueList is what will be due, and what was set aside, in the order in which that happened.
+// dueList contains the scheduled work, and the work that was set aside in the order in which that happened.
 type dueList struct {
 	heap  dueHeap
-	known map[dueKey]*dueEntry // all of them
+	known map[dueKey]*dueEntry // all entries, scheduled or set aside
 	aside []*dueEntry
 }
 
 func newDueList() dueList { return dueList{known: make(map[dueKey]*dueEntry)} }
 
-// dueHeap is a binary heap for package heap; the order of entries is total, so equal lists are drained alike.
+// dueHeap is a binary heap for package heap. The order of entries is total, so equal lists are processed in the same
+// order.
 type dueHeap []*dueEntry
 
 func (h dueHeap) Len() int           { return len(h) }
@@ -90,7 +91,7 @@ func (h *dueHeap) Pop() any {
 	return e
 }
 
-// set puts work on the list, or at another time, also if it was set aside.
+// set schedules work, or moves it to another time. Work that was set aside is scheduled again.
 func (l *dueList) set(k dueKey, at scalar.Time) {
 	l.drop(k)
 	e := &dueEntry{dueKey: k, time: at}
@@ -98,7 +99,7 @@ func (l *dueList) set(k dueKey, at scalar.Time) {
 	heap.Push(&l.heap, e)
 }
 
-// drop takes work off the list, if it is on it or was set aside.
+// drop removes work from the list, whether it is scheduled or set aside.
 func (l *dueList) drop(k dueKey) {
 	e, known := l.known[k]
 	if !known {
@@ -112,7 +113,7 @@ func (l *dueList) drop(k dueKey) {
 	heap.Remove(&l.heap, e.place)
 }
 
-// first returns the next entry if it is due.
+// first returns the next entry if it is due, or nil.
 func (l *dueList) first(now scalar.Time) *dueEntry {
 	if len(l.heap) == 0 || l.heap[0].time > now {
 		return nil
@@ -120,7 +121,7 @@ func (l *dueList) first(now scalar.Time) *dueEntry {
 	return l.heap[0]
 }
 
-// restore puts back an entry that was saved.
+// restore adds an entry of a snapshot.
 func (l *dueList) restore(e *dueEntry, aside bool) {
 	l.known[e.dueKey] = e
 	if aside {
@@ -155,7 +156,7 @@ func (e *dueEntry) shown() decide.DueEntry {
 	return decide.DueEntry{Entry: e.String(), Time: e.time, Urgency: decide.Alternate, Error: e.cause}
 }
 
-// Due says whether something is due. All work of this journal alternates with commands. It implements decide.State.
+// Due reports whether work is due. All work of this journal alternates with commands. It implements decide.State.
 func (s *State) Due(now scalar.Time) decide.Urgency {
 	if s.due.first(now) == nil {
 		return decide.Nothing
@@ -163,7 +164,7 @@ func (s *State) Due(now scalar.Time) decide.Urgency {
 	return decide.Alternate
 }
 
-// NextDue returns when the next work is due. It implements decide.State.
+// NextDue returns the time of the next work. It implements decide.State.
 func (s *State) NextDue() (scalar.Time, bool) {
 	if len(s.due.heap) == 0 {
 		return 0, false
@@ -171,7 +172,7 @@ func (s *State) NextDue() (scalar.Time, bool) {
 	return s.due.heap[0].time, true
 }
 
-// SetAside decides that the next work is set aside. It implements decide.State.
+// SetAside decides to set the next work aside. It implements decide.State.
 func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	e := s.due.first(at.Time)
 	if e == nil {
@@ -180,7 +181,7 @@ func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Step{Work: workSetAside}, &decide.DueSetAside{Entry: e.String(), Error: cause}}}
 }
 
-// DueEntries returns up to n entries, the first ones left out. It implements decide.Agenda.
+// DueEntries skips the first entries and returns up to n of the following ones. It implements decide.Agenda.
 func (s *State) DueEntries(first, n int) (entries []decide.DueEntry, total int) {
 	sorted := slices.SortedFunc(slices.Values(s.due.heap), (*dueEntry).compare)
 	total = len(sorted)
@@ -190,7 +191,7 @@ func (s *State) DueEntries(first, n int) (entries []decide.DueEntry, total int) 
 	return entries, total
 }
 
-// SetAsideEntries returns what failed and waits to be put back. It implements decide.Agenda.
+// SetAsideEntries returns the entries that failed and were set aside. It implements decide.Agenda.
 func (s *State) SetAsideEntries() []decide.DueEntry {
 	var out []decide.DueEntry
 	for _, e := range s.due.aside {
@@ -199,7 +200,7 @@ func (s *State) SetAsideEntries() []decide.DueEntry {
 	return out
 }
 
-// NamesDueWork reports whether a name is one of an entry's of the due list. It implements decide.Agenda.
+// NamesDueWork reports whether an entry of the due list may have this name. It implements decide.Agenda.
 func (s *State) NamesDueWork(entry string) bool {
 	kind, _, ok := strings.Cut(entry, "/")
 	return ok && slices.Contains(dueNames[:], kind)

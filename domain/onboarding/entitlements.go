@@ -20,14 +20,14 @@ const (
 )
 
 const (
-	// MaxQuestionnaires is how many questionnaires a definition or a request for information may name.
+	// MaxQuestionnaires is the greatest number of questionnaires in a definition or in a request for information.
 	MaxQuestionnaires = 100
 
 	maxDeadline = 100 * 365 * 24 * 3600 // seconds
 	maxPosition = 1_000_000
 )
 
-// CreateEntitlement asks for a definition.
+// CreateEntitlement asks to create a definition.
 //
 // Event: entitlement.created. Refusals: Invalid.
 type CreateEntitlement struct {
@@ -57,14 +57,15 @@ func (p *CreateEntitlement) decide(d *draft) error {
 	return nil
 }
 
-// ChangeEntitlement changes a definition for the triggers that start later. What is nil stays as it is.
+// ChangeEntitlement asks to change a definition. The change affects triggers that start later. Members that are nil stay
+// unchanged.
 //
 // Event: entitlement.changed. Refusals: NotFound ENTITLEMENT_NOT_FOUND; Invalid.
 type ChangeEntitlement struct {
 	ID                  scalar.ID
 	Name                *string
 	Description         *string
-	Questionnaires      []entitlement.Item // empty and not nil: none any more
+	Questionnaires      []entitlement.Item // empty but not nil: remove all
 	Approval            *entitlement.Approval
 	VideoIdentification *bool
 	DeadlineSeconds     *int64
@@ -146,13 +147,13 @@ func (d *draft) checkDefinition(e *entitlement.Definition) error {
 	return nil
 }
 
-// EntitlementCreated says that owners can ask for an entitlement from now on.
+// EntitlementCreated says that owners can request an entitlement.
 type EntitlementCreated struct{ entitlement.Definition }
 
 // EventType returns entitlement.created.
 func (*EntitlementCreated) EventType() string { return TypeEntitlementCreated }
 
-// EntitlementChanged holds the whole definition as it is after the change.
+// EntitlementChanged contains the complete definition after the change.
 type EntitlementChanged struct{ entitlement.Definition }
 
 // EventType returns entitlement.changed.

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The commands and events about keeping and erasing.
+// The commands and events about retention and erasure.
 const (
 	CommandEraseOwner   = "owner.erase"
 	CommandHoldOwner    = "owner.hold"
@@ -26,26 +26,26 @@ const (
 	TypeRetentionSet    = "retention.set"
 )
 
-// DefaultRetention is how long an owner's data is kept after its last trigger's end unless the venue says otherwise: five
-// years, of which one or two are leap years.
+// DefaultRetention is the default time for which an owner's data is kept after the end of the owner's last trigger: five
+// years, with two days for leap years.
 const DefaultRetention = 5*365*scalar.Day + 2*scalar.Day
 
 const maxRetention = 100 * 366 * scalar.Day
 
-// Erasure is what is known of an owner's end, and what its certificate says.
+// Erasure is the state of an owner's erasure, from which its certificate is made.
 type Erasure struct {
 	RequestedAt scalar.Time
 	RequestedBy string
-	// Reason is sealed with the venue's key, since it outlives the owner's.
+	// Reason is sealed with the venue's key, since it must stay readable after the owner's key is destroyed.
 	Reason       Sealed
 	RetainUntil  scalar.Time
-	ErasedAt     scalar.Time // zero: not yet
-	KeyID        string      // of the key that was destroyed; empty: not yet
+	ErasedAt     scalar.Time // zero: not yet erased
+	KeyID        string      // of the destroyed key; empty: not yet destroyed
 	KeyDestroyed scalar.Time
-	Positions    []int64 // of the records that say so
+	Positions    []int64 // of the records about the erasure
 }
 
-// SetRetention says how long the data of owners who are erased from now on is kept.
+// SetRetention asks to change how long the data of owners is kept. It affects owners who are restricted later.
 //
 // Event: retention.set. Refusals: Invalid.
 type SetRetention struct{ Seconds int64 }
@@ -63,13 +63,14 @@ func (p *SetRetention) decide(d *draft) error {
 	return nil
 }
 
-// EraseOwner asks that an owner be erased once the law allows it. Until then it is restricted; what is open is terminated.
+// EraseOwner asks to erase an owner as soon as the law allows it. Until then, the owner is restricted. Its open triggers
+// are terminated.
 //
-// Events: owner.restricted, and the ends of its triggers; owner.erased when its time has come. Refusals: NotFound; Invalid;
-// Conflict OWNER_RESTRICTED.
+// Events: owner.restricted, and the ends of the triggers; owner.erased in a step at the end of the retention. Refusals:
+// NotFound; Invalid; Conflict OWNER_RESTRICTED.
 type EraseOwner struct {
 	owner.Ref
-	Reason Sealed // with the venue's key
+	Reason Sealed // sealed with the venue's key
 }
 
 // CommandType returns the type of the command.
@@ -91,7 +92,7 @@ func (p *EraseOwner) decide(d *draft) error {
 		}
 	}
 	last := f.owner.Created
-	for _, t := range f.triggers { // which have all ended by now
+	for _, t := range f.triggers { // all of which have ended
 		last = max(last, t.Updated)
 	}
 	d.add(&OwnerRestricted{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), RequestedBy: cmp.Or(d.actor.Sub, d.actor.System), RetainUntil: last + d.state.retention,
@@ -106,12 +107,12 @@ func checkReason(reason Sealed) error {
 	return nil
 }
 
-// HoldOwner asks that an owner not be erased, whatever its time, until the hold is released.
+// HoldOwner asks not to erase an owner until the hold is released, even after the end of the retention.
 //
 // Event: owner.held. Refusals: NotFound; Invalid; Conflict OWNER_HELD.
 type HoldOwner struct {
 	owner.Ref
-	Reason Sealed // with the venue's key
+	Reason Sealed // sealed with the venue's key
 }
 
 // CommandType returns the type of the command.
@@ -134,12 +135,12 @@ func (p *HoldOwner) decide(d *draft) error {
 	return nil
 }
 
-// ReleaseOwner asks that a hold end. An owner whose time has come meanwhile is erased at once.
+// ReleaseOwner asks to release a hold. If the owner's retention has ended, its erasure is due immediately.
 //
 // Event: owner.hold_released. Refusals: NotFound; Invalid; Conflict OWNER_NOT_HELD.
 type ReleaseOwner struct {
 	owner.Ref
-	Reason Sealed // with the venue's key
+	Reason Sealed // sealed with the venue's key
 }
 
 // CommandType returns the type of the command.
@@ -162,7 +163,7 @@ func (p *ReleaseOwner) decide(d *draft) error {
 	return nil
 }
 
-// kept returns an owner that is not erased, restricted or not.
+// kept returns the file of an owner that is not erased. The owner may be restricted.
 func (d *draft) kept(ref owner.Ref) (*file, error) {
 	f, known := d.state.owners[ref.ID]
 	if !known || f.owner.Ref != ref || f.owner.State == owner.Erased {
@@ -171,10 +172,10 @@ func (d *draft) kept(ref owner.Ref) (*file, error) {
 	return f, nil
 }
 
-// KeyDestroyedCode is the code of the refusal of a second confirmation.
+// KeyDestroyedCode is the refusal code of a second confirmation.
 const KeyDestroyedCode = "KEY_DESTROYED"
 
-// ConfirmKeyDestroyed tells that the key of an erased owner is destroyed: from then on nobody can read anything of it.
+// ConfirmKeyDestroyed reports that the key of an erased owner is destroyed. From then on, its data cannot be decrypted.
 //
 // Event: owner.key_destroyed. Refusals: NotFound; Invalid; Conflict OWNER_NOT_ERASED, KEY_DESTROYED.
 type ConfirmKeyDestroyed struct {
@@ -203,13 +204,13 @@ func (p *ConfirmKeyDestroyed) decide(d *draft) error {
 	return nil
 }
 
-// erase decides that an owner's time has come.
+// erase decides the erasure of an owner at the end of the retention.
 func (d *draft) erase(id scalar.ID) {
 	o := d.state.owners[id].owner
 	d.add(&OwnerErased{Ref: o.Ref, Tenant: o.Tenant, Time: d.at.Time})
 }
 
-// RetentionSet says how long data is kept of owners who are erased from now on.
+// RetentionSet says how long the data of owners who are restricted later is kept.
 type RetentionSet struct {
 	Seconds int64       `json:"seconds"`
 	Time    scalar.Time `json:"time"`
@@ -218,7 +219,7 @@ type RetentionSet struct {
 // EventType returns retention.set.
 func (*RetentionSet) EventType() string { return TypeRetentionSet }
 
-// OwnerRestricted says that an owner is hidden from all but operators, and when it is to be erased.
+// OwnerRestricted says that an owner is hidden from everyone except operators, and until when its data is kept.
 type OwnerRestricted struct {
 	owner.Ref
 	Tenant      string      `json:"tenant"`
@@ -231,7 +232,7 @@ type OwnerRestricted struct {
 // EventType returns owner.restricted.
 func (*OwnerRestricted) EventType() string { return TypeOwnerRestricted }
 
-// OwnerHeld says that an owner is not erased while it is held.
+// OwnerHeld says that an owner must not be erased until the hold is released.
 type OwnerHeld struct {
 	owner.Ref
 	Tenant string      `json:"tenant"`
@@ -242,7 +243,7 @@ type OwnerHeld struct {
 // EventType returns owner.held.
 func (*OwnerHeld) EventType() string { return TypeOwnerHeld }
 
-// OwnerReleased says that an owner is not held any more.
+// OwnerReleased says that the hold on an owner was released.
 type OwnerReleased struct {
 	owner.Ref
 	Tenant string      `json:"tenant"`
@@ -253,8 +254,8 @@ type OwnerReleased struct {
 // EventType returns owner.hold_released.
 func (*OwnerReleased) EventType() string { return TypeOwnerReleased }
 
-// OwnerErased says that an owner's key is to be destroyed, that its external id may be used again, and that its open
-// deliveries are canceled but for those that tell of the end that its erasure caused.
+// OwnerErased says that an owner's key must be destroyed and that its external id may be used again. Its open deliveries
+// are canceled, except for the final ones: those that report the end of a trigger caused by the erasure.
 type OwnerErased struct {
 	owner.Ref
 	Tenant string      `json:"tenant"`
@@ -264,7 +265,7 @@ type OwnerErased struct {
 // EventType returns owner.erased.
 func (*OwnerErased) EventType() string { return TypeOwnerErased }
 
-// KeyDestroyed says that an owner's key is gone.
+// KeyDestroyed says that an owner's key was destroyed.
 type KeyDestroyed struct {
 	owner.Ref
 	Tenant string      `json:"tenant"`
@@ -275,7 +276,7 @@ type KeyDestroyed struct {
 // EventType returns owner.key_destroyed.
 func (*KeyDestroyed) EventType() string { return TypeKeyDestroyed }
 
-// evolveErasure applies events about keeping and erasing.
+// evolveErasure applies an event about retention and erasure.
 func (s *State) evolveErasure(at decide.Stamp, e decide.Event) {
 	switch e := e.(type) {
 	case *RetentionSet:
@@ -298,7 +299,7 @@ func (s *State) evolveErasure(at decide.Stamp, e decide.Event) {
 	}
 }
 
-// changeErasure applies an event of an owner's end.
+// changeErasure applies an event about the erasure of an owner.
 func (s *State) changeErasure(at decide.Stamp, ref owner.Ref, to owner.State, change func(*file, *Erasure)) {
 	f, known := s.owners[ref.ID]
 	if !known {
@@ -306,7 +307,7 @@ func (s *State) changeErasure(at decide.Stamp, ref owner.Ref, to owner.State, ch
 	}
 	x := new(Erasure)
 	if f.erasure != nil {
-		*x = *f.erasure // what was read before is not changed
+		*x = *f.erasure // readers may hold the old value
 	}
 	x.Positions = append(slices.Clone(x.Positions), at.Sequence)
 	change(f, x)
@@ -317,7 +318,7 @@ func (s *State) changeErasure(at decide.Stamp, ref owner.Ref, to owner.State, ch
 		o.ExternalID = nil
 	}
 	s.setOwner(o)
-	for _, id := range f.documents { // nobody may be told of them any more
+	for _, id := range f.documents { // reminders must not be sent any more
 		s.due.drop(dueKey{dueDocument, id})
 	}
 	s.scheduleErasure(f)
@@ -330,7 +331,7 @@ func (s *State) hold(ref owner.Ref, held bool) {
 	}
 }
 
-// scheduleErasure keeps the due list to whether and when an owner is to be erased.
+// scheduleErasure updates the due list: an owner is erased at the end of the retention, unless it is held.
 func (s *State) scheduleErasure(f *file) {
 	entry := dueKey{dueErase, f.owner.ID}
 	s.due.drop(entry)
@@ -339,7 +340,7 @@ func (s *State) scheduleErasure(f *file) {
 	}
 }
 
-// cancelAbout cancels the open deliveries about an owner, but for those that tell of the end that its erasure caused.
+// cancelAbout cancels the open deliveries about an owner, except for the final ones.
 func (s *State) cancelAbout(at int64, o *Owner) {
 	for _, w := range s.hooksOf[o.Tenant] {
 		for _, v := range s.openTo(w, func(v *Delivery) bool { return v.Ref == o.Ref && !v.Final }) {
@@ -348,7 +349,7 @@ func (s *State) cancelAbout(at int64, o *Owner) {
 	}
 }
 
-// Erasure returns what is known of the end of an owner; false where nobody asked for it.
+// Erasure returns the state of an owner's erasure, or false if it was never requested.
 func (s *State) Erasure(ref owner.Ref) (*Erasure, bool) {
 	f, known := s.owners[ref.ID]
 	if !known || f.owner.Ref != ref || f.erasure == nil {
@@ -363,5 +364,5 @@ func (s *State) Held(ref owner.Ref) bool {
 	return known && f.owner.Ref == ref && f.held
 }
 
-// Retention returns how long data is kept of owners who are erased from now on.
+// Retention returns how long the data of owners who are restricted later is kept.
 func (s *State) Retention() scalar.Time { return s.retention }

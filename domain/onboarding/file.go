@@ -10,15 +10,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// file is all that hangs on one owner.
+// file contains everything about one owner.
 type file struct {
 	owner     *Owner
-	documents []scalar.ID // by arrival
+	documents []scalar.ID // in the order of arrival
 	answered  map[scalar.ID]entitlement.Answered
-	triggers  []*Trigger // by arrival; what one points to never changes
-	notices   int64      // how many were given
+	triggers  []*Trigger // in the order of arrival; a Trigger is replaced, never changed
+	notices   int64      // the number of notices about the owner
 	held      bool
-	erasure   *Erasure // nil unless somebody asked for it; what it points to never changes
+	erasure   *Erasure // nil unless erasure was requested; replaced, never changed
 }
 
 func (f *file) clone() *file {
@@ -27,7 +27,7 @@ func (f *file) clone() *file {
 	return &c
 }
 
-// apply applies an event to the file: to the state's in Evolve, to a copy while something is being decided.
+// apply applies an event to the file. Evolve applies it to the state's file and a draft to its copy.
 func (f *file) apply(at decide.Stamp, e decide.Event) {
 	switch e := e.(type) {
 	case *ResponseAdded:
@@ -65,7 +65,7 @@ func (f *file) trigger(id scalar.ID) *Trigger {
 	return nil
 }
 
-// pins reports whether an open requirement asks for the version of the questionnaire.
+// pins reports whether an open requirement of a definition pins the version of the questionnaire.
 func (f *file) pins(questionnaireID scalar.ID, number int) bool {
 	for _, t := range f.triggers {
 		pinned := slices.Contains(t.Needs.Pinned, entitlement.Pinned{QuestionnaireID: questionnaireID, Version: number})
@@ -81,8 +81,8 @@ func (f *file) pins(questionnaireID scalar.ID, number int) bool {
 	return false
 }
 
-// pending returns the questionnaires that the owner has to answer for any open trigger, each once, in the order in which
-// they were asked for.
+// pending returns the questionnaires that the owner must answer for its open triggers, without duplicates, in the order
+// of the triggers.
 func (f *file) pending() []scalar.ID {
 	var out []scalar.ID
 	for _, t := range f.triggers {
@@ -95,7 +95,8 @@ func (f *file) pending() []scalar.ID {
 	return out
 }
 
-// requested returns how many questionnaires the open requests for information name, those of another request again.
+// requested returns the number of questionnaires in the open requests for information. A questionnaire in several
+// requests counts several times.
 func (f *file) requested() int {
 	n := 0
 	for _, t := range f.triggers {
@@ -118,7 +119,7 @@ func (s *State) apply(at decide.Stamp, ref owner.Ref, e decide.Event) {
 	}
 }
 
-// follow applies an event about a trigger, and counts anew what the trigger requires.
+// follow applies an event about a trigger and updates the counts of required questionnaires.
 func (s *State) follow(at decide.Stamp, ref owner.Ref, id scalar.ID, e decide.Event) {
 	f, known := s.owners[ref.ID]
 	if !known {

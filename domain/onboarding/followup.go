@@ -10,28 +10,29 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// What follows outside of the journal from what it says: process managers do it, and find here what is to be done.
+// The methods in this file return the work outside the journal that follows from its records. Process managers do that
+// work.
 
-// TradingAccount is an account that a finished entitlement opens for its owner.
+// TradingAccount is the account that a finished entitlement opens for its owner.
 type TradingAccount struct {
 	owner.Ref
 	Tenant   string
 	Sequence int64 // of the record that finished the entitlement's trigger
 }
 
-// CustomerCode returns the code of the owner's trading account: the owner's id without its hyphens. It tells nothing of the
-// owner, and whoever knows the owner's id knows the code.
+// CustomerCode returns the code of the owner's trading account: the owner's id without hyphens. The code reveals nothing
+// else about the owner.
 func CustomerCode(id scalar.ID) string { return hex.EncodeToString(id[:]) }
 
-// TradingAccounts returns the accounts that finished entitlements open for active owners, one for each owner, in the order
-// in which they finished. Which of them are open already, the trading journal says.
+// TradingAccounts returns the accounts that finished entitlements open for active owners, at most one for each owner, in
+// the order of the finishing records. The trading journal shows which of them exist already.
 func (s *State) TradingAccounts() []TradingAccount {
 	var out []TradingAccount
 	for _, id := range s.ownerOrder {
 		for _, t := range s.owners[id].triggers {
 			if a, opens := s.opens(t); opens {
 				out = append(out, a)
-				break // triggers are in the order of their arrival; which of several is named makes no difference
+				break // one trigger of each owner suffices
 			}
 		}
 	}
@@ -39,7 +40,8 @@ func (s *State) TradingAccounts() []TradingAccount {
 	return out
 }
 
-// TradingAccount returns the account that a trigger opens for its owner; false where it opens none, or none any more.
+// TradingAccount returns the account that a trigger opens for its owner. It returns false if the trigger opens none or
+// the owner is no longer active.
 func (s *State) TradingAccount(trigger scalar.ID) (TradingAccount, bool) {
 	t, known := s.Trigger(trigger)
 	if !known {
@@ -54,7 +56,7 @@ func (s *State) opens(t *Trigger) (TradingAccount, bool) {
 		t.Result == entitlement.Success && t.Terms.OpensTradingAccount && o.State == owner.Active
 }
 
-// KeysToDestroy returns the erased owners whose keys are not known to be destroyed.
+// KeysToDestroy returns the erased owners for which the destruction of the key is not confirmed.
 func (s *State) KeysToDestroy() []owner.Ref {
 	var out []owner.Ref
 	for _, id := range s.ownerOrder {
@@ -65,7 +67,7 @@ func (s *State) KeysToDestroy() []owner.Ref {
 	return out
 }
 
-// FirstOwners returns at most n owners, the oldest first.
+// FirstOwners returns at most n owners, oldest first.
 func (s *State) FirstOwners(n int) []owner.Ref {
 	var out []owner.Ref
 	for _, id := range s.ownerOrder[:min(n, len(s.ownerOrder))] {
@@ -85,7 +87,7 @@ func (s *State) HeldOwners() []owner.Ref {
 	return out
 }
 
-// Files returns where the sealed files of an owner lie.
+// Files returns the blob store keys of the sealed files of an owner.
 func (s *State) Files(ref owner.Ref) []string {
 	f, known := s.owners[ref.ID]
 	if !known || f.owner.Ref != ref {

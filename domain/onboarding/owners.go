@@ -20,15 +20,15 @@ const (
 	TypeOwnerChanged    = "owner.changed"
 )
 
-// CodeOwnerChanged is the code of the refusal of a change that was made from an older form of the fields.
+// CodeOwnerChanged is the refusal code of a change that is based on an outdated revision of the fields.
 const CodeOwnerChanged = "OWNER_CHANGED"
 
-// RegisterOwner asks for a new person or corporate of the client's tenant.
+// RegisterOwner asks to register a person or corporate of the client's tenant.
 //
 // Event: owner.registered. Refusals: Conflict EXTERNAL_ID_TAKEN, OWNER_ID_TAKEN.
 type RegisterOwner struct {
 	owner.Ref
-	ExternalID []byte // the HMAC
+	ExternalID []byte // the HMAC of the external id
 	Fields     Sealed
 }
 
@@ -56,13 +56,14 @@ func (p *RegisterOwner) decide(d *draft) error {
 	return nil
 }
 
-// ChangeOwner asks for other fields of an owner: all of them, since the rules cannot open what is sealed.
+// ChangeOwner asks to replace the fields of an owner. It contains all fields, since the rules cannot decrypt and merge
+// them.
 //
-// Event: owner.changed. Refusals: NotFound; Conflict EXTERNAL_ID_TAKEN, OWNER_CHANGED where the fields have another form by
-// now than the one that the change was made from.
+// Event: owner.changed. Refusals: NotFound; Conflict EXTERNAL_ID_TAKEN; Conflict OWNER_CHANGED if the fields were
+// changed after the client read the revision.
 type ChangeOwner struct {
 	owner.Ref
-	Revision   int64 // of the fields that were read
+	Revision   int64 // the revision of the fields that the client read
 	ExternalID []byte
 	Fields     Sealed
 }
@@ -85,7 +86,7 @@ func (p *ChangeOwner) decide(d *draft) error {
 	if holder, taken := d.state.external[externalKey(o)]; taken && holder != o.ID {
 		return externalTaken()
 	}
-	// Two changes at once were both made from what was there before: the second would undo the first.
+	// Of two concurrent changes of the same revision, the second would undo the first.
 	if p.Revision != o.Revision {
 		return decide.Refuse(decide.Conflict, CodeOwnerChanged, "the owner was changed meanwhile")
 	}
@@ -108,7 +109,7 @@ func externalTaken() error {
 	return &decide.Refusal{Kind: decide.Conflict, Code: "EXTERNAL_ID_TAKEN", Field: "external_id", Message: "there is an owner with this external id"}
 }
 
-// OwnerRegistered says that an owner exists from now on.
+// OwnerRegistered says that an owner was registered.
 type OwnerRegistered struct {
 	Owner
 	Fields Sealed `json:"fields"`
@@ -117,7 +118,7 @@ type OwnerRegistered struct {
 // EventType returns owner.registered.
 func (*OwnerRegistered) EventType() string { return TypeOwnerRegistered }
 
-// OwnerChanged holds the whole owner as it is after the change.
+// OwnerChanged contains the complete owner after the change.
 type OwnerChanged struct {
 	Owner
 	Fields Sealed `json:"fields"`
@@ -126,7 +127,7 @@ type OwnerChanged struct {
 // EventType returns owner.changed.
 func (*OwnerChanged) EventType() string { return TypeOwnerChanged }
 
-// external names an owner as its tenant does.
+// external is the key of an owner by its tenant's external id.
 type external struct {
 	tenant string
 	kind   owner.Type
@@ -154,7 +155,7 @@ func (s *State) setOwner(o *Owner) {
 	}
 }
 
-// Owner returns a person or a corporate of whichever tenant.
+// Owner returns a person or a corporate of any tenant.
 func (s *State) Owner(ref owner.Ref) (*Owner, bool) {
 	f, known := s.owners[ref.ID]
 	if !known || f.owner.Type != ref.Type {
@@ -163,7 +164,7 @@ func (s *State) Owner(ref owner.Ref) (*Owner, bool) {
 	return f.owner, true
 }
 
-// client returns an owner that the client who asks may see.
+// client returns the file of an owner that the client may see: an active owner of the client's tenant.
 func (d *draft) client(ref owner.Ref) (*file, error) {
 	f, known := d.state.owners[ref.ID]
 	if !known || f.owner.Ref != ref || f.owner.Tenant != d.actor.Broker || f.owner.State != owner.Active {
@@ -172,8 +173,7 @@ func (d *draft) client(ref owner.Ref) (*file, error) {
 	return d.open(f), nil
 }
 
-// operator returns an owner that an operator may change something of: of one that is restricted, only what was kept is
-// shown.
+// operator returns the file of an owner that an operator may change. A restricted owner may only be read.
 func (d *draft) operator(ref owner.Ref) (*file, error) {
 	f, known := d.state.owners[ref.ID]
 	if !known || f.owner.Ref != ref || f.owner.State == owner.Erased {

@@ -33,14 +33,14 @@ const (
 	maxDescription = 10_000 // characters
 )
 
-// CreateQuestionnaire asks for a questionnaire, unpublished and without a version.
+// CreateQuestionnaire asks to create a questionnaire, unpublished and without versions.
 //
 // Event: questionnaire.created. Refusals: Invalid; Conflict OWNER_RESTRICTED.
 type CreateQuestionnaire struct {
 	Name        string
 	Description string
 	OwnerType   owner.Type
-	OwnerTypeID scalar.ID // zero: for all of the type
+	OwnerTypeID scalar.ID // zero: for all owners of the type
 }
 
 // CommandType returns the type of the command.
@@ -82,7 +82,7 @@ func isText(s string, limit int) bool {
 	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= limit && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// ChangeQuestionnaire changes what a questionnaire is called. What is nil stays as it is.
+// ChangeQuestionnaire asks to change the name or description of a questionnaire. Members that are nil stay unchanged.
 //
 // Event: questionnaire.changed. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Conflict OWNER_RESTRICTED.
 type ChangeQuestionnaire struct {
@@ -115,7 +115,7 @@ func (p *ChangeQuestionnaire) decide(d *draft) error {
 	return nil
 }
 
-// AddVersion asks for the next version of a questionnaire. The ids of what it asks are given here.
+// AddVersion asks to add a version to a questionnaire. The decision assigns the ids of questions and options.
 //
 // Event: questionnaire.version_added. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Invalid; Conflict OWNER_RESTRICTED.
 type AddVersion struct {
@@ -140,7 +140,7 @@ func (p *AddVersion) decide(d *draft) error {
 		Questions: cloneQuestions(p.Questions)}
 	slices.SortFunc(v.Questions, func(a, b questionnaire.Question) int { return cmp.Compare(a.Position, b.Position) })
 	n := 0
-	next := func() scalar.ID { n++; return d.at.Derive(n) } // of no event: this record has one only
+	next := func() scalar.ID { n++; return d.at.Derive(n) } // indices that no event uses: this record has only one event
 	for i := range v.Questions {
 		asked := &v.Questions[i]
 		asked.ID = next()
@@ -161,7 +161,7 @@ func cloneQuestions(questions []questionnaire.Question) []questionnaire.Question
 	return out
 }
 
-// PublishQuestionnaire has clients answer a version.
+// PublishQuestionnaire asks to publish a version, so that clients can answer it.
 //
 // Event: questionnaire.published. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND, QUESTIONNAIRE_VERSION_NOT_FOUND; Conflict
 // QUESTIONNAIRE_VERSION_PUBLISHED, OWNER_RESTRICTED.
@@ -194,10 +194,10 @@ func (p *PublishQuestionnaire) decide(d *draft) error {
 	return nil
 }
 
-// UnpublishQuestionnaire hides a questionnaire with all its versions from clients.
+// UnpublishQuestionnaire asks to hide a questionnaire and all its versions from clients.
 //
 // Event: questionnaire.unpublished. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Conflict QUESTIONNAIRE_NOT_PUBLISHED,
-// QUESTIONNAIRE_REQUIRED while a trigger waits for a response to it, OWNER_RESTRICTED.
+// OWNER_RESTRICTED; Conflict QUESTIONNAIRE_REQUIRED while a trigger waits for a response.
 type UnpublishQuestionnaire struct{ ID scalar.ID }
 
 // CommandType returns the type of the command.
@@ -227,7 +227,8 @@ func (d *draft) questionnaire(id scalar.ID) (*asked, error) {
 	return q, nil
 }
 
-// changeable returns a questionnaire that an operator may change: one for a single owner is part of that owner's record.
+// changeable returns a questionnaire that an operator may change. A questionnaire for a single owner is part of that
+// owner's data, which must not be restricted.
 func (d *draft) changeable(id scalar.ID) (*asked, error) {
 	q, err := d.questionnaire(id)
 	if err != nil || q.IsGeneric() {
@@ -239,25 +240,26 @@ func (d *draft) changeable(id scalar.ID) (*asked, error) {
 	return q, nil
 }
 
-// QuestionnaireCreated says that a questionnaire exists from now on.
+// QuestionnaireCreated says that a questionnaire was created.
 type QuestionnaireCreated struct{ questionnaire.Questionnaire }
 
 // EventType returns questionnaire.created.
 func (*QuestionnaireCreated) EventType() string { return TypeQuestionnaireCreated }
 
-// QuestionnaireChanged holds the whole questionnaire as it is after the change.
+// QuestionnaireChanged contains the complete questionnaire after the change.
 type QuestionnaireChanged struct{ questionnaire.Questionnaire }
 
 // EventType returns questionnaire.changed.
 func (*QuestionnaireChanged) EventType() string { return TypeQuestionnaireChanged }
 
-// VersionAdded holds a new version. It never changes.
+// VersionAdded contains a new version, which never changes.
 type VersionAdded struct{ questionnaire.Version }
 
 // EventType returns questionnaire.version_added.
 func (*VersionAdded) EventType() string { return TypeVersionAdded }
 
-// QuestionnairePublished says that clients answer a version from now on. It holds the whole questionnaire as it is then.
+// QuestionnairePublished says that clients can answer a version. It contains the complete questionnaire after the
+// change.
 type QuestionnairePublished struct {
 	questionnaire.Questionnaire
 	VersionID scalar.ID   `json:"questionnaire_version_id"`
@@ -268,8 +270,8 @@ type QuestionnairePublished struct {
 // EventType returns questionnaire.published.
 func (*QuestionnairePublished) EventType() string { return TypeQuestionnairePublished }
 
-// QuestionnaireUnpublished says that no version of a questionnaire is published any more. It holds the whole questionnaire
-// as it is then.
+// QuestionnaireUnpublished says that no version of a questionnaire is published any more. It contains the complete
+// questionnaire after the change.
 type QuestionnaireUnpublished struct {
 	questionnaire.Questionnaire
 	Time scalar.Time `json:"unpublished_at"`
@@ -282,7 +284,7 @@ func (*QuestionnaireUnpublished) EventType() string { return TypeQuestionnaireUn
 type asked struct {
 	*questionnaire.Questionnaire
 	versions  []*questionnaire.Version // number 1 first
-	published []bool                   // which of them
+	published []bool                   // whether each version is published
 }
 
 // newest returns the newest published version, or nil.
@@ -327,14 +329,14 @@ func (s *State) unpublish(e *QuestionnaireUnpublished) {
 	}
 }
 
-// as returns the questionnaire as it is once it is published, or is not any more.
+// as returns a copy of the questionnaire with IsPublished set.
 func (q *asked) as(published bool) questionnaire.Questionnaire {
 	changed := *q.Questionnaire
 	changed.IsPublished = published
 	return changed
 }
 
-// Questionnaire returns a questionnaire, published or not, and its newest published version, which is nil without one.
+// Questionnaire returns a questionnaire, published or not, and its newest published version or nil.
 func (s *State) Questionnaire(id scalar.ID) (*questionnaire.Questionnaire, *questionnaire.Version, bool) {
 	q, known := s.questionnaires[id]
 	if !known {

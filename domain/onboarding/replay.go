@@ -10,34 +10,34 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// The command and the event about a delivery that is tried again.
+// The command and the event about the replay of a delivery.
 const (
 	CommandReplayDelivery = "delivery.replay"
 
 	TypeDeliveryReplayed = "delivery.replayed"
 )
 
-// CodeDeliveryForgotten is the code of the refusal to replay a delivery that the state has forgotten, by a row that may be older
-// than what the state has forgotten.
+// CodeDeliveryForgotten is the refusal code of a replay of a forgotten delivery with a row that may be outdated.
 const CodeDeliveryForgotten = "DELIVERY_FORGOTTEN"
 
-// rulesThatBringForward is the number of the first rules under which a delivery that waits for its retry can be replayed. The
-// rules before it refuse that with DELIVERY_OPEN.
+// rulesThatBringForward is the first number of rules that allow the replay of a delivery that waits for its retry.
+// Earlier rules refuse it with DELIVERY_OPEN.
 const rulesThatBringForward = 3
 
-// ReplayDelivery asks that a delivery be tried now, from the beginning of the schedule: one that is delivered or dead, or one that
-// waits for its retry. A pending delivery needs no replay, so it is refused.
+// ReplayDelivery asks to attempt a delivery now and to restart its schedule. The delivery must be delivered, dead, or
+// waiting for its retry. A pending delivery needs no replay and is refused.
 //
 // Event: delivery.replayed. Refusals: NotFound DELIVERY_NOT_FOUND; Conflict DELIVERY_OPEN, DELIVERY_CANCELED,
-// OWNER_ERASED, OWNER_RESTRICTED; NotFound of the owner for the tenant of one who is restricted; Conflict DELIVERY_FORGOTTEN,
-// after which the row is to be read again once the rows have come to the position of the refusal.
+// OWNER_ERASED, OWNER_RESTRICTED. If the owner is restricted, its tenant gets the NotFound of the owner. After Conflict
+// DELIVERY_FORGOTTEN, the handler must wait until the rows have reached the position of the refusal, and read the row
+// again.
 type ReplayDelivery struct {
 	ID       scalar.ID
-	Operator bool // an operator asks, who sees every tenant's
-	// Row is the delivery by its row, for the state may have forgotten it; nil: there is none. It is read by ID alone, and holds
-	// nothing that the client said.
+	Operator bool // an operator gives the command and sees all tenants
+	// Row is the delivery from the database, or nil if no row exists. It is needed if the state has forgotten the
+	// delivery. The handler reads it by ID alone. It contains nothing from the client.
 	Row *Delivery
-	// AsOf is the sequence that Row is as of; 0 where nobody looked for a row.
+	// AsOf is the sequence up to which the rows were current when Row was read, or 0 if no row was read.
 	AsOf int64
 }
 
@@ -60,7 +60,7 @@ func (p *ReplayDelivery) decide(d *draft) error {
 		return deliveryNotFound()
 	case d.stateOf(v.Ref) == owner.Restricted && p.Operator:
 		return ownerRestricted()
-	case d.stateOf(v.Ref) == owner.Restricted: // who is not there for its tenant
+	case d.stateOf(v.Ref) == owner.Restricted: // for its tenant, a restricted owner does not exist
 		return ownerNotFound(v.Type)
 	case v.Status == webhook.Pending, v.Status == webhook.Retrying && !d.state.bringsForward():
 		return decide.Refuse(decide.Conflict, "DELIVERY_OPEN", "the delivery is still being tried")
@@ -77,10 +77,10 @@ func (p *ReplayDelivery) decide(d *draft) error {
 	return nil
 }
 
-// bringsForward reports whether the rules in force let a delivery be replayed that waits for its retry.
+// bringsForward reports whether the rules in force allow the replay of a delivery that waits for its retry.
 func (s *State) bringsForward() bool { return s.core.ActiveRules() >= rulesThatBringForward }
 
-// lookUp returns the delivery that a command names: as the state has it or, where it is forgotten, as its row has it.
+// lookUp returns the delivery of a command from the state or, if it is forgotten, from its row.
 func (s *State) lookUp(p *ReplayDelivery) (*Delivery, error) {
 	if v, known := s.deliveries[p.ID]; known {
 		return v, nil
@@ -89,13 +89,15 @@ func (s *State) lookUp(p *ReplayDelivery) (*Delivery, error) {
 	switch {
 	case forgotten == 0:
 		return nil, deliveryNotFound()
-	// All that happened to it is over since the last record of which anything is forgotten, or the state would know it. Rows
-	// from before that record may not have all of it: who was dead by them may be replayed, delivered and forgotten since.
+	// Everything that happened to a forgotten delivery happened up to the record with sequence forgotten; otherwise it
+	// would be in the state. Rows from before that record may be outdated: a delivery that is dead in its row may since
+	// have been replayed, delivered and forgotten.
 	case p.AsOf < forgotten:
 		return nil, deliveryForgotten()
 	case p.Row == nil || p.Row.ID != p.ID:
 		return nil, deliveryNotFound()
-	// Rows that have come so far cannot say that. They are no source for a decision before they do not any more.
+	// Current rows show the delivery as closed by that record. Rows that do not are inconsistent with the state and must
+	// not be used.
 	case p.Row.Status.IsOpen() || p.Row.Closed > forgotten:
 		return nil, deliveryForgotten()
 	}
@@ -117,10 +119,10 @@ type DeliveryReplayed struct {
 	*Reopened             // nil in version 1, which rules 1 write
 }
 
-// Reopened is what else a state has to know of a delivery to have it open again after it was forgotten.
+// Reopened contains the other members that a state needs to reopen a forgotten delivery.
 type Reopened struct {
 	NoticeID  scalar.ID `json:"event_id"`
-	owner.Ref           // none, of test
+	owner.Ref           // zero for test notices
 	Final     bool      `json:"final,omitzero"`
 	Made      Place     `json:"made"`
 }
@@ -130,7 +132,7 @@ func (*DeliveryReplayed) EventType() string { return TypeDeliveryReplayed }
 
 var _ decide.Versioned = (*DeliveryReplayed)(nil)
 
-// EventVersion returns 2, or 1 where rules 1 decided.
+// EventVersion returns 2, or 1 for a decision of rules 1.
 func (e *DeliveryReplayed) EventVersion() int {
 	if e.Reopened == nil {
 		return 1
@@ -138,7 +140,7 @@ func (e *DeliveryReplayed) EventVersion() int {
 	return 2
 }
 
-// readReplayed1 reads the form of version 1.
+// readReplayed1 decodes version 1.
 func readReplayed1(raw jsontext.Value) (decide.Event, error) {
 	var old struct {
 		ID        scalar.ID   `json:"id"`
@@ -154,7 +156,7 @@ func readReplayed1(raw jsontext.Value) (decide.Event, error) {
 	return &DeliveryReplayed{ID: old.ID, WebhookID: old.WebhookID, Tenant: old.Tenant, Attempts: old.Attempts, By: old.By, Time: old.Time}, nil
 }
 
-// replay makes a delivery pending again: one that is closed, forgotten or waits for its retry.
+// replay makes a delivery pending again that is closed, forgotten or waiting for its retry.
 func (s *State) replay(e *DeliveryReplayed) {
 	v := &Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant}
 	if of := e.Reopened; of != nil {

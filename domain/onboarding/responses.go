@@ -17,13 +17,14 @@ const (
 	TypeResponseAdded = "response.added"
 )
 
-// MaxAnswersSealed is how long the sealed answers of a response may be, in bytes: 1 MiB and what sealing adds.
+// MaxAnswersSealed is the greatest length of the sealed answers of a response in bytes: 1 MiB and the overhead of
+// sealing.
 const MaxAnswersSealed = 1<<20 + 1<<10
 
-// AddResponse tells an owner's answers. The handler has checked them in clear, by the same version; what of them is in clear
-// here is checked again, since documents and versions may have changed since.
+// AddResponse contains an owner's answers. The handler has validated them in the clear against the same version. The
+// rules validate the parts that are in the clear again, since documents and versions may have changed.
 //
-// Events: response.added, and what it causes. Refusals: NotFound; Invalid INVALID_ANSWERS, INVALID_VERSION; Conflict
+// Events: response.added, and its consequences. Refusals: NotFound; Invalid INVALID_ANSWERS, INVALID_VERSION; Conflict
 // QUESTIONNAIRE_NOT_PUBLISHED, QUESTIONNAIRE_NOT_APPLICABLE, QUESTIONNAIRE_VERSION_OUTDATED.
 type AddResponse struct {
 	owner.Ref
@@ -33,11 +34,11 @@ type AddResponse struct {
 	Answers         Sealed
 }
 
-// Given is what may be known in clear of one answer. None of it is recorded but the documents.
+// Given contains the parts of an answer that may be in the clear. Only the documents are recorded.
 type Given struct {
 	QuestionID scalar.ID
-	Field      string // the member that was given, such as answer_text
-	Empty      bool   // it holds nothing
+	Field      string // the given member, such as answer_text
+	Empty      bool   // the member is empty
 	Documents  []scalar.ID
 }
 
@@ -92,7 +93,7 @@ func documentsOf(given []Given) []scalar.ID {
 	return out
 }
 
-// checkGiven checks what is known in clear of the answers to a version.
+// checkGiven validates the parts of the answers that are in the clear.
 func (d *draft) checkGiven(v *questionnaire.Version, given []Given) error {
 	wrong := func(format string, args ...any) error { return invalid("answers", fmt.Sprintf(format, args...)) }
 	if len(given) > questionnaire.MaxAnswers {
@@ -125,7 +126,8 @@ func (d *draft) checkGiven(v *questionnaire.Version, given []Given) error {
 	return nil
 }
 
-// checkNamedDocuments sees that an answer names as many documents as its kind does, and none but the owner's.
+// checkNamedDocuments checks that an answer names as many documents as its question type requires, all of which belong
+// to the owner.
 func (d *draft) checkNamedDocuments(t questionnaire.QuestionType, g *Given) error {
 	least, most := 0, 0
 	switch t {
@@ -148,14 +150,14 @@ func (d *draft) checkNamedDocuments(t questionnaire.QuestionType, g *Given) erro
 	return nil
 }
 
-// ResponseAdded holds an owner's answers to a version of a questionnaire. The latest response counts.
+// ResponseAdded contains an owner's answers to a version of a questionnaire. The latest response of an owner counts.
 type ResponseAdded struct {
 	ID              scalar.ID `json:"id"`
 	QuestionnaireID scalar.ID `json:"questionnaire_id"`
 	VersionID       scalar.ID `json:"questionnaire_version_id"`
 	Number          int       `json:"version_number"`
 	owner.Ref
-	Documents []scalar.ID `json:"document_ids"` // that the answers name
+	Documents []scalar.ID `json:"document_ids"` // the documents that the answers name
 	Answers   Sealed      `json:"answers"`
 	Created   scalar.Time `json:"created_at"`
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// RecordLimit is the greatest size of a record's value in bytes: a sealed response may have 1 MiB in clear.
+// RecordLimit is the greatest size of a record's value in bytes. A response of 1 MiB in the clear fits after sealing.
 const RecordLimit = 3 << 20
 
-// rulesSupported is the highest number of rules that this build knows.
+// rulesSupported is the highest number of rules that this build supports.
 const rulesSupported = 3
 
 // Rules returns the rules of the onboarding journal.
@@ -59,9 +59,10 @@ func (rules) Registry() *decide.Registry {
 	return r
 }
 
-// State is the fold of the onboarding journal. What its read methods return is shared and must not be changed.
+// State is the fold of the onboarding journal. The objects that its methods return are shared: callers MUST NOT change
+// them.
 //
-// Of what is sealed it keeps nothing: no rule could use it.
+// The state contains no sealed data of owners, since the rules could not use it.
 type State struct {
 	core       decide.Core
 	owners     map[scalar.ID]*file
@@ -73,18 +74,18 @@ type State struct {
 	questionnaireOrder []scalar.ID // in the order of creation
 	entitlements       map[scalar.ID]*entitlement.Definition
 	entitlementOrder   []scalar.ID
-	triggers           map[scalar.ID]scalar.ID // the owner of each
-	// required counts the open triggers that wait for a response to a questionnaire.
+	triggers           map[scalar.ID]scalar.ID // the owner of each trigger
+	// required counts, for each questionnaire, the open triggers that wait for a response.
 	required map[scalar.ID]int
 
 	webhooks   map[scalar.ID]*Webhook
 	hooksOf    map[string][]scalar.ID // of a tenant, in the order of creation
 	deliveries map[scalar.ID]*Delivery
-	openOf     map[scalar.ID]map[scalar.ID]bool // the open deliveries of a webhook
+	openOf     map[scalar.ID]map[scalar.ID]bool // the open deliveries of each webhook
 	closed     closedDeliveries
-	made       int64 // how many deliveries were made so far
+	made       int64 // the number of deliveries created so far
 
-	retention scalar.Time // a span
+	retention scalar.Time // a duration
 	due       dueList
 }
 
@@ -97,7 +98,7 @@ func NewState() *State {
 		openOf: make(map[scalar.ID]map[scalar.ID]bool), closed: closedDeliveries{keep: keptClosed}, retention: DefaultRetention, due: newDueList()}
 }
 
-// Evolve applies one valid record. The state shares nothing with events, which others read at the same time.
+// Evolve applies one valid record. The state shares no memory with events, since others read them concurrently.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.core.Evolve(at, c, events)
 	for n, e := range events {
@@ -135,7 +136,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	s.forget()
 }
 
-// evolveCatalogue applies events about what owners are asked, and about what for.
+// evolveCatalogue applies an event about questionnaires or entitlements.
 func (s *State) evolveCatalogue(at Place, e decide.Event) {
 	switch e := e.(type) {
 	case *QuestionnaireCreated:

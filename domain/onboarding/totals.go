@@ -6,25 +6,25 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Totals is how many the state knows of what it finds by id.
+// Totals counts the objects in the state.
 type Totals struct {
 	Owners, Documents, Triggers, Webhooks int
-	// Deliveries counts all that were ever made, and Kept those that are not forgotten.
+	// Deliveries counts all deliveries ever created. Kept counts those that are not forgotten.
 	Deliveries, Kept int
-	// Answered counts the questionnaires that each owner has answered.
+	// Answered sums the numbers of questionnaires that each owner has answered.
 	Answered int
 }
 
-// Totals returns how many there are.
+// Totals returns the counts.
 func (s *State) Totals() Totals {
 	t := Totals{Owners: len(s.owners), Documents: len(s.documents), Triggers: len(s.triggers), Webhooks: len(s.webhooks), Deliveries: int(s.made), Kept: len(s.deliveries)}
-	for _, f := range s.owners { // a sum, in whichever order
+	for _, f := range s.owners { // a sum, so the order does not matter
 		t.Answered += len(f.answered)
 	}
 	return t
 }
 
-// Answered returns what an owner answered of a questionnaire; the zero value is nothing.
+// Answered describes an owner's responses to a questionnaire. The zero value means that there are none.
 func (s *State) Answered(ref owner.Ref, questionnaire scalar.ID) entitlement.Answered {
 	if f, known := s.owners[ref.ID]; known && f.owner.Ref == ref {
 		return f.answered[questionnaire]
@@ -32,7 +32,7 @@ func (s *State) Answered(ref owner.Ref, questionnaire scalar.ID) entitlement.Ans
 	return entitlement.Answered{}
 }
 
-// Notices returns how many notices were given about an owner.
+// Notices returns the number of notices about an owner.
 func (s *State) Notices(ref owner.Ref) int64 {
 	if f, known := s.owners[ref.ID]; known && f.owner.Ref == ref {
 		return f.notices

@@ -19,7 +19,7 @@ const (
 	TypeRequirementsChanged = "entitlement_trigger.requirements_changed"
 )
 
-// The codes of what happens by a rule.
+// The codes of actions by a rule.
 const (
 	Approved                  = "APPROVED"
 	DeadlinePassed            = "DEADLINE_PASSED"
@@ -28,7 +28,7 @@ const (
 	OwnerErasedCode           = "OWNER_ERASED"
 )
 
-// Sentence returns what a code of a rule says to people.
+// Sentence returns the sentence for people that belongs to the code of a rule.
 func Sentence(code string) string {
 	switch code {
 	case Approved:
@@ -45,34 +45,34 @@ func Sentence(code string) string {
 	return ""
 }
 
-// MaxReason is how long a sealed reason may be, in bytes: 2000 characters in UTF-8 and what sealing adds.
+// MaxReason is the greatest length of a sealed reason in bytes: 2000 characters in UTF-8 and the overhead of sealing.
 const MaxReason = 9 << 10
 
 const (
 	maxCode = 64
 
-	// MaxOpenTriggers is how many triggers of an owner may be open at once. With MaxRequested it bounds what one response or
-	// one erasure can cause: all of it has to fit in one record.
+	// MaxOpenTriggers is the greatest number of open triggers of an owner. With MaxRequested it bounds the consequences
+	// of one response or one erasure, which must fit into one record.
 	MaxOpenTriggers = 32
-	// MaxRequested is how many questionnaires the open requests of an owner's triggers may name together.
+	// MaxRequested is the greatest number of questionnaires in the open requests of all triggers of an owner.
 	MaxRequested = 1_000
 )
 
-// Outcome is how a video identification went.
+// Outcome is the outcome of a video identification.
 type Outcome string
 
-// The outcomes of a video identification.
+// The outcomes.
 const (
 	Passed     Outcome = "passed"
 	NotPassed  Outcome = "failed"
 	NoOutcome  Outcome = ""
-	maxOutside         = 2 << 10 // of a sealed external reference
+	maxOutside         = 2 << 10 // of a sealed external reference, in bytes
 )
 
 // CreateTrigger asks for an entitlement.
 //
-// Event: entitlement_trigger.created; the trigger starts in a record of its own. Refusals: NotFound; Invalid
-// INVALID_ENTITLEMENT_ID for the other type of owner; Conflict ENTITLEMENT_TRIGGER_ACTIVE, TOO_MANY_TRIGGERS.
+// Event: entitlement_trigger.created; the next record, a step, starts the trigger. Refusals: NotFound; Invalid
+// INVALID_ENTITLEMENT_ID for the other owner type; Conflict ENTITLEMENT_TRIGGER_ACTIVE, TOO_MANY_TRIGGERS.
 type CreateTrigger struct {
 	owner.Ref
 	EntitlementID scalar.ID
@@ -112,9 +112,9 @@ func (p *CreateTrigger) decide(d *draft) error {
 	return nil
 }
 
-// ActOnTrigger is what an operator does about a trigger.
+// ActOnTrigger is an operator's action on a trigger.
 //
-// Events: entitlement_trigger.moved, and what it causes. Refusals: NotFound; Invalid; Conflict TRANSITION_NOT_ALLOWED,
+// Events: entitlement_trigger.moved, and its consequences. Refusals: NotFound; Invalid; Conflict TRANSITION_NOT_ALLOWED,
 // REQUIREMENTS_OPEN, TOO_MANY_REQUIREMENTS, OWNER_RESTRICTED.
 type ActOnTrigger struct {
 	ID             scalar.ID
@@ -124,7 +124,7 @@ type ActOnTrigger struct {
 	InternalReason Sealed // optional; shown to operators
 	Questionnaires []scalar.ID
 	Outcome        Outcome
-	// ExternalReference names a video identification at whoever did it. Optional.
+	// ExternalReference is the identification provider's reference. It is optional.
 	ExternalReference Sealed
 }
 
@@ -155,7 +155,7 @@ func (p *ActOnTrigger) decide(d *draft) error {
 	return nil
 }
 
-// check checks what the command says, whatever the trigger's state.
+// check validates the command independently of the trigger's state.
 func (p *ActOnTrigger) check(d *draft, t *Trigger) error {
 	switch {
 	case p.Action == entitlement.Start || !slices.Contains(entitlement.Actions(), p.Action):
@@ -208,7 +208,7 @@ func (p *ActOnTrigger) checkQuestionnaires(d *draft, t *Trigger) error {
 	return nil
 }
 
-// allowed refuses what the trigger's state does not allow.
+// allowed refuses an action that the trigger's state does not allow.
 func (p *ActOnTrigger) allowed(t *Trigger) error {
 	_, _, ok := entitlement.Next(t.Status, p.Action)
 	asked := t.Needs.Video == entitlement.VideoAsked
@@ -243,7 +243,7 @@ func (p *ActOnTrigger) act(d *draft, t *Trigger) {
 	d.settle(m.Reason)
 }
 
-// TriggerCreated says that an owner asked for an entitlement.
+// TriggerCreated says that an owner requested an entitlement.
 type TriggerCreated struct {
 	ID            scalar.ID `json:"id"`
 	EntitlementID scalar.ID `json:"entitlement_id"`
@@ -257,7 +257,7 @@ type TriggerCreated struct {
 // EventType returns entitlement_trigger.created.
 func (*TriggerCreated) EventType() string { return TypeTriggerCreated }
 
-// TriggerMoved says what was done about a trigger, and where that left it.
+// TriggerMoved contains an action on a trigger and the state after it.
 type TriggerMoved struct {
 	ID            scalar.ID `json:"id"`
 	EntitlementID scalar.ID `json:"entitlement_id"`
@@ -271,14 +271,14 @@ type TriggerMoved struct {
 	InternalReason Sealed             `json:"internal_reason,omitempty"`
 	Created        scalar.Time        `json:"created_at"` // of the trigger
 	Time           scalar.Time        `json:"time"`
-	Deadline       scalar.Time        `json:"deadline,omitzero"` // of the trigger from now on
-	// Terms, Pinned and VideoPlanned are what was pinned, of start.
+	Deadline       scalar.Time        `json:"deadline,omitzero"` // of the trigger, after the action
+	// Terms, Pinned and VideoPlanned are pinned by the action start.
 	Terms        *Terms               `json:"terms,omitempty"`
 	Pinned       []entitlement.Pinned `json:"questionnaires,omitempty"`
 	VideoPlanned bool                 `json:"video_identification,omitzero"`
-	// Request is what was asked for, of request_information.
+	// Request is set for request_information.
 	Request *entitlement.Request `json:"request,omitempty"`
-	// Outcome and ExternalReference are of complete_video_identification.
+	// Outcome and ExternalReference are set for complete_video_identification.
 	Outcome           Outcome `json:"outcome,omitempty"`
 	ExternalReference Sealed  `json:"external_reference,omitempty"`
 }
@@ -286,7 +286,7 @@ type TriggerMoved struct {
 // EventType returns entitlement_trigger.moved.
 func (*TriggerMoved) EventType() string { return TypeTriggerMoved }
 
-// RequirementsChanged holds all that is open of a trigger, oldest first.
+// RequirementsChanged contains all open requirements of a trigger, oldest first.
 type RequirementsChanged struct {
 	ID scalar.ID `json:"id"`
 	owner.Ref

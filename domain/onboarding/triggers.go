@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// Trigger is the case of an owner who asks for an entitlement.
+// Trigger is an owner's request for an entitlement.
 type Trigger struct {
 	ID            scalar.ID
 	EntitlementID scalar.ID
@@ -20,21 +20,21 @@ type Trigger struct {
 	Created  scalar.Time
 	Updated  scalar.Time
 	Deadline scalar.Time // zero: none
-	Moved    int64       // the sequence of the record that moved it last, of a finished one that which finished it
-	// Terms, Needs and Open are what was pinned at its start, what it asks for, and what of that is open.
+	Moved    int64       // the sequence of the record of its last action; for a finished trigger, the one that finished it
+	// Terms were pinned at the start. Needs are the pinned and requested requirements. Open are those that are not met.
 	Terms Terms
 	Needs entitlement.Needs
 	Open  []entitlement.Requirement
 }
 
-// Terms is what is pinned of a definition beside its questionnaires.
+// Terms are the pinned parts of a definition other than its questionnaires.
 type Terms struct {
 	Name                string               `json:"name"`
 	Approval            entitlement.Approval `json:"approval"`
 	OpensTradingAccount bool                 `json:"opens_trading_account,omitzero"`
 }
 
-// requires returns the questionnaires that are to be answered for the trigger, each once.
+// requires returns the questionnaires that must be answered for the trigger, without duplicates.
 func (t *Trigger) requires() []scalar.ID {
 	if !t.Status.IsOpen() {
 		return nil
@@ -50,7 +50,7 @@ func (t *Trigger) requires() []scalar.ID {
 	return out
 }
 
-// move applies what moved the trigger. What the old form shares with others is replaced, never changed.
+// move applies an action. Memory that is shared with older copies of the trigger is replaced, never changed.
 func (t *Trigger) move(at decide.Stamp, e *TriggerMoved) {
 	t.Status, t.Result, t.Updated, t.Deadline, t.Moved = e.Status, e.Result, e.Time, e.Deadline, at.Sequence
 	switch e.Action {
@@ -90,7 +90,7 @@ func (s *State) createTrigger(e *TriggerCreated) {
 	}
 }
 
-// scheduleTrigger keeps the due list to what a trigger still waits for.
+// scheduleTrigger updates the due list after an action.
 func (s *State) scheduleTrigger(e *TriggerMoved) {
 	if e.Status != entitlement.Pending {
 		s.due.drop(dueKey{dueStart, e.ID})
@@ -103,7 +103,7 @@ func (s *State) scheduleTrigger(e *TriggerMoved) {
 	}
 }
 
-// Trigger returns a trigger of whichever owner.
+// Trigger returns a trigger of any owner.
 func (s *State) Trigger(id scalar.ID) (*Trigger, bool) {
 	if f, known := s.owners[s.triggers[id]]; known {
 		t := f.trigger(id)
@@ -112,13 +112,13 @@ func (s *State) Trigger(id scalar.ID) (*Trigger, bool) {
 	return nil, false
 }
 
-// openTrigger has the draft be about the owner of a trigger, which is there.
+// openTrigger makes the draft concern the owner of a trigger, which must exist, and returns the trigger.
 func (d *draft) openTrigger(id scalar.ID) *Trigger {
 	return d.open(d.state.owners[d.state.triggers[id]]).trigger(id)
 }
 
-// start decides how a trigger begins: its definition and the versions of the questionnaires are pinned. A definition that
-// nobody could meet fails it.
+// start decides the start of a trigger: it pins the definition and the versions of the questionnaires. The trigger fails
+// if its owner could not answer one of the questionnaires.
 func (d *draft) start(id scalar.ID) {
 	t := d.openTrigger(id)
 	e := d.state.entitlements[t.EntitlementID]
@@ -150,21 +150,21 @@ func (d *draft) passDeadline(id scalar.ID) {
 	d.end(d.openTrigger(id), entitlement.Terminate, DeadlinePassed)
 }
 
-// moved returns the event of an action, which the trigger's state allows.
+// moved returns the event of an action. The trigger's state must allow the action.
 func (d *draft) moved(t *Trigger, a entitlement.Action) *TriggerMoved {
 	status, result, _ := entitlement.Next(t.Status, a)
 	return &TriggerMoved{ID: t.ID, EntitlementID: t.EntitlementID, Ref: t.Ref, Action: a, Status: status, Result: result, By: d.by,
 		Created: t.Created, Time: d.at.Time, Deadline: t.Deadline}
 }
 
-// end decides that a trigger ends by a rule.
+// end decides that a rule ends a trigger.
 func (d *draft) end(t *Trigger, a entitlement.Action, code string) {
 	m := d.moved(t, a)
 	m.By, m.Code, m.Reason = BySystem, code, Reason{Text: Sentence(code)}
 	d.finish(m)
 }
 
-// finish adds the event that ends a trigger, and the one final notice.
+// finish adds the event that ends a trigger, and its final notice.
 func (d *draft) finish(m *TriggerMoved) {
 	d.add(m)
 	kind := webhook.EntitlementFailed
@@ -174,11 +174,11 @@ func (d *draft) finish(m *TriggerMoved) {
 	d.notice(Notice{Type: kind, TriggerID: m.ID, EntitlementID: m.EntitlementID, Code: m.Code, Reason: m.Reason})
 }
 
-// settle computes what is open of every trigger of the owner, and decides what follows: new requirements are told, the
-// planned video identification is asked for, and what is met and needs nobody's approval is approved. A blocked trigger's
-// requirements are followed, but it goes on only once it is released. Why is the reason of a request in the same record.
+// settle recomputes the open requirements of all triggers of the owner and decides the consequences: notices of new
+// requirements, the planned video identification, and automatic approvals. A blocked trigger's requirements are updated,
+// but it gets no identification and no approval before its release. why is the reason of a request in the same record.
 func (d *draft) settle(why Reason) {
-	for n := range d.file.triggers { // what is added below are no triggers
+	for n := range d.file.triggers { // the events below add no triggers
 		if d.file.triggers[n].Status.IsOpen() && d.file.triggers[n].Status != entitlement.Pending {
 			d.settleTrigger(d.file.triggers[n].ID, why)
 		}
@@ -201,7 +201,7 @@ func (d *draft) settleTrigger(id scalar.ID, why Reason) {
 	}
 }
 
-// require computes what is open of a trigger and tells of what is new.
+// require recomputes the open requirements of a trigger and gives a notice of new ones.
 func (d *draft) require(id scalar.ID, why Reason) *Trigger {
 	t := d.file.trigger(id)
 	before, now := t.Open, t.Needs.Open(func(q scalar.ID) entitlement.Answered { return d.file.answered[q] })

@@ -10,10 +10,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Sealed is a ciphertext under the key of the owner whom it is about. Its JSON form is padded standard base64.
+// Sealed is a ciphertext under the key of the owner that it concerns. Its JSON form is padded standard base64.
 type Sealed []byte
 
-// Digest is a SHA-256. Its JSON form is lower-case hex, as sha256sum writes it.
+// Digest is a SHA-256. Its JSON form is lower-case hex, like the output of sha256sum.
 type Digest []byte
 
 // AppendText implements encoding.TextAppender.
@@ -22,47 +22,46 @@ func (d Digest) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b
 // MarshalText implements encoding.TextMarshaler.
 func (d Digest) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// UnmarshalText reads the hex form.
+// UnmarshalText parses the hex form.
 func (d *Digest) UnmarshalText(b []byte) error {
 	sum, err := hex.AppendDecode(nil, b)
 	*d = sum
 	return err
 }
 
-// ActorKind says on whose behalf something happened.
+// ActorKind says who performed an action.
 type ActorKind string
 
 // The kinds of actors.
 const (
 	ByClient   ActorKind = "client"
 	ByOperator ActorKind = "operator"
-	BySystem   ActorKind = "system" // a rule: a deadline, an approval that needs nobody
+	BySystem   ActorKind = "system" // a rule, such as a deadline or an automatic approval
 )
 
-// The sizes that the rules hold commands to, in bytes.
+// The size limits of commands, in bytes.
 const (
-	// MaxFields is how long the sealed fields of an owner may be: all of them at their longest, in UTF-8, with room for
-	// what sealing adds.
+	// MaxFields is the greatest length of an owner's sealed fields: all fields of the greatest length in UTF-8, and the
+	// overhead of sealing.
 	MaxFields = 32 << 10
-	// MaxSealedName is how long the sealed name of a file may be: 255 characters in UTF-8 and what sealing adds.
+	// MaxSealedName is the greatest length of a file's sealed name: 255 characters in UTF-8 and the overhead of sealing.
 	MaxSealedName = 2 << 10
-	// MaxFile is how long an uploaded file may be before it is sealed.
+	// MaxFile is the greatest length of an uploaded file before sealing.
 	MaxFile = 20 << 20
 
 	maxSource = 200
 )
 
-// Reminder is how long before a document's end its owner's tenant is told.
+// Reminder is the time between the reminder of a document's end of validity and that end.
 const Reminder = 30 * scalar.Day
 
-// Owner is what is known in clear of a person or a corporate.
+// Owner contains the data of a person or a corporate that is in the clear.
 type Owner struct {
 	owner.Ref
 	Tenant string `json:"tenant"`
-	// ExternalID is an HMAC of the tenant's own name of the owner, under a key of the tenant's. It is nil once the owner is
-	// erased.
+	// ExternalID is an HMAC of the tenant's own id of the owner, under a key of the tenant. It is nil after the erasure.
 	ExternalID []byte `json:"external_id,omitempty"`
-	// Revision counts the forms of the owner's fields from 1. Who changes them names the form that it read.
+	// Revision counts the revisions of the owner's fields, from 1. A change names the revision that it is based on.
 	Revision int64       `json:"revision"`
 	State    owner.State `json:"state"`
 	Created  scalar.Time `json:"created_at"`
@@ -75,18 +74,18 @@ func (o *Owner) clone() *Owner {
 	return &c
 }
 
-// Document is what is known in clear of an uploaded file.
+// Document contains the data of an uploaded file that is in the clear.
 type Document struct {
 	ID scalar.ID `json:"id"`
 	owner.Ref
 	Category    document.Category    `json:"category"`
 	Orientation document.Orientation `json:"orientation"`
-	// Source is the key under which the sealed file lies in the blob store.
+	// Source is the key of the sealed file in the blob store.
 	Source string        `json:"source"`
 	SHA256 Digest        `json:"sha256"` // of the sealed file
-	Size   int64         `json:"size"`   // in bytes, of the file in clear
+	Size   int64         `json:"size"`   // of the unsealed file, in bytes
 	Format format.Format `json:"format"`
-	// ValidUntil is when the document ends; zero: never.
+	// ValidUntil is the end of validity, or zero if there is none.
 	ValidUntil scalar.Time `json:"valid_until,omitzero"`
 	Created    scalar.Time `json:"created_at"`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// The commands and events about registrations of webhooks.
+// The commands and events about webhooks.
 const (
 	CommandCreateWebhook = "webhook.create"
 	CommandDeleteWebhook = "webhook.delete"
@@ -29,7 +29,7 @@ const (
 const (
 	maxURL        = 2048
 	maxPrivateKey = 1 << 10 // sealed
-	// maxOverlap is how long two keys may be in use at once.
+	// maxOverlap is the greatest time for which two keys sign at the same time.
 	maxOverlap = 30 * scalar.Day
 )
 
@@ -37,7 +37,7 @@ const (
 type SigningKey struct {
 	KeyID   string `json:"key_id"`
 	Public  []byte `json:"public_key"`
-	Private Sealed `json:"private_key"` // sealed with the registration as owner
+	Private Sealed `json:"private_key"` // sealed with the webhook as owner
 }
 
 func (k SigningKey) clone() SigningKey {
@@ -57,21 +57,22 @@ func (k SigningKey) check() error {
 	return nil
 }
 
-// Webhook is a registration: where a tenant is told which notices.
+// Webhook is the registration of a tenant's endpoint for notices.
 type Webhook struct {
 	ID     scalar.ID           `json:"id"`
 	Tenant string              `json:"tenant"`
 	URL    string              `json:"url"`
 	All    bool                `json:"include_all_events"`
-	Types  []webhook.EventType `json:"event_types"` // empty with All
+	Types  []webhook.EventType `json:"event_types"` // empty if All is set
 	Key    SigningKey          `json:"key"`
-	// Next is the key that takes Key's place at NextFrom, while there is one.
+	// Next is the key that replaces Key at NextFrom. It is nil unless the key is being rotated.
 	Next     *SigningKey `json:"next_key,omitempty"`
 	NextFrom scalar.Time `json:"next_key_from,omitzero"`
 	Created  scalar.Time `json:"created_at"`
-	// Disabled is since when nothing is tried any more; zero: it is not disabled.
+	// Disabled is the time since which nothing is delivered, or zero if the webhook is enabled.
 	Disabled scalar.Time `json:"disabled_at,omitzero"`
-	// Failing is when the first of the attempts was that have all failed since; zero: the last one did not, or none was.
+	// Failing is the time of the first attempt of a period in which all attempts have failed. It is zero if the last
+	// attempt succeeded or there was none.
 	Failing scalar.Time `json:"failing_since,omitzero"`
 }
 
@@ -85,19 +86,19 @@ func (w *Webhook) clone() *Webhook {
 	return &c
 }
 
-// Wants reports whether notices of the type are delivered.
+// Wants reports whether the webhook receives notices of the type.
 func (w *Webhook) Wants(t webhook.EventType) bool {
 	return webhook.Selection{All: w.All, Types: w.Types}.Wants(t)
 }
 
-// CreateWebhook asks for a registration of the client's tenant.
+// CreateWebhook asks to register a webhook of the client's tenant.
 //
 // Event: webhook.created. Refusals: Invalid; Conflict WEBHOOK_ID_TAKEN, TOO_MANY_WEBHOOKS.
 type CreateWebhook struct {
 	ID    scalar.ID
 	URL   string
 	All   bool
-	Types []webhook.EventType // ignored with All
+	Types []webhook.EventType // ignored if All is set
 	Key   SigningKey
 }
 
@@ -142,7 +143,7 @@ func (w *Webhook) check() error {
 	return w.Key.check()
 }
 
-// DeleteWebhook asks that nothing be delivered any more. What is pending is canceled.
+// DeleteWebhook asks to delete a webhook. Its open deliveries are canceled.
 //
 // Event: webhook.deleted. Refusals: NotFound WEBHOOK_NOT_FOUND.
 type DeleteWebhook struct{ ID scalar.ID }
@@ -161,14 +162,14 @@ func (p *DeleteWebhook) decide(d *draft) error {
 	return nil
 }
 
-// RotateWebhook asks for another key: both sign for a while, then it takes the old one's place.
+// RotateWebhook asks to replace the signing key. Both keys sign during the overlap, then only the new one.
 //
-// Event: webhook.rotation_begun; webhook.rotated when the while is over. Refusals: NotFound WEBHOOK_NOT_FOUND; Invalid;
-// Conflict WEBHOOK_ROTATING.
+// Event: webhook.rotation_begun; webhook.rotated at the end of the overlap. Refusals: NotFound WEBHOOK_NOT_FOUND;
+// Invalid; Conflict WEBHOOK_ROTATING.
 type RotateWebhook struct {
 	ID      scalar.ID
 	Key     SigningKey
-	Overlap scalar.Time // a span
+	Overlap scalar.Time // a duration
 }
 
 // CommandType returns the type of the command.
@@ -196,7 +197,7 @@ func (p *RotateWebhook) decide(d *draft) error {
 	return nil
 }
 
-// EnableWebhook asks that a disabled registration be tried again, beginning with what accrued.
+// EnableWebhook asks to resume deliveries to a disabled webhook, beginning with the accumulated ones.
 //
 // Event: webhook.enabled. Refusals: NotFound WEBHOOK_NOT_FOUND; Conflict WEBHOOK_NOT_DISABLED.
 type EnableWebhook struct{ ID scalar.ID }
@@ -220,7 +221,7 @@ func (p *EnableWebhook) decide(d *draft) error {
 	return nil
 }
 
-// TestWebhook asks for a notice that says nothing, to one registration.
+// TestWebhook asks to send a test notice without content to one webhook.
 //
 // Events: notice.given, delivery.created. Refusals: NotFound WEBHOOK_NOT_FOUND; Conflict EVENT_NOT_SELECTED.
 type TestWebhook struct{ ID scalar.ID }
@@ -244,7 +245,7 @@ func (p *TestWebhook) decide(d *draft) error {
 	return nil
 }
 
-// webhook returns a registration of the client's tenant.
+// webhook returns a webhook of the client's tenant.
 func (d *draft) webhook(id scalar.ID) (*Webhook, error) {
 	w, known := d.state.webhooks[id]
 	if !known || w.Tenant != d.actor.Broker {
@@ -259,13 +260,13 @@ func (d *draft) rotated(id scalar.ID) {
 	d.add(&WebhookRotated{ID: id, Tenant: w.Tenant, KeyID: w.Next.KeyID, Time: d.at.Time})
 }
 
-// WebhookCreated holds a new registration.
+// WebhookCreated contains a new webhook.
 type WebhookCreated struct{ Webhook }
 
 // EventType returns webhook.created.
 func (*WebhookCreated) EventType() string { return TypeWebhookCreated }
 
-// WebhookDeleted says that a registration is gone, and that all its deliveries that are not final are canceled.
+// WebhookDeleted says that a webhook was deleted and that its open deliveries are canceled.
 type WebhookDeleted struct {
 	ID     scalar.ID   `json:"id"`
 	Tenant string      `json:"tenant"`
@@ -275,7 +276,8 @@ type WebhookDeleted struct {
 // EventType returns webhook.deleted.
 func (*WebhookDeleted) EventType() string { return TypeWebhookDeleted }
 
-// RotationBegun holds the whole registration: its next key signs as well from now on, and alone from a time on.
+// RotationBegun contains the complete webhook. Its next key also signs from now on, and becomes the only key at
+// NextFrom.
 type RotationBegun struct {
 	Webhook
 	Time scalar.Time `json:"time"`
@@ -284,18 +286,18 @@ type RotationBegun struct {
 // EventType returns webhook.rotation_begun.
 func (*RotationBegun) EventType() string { return TypeRotationBegun }
 
-// WebhookRotated says that the next key took the place of the old one.
+// WebhookRotated says that the next key has replaced the old one.
 type WebhookRotated struct {
 	ID     scalar.ID   `json:"id"`
 	Tenant string      `json:"tenant"`
-	KeyID  string      `json:"key_id"` // of the key in use now
+	KeyID  string      `json:"key_id"` // of the key now in use
 	Time   scalar.Time `json:"time"`
 }
 
 // EventType returns webhook.rotated.
 func (*WebhookRotated) EventType() string { return TypeWebhookRotated }
 
-// WebhookEnabled holds the whole registration: deliveries to it are tried again.
+// WebhookEnabled contains the complete webhook. Deliveries to it resume.
 type WebhookEnabled struct {
 	Webhook
 	Time scalar.Time `json:"enabled_at"`
@@ -304,7 +306,7 @@ type WebhookEnabled struct {
 // EventType returns webhook.enabled.
 func (*WebhookEnabled) EventType() string { return TypeWebhookEnabled }
 
-// WebhookDisabled says that no delivery to a registration is tried any more, since all have failed for too long.
+// WebhookDisabled says that deliveries to a webhook stopped because all attempts had failed for too long.
 type WebhookDisabled struct {
 	ID     scalar.ID   `json:"id"`
 	Tenant string      `json:"tenant"`
@@ -331,13 +333,13 @@ func (s *State) deleteWebhook(at int64, e *WebhookDeleted) {
 
 func (s *State) changeWebhook(id scalar.ID, change func(*Webhook)) {
 	if w, known := s.webhooks[id]; known {
-		c := w.clone() // what was read before is not changed
+		c := w.clone() // readers may hold the old webhook
 		change(c)
 		s.webhooks[id] = c
 	}
 }
 
-// evolveWebhooks applies events about registrations and deliveries.
+// evolveWebhooks applies an event about webhooks or deliveries.
 func (s *State) evolveWebhooks(at Place, e decide.Event) {
 	switch e := e.(type) {
 	case *WebhookCreated:
@@ -371,13 +373,13 @@ func (s *State) evolveWebhooks(at Place, e decide.Event) {
 	}
 }
 
-// Webhook returns a registration of whichever tenant.
+// Webhook returns a webhook of any tenant.
 func (s *State) Webhook(id scalar.ID) (*Webhook, bool) {
 	w, known := s.webhooks[id]
 	return w, known
 }
 
-// Webhooks returns a tenant's registrations in the order of their creation.
+// Webhooks returns a tenant's webhooks in the order of creation.
 func (s *State) Webhooks(tenant string) []*Webhook {
 	out := make([]*Webhook, 0, len(s.hooksOf[tenant]))
 	for _, id := range s.hooksOf[tenant] {

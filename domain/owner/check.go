@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Fault says what is wrong with one member of a record.
+// Fault is an error in one member of a record.
 type Fault struct {
-	// Path leads to the member: its name, behind that of the object that it is in.
+	// Path is the name of the member, after the names of the objects that contain it.
 	Path []string
-	// Type is a word for programs, as validators of JSON bodies use it: missing, string_too_long, value_error.
+	// Type is a machine-readable error type, as validators of JSON bodies use it: missing, string_too_long, value_error.
 	Type    string
 	Message string
 }
 
-// The types of faults.
+// The error types.
 const (
 	Missing   = "missing"
 	TooLong   = "string_too_long"
@@ -27,14 +27,14 @@ const (
 	firstYear = 1900
 )
 
-// phoneForm is E.164: a plus sign and at most 15 digits, of which the first is not 0.
+// phoneForm is E.164: a plus sign and at most 15 digits, the first of which is not 0.
 var phoneForm = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
 
-// mailForm is an address as people have them (RFC 5321, 4.1.2): atoms on both sides, no quotes, no address of a host.
-// Whether it reaches anybody, only a message tells.
+// mailForm is the usual form of an e-mail address (RFC 5321, 4.1.2): atoms before and after the @, without quoted
+// strings and IP addresses. Only sending a message shows whether the address exists.
 var mailForm = regexp.MustCompile("^[\\pL\\pN!#$%&'*+/=?^_`{|}~-]+(\\.[\\pL\\pN!#$%&'*+/=?^_`{|}~-]+)*@[\\pL\\pN]([\\pL\\pN-]*[\\pL\\pN])?(\\.[\\pL\\pN]([\\pL\\pN-]*[\\pL\\pN])?)+$")
 
-// Check returns all that is wrong with what is told of a person; today bounds the day of birth.
+// Check returns all errors in a person's record. No birth date may be after today.
 func (p *Person) Check(today time.Time) []Fault {
 	var f faults
 	f.required("external_id", p.ExternalID)
@@ -52,7 +52,7 @@ func (p *Person) Check(today time.Time) []Fault {
 	return f
 }
 
-// Check returns all that is wrong with what is told of a corporate.
+// Check returns all errors in a corporate's record.
 func (c *Corporate) Check() []Fault {
 	var f faults
 	f.required("external_id", c.ExternalID)
@@ -70,7 +70,7 @@ func (f *faults) add(kind, message string, path ...string) {
 	*f = append(*f, Fault{Path: path, Type: kind, Message: message})
 }
 
-// text reports whether a member is a line of text of a length that is kept, and adds a fault where it is not.
+// text reports whether a member is a line of text of valid length. Otherwise, it adds an error.
 func (f *faults) text(name, value string, within ...string) bool {
 	path := append(within, name)
 	switch {
@@ -127,5 +127,5 @@ func (f *faults) address(a *Address) {
 	f.country("country", a.Country, in)
 }
 
-// IsLine reports whether s is valid text without control characters, which every member of a record has to be.
+// IsLine reports whether s is valid UTF-8 without control characters. Every member of a record must be.
 func IsLine(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// alpha3 are the country codes of ISO 3166-1 alpha-3 that are officially assigned, in order.
+// alpha3 are the officially assigned country codes of ISO 3166-1 alpha-3, sorted.
 var alpha3 = strings.Fields(`
 ABW AFG AGO AIA ALA ALB AND ARE ARG ARM ASM ATA ATF ATG AUS AUT AZE BDI BEL BEN BES BFA BGD BGR BHR BHS BIH BLM BLR BLZ BMU BOL
 BRA BRB BRN BTN BVT BWA CAF CAN CCK CHE CHL CHN CIV CMR COD COG COK COL COM CPV CRI CUB CUW CXR CYM CYP CZE DEU DJI DMA DNK DOM
@@ -16,7 +16,7 @@ NCL NER NFK NGA NIC NIU NLD NOR NPL NRU NZL OMN PAK PAN PCN PER PHL PLW PNG POL 
 SDN SEN SGP SGS SHN SJM SLB SLE SLV SMR SOM SPM SRB SSD STP SUR SVK SVN SWE SWZ SXM SYC SYR TCA TCD TGO THA TJK TKL TKM TLS TON
 TTO TUN TUR TUV TWN TZA UGA UKR UMI URY USA UZB VAT VCT VEN VGB VIR VNM VUT WLF WSM YEM ZAF ZMB ZWE`)
 
-// IsCountry reports whether code is an ISO 3166-1 alpha-3 country code, in capital letters.
+// IsCountry reports whether code is an upper-case ISO 3166-1 alpha-3 country code.
 func IsCountry(code string) bool {
 	_, found := slices.BinarySearch(alpha3, code)
 	return found

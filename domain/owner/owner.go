@@ -1,14 +1,14 @@
-// Package owner says who is onboarded: a person or a corporate, the fields that are kept of them, and which values those
-// may have. The fields are personal data: they are checked here in clear, before they are sealed, and nothing behind
-// that sees them again.
+// Package owner defines the owners that are onboarded, persons and corporates, and validates their records. The fields
+// are personal data. They are validated here in the clear before they are sealed; after that, the rules cannot read
+// them.
 package owner
 
 import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
-// Type is the kind of an owner.
+// Type is the type of an owner.
 type Type string
 
-// The types of owners.
+// The owner types.
 const (
 	PersonType    Type = "person"
 	CorporateType Type = "corporate"
@@ -17,23 +17,23 @@ const (
 // Valid reports whether t is one of the two types.
 func (t Type) Valid() bool { return t == PersonType || t == CorporateType }
 
-// Ref names one owner. The zero Ref names none, and has no members in JSON.
+// Ref identifies an owner. The zero Ref means none and has no members in JSON.
 type Ref struct {
 	Type Type      `json:"owner_type,omitzero"`
 	ID   scalar.ID `json:"owner_id,omitzero"`
 }
 
-// State says who may see what is kept of an owner.
+// State says who may see the data of an owner.
 type State string
 
 // The states of an owner's record.
 const (
 	Active     State = "active"
-	Restricted State = "restricted" // hidden from all but operators
-	Erased     State = "erased"     // its key is destroyed: nobody can read it
+	Restricted State = "restricted" // hidden from everyone except operators
+	Erased     State = "erased"     // the owner's key is destroyed: the data cannot be decrypted
 )
 
-// Person is what is told of a natural person. An empty member says that nothing was told.
+// Person is the record of a natural person. An empty member was not given.
 type Person struct {
 	ExternalID              string  `json:"external_id"`
 	FirstName               string  `json:"first_name"`
@@ -47,7 +47,7 @@ type Person struct {
 	Address                 Address `json:"address,omitzero"`
 }
 
-// Corporate is what is told of a legal person. An empty member says that nothing was told.
+// Corporate is the record of a legal person. An empty member was not given.
 type Corporate struct {
 	ExternalID           string  `json:"external_id"`
 	LegalName            string  `json:"legal_name"`
@@ -57,7 +57,7 @@ type Corporate struct {
 	Address              Address `json:"address,omitzero"`
 }
 
-// Address is a postal address. An empty member says that nothing was told.
+// Address is a postal address. An empty member was not given.
 type Address struct {
 	Street      string `json:"street,omitempty"`
 	HouseNumber string `json:"house_number,omitempty"`

@@ -7,10 +7,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// String returns the type and the id, as in person/01890a5d-ac96-774b-bcce-b302099a8057.
+// String returns the type and the id, for example person/01890a5d-ac96-774b-bcce-b302099a8057.
 func (r Ref) String() string { return string(r.Type) + "/" + r.ID.String() }
 
-// ParseRef reads what String returns, and nothing else.
+// ParseRef parses the output of String and no other form.
 func ParseRef(s string) (Ref, error) {
 	of, id, _ := strings.Cut(s, "/")
 	r := Ref{Type: Type(of)}

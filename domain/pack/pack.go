@@ -1,8 +1,8 @@
-// Package pack writes and reads the compact binary form of saved states: numbers of variable length, strings with their
-// lengths, and words, which are written once and then referred to by number.
+// Package pack writes and reads the compact binary encoding of snapshots: numbers of variable length, strings with their
+// lengths, and words. A word is a string that is written once and then referred to by number.
 //
-// The form has no types: values MUST be read in the order in which they were written. A Reader validates everything. After
-// the first invalid value it has failed and returns only zero values.
+// The encoding does not store types: values MUST be read in the order in which they were written. A Reader validates its
+// input. After the first invalid value it has failed and returns only zero values.
 package pack
 
 import (
@@ -14,8 +14,8 @@ import (
 // Writer appends to Bytes. The zero Writer is ready for use.
 type Writer struct {
 	Bytes []byte
-	words map[string]uint64 // by text, their numbers from 1
-	last  [4]word           // those that came last, by their length
+	words map[string]uint64 // text to number; numbers start at 1
+	last  [4]word           // the most recent words, by length modulo 4
 }
 
 type word struct {
@@ -23,13 +23,13 @@ type word struct {
 	number uint64
 }
 
-// Uint appends a number that is not negative.
+// Uint appends a non-negative number.
 func (w *Writer) Uint(n uint64) { w.Bytes = binary.AppendUvarint(w.Bytes, n) }
 
-// Len appends a length or another count.
+// Len appends a length or count.
 func (w *Writer) Len(n int) { w.Uint(uint64(n)) }
 
-// Int appends a number, which takes the less the closer it is to zero.
+// Int appends a number. Numbers closer to zero take fewer bytes.
 func (w *Writer) Int(n int64) { w.Bytes = binary.AppendVarint(w.Bytes, n) }
 
 // Byte appends a byte.
@@ -44,7 +44,7 @@ func (w *Writer) Bool(b bool) {
 	}
 }
 
-// Raw appends bytes of a length that the reader knows.
+// Raw appends bytes without their length, which the reader must derive.
 func (w *Writer) Raw(b []byte) { w.Bytes = append(w.Bytes, b...) }
 
 // String appends a string.
@@ -53,7 +53,7 @@ func (w *Writer) String(s string) {
 	w.Bytes = append(w.Bytes, s...)
 }
 
-// Word appends a string that is likely to come again.
+// Word appends a string that is likely to occur again.
 func (w *Writer) Word(s string) {
 	last := &w.last[len(s)%len(w.last)]
 	if last.number > 0 && last.text == s {
@@ -75,30 +75,30 @@ func (w *Writer) Word(s string) {
 	w.String(s)
 }
 
-// ErrForm says that bytes are not what a Writer wrote, or not all of it.
+// ErrForm says that the input is truncated, or that a Writer did not write it.
 var ErrForm = errors.New("the saved state is cut off or damaged")
 
-// Reader reads what a Writer wrote. It keeps nothing of the bytes that it reads.
+// Reader reads the output of a Writer. The values that it returns do not alias its input.
 type Reader struct {
 	rest  []byte
 	err   error
 	words []string
 }
 
-// NewReader returns a reader of bytes.
+// NewReader returns a reader of b.
 func NewReader(b []byte) *Reader { return &Reader{rest: b} }
 
-// Err returns why the reader has failed, or nil.
+// Err returns the error with which the reader has failed, or nil.
 func (r *Reader) Err() error { return r.err }
 
-// Fail makes the reader fail, for one who reads what can't be.
+// Fail makes the reader fail with err, unless it has failed before. Callers use it for invalid values.
 func (r *Reader) Fail(err error) {
 	if r.err == nil {
 		r.err, r.rest = err, nil
 	}
 }
 
-// Done returns an error unless everything was read, and without a failure.
+// Done returns the reader's error, or ErrForm if unread input is left.
 func (r *Reader) Done() error {
 	if len(r.rest) > 0 {
 		r.Fail(ErrForm)
@@ -106,7 +106,7 @@ func (r *Reader) Done() error {
 	return r.err
 }
 
-// Uint reads a number that is not negative.
+// Uint reads a non-negative number.
 func (r *Reader) Uint() uint64 {
 	if len(r.rest) > 0 && r.rest[0] < 0x80 {
 		n := r.rest[0]
@@ -131,7 +131,8 @@ func (r *Reader) Int() int64 {
 	return int64(n >> 1)
 }
 
-// Len reads how many things of at least size bytes follow, and fails if so many can't.
+// Len reads the number of the elements that follow, each of at least size bytes. The reader fails if its remaining input
+// is too short for them.
 func (r *Reader) Len(size int) int {
 	n := r.Uint()
 	if n > uint64(len(r.rest)/size) {
@@ -141,7 +142,7 @@ func (r *Reader) Len(size int) int {
 	return int(n)
 }
 
-// Index reads a number below a limit.
+// Index reads a non-negative number below limit.
 func (r *Reader) Index(limit int) int {
 	n := r.Uint()
 	if n >= uint64(max(limit, 0)) {
@@ -181,7 +182,7 @@ func (r *Reader) Bool() bool {
 	return b == 1
 }
 
-// Raw fills b.
+// Raw reads len(b) bytes into b.
 func (r *Reader) Raw(b []byte) {
 	if len(r.rest) < len(b) {
 		r.Fail(ErrForm)
@@ -199,7 +200,7 @@ func (r *Reader) String() string {
 	return s
 }
 
-// Word reads a word. Each of them is in memory once.
+// Word reads a word. Equal words share one string in memory.
 func (r *Reader) Word() string {
 	n := r.Uint()
 	if n == 0 {

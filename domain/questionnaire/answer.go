@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The members of an answer, of which it has one beside question_id.
+// The members of an answer. An answer has exactly one of them, in addition to question_id.
 const (
 	FieldText      = "answer_text"
 	FieldInteger   = "answer_integer"
@@ -25,11 +25,11 @@ const (
 // The limits of a response.
 const (
 	MaxAnswers = MaxQuestions
-	MaxText    = 10_000 // characters of a text
-	MaxIDs     = 100    // of an array
+	MaxText    = 10_000 // characters of an answer_text
+	MaxIDs     = 100    // elements of an array
 )
 
-// Answer is the answer to one question. The members that are not nil were given.
+// Answer is the answer to one question. Members that are nil were not given.
 type Answer struct {
 	QuestionID  scalar.ID    `json:"question_id"`
 	Text        *string      `json:"answer_text,omitzero"`
@@ -42,7 +42,7 @@ type Answer struct {
 	DocumentIDs *[]scalar.ID `json:"answer_document_ids,omitzero"`
 }
 
-// Fields returns the names of the members that were given, in the order of the interface.
+// Fields returns the names of the given members, in the order of the interface.
 func (a *Answer) Fields() []string {
 	var given []string
 	for _, m := range []struct {
@@ -57,7 +57,7 @@ func (a *Answer) Fields() []string {
 	return given
 }
 
-// Documents returns the ids of the documents that the answer names.
+// Documents returns the ids of the documents in the answer.
 func (a *Answer) Documents() []scalar.ID {
 	var ids []scalar.ID
 	if a.DocumentID != nil {
@@ -69,15 +69,15 @@ func (a *Answer) Documents() []scalar.ID {
 	return ids
 }
 
-// IsEmpty reports whether the member that was given holds nothing.
+// IsEmpty reports whether the given member is an empty string or array.
 func (a *Answer) IsEmpty() bool {
 	return a.Text != nil && *a.Text == "" || a.Country != nil && *a.Country == "" ||
 		a.OptionIDs != nil && len(*a.OptionIDs) == 0 || a.DocumentIDs != nil && len(*a.DocumentIDs) == 0
 }
 
-// VersionOf returns the version that the answers are to, of versions in their order: the one that the first known
-// question is of, and without one the newest. It is nil where there is no version. A question of another version is what
-// Check then finds.
+// VersionOf returns the version that the answers belong to: the version of the first known question. Without a known
+// question it returns the newest version, and without versions nil. The versions must be in ascending order. Check
+// reports questions of other versions.
 func VersionOf(versions []*Version, answers []Answer) *Version {
 	for i := range answers {
 		for _, v := range versions {
@@ -92,8 +92,8 @@ func VersionOf(versions []*Version, answers []Answer) *Version {
 	return versions[len(versions)-1]
 }
 
-// Check returns all that is wrong with the answers to a version; owns says whether a document is the one's who answers.
-// The paths begin with "answers". What follows is the place of an answer, or for a question without one the question's id.
+// Check returns all errors in the answers to a version. owns reports whether a document belongs to the respondent. Each
+// path begins with "answers", followed by the index of an answer or, for a missing answer, by the id of the question.
 func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []Fault {
 	var f faults
 	if len(answers) > MaxAnswers {

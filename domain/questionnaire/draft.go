@@ -8,25 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of what is asked.
+// The limits of a version.
 const (
-	MaxQuestions = 500 // of a version; as many answers a response may have
+	MaxQuestions = 500 // of a version; also the limit of answers in a response
 	MaxOptions   = 500 // of a question
 	maxLabel     = 2_000
 	maxValue     = 128
 	maxPosition  = 1_000_000
 )
 
-// Fault says what is wrong with one member of a body.
+// Fault is an error in one member of a body.
 type Fault struct {
-	// Path leads to the member: names of members (string) and places in arrays (int).
+	// Path leads to the member: names of members (string) and indices of arrays (int).
 	Path []any
-	// Type is a word for programs, as validators of JSON bodies use it.
+	// Type is a machine-readable error type, as validators of JSON bodies use it.
 	Type    string
 	Message string
 }
 
-// The types of faults.
+// The error types.
 const (
 	Missing      = "missing"
 	BadValue     = "value_error"
@@ -42,7 +42,7 @@ func (f *faults) add(kind, message string, path ...any) {
 	*f = append(*f, Fault{Path: slices.Clone(path), Type: kind, Message: message})
 }
 
-// CheckDraft returns all that is wrong with the questions of a version that is to be made; their ids are not looked at.
+// CheckDraft returns all errors in the questions of a new version. It ignores their ids.
 func CheckDraft(questions []Question) []Fault {
 	var f faults
 	switch {
@@ -84,8 +84,8 @@ func (f *faults) options(options []Option, at []any) {
 	}
 }
 
-// named checks what questions and options have in common. Programs find one by its value and pages by its position, so
-// neither may stand twice among its likes.
+// named validates the members that questions and options share. Programs identify an element by its value and pages sort
+// by its position, so both must be unique within a list.
 func (f *faults) named(label, value string, position int, values map[string]bool, positions map[int]bool, at []any) {
 	in := func(name string) []any { return append(slices.Clone(at), name) }
 	f.text(label, maxLabel, in("label"))

@@ -1,5 +1,5 @@
-// Package scalar holds the two values that everything in a log is named and dated by: ID, a UUID, and Time, an instant in
-// microseconds. Each has exactly one text form, which the log and the interfaces share.
+// Package scalar defines the two basic values of a log: ID, a UUID, and Time, an instant in microseconds. Each has
+// exactly one text form, which the log and the interfaces share.
 package scalar
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
-// ID is a UUID: of a command, an order, a trade, a posting, a user. The zero ID means none.
+// ID is the UUID of a command, an order, a trade, a posting, a user, and so on. The zero ID means none.
 type ID [16]byte
 
 var errID = errors.New("not a UUID")
 
-// ParseID reads the canonical form with hyphens, in lower or upper case.
+// ParseID parses the canonical form with hyphens, in lower or upper case.
 func ParseID(s string) (ID, error) {
 	var id ID
 	return id, id.UnmarshalText([]byte(s))
@@ -45,7 +45,7 @@ func (id ID) AppendText(b []byte) ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// ReadJSON reads what AppendText wrote, in quotes.
+// ReadJSON reads the quoted output of AppendText.
 func (id *ID) ReadJSON(r *fastjson.Reader) {
 	b := r.Fixed(36)
 	if b == nil {
@@ -57,7 +57,7 @@ func (id *ID) ReadJSON(r *fastjson.Reader) {
 	}
 }
 
-// UnmarshalText reads the canonical form.
+// UnmarshalText parses the canonical form, in lower or upper case.
 func (id *ID) UnmarshalText(b []byte) error {
 	if len(b) != 36 || b[8] != '-' || b[13] != '-' || b[18] != '-' || b[23] != '-' {
 		return errID

@@ -7,14 +7,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
-// Time is an instant in microseconds since 1970-01-01 UTC. Its text form is always
-// 2006-01-02T15:04:05.000000Z. The zero Time means none.
+// Time is an instant in microseconds since 1970-01-01 UTC. Its text form is always 2006-01-02T15:04:05.000000Z. The zero
+// Time means none.
 type Time int64
 
 // TimeLayout is the text form of every timestamp in the log and in the interfaces.
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Microseconds in common spans.
+// Common durations in microseconds.
 const (
 	Microsecond Time = 1
 	Millisecond Time = 1000
@@ -26,10 +26,10 @@ const (
 
 var errTime = errors.New("not a timestamp of the form " + TimeLayout)
 
-// TimeOf returns t cut to microseconds.
+// TimeOf returns t truncated to microseconds.
 func TimeOf(t time.Time) Time { return Time(t.UnixMicro()) }
 
-// ParseTime reads the one text form.
+// ParseTime parses the text form.
 func ParseTime(s string) (Time, error) {
 	var t Time
 	return t, t.UnmarshalText([]byte(s))
@@ -38,10 +38,10 @@ func ParseTime(s string) (Time, error) {
 // Std returns t as a time.Time in UTC.
 func (t Time) Std() time.Time { return time.UnixMicro(int64(t)).UTC() }
 
-// IsZero reports whether t is none.
+// IsZero reports whether t is the zero Time.
 func (t Time) IsZero() bool { return t == 0 }
 
-// Canonical reports whether t is read as it is written: it lies in the years 1970 to 9999.
+// Canonical reports whether decoding the text form of t gives t: its year is in the range 1970 to 9999.
 func (t Time) Canonical() bool { return t >= 0 && t < year10000 }
 
 // String returns the text form.
@@ -49,7 +49,8 @@ func (t Time) String() string { return t.Std().Format(TimeLayout) }
 
 // AppendText appends the text form. It implements encoding.TextAppender.
 //
-// Every record and order says several times, so that this is written out; package time has the years beyond 1970–9999.
+// Each record and order contains several timestamps, so this function formats the years 1970 to 9999 without package
+// time. Other years use package time.
 func (t Time) AppendText(b []byte) ([]byte, error) {
 	if t < 0 || t >= year10000 {
 		return t.Std().AppendFormat(b, TimeLayout), nil
@@ -72,7 +73,7 @@ func (t Time) AppendText(b []byte) ([]byte, error) {
 
 const year10000 = Time(253_402_300_800) * Second
 
-// civil returns the date that lies days after 1970-01-01, by counting in eras of 400 years that begin in March.
+// civil returns the date that is a number of days after 1970-01-01. It counts in eras of 400 years that begin in March.
 func civil(days int64) (year, month, day int64) {
 	days += 719_468 // since 0000-03-01
 	era := days / 146_097
@@ -89,7 +90,7 @@ func civil(days int64) (year, month, day int64) {
 	return year, month, day
 }
 
-// twoDigits writes a number below 100.
+// twoDigits writes a number below 100 at an index of text.
 func twoDigits(text *[len(TimeLayout)]byte, at int, n int64) {
 	text[at], text[at+1] = byte('0'+n/10), byte('0'+n%10)
 }
@@ -97,9 +98,9 @@ func twoDigits(text *[len(TimeLayout)]byte, at int, n int64) {
 // MarshalText implements encoding.TextMarshaler.
 func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 
-// UnmarshalText reads the text form and no other.
+// UnmarshalText parses the text form and no other.
 func (t *Time) UnmarshalText(b []byte) error {
-	if len(b) != len(TimeLayout) || b[19] != '.' { // time.Parse takes a comma there too
+	if len(b) != len(TimeLayout) || b[19] != '.' { // time.Parse also accepts a comma here
 		return errTime
 	}
 	if v, ok := written(b); ok {
@@ -114,7 +115,7 @@ func (t *Time) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ReadJSON reads what AppendText wrote of a time in the years from 1970, in quotes.
+// ReadJSON reads the quoted output of AppendText for a time in 1970 or later.
 func (t *Time) ReadJSON(r *fastjson.Reader) { *t = Time(r.Moment(moment)) }
 
 func moment(b []byte) (int64, bool) {
@@ -122,8 +123,7 @@ func moment(b []byte) (int64, bool) {
 	return int64(t), ok
 }
 
-// written reads what AppendText writes by itself: the years from 1970. For everything else, what is wrong included, ok
-// is false.
+// written parses the text form of a time in 1970 or later. For every other text, valid or not, ok is false.
 func written(b []byte) (t Time, ok bool) {
 	if len(b) != len(TimeLayout) || b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != '.' || b[26] != 'Z' {
 		return 0, false
@@ -151,7 +151,7 @@ func written(b []byte) (t Time, ok bool) {
 	return Time(days)*Day + Time(hour)*Hour + Time(minute)*Minute + Time(second)*Second + Time(fraction), true
 }
 
-// daysOf returns how many days a month has.
+// daysOf returns the number of days of a month.
 func daysOf(year, month int64) int64 {
 	switch month {
 	case 4, 6, 9, 11:

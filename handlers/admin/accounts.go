@@ -11,10 +11,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// maxAccountLeverage is the greatest leverage of an account's default margins.
+// maxAccountLeverage is the upper bound of leverage in an account's default margins.
 const maxAccountLeverage = 100
 
-// margins are an account's default margins, in percent.
+// margins holds an account's default margins in percent.
 type margins struct {
 	CustomerCode      string        `json:"customer_code"`
 	Leverage          *int          `json:"leverage"`
@@ -22,7 +22,7 @@ type margins struct {
 	MaintenanceMargin fixed.Decimal `json:"maintenance_margin"`
 }
 
-// setMarginProfile sets an account's default margins: by a leverage, or by both percentages.
+// setMarginProfile sets an account's default margins, either from a leverage or from both percentages.
 func (h *Handler) setMarginProfile(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetMarginProfile{

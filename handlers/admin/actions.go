@@ -16,17 +16,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// The bounds of what an operator says of an action, in characters.
+// These constants limit the texts of an action, in characters.
 const (
 	maxReason    = 2000
 	maxReference = 255
 )
 
-// action is what an operator says of an action on a trigger, in clear.
+// action is an operator's action on a trigger, with its texts before encryption.
 type action struct {
 	payload           onboarding.ActOnTrigger
 	reason            string
@@ -34,12 +35,12 @@ type action struct {
 	externalReference string
 }
 
-// actionRoutes are the actions that operators may give, each with the last part of its route.
+// actionRoutes returns the actions that operators may take. Each action's name is the last segment of its route.
 func actionRoutes() []entitlement.Action {
 	return slices.DeleteFunc(entitlement.Actions(), func(a entitlement.Action) bool { return a == entitlement.Start })
 }
 
-// act serves one action on triggers.
+// act returns the handler of one action on triggers.
 func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		body := web.BodyOnly(c).Seal(h.cfg.MAC)
@@ -71,7 +72,7 @@ func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
 	}
 }
 
-// readAction reads the body of an action: what only some of them have, only they take.
+// readAction reads the body of an action. It reads only the fields that this action has.
 func readAction(body *web.Form, name entitlement.Action) action {
 	a := action{
 		reason:         body.String("reason", web.MaxLength(maxReason)),
@@ -101,17 +102,17 @@ func codeRule(s string) (code, message string) {
 	if len(s) > 64 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 		return web.InvalidValue, "the value must be 1 to 64 characters out of A-Z, 0-9 and _"
 	}
-	if s == onboarding.OwnerErasedCode { // what ends with it is told although the owner is erased meanwhile
+	if s == onboarding.OwnerErasedCode { // reserved for actions that an erasure ends
 		return web.InvalidValue, "OWNER_ERASED is what an erasure says, and nobody else"
 	}
 	return "", ""
 }
 
-// ownerOf returns the owner of a trigger, which never changes. One that this node's fold has not come to is asked of the
-// journal's owner: it may be known there since a moment ago.
+// ownerOf returns the owner of a trigger, which never changes. If this node's fold does not contain the trigger,
+// ownerOf asks the journal's owner, because the trigger may be new.
 func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err error) {
 	look := func() (known bool) {
-		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+		h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
 			var t *onboarding.Trigger
 			if t, known = s.(*onboarding.State).Trigger(trigger); known {
 				of = t.Ref
@@ -122,11 +123,12 @@ func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err 
 	if look() {
 		return of, nil
 	}
-	// An action without a code is refused in any case; of a trigger that is there, for that. So this changes nothing.
+	// The engine refuses an action without a code, so the probe changes nothing. The kind of the refusal shows
+	// whether the trigger exists.
 	probe := &onboarding.ActOnTrigger{ID: trigger, Action: entitlement.Block}
 	_, err = h.onboarding.To.Submit(c.Request().Context(), h.onboarding.Name,
 		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: web.AskOf(c).Principal().Actor(), Payload: probe})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		return of, err
 	}
@@ -143,7 +145,7 @@ func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err 
 	return of, triggerUnknown()
 }
 
-// sealAction seals what an operator says with the key of the trigger's owner.
+// sealAction encrypts the texts of an action with the key of the trigger's owner.
 func (h *Handler) sealAction(ctx context.Context, about owner.Ref, a *action) (err error) {
 	for _, s := range []struct {
 		into *onboarding.Sealed
@@ -158,7 +160,7 @@ func (h *Handler) sealAction(ctx context.Context, about owner.Ref, a *action) (e
 			continue
 		}
 		if *s.into, err = h.cfg.Owners.Seal(ctx, []byte(s.text), s.at); errors.Is(err, seal.ErrDestroyed) {
-			return triggerUnknown() // its owner is erased
+			return triggerUnknown() // the owner is erased
 		} else if err != nil {
 			return web.SourceFailed(err)
 		}
@@ -166,8 +168,8 @@ func (h *Handler) sealAction(ctx context.Context, about owner.Ref, a *action) (e
 	return nil
 }
 
-// acted returns a trigger as a record leaves it: an action may be followed by others in the same record.
-func acted(r *journal.Record, trigger scalar.ID) (shown wire.EntitlementTrigger, ok bool) {
+// acted returns the state of a trigger after a record. Other moves may follow the action in the same record.
+func acted(r *record.Record, trigger scalar.ID) (shown wire.EntitlementTrigger, ok bool) {
 	for _, event := range r.Events {
 		if e, moved := event.(*onboarding.TriggerMoved); moved && e.ID == trigger {
 			ok = true

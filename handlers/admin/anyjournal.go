@@ -9,11 +9,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// journalOf returns where a command goes that every journal takes: to the journal with the name; and whether that remembers
-// the request's key.
+// journalOf returns the named journal as the target of a command that every journal accepts. repeated reports whether
+// that journal remembers the request's idempotency key.
 //
-// Each journal remembers keys for itself, but a key is the route's, and the route is one for all of them. So a key that was used
-// for another journal was used for another request. This node's folds tell; they have come to all that it answered here.
+// Each journal remembers its own keys, but the route is shared, so a key that was used for another journal belongs to
+// another request and is refused. This node's folds decide that; they include every record that this node has
+// returned to this caller.
 func (h *Handler) journalOf(c echo.Context, name string, payload decide.Payload) (to web.Journal, repeated bool, err error) {
 	fold, known := h.cfg.Folds[name]
 	if !known {
@@ -26,7 +27,7 @@ func (h *Handler) journalOf(c echo.Context, name string, payload decide.Payload)
 	return web.Journal{To: h.cfg.Journals, Name: name, Judges: fold}, used != "", nil
 }
 
-// rememberedBy returns the journal that remembers the request's key, used for a type of command; "" where none does.
+// rememberedBy returns the journal that remembers the request's idempotency key for a command type, or "".
 func (h *Handler) rememberedBy(c echo.Context, command string) string {
 	for _, name := range web.Names(h.cfg.Folds) {
 		if web.Remembers(c, h.cfg.Folds[name], command) {

@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// listAPIKeys shows the keys of a user, newest first: the operator sees there which one to limit.
+// listAPIKeys lists a user's keys, newest first. Operators use it to find the key to limit.
 func (h *Handler) listAPIKeys(c echo.Context) error {
 	query := web.Query(c)
 	page := query.Numbered()
@@ -37,14 +37,14 @@ func (h *Handler) listAPIKeys(c echo.Context) error {
 	return c.JSON(http.StatusOK, web.Slice(page, all))
 }
 
-// limitedAPIKey is the answer to limiting a key.
+// limitedAPIKey is the response to a change of a key's rate limit.
 type limitedAPIKey struct {
 	ID        scalar.ID           `json:"id"`
 	Username  string              `json:"username"`
 	RateLimit *identity.RateLimit `json:"rate_limit"`
 }
 
-// limitAPIKey gives a key a rate limit of its own, in place of its user's, or takes it away.
+// limitAPIKey sets a key's rate limit, which replaces the limit of the key's user, or removes it.
 func (h *Handler) limitAPIKey(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &identity.LimitAPIKey{Username: web.Param(c, "username"), RateLimit: rateLimit(body)}
@@ -55,7 +55,7 @@ func (h *Handler) limitAPIKey(c echo.Context) error {
 		return err
 	}
 	var err error
-	if payload.ID, err = scalar.ParseID(web.Param(c, "id")); err != nil { // it names no key
+	if payload.ID, err = scalar.ParseID(web.Param(c, "id")); err != nil { // an invalid ID names no key
 		return web.Refused(decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key"))
 	}
 	e, err := web.Execute[*identity.APIKeyLimited](c, h.identity, payload, body)

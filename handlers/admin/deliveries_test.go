@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // delivery returns the id of the newest delivery.
@@ -129,7 +129,7 @@ func (f *forgotten) flood() {
 // unknown sees that the state knows nothing of a delivery.
 func (f *forgotten) unknown(id scalar.ID) {
 	f.T.Helper()
-	f.Onboarding.View(func(s decide.State, _ journal.Position) {
+	f.Onboarding.View(func(s decide.State, _ record.Position) {
 		if v, known := s.(*onboarding.State).Delivery(id); known {
 			f.T.Errorf("the state has not forgotten %+v", v)
 		}

@@ -9,16 +9,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// dueEntry is a piece of due work.
+// dueEntry is an item of due work.
 type dueEntry struct {
 	Journal string      `json:"journal"`
 	Entry   string      `json:"entry"`
 	Due     scalar.Time `json:"due"`
-	Status  string      `json:"status"`  // waiting, set_aside
-	Urgency string      `json:"urgency"` // blocking, alternating
+	Status  string      `json:"status"`  // waiting or set_aside
+	Urgency string      `json:"urgency"` // blocking or alternating
 	Error   *string     `json:"error"`
 }
 
@@ -33,14 +33,14 @@ func newDueEntry(journal string, e decide.DueEntry) dueEntry {
 	return out
 }
 
-// duePage gathers a page of the due work of several journals.
+// duePage collects a page of the due work of several journals.
 type duePage struct {
 	web.Numbered
 	items []dueEntry
 	total int
 }
 
-// add adds the journal's part of the page: what was set aside, and then what waits, in the order in which it will be done.
+// add adds a journal's entries: first those set aside, then those waiting, in the order of execution.
 func (p *duePage) add(journal string, a decide.Agenda) {
 	aside := a.SetAsideEntries()
 	p.put(journal, aside[min(p.skip(), len(aside)):])
@@ -50,7 +50,7 @@ func (p *duePage) add(journal string, a decide.Agenda) {
 	p.total += n
 }
 
-// skip is how many of the next entries come before the page.
+// skip returns how many of the next entries precede the page.
 func (p *duePage) skip() int { return max(p.Offset()-p.total, 0) }
 
 func (p *duePage) put(journal string, entries []decide.DueEntry) {
@@ -59,7 +59,7 @@ func (p *duePage) put(journal string, entries []decide.DueEntry) {
 	}
 }
 
-// listDue shows what was set aside and what waits, one journal after the other.
+// listDue lists the set-aside and waiting work, journal by journal.
 func (h *Handler) listDue(c echo.Context) error {
 	query := web.Query(c)
 	page := duePage{Numbered: query.Numbered()}
@@ -67,7 +67,7 @@ func (h *Handler) listDue(c echo.Context) error {
 		return err
 	}
 	err := web.ViewAll(c, h.cfg.Folds, func(name string, s decide.State) {
-		if agenda, ok := s.(decide.Agenda); ok { // else nothing is ever due there
+		if agenda, ok := s.(decide.Agenda); ok { // other states never have due work
 			page.add(name, agenda)
 		}
 	})
@@ -77,7 +77,7 @@ func (h *Handler) listDue(c echo.Context) error {
 	return c.JSON(http.StatusOK, web.NewItems(page.Numbered, page.items, page.total))
 }
 
-// putBack is the answer to work that was put back.
+// putBack is the response to putting an entry back.
 type putBack struct {
 	Journal string `json:"journal"`
 	Entry   string `json:"entry"`
@@ -109,8 +109,8 @@ func (h *Handler) putBackDue(c echo.Context) error {
 	return c.JSON(http.StatusOK, putBack{name, e.Entry})
 }
 
-// agendaOf returns the journal that a request means which names none: the one that remembers the request's key, or else has the
-// entry set aside, or else whose work has such names; "" where there is none.
+// agendaOf chooses the journal for a request that names none. It is the journal that remembers the request's
+// idempotency key, else the one that has the entry set aside, else one with entry names of this form, else "".
 func (h *Handler) agendaOf(c echo.Context, payload *decide.PutBackDue) string {
 	if name := h.rememberedBy(c, payload.CommandType()); name != "" {
 		return name
@@ -118,11 +118,11 @@ func (h *Handler) agendaOf(c echo.Context, payload *decide.PutBackDue) string {
 	return h.hasSetAside(payload.Entry)
 }
 
-// hasSetAside returns the journal that has an entry set aside, or else whose work has such names; "" where none has.
+// hasSetAside returns the journal that has the entry set aside, else one with entry names of this form, else "".
 func (h *Handler) hasSetAside(entry string) (name string) {
 	for _, journalName := range web.Names(h.cfg.Folds) {
 		has := false
-		h.cfg.Folds[journalName].View(func(s decide.State, _ journal.Position) {
+		h.cfg.Folds[journalName].View(func(s decide.State, _ record.Position) {
 			agenda, ok := s.(decide.Agenda)
 			if !ok {
 				return

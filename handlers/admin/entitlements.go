@@ -15,13 +15,13 @@ import (
 
 var approvals = []string{string(entitlement.Automatic), string(entitlement.Manual)}
 
-// entitlementShown is a definition as operators see it.
+// entitlementShown is an entitlement definition as operators see it.
 type entitlementShown struct {
 	wire.Entitlement
 	OwnerType           owner.Type           `json:"owner_type"`
 	Approval            entitlement.Approval `json:"approval"`
 	VideoIdentification bool                 `json:"video_identification"`
-	DeadlineSeconds     *int64               `json:"deadline_seconds"` // null: none
+	DeadlineSeconds     *int64               `json:"deadline_seconds"` // null: no deadline
 	OpensTradingAccount bool                 `json:"opens_trading_account"`
 }
 
@@ -70,7 +70,7 @@ func (h *Handler) changeEntitlement(c echo.Context) error {
 	if approval := body.OptionalEnum("approval", approvals...); approval.Set {
 		payload.Approval = (*entitlement.Approval)(&approval.Value)
 	}
-	if body.Null("deadline_seconds") { // none any more
+	if body.Null("deadline_seconds") { // null removes the deadline
 		payload.DeadlineSeconds = new(int64)
 	}
 	fields := []string{"name", "description", "questionnaires", "approval", "video_identification", "deadline_seconds", "opens_trading_account"}
@@ -91,7 +91,7 @@ func (h *Handler) changeEntitlement(c echo.Context) error {
 	return c.JSON(http.StatusOK, newEntitlement(&e.Definition))
 }
 
-// readItems reads the questionnaires of a definition, none of which and no position may stand there twice.
+// readItems reads the questionnaires of a definition. Questionnaires and positions must be unique.
 func readItems(body *web.Form) (items []entitlement.Item, given bool) {
 	items = []entitlement.Item{}
 	given = body.OptionalObjects("questionnaires", 0, onboarding.MaxQuestionnaires, func(i int, f *web.Form) {

@@ -13,18 +13,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
-	maxRetention = 100 * 366 * 24 * 3600 // seconds
-	maxSeconds   = 100 * 365 * 24 * 3600 // of a deadline
-	// foldWithin is how long this node may take to fold the record of a hold.
+	maxRetention = 100 * 366 * 24 * 3600 // in seconds
+	maxSeconds   = 100 * 365 * 24 * 3600 // limit of a deadline, in seconds
+	// foldWithin is the time that this node's fold may take to reach a record about a hold.
 	foldWithin = 5 * time.Second
 )
 
-// certificate says how far the end of an owner's data is.
+// certificate is the state of an owner's erasure.
 type certificate struct {
 	owner.Ref
 	RequestedAt scalar.Time  `json:"requested_at"`
@@ -32,14 +33,15 @@ type certificate struct {
 	Reason      string       `json:"reason"`
 	RetainUntil scalar.Time  `json:"retain_until"`
 	ErasedAt    *scalar.Time `json:"erased_at"`
-	// KeyID names the key that is destroyed, at KeyDestroyedAt; from then on nothing of the owner can be read anywhere.
+	// KeyID identifies the key that was destroyed at KeyDestroyedAt. After that time, the owner's data cannot be read
+	// anywhere.
 	KeyID          *string      `json:"key_id"`
 	KeyDestroyedAt *scalar.Time `json:"key_destroyed_at"`
-	// Positions are those of the records that say so.
+	// Positions are the log positions of the records that prove the steps.
 	Positions []string `json:"positions"`
 }
 
-// held is the answer to a hold and to its release.
+// held is the response to a hold and to its release.
 type held struct {
 	owner.Ref
 	Held   bool        `json:"held"`
@@ -47,7 +49,7 @@ type held struct {
 	Time   scalar.Time `json:"time"`
 }
 
-// aboutOwner reads a command about an owner that has nothing but a reason, and seals that with the venue's key.
+// aboutOwner reads a command about an owner, which has only a reason, and encrypts the reason with the venue's key.
 func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reason string, sealed onboarding.Sealed, body *web.Form, err error) {
 	body = web.BodyOnly(c).Seal(h.cfg.MAC)
 	reason = body.String("reason", web.MaxLength(maxReason))
@@ -61,7 +63,7 @@ func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reaso
 	return ref, reason, sealed, body, err
 }
 
-// ownerNamed reads the owner that a route names.
+// ownerNamed reads the owner's ID from the route.
 func ownerNamed(c echo.Context, t owner.Type) (owner.Ref, error) {
 	id, err := named(c, string(t)+"_id", func() error { return ownerUnknown(t) })
 	return owner.Ref{Type: t, ID: id}, err
@@ -100,12 +102,12 @@ func certify(ref owner.Ref, reason string, e *onboarding.Erasure) certificate {
 		out.KeyID = &e.KeyID
 	}
 	for _, sequence := range e.Positions {
-		out.Positions = append(out.Positions, journal.LogPosition{Journal: onboardingJournal, Sequence: sequence}.String())
+		out.Positions = append(out.Positions, record.LogPosition{Journal: onboardingJournal, Sequence: sequence}.String())
 	}
 	return out
 }
 
-// instant returns a time that may not have come; nil for none.
+// instant returns a pointer to t, or nil if t is zero.
 func instant(t scalar.Time) *scalar.Time {
 	if t.IsZero() {
 		return nil
@@ -129,8 +131,8 @@ func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 		}
 		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
 		if err != nil {
-			var unknown *journal.OutcomeUnknownError
-			if fresh && !errors.As(err, &unknown) { // of an unknown outcome the hold stays: the record may come
+			var unknown *submit.OutcomeUnknownError
+			if fresh && !errors.As(err, &unknown) { // if the outcome is unknown, keep the hold: the record may still follow
 				_, gone := h.cfg.Owners.Release(ctx, ref.String())
 				err = errors.Join(err, gone)
 			}
@@ -140,8 +142,8 @@ func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		// A concurrent release may have removed the hold after this record was appended. And if this is a repeated request,
-		// its hold may have been released since.
+		// A concurrent release may have removed the hold after this record was appended. And if this is a repeated
+		// request, its hold may have been released in between.
 		switch held, err := h.isHeld(ctx, ref, x.Position.Sequence); {
 		case err != nil:
 			return err
@@ -171,7 +173,7 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 			return h.keyError(c, ref, err)
 		}
 		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		if errors.As(err, &refused) {
 			was, failed := h.cfg.Owners.Release(ctx, ref.String())
 			switch {
@@ -200,18 +202,18 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 	}
 }
 
-// isHeld reports whether the log holds an owner, as of a record or later.
+// isHeld reports whether the log has a hold on an owner, as of the given sequence or later.
 func (h *Handler) isHeld(ctx context.Context, ref owner.Ref, sequence int64) (held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, foldWithin)
 	defer cancel()
 	if err := h.cfg.Onboarding.Wait(ctx, sequence); err != nil {
 		return false, web.Unavailable("KEYS_UNAVAILABLE", "This node does not know yet whether the owner is held.", time.Second).Because(err)
 	}
-	h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) { held = s.(*onboarding.State).Held(ref) })
+	h.cfg.Onboarding.View(func(s decide.State, _ record.Position) { held = s.(*onboarding.State).Held(ref) })
 	return held, nil
 }
 
-// keyError is the answer to an error of the key store about an owner; nil for none.
+// keyError converts an error of the key store about an owner to a response. It returns nil if err is nil.
 func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 	switch {
 	case err == nil:
@@ -220,7 +222,7 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 		return web.Fenced(err)
 	case errors.Is(err, seal.ErrDestroyed):
 		return ownerUnknown(ref.Type)
-	case errors.Is(err, seal.ErrMissing): // of an owner that there is, the key store is at fault
+	case errors.Is(err, seal.ErrMissing): // if the owner exists, the key store has lost its key
 		known := false
 		if failed := h.viewOnboarding(c, func(s *onboarding.State) error { _, known = s.Owner(ref); return nil }); failed != nil {
 			return failed
@@ -234,7 +236,7 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 	return err
 }
 
-// getErasure answers with the certificate of an owner's erasure, as far as it is.
+// getErasure returns the certificate of an owner's erasure, which may be incomplete.
 func (h *Handler) getErasure(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := web.NoQuery(c); err != nil {
@@ -267,7 +269,7 @@ func (h *Handler) getErasure(t owner.Type) echo.HandlerFunc {
 	}
 }
 
-// retention is how long the data of owners is kept whose erasure is asked for from now on.
+// retention is how long an owner's data is retained after a request for erasure. A change applies to later requests.
 type retention struct {
 	Seconds int64 `json:"seconds"`
 }

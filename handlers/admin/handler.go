@@ -1,10 +1,12 @@
-// Package admin serves the operator's interface under /admin/v1: brokers and users, instruments and their prices,
-// deposits and withdrawals, margins and fees of accounts; of onboarding what its clients do not do, such as questionnaires,
-// entitlements, decisions about triggers, and how long owners are kept; and where the journals stand.
+// Package admin serves the operator's interface under /admin/v1. It manages brokers and users; instruments and their
+// prices; deposits and withdrawals; margins and fees of accounts; the operator's part of onboarding, such as
+// questionnaires, entitlements, decisions on triggers and retention; and shows the state of the journals.
 //
-// Whatever changes something is a command in a journal, with the operator as its actor; there is no side door into
-// any database. Answers to writes are rendered from the record that answers them, as in package handlers/trading.
-// Lists page by number, newest first: brokers and users come from rows, all else from followers of the journals.
+// Every change is a command to a journal, with the operator as its actor; no handler writes to a database. A write's
+// response is built from the record that answers it, as in package handlers/trading. Lists are paged by number,
+// newest first. Brokers and users are read from database rows, everything else from followers of the journals.
+//
+// Start with handler.go, which lists the routes.
 package admin
 
 import (
@@ -19,45 +21,46 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// The journals that the commands of this package go to.
+// These are the journals that receive commands of this package.
 const (
 	tradingJournal    = "trading"
 	identityJournal   = "identity"
 	onboardingJournal = "onboarding"
 )
 
-// Config is what the interface is made of.
+// Config holds the dependencies of the interface.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.Submitter
+	Journals submit.Submitter
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
 	Venue    web.Follower
 	Identity web.Follower
 	// Onboarding follows the onboarding journal under onboarding.Rules.
 	Onboarding web.Follower
-	// Owners seals what is said about an owner with the owner's key, Box with the venue's what has to outlive that.
+	// Owners encrypts texts about an owner with the owner's key. Box encrypts texts that must outlive that key with
+	// the venue's key.
 	Owners *seal.Owners
 	Box    *seal.Box
-	// Reads are the reads of owners, of what hangs on them, and of their cases, under this interface's base:
-	// onboarding.Handler.Operated.
+	// Reads are the routes that read owners, their dependent objects and their cases, under this interface's base.
+	// They come from onboarding.Handler.Operated.
 	Reads []web.Route
-	// Folds are the followers of all journals by their names, those among them.
+	// Folds contains the followers of all journals by name, including those above.
 	Folds map[string]web.Follower
-	// People are the read models of the identity journal.
+	// People contains the read models of the identity journal.
 	People rows.Source
-	// SealPassword hashes a password and seals the hash as that of the user: login.SealPassword with the box.
+	// SealPassword hashes a password and encrypts the hash for the user. It is login.SealPassword with the box.
 	SealPassword func(username, password string) (identity.Sealed, error)
-	// NewSigningKey makes a key pair with its private part sealed: login.NewSigningKey with the box.
+	// NewSigningKey generates a key pair with an encrypted private part. It is login.NewSigningKey with the box.
 	NewSigningKey func() (*identity.AddSigningKey, error)
-	// MAC is a keyed hash, for the fingerprints of requests that hold a password: the box's.
+	// MAC is the keyed hash of the box. It is used for fingerprints of requests that contain a password.
 	MAC func([]byte) []byte
-	// Nodes tells which rules the venue's nodes know.
+	// Nodes returns the rules that each of the venue's nodes supports.
 	Nodes Nodes
-	// Tails and Readers are what GET /admin/v1/journals shows; the tails hold the last records, too.
+	// Tails and Readers are the content of GET /admin/v1/journals. The tails also hold the last records.
 	Tails   []*Tail
 	Readers []Reader
 }
@@ -68,15 +71,15 @@ type Handler struct {
 	trading    web.Journal
 	identity   web.Journal
 	onboarding web.Journal
-	// hashing lets one password be hashed at a time: each takes 64 MiB.
+	// hashing allows one password hash in memory, because each takes 64 MiB.
 	hashing sync.Mutex
 }
 
-// New makes the handler of the operator's interface.
+// New returns the handler of the operator's interface.
 func New(c Config) *Handler {
 	return &Handler{cfg: c, trading: web.Journal{To: c.Journals, Name: tradingJournal},
 		identity: web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity},
-		// What an operator has just made is there for the next request.
+		// Judges lets an operator's next request see the objects that this one created.
 		onboarding: web.Journal{To: c.Journals, Name: onboardingJournal, Judges: c.Onboarding}}
 }
 
@@ -86,12 +89,12 @@ func (h *Handler) Routes() []web.Route {
 	return slices.Concat(h.venueRoutes(read, write), h.catalogueRoutes(read, write), h.caseRoutes(read, write), h.cfg.Reads)
 }
 
-// Base is where the interface's paths begin.
+// Base is the path prefix of the interface.
 const Base = "/admin/v1"
 
 const base = Base
 
-// venueRoutes are those of the trading venue and of the system.
+// venueRoutes returns the routes of the trading venue and of the system.
 func (h *Handler) venueRoutes(read []string, write string) []web.Route {
 	return []web.Route{
 		web.Get(base+"/brokers", h.listBrokers, read...),
@@ -132,7 +135,7 @@ func (h *Handler) venueRoutes(read []string, write string) []web.Route {
 	}
 }
 
-// catalogueRoutes are those of what owners are asked, and what for.
+// catalogueRoutes returns the routes of questionnaires, entitlements and retention.
 func (h *Handler) catalogueRoutes(read []string, write string) []web.Route {
 	return []web.Route{
 		web.Get(base+"/questionnaires", h.listQuestionnaires, read...),
@@ -153,7 +156,7 @@ func (h *Handler) catalogueRoutes(read []string, write string) []web.Route {
 	}
 }
 
-// caseRoutes are those of owners and their triggers.
+// caseRoutes returns the routes of owners and their triggers.
 func (h *Handler) caseRoutes(read []string, write string) []web.Route {
 	var routes []web.Route
 	for _, a := range actionRoutes() {
@@ -173,17 +176,17 @@ func (h *Handler) caseRoutes(read []string, write string) []web.Route {
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 
-// viewVenue shows the venue's state, and makes the answer say how far it is.
+// viewVenue calls look with the venue's state and sets the response's position headers.
 func (h *Handler) viewVenue(c echo.Context, look func(*venue.State)) error {
 	return web.View(c, tradingJournal, h.cfg.Venue, func(s *venue.State, _ int64) error { look(s); return nil })
 }
 
-// viewIdentity shows the state of brokers and users, and makes the answer say how far it is.
+// viewIdentity calls look with the state of brokers and users and sets the response's position headers.
 func (h *Handler) viewIdentity(c echo.Context, look func(*identity.State)) error {
 	return web.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error { look(s); return nil })
 }
 
-// viewOnboarding shows the state of owners and what they are asked, and makes the answer say how far it is.
+// viewOnboarding calls look with the state of the onboarding journal and sets the response's position headers.
 func (h *Handler) viewOnboarding(c echo.Context, look func(*onboarding.State) error) error {
 	return web.View(c, onboardingJournal, h.cfg.Onboarding, func(s *onboarding.State, _ int64) error { return look(s) })
 }

@@ -15,16 +15,16 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// maxTiers bounds the margin brackets of a request.
+// maxTiers limits the margin brackets of a request.
 const maxTiers = 32
 
 func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
 
-// listInstrument lists a new instrument. Which parameters go together is a matter of package market, asked here so
-// that all faults come at once; the engine asks again.
+// listInstrument lists a new instrument. It checks the combination of parameters with package market, so that the
+// response contains all errors. The engine repeats the check.
 func (h *Handler) listInstrument(c echo.Context) error {
 	body := web.BodyOnly(c)
 	i := market.Instrument{
@@ -52,7 +52,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	if base := body.OptionalString("base_currency"); base.Set && base.Value != i.Underlying {
 		body.Fault("base_currency", web.InvalidValue, "base_currency must be the underlying")
 	}
-	body.OptionalTime("created") // of the instrument that the body was read from
+	body.OptionalTime("created") // accepted and ignored, so that a body returned by GET can be posted
 	i = i.Normal()
 	addFaults(body, i.Check())
 	x, err := h.trading.Execute(web.AskOf(c), &venue.ListInstrument{Instrument: i}, body)
@@ -66,7 +66,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	return c.JSON(http.StatusCreated, wire.NewOperatedInstrument(&e.Instrument, x.Entry.Record.Time))
 }
 
-// addFaults names what is wrong with the instrument where the request says it, once for each field.
+// addFaults adds the errors of an instrument to the body's errors, at most one per field.
 func addFaults(body *web.Form, faults []market.Fault) {
 	for _, f := range faults {
 		field := f.Field
@@ -74,7 +74,7 @@ func addFaults(body *web.Form, faults []market.Fault) {
 			field = single
 		}
 		if field == "min_amount" && !body.Has(field) && body.Faulty("amount_step") || body.Faulty(field) {
-			continue // it follows from a fault that is named already
+			continue // it follows from an error that is already listed
 		}
 		body.Fault(field, web.InvalidValue, field+" "+f.Message)
 	}
@@ -137,15 +137,15 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&e.Instrument, listed))
 }
 
-// postedBack accepts a body that a GET of the instrument returned. A read-only member is allowed if it equals the current value.
-// A tier that equals the current one after rounding to 2 decimals, as GET shows it, is not changed.
+// postedBack accepts a body that a GET of the instrument returned. A read-only member is allowed if it equals the
+// current value. A tier that equals the current one after rounding to 2 decimals, as GET shows it, is not changed.
 func (h *Handler) postedBack(c echo.Context, body *web.Form, payload *venue.ChangeInstrument) error {
 	now, known, err := h.instrument(c, payload.Symbol)
 	if err != nil {
 		return err
 	}
 	same := func(field string, given, same bool) {
-		if given && known && !same { // the engine says what is wrong with an unknown symbol
+		if given && known && !same { // the engine reports an unknown symbol
 			body.Fault(field, order.NotAllowed, field+" cannot be changed: it may be left out, or be as it is")
 		}
 	}
@@ -192,7 +192,8 @@ func (h *Handler) instrument(c echo.Context, symbol string) (i listedInstrument,
 	return i, known, err
 }
 
-// getInstrument returns an instrument with the status that the operator has set. A client may send the answer back with PATCH.
+// getInstrument returns an instrument with the status that the operator has set. A client may send the response back
+// with PATCH.
 func (h *Handler) getInstrument(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
@@ -207,11 +208,12 @@ func (h *Handler) getInstrument(c echo.Context) error {
 	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&i.Instrument, i.listed))
 }
 
-// listed returns when an instrument was listed that a record changed. That never changes, so any state says it that is
-// not older than the listing: this node's fold is waited for only if it has not come to it.
+// listed returns the time of listing of an instrument that a record changed. It never changes, so every state since
+// the listing has it. listed waits for this node's fold to reach sequence only if the fold does not contain the
+// instrument yet.
 func (h *Handler) listed(c echo.Context, symbol string, sequence int64) (at scalar.Time, err error) {
 	look := func() {
-		h.cfg.Venue.View(func(s decide.State, _ journal.Position) { at = s.(*venue.State).Listed(symbol) })
+		h.cfg.Venue.View(func(s decide.State, _ record.Position) { at = s.(*venue.State).Listed(symbol) })
 	}
 	if look(); at == 0 {
 		if err := h.cfg.Venue.Wait(c.Request().Context(), sequence); err != nil {
@@ -230,7 +232,7 @@ func integer(o web.Optional[int64]) *int {
 	return &n
 }
 
-// withdrawal is the answer to the withdrawal of an instrument, once the last of its orders is canceled.
+// withdrawal is the response to a delisting, after the instrument's last order was canceled.
 type withdrawal struct {
 	Symbol   string `json:"symbol"`
 	Status   string `json:"status"`
@@ -267,13 +269,13 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	return c.JSON(http.StatusOK, web.Slice(page, all))
 }
 
-// indexPrice is the answer to an index price: the prices now in force.
+// indexPrice is the response to setting an index price: the prices now in force.
 type indexPrice struct {
-	Symbol     string              `json:"symbol"`
-	IndexPrice fixed.Decimal       `json:"index_price"`
-	MarkPrice  fixed.Decimal       `json:"mark_price"`
-	Timestamp  scalar.Time         `json:"timestamp"`
-	Position   journal.LogPosition `json:"position"`
+	Symbol     string             `json:"symbol"`
+	IndexPrice fixed.Decimal      `json:"index_price"`
+	MarkPrice  fixed.Decimal      `json:"mark_price"`
+	Timestamp  scalar.Time        `json:"timestamp"`
+	Position   record.LogPosition `json:"position"`
 }
 
 func (h *Handler) setIndexPrice(c echo.Context) error {
@@ -288,5 +290,5 @@ func (h *Handler) setIndexPrice(c echo.Context) error {
 		return err
 	}
 	r := x.Entry.Record
-	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.IndexPrice, e.MarkPrice, r.Time, journal.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
+	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.IndexPrice, e.MarkPrice, r.Time, record.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
 }

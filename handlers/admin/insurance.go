@@ -13,26 +13,27 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// insuranceEntry is what a deposit to the insurance fund says. Fingerprints in the log are made of its JSON form, and are
-// remembered for ever, so its members never change.
+// insuranceEntry is the content of a deposit to the insurance fund. Fingerprints in the log are computed from its
+// JSON form and are kept forever, so its members must never change.
 type insuranceEntry struct {
 	Amount      fixed.Money `json:"amount"`
 	ReferenceID string      `json:"reference_id"`
 }
 
-// insuranceDeposit is a deposit to the insurance fund as it is shown.
+// insuranceDeposit is the JSON form of a deposit to the insurance fund.
 type insuranceDeposit struct {
 	Code        scalar.ID   `json:"code"`
 	Type        ledger.Type `json:"type"`
 	Currency    string      `json:"currency"`
 	Amount      fixed.Money `json:"amount"`
-	Balance     fixed.Money `json:"balance"` // of the fund, after the deposit
+	Balance     fixed.Money `json:"balance"` // balance of the fund after the deposit
 	ReferenceID string      `json:"reference_id"`
 	Timestamp   scalar.Time `json:"timestamp"`
 	Sequence    int64       `json:"sequence"`
 }
 
-// depositInsurance pays into the insurance fund. A repeated reference_id is answered 200, where the first answer was 201.
+// depositInsurance pays into the insurance fund. It returns 201 for a new deposit and 200 for a repeated
+// reference_id.
 func (h *Handler) depositInsurance(c echo.Context) error {
 	body := web.BodyOnly(c)
 	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", web.Reference)}
@@ -54,14 +55,14 @@ func (h *Handler) depositInsurance(c echo.Context) error {
 	return x.Unanswered()
 }
 
-// insurance is the insurance fund.
+// insurance is the state of the insurance fund.
 type insurance struct {
 	Balance   fixed.Money         `json:"balance"`
 	Equity    fixed.Money         `json:"equity"`
 	Positions []insurancePosition `json:"positions"`
 }
 
-// insurancePosition is an open position of the fund's.
+// insurancePosition is an open position of the insurance fund.
 type insurancePosition struct {
 	Symbol        string        `json:"symbol"`
 	Amount        fixed.Decimal `json:"amount"`
@@ -72,7 +73,7 @@ type insurancePosition struct {
 	Updated       scalar.Time   `json:"updated"`
 }
 
-// getInsurance shows the fund: its money, what that is worth with its positions, and these.
+// getInsurance returns the fund's balance, its equity including positions, and the positions.
 func (h *Handler) getInsurance(c echo.Context) error {
 	if err := web.Query(c).Done(); err != nil {
 		return err

@@ -7,26 +7,27 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Reader is something that follows a journal's partition: a projection's runner, a fold.
+// Reader follows a partition of a journal. Projection runners and folds are readers.
 type Reader struct {
 	Name      string
 	Journal   string
 	Partition int32
-	// Position returns the position of the last record applied, and Err what stopped the reader, if anything did.
-	Position func() journal.Position
+	// Position returns the position of the last record applied. Err returns the error that stopped the reader, or
+	// nil.
+	Position func() record.Position
 	Err      func() error
 }
 
-// journalShown is a journal's partition and who reads it.
+// journalShown is a partition of a journal and its readers.
 type journalShown struct {
 	Journal   string        `json:"journal"`
 	JournalID *scalar.ID    `json:"journal_id"`
 	Partition int32         `json:"partition"`
 	Sequence  int64         `json:"sequence"`
-	Hash      journal.Hash  `json:"hash"`
+	Hash      record.Hash   `json:"hash"`
 	Time      *scalar.Time  `json:"time"`
 	Readers   []readerShown `json:"readers"`
 }
@@ -51,8 +52,8 @@ func (h *Handler) listJournals(c echo.Context) error {
 	return c.JSON(http.StatusOK, web.Slice(page, all))
 }
 
-// show reads the readers before the tail, so that none of them seems to be ahead of it; one that is all the same, since
-// it follows by itself, has no lag.
+// show reads the readers' positions before the tail's, so that no reader seems to be ahead of the tail. The tail
+// follows its own fold, so a reader may still be ahead; its lag is then 0.
 func (t *Tail) show(readers []Reader) journalShown {
 	out := journalShown{Journal: t.journal, Partition: t.partition, Readers: []readerShown{}}
 	for _, r := range readers {

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// signingKey is a key that signs access tokens, as the operator sees it: never with its private part.
+// signingKey is a key that signs access tokens as operators see it, without the private part.
 type signingKey struct {
 	KID     string       `json:"kid"`
 	Created scalar.Time  `json:"created"`
@@ -45,8 +45,8 @@ func (h *Handler) listSigningKeys(c echo.Context) error {
 	return c.JSON(http.StatusOK, web.Slice(page, all))
 }
 
-// addSigningKey makes a key. It is published at once and signs once everybody may know it; the old ones go on verifying
-// until they are retired, so that nobody has to log in again.
+// addSigningKey generates a signing key. The key is published immediately and starts to sign when every cached key
+// set must contain it. Older keys verify tokens until they are retired, so users stay logged in.
 func (h *Handler) addSigningKey(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (h *Handler) addSigningKey(c echo.Context) error {
 	return c.JSON(http.StatusCreated, newSigningKey(&e.SigningKey))
 }
 
-// retireSigningKey refuses a key, and every token that it signed, from now on.
+// retireSigningKey retires a key. From then on the key and every token that it signed are refused.
 func (h *Handler) retireSigningKey(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (h *Handler) retireSigningKey(c echo.Context) error {
 	return c.JSON(http.StatusOK, retiredKey{KID: e.KID, Retired: e.Retired})
 }
 
-// retiredKey is the answer to retiring a key.
+// retiredKey is the response to the retirement of a key.
 type retiredKey struct {
 	KID     string      `json:"kid"`
 	Retired scalar.Time `json:"retired"`

@@ -12,11 +12,11 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// transfer is what a deposit or withdrawal says. Fingerprints in the log are made of its JSON form, and are remembered
-// for ever, so its members never change.
+// transfer is the content of a deposit or withdrawal. Fingerprints in the log are computed from its JSON form and are
+// kept forever, so its members must never change.
 type transfer struct {
 	CustomerCode string      `json:"customer_code"`
 	Currency     string      `json:"currency"`
@@ -63,7 +63,7 @@ func (h *Handler) cancelWithdrawal(c echo.Context) error {
 	return h.transfer(c, &venue.CancelWithdrawal{Code: code}, http.StatusOK)
 }
 
-// withdrawalCode reads the route's code. What is not a UUID names no withdrawal.
+// withdrawalCode reads the code from the route. An invalid UUID names no withdrawal.
 func withdrawalCode(c echo.Context) (scalar.ID, error) {
 	if err := web.NoBody(c); err != nil {
 		return scalar.ID{}, err
@@ -75,8 +75,8 @@ func withdrawalCode(c echo.Context) (scalar.ID, error) {
 	return code, nil
 }
 
-// transfer submits what is about one deposit or withdrawal, and answers with it. A repeated reference_id is answered
-// 200, where the first answer was 201.
+// transfer submits a command about a deposit or withdrawal and responds with the resulting transaction. The response
+// has the given status, or 200 for a repeated reference_id.
 func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, forms ...*web.Form) error {
 	x, err := h.trading.Execute(web.AskOf(c), payload, forms...)
 	if err != nil {
@@ -92,8 +92,8 @@ func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, f
 	return c.JSON(status, wire.NewTransaction(t.Row(x.Entry.Record.Sequence)))
 }
 
-// transaction returns the deposit or withdrawal that a record is about, or nil.
-func transaction(r *journal.Record) *ledger.Transaction {
+// transaction returns the deposit or withdrawal of a record, or nil.
+func transaction(r *record.Record) *ledger.Transaction {
 	for _, event := range r.Events {
 		if e, ok := event.(ledger.TransactionEvent); ok {
 			return e.TransactionAfter()

@@ -7,10 +7,10 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-type position = journal.Position
+type position = record.Position
 
 // TestOnboardingFaults lists, for each bad request, every fault that must be named. Nothing of it may reach the log.
 func TestOnboardingFaults(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// The bounds of names and descriptions, in characters, and of what is put in order.
+// These constants limit names and descriptions, in characters, and positions and version numbers.
 const (
 	maxTitle       = 255
 	maxDescription = 10_000
@@ -29,7 +29,7 @@ type version struct {
 	IsPublished bool `json:"is_published"`
 }
 
-// questionnaireShown is a questionnaire with all its versions, number 1 first.
+// questionnaireShown is a questionnaire with all versions, number 1 first.
 type questionnaireShown struct {
 	wire.Questionnaire
 	Versions []version `json:"versions"`
@@ -90,7 +90,7 @@ func (h *Handler) addVersion(c echo.Context) error {
 	return c.JSON(http.StatusCreated, version{wire.NewQuestionnaireVersion(&e.Version), false})
 }
 
-// readQuestions reads what a new version asks, with all faults of all questions.
+// readQuestions reads the questions of a new version and reports all errors of all questions.
 func readQuestions(body *web.Form) []questionnaire.Question {
 	var questions []questionnaire.Question
 	body.Objects("questions", 1, questionnaire.MaxQuestions, func(i int, f *web.Form) {
@@ -108,7 +108,8 @@ func readQuestions(body *web.Form) []questionnaire.Question {
 	return questions
 }
 
-// at returns the place of an item in a list, which grows to hold it: items that are no objects are not read.
+// at returns a pointer to item i and extends the list if necessary. Items that are not objects are skipped and stay
+// zero.
 func at[T any](list *[]T, i int) *T {
 	for len(*list) <= i {
 		*list = append(*list, *new(T))
@@ -116,7 +117,8 @@ func at[T any](list *[]T, i int) *T {
 	return &(*list)[i]
 }
 
-// readNamed reads what questions and options have in common. A position with a fault is none that another could have.
+// readNamed reads the fields that questions and options share. It returns position -1 for an invalid position, so
+// that it collides with no other.
 func readNamed(f *web.Form) (label, value string, position int) {
 	label, value, position = f.String("label"), f.String("value"), int(f.Integer("position", 0, maxPosition))
 	if f.Faulty("position") {
@@ -133,7 +135,7 @@ func questionTypes() []string {
 	return names
 }
 
-// faultCode is the code of a fault of a draft in this interface.
+// faultCode returns this interface's code for an error of a draft.
 func faultCode(kind string) string {
 	switch kind {
 	case questionnaire.Missing:
@@ -227,7 +229,7 @@ func questionnaireUnknown() error {
 	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
 }
 
-// named reads the id in a route, which is unknown where it is no UUID.
+// named reads an ID from the route. It returns unknown's error for an invalid UUID.
 func named(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
 	id, err := scalar.ParseID(web.Param(c, parameter))
 	if err != nil {
@@ -236,7 +238,7 @@ func named(c echo.Context, parameter string, unknown func() error) (scalar.ID, e
 	return id, nil
 }
 
-// readNamedBy is named for a read without a query.
+// readNamedBy is named for GET requests, which must have no query.
 func readNamedBy(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
 	if err := web.NoQuery(c); err != nil {
 		return scalar.ID{}, err

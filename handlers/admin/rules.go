@@ -12,27 +12,28 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// Node is a node that decides, or may come to, and the highest rules that it knows of each journal.
+// Node is a node of the venue and the highest rules that it supports for each journal.
 type Node struct {
 	Name  string
 	Rules map[string]int
-	Err   error // why it did not say
+	Err   error // why the node did not answer
 }
 
 // Nodes asks every node of the venue.
 type Nodes func(ctx context.Context) ([]Node, error)
 
-// activated is the answer to an activation: the rules in force from the next record on.
+// activated is the response to an activation: the rules in force from the next record.
 type activated struct {
 	Journal string `json:"journal"`
 	Rules   int    `json:"rules"`
 }
 
-// maxRules is more than there will ever be.
+// maxRules is a number of rules that will never be reached.
 const maxRules = 1_000_000
 
-// activateRules has the next rules of a journal be in force. A node that does not know them could not go on with the
-// journal, so that each must say first that it does. (One that joins later with older rules stops at the record, by name.)
+// activateRules activates the next rules of a journal. A node that does not support them could not continue with the
+// journal, so every node must first confirm that it supports them. A node that joins later with older rules stops at
+// the record and reports it.
 func (h *Handler) activateRules(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &decide.ActivateRules{Rules: int(body.Integer("rules", 1, maxRules))}
@@ -43,7 +44,7 @@ func (h *Handler) activateRules(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if !repeated { // what was answered before is answered again, whoever joined since
+	if !repeated { // a repeated request gets the same response, even if another node has joined
 		if err := h.knownToAll(c, to.Name, payload.Rules); err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (h *Handler) activateRules(c echo.Context) error {
 	return c.JSON(http.StatusOK, activated{to.Name, e.Rules})
 }
 
-// knownToAll refuses rules of a journal that some node does not know.
+// knownToAll returns an error if some node does not support the rules of a journal.
 func (h *Handler) knownToAll(c echo.Context, journal string, rules int) error {
 	nodes, err := h.cfg.Nodes(c.Request().Context())
 	if err != nil {
@@ -67,7 +68,7 @@ func (h *Handler) knownToAll(c echo.Context, journal string, rules int) error {
 	return nil
 }
 
-// behind lists the nodes that do not know so many rules of a journal, or do not say.
+// behind lists the nodes that do not support the rules of a journal or did not answer.
 func behind(nodes []Node, journal string, rules int) (names []string) {
 	for _, n := range nodes {
 		switch known := n.Rules[journal]; {

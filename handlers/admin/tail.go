@@ -10,48 +10,48 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The bounds of what a tail keeps of the last records. The last one is kept whatever its size.
+// These constants limit the records that a tail keeps. The last record is kept even if it is larger.
 const (
 	tailRecords = 1000
 	tailBytes   = 4 << 20
 )
 
-// Tail knows the last records of a journal's partition that this node has followed to: the place of the very last one,
-// and the text of some before it. It holds memory only, so it answers also while the log cannot be read.
+// Tail holds the position of the last record of a partition that this node has followed, and the text of records
+// before it. It uses only memory, so it is available while the log cannot be read.
 type Tail struct {
 	journal   string
 	partition int32
 
 	mu    sync.Mutex
-	at    journal.Position
+	at    record.Position
 	id    scalar.ID
 	time  scalar.Time
-	kept  []keptRecord // in order, without a gap
+	kept  []keptRecord // in order and without gaps
 	bytes int
 }
 
 type keptRecord struct {
-	at    journal.Position
+	at    record.Position
 	value []byte
 }
 
-// NewTail makes a tail that stands before genesis. Its Observe has to be registered with a fold of the partition.
+// NewTail returns a tail before genesis. Register its Observe with a fold of the partition.
 func NewTail(name string, partition int32) *Tail {
-	return &Tail{journal: name, partition: partition, at: journal.Before}
+	return &Tail{journal: name, partition: partition, at: record.Before}
 }
 
-// Start makes the tail stand where the fold starts, before that runs.
-func (t *Tail) Start(seed *journal.Seed) {
+// Start sets the tail's position to the fold's start. Call it before the fold runs.
+func (t *Tail) Start(seed *record.Seed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.id, t.time = seed.Position, seed.Journal, seed.Time
 }
 
-// Missing returns the sequences of the records, from and to, that the tail would have kept and doesn't, because the fold
-// started after them; from is above to if there are none.
+// Missing returns the range of sequences that the tail would hold but does not, because the fold started after them.
+// If there are none, from is greater than to.
 func (t *Tail) Missing() (from, to int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,8 +62,8 @@ func (t *Tail) Missing() (from, to int64) {
 	return max(0, t.at.Sequence+1-tailRecords), to
 }
 
-// Precede adds records, in order, that lead up to those which are kept. They may overlap.
-func (t *Tail) Precede(entries []journal.Entry) {
+// Precede adds records, in order, that precede the oldest record held. They may overlap with records held.
+func (t *Tail) Precede(entries []record.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.at.Sequence + 1
@@ -83,8 +83,8 @@ func (t *Tail) Precede(entries []journal.Entry) {
 	}
 }
 
-// Observe takes note of a record. It has the form that follow.Fold.Listen wants.
-func (t *Tail) Observe(e journal.Entry, _ decide.State) {
+// Observe adds a record. Its signature fits follow.Fold.Listen.
+func (t *Tail) Observe(e record.Entry, _ decide.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.id, t.time = e.Position, e.Journal, e.Record.Time
@@ -92,18 +92,18 @@ func (t *Tail) Observe(e journal.Entry, _ decide.State) {
 	t.bytes += len(e.Value)
 	for len(t.kept) > tailRecords || t.bytes > tailBytes && len(t.kept) > 1 {
 		t.bytes -= len(t.kept[0].value)
-		t.kept[0] = keptRecord{} // the array lives on until append moves the rest
+		t.kept[0] = keptRecord{} // free the value; the array stays until append reallocates it
 		t.kept = t.kept[1:]
 	}
 }
 
-// recordShown is a record as it stands in the log. Its value is given as text and not as an object, because the hash is
-// that of exactly these bytes.
+// recordShown is a record of the log. Value is a string and not an object, because the hash covers exactly these
+// bytes.
 type recordShown struct {
-	Sequence int64        `json:"sequence"`
-	Offset   int64        `json:"offset"`
-	Hash     journal.Hash `json:"hash"`
-	Value    string       `json:"value"`
+	Sequence int64       `json:"sequence"`
+	Offset   int64       `json:"offset"`
+	Hash     record.Hash `json:"hash"`
+	Value    string      `json:"value"`
 }
 
 type recordsShown struct {
@@ -113,7 +113,7 @@ type recordsShown struct {
 	Records   []recordShown `json:"records"`
 }
 
-// beforeAll stands for no sequence given: the last records are wanted.
+// beforeAll is the value of after if the request has none: return the last records.
 const beforeAll = -1
 
 func (h *Handler) listRecords(c echo.Context) error {
@@ -132,7 +132,7 @@ func (h *Handler) listRecords(c echo.Context) error {
 	return web.NotFound("UNKNOWN_JOURNAL", "There is no such journal.")
 }
 
-// serve answers with the last records, or with the first ones after a sequence.
+// serve returns the last records, or the first records after a sequence.
 func (t *Tail) serve(c echo.Context, after int64, size int) error {
 	out, at, gone := t.records(after, size)
 	if gone {
@@ -143,8 +143,8 @@ func (t *Tail) serve(c echo.Context, after int64, size int) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// records returns at most size records, in order, and the sequence of the last one that the tail knows of. gone says
-// that the tail does not reach back to after.
+// records returns at most size records, in order, and the sequence of the last record in the tail. gone reports that
+// the tail does not reach back to after.
 func (t *Tail) records(after int64, size int) (out recordsShown, at int64, gone bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestTailIsBounded fills a tail beyond its bounds, in number and in bytes. It must say what it does not hold any more,
@@ -16,8 +16,8 @@ func TestTailIsBounded(t *testing.T) {
 		value := []byte(strings.Repeat("x", tt.size))
 		const all = 1200
 		for i := range int64(all) {
-			tail.Observe(journal.Entry{Record: &journal.Record{}, Journal: scalar.ID{1}, Value: value,
-				Position: journal.Position{Sequence: i, Offset: i}}, nil)
+			tail.Observe(record.Entry{Record: &record.Record{}, Journal: scalar.ID{1}, Value: value,
+				Position: record.Position{Sequence: i, Offset: i}}, nil)
 		}
 		first := int64(all - tt.held)
 		for _, after := range []int64{beforeAll, first - 1, first} {

@@ -4,22 +4,22 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestATailOfAFoldThatStartedLater gives a tail the records before the snapshot that its fold started from.
 func TestATailOfAFoldThatStartedLater(t *testing.T) {
-	entry := func(n int64) journal.Entry {
-		return journal.Entry{Record: &journal.Record{Sequence: n}, Position: journal.Position{Offset: n, Sequence: n}, Journal: scalar.ID{1}, Value: []byte("{}")}
+	entry := func(n int64) record.Entry {
+		return record.Entry{Record: &record.Record{Sequence: n}, Position: record.Position{Offset: n, Sequence: n}, Journal: scalar.ID{1}, Value: []byte("{}")}
 	}
-	entries := func(from, to int64) (list []journal.Entry) {
+	entries := func(from, to int64) (list []record.Entry) {
 		for n := from; n <= to; n++ {
 			list = append(list, entry(n))
 		}
 		return list
 	}
 	tail := NewTail("trading", 0)
-	tail.Start(&journal.Seed{Position: entry(5000).Position, Journal: scalar.ID{1}})
+	tail.Start(&record.Seed{Position: entry(5000).Position, Journal: scalar.ID{1}})
 	if out, at, gone := tail.records(beforeAll, 10); len(out.Records) != 0 || at != 5000 || gone || out.JournalID == nil {
 		t.Errorf("at the start: %+v at %d, %t", out, at, gone)
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	people "github.com/perpetua-exchange/perpetua/projections/identity"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The bounds of names and passwords.
+// These constants limit names and passwords. Names are in characters, passwords in bytes.
 const (
 	maxName     = 64
 	minPassword = 8
@@ -31,7 +31,7 @@ var (
 	usernameRule = web.Characters(64, "._@+-")
 )
 
-// broker is a tenant.
+// broker is a tenant as operators see it.
 type broker struct {
 	Broker  string      `json:"broker"`
 	Name    string      `json:"name"`
@@ -57,7 +57,7 @@ func (h *Handler) listBrokers(c echo.Context) error {
 	return answerNumbered(c, h.cfg.People, page, people.Brokers, func(b *people.Broker) broker { return broker(b.Broker) })
 }
 
-// user is a user as the operator sees it: never with a password.
+// user is a user as operators see it, without the password.
 type user struct {
 	Username     string              `json:"username"`
 	Broker       string              `json:"broker"`
@@ -157,15 +157,16 @@ func (h *Handler) sealed(username, password string) (identity.Sealed, error) {
 	return sealed, nil
 }
 
-// accountOf wants the account that a user is confined to to be one of the user's broker. The identity journal knows no
-// accounts, so this is looked up in the venue.
+// accountOf checks that a user's customer belongs to the user's broker. The identity journal contains no customers,
+// so the check uses the trading journal.
 func (h *Handler) accountOf(broker, customer string) error {
 	if customer == "" {
 		return nil
 	}
-	// Accounts neither vanish nor change their broker, so what is seen here holds when the command is decided.
+	// A customer is never removed and never changes its broker, so the result still holds when the command is
+	// decided.
 	known := false
-	h.cfg.Venue.View(func(s decide.State, _ journal.Position) {
+	h.cfg.Venue.View(func(s decide.State, _ record.Position) {
 		owner, ok := s.(*venue.State).CustomerBroker(customer)
 		known = ok && owner == broker
 	})
@@ -176,9 +177,10 @@ func (h *Handler) accountOf(broker, customer string) error {
 	return nil
 }
 
-// brokerOf returns a user's broker, which never changes; "" for a user that is not there, whom the command then refuses.
+// brokerOf returns a user's broker, which never changes. It returns "" for an unknown user, which the command then
+// refuses.
 func (h *Handler) brokerOf(username string) (broker string) {
-	h.cfg.Identity.View(func(s decide.State, _ journal.Position) {
+	h.cfg.Identity.View(func(s decide.State, _ record.Position) {
 		if u, ok := s.(*identity.State).User(username); ok {
 			broker = u.Broker
 		}
@@ -195,7 +197,7 @@ func (h *Handler) listUsers(c echo.Context) error {
 	return answerNumbered(c, h.cfg.People, page, people.Users, func(u *people.User) user { return newUser(&u.User) })
 }
 
-// answerNumbered answers with a numbered page of rows.
+// answerNumbered responds with a numbered page of rows.
 func answerNumbered[Row, Shown any](c echo.Context, from rows.Source, page web.Numbered,
 	read func(ctx context.Context, db projections.DB, size, offset int) ([]Row, int, int64, error), show func(*Row) Shown) error {
 	var shown []Shown

@@ -1,6 +1,6 @@
-// Package apikeys serves /v1/api-keys, where users make, list and revoke keys for their programs, and has the log keep
-// on which days a key was used.
+// Package apikeys serves /v1/api-keys, where users create, list and revoke API keys. It also records in the log on
+// which days each key was used.
 //
-// The secret of a key is made here, shown in the answer to the request that made it and nowhere else: the log holds its
-// hash (package domain/identity), and package handlers/web judges requests by that.
+// The secret of a key is generated here and appears only in the response to the request that created it. The log
+// contains its hash (package domain/identity), which package handlers/web uses to authenticate requests.
 package apikeys

@@ -12,17 +12,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const identityJournal = "identity"
 
-// Config is what the routes are made of.
+// Config holds the dependencies of the routes.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.Submitter
+	Journals submit.Submitter
 	Identity web.Follower // of the identity journal, under identity.Rules
-	Venue    web.Follower // of the trading journal, under trading.Rules: it knows the customers
+	Venue    web.Follower // of the trading journal, under trading.Rules, for looking up customers
 }
 
 // Handler serves the routes.
@@ -36,7 +37,7 @@ func New(c Config) *Handler {
 	return &Handler{c, web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity}}
 }
 
-// Routes lists the routes. They are for whoever has a good token, whatever its scopes.
+// Routes lists the routes. They accept every valid token and require no particular scope.
 func (h *Handler) Routes() []web.Route {
 	return []web.Route{
 		web.Get("/v1/api-keys", h.list, web.AnyScope...),
@@ -48,15 +49,15 @@ func (h *Handler) Routes() []web.Route {
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 
-// createdKey is a new key, and its secret unless that was shown before.
+// createdKey is a new key. Key is null if the secret was returned by an earlier request.
 type createdKey struct {
 	wire.APIKey
 	Key *string `json:"key"`
 }
 
-// wanted is what a request for a key says, for its fingerprint. The user belongs to it: two users of a broker may use the
-// same Idempotency-Key, and one must not be answered with the key of the other. The log remembers fingerprints, so the
-// members never change.
+// wanted holds the content of a creation request for its fingerprint. It includes the user: two users of a broker may
+// use the same Idempotency-Key, and neither must receive the other's key. The log stores fingerprints, so the members
+// must never change.
 type wanted struct {
 	Username     string      `json:"username"`
 	Name         string      `json:"name"`
@@ -90,8 +91,8 @@ func (h *Handler) create(c echo.Context) error {
 		return err
 	}
 	out := createdKey{APIKey: wire.NewAPIKey(&e.APIKey)}
-	// With a repeated Idempotency-Key the record holds the hash of a secret that was made, and perhaps shown, before, and
-	// that nobody has kept: the one of now opens nothing.
+	// If the Idempotency-Key was used before, the record holds the hash of the earlier secret, which may have been
+	// shown and was not stored. The new secret is not valid.
 	if bytes.Equal(e.Hash, hash[:]) {
 		out.Key = &secret
 	}
@@ -119,13 +120,13 @@ func (h *Handler) list(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// mayList reports whether a principal sees a key of its user. Whoever was given a key for one account learns nothing of
-// those for others.
+// mayList reports whether a principal may see a key of the same user. A key that is limited to one account must not
+// see the keys of other accounts.
 func mayList(p *web.Principal, k *identity.APIKey) bool {
 	return p.APIKey.IsZero() || p.Customer == "" || p.Customer == k.CustomerCode
 }
 
-// revokedKey is the answer to revoking a key.
+// revokedKey is the response to a revocation.
 type revokedKey struct {
 	ID      scalar.ID   `json:"id"`
 	Revoked scalar.Time `json:"revoked"`
@@ -139,7 +140,7 @@ func (h *Handler) revoke(c echo.Context) error {
 		return err
 	}
 	id, err := scalar.ParseID(web.Param(c, "id"))
-	if err != nil { // it names no key
+	if err != nil { // an invalid ID names no key
 		return web.Refused(decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key"))
 	}
 	e, err := web.Execute[*identity.APIKeyRevoked](c, h.identity, &identity.RevokeAPIKey{ID: id})
@@ -149,8 +150,8 @@ func (h *Handler) revoke(c echo.Context) error {
 	return c.JSON(http.StatusOK, revokedKey{ID: e.ID, Revoked: e.Revoked})
 }
 
-// person returns the principal of a request that came with a token of a login. A key makes and revokes no keys: one that
-// was stolen could go on for ever.
+// person returns the principal of a request with a login token. API keys cannot create or revoke keys, because a
+// stolen key could then renew itself forever.
 func person(c echo.Context) (*web.Principal, error) {
 	p := web.PrincipalOf(c)
 	if !p.APIKey.IsZero() {
@@ -159,15 +160,16 @@ func person(c echo.Context) (*web.Principal, error) {
 	return p, nil
 }
 
-// customerOf wants a key's account to be one of the user's broker. The identity journal knows no accounts, so this is
-// looked up in the venue.
+// customerOf checks that the customer belongs to the user's broker. The identity journal contains no customers, so
+// the check uses the trading journal.
 func (h *Handler) customerOf(p *web.Principal, customer string) error {
 	if customer == "" {
 		return nil
 	}
-	// Accounts neither vanish nor change their broker, so what is seen here holds when the command is decided.
+	// A customer is never removed and never changes its broker, so the result still holds when the command is
+	// decided.
 	known := false
-	h.cfg.Venue.View(func(s decide.State, _ journal.Position) {
+	h.cfg.Venue.View(func(s decide.State, _ record.Position) {
 		broker, there := s.(*trading.State).CustomerBroker(customer)
 		known = there && broker == p.Broker && (p.Customer == "" || p.Customer == customer)
 	})

@@ -10,7 +10,8 @@ import (
 
 const (
 	maxName = 64
-	// prefixLength is how much of a secret is kept and shown: enough to tell keys apart, and 36 of its 256 random bits.
+	// prefixLength is the length of the stored and displayed part of a secret. It distinguishes keys and reveals 36
+	// of the 256 random bits.
 	prefixLength = len(web.APIKeyPrefix) + 6
 )
 
@@ -28,12 +29,13 @@ func networkRule(s string) (code, message string) {
 	return "", ""
 }
 
-// scopes reads the scopes.
+// scopes reads the scopes of the key.
 func scopes(body *web.Form) []string {
 	return body.Distinct("scopes", web.OneOf(identity.Scopes()...))
 }
 
-// networks reads where the key may be used from. None would be a key for nobody; without the field it is one for all.
+// networks reads the addresses from which the key may be used. An empty list would make the key useless; without the
+// field, every address is allowed.
 func networks(body *web.Form) []string {
 	given := body.OptionalStrings("ip_allow_list", networkRule)
 	if n := len(given.Value); given.Set && (n == 0 || n > identity.MaxAllowed) {

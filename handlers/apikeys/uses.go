@@ -12,39 +12,40 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
-	// maxWaiting is how many keys' uses wait to be told. One that finds no place is told at its next use.
+	// maxWaiting is the capacity of the queue of uses. A use that finds the queue full is dropped; the key's next use
+	// queues again.
 	maxWaiting = 1024
-	// tellWithin is how long a use may take to be told.
+	// tellWithin is the timeout for recording a use.
 	tellWithin = 15 * time.Second
-	// pause is how long a key's next uses are passed over once one was told, whatever came of it: the record has to be
-	// followed first; and where the clock of the journal's owner has not come to the day yet that it is here, it refuses
-	// the use until it has.
+	// pause is how long further uses of a key are ignored after an attempt to record one, even a failed one. Two
+	// delays need it: this node must first read the record, and the journal's owner refuses the use while its clock
+	// has not reached the day of this node's clock.
 	pause = time.Second
 )
 
-// Uses has the log keep on which days keys were used: one record for each key and day, whichever node sees the key first.
-// A use that could not be told is told at the next one, so a last use may be missed where a node dies between a key's
-// only request of a day and its record.
+// Uses writes to the log on which days keys were used: one record per key and day, even if a key is used on several
+// nodes. If recording fails, the key's next use tries again. A day may be missed if a node dies between the key's only
+// request of that day and its record.
 type Uses struct {
-	to      journal.Submitter // wherever the journal's owner is
+	to      submit.Submitter // the owner of the identity journal, on any node
 	logger  *slog.Logger
 	waiting chan scalar.ID
 
 	mu      sync.Mutex
-	pending map[scalar.ID]time.Time // when the key's next use counts; zero while one waits or is on its way
+	pending map[scalar.ID]time.Time // when the next use is accepted; zero while one is queued or being recorded
 }
 
-// NewUses makes a teller of uses. It tells none before it runs.
-func NewUses(to journal.Submitter, logger *slog.Logger) *Uses {
+// NewUses returns a recorder of uses. It records nothing before Run is called.
+func NewUses(to submit.Submitter, logger *slog.Logger) *Uses {
 	return &Uses{to: to, logger: logger, waiting: make(chan scalar.ID, maxWaiting), pending: make(map[scalar.ID]time.Time)}
 }
 
-// Note takes a key of which the log does not tell that it is used today. It never waits. Every request of the key comes
-// here until the record of its first use is followed.
+// Note queues a use of a key if the log has no use of it today. It never blocks. It is called for every request with
+// the key until this node has read the record of today's first use.
 func (u *Uses) Note(k web.APIKey) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +59,7 @@ func (u *Uses) Note(k web.APIKey) {
 	}
 }
 
-// Run tells uses until the context ends, one after the other, and returns nil.
+// Run records uses one by one until the context ends, and returns nil.
 func (u *Uses) Run(ctx context.Context) error {
 	for {
 		select {
@@ -70,7 +71,7 @@ func (u *Uses) Run(ctx context.Context) error {
 			if told {
 				continue
 			}
-			select { // nobody takes it, nor the next one
+			select { // the owner is unreachable and would not accept the next use either
 			case <-ctx.Done():
 			case <-time.After(pause):
 			}
@@ -78,7 +79,7 @@ func (u *Uses) Run(ctx context.Context) error {
 	}
 }
 
-// passOver passes over a key's next uses for a while. Keys that are used no more are forgotten on the way.
+// passOver ignores further uses of a key for pause. It also removes expired entries if the map has grown large.
 func (u *Uses) passOver(id scalar.ID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -89,14 +90,15 @@ func (u *Uses) passOver(id scalar.ID) {
 	}
 }
 
-// tell reports whether the journal's owner has answered: the log tells of the use now, or it refused to.
+// tell submits a use and reports whether the journal's owner answered, either with a record or with a refusal.
 func (u *Uses) tell(ctx context.Context, id scalar.ID) bool {
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
 	_, err := u.to.Submit(ctx, identityJournal, decide.Command{ID: web.NewID(), Type: identity.CommandUseAPIKey,
 		Actor: decide.Actor{System: "api_keys"}, Payload: &identity.UseAPIKey{ID: id}})
-	var refused *journal.RefusedError
-	if err == nil || errors.As(err, &refused) { // another node was first, the key is revoked, or its owner has another day
+	var refused *submit.RefusedError
+	// Another node was first, the key is revoked, or the owner's clock has another day.
+	if err == nil || errors.As(err, &refused) {
 		return true
 	}
 	u.logger.Debug("the use of an API key was not kept; its next one will be", "api_key", id.String(), "error", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // owner takes commands when a test lets it.
@@ -23,14 +23,14 @@ type owner struct {
 	answers chan error
 }
 
-// Submit implements journal.Submitter.
-func (o *owner) Submit(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (o *owner) Submit(_ context.Context, _ string, c decide.Command) (submit.Result, error) {
 	o.arrived <- c.Payload.(*identity.UseAPIKey).ID
-	return journal.Result{}, <-o.answers
+	return submit.Result{}, <-o.answers
 }
 
 // usesOf runs Uses in a bubble of its own time until the test ends it.
-func usesOf(t *testing.T, to journal.Submitter) (u *apikeys.Uses, stop func()) {
+func usesOf(t *testing.T, to submit.Submitter) (u *apikeys.Uses, stop func()) {
 	t.Helper()
 	u = apikeys.NewUses(to, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +65,7 @@ func TestUsesAreToldOnce(t *testing.T) {
 			t.Fatalf("first %v", id)
 		}
 		note()
-		o.answers <- &journal.RefusedError{Refusal: decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "another node was first")}
+		o.answers <- &submit.RefusedError{Refusal: decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "another node was first")}
 		if id := <-o.arrived; id != b.ID {
 			t.Fatalf("then %v: the first was told twice", id)
 		}
@@ -90,10 +90,10 @@ func TestUsesAreToldOnce(t *testing.T) {
 // refusing refuses every use, as the owner of a journal does whose clock has not come to the day yet.
 type refusing struct{ asked int }
 
-// Submit implements journal.Submitter.
-func (r *refusing) Submit(context.Context, string, decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (r *refusing) Submit(context.Context, string, decide.Command) (submit.Result, error) {
 	r.asked++
-	return journal.Result{}, &journal.RefusedError{Refusal: decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "of yesterday")}
+	return submit.Result{}, &submit.RefusedError{Refusal: decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "of yesterday")}
 }
 
 // TestUsesAroundMidnight has a busy key's uses refused, since it is still yesterday where the owner is: it is asked once a

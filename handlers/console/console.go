@@ -1,10 +1,11 @@
-// Package console serves a page for people at /: the order book and trades as they happen, a customer's orders,
-// positions and balances, order entry, and for operators and auditors the journals with their last records.
+// Package console serves the console page at /. The page shows the live order book and trades and a customer's
+// orders, positions and balances, and accepts orders. To operators and auditors it also shows the journals and their
+// last records.
 //
-// The page is a client like any other. It consists of static files that need no build step and nothing from elsewhere (the
-// library that draws the chart is vendored: see vendored/README.md), and talks to the public REST and WebSocket interface alone; this package gives it nothing else. It keeps the access
-// token in the browser's session storage, so nothing outlives the tab. The content security policy lets no script,
-// style, image or connection through that is not this server's own.
+// The page consists of static files. They need no build step and load nothing from other origins; the chart library
+// is vendored (see vendored/README.md). The page uses only the public REST and WebSocket interfaces. It stores the
+// access token in the browser's session storage, so the token does not outlive the tab. The content security policy
+// blocks scripts, styles, images and connections of other origins.
 package console
 
 import (
@@ -19,7 +20,7 @@ import (
 //go:embed static vendored
 var content embed.FS
 
-// policy is the content security policy. 'self' covers the WebSocket of the same origin, too.
+// policy is the content security policy. 'self' includes the WebSocket of the same origin.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 

@@ -1,11 +1,11 @@
-// Package docs serves the reference of the interfaces for people: at /docs that of REST and at /docs/websocket that of
-// the WebSocket, to read and to try out.
+// Package docs serves interactive reference pages: the REST interface at /docs and the WebSocket interface at
+// /docs/websocket.
 //
-// Both are drawn in the browser from the two files that describe the interfaces, which this program serves as well; the
-// pages add nothing to what those say. The viewers are vendored (see vendored/README.md): nothing comes from elsewhere, and
-// the content security policy lets nothing else through. Unlike the console's it lets the viewers write styles into the
-// page, and the page of the WebSocket may also turn text into code: its viewer compiles the schemas of AsyncAPI when it is
-// loaded. What is tried out is sent to this server and is real.
+// Viewers in the browser render both pages from the OpenAPI and AsyncAPI files, which the program also serves; the
+// pages contain nothing else. The viewers are vendored (see vendored/README.md), and the content security policy
+// blocks other origins. Unlike the console's policy, it allows inline styles. On the WebSocket page it also allows
+// eval, because that viewer compiles the AsyncAPI schemas when it loads. Requests made from these pages go to this
+// server and have real effects.
 package docs
 
 import (
@@ -25,8 +25,8 @@ import (
 //go:embed static vendored
 var content embed.FS
 
-// The content security policies. 'self' covers the WebSocket of the same origin, too. The viewers' icons are data:
-// addresses inside their styles.
+// These are the content security policies. 'self' includes the WebSocket of the same origin. The viewers' styles
+// contain their icons as data: URLs.
 const (
 	restPolicy   = "script-src 'self'; " + policy
 	socketPolicy = "script-src 'self' 'unsafe-eval'; " + policy
@@ -34,10 +34,10 @@ const (
 		"connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-// documentAge is how long caches may keep the AsyncAPI file.
+// documentAge is the caching time of the AsyncAPI file.
 const documentAge = time.Minute
 
-// Register adds the pages, their files, and the AsyncAPI file, as it is and as JSON.
+// Register adds the pages, their files and the AsyncAPI file in YAML and JSON.
 func Register(e *echo.Echo) error {
 	pages, err := files.Read(content, "static", "vendored")
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package intake serves the pages of the onboarding service: at /apply a form for applicants, which is also an example of how
-// to build on the service, and at /compliance the queue of cases for operators, with the data and decisions of each case.
+// Package intake serves the pages of the onboarding service. /apply is an application form, which also serves as an
+// example of a client of the service. /compliance shows operators the queue of cases and the data and decisions of
+// each.
 //
-// The pages are clients of the public REST interface: static files without a build step, some of them shared with the
-// console.
+// The pages are static files without a build step and use only the public REST interface. They share some files with
+// the console.
 package intake
 
 import (
@@ -17,17 +18,19 @@ import (
 //go:embed apply compliance
 var content embed.FS
 
-// policy is the content security policy of the pages, but for what they may show.
+// policy is the content security policy of both pages. It is completed by images or documents.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// images are those of the page; documents also what the page has read itself, of which it frames PDF.
+// images allows images of this server. documents also allows blob: URLs, because the compliance page displays files
+// that it has downloaded, PDFs in a frame.
 const (
 	images    = "; img-src 'self'"
 	documents = "; img-src 'self' blob:; frame-src blob:"
 )
 
-// Register adds the pages and their files. They load some of the console's, which have to be served beside them.
+// Register adds the pages and their files. The caller must also register the console, because the pages load some of
+// its files.
 func Register(e *echo.Echo) error {
 	if err := serve(e, "apply", policy+images); err != nil {
 		return err
@@ -35,7 +38,7 @@ func Register(e *echo.Echo) error {
 	return serve(e, "compliance", policy+documents)
 }
 
-// serve adds the page of a folder.
+// serve adds the page in folder.
 func serve(e *echo.Echo, folder, policy string) error {
 	page, err := files.Read(content, folder)
 	if err != nil {

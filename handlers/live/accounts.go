@@ -8,31 +8,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The channels positions and margin show accounts as they are now. A subscription begins with a snapshot of each, and goes
-// on with whatever a record changes of one. Where only the mark price moved, which may be of very many accounts, pace.go
-// says so, and not more often than once a second.
+// The channels positions and margin show the current state of accounts. A subscription begins with a snapshot of each
+// account and continues with the changes that records make. A change of the mark price alone, which may affect very
+// many accounts, is sent at most once per second (pace.go).
 
 const snapshot = "snapshot"
 
-// positionMessage is a position on the channel positions.
+// positionMessage is a position on the positions channel.
 type positionMessage struct {
 	Channel string `json:"channel"`
 	Kind    string `json:"type"`
 	wire.Position
-	Sequence int64 `json:"sequence"` // of the record that it is as of
+	Sequence int64 `json:"sequence"` // of the record at which the position was read
 }
 
-// marginMessage is an account on the channel margin.
+// marginMessage is an account on the margin channel.
 type marginMessage struct {
 	Channel string `json:"channel"`
 	Kind    string `json:"type"`
 	wire.AccountSummary
 }
 
-// accountDrafts makes the messages of an account for a channel: what it has of positions, or its margin.
+// accountDrafts returns the messages for an account on a channel: its positions or its margin.
 func accountDrafts(c *channel, kind string, s *trading.State, customer, broker string, sequence int64) (out []draft) {
 	if c == marginNow {
 		if summary, known := s.Summary(customer); known {
@@ -46,7 +46,7 @@ func accountDrafts(c *channel, kind string, s *trading.State, customer, broker s
 	return out
 }
 
-// positionDraft shows a position; one that is closed has the amount "0".
+// positionDraft returns the message for a position. A closed position has the amount "0".
 func positionDraft(kind string, p *trading.Position, broker string, sequence int64) draft {
 	shown := wire.NewPosition(p)
 	if shown.Amount.IsZero() {
@@ -55,12 +55,12 @@ func positionDraft(kind string, p *trading.Position, broker string, sequence int
 	return draft{positionsNow, "", broker, p.CustomerCode, &positionMessage{positionsNow.name, kind, shown, sequence}}
 }
 
-// chunk is how many accounts are looked at while no record is applied.
+// chunk is the maximum number of accounts processed while the fold is blocked.
 const chunk = 256
 
-// beginAccounts sends a new subscription what there is of its accounts: at once if they are few. Otherwise a part at a
-// time, as fast as the client reads, and until an account's turn has come nothing is sent of it. It is called under the
-// fold's lock and the hub's.
+// beginAccounts sends the initial snapshots of a new subscription. A small number is sent immediately. Otherwise they
+// are sent in chunks as fast as the client reads, and an account gets no updates before its snapshot. The caller
+// holds the fold's lock and the hub's.
 func (h *Hub) beginAccounts(sub *subscription, s *trading.State) {
 	if sub.key.scope == ofCustomer {
 		if customer, known := s.Customer(sub.key.name); known {
@@ -71,13 +71,13 @@ func (h *Hub) beginAccounts(sub *subscription, s *trading.State) {
 	sub.shown = make(map[string]struct{})
 	h.showAccounts(sub, s)
 	if sub.shown != nil {
-		h.serving.Go(func() { h.showMore(sub) }) // the session's handler is counted, so the count is not zero
+		h.serving.Go(func() { h.showMore(sub) }) // Add is safe: the counter includes the session's handler
 	}
 }
 
 // showAccounts sends a subscription its next accounts, in the order of their registration.
 func (h *Hub) showAccounts(sub *subscription, s *trading.State) {
-	broker := sub.key.name // "" is everybody
+	broker := sub.key.name // "" means all brokers
 	end := min(sub.next+chunk, s.Registered(broker))
 	for ; sub.next < end; sub.next++ {
 		customer := s.CustomerAt(broker, sub.next)
@@ -95,14 +95,15 @@ func (h *Hub) sendAccount(sub *subscription, s *trading.State, customer, broker 
 	}
 }
 
-// showMore goes on until the subscription has seen all its accounts, or its client reads too slowly.
+// showMore sends further chunks until the subscription has all its accounts, or ends the session if the client reads
+// too slowly.
 func (h *Hub) showMore(sub *subscription) {
 	for more := true; more; {
 		if !sub.session.waitForRoom(h.limits.ResumeWait) {
 			h.tooSlow(sub)
 			return
 		}
-		h.follower.View(func(state decide.State, _ journal.Position) {
+		h.follower.View(func(state decide.State, _ record.Position) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if more = h.holds(sub) && !sub.session.isEnded(); more {
@@ -113,14 +114,14 @@ func (h *Hub) showMore(sub *subscription) {
 	}
 }
 
-// has reports whether the subscription has seen the customer's account, so that it gets what changes.
+// has reports whether the subscription has received the customer's snapshot and therefore gets updates.
 func (s *subscription) has(customer string) bool {
 	_, shown := s.shown[customer]
 	return shown || s.shown == nil
 }
 
-// publishAccounts sends what a record changed of accounts, each once. It runs under the fold's lock and the hub's.
-func (h *Hub) publishAccounts(e journal.Entry, s *trading.State) {
+// publishAccounts sends the accounts that a record changed, each once. It runs under the fold's lock and the hub's.
+func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 	if h.index.count[marginNow]+h.index.count[positionsNow] == 0 {
 		return
 	}
@@ -160,13 +161,13 @@ func (h *Hub) publishAccount(d *draft, position string) {
 	}
 }
 
-// touched are the accounts and positions that a record changes, in the order in which it comes to them.
+// touched lists the accounts and positions that a record changes, in the order of the events.
 type touched struct {
 	accounts  []string
 	positions []held
 }
 
-// held names a position.
+// held identifies a position.
 type held struct{ customer, symbol string }
 
 func (t *touched) account(customer string) {

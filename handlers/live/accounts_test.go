@@ -1,8 +1,10 @@
 package live_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,8 +15,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // never is a beat that does not come while a test lasts.
@@ -33,6 +36,43 @@ func are(c *livetest.Client, topic string, member string) (out []string) {
 func caughtUp(c *livetest.Client) {
 	c.Send(livetest.Request{Op: "ping", ID: fmt.Sprint(time.Now().UnixNano())})
 	c.Next("pong", func(m livetest.Message) bool { return m.Op == "pong" })
+}
+
+// answered is a live.Answered that calls itself.
+type answered func(username string, source web.Waiter)
+
+func (f answered) AwaitAnswered(_ context.Context, username, _ string, source web.Waiter) {
+	f(username, source)
+}
+
+// TestSnapshotsHoldWhatTheUserWasAnswered: the fold applies a deposit only while the session waits for what its user was
+// answered. The snapshot includes it. A session without a user waits for nothing.
+func TestSnapshotsHoldWhatTheUserWasAnswered(t *testing.T) {
+	var v *venue
+	waits := 0
+	v = newVenue(t, live.Limits{BeatEvery: never}, nil, func(c *live.Config) {
+		c.Answered = answered(func(username string, source web.Waiter) {
+			waits++
+			if username != "u-beta" {
+				t.Errorf("waited for what %s was answered", username)
+			}
+			v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: "B1", Currency: "USDC", Amount: fixed.Unit})
+			if err := source.Wait(t.Context(), int64(len(v.entries)-1)); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	nobody := v.dial("")
+	nobody.Subscribe("market-trades:" + btc)
+	c := v.dial(v.token("beta", "B1", time.Hour, "read"))
+	c.Subscribe("margin")
+	caughtUp(c)
+	if got, want := are(c, "margin", "balance"), []string{"snapshot B1 1000001"}; !slices.Equal(got, want) {
+		t.Errorf("the client got %q, want %q", got, want)
+	}
+	if waits != 1 {
+		t.Errorf("sessions waited %d times", waits)
+	}
 }
 
 // TestRejectedOrdersPushNoPosition: the leverage that came with one stays, and says nothing of a position that is not there.
@@ -88,7 +128,7 @@ func TestPositionsAndMargin(t *testing.T) {
 
 	var last wire.AccountSummary
 	all := one.On("margin")
-	v.View(func(s decide.State, _ journal.Position) {
+	v.View(func(s decide.State, _ record.Position) {
 		summary, _ := s.(*trading.State).Summary("B1")
 		last = wire.NewAccountSummary(&summary)
 	})
@@ -212,7 +252,7 @@ func TestInstrumentsAfterAStart(t *testing.T) {
 	v.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(sol)})
 	last := v.stamp()
 	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Limits: live.Limits{BeatEvery: never},
-		Seed: &journal.Seed{State: v.state, Position: journal.Position{Sequence: last.Sequence - 1}, Journal: last.Journal, Time: last.Time}})
+		Seed: &record.Seed{State: v.state, Position: record.Position{Sequence: last.Sequence - 1}, Journal: last.Journal, Time: last.Time}})
 	v.serve()
 	c := v.dial("")
 	c.Subscribe("instruments")

@@ -8,9 +8,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// authenticate makes the session act for the principal of a token. A token of the same user prolongs the session, and
-// its subscriptions go on; another user needs another connection. A token that may read less ends the private
-// subscriptions, which it would not have been given.
+// authenticate authenticates the session with a token. A token of the same user extends the session, and its
+// subscriptions continue; another user needs another connection. If the new token has fewer read rights, the private
+// subscriptions end.
 func (h *Hub) authenticate(s *session, r *request) {
 	seen := h.changesSeen()
 	p, err := h.tokens.Verify(r.token, s.address)
@@ -46,9 +46,9 @@ func (h *Hub) authenticate(s *session, r *request) {
 	s.send(encode(ack{Op: "authenticated", ID: r.id}))
 }
 
-// become makes the session act for a principal, unless it acts for another user, and returns whom it acted for. It is
-// called under the hub's lock, so that each change of the identity journal either finds the new principal here or was
-// counted before.
+// become sets the session's principal, unless the session belongs to another user, and returns the previous
+// principal. The caller holds the hub's lock, so each change of the identity journal either finds the new principal
+// here or was counted before.
 func (s *session) become(p *web.Principal, token string) (before *web.Principal, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,14 +60,14 @@ func (s *session) become(p *web.Principal, token string) (before *web.Principal,
 	return before, true
 }
 
-// sameReader reports whether both principals may read the same.
+// sameReader reports whether the read rights of both principals are equal.
 func sameReader(a, b *web.Principal) bool {
 	return a.Broker == b.Broker && a.Customer == b.Customer && a.Has(web.ScopeRead) == b.Has(web.ScopeRead) &&
 		a.SeesAll() == b.SeesAll()
 }
 
-// watch sees to it that the session's token is verified again: when it expires, and now and then before that. It is
-// called under the session's lock.
+// watch schedules the next verification of the session's token: at its expiry, and periodically before that. The
+// caller holds the session's lock.
 func (s *session) watch() { s.watchIn(s.hub.verifyAfter(s.who)) }
 
 func (s *session) watchIn(d time.Duration) {
@@ -90,16 +90,16 @@ func (s *session) verifyAgain() {
 	h := s.hub
 	seen := h.changesSeen()
 	p, err := h.tokens.Verify(token, s.address)
-	// The hub's lock is held throughout, so that what is ended was subscribed to with this token and not with one
-	// that comes now.
+	// Hold the hub's lock until the end, so that the subscriptions that are ended were made with this token and not
+	// with a newer one.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.mu.Lock()
-	if s.token != token { // authenticated anew meanwhile, and watched for that
+	if s.token != token { // authenticated again in the meantime, which scheduled another check
 		s.mu.Unlock()
 		return
 	}
-	if h.changes != seen && err == nil { // the verdict may be older than what observe has put here: ask again
+	if h.changes != seen && err == nil { // the identity journal changed during the verification, so verify again
 		s.watchIn(0)
 		s.mu.Unlock()
 		return
@@ -111,16 +111,16 @@ func (s *session) verifyAgain() {
 	h.narrow(s, p)
 }
 
-// changesSeen returns how many changes of the identity journal the hub has been told of.
+// changesSeen returns the number of changes of the identity journal that the hub has received.
 func (h *Hub) changesSeen() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changes
 }
 
-// observe ends what a record of the identity journal ends: the sessions' rights go with the record, as those of requests
-// do. It runs under the identity fold's lock. A token that is being verified meanwhile is verified again, since its
-// session does not name the user yet.
+// observe applies a change of the identity journal to all sessions, so that their rights end with the record, like
+// those of requests. It runs under the identity fold's lock. While the first token of a session is being verified,
+// the session has no principal; it notices the change by the counter and verifies again.
 func (h *Hub) observe(change web.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,13 +133,13 @@ func (h *Hub) observe(change web.Change) {
 		if left := change.Leaves(who); left != who {
 			h.narrow(s, left)
 		}
-		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // else narrow has closed it
+		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // narrow closes those with API keys
 			h.closeRevoked(s, "the user is not active any more; the connection is closed")
 		}
 	}
 }
 
-// narrow leaves the session what its token still gives, nil for nothing. It is called under the hub's lock.
+// narrow sets the rights that remain to the session, nil for none. The caller holds the hub's lock.
 func (h *Hub) narrow(s *session, left *web.Principal) {
 	s.mu.Lock()
 	before := s.who
@@ -158,8 +158,8 @@ func (h *Hub) narrow(s *session, left *web.Principal) {
 	}
 }
 
-// revoke ends the private subscriptions of a session whose token is no longer good, and the connection of one that
-// came with an API key. It is called under the hub's lock.
+// revoke ends the private subscriptions of a session with an invalid token. If the session used an API key, it ends
+// the connection. The caller holds the hub's lock.
 func (h *Hub) revoke(s *session, who *web.Principal) {
 	h.expelPrivate(s, AuthenticationRequired, "the token has expired or was revoked; authenticate and subscribe again")
 	if !who.APIKey.IsZero() {
@@ -167,14 +167,15 @@ func (h *Hub) revoke(s *session, who *web.Principal) {
 	}
 }
 
-// closeRevoked closes the connection of a session after its user was deactivated, or its API key was revoked or has expired.
+// closeRevoked closes the connection of a session after its user was deactivated, or its API key was revoked or has
+// expired.
 func (h *Hub) closeRevoked(s *session, message string) {
 	h.metrics.errors.WithLabelValues(string(AuthenticationRequired)).Inc()
 	s.close(errorMessage(AuthenticationRequired, message), melody.ClosePolicyViolation, string(AuthenticationRequired))
 }
 
-// expelPrivate ends the session's private subscriptions, in a fixed order of the channels. It is called under the
-// hub's lock.
+// expelPrivate ends the session's private subscriptions in a fixed order of channels. The caller holds the hub's
+// lock.
 func (h *Hub) expelPrivate(s *session, code Code, message string) {
 	for _, c := range channels() {
 		if sub := s.subscriptions[c.name]; c.private && sub != nil {

@@ -83,6 +83,51 @@ func fanOut(b *testing.B, sockets int, topic string, compress bool) {
 	b.ReportMetric(float64((processorTime(b)-cpu).Nanoseconds())/messages, "cpu-ns/message")
 }
 
+// BenchmarkSnapshot measures the snapshot of a book that a subscriber gets first, with and without compression. wire-B/message is the
+// size of its frame and cpu-ns/message the processor time of the process, which also reads the frames and does not inflate them.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, levels := range []int{20, 100, 250} { // on each side
+		for _, compress := range []bool{false, true} {
+			b.Run(fmt.Sprintf("levels=%d/compress=%v", levels, compress), func(b *testing.B) { snapshots(b, levels, compress) })
+		}
+	}
+}
+
+func snapshots(b *testing.B, levels int, compress bool) {
+	v := newVenue(b, live.Limits{BeatEvery: time.Hour, RequestsPerSecond: 1e9, RequestBurst: 1e9}, nil, compressing)
+	for n := range levels {
+		amount := fmt.Sprintf("0.%03d", 1+n*7919%997) // as no two levels of a real book are alike
+		v.do(trading.CommandPlaceOrder, limit("A1", btc, order.Buy, amount, fmt.Sprintf("%d.%d", 1000-n/10-1, 9-n%10)))
+		v.do(trading.CommandPlaceOrder, limit("A1", btc, order.Sell, amount, fmt.Sprintf("%d.%d", 1000+n/10, n%10)))
+	}
+	dialer := websocket.Dialer{EnableCompression: compress, ReadBufferSize: 1024}
+	c, response, err := dialer.DialContext(b.Context(), v.url, http.Header{"Authorization": {"Bearer " + v.reader("alpha")}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	_ = response.Body.Close()
+	defer func() { _ = c.Close() }()
+	var drains drained
+	go drains.read(c.NetConn())
+	// Each turn has two answers and the snapshot. The answers are too short to be compressed.
+	const topic, answers = "orderbook-stream:" + btc, 2 * len(`{"op":"subscribed","topic":"orderbook-stream:BTCUSDC_PERP"}`)
+	cpu := processorTime(b)
+	b.ResetTimer()
+	for n := range b.N {
+		for _, op := range []string{"subscribe", "unsubscribe"} {
+			if err := c.WriteMessage(websocket.TextMessage, []byte(`{"op":"`+op+`","args":["`+topic+`"]}`)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for drains.messages.Load() < 3*int64(n+1) {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(drains.bytes.Load())/float64(b.N)-float64(answers), "wire-B/message")
+	b.ReportMetric(float64((processorTime(b)-cpu).Nanoseconds())/float64(b.N), "cpu-ns/message")
+}
+
 // processorTime returns how long the process has used processors.
 func processorTime(b *testing.B) time.Duration {
 	var use syscall.Rusage

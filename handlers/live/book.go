@@ -8,33 +8,33 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
-// bookStream is where the readers of one order book stand: at the sequence of the last record that changed the book,
-// or of the record that was last when the first of them came. They all stand at the same one, so an update is the
-// same message for all of them, and its prev_sequence is the sequence of whatever each of them got before.
+// bookStream is the common state of all subscriptions to one order book. sequence is that of the last record that
+// changed the book, or of the last record before the first subscription. All subscriptions have the same sequence, so
+// they share each update, and its prev_sequence is the sequence of each subscriber's previous message.
 type bookStream struct {
 	sequence int64
-	time     scalar.Time // of that record
-	snapshot *message    // at the sequence; nil until somebody asks
+	time     scalar.Time // of the record at sequence
+	snapshot *message    // the book at sequence; nil until a subscription needs it
 }
 
-// level is what rests at one price.
+// level is the total amount at one price.
 type level struct {
 	Price  fixed.Decimal `json:"price"`
 	Amount fixed.Decimal `json:"amount"`
 }
 
-// snapshotMessage is a whole book.
+// snapshotMessage is a complete order book.
 type snapshotMessage struct {
 	Channel   string      `json:"channel"`
 	Type      string      `json:"type"`
 	Symbol    string      `json:"symbol"`
 	Sequence  int64       `json:"sequence"`
-	Bids      []level     `json:"bids"` // best first, as the asks
+	Bids      []level     `json:"bids"` // best price first, like Asks
 	Asks      []level     `json:"asks"`
 	Timestamp scalar.Time `json:"timestamp"`
 }
 
-// bookUpdate is what one record changed in a book.
+// bookUpdate contains the changes of a book by one record.
 type bookUpdate struct {
 	Channel      string      `json:"channel"`
 	Type         string      `json:"type"`
@@ -45,15 +45,15 @@ type bookUpdate struct {
 	Timestamp    scalar.Time `json:"timestamp"`
 }
 
-// change is one level's change. The amount is the new one, "0" on delete.
+// change is a change of one price level. The amount is the new one, "0" on delete.
 type change struct {
-	Action string        `json:"action"` // new, change, delete
-	Type   string        `json:"type"`   // bid, ask
+	Action string        `json:"action"` // new, change or delete
+	Type   string        `json:"type"`   // bid or ask
 	Price  fixed.Decimal `json:"price"`
 	Amount fixed.Decimal `json:"amount"`
 }
 
-// sendSnapshot sends the book to a new reader. It is called under the fold's lock and the hub's.
+// sendSnapshot sends the book to a new subscription. The caller holds the fold's lock and the hub's.
 func (h *Hub) sendSnapshot(sub *subscription, state *trading.State, sequence int64) {
 	symbol := sub.key.name
 	b := h.books[symbol]
@@ -78,7 +78,7 @@ func levels(of []trading.Level) []level {
 	return out
 }
 
-// publishBooks sends what the record at the stamp changed in the books that somebody reads, one update for each book.
+// publishBooks sends the changes by the record at the stamp, one update for each book that has subscriptions.
 func (h *Hub) publishBooks(state *trading.State, at decide.Stamp) {
 	if len(h.books) == 0 {
 		return
@@ -113,14 +113,14 @@ func changeOf(c trading.BookChange) change {
 	}
 	switch {
 	case c.After.IsZero():
-		out.Action, out.Amount = "delete", fixed.Decimal{} // "0" at no step precision
+		out.Action, out.Amount = "delete", fixed.Decimal{} // "0" without decimals
 	case c.Before.IsZero():
 		out.Action = "new"
 	}
 	return out
 }
 
-// rejectWithdrawn ends the streams of an instrument that is withdrawn.
+// rejectWithdrawn ends the subscriptions to a withdrawn instrument.
 func (h *Hub) rejectWithdrawn(symbol string) {
 	for _, c := range channels() {
 		for _, of := range c.topicsOf(symbol) {

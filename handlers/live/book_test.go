@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // sides is a book as the fold has it.
@@ -39,7 +39,7 @@ func (s sides) equal(o sides) bool {
 func (v *venue) history(symbol string) func(sequence int64) sides {
 	var mu sync.Mutex
 	after := make(map[int64]sides)
-	v.Listen(func(e journal.Entry, s decide.State) {
+	v.Listen(func(e record.Entry, s decide.State) {
 		mu.Lock()
 		defer mu.Unlock()
 		after[e.Record.Sequence] = sidesOf(s.(*trading.State), symbol)

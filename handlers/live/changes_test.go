@@ -40,6 +40,7 @@ func TestChangesEndWhatTheyEnd(t *testing.T) {
 		"the user loses read":         {change: change(func(a *web.Account) { a.Scopes = []string{web.ScopeTrade} }), code: live.Forbidden},
 		"the user loses trade":        {change: change(func(a *web.Account) { a.Scopes = []string{web.ScopeRead} })},
 		"another user changes":        {change: web.Change{Username: "u-beta"}},
+		"the password is changed":     {change: change(func(a *web.Account) { a.PasswordChanged = 1 }), code: live.AuthenticationRequired, token: true},
 		"the signing key is retired":  {change: web.Change{KID: "k1"}, code: live.AuthenticationRequired, token: true},
 		"another is retired":          {change: web.Change{KID: "k2"}},
 		"the API key is revoked":      {change: web.Change{APIKey: scalar.ID{1}}, code: live.AuthenticationRequired, key: true},

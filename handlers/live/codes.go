@@ -6,10 +6,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
-// Code is the code of an error message, as clients see it.
+// Code is the code of an error message.
 type Code string
 
-// The codes of error messages.
+// These are the codes of error messages.
 const (
 	UnknownSymbol           Code = "UNKNOWN_SYMBOL"
 	UnknownTopic            Code = "UNKNOWN_TOPIC"
@@ -22,14 +22,14 @@ const (
 	SlowConsumer            Code = "SLOW_CONSUMER"
 	RateLimited             Code = "RATE_LIMITED"
 	ResumeTooOld            Code = "RESUME_TOO_OLD"
-	UpstreamError           Code = "UPSTREAM_ERROR" // on the private channels
+	UpstreamError           Code = "UPSTREAM_ERROR" // private channels
 	OrderbookUpstreamError  Code = "ORDERBOOK_STREAM_UPSTREAM_ERROR"
 	OrderbookUpstreamReject Code = "ORDERBOOK_STREAM_UPSTREAM_REJECT"
 	TradesUpstreamError     Code = "MARKET_TRADES_UPSTREAM_ERROR"
 	TradesUpstreamReject    Code = "MARKET_TRADES_UPSTREAM_REJECT"
 )
 
-// Codes lists every code that an error message may carry.
+// Codes returns all codes of error messages.
 func Codes() []Code {
 	return []Code{
 		UnknownSymbol, UnknownTopic, AlreadySubscribed, NotSubscribed, InvalidMessage, AuthenticationRequired,
@@ -38,7 +38,7 @@ func Codes() []Code {
 	}
 }
 
-// The operations that a client may ask for.
+// These are the operations that are not order entry.
 const (
 	opSubscribe    = "subscribe"
 	opUnsubscribe  = "unsubscribe"
@@ -46,12 +46,12 @@ const (
 	opPing         = "ping"
 )
 
-// Operations lists what a client may put into op.
+// Operations returns the valid values of op.
 func Operations() []string {
 	return []string{opSubscribe, opUnsubscribe, opAuthenticate, opPing, opPlace, opAmend, opCancel, opPlaceBatch, opAmendBatch, opCancelBatch, opCancelAll}
 }
 
-// suffix says what follows a channel's name in a topic, behind a colon.
+// suffix is the form of the part of a topic after the channel's name and a colon.
 type suffix uint8
 
 const (
@@ -63,15 +63,15 @@ const (
 // channel is a kind of topic.
 type channel struct {
 	name      string
-	private   bool // needs a token with the scope read
+	private   bool // requires a token with the scope read
 	suffix    suffix
-	resumable bool // its messages are in the log one by one, so a subscription may begin with those that were missed
-	snapshots bool // begins with what there is
-	failed    Code // when the log cannot be read
-	refused   Code // when the instrument is withdrawn
+	resumable bool // every message is in the log, so a subscription may begin with missed ones
+	snapshots bool // begins with a snapshot
+	failed    Code // error code if the log cannot be read
+	refused   Code // error code if the instrument is withdrawn
 }
 
-// The channels.
+// These are the channels.
 var (
 	orders         = &channel{name: "orders", private: true, resumable: true, failed: UpstreamError}
 	trades         = &channel{name: "trades", private: true, resumable: true, failed: UpstreamError}
@@ -91,7 +91,7 @@ func channels() []*channel {
 	return []*channel{orders, trades, balanceChanges, positionsNow, marginNow, orderbook, marketTrades, ticker, tickers, candles, instruments, liquidations}
 }
 
-// Channels lists the topics that can be subscribed to, with {symbol} and {interval} where those belong.
+// Channels returns the topics of all channels, with the placeholders {symbol} and {interval}.
 func Channels() []string {
 	var names []string
 	for _, c := range channels() {
@@ -100,7 +100,7 @@ func Channels() []string {
 	return names
 }
 
-// topic returns the channel's topic for what follows its name, "" for nothing.
+// topic returns the channel's topic with a suffix, which is "" if the channel has none.
 func (c *channel) topic(of string) string {
 	if c.suffix == noSuffix {
 		return c.name
@@ -108,8 +108,8 @@ func (c *channel) topic(of string) string {
 	return c.name + ":" + of
 }
 
-// parseTopic returns the channel of a topic, what follows its name, and the symbol in that. It returns false if there is
-// no such channel.
+// parseTopic returns the channel of a topic, its suffix, and the symbol in the suffix. It returns false if there is
+// no such topic.
 func parseTopic(topic string) (c *channel, of, symbol string, ok bool) {
 	name, of, suffixed := strings.Cut(topic, ":")
 	for _, c := range channels() {
@@ -129,7 +129,7 @@ func parseTopic(topic string) (c *channel, of, symbol string, ok bool) {
 	return nil, "", "", false
 }
 
-// topicsOf returns what follows the channel's name in the topics of a symbol.
+// topicsOf returns the suffixes of the channel's topics about a symbol.
 func (c *channel) topicsOf(symbol string) (all []string) {
 	switch c.suffix {
 	case symbolSuffix:

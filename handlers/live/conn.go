@@ -15,38 +15,38 @@ import (
 	"github.com/olahol/melody"
 )
 
-// Wrap puts a net.Conn of the caller's under a socket, below the WebSocket library and below our own: tests do, to
-// have a client that does not read. Its Close must write what it still holds.
+// Wrap inserts a net.Conn below the WebSocket library and below conn. Tests use it to simulate a client that does not
+// read. Its Close must write buffered data first.
 type Wrap func(net.Conn) net.Conn
 
 const (
-	// lingerFor and lingerBytes bound what is read and thrown away after a connection was ended by the server. A
-	// socket that is closed with unread data in it is reset, and a reset throws away what the client has not read
-	// yet: the message that says why it was closed.
+	// After the server has ended a connection, it reads and discards input for at most lingerFor and lingerBytes.
+	// Closing a socket with unread input resets it, and a reset discards data that the client has not read: the
+	// message with the reason for the end.
 	lingerFor   = 2 * time.Second
 	lingerBytes = 4 << 20
 )
 
-// conn is the connection below a socket. What the WebSocket library writes of its own accord, which are control frames
-// alone, goes into the session's queue with everything else.
+// conn is the connection below the WebSocket library. The library writes only control frames, which conn puts into
+// the session's queue.
 type conn struct {
 	net.Conn
-	raw     syscall.RawConn // nil if the connection can't be written without waiting
+	raw     syscall.RawConn // nil if the connection does not support nonblocking writes
 	session *session
-	framed  atomic.Bool // the handshake is over
-	linger  atomic.Bool // the server ended it
+	framed  atomic.Bool // the handshake is complete
+	linger  atomic.Bool // the server ended the connection
 	unread  atomic.Bool // the reader stopped in the middle of a message
 	closed  sync.Once
 
-	// Of the reader.
-	in    io.Reader // of plain frames
+	// Fields of the reader:
+	in    io.Reader // plain frames
 	scan  frameScan
 	fault *frameFault
 
-	deadline atomic.Int64 // of the library's writes, in nanoseconds of the clock
+	deadline atomic.Int64 // write deadline set by the library, in Unix nanoseconds
 
-	// Of whoever writes.
-	attempt func(fd uintptr) bool // writes some of p
+	// Fields of the writer:
+	attempt func(fd uintptr) bool // writes a part of p
 	p       []byte
 	n       int
 	err     error
@@ -65,8 +65,8 @@ func newConn(c net.Conn, s *session) *conn {
 	return out
 }
 
-// Read returns what the client sent before its first fault. After that the library, which would let the fault pass, is
-// told that the connection has failed, as it says itself of the faults that it knows: by a close frame.
+// Read returns the input up to the first invalid frame. The library does not detect all such errors. At an error that
+// it misses, Read queues the close frame, as the library does for others, and returns an error.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fail()
@@ -82,15 +82,15 @@ func (c *conn) Read(p []byte) (int, error) {
 	return good, nil
 }
 
-// fail has the client told of its fault.
+// fail sends a close frame for the client's error and returns the error.
 func (c *conn) fail() error {
 	_ = c.SetWriteDeadline(time.Now().Add(echoWait))
 	_, _ = c.Write(closeFrame(melody.FormatCloseMessage(c.fault.code, c.fault.reason)))
 	return c.fault
 }
 
-// Write is called by the WebSocket library, which writes a whole frame at a time, and the answer to the handshake
-// before.
+// Write is called by the WebSocket library, first with the handshake response and then with one complete frame per
+// call.
 func (c *conn) Write(p []byte) (int, error) {
 	if !c.framed.Load() {
 		if _, err := c.Conn.Write(withExtension(p, c.session.extension)); err != nil {
@@ -98,9 +98,9 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 		return len(p), nil
 	}
-	// The client may be amid a message that nobody reads any more. What is left of it is thrown away in finish, or closing
-	// would reset the connection and take the close frame along.
-	if isClose(p) { // about a fault of the client's: other ends, and answers to the client's, don't come this way
+	// The client may be in the middle of a message. finish discards the rest, because closing with unread input would
+	// reset the connection and the client would not receive the close frame.
+	if isClose(p) { // a client error: other close frames, including responses, do not pass through here
 		c.linger.Store(true)
 		c.unread.Store(true)
 	}
@@ -113,7 +113,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// SetWriteDeadline sets the deadline of what the library writes.
+// SetWriteDeadline sets the deadline for frames of the library.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	if !c.framed.Load() {
 		return c.Conn.SetWriteDeadline(t)
@@ -122,7 +122,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// writeSome writes what the connection takes without waiting, which may be nothing.
+// writeSome writes as much as the connection accepts without blocking, possibly nothing.
 func (c *conn) writeSome(p []byte) (int, error) {
 	if c.raw == nil {
 		return 0, nil
@@ -133,7 +133,8 @@ func (c *conn) writeSome(p []byte) (int, error) {
 	return c.n, errors.Join(err, c.err)
 }
 
-// once calls the system once, and never asks to be called again when the connection takes more.
+// once makes one write system call. It always returns true, so the runtime does not wait until the socket is
+// writable.
 func (c *conn) once(fd uintptr) bool {
 	for {
 		n, err := syscall.Write(int(fd), c.p)
@@ -150,7 +151,7 @@ func (c *conn) once(fd uintptr) bool {
 	}
 }
 
-// writeAll writes p, which may take so long, and returns what it did not come to.
+// writeAll writes p within the timeout patience. After an error it returns the unwritten rest.
 func (c *conn) writeAll(p []byte, patience time.Duration) (rest []byte, err error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return p, err
@@ -161,22 +162,23 @@ func (c *conn) writeAll(p []byte, patience time.Duration) (rest []byte, err erro
 	return nil, c.Conn.SetWriteDeadline(time.Time{})
 }
 
-// resumable reports whether a write that ended with the error may go on where it stopped. One over TLS may not.
+// resumable reports whether a failed write may be continued where it stopped. Over TLS it may not.
 func (c *conn) resumable(err error) bool {
 	return c.raw != nil && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// part prepares for an end by the server: the client has so long to read what it is sent, and the reader stays for it.
+// part prepares for an end by the server: the client gets the time patience to read the last frames, and the reader
+// continues for that time.
 func (c *conn) part(patience time.Duration) {
 	c.linger.Store(true)
 	_ = c.Conn.SetReadDeadline(time.Now().Add(patience))
 }
 
-// discard reads until the connection ends, or its deadline passes.
+// discard reads and discards input until the connection ends or its deadline passes.
 func (c *conn) discard() { _, _ = io.Copy(io.Discard, c.Conn) }
 
-// Close closes the connection. If the server ended it, only what the server sends is closed, and the reader goes on for
-// a while, so that the client has the time to read why; finish closes the rest.
+// Close closes the connection. If the server ended it, Close closes only the sending direction, and the reader
+// continues for a while, so that the client has time to read the reason. finish closes the rest.
 func (c *conn) Close() error {
 	var err error
 	c.closed.Do(func() {
@@ -190,8 +192,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// finish closes the connection for good. It is called when the reader has ended: the client has answered the close
-// frame, or is gone, or has had its time.
+// finish closes the connection completely. It is called after the reader has ended: the client has answered the close
+// frame, has disconnected, or has exceeded its time.
 func (c *conn) finish() {
 	if c.unread.Load() {
 		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
@@ -199,7 +201,7 @@ func (c *conn) finish() {
 	_ = c.Conn.Close()
 }
 
-// SetReadDeadline sets the deadline unless the connection is ending, whose deadline must stand.
+// SetReadDeadline sets the read deadline, unless the connection is ending, which has set a final one.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.linger.Load() {
 		return nil
@@ -207,10 +209,10 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// cut closes the connection at once.
+// cut closes the connection immediately.
 func (c *conn) cut() { _ = c.Conn.Close() }
 
-// hijacker hands the WebSocket library our connection instead of the server's.
+// hijacker returns a conn to the WebSocket library instead of the server's connection.
 type hijacker struct {
 	http.ResponseWriter
 	wrap func(net.Conn) net.Conn

@@ -8,18 +8,18 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Messages are compressed with permessage-deflate (RFC 7692), without context takeover in either direction: no message
-// depends on an earlier one. So sessions share a compressed frame, and none needs memory for a window.
+// Messages are compressed with permessage-deflate (RFC 7692) without context takeover in both directions: no message
+// depends on an earlier one. Sessions can therefore share a compressed frame, and none needs memory for a window.
 
 const (
-	// deflateFrom is the size of the smallest frame that is compressed. A smaller message hardly shrinks.
+	// deflateFrom is the size of the smallest frame that is compressed. Smaller messages hardly shrink.
 	deflateFrom = 128
-	// windowBits is the base-2 logarithm of the window that messages are compressed with. Some clients ask for this one to
-	// save memory. With a larger one, only large snapshots would shrink more.
+	// windowBits is the base-2 logarithm of the compression window. Some clients require this value to save memory. A
+	// larger window would only improve the compression of large snapshots.
 	windowBits = 12
-	// flushed ends a message that was compressed and flushed. It is left out on the wire (RFC 7692, 7.2.1).
+	// flushed is the end of a flushed DEFLATE message. It is omitted on the wire (RFC 7692, section 7.2.1).
 	flushed = "\x00\x00\xff\xff"
-	// maxSpare bounds the buffer that is kept for the next message.
+	// maxSpare limits the buffer that is kept for the next message.
 	maxSpare = 64 << 10
 )
 
@@ -32,12 +32,12 @@ type deflater struct {
 var deflaters = sync.Pool{New: func() any {
 	w, err := flate.NewWriterWindow(io.Discard, 1<<windowBits)
 	if err != nil {
-		panic("live: " + err.Error()) // the library does not allow the window's size
+		panic("live: " + err.Error()) // windowBits is out of the library's range
 	}
 	return &deflater{writer: w}
 }}
 
-// deflate returns a text frame compressed, or the frame itself where that is not longer.
+// deflate returns a compressed text frame, or the original frame if compression does not shorten it.
 func deflate(plain []byte) []byte {
 	z := deflaters.Get().(*deflater)
 	header := frameHeader{}
@@ -47,7 +47,7 @@ func deflate(plain []byte) []byte {
 	payload := plain[header.have:]
 	z.out.Reset()
 	z.writer.Reset(&z.out)
-	_, _ = z.writer.Write(payload) // a buffer takes everything
+	_, _ = z.writer.Write(payload) // writes to a buffer do not fail
 	_ = z.writer.Flush()
 	frame := plain
 	if packed := bytes.TrimSuffix(z.out.Bytes(), []byte(flushed)); len(packed) < len(payload) {

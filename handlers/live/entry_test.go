@@ -17,7 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // enterOn sends order entry with an id.
@@ -123,7 +123,7 @@ func TestTheEndOfASessionIsTold(t *testing.T) {
 	v.until(t, "the session to end", func() bool {
 		v.mu.RLock()
 		defer v.mu.RUnlock()
-		return slices.ContainsFunc(v.entries, func(e journal.Entry) bool {
+		return slices.ContainsFunc(v.entries, func(e record.Entry) bool {
 			end, ok := e.Record.Events[0].(*trading.SessionEnded)
 			return ok && end.Session == session
 		})

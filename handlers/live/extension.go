@@ -10,14 +10,14 @@ import (
 const (
 	extensionsHeader = "Sec-WebSocket-Extensions"
 	extension        = "permessage-deflate"
-	// accepted is the answer to an offer of the extension.
+	// accepted is the response to an offer of the extension.
 	accepted = extension + "; server_no_context_takeover; client_no_context_takeover"
-	// acceptedWindow is added for a client that limits the server's window.
+	// acceptedWindow is appended if the client limits the server's window.
 	acceptedWindow = "; server_max_window_bits="
 )
 
-// negotiate returns the answer to the first of a client's offers of permessage-deflate that the server can keep, and "" if there
-// is none (RFC 7692, 7.1).
+// negotiate returns the response to the first offer of permessage-deflate that the server can fulfill, or "" without
+// one (RFC 7692, section 7.1).
 func negotiate(header http.Header) (answer string) {
 	for _, list := range header.Values(extensionsHeader) {
 		for _, offer := range splitUnquoted(list, ',') {
@@ -29,8 +29,8 @@ func negotiate(header http.Header) (answer string) {
 	return ""
 }
 
-// accept judges an offer: the extension's name and its parameters. One that is unknown, comes twice or has a bad value declines
-// the offer.
+// accept evaluates an offer, which consists of the extension's name and parameters. An unknown or repeated parameter
+// or an invalid value declines the offer.
 func accept(offer []string) (answer string, ok bool) {
 	if offer[0] != extension {
 		return "", false
@@ -46,7 +46,7 @@ func accept(offer []string) (answer string, ok bool) {
 		seen[name] = true
 		switch {
 		case (name == "server_no_context_takeover" || name == "client_no_context_takeover") && !valued:
-		case name == "client_max_window_bits" && (!valued || isWindow(value, 8)): // a hint: the server inflates with any window
+		case name == "client_max_window_bits" && (!valued || isWindow(value, 8)): // any window can be decompressed
 		case name == "server_max_window_bits" && isWindow(value, windowBits):
 			answer += acceptedWindow + strconv.Itoa(windowBits)
 		default:
@@ -56,13 +56,13 @@ func accept(offer []string) (answer string, ok bool) {
 	return answer, true
 }
 
-// isWindow reports whether a value is a number of window bits, from least to 15.
+// isWindow reports whether value is a number of window bits from least to 15.
 func isWindow(value string, least int) bool {
 	bits, err := strconv.Atoi(value)
 	return err == nil && bits >= least && bits <= 15 && strconv.Itoa(bits) == value
 }
 
-// splitUnquoted splits a header's value at a separator that is not inside quotes, and trims the parts.
+// splitUnquoted splits a header value at separators outside quotes and trims the parts.
 func splitUnquoted(s string, separator byte) (parts []string) {
 	quoted, begin := false, 0
 	for i := range len(s) {
@@ -85,7 +85,7 @@ func unquote(value string) string {
 	return value
 }
 
-// withExtension adds the extension to the library's answer to a handshake. The library does not let its callers name one.
+// withExtension adds the extension to the library's handshake response, because the library has no option for it.
 func withExtension(answer []byte, extension string) []byte {
 	if extension == "" {
 		return answer

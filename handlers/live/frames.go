@@ -7,7 +7,7 @@ import (
 	"github.com/olahol/melody"
 )
 
-// The parts of a frame's first two bytes.
+// These are the bits in the first two bytes of a frame, and special lengths.
 const (
 	finBit     = 0x80
 	rsv1Bit    = 0x40
@@ -16,8 +16,8 @@ const (
 
 	maskBit    = 0x80
 	lengthBits = 0x7f
-	length16   = 126 // the length follows, in two bytes
-	length64   = 127 // in eight bytes
+	length16   = 126 // a 2-byte length follows
+	length64   = 127 // an 8-byte length follows
 )
 
 const (
@@ -28,20 +28,20 @@ const (
 
 	maskBytes   = 4
 	codeBytes   = 2
-	headerBytes = 10  // of the longest header, without its mask
-	maxControl  = 125 // bytes of a control frame's payload
+	headerBytes = 10  // size of the longest header without a mask
+	maxControl  = 125 // maximum payload of a control frame
 )
 
-// frame is a queued frame. Sessions share it, so it must not change.
+// frame is a queued frame. Sessions share it, so it must not be modified.
 type frame struct {
 	plain []byte
 
 	packing sync.Once
-	packed  []byte // plain compressed; nil until a session wants it
+	packed  []byte // compressed form of plain; nil until a session needs it
 }
 
-// wire returns the bytes to write to a session. The writer of the first session that wants the frame compressed compresses
-// it for all sessions; it holds no lock of the hub.
+// wire returns the bytes to write to a session. The first writer that needs the compressed form creates it for all
+// sessions, without holding a lock of the hub.
 func (f *frame) wire(compressed bool) []byte {
 	if !compressed || len(f.plain) < deflateFrom || !isText(f.plain) {
 		return f.plain
@@ -56,7 +56,7 @@ func textFrame(payload []byte) *frame {
 	return &frame{plain: append(b, payload...)}
 }
 
-// appendHeader appends a frame's first byte and its length, with or without the mask bit.
+// appendHeader appends a frame's first byte and payload length, with or without the mask bit.
 func appendHeader(b []byte, first, mask byte, n int) []byte {
 	switch b = append(b, first); {
 	case n < length16:
@@ -67,24 +67,24 @@ func appendHeader(b []byte, first, mask byte, n int) []byte {
 	return append(b, mask|length64, 0, 0, 0, 0, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// closeFrame returns an unmasked close frame. The payload is that of melody.FormatCloseMessage, at most 125 bytes.
+// closeFrame returns an unmasked close frame. payload is a result of melody.FormatCloseMessage, at most 125 bytes.
 func closeFrame(payload []byte) []byte {
 	return append([]byte{finBit | opClose, byte(len(payload))}, payload...)
 }
 
-// isText reports whether a frame is a text frame that is not compressed.
+// isText reports whether a frame is an uncompressed text frame.
 func isText(frame []byte) bool { return frame[0] == finBit|opText }
 
 // isClose reports whether a frame is a close frame.
 func isClose(frame []byte) bool { return frame[0] == finBit|opClose }
 
-// isTooBig reports whether a frame is a close frame with the code 1009, which the WebSocket library writes about a message
-// that exceeds its limit.
+// isTooBig reports whether a frame is a close frame with the code 1009, which the WebSocket library writes for a
+// message over its limit.
 func isTooBig(frame []byte) bool {
 	return isClose(frame) && len(frame) >= 4 && frame[2] == 1009>>8 && frame[3] == 1009&0xff
 }
 
-// frameFault is a fault of a client's frames, and the code that the connection is closed with.
+// frameFault is an error in a client's frames, with the code for the close frame.
 type frameFault struct {
 	code   int
 	reason string
@@ -93,22 +93,22 @@ type frameFault struct {
 // Error returns the reason.
 func (f *frameFault) Error() string { return f.reason }
 
-// The faults that the WebSocket library lets pass (RFC 6455, 5.2 and 5.5.1), or closes with another code (8.1). It takes a
-// close frame of one byte for one without a code, ends without a close frame at a length that is negative to it, and
-// calls a reason that is not UTF-8 a fault of the protocol.
+// These are errors that the WebSocket library does not detect (RFC 6455, sections 5.2 and 5.5.1) or closes with
+// another code (section 8.1). It accepts a close frame with a 1-byte payload as one without a code, ends without a
+// close frame at a length with the top bit set, and reports an invalid UTF-8 reason as a protocol error.
 var (
 	errCloseOfOneByte = &frameFault{melody.CloseProtocolError, "a close frame with one byte"}
 	errNegativeLength = &frameFault{melody.CloseProtocolError, "a length with its top bit set"}
 	errReasonNotText  = &frameFault{melody.CloseInvalidFramePayloadData, "the reason of a close frame is not valid UTF-8"}
 )
 
-// frameHeader holds the bytes of a frame's header that were read so far, without the mask.
+// frameHeader holds the bytes of a frame header that were read so far, without the mask.
 type frameHeader struct {
 	bytes [headerBytes]byte
 	have  int
 }
 
-// add appends a byte. It begins a new header if the present one is complete.
+// add appends a byte. If the header is complete, it begins a new one.
 func (h *frameHeader) add(b byte) {
 	if h.whole() {
 		h.have = 0
@@ -120,7 +120,7 @@ func (h *frameHeader) add(b byte) {
 // whole reports whether the header is complete.
 func (h *frameHeader) whole() bool { return h.have >= 2 && h.have == 2+h.extended() }
 
-// extended returns the number of bytes of the extended payload length (RFC 6455, 5.2).
+// extended returns the number of bytes of the extended payload length (RFC 6455, section 5.2).
 func (h *frameHeader) extended() int {
 	switch h.bytes[1] & lengthBits {
 	case length16:
@@ -135,7 +135,7 @@ func (h *frameHeader) opcode() byte { return h.bytes[0] & opcodeBits }
 func (h *frameHeader) final() bool  { return h.bytes[0]&finBit != 0 }
 func (h *frameHeader) masked() bool { return h.bytes[1]&maskBit != 0 }
 
-// size returns the length of the payload.
+// size returns the payload length.
 func (h *frameHeader) size() uint64 {
 	extended := h.extended()
 	if extended == 0 {
@@ -148,7 +148,8 @@ func (h *frameHeader) size() uint64 {
 	return size
 }
 
-// rest returns the number of bytes of mask and payload. The library ends the connection of a client that does not mask.
+// rest returns the number of bytes of mask and payload. The library ends the connection of a client that does not
+// mask.
 func (h *frameHeader) rest() uint64 {
 	if h.masked() {
 		return maskBytes + h.size()
@@ -156,7 +157,7 @@ func (h *frameHeader) rest() uint64 {
 	return h.size()
 }
 
-// fault returns the first violation in the bytes read so far.
+// fault returns the first error in the bytes read so far.
 func (h *frameHeader) fault() *frameFault {
 	length := h.bytes[1] & lengthBits
 	switch {
@@ -168,17 +169,17 @@ func (h *frameHeader) fault() *frameFault {
 	return nil
 }
 
-// frameScan follows the headers of a client's frames through the bytes that are read, however they are cut.
+// frameScan tracks the frame headers in a client's input, for pieces of any size.
 type frameScan struct {
 	header frameHeader
-	skip   uint64 // bytes of mask and payload that are still to come
+	skip   uint64 // remaining bytes of mask and payload
 
-	closing bool // the frame is a close frame with a reason, of which mask and payload are kept
+	closing bool // a close frame with a reason; kept collects its mask and payload
 	kept    [maskBytes + maxControl]byte
 	keeps   int
 }
 
-// next scans what was read next. It returns how many of the bytes come before the first fault.
+// next scans the next bytes. It returns the number of bytes before the first error.
 func (f *frameScan) next(p []byte) (good int, fault *frameFault) {
 	for good < len(p) {
 		if f.skip > 0 {
@@ -186,7 +187,7 @@ func (f *frameScan) next(p []byte) (good int, fault *frameFault) {
 			f.skip -= step
 			if f.closing {
 				f.keeps += copy(f.kept[f.keeps:], p[good:good+int(step)])
-				if f.skip == 0 && !f.reasonIsText() { // the library never gets the frame whole
+				if f.skip == 0 && !f.reasonIsText() { // hold back a byte, so that the library does not get the complete frame
 					return good + int(step) - 1, errReasonNotText
 				}
 			}
@@ -203,7 +204,7 @@ func (f *frameScan) next(p []byte) (good int, fault *frameFault) {
 	return good, nil
 }
 
-// reasonIsText unmasks a close frame that is whole, and looks at its reason.
+// reasonIsText unmasks a complete close frame and reports whether its reason is valid UTF-8.
 func (f *frameScan) reasonIsText() bool {
 	payload := f.kept[maskBytes:f.keeps]
 	for i := range payload {
@@ -212,7 +213,7 @@ func (f *frameScan) reasonIsText() bool {
 	return utf8.Valid(payload[codeBytes:])
 }
 
-// finish goes on to the mask and the payload if the header is whole.
+// finish proceeds to mask and payload if the header is complete.
 func (f *frameScan) finish() {
 	if h := &f.header; h.whole() {
 		f.skip, f.keeps = h.rest(), 0

@@ -11,32 +11,35 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// A connection may ask for its orders to be canceled when it ends (authenticate, cancel_on_disconnect). For the engine it
-// is a session then, and its orders carry the session's id. The hub says when it ends; an order that is still on its way
-// then is refused, since its session is gone. And as long as there are sessions the hub says every few seconds that it
-// lives: a process that is killed says nothing, and 15 seconds after its last word the engine ends all its sessions.
+// A client may request that its orders are canceled when the connection ends (authenticate with
+// cancel_on_disconnect). The engine then has a session for the connection, and orders of the connection carry the
+// session's ID. The hub reports the end of the session; the engine refuses orders of an ended session that arrive
+// later. While there are sessions, the hub also sends a keepalive every few seconds. If the process is killed, the
+// engine ends all its sessions 15 seconds after the last keepalive.
 
-// The rhythm in which the hub tells of itself and of sessions.
+// These constants control the messages to the engine.
 const (
 	keepEvery  = 3 * time.Second
-	tellWait   = 5 * time.Second // for one answer
+	tellWait   = 5 * time.Second // timeout of one command
 	tellAgain  = 200 * time.Millisecond
-	lastWords  = 2 * time.Second // that the ends of sessions are told for after the hub has been closed
-	ofGateways = "gateway"       // the actor
+	lastWords  = 2 * time.Second // how long ends of sessions are reported after the hub is closed
+	ofGateways = "gateway"       // name of the actor
 )
 
-// gateway is what a hub keeps of its sessions. The hub's lock guards it.
+// gateway is the state of a hub's engine sessions. The hub's lock guards it.
 type gateway struct {
 	id      scalar.ID
-	nodes   journal.Submitter // the journal's owner, wherever it is; nil for none
+	nodes   submit.Submitter // submits to the journal's owner on any node; may be nil
 	armed   map[*session]struct{}
 	keeping bool
 }
 
-// arm makes the engine cancel the session's orders when it ends. It is called by the session's reader.
+// arm opens an engine session, so that the orders are canceled when the connection ends. It is called by the
+// session's reader.
 func (h *Hub) arm(s *session, r *request) *refusal {
 	who := s.principal()
 	switch {
@@ -55,17 +58,17 @@ func (h *Hub) arm(s *session, r *request) *refusal {
 	result, err := h.tell(ctx, &trading.OpenSession{Session: id, Gateway: h.gateway.id, Username: who.Username, Broker: who.Broker})
 	if err != nil {
 		h.logger.Warn("the engine does not take a session", "error", err)
-		h.serving.Go(func() { h.endSession(id) }) // it may have been opened all the same
+		h.serving.Go(func() { h.endSession(id) }) // the session may have been opened in spite of the error
 		return refuse(UpstreamError, "the connection is authenticated, but the engine does not answer: its orders would not be canceled at its end")
 	}
 	ended := h.hold(s, id, result.Position.Sequence)
-	if ended { // meanwhile, when there was nothing to disarm yet
+	if ended { // it ended before hold, when there was nothing to disarm
 		h.disarm(s)
 	}
 	return nil
 }
 
-// hold notes what the engine has opened for a session, and reports whether the session had ended before that.
+// hold records the engine session of a connection. It reports whether the connection had already ended.
 func (h *Hub) hold(s *session, id scalar.ID, opened int64) (ended bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,23 +77,23 @@ func (h *Hub) hold(s *session, id scalar.ID, opened int64) (ended bool) {
 		h.gateway.keeping = true
 		h.serving.Go(h.keepGateway)
 	}
-	// Within the hub's lock: disarm, which finds the session among the armed from now on, must find its id with it. It would
-	// tell the engine of the end of no session otherwise, and this one's orders would stay.
+	// Set the ID before releasing the hub's lock: disarm, which now finds the session in armed, must also find its
+	// ID. Otherwise it would report the end of no session, and the orders would stay.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id, s.opened = id, opened
 	return s.ended
 }
 
-// tradingSession returns the id of the engine's session, zero for none.
+// tradingSession returns the ID of the engine session, or zero.
 func (s *session) tradingSession() scalar.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
 }
 
-// disarm has the engine cancel what was placed over the session, if it asked for that. It is called when the session or its
-// connection ends, whichever comes first. The id stays: what is entered from then on is refused by the engine.
+// disarm ends the engine session, if there is one, which cancels its orders. It is called when the session or the
+// connection ends; a second call does nothing. The ID stays set, so the engine refuses later orders.
 func (h *Hub) disarm(s *session) {
 	h.mu.Lock()
 	_, armed := h.gateway.armed[s]
@@ -99,15 +102,15 @@ func (h *Hub) disarm(s *session) {
 	if armed {
 		id := s.tradingSession()
 		h.parting.add()
-		h.serving.Go(func() { // the caller is counted, so the count is not zero
+		h.serving.Go(func() { // Add is safe: the counter includes the caller
 			defer h.parting.end()
 			h.endSession(id)
 		})
 	}
 }
 
-// endSession tells the engine that a session has ended, until it has heard. Once the hub is closed that is tried for a
-// short while; then nobody says any more that the hub lives, by which the engine learns it, too.
+// endSession reports the end of a session to the engine until it succeeds. After the hub is closed, it tries only for
+// lastWords; after that, the missing keepalives also end the session.
 func (h *Hub) endSession(id scalar.ID) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -117,8 +120,8 @@ func (h *Hub) endSession(id scalar.ID) {
 		once, done := context.WithTimeout(ctx, tellWait)
 		_, err := h.tell(once, &trading.EndSession{Session: id})
 		done()
-		var refused *journal.RefusedError
-		if err == nil || errors.As(err, &refused) { // also where it had ended already
+		var refused *submit.RefusedError
+		if err == nil || errors.As(err, &refused) { // a refusal means that it had already ended
 			return
 		}
 		select {
@@ -129,7 +132,7 @@ func (h *Hub) endSession(id scalar.ID) {
 	h.logger.Warn("the end of a session could not be told; its orders are canceled when the engine misses this node", "session", id)
 }
 
-// keepGateway says that the hub lives, while it has sessions.
+// keepGateway sends keepalives while there are sessions.
 func (h *Hub) keepGateway() {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
@@ -153,15 +156,15 @@ func (h *Hub) keepGateway() {
 	}
 }
 
-// tell sends the engine what this node has to say.
-func (h *Hub) tell(ctx context.Context, p decide.Payload) (journal.Result, error) {
+// tell submits a command about sessions to the engine.
+func (h *Hub) tell(ctx context.Context, p decide.Payload) (submit.Result, error) {
 	return h.gateway.nodes.Submit(ctx, h.journal, decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: ofGateways}, Payload: p})
 }
 
-// observeGateways ends the connections whose sessions a record ends because nothing was heard of this node. It is called
-// under the hub's lock.
-func (h *Hub) observeGateways(e journal.Entry) {
-	if len(h.gateway.armed) == 0 || len(e.Record.Events) < 2 { // a step and the event
+// observeGateways closes the connections after the engine has ended their sessions for lack of keepalives. The
+// caller holds the hub's lock.
+func (h *Hub) observeGateways(e record.Entry) {
+	if len(h.gateway.armed) == 0 || len(e.Record.Events) < 2 { // such a record has a step and this event
 		return
 	}
 	lost, ok := e.Record.Events[1].(*trading.GatewayLost)
@@ -172,7 +175,7 @@ func (h *Hub) observeGateways(e journal.Entry) {
 		s.mu.Lock()
 		before := !s.id.IsZero() && s.opened < e.Record.Sequence
 		s.mu.Unlock()
-		if before { // else it was opened after that
+		if before { // otherwise the session was opened later
 			h.metrics.errors.WithLabelValues(string(UpstreamError)).Inc()
 			s.close(errorMessage(UpstreamError, "the engine had no word of this node for too long and has canceled the connection's orders"),
 				melody.CloseInternalServerErr, string(UpstreamError))

@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // sessionsOfEngine takes what a hub tells of its sessions.
@@ -23,7 +23,7 @@ type sessionsOfEngine struct {
 	ended  []scalar.ID
 }
 
-func (e *sessionsOfEngine) Submit(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+func (e *sessionsOfEngine) Submit(_ context.Context, _ string, c decide.Command) (submit.Result, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch p := c.Payload.(type) {
@@ -33,7 +33,7 @@ func (e *sessionsOfEngine) Submit(_ context.Context, _ string, c decide.Command)
 	case *trading.EndSession:
 		e.ended = append(e.ended, p.Session)
 	}
-	return journal.Result{}, nil
+	return submit.Result{}, nil
 }
 
 // TestASessionThatEndsWhileItIsArmed: who finds it among the armed finds its id as well, and the engine is told of the end of

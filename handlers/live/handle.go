@@ -13,18 +13,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func sizeText(bytes int64) string { return strconv.FormatInt(bytes, 10) + " bytes" }
 
-// handle serves one request. Melody calls it from the goroutine that reads the connection.
+// handle handles one request. Melody calls it from the goroutine that reads the connection.
 func (h *Hub) handle(s *session, raw []byte) {
 	if !utf8.Valid(raw) {
 		h.notText(s)
 		return
 	}
-	// Order entry is bounded by what is under way, and by the user's own rate, not by the rate of other requests.
+	// Order entry is limited by Entries and by the user's rate limit, not by the rate of other requests.
 	if e, err := parseEntry(raw); e != nil {
 		if !s.isEnded() {
 			h.beginEntry(s, e, err)
@@ -46,6 +46,7 @@ func (h *Hub) handle(s *session, raw []byte) {
 	case opAuthenticate:
 		h.authenticate(s, r)
 	case opSubscribe:
+		h.awaitAnswered(s)
 		for _, topic := range r.args {
 			if refusal := h.subscribe(s, r, topic); refusal != nil {
 				h.reject(s, r.id, refusal.code, refusal.message, topic)
@@ -58,22 +59,23 @@ func (h *Hub) handle(s *session, raw []byte) {
 	}
 }
 
-// notText ends a session whose client calls text what is none (RFC 6455, 8.1). The WebSocket library does not look.
+// notText ends the session of a client that sent invalid UTF-8 in a text message (RFC 6455, section 8.1). The
+// WebSocket library does not check this.
 func (h *Hub) notText(s *session) {
 	const message = "a text message is not valid UTF-8"
 	h.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
 	s.close(errorMessage(InvalidMessage, message), melody.CloseInvalidFramePayloadData, message)
 }
 
-// handleBinary refuses a binary message, which costs as much of the rate as any other.
+// handleBinary rejects a binary message. It counts towards the rate limit like any other message.
 func (h *Hub) handleBinary(s *session) {
 	if h.mayAsk(s, func() jsontext.Value { return nil }) {
 		h.reject(s, nil, InvalidMessage, "messages are JSON text, not binary")
 	}
 }
 
-// mayAsk reports whether the next request is looked at: the session has not been ended, and keeps to the rate. id returns
-// the id of the request, or nil; it is called for the error only.
+// mayAsk reports whether the next request is accepted: the session has not ended, and the rate limit is not exceeded.
+// id returns the request's ID or nil; it is called only for an error.
 func (h *Hub) mayAsk(s *session, id func() jsontext.Value) bool {
 	if s.isEnded() {
 		return false
@@ -95,7 +97,7 @@ func (h *Hub) reject(s *session, id jsontext.Value, code Code, message string, t
 	s.send(errorReply(id, code, message, topics...))
 }
 
-// refusal says why there is no subscription.
+// refusal is the reason for which a request fails.
 type refusal struct {
 	code    Code
 	message string
@@ -105,7 +107,7 @@ func refuse(code Code, format string, args ...any) *refusal {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// subscribe makes a subscription and acknowledges it.
+// subscribe creates a subscription and acknowledges it.
 func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
 	c, of, symbol, ok := parseTopic(topic)
 	if !ok || h.rest == nil && (c == ticker || c == tickers || c == candles) {
@@ -121,7 +123,7 @@ func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
 		return h.resume(s, r, c, topic, symbol)
 	}
 	var refused *refusal
-	h.follower.View(func(state decide.State, at journal.Position) {
+	h.follower.View(func(state decide.State, at record.Position) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		var sub *subscription
@@ -135,7 +137,15 @@ func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
 	return refused
 }
 
-// begin sends a new subscription what it begins with. It is called under the fold's lock and the hub's.
+// awaitAnswered waits until the fold includes what the node has answered the session's user, so that snapshots include the
+// user's own writes. It runs on the goroutine that reads the connection: only this session waits.
+func (h *Hub) awaitAnswered(s *session) {
+	if p := s.principal(); p != nil && h.answered != nil {
+		h.answered.AwaitAnswered(s.ctx, p.Username, h.journal, h.follower)
+	}
+}
+
+// begin sends a new subscription its initial messages. The caller holds the fold's lock and the hub's.
 func (h *Hub) begin(sub *subscription, symbol string, venue *trading.State, sequence int64) {
 	switch {
 	case sub.channel == orderbook:
@@ -153,8 +163,8 @@ func (h *Hub) begin(sub *subscription, symbol string, venue *trading.State, sequ
 	}
 }
 
-// enter puts a subscription into the index if the session may have it. It is called under the fold's lock and the
-// hub's.
+// enter adds a subscription to the index if the session is allowed to have it. The caller holds the fold's lock and
+// the hub's.
 func (h *Hub) enter(s *session, r *request, c *channel, topic, of, symbol string, state *trading.State) (*subscription, *refusal) {
 	if _, there := h.sessions[s]; !there || s.isEnded() {
 		return nil, refuse(InvalidMessage, "the connection is closed")
@@ -188,7 +198,7 @@ func (h *Hub) enter(s *session, r *request, c *channel, topic, of, symbol string
 	return sub, nil
 }
 
-// privateKey decides whose messages a principal gets: one account's, a broker's, or all.
+// privateKey determines the messages that a principal receives: those of one account, of a broker, or of all brokers.
 func privateKey(p *web.Principal, c *channel, customer string, state *trading.State) (key, *refusal) {
 	if p == nil {
 		return key{}, refuse(AuthenticationRequired, "the channel needs an authenticated connection")
@@ -197,7 +207,7 @@ func privateKey(p *web.Principal, c *channel, customer string, state *trading.St
 		return key{}, refuse(Forbidden, "the token lacks the scope read")
 	}
 	if customer != "" {
-		// Another broker's customer and one that does not exist are the same to the client.
+		// The error for another broker's customer is the same as for an unknown one.
 		if broker, known := state.CustomerBroker(customer); !known || !p.Sees(broker, customer) {
 			return key{}, refuse(Forbidden, "the token does not give access to that customer")
 		}
@@ -221,5 +231,5 @@ func (h *Hub) unsubscribe(s *session, r *request, topic string) {
 		return
 	}
 	h.drop(sub)
-	s.send(encode(ack{"unsubscribed", topic, r.id})) // the last that the client hears of the topic
+	s.send(encode(ack{"unsubscribed", topic, r.id})) // the last message about the topic
 }

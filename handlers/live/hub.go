@@ -18,51 +18,60 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// Follower is the fold of the trading journal; *follow.Fold is one.
+// Follower is a fold of the trading journal. *follow.Fold implements it.
 type Follower interface {
-	// View calls look with the state, a *trading.State; no record is applied meanwhile.
-	View(look func(s decide.State, at journal.Position))
+	// View calls look with the state, a *trading.State. No record is applied during the call.
+	View(look func(s decide.State, at record.Position))
 	// Listen registers a function that is called after each record, in order, under the fold's lock.
-	Listen(call func(e journal.Entry, s decide.State))
-	// Wait returns once a sequence is applied, or with the error that ended the fold.
+	Listen(call func(e record.Entry, s decide.State))
+	// Wait returns when a sequence is applied, or with the error that stopped the fold.
 	Wait(ctx context.Context, sequence int64) error
-	// WaitTip returns once everything is applied that the log holds now.
+	// WaitTip returns when the fold has reached the current end of the log.
 	WaitTip(ctx context.Context) error
 }
 
-// Verifier judges tokens and API keys, by the address that they come from; *web.Tokens is one.
+// Verifier verifies tokens and API keys sent from an address. *web.Tokens implements it.
 type Verifier interface {
 	Verify(token, address string) (*web.Principal, error)
 }
 
-// Changes tells of what the identity journal changes in what tokens give; login.Fold does.
+// Answered has the positions that the node returned to its users. *web.Auth implements it.
+type Answered interface {
+	// AwaitAnswered waits until source has reached the positions of a journal that the node returned to the user. The wait
+	// is bounded.
+	AwaitAnswered(ctx context.Context, username, journal string, source web.Waiter)
+}
+
+// Changes reports how the identity journal changes the rights of tokens. login.Fold implements it.
 type Changes interface {
-	// Listen registers a function that is called with each change, in order, before anything later is seen there.
+	// Listen registers a function that is called with each change, in order, before later records become visible.
 	Listen(call func(web.Change))
 }
 
-// Config is what a hub needs. Changes, Log, REST, Nodes, Wrap, Logger and Limits may be left out.
+// Config holds the dependencies of a hub. Changes, Log, REST, Nodes, Wrap, Logger and Limits are optional.
 type Config struct {
 	Follower  Follower
 	Journal   string // "trading"
 	Partition int32
 	Tokens    Verifier
 	Changes   Changes
-	Log       Log        // for subscriptions that resume; without it every resume is too old
-	REST      web.Caller // by which orders are entered and what some channels show is asked for; without it neither is
-	// Nodes takes what the node says of its connections to the journal's owner, wherever that is; without it no orders are
-	// canceled when a connection ends.
-	Nodes  journal.Submitter
+	Answered  Answered   // new subscriptions wait for its positions; nil for none
+	Log       Log        // for resumed subscriptions; if nil, every resume is too old
+	REST      web.Caller // executes order entry and the reads of some channels; if nil, these are unavailable
+	// Nodes submits commands about sessions to the journal's owner on any node. If it is nil, no orders are canceled
+	// when a connection ends.
+	Nodes  submit.Submitter
 	Wrap   Wrap
 	Logger *slog.Logger
 	Limits Limits
-	// Compression says whether messages are compressed for the clients that offer permessage-deflate.
+	// Compression enables permessage-deflate for clients that offer it.
 	Compression bool
-	Seed        *journal.Seed // that the follower started from, if it did
+	Seed        *record.Seed // the snapshot from which the follower started, or nil
 }
 
 // Hub serves the WebSocket connections of one node.
@@ -71,46 +80,48 @@ type Hub struct {
 	journal   string
 	partition int32
 	tokens    Verifier
+	answered  Answered // nil for none
 	log       Log
 	rest      web.Caller
 	wrap      Wrap
 	logger    *slog.Logger
 	limits    Limits
-	compress  bool // for clients that offer it
+	compress  bool // for clients that offer compression
 	tracer    *trace.Tracer
 	metrics   *metrics
 	melody    *melody.Melody
 	writers   *writers
-	serving   sync.WaitGroup // handlers, and what they started
-	turns     *turns         // of subscriptions that read the log
+	serving   sync.WaitGroup // counts handlers and the goroutines that they started
+	turns     *turns         // limits subscriptions that read the log
 	parting   parting
-	ready     chan struct{}   // closed once the fold has reached the log's end
-	ctx       context.Context // ends with the hub
+	ready     chan struct{}   // closed when the fold has reached the log's end
+	ctx       context.Context // ends when the hub is closed
 	cancel    context.CancelFunc
 
-	mu       sync.Mutex // taken inside the fold's lock
+	mu       sync.Mutex // acquired after the fold's lock
 	gateway  gateway
 	pace     pace
-	statuses map[string]market.Status // in force, after the last record
+	statuses map[string]market.Status // effective statuses after the last record
 	sessions map[*session]struct{}
 	admitted int
 	closing  bool
-	cutting  bool // the hub waits for nobody any more
-	failed   bool // the log can't be read
+	cutting  bool // new connections must be cut immediately
+	failed   bool // the log cannot be read
 	index    *index
 	books    map[string]*bookStream
-	changes  uint64       // of the identity journal, so far
+	changes  uint64       // number of changes of the identity journal
 	last     decide.Stamp // of the last record
-	anchors  journal.Anchors
+	anchors  record.Anchors
 }
 
-// New returns a hub that listens to the follower from then on, so it is made before the follower runs.
+// New returns a hub and registers its listeners. It must be called before the follower runs.
 func New(cfg Config) *Hub {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
+		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens,
+		answered: cfg.Answered, log: cfg.Log,
 		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(),
 		compress: cfg.Compression, metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
@@ -129,7 +140,7 @@ func New(cfg Config) *Hub {
 	}
 	m := h.melody
 	m.Config.MaxMessageSize = h.limits.MessageBytes
-	m.Config.MessageBufferSize = 1 // nothing goes that way
+	m.Config.MessageBufferSize = 1 // unused: messages do not pass through melody
 	m.Config.PingPeriod = h.limits.PingEvery
 	m.Config.PongWait = h.limits.PongWait
 	m.Config.WriteWait = h.limits.WriteWait
@@ -140,10 +151,10 @@ func New(cfg Config) *Hub {
 	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) { h.handleBinary(sessionOf(socket)) })
 	m.HandleClose(func(socket *melody.Session, code int, _ string) error { sessionOf(socket).echo(code); return nil })
 	m.HandleError(h.socketError)
-	h.follower.View(func(s decide.State, _ journal.Position) {
+	h.follower.View(func(s decide.State, _ record.Position) {
 		state := s.(*trading.State)
 		state.TrackBook()
-		h.noteStatuses(state) // those that it starts from: the first record after them may change one
+		h.noteStatuses(state) // the statuses before the first record, which may change one
 	})
 	h.follower.Listen(h.onRecord)
 	if cfg.Changes != nil {
@@ -159,18 +170,18 @@ func sessionOf(socket *melody.Session) *session { return socket.MustGet(sessionK
 func (h *Hub) socketError(socket *melody.Session, err error) {
 	h.logger.Debug("socket", "remote", socket.RemoteAddr(), "error", err)
 	var failed net.Error
-	if errors.As(err, &failed) && failed.Timeout() { // of the reader: a write through melody only queues
+	if errors.As(err, &failed) && failed.Timeout() { // an error of the reader, because a write through melody only queues
 		sessionOf(socket).noPong()
 	}
 }
 
-// Trace has the hub tell a tracer, which may be nil, of what it hands to sockets. It is called before the follower runs.
+// Trace sets the tracer for messages handed to sockets; it may be nil. Trace must be called before the follower runs.
 func (h *Hub) Trace(t *trace.Tracer) { h.tracer = t }
 
-// Run lets connections in once the fold has reached the log's end, ends the subscriptions if the fold fails, and
-// returns nil when the context ends. It is called once.
+// Run accepts connections when the fold has reached the log's end, and ends the subscriptions if the fold fails. It
+// returns nil when the context ends. It must be called only once.
 func (h *Hub) Run(ctx context.Context) error {
-	for h.follower.WaitTip(ctx) != nil && h.failure() == nil { // otherwise the brokers don't answer, or there is no log yet
+	for h.follower.WaitTip(ctx) != nil && h.failure() == nil { // no answer, or the log does not exist yet
 		select {
 		case <-ctx.Done():
 			return nil
@@ -189,10 +200,10 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// tipRetry is how long it takes until the log's end is asked for again.
+// tipRetry is the interval between attempts to read the log's end.
 const tipRetry = 200 * time.Millisecond
 
-// failure returns the error that ended the fold, or nil while it goes on.
+// failure returns the error that stopped the fold, or nil while it runs.
 func (h *Hub) failure() error {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -202,7 +213,7 @@ func (h *Hub) failure() error {
 	return nil
 }
 
-// fail ends every subscription: the log behind them can't be read.
+// fail ends all subscriptions because the log cannot be read.
 func (h *Hub) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,12 +229,12 @@ func (h *Hub) fail(err error) {
 	}
 }
 
-// onRecord turns a record into messages. It runs under the fold's lock.
-func (h *Hub) onRecord(e journal.Entry, s decide.State) {
+// onRecord converts a record to messages. It runs under the fold's lock.
+func (h *Hub) onRecord(e record.Entry, s decide.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// Before the early return: whoever subscribes next, under the same locks, gets a snapshot as of this record, and whoever
-	// resumes looks for where to begin among the anchors.
+	// Do this before the early return: the next subscription, created under the same locks, gets a snapshot as of
+	// this record, and resumed subscriptions start from the anchors.
 	h.last = e.Stamp()
 	h.anchors.Note(e.Position)
 	h.observeGateways(e)
@@ -234,10 +245,10 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	}
 	h.pace.note(e)
 	if h.tracer != nil {
-		defer h.tracer.Followed("deliver "+h.journal, e.Traced(h.journal), time.Now())
+		defer h.tracer.Followed("deliver "+h.journal, trace.RecordOf(h.journal, e), time.Now())
 	}
-	// Books come after the other messages of the record, and withdrawals last: a client gets all that a record did to an
-	// instrument before it is told that there is nothing more to come.
+	// Publish books after the other messages of the record, and withdrawals last, so that a client receives
+	// everything that the record did to an instrument before the end of the subscription.
 	drafts := translate(e, func(c *channel) bool { return h.index.count[c] > 0 })
 	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
 		h.publish(&drafts[i], position.text)
@@ -251,7 +262,7 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	}
 }
 
-// publish encodes a draft, if anybody reads it, and queues it for all its readers.
+// publish encodes a draft, if it has subscribers, and queues it for all subscriptions.
 func (h *Hub) publish(d *draft, position string) {
 	lists, any := h.index.of(d)
 	if !any {
@@ -270,7 +281,7 @@ func (h *Hub) publish(d *draft, position string) {
 	h.metrics.queued.Add(queued)
 }
 
-// deliver queues a message for the subscription's session, and reports whether it did; the caller counts it.
+// deliver queues a message for the subscription's session and reports whether it did. The caller updates the metric.
 func (s *subscription) deliver(m *message) bool {
 	if s.catching != nil {
 		s.catching.buffer(m, s.session.hub.limits.QueueMessages)
@@ -279,14 +290,14 @@ func (s *subscription) deliver(m *message) bool {
 	return s.session.deliver(m.frame(s.positions))
 }
 
-// sendTo is deliver for one message alone.
+// sendTo is deliver for a single message, with the metric.
 func (h *Hub) sendTo(sub *subscription, m *message) {
 	if sub.deliver(m) {
 		h.metrics.queued.Add(1)
 	}
 }
 
-// drop ends a subscription silently. It is called under the hub's lock.
+// drop ends a subscription without a message. The caller holds the hub's lock.
 func (h *Hub) drop(sub *subscription) {
 	delete(sub.session.subscriptions, sub.topic)
 	h.index.remove(sub)
@@ -296,18 +307,18 @@ func (h *Hub) drop(sub *subscription) {
 	}
 }
 
-// expel ends a subscription with an error message. It is called under the hub's lock.
+// expel ends a subscription with an error message. The caller holds the hub's lock.
 func (h *Hub) expel(sub *subscription, code Code, message string) {
 	h.drop(sub)
 	h.metrics.errors.WithLabelValues(string(code)).Inc()
 	sub.session.send(errorMessage(code, message, sub.topic))
 }
 
-// Close ends every connection in an orderly way: what is queued is written, then a close frame with the code 1001.
-// When the context ends, what is left is cut.
+// Close ends every connection: it writes the queued messages and then a close frame with the code 1001. When the
+// context ends, it cuts the remaining connections.
 func (h *Hub) Close(ctx context.Context) error {
 	if err := h.failure(); err != nil {
-		h.fail(err) // the node may stop for that very reason, before Run got to say it
+		h.fail(err) // the node may stop because of this error before Run reports it
 	}
 	h.mu.Lock()
 	first := !h.closing
@@ -317,8 +328,8 @@ func (h *Hub) Close(ctx context.Context) error {
 	if !first {
 		return nil
 	}
-	// From here on admit lets nobody in. A connection amid its handshake is not in open: it finds closing set when it has
-	// put itself among the sessions, under the same lock, and closes itself.
+	// From here on, admit refuses connections. A connection in its handshake is not in open: after it has added
+	// itself to the sessions, under the same lock, it finds closing set and closes itself.
 	h.cancel()
 	for _, s := range open {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")
@@ -335,14 +346,14 @@ func (h *Hub) Close(ctx context.Context) error {
 		h.cutAll()
 		<-done
 	}
-	// Only now: melody may leave a session's goroutine behind for ever if it is closed while one comes or goes.
+	// Close melody last: if it is closed while a session starts or ends, it may leak a goroutine.
 	if err := h.melody.Close(); err != nil && !errors.Is(err, melody.ErrClosed) {
 		return err
 	}
 	return ctx.Err()
 }
 
-// cutAll cuts the connections that are there, and has those cut that are still to come out of their handshake.
+// cutAll cuts all connections, including those still in their handshake when they complete it.
 func (h *Hub) cutAll() {
 	h.mu.Lock()
 	h.cutting = true
@@ -353,7 +364,7 @@ func (h *Hub) cutAll() {
 	}
 }
 
-// verifyAfter is when a token should be looked at again.
+// verifyAfter returns the time until the next verification of a token.
 func (h *Hub) verifyAfter(p *web.Principal) time.Duration {
 	if p.Expires.IsZero() {
 		return h.limits.VerifyEvery

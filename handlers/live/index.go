@@ -1,24 +1,24 @@
 package live
 
-import "github.com/perpetua-exchange/perpetua/streams/journal"
+import "github.com/perpetua-exchange/perpetua/streams/record"
 
-// subscription is one session's interest in one topic.
+// subscription is a session's subscription to a topic.
 type subscription struct {
 	session   *session
 	channel   *channel
 	topic     string // as the client named it
 	key       key
-	slot      int  // in the readers of key
+	slot      int  // index in the readers of key
 	positions bool // adds the position to each message
-	// catching holds what came in while an older part is still served from the log; nil otherwise.
+	// catching is set while missed messages are still read from the log.
 	catching *catchUp
-	// shown are the customers of whose accounts a snapshot was sent, and next is the place of the next one, while there are
-	// more; nil when all were.
+	// shown contains the customers with a sent snapshot while there are more to send, and next is the index of the
+	// next one. shown is nil when all have been sent.
 	shown map[string]struct{}
 	next  int
 }
 
-// key is what messages are addressed to: a symbol, a customer, a broker, or everybody who may read all brokers.
+// key is the address of a message: a symbol, a customer, a broker, or everyone who may read all brokers.
 type key struct {
 	channel *channel
 	scope   scope
@@ -34,7 +34,7 @@ const (
 	ofSymbol
 )
 
-// index knows the subscriptions to each key. The hub's lock guards it.
+// index holds the subscriptions to each key. The hub's lock guards it.
 type index struct {
 	readers map[key][]*subscription
 	count   map[*channel]int
@@ -64,7 +64,7 @@ func (x *index) remove(s *subscription) {
 	x.readers[s.key] = readers[:last]
 }
 
-// of returns who gets a draft, in up to three lists.
+// of returns the subscriptions that get a draft, in up to three lists.
 func (x *index) of(d *draft) (lists [3][]*subscription, any bool) {
 	if !d.channel.private {
 		lists[0] = x.readers[key{d.channel, ofSymbol, d.symbol}]
@@ -92,15 +92,15 @@ func (k key) matches(d *draft) bool {
 	return k.name == d.symbol
 }
 
-// message is an encoded message and where in the log it stands. It and its frame are made once, and once more if
-// somebody wants it with its position.
+// message is an encoded message with its log position. Each form, without and with the position, is created at most
+// once.
 type message struct {
 	plain    []byte
 	position string
 	frames   [2]*frame // without and with the position
 }
 
-// frame returns the message's frame as a subscription wants it.
+// frame returns the message's frame, without or with the position.
 func (m *message) frame(withPosition bool) *frame {
 	if !withPosition {
 		if m.frames[0] == nil {
@@ -119,7 +119,7 @@ func (m *message) frame(withPosition bool) *frame {
 	return m.frames[1]
 }
 
-// logPosition is the position of a record as clients see it.
-func (h *Hub) logPosition(sequence int64) journal.LogPosition {
-	return journal.LogPosition{Journal: h.journal, Partition: h.partition, Sequence: sequence}
+// logPosition returns the position of a record as clients see it.
+func (h *Hub) logPosition(sequence int64) record.LogPosition {
+	return record.LogPosition{Journal: h.journal, Partition: h.partition, Sequence: sequence}
 }

@@ -9,36 +9,36 @@ import (
 	"github.com/olahol/melody"
 )
 
-// Errors of compressed messages.
+// These are the errors of compressed messages.
 var (
 	errAmidMessage = &frameFault{melody.CloseProtocolError, "a message begins before the last fragment of another"}
 	errNotDeflated = &frameFault{melody.CloseInvalidFramePayloadData, "a compressed message is not valid DEFLATE data"}
 	errTooBig      = &frameFault{melody.CloseMessageTooBig, ""}
 )
 
-// inflater replaces the compressed messages of a client by plain frames. The WebSocket library could inflate them too, but
+// inflater replaces a client's compressed messages by plain frames. The WebSocket library could decompress them, but
 // it limits only their size on the wire. Other frames pass unchanged. If they use RSV1 where RFC 7692 forbids it, the
-// library refuses them, since it does not have the extension.
+// library rejects them, because it has not negotiated the extension.
 type inflater struct {
 	raw   io.Reader
-	limit int64 // of a message in bytes, on the wire and inflated
+	limit int64 // maximum size of a message in bytes, compressed and decompressed
 
 	header frameHeader
-	left   uint64 // bytes of mask and payload that are still to come
+	left   uint64 // remaining bytes of mask and payload
 
-	fragments bool // of a plain message are still to come
-	amid      bool // a compressed message, whose last fragment is still to come
+	fragments bool // further fragments of a plain message will follow
+	amid      bool // the last fragment of a compressed message has not arrived
 	taken     bool // the frame belongs to a compressed message
-	opcode    byte // of that
+	opcode    byte // of the compressed message
 	packed    []byte
-	begin     int // of the frame in packed, with its mask
+	begin     int // start of the frame in packed, including the mask
 
-	out   []byte // to be returned
-	given int    // bytes of it that were
-	err   error  // behind it
+	out   []byte // bytes to return
+	given int    // number of bytes of out already returned
+	err   error  // returned after out
 }
 
-// Read implements io.Reader. It returns a *frameFault if the client broke the protocol.
+// Read implements io.Reader. It returns a *frameFault if the client violated the protocol.
 func (z *inflater) Read(p []byte) (int, error) {
 	for z.given == len(z.out) {
 		if z.err != nil {
@@ -58,7 +58,7 @@ func (z *inflater) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// maxKept bounds the buffers that a connection keeps for its next message. Few requests are longer.
+// maxKept limits the buffers that a connection keeps for the next message. Few requests are longer.
 const maxKept = 4 << 10
 
 // next processes the bytes that were read.
@@ -106,7 +106,7 @@ func (z *inflater) beginFrame() *frameFault {
 		z.fragments = z.fragments && !h.final()
 	case opcode > opBinary:
 	case z.amid:
-		return errAmidMessage // the library has seen no frame of that message
+		return errAmidMessage // the library has not seen that message
 	case reserved == rsv1Bit:
 		z.taken = !z.fragments && h.masked()
 		z.opcode, z.packed = opcode, z.packed[:0]
@@ -124,7 +124,7 @@ func (z *inflater) beginFrame() *frameFault {
 	return nil
 }
 
-// endFrame unmasks a frame of a compressed message. After the last frame, it passes the inflated message on.
+// endFrame unmasks a frame of a compressed message. After the last frame, it passes on the decompressed message.
 func (z *inflater) endFrame() *frameFault {
 	mask, payload := [maskBytes]byte(z.packed[z.begin:]), z.packed[z.begin+maskBytes:]
 	for i, b := range payload {
@@ -152,8 +152,8 @@ var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 // finalBlock is an empty block that ends a DEFLATE stream.
 const finalBlock = "\x01\x00\x00\xff\xff"
 
-// inflate inflates a message to at most limit bytes. A client may mark a block as final; only the empty block of RFC 7692,
-// 7.2.3.4, may follow it.
+// inflate decompresses a message to at most limit bytes. A client may mark a block as final; only the empty block of
+// RFC 7692, section 7.2.3.4, may follow it.
 func inflate(packed []byte, limit int64) ([]byte, *frameFault) {
 	r := inflaters.Get().(io.ReadCloser)
 	defer inflaters.Put(r)

@@ -4,20 +4,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// instrumentMessage is an instrument on the channel instruments.
+// instrumentMessage is an instrument on the instruments channel.
 type instrumentMessage struct {
 	Channel string `json:"channel"`
 	Kind    string `json:"type"`
 	wire.Instrument
 }
 
-// publishInstruments sends the instruments that a record changed: their parameters, or the status in force, which guards
-// change as well as the operator. Every change of a status is an event that names its instrument, so that the others need
-// not be looked at. It runs under the fold's lock and the hub's.
-func (h *Hub) publishInstruments(e journal.Entry, s *trading.State) {
+// publishInstruments sends the instruments that a record changed: their parameters or their effective status, which
+// the operator or a guard may change. Every change of a status has an event that names the instrument, so other
+// instruments need no check. It runs under the fold's lock and the hub's.
+func (h *Hub) publishInstruments(e record.Entry, s *trading.State) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
 		case *trading.InstrumentListed:
@@ -29,14 +29,14 @@ func (h *Hub) publishInstruments(e journal.Entry, s *trading.State) {
 			delete(h.statuses, event.Symbol)
 		case *trading.GuardSet:
 			h.publishChanged(event.Symbol, false, s, e.Record.Sequence)
-		case *trading.IndexUpdated: // the first one lifts the guard; records of an early version have no event for that
+		case *trading.IndexUpdated: // the first index price lifts the guard; early rules record no event for that
 			h.publishChanged(event.Symbol, false, s, e.Record.Sequence)
 		}
 	}
 }
 
-// publishChanged sends an instrument of which an event tells, if its parameters changed or the status in force is another
-// than after the record before.
+// publishChanged sends an instrument if its parameters changed or its effective status differs from the status before
+// the record.
 func (h *Hub) publishChanged(symbol string, parameters bool, s *trading.State, sequence int64) {
 	status, _ := s.Status(symbol)
 	before, known := h.statuses[symbol]
@@ -47,7 +47,7 @@ func (h *Hub) publishChanged(symbol string, parameters bool, s *trading.State, s
 	}
 }
 
-// noteStatuses takes note of the statuses in force.
+// noteStatuses stores the effective statuses.
 func (h *Hub) noteStatuses(s *trading.State) {
 	for _, i := range s.Instruments() {
 		h.statuses[i.Symbol], _ = s.Status(i.Symbol)

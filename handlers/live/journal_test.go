@@ -22,6 +22,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // exchange is a trading journal on a broker, its owner, a fold of it and a hub over the fold.
@@ -85,14 +87,14 @@ func (x *exchange) submit(customer, command string, payload any) int64 {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), livetest.Patience)
 	defer cancel()
-	c := decide.Command{ID: journal.NewCommandID(time.Now()), Type: command, Payload: payload,
+	c := decide.Command{ID: record.NewCommandID(time.Now()), Type: command, Payload: payload,
 		Actor: decide.Actor{Sub: "test", Broker: brokerOf(customer)}}
 	for {
 		result, err := x.owner.Submit(ctx, c)
 		if err == nil {
 			return result.Position.Sequence
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), journal.CodeNotAccepted) {
+		if ctx.Err() != nil || !strings.Contains(err.Error(), submit.CodeNotAccepted) {
 			x.t.Fatalf("%s: %v", command, err)
 		}
 	}
@@ -155,7 +157,7 @@ func TestOverTheJournal(t *testing.T) {
 			}
 		}
 	}
-	x.fold.View(func(s decide.State, _ journal.Position) {
+	x.fold.View(func(s decide.State, _ record.Position) {
 		if got := (sides{rebuilt.Bids(), rebuilt.Asks()}); !got.equal(sidesOf(s.(*trading.State), btc)) {
 			t.Errorf("the book is %v", got)
 		}

@@ -2,45 +2,46 @@ package live
 
 import "time"
 
-// Limits bound what one connection may cost. Zero fields take the defaults, which the AsyncAPI file states.
+// Limits are the limits of a node's connections. Zero fields mean the defaults, which the AsyncAPI file states.
 type Limits struct {
-	// Connections is how many there may be at once.
+	// Connections is the maximum number of connections.
 	Connections int
-	// MessageBytes is the greatest size of a request.
+	// MessageBytes is the maximum size of a request.
 	MessageBytes int64
-	// Subscriptions is how many topics a connection may be subscribed to at once.
+	// Subscriptions is the maximum number of subscriptions of a connection.
 	Subscriptions int
-	// RequestsPerSecond and RequestBurst fill and size the token bucket of a connection's requests.
+	// RequestsPerSecond and RequestBurst are the rate and size of the token bucket for a connection's requests.
 	RequestsPerSecond float64
 	RequestBurst      int
-	// Entries is how many requests for order entry of a connection may be under way at once.
+	// Entries is the maximum number of order entry requests in progress on a connection.
 	Entries int
-	// RequestExcess is how many requests in a row may exceed the rate before the connection is closed.
+	// RequestExcess is the number of consecutive requests over the rate after which the connection is closed.
 	RequestExcess int
-	// QueueMessages and QueueBytes bound what waits to be written to a connection.
+	// QueueMessages and QueueBytes limit the messages queued for a connection.
 	QueueMessages int
 	QueueBytes    int64
-	// PingEvery and PongWait are the rhythm of keep-alive.
+	// PingEvery and PongWait configure keep-alive.
 	PingEvery, PongWait time.Duration
-	// WriteWait is how long one write may take before its client counts as slow, and how long a connection that is
-	// being closed may take to read what it was sent.
+	// WriteWait is the timeout of one write, after which the client counts as slow. It is also the time that a
+	// closing connection has to read the last frames.
 	WriteWait time.Duration
-	// SlowWait is how long the connection of a client that does not read is kept, to tell it why when it reads again.
+	// SlowWait is how long the connection of a client that does not read stays open, so that the client can still
+	// read the reason.
 	SlowWait time.Duration
-	// VerifyEvery is how often a connection's token is verified again, beside at its expiry.
+	// VerifyEvery is the interval at which a connection's token is verified, in addition to its expiry.
 	VerifyEvery time.Duration
-	// ResumeWait is how long a subscription that resumes waits until its client has read most of what is queued.
+	// ResumeWait is how long a resumed subscription waits for the client to read most of the queue.
 	ResumeWait time.Duration
-	// BeatEvery is how often the channels are sent that are not sent record by record.
+	// BeatEvery is the interval of the channels that are not sent for each record.
 	BeatEvery time.Duration
-	// ResumeRecords is how far back a subscription may resume.
+	// ResumeRecords is the maximum number of records that a resumed subscription may be behind.
 	ResumeRecords int64
 }
 
-// DefaultLimits returns the limits of connections where nothing else is set.
+// DefaultLimits returns the default limits.
 func DefaultLimits() Limits { return Limits{}.withDefaults() }
 
-// withDefaults fills in what is not set.
+// withDefaults replaces zero fields by defaults.
 func (l Limits) withDefaults() Limits {
 	l.Connections = orElse(l.Connections, 16384)
 	l.MessageBytes = orElse(l.MessageBytes, 32<<10)
@@ -70,7 +71,7 @@ func orElse[T comparable](v, standard T) T {
 	return v
 }
 
-// bucket is a token bucket. It is used by one goroutine.
+// bucket is a token bucket. It MUST be used by only one goroutine.
 type bucket struct {
 	rate, size float64
 	tokens     float64
@@ -81,7 +82,7 @@ func newBucket(rate float64, size int, now time.Time) *bucket {
 	return &bucket{rate: rate, size: float64(size), tokens: float64(size), at: now}
 }
 
-// take takes a token if there is one.
+// take takes a token, if there is one, and reports whether it did.
 func (b *bucket) take(now time.Time) bool {
 	if d := now.Sub(b.at); d > 0 {
 		b.tokens = min(b.size, b.tokens+d.Seconds()*b.rate)

@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
-// liquidationMessage is a part of a position that was closed for its account, on the channel liquidations. It says nothing
-// of whose it was.
+// liquidationMessage is the closing of a part of a position by a liquidation, on the liquidations channel. It does
+// not identify the account.
 type liquidationMessage struct {
 	Channel   string        `json:"channel"`
 	Type      string        `json:"type"`
@@ -22,12 +22,12 @@ type liquidationMessage struct {
 	Sequence  int64         `json:"sequence"`
 }
 
-// The kinds of liquidations: who took the position.
+// These are the kinds of liquidations, by the counterparty that took the position.
 const (
 	byTheBook  = "liquidation"       // an order in the book
 	byTheFund  = "takeover"          // the insurance fund
-	byHolders  = "auto_deleveraging" // who held the other side
-	takenByAny = ""                  // it was no liquidation
+	byHolders  = "auto_deleveraging" // holders of the opposite side
+	takenByAny = ""                  // not a liquidation
 )
 
 func kindOf(e *trading.TradeExecuted) string {

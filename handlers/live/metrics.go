@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics count what the hub does. The hot ones are plain atomics, read when somebody asks.
+// metrics counts the hub's activity. Frequent counters are atomics, which are read when metrics are collected.
 type metrics struct {
 	sessions      prometheus.Gauge
 	subscriptions *prometheus.GaugeVec
 	requests      *prometheus.CounterVec
 	errors        *prometheus.CounterVec
 	slow          prometheus.Counter
-	queued        atomic.Int64 // may be below zero for a moment: what was just queued may count as written first
+	queued        atomic.Int64 // may be briefly negative: queueing may be counted after writing
 	sent          atomic.Int64
 	encoded       atomic.Int64
 	depth, out    prometheus.Collector
@@ -33,7 +33,7 @@ func newMetrics() *metrics {
 		slow: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "perpetua_live_slow_consumers_total", Help: "Connections closed because they read too slowly."}),
 	}
-	m.errors.WithLabelValues(string(SlowConsumer)) // what alerts look for is there before the first
+	m.errors.WithLabelValues(string(SlowConsumer)) // create the series that alerts use before the first error
 	m.depth = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "perpetua_live_queued_messages", Help: "Messages that wait to be written, of all connections."},
 		func() float64 { return float64(max(0, m.queued.Load())) })
@@ -46,7 +46,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// fullest returns how full the fullest queue of a connection is, where 1 ends it.
+// fullest returns the fill ratio of the fullest queue of all connections. At 1, the connection is closed.
 func (h *Hub) fullest() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *Hub) fullest() float64 {
 	return full
 }
 
-// Collectors returns the hub's metrics, to be registered.
+// Collectors returns the hub's metrics for registration.
 func (h *Hub) Collectors() []prometheus.Collector {
 	m := h.metrics
 	return []prometheus.Collector{m.sessions, m.subscriptions, m.requests, m.errors, m.slow, m.depth, m.out, m.made,

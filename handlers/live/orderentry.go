@@ -16,26 +16,27 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Order entry over a socket is order entry over REST: a request is cut into the parameters, the query, the key and the body
-// of the REST route, which nobody reads here, and what the route's operation answers is sent back. So there is one set of rules.
+// Order entry over a WebSocket uses the REST operations. A request is split into the parameters, query, idempotency
+// key and body of the REST route without interpreting the body, and the operation's response is sent back. The rules
+// are therefore the same.
 //
-// The requests of a session are begun in their order, each when the one before has its place in the queue of the journal's
-// owner, or its answer: a cancel is never decided before the order that was sent before it. They are answered as their
-// records are acknowledged, so answers may overtake each other.
+// The requests of a session begin in order. Each begins when the previous one has been queued at the journal's owner
+// or has been answered, so a cancellation is never decided before an order that was sent earlier. Responses are sent
+// when their records are acknowledged and may arrive in another order.
 
-// entryShape says how an operation becomes a REST request.
+// entryShape specifies how an operation is converted to a REST request.
 type entryShape struct {
 	method string
 	route  string
-	order  bool   // data names an order, which the route has a parameter for
-	body   bool   // what is left of data is the body
-	query  string // a member of data that is a parameter, if there is one
+	order  bool   // data identifies an order, for the route's parameter
+	body   bool   // the remaining members of data are the body
+	query  string // member of data that is a query parameter, or ""
 }
 
-// The routes of order entry.
+// These are the REST routes of order entry.
 const (
 	routeOrders      = "/v1/customers/:customer_code/orders"
 	routeOrder       = routeOrders + "/:order_code"
@@ -43,7 +44,7 @@ const (
 	routeBatch       = routeOrders + "/batch"
 )
 
-// The operations of order entry.
+// These are the operations of order entry.
 const (
 	opPlace       = "order.place"
 	opAmend       = "order.amend"
@@ -64,16 +65,16 @@ var entryShapes = map[string]entryShape{
 	opCancelAll:   {method: http.MethodDelete, route: routeOrders, query: "symbol"},
 }
 
-// entry is a request for order entry as it was sent.
+// entry is a parsed order entry request.
 type entry struct {
 	op     string
 	id     jsontext.Value
 	call   web.Call
-	params [2]string // of the call: the customer, and what names an order
+	params [2]string // parameters of the call: the customer and the order
 }
 
-// parseEntry reads a request for order entry. It returns nil for every other request, whether it can be read or not. With
-// an error it returns the entry with the id, if there is a good one.
+// parseEntry parses an order entry request. It returns nil for any other message, even an invalid one. If it returns
+// an error, the entry contains the ID, provided that the ID is valid.
 func parseEntry(raw []byte) (*entry, error) {
 	e := &entry{}
 	var data jsontext.Value
@@ -96,7 +97,7 @@ func parseEntry(raw []byte) (*entry, error) {
 		}
 	}
 	shape, known := entryShapes[e.op]
-	if !known || cut.err != nil { // what is wrong with it, the reader of all other requests says
+	if !known || cut.err != nil { // the parser of other requests reports the error
 		return nil, nil
 	}
 	if k := e.id.Kind(); k != '"' && k != '0' || len(e.id) > maxID {
@@ -109,7 +110,7 @@ func parseEntry(raw []byte) (*entry, error) {
 	return e, e.read(shape, data)
 }
 
-// read cuts data up.
+// read splits data into the parts of the REST request.
 func (e *entry) read(shape entryShape, data jsontext.Value) error {
 	if data.Kind() != '{' {
 		return errors.New("data must be an object")
@@ -117,8 +118,8 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 	e.call.Method, e.call.Route = shape.method, shape.route
 	e.call.Params = e.params[:1]
 	customer, order, named := &e.params[0], &e.params[1], false
-	// What the REST route has in its path, query and headers is taken out; the rest is its body, each value as it came: what
-	// is wrong with it, the route says, in the same words.
+	// Remove the members that the REST route has in its path, query and headers. The rest becomes the body, with
+	// unchanged values, so the route reports errors in the same words.
 	body := append(make([]byte, 0, len(data)), '{')
 	cut := cutter{raw: data}
 	defer cut.done()
@@ -171,31 +172,31 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 	return nil
 }
 
-// cutter cuts an object into its members, without reading the values any further than to their ends.
+// cutter splits an object into its members and parses the values only far enough to find their ends.
 type cutter struct {
 	raw []byte
 	dec *jsontext.Decoder
 
 	name   []byte
-	quoted []byte         // the name as it was sent
-	value  jsontext.Value // as it was sent
-	again  bool           // the name has been there before
+	quoted []byte         // the name as sent
+	value  jsontext.Value // the value as sent
+	again  bool           // the name is a duplicate
 	names  [][]byte
-	room   [8][]byte // for names
+	room   [8][]byte // initial storage of names
 	err    error
 }
 
-// decoders are used again: to make one costs more than to cut an order entry up.
+// decoders is a pool, because creating a decoder costs more than splitting a request.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
-// done gives the decoder back. What was cut stays, since it lies in raw.
+// done releases the decoder. The results stay valid, because they are slices of raw.
 func (c *cutter) done() {
 	if c.dec != nil {
 		decoders.Put(c.dec)
 	}
 }
 
-// next goes on to the next member. It returns false at the end, or when what is there is no object: err says which.
+// next proceeds to the next member. It returns false at the end, or if the input is not an object, which sets err.
 func (c *cutter) next() bool {
 	if c.dec == nil {
 		c.dec = decoders.Get().(*jsontext.Decoder)
@@ -209,7 +210,7 @@ func (c *cutter) next() bool {
 	if c.dec.PeekKind() == '}' {
 		_, c.err = c.dec.ReadToken()
 		if _, err := c.dec.ReadToken(); c.err == nil && !errors.Is(err, io.EOF) {
-			c.err = errNoObject // there is something behind it
+			c.err = errNoObject // there is data after the object
 		}
 		return false
 	}
@@ -218,7 +219,7 @@ func (c *cutter) next() bool {
 	}
 	var err error
 	if c.name, err = unquoted(c.quoted); err != nil {
-		c.name = c.quoted // of no meaning
+		c.name = c.quoted // an invalid name, which matches no member
 	}
 	c.again = slices.ContainsFunc(c.names, func(other []byte) bool { return bytes.Equal(other, c.name) })
 	c.names = append(c.names, c.name)
@@ -228,7 +229,7 @@ func (c *cutter) next() bool {
 
 var errNoObject = errors.New("not an object")
 
-// piece reads a value, and returns it as it lies in raw, where it stays.
+// piece reads a value and returns it as a slice of raw.
 func (c *cutter) piece() (jsontext.Value, error) {
 	v, err := c.dec.ReadValue()
 	if err != nil {
@@ -238,7 +239,7 @@ func (c *cutter) piece() (jsontext.Value, error) {
 	return c.raw[end-int64(len(v)) : end : end], nil
 }
 
-// text returns the value if it is a string, "" otherwise.
+// text returns the value if it is a string, else "".
 func (c *cutter) text() string {
 	if c.value.Kind() != '"' {
 		return ""
@@ -250,7 +251,7 @@ func (c *cutter) text() string {
 	return string(s)
 }
 
-// unquoted returns what a JSON string says: a part of it where that is plain.
+// unquoted returns the content of a JSON string, as a slice of quoted if it has no escapes.
 func unquoted(quoted []byte) ([]byte, error) {
 	for _, c := range quoted {
 		if c == '\\' || c >= utf8.RuneSelf {
@@ -260,13 +261,13 @@ func unquoted(quoted []byte) ([]byte, error) {
 	return quoted[1 : len(quoted)-1], nil
 }
 
-// beginEntry begins a request for order entry. It is called by the goroutine that reads the session's requests.
+// beginEntry starts an order entry request. It is called by the goroutine that reads the session's requests.
 func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	h.metrics.requests.WithLabelValues(e.op).Inc()
 	token := s.bearer()
 	switch {
 	case err != nil:
-		if h.mayAsk(s, func() jsontext.Value { return e.id }) { // as any other request that is not as described
+		if h.mayAsk(s, func() jsontext.Value { return e.id }) { // invalid messages count towards the rate limit
 			h.reject(s, e.id, InvalidMessage, err.Error())
 		}
 		return
@@ -285,17 +286,18 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	}
 	if !h.parting.begin() {
 		s.entering.Add(-1)
-		reply := e.call.Refused(web.Unavailable(journal.CodeNotAccepted, "The server is stopping.", time.Second))
+		reply := e.call.Refused(web.Unavailable(submit.CodeNotAccepted, "The server is stopping.", time.Second))
 		s.send(resultMessage(e.id, &reply))
 		return
 	}
 	e.call.Token, e.call.Address, e.call.Session = token, s.address, s.tradingSession()
 	turn, done := s.turn, make(chan struct{})
 	s.turn = done
-	h.serving.Go(func() { h.answer(s, e, turn, done) }) // the session's handler is counted, so the count is not zero
+	h.serving.Go(func() { h.answer(s, e, turn, done) }) // Add is safe: the counter includes the session's handler
 }
 
-// answer has a request answered when its turn has come, and ends the turn as soon as the request cannot be overtaken.
+// answer executes a request when its turn has come. It ends the turn as soon as a later request cannot overtake this
+// one.
 func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struct{}) {
 	defer h.parting.end()
 	defer s.entering.Add(-1)
@@ -304,11 +306,11 @@ func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struc
 	if turn != nil {
 		<-turn
 	}
-	reply := h.rest.Do(journal.OnQueued(s.ctx, end), &e.call)
+	reply := h.rest.Do(submit.OnQueued(s.ctx, end), &e.call)
 	s.send(resultMessage(e.id, &reply))
 }
 
-// resultMessage is the answer to order entry: that of the REST route.
+// resultMessage returns the response to order entry, which contains the response of the REST route.
 func resultMessage(id jsontext.Value, r *web.Reply) []byte {
 	b := make([]byte, 0, len(r.Body)+len(id)+96)
 	b = append(append(b, `{"op":"result","id":`...), id...)
@@ -326,7 +328,7 @@ func resultMessage(id jsontext.Value, r *web.Reply) []byte {
 	return append(append(b, r.Body...), '}')
 }
 
-// bearer returns the token that the session acts with, "" for none.
+// bearer returns the session's token, or "".
 func (s *session) bearer() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

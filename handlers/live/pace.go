@@ -19,43 +19,43 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Some channels show what something is now, and not each step of how it became so: ticker, tickers and candles, and of
-// positions and margin what a mark price did to them. What records change is noted, and sent once a second.
+// Some channels show the current state and not each step: ticker, tickers and candles, and the effect of the mark
+// price on positions and margin. The hub collects the changes made by records and sends them once per second.
 //
-// Tickers and candles are those of the REST interface, figure by figure, since they are taken from there, as of the last
-// record that was noted or later.
+// Tickers and candles equal those of the REST interface, because they are read from it, as of the last collected
+// record or later.
 
-// beatEvery is how often that is.
+// beatEvery is the default interval.
 const beatEvery = time.Second
 
-// pace is what is still to be sent. The hub's lock guards it.
+// pace holds the collected changes. The hub's lock guards it.
 type pace struct {
-	tickers map[string]bool          // symbols of which something changed
-	candles map[string]*candleStream // of the topics that somebody reads, by what follows the channel's name
-	marks   map[string]bool          // symbols whose mark price moved, or whose holders owe funding
+	tickers map[string]bool          // symbols with changes
+	candles map[string]*candleStream // topics with subscriptions, by the suffix of the topic
+	marks   map[string]bool          // symbols with a new mark price or newly owed funding
 }
 
 func newPace() pace {
 	return pace{make(map[string]bool), make(map[string]*candleStream), make(map[string]bool)}
 }
 
-// candleStream is where the readers of one topic of candles stand.
+// candleStream is the common state of all subscriptions to one candles topic.
 type candleStream struct {
 	interval market.Interval
 	symbol   string
 	changed  bool
-	last     scalar.Time // when the candle began that was sent last; zero for none
-	text     string      // of that candle, "" where it should be sent again
-	closed   bool        // it was
+	last     scalar.Time // start of the last candle sent; zero: none
+	text     string      // the last candle sent; "" to send it again
+	closed   bool        // the last candle sent was closed
 }
 
-// wantTicker has a ticker sent although nothing may have changed: somebody is new.
+// wantTicker schedules a ticker for a new subscription.
 func (p *pace) wantTicker(symbol string) { p.tickers[symbol] = true }
 
-// wantCandle does the same for a topic of candles.
+// wantCandle schedules the candles of a topic for a new subscription.
 func (p *pace) wantCandle(of string) {
 	k := p.candles[of]
 	if k == nil {
@@ -67,8 +67,8 @@ func (p *pace) wantCandle(of string) {
 	k.changed, k.text = true, ""
 }
 
-// note takes note of what a record changed.
-func (p *pace) note(e journal.Entry) {
+// note collects the changes by a record.
+func (p *pace) note(e record.Entry) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
 		case trading.OrderEvent:
@@ -80,7 +80,7 @@ func (p *pace) note(e journal.Entry) {
 			}
 		case *trading.IndexUpdated:
 			p.tickers[event.Symbol], p.marks[event.Symbol] = true, true
-		case *trading.FundingFixed: // which every holder owes from then on
+		case *trading.FundingFixed: // every holder owes it from now on
 			p.tickers[event.Symbol], p.marks[event.Symbol] = true, true
 		case *trading.InstrumentListed:
 			p.tickers[event.Symbol] = true
@@ -90,7 +90,7 @@ func (p *pace) note(e journal.Entry) {
 	}
 }
 
-// keepPace sends what has gathered, once a second, until the context ends.
+// keepPace sends the collected changes at each interval until the context ends.
 func (h *Hub) keepPace(ctx context.Context) {
 	tick := time.NewTicker(h.limits.BeatEvery)
 	defer tick.Stop()
@@ -104,7 +104,7 @@ func (h *Hub) keepPace(ctx context.Context) {
 	}
 }
 
-// beat sends what has gathered.
+// beat sends the collected changes.
 func (h *Hub) beat(ctx context.Context) {
 	h.mu.Lock()
 	p, at := &h.pace, h.logPosition(h.last.Sequence).String()
@@ -138,8 +138,8 @@ func (h *Hub) beat(ctx context.Context) {
 	}
 }
 
-// ask asks the REST interface for a public list, as of a position of the log or later. It returns nil where there is no
-// answer now.
+// ask reads a public list from the REST interface, as of a log position or later. It returns nil if the list is not
+// available.
 func (h *Hub) ask(ctx context.Context, at string, query url.Values, route string, params ...string) (list []jsontext.Value, position string) {
 	call := web.Call{Method: http.MethodGet, Route: route, Params: params, Query: query, Address: "127.0.0.1", Min: at}
 	reply := h.rest.Do(ctx, &call)
@@ -152,13 +152,13 @@ func (h *Hub) ask(ctx context.Context, at string, query url.Values, route string
 	return list, reply.Position
 }
 
-// restUpdate is a record of the REST interface as a message.
+// restUpdate is a message that contains a record of the REST interface.
 type restUpdate struct {
 	channel string
-	record  jsontext.Value // an object that is not empty
+	record  jsontext.Value // a nonempty object
 }
 
-// AppendJSON writes the message.
+// AppendJSON appends the message as JSON.
 func (u *restUpdate) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{"channel":`)
@@ -172,7 +172,7 @@ func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, at strin
 	list, position := h.ask(ctx, at, nil, "/v1/tickers")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if list == nil { // the next time
+	if list == nil { // try again at the next interval
 		for symbol := range symbols {
 			h.pace.wantTicker(symbol)
 		}
@@ -190,11 +190,10 @@ func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, at strin
 	}
 }
 
-// maxMissed is how many candles may have passed since the last one that was sent.
+// maxMissed is the maximum number of candles sent after the last one.
 const maxMissed = 1000
 
-// sendCandles sends the candles of a topic that are new or have changed: the last one that was sent, once it is closed, and
-// those after it.
+// sendCandles sends the new and changed candles of a topic: the last one sent, until it is closed, and later ones.
 func (h *Hub) sendCandles(ctx context.Context, k *candleStream, at string) {
 	query := url.Values{"interval": {k.interval.String()}, "page_size": {"1"}}
 	if k.last != 0 {
@@ -222,8 +221,7 @@ func (h *Hub) sendCandles(ctx context.Context, k *candleStream, at string) {
 	}
 }
 
-// sendMarks sends the accounts that hold something of which the mark price moved: those that somebody reads, a part of them
-// at a time.
+// sendMarks sends the subscribed accounts with a position in the symbols, in chunks.
 func (h *Hub) sendMarks(symbols map[string]bool) {
 	brokers, customers := h.readAccounts()
 	for _, broker := range brokers {
@@ -248,7 +246,7 @@ func (h *Hub) sendMarks(symbols map[string]bool) {
 	}
 }
 
-// readAccounts returns whose accounts somebody reads: the brokers, "" alone for all of them, and single customers.
+// readAccounts returns the subscribed accounts: the brokers, with "" alone meaning all brokers, and single customers.
 func (h *Hub) readAccounts() (brokers, customers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,16 +265,16 @@ func (h *Hub) readAccounts() (brokers, customers []string) {
 	return brokers, customers
 }
 
-// look shows the state under the fold's lock and the hub's.
+// look calls at with the state under the fold's lock and the hub's.
 func (h *Hub) look(at func(s *trading.State)) {
-	h.follower.View(func(state decide.State, _ journal.Position) {
+	h.follower.View(func(state decide.State, _ record.Position) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		at(state.(*trading.State))
 	})
 }
 
-// sendMarked sends an account and its positions whose mark price moved, if there are any and somebody reads them.
+// sendMarked sends an account and its positions in the symbols, if it has any and they have subscriptions.
 func (h *Hub) sendMarked(s *trading.State, customer trading.Customer, symbols map[string]bool) {
 	at, holds := h.logPosition(h.last.Sequence).String(), false
 	for symbol := range symbols {
@@ -296,7 +294,7 @@ func (h *Hub) sendMarked(s *trading.State, customer trading.Customer, symbols ma
 	}
 }
 
-// anyReads reports whether somebody reads a customer's messages on a channel.
+// anyReads reports whether a customer's messages on a channel have subscriptions.
 func (h *Hub) anyReads(c *channel, customer trading.Customer) bool {
 	_, any := h.index.of(&draft{channel: c, broker: customer.Broker, customer: customer.Code})
 	return any

@@ -10,17 +10,18 @@ import (
 	"github.com/olahol/melody"
 )
 
-// parting counts what a hub has under way with the journal's owner: orders that are entered, and ends of sessions that are told.
-// A node that stops waits for that while it still owns the journal.
+// parting counts a hub's requests in progress at the journal's owner: order entry and ends of sessions. A stopping
+// node waits for them while it still owns the journal.
 type parting struct {
 	begun    atomic.Bool
 	underWay atomic.Int64
-	none     chan struct{} // has a token when nothing is under way any more, once parting has begun
+	none     chan struct{} // has a token if the count reached zero after parting began
 }
 
-// begin counts one more, unless parting has begun.
+// begin adds a request, unless parting has begun.
 func (p *parting) begin() bool {
-	// Counted before it is asked: who parts sets begun and then waits for the count. So it waits for this one, or this one sees it.
+	// Count before checking. Part sets begun and then waits for the count, so either Part waits for this request or
+	// this request sees begun.
 	p.add()
 	if p.begun.Load() {
 		p.end()
@@ -29,19 +30,19 @@ func (p *parting) begin() bool {
 	return true
 }
 
-// add counts one more, whether parting has begun or not.
+// add adds a request, even if parting has begun.
 func (p *parting) add() { p.underWay.Add(1) }
 
 func (p *parting) end() {
 	if p.underWay.Add(-1) == 0 && p.begun.Load() {
 		select {
 		case p.none <- struct{}{}:
-		default: // there is one, and whoever takes it looks at the count
+		default: // there is a token already; its receiver checks the count
 		}
 	}
 }
 
-// wait waits until nothing is under way, or the context ends.
+// wait waits until the count is zero or the context ends.
 func (p *parting) wait(ctx context.Context) {
 	for p.underWay.Load() > 0 {
 		select {
@@ -52,24 +53,24 @@ func (p *parting) wait(ctx context.Context) {
 	}
 }
 
-// partWait bounds how long Part takes.
+// partWait limits the duration of Part.
 const partWait = 3 * time.Second
 
-// Part ends what needs the journal's owner while there is one, which may be this very node: no more orders are entered, those under
-// way are answered, and the connections whose orders are to be canceled at their end are closed with 1001, which the engine is
-// told. It takes at most a few seconds: an owner that says nothing learns of the sessions' end by the silence of their node. All
-// else goes on until Close.
+// Part completes the requests that need the journal's owner, which may be this node. It stops accepting orders, waits
+// for those in progress, closes the connections with engine sessions with 1001, and ends these sessions. It takes at
+// most partWait; if the owner does not answer, the missing keepalives end the sessions later. Everything else
+// continues until Close.
 func (h *Hub) Part(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, partWait)
 	defer cancel()
 	h.parting.begun.Store(true)
-	h.parting.wait(ctx) // the answers come before the close frames
+	h.parting.wait(ctx) // send the responses before the close frames
 	h.mu.Lock()
 	armed := slices.Collect(maps.Keys(h.gateway.armed))
 	h.mu.Unlock()
 	for _, s := range armed {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")
-		h.disarm(s) // here and now, so that it counts; the session's own way to it takes a goroutine
+		h.disarm(s) // call it here so that it is counted; the session would call it in another goroutine
 	}
 	h.parting.wait(ctx)
 }

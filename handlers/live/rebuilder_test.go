@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // received is a message as a rebuilder needs it.
@@ -79,7 +79,7 @@ func parseMessage(raw []byte) (*received, error) {
 	}
 	if m.Channel == "orders" { // which have no sequence of their own
 		whole, _, parted := strings.Cut(m.Position, ".")
-		at, err := journal.ParseLogPosition(whole)
+		at, err := record.ParseLogPosition(whole)
 		m.Sequence, m.whole, m.order = at.Sequence, !parted, new(orderText)
 		return m, errors.Join(err, json.Unmarshal(raw, m.order))
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// ack answers a request, or one topic of it.
+// ack acknowledges a request, or one topic of the request.
 type ack struct {
 	Op      string         `json:"op"`
 	Channel string         `json:"channel,omitzero"`
@@ -23,7 +23,7 @@ type failure struct {
 	ID      jsontext.Value `json:"id,omitzero"`
 }
 
-// encode writes a message, by hand where its type can. The types are ours and always have a JSON form.
+// encode encodes a message, with its handwritten encoder if it has one. Messages never fail to encode.
 func encode(v any) []byte {
 	var b []byte
 	var err error

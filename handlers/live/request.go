@@ -14,14 +14,14 @@ import (
 const (
 	maxTopics = 100 // in one request
 	maxTopic  = 128 // bytes of one topic
-	maxID     = 64  // bytes of an id, quotes included
+	maxID     = 64  // bytes of an ID, including quotes
 )
 
-// request is a request as it was sent.
+// request is a parsed request.
 type request struct {
 	op           string
 	args         []string
-	id           jsontext.Value // a string or a number, nil if there is none
+	id           jsontext.Value // a string or a number; nil if missing
 	customer     string         // data.customer_code
 	positions    bool           // data.positions
 	token        string         // data.token
@@ -30,10 +30,10 @@ type request struct {
 	object, data members
 }
 
-// members are an object's members, unread.
+// members holds the raw members of an object.
 type members map[string]jsontext.Value
 
-// shapes says what each operation takes beside op and id.
+// shapes lists the members that each operation allows in addition to op and id.
 var shapes = map[string]struct{ request, data []string }{
 	opSubscribe:    {[]string{"args", "data", "resume_from"}, []string{"customer_code", "positions"}},
 	opUnsubscribe:  {[]string{"args"}, nil},
@@ -41,8 +41,8 @@ var shapes = map[string]struct{ request, data []string }{
 	opPing:         {},
 }
 
-// parseRequest reads a request strictly: no unknown or repeated member, no null, nothing after the object. With an
-// error it still returns the id if there is a good one, so that the error can carry it.
+// parseRequest parses a request strictly: unknown or repeated members, null, and data after the object are errors.
+// With an error it still returns a valid ID, so that the error message can contain it.
 func parseRequest(raw []byte) (*request, error) {
 	r := &request{}
 	if err := json.Unmarshal(raw, &r.object); err != nil || r.object == nil {
@@ -57,7 +57,7 @@ func parseRequest(raw []byte) (*request, error) {
 	return r, r.read()
 }
 
-// idOf returns the id of a request without reading the rest. It returns nil if the id is missing or invalid.
+// idOf returns a request's ID without parsing the rest. It returns nil if the ID is missing or invalid.
 func idOf(raw []byte) (id jsontext.Value) {
 	cut := cutter{raw: raw}
 	defer cut.done()
@@ -105,7 +105,7 @@ func (r *request) read() error {
 	return r.check()
 }
 
-// check judges what JSON types don't.
+// check validates what the JSON types do not.
 func (r *request) check() error {
 	switch r.op {
 	case opSubscribe, opUnsubscribe:
@@ -129,7 +129,7 @@ func (r *request) check() error {
 	return nil
 }
 
-// only reports a member that op does not take.
+// only returns an error if the object has a member that op does not allow.
 func (m members) only(prefix, op string, allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !slices.Contains(allowed, name) {
@@ -139,10 +139,10 @@ func (m members) only(prefix, op string, allowed []string) error {
 	return nil
 }
 
-// value reads a member into v, whose type it must have. One that is absent leaves v alone.
+// value reads a member into v. It returns an error for another type, and leaves v unchanged if the member is absent.
 func (m members) value(name string, v any) error { return m.within("", name, v) }
 
-// within is value for members of a member.
+// within is value for nested members.
 func (m members) within(prefix, name string, v any) error {
 	raw, there := m[name]
 	if !there {
@@ -163,14 +163,14 @@ func (m members) within(prefix, name string, v any) error {
 	return fmt.Errorf("%s must be %s", prefix+name, kind)
 }
 
-// hasNull reports whether an array holds null, which would be read as an empty string.
+// hasNull reports whether an array contains null, which would be decoded as an empty string.
 func hasNull(raw jsontext.Value) bool {
 	var items []jsontext.Value
 	return raw.Kind() == '[' && json.Unmarshal(raw, &items) == nil &&
 		slices.ContainsFunc(items, func(v jsontext.Value) bool { return v.Kind() == 'n' })
 }
 
-// malformed says what is wrong with a message that can't be read at all.
+// malformed returns the error for a message that cannot be parsed.
 func malformed(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {

@@ -10,12 +10,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Log reads a journal again, for subscriptions that resume.
+// Log rereads a journal for resumed subscriptions.
 type Log interface {
-	// Read passes the records after a position, in order, until each returns false or the context ends.
-	Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error
+	// Read calls each with the records after a position, in order, until each returns false or the context ends.
+	Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error
 }
 
 // NewLog returns the Log of a journal partition.
@@ -30,7 +31,7 @@ type journalLog struct {
 }
 
 // Read implements Log.
-func (l journalLog) Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error {
+func (l journalLog) Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error {
 	r := journal.NewReader(l.client, l.rules, l.partition, after)
 	defer r.Close()
 	for {
@@ -47,34 +48,35 @@ func (l journalLog) Read(ctx context.Context, after journal.Position, each func(
 }
 
 const (
-	// nearTip is how many records a resuming subscription may be behind when it joins the live messages: those are
-	// buffered meanwhile.
+	// nearTip is the maximum number of records that a resumed subscription may be behind when it starts to buffer
+	// live messages.
 	nearTip = 256
-	// maxResuming is how many subscriptions of a node read the log at once, and maxResumingOfUser how many of one user
-	// among them, whatever the number of connections; others wait for their turn.
+	// maxResuming is the maximum number of subscriptions of a node that read the log concurrently, and
+	// maxResumingOfUser that of one user over all connections. Others wait.
 	maxResuming       = 16
 	maxResumingOfUser = 4
-	// turnWait is how long one that reads the log waits for its client before it gives its turn back.
+	// turnWait is how long a subscription waits for its client before it lets others read the log.
 	turnWait = time.Second
-	// aheadWait is how long a position that this node has not reached yet is waited for.
+	// aheadWait is how long a resume waits for a position that this node has not reached.
 	aheadWait = 2 * time.Second
 )
 
-// catchUp is the state of a subscription that is served from the log. The hub's lock guards it.
+// catchUp is the state of a subscription that reads missed messages from the log. The hub's lock guards it.
 type catchUp struct {
-	after     int64 // the record that the client had last
-	part      int   // how many of the following record's messages it had
-	buffering bool  // live messages are kept in buffered; before that they are ignored, since they will be read from the log
+	after     int64 // the last record that the client received completely
+	part      int   // number of messages that the client received of the next record
+	buffering bool  // live messages are buffered; otherwise they are ignored, because they will be read from the log
 	buffered  []*message
 }
 
-// had reports whether the client had the message at a position of a record.
+// had reports whether the client has received the message at a position in a record.
 func (c *catchUp) had(sequence int64, p draftPosition) bool {
 	return sequence <= c.after || sequence == c.after+1 && p.nth <= c.part
 }
 
-// buffer keeps a live message until the log before it was read. When there are more than may be kept, none is: the log is
-// behind, not the client, so it is read on to where they came from.
+// buffer stores a live message until the earlier part of the log has been read. If the buffer is full, it is
+// discarded and buffering stops: the log is being read too slowly, which is not the client's problem, so the messages
+// will be read from the log.
 func (c *catchUp) buffer(m *message, most int) {
 	if !c.buffering {
 		return
@@ -86,11 +88,11 @@ func (c *catchUp) buffer(m *message, most int) {
 	c.buffered = append(c.buffered, m)
 }
 
-// parsePosition reads a position as messages carry it: "trading/0@123" after a whole record, "trading/0@123.2" after
-// the second of its messages.
+// parsePosition parses a position of a message: "trading/0@123" after a complete record, "trading/0@123.2" after the
+// second message of the record.
 func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
 	whole, part, parted := strings.Cut(text, ".")
-	at, err := journal.ParseLogPosition(whole)
+	at, err := record.ParseLogPosition(whole)
 	c := &catchUp{after: at.Sequence}
 	if err == nil && at.Sequence < 0 {
 		return nil, refuse(InvalidMessage, "resume_from is not a position like trading/0@123")
@@ -108,7 +110,7 @@ func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
 	return c, nil
 }
 
-// resume makes a subscription that begins with what the client missed.
+// resume creates a subscription that begins with the messages that the client missed.
 func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *refusal {
 	from, refused := h.parsePosition(r.resumeFrom)
 	if refused != nil {
@@ -118,10 +120,10 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 	if from.part > 0 {
 		last++
 	}
-	user := s.address // of who reads what is public
+	user := s.address // identifies anonymous readers of public channels
 	if p := s.principal(); p != nil {
 		user = p.Broker + "/" + p.Username
-	} else if c.private { // nobody waits for what they may not have
+	} else if c.private { // do not let a client wait that may not subscribe
 		return refuse(AuthenticationRequired, "the channel needs an authenticated connection")
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, aheadWait)
@@ -136,7 +138,7 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 		return refuse(c.failed, "the log behind the channel can't be read")
 	}
 	var sub *subscription
-	h.follower.View(func(state decide.State, at journal.Position) {
+	h.follower.View(func(state decide.State, at record.Position) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.log == nil || at.Sequence-from.after > h.limits.ResumeRecords {
@@ -150,18 +152,18 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 		s.send(encode(ack{"subscribed", topic, r.id}))
 	})
 	if refused == nil {
-		h.serving.Go(func() { h.catchUp(sub, user) }) // the session's handler is counted, so the count is not zero
+		h.serving.Go(func() { h.catchUp(sub, user) }) // Add is safe: the counter includes the session's handler
 	}
 	return refused
 }
 
-// catchUp serves a subscription from the log until it has caught up, and then lets the live messages through. It waits
-// for a client that reads slowly without keeping others from reading the log, and ends one that reads too slowly.
+// catchUp serves a subscription from the log until it has caught up, and then connects it to the live messages. While
+// it waits for a slow client, others can read the log. It ends the session if the client is too slow.
 func (h *Hub) catchUp(sub *subscription, user string) {
 	ctx := sub.session.ctx
 	from := h.anchors.Below(sub.catching.after + 1)
 	for {
-		done, ok := h.turns.take(ctx, user) // each reads the log for itself
+		done, ok := h.turns.take(ctx, user) // each subscription reads the log separately
 		if !ok {
 			return
 		}
@@ -177,7 +179,8 @@ func (h *Hub) catchUp(sub *subscription, user string) {
 	}
 }
 
-// tooSlow ends the session of a subscription that has waited too long for its client, unless either has ended.
+// tooSlow ends the session of a subscription that waited too long for the client, unless one of them has already
+// ended.
 func (h *Hub) tooSlow(sub *subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,16 +189,16 @@ func (h *Hub) tooSlow(sub *subscription) {
 	}
 }
 
-// readFrom serves a subscription from the log until it is done with that, and full is false, or its client does not
-// read what there is. from moves on.
-func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Position) (full bool) {
+// readFrom serves a subscription from the log and advances from. It returns true if it stopped because the client
+// does not read, and false if it is finished.
+func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *record.Position) (full bool) {
 	after := sub.catching.after
 	for {
 		var target int64
 		var joining bool
-		// Target and buffering are set together, while no record is applied: what comes after target is live, and buffered
-		// if this round may be the last; what comes up to it is read from the log. Nothing falls between, nothing is both.
-		h.follower.View(func(_ decide.State, at journal.Position) {
+		// Set target and buffering together, while no record is applied. Messages after target are live, and buffered
+		// if this may be the last round; those up to target are read from the log. So none is lost or repeated.
+		h.follower.View(func(_ decide.State, at record.Position) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			target = at.Sequence
@@ -203,7 +206,7 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 			sub.catching.buffering = joining
 		})
 		if from.Sequence < target {
-			err := h.log.Read(ctx, *from, func(e journal.Entry) bool {
+			err := h.log.Read(ctx, *from, func(e record.Entry) bool {
 				if e.Position.Sequence > after && !sub.session.waitForRoom(turnWait) {
 					full = !sub.session.isEnded()
 					return false
@@ -217,15 +220,15 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 			}
 		}
 		h.mu.Lock()
-		if full { // the turn is given back; until the next one live messages are read from the log again, not kept
+		if full { // other subscriptions may read the log; until the next turn, live messages are not buffered
 			sub.catching.buffering, sub.catching.buffered = false, nil
 			h.mu.Unlock()
 			return true
 		}
 		over := !h.holds(sub) || sub.session.isEnded()
-		if joining = joining && sub.catching.buffering; !over && joining && from.Sequence >= target { // nothing was dropped
-			// Under the hub's lock onRecord adds nothing to the buffer, and the next message finds catching gone: it goes
-			// behind what is sent here.
+		if joining = joining && sub.catching.buffering; !over && joining && from.Sequence >= target { // nothing was discarded
+			// While the hub's lock is held, onRecord adds nothing to the buffer. The next message finds catching nil
+			// and is queued after those sent here.
 			buffered := sub.catching.buffered
 			sub.catching = nil
 			for _, m := range buffered {
@@ -240,8 +243,8 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 	}
 }
 
-// serve sends what a record of the log has for a subscription. It reports whether to go on.
-func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
+// serve sends a record's messages for a subscription and reports whether to continue.
+func (h *Hub) serve(sub *subscription, e record.Entry) bool {
 	c := sub.catching
 	if e.Position.Sequence <= c.after {
 		return true
@@ -264,7 +267,7 @@ func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
 	return true
 }
 
-// holds reports whether a subscription still stands. It is called under the hub's lock.
+// holds reports whether a subscription still exists. The caller holds the hub's lock.
 func (h *Hub) holds(sub *subscription) bool {
 	return sub.session.subscriptions[sub.topic] == sub
 }

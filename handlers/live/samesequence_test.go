@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestABookIsOfTheSequenceThatItNames looks at the fold as REST does, over and over while orders come, and holds each
@@ -100,7 +100,7 @@ func TestABookIsOfTheSequenceThatItNames(t *testing.T) {
 
 // look takes a book and its sequence together, as an answer of REST does.
 func (x *exchange) look(t *testing.T) (digest uint64, sequence int64) {
-	x.fold.View(func(s decide.State, at journal.Position) {
+	x.fold.View(func(s decide.State, at record.Position) {
 		book := newLevels()
 		bids, asks := s.(*trading.State).Depth(btc, 0)
 		for side, all := range [][]trading.Level{bids, asks} {

@@ -16,14 +16,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// Path is where the hub is served.
+// Path is the path of the WebSocket.
 const Path = "/v1/ws"
 
 // Register adds the route.
 func (h *Hub) Register(e *echo.Echo) { e.GET(Path, h.Serve) }
 
-// Serve upgrades a request to a WebSocket connection and serves it until it ends. A bearer token in the
-// Authorization header authenticates the connection; one that is not valid refuses it.
+// Serve upgrades a request to a WebSocket connection and serves it until it ends. A bearer token in the Authorization
+// header authenticates the connection; an invalid one is an error.
 func (h *Hub) Serve(c echo.Context) error {
 	r := c.Request()
 	if err := handshake(c); err != nil {
@@ -58,12 +58,13 @@ func (h *Hub) Serve(c echo.Context) error {
 		return s.conn
 	}}
 	if err := h.melody.HandleRequestWithKeys(w, r, map[string]any{sessionKey: s}); err != nil {
-		h.logger.DebugContext(r.Context(), "a WebSocket handshake failed", "error", err) // and was answered
+		h.logger.DebugContext(r.Context(), "a WebSocket handshake failed", "error", err) // an error response was sent
 	}
 	return nil
 }
 
-// handshake judges what the client asks for before the WebSocket library does, whose refusals are not problems.
+// handshake validates the upgrade request before the WebSocket library does, because the library's errors are not
+// problems.
 func handshake(c echo.Context) error {
 	r := c.Request()
 	if !websocket.IsWebSocketUpgrade(r) {
@@ -72,7 +73,7 @@ func handshake(c echo.Context) error {
 	if !slices.ContainsFunc(r.Header.Values("Sec-WebSocket-Version"), speaks13) {
 		return upgradeRequired(c, "This address speaks version 13 of WebSocket only.")
 	}
-	if err := web.NoQuery(c); err != nil { // a token, perhaps, whose owner would take the connection for authenticated
+	if err := web.NoQuery(c); err != nil { // it may contain a token, and the client would assume that it is authenticated
 		return err
 	}
 	const name = "Sec-WebSocket-Key"
@@ -82,7 +83,7 @@ func handshake(c echo.Context) error {
 	return nil
 }
 
-// speaks13 reports whether a header's list of versions has ours.
+// speaks13 reports whether a list of versions contains 13.
 func speaks13(list string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(version string) bool { return strings.TrimSpace(version) == "13" })
 }
@@ -97,8 +98,8 @@ func upgradeRequired(c echo.Context, detail string) error {
 // readyWait is how long a handshake waits for a node that has just started.
 const readyWait = 5 * time.Second
 
-// admit lets a connection in. Before the fold has reached the log's end nobody gets in: what a starting node replays
-// is not what happens.
+// admit accepts a connection. It waits until the fold has reached the log's end, because the records that a starting
+// node replays are not live.
 func (h *Hub) admit(ctx context.Context) error {
 	timeout := time.NewTimer(readyWait)
 	defer timeout.Stop()
@@ -130,7 +131,7 @@ func (h *Hub) dismiss() {
 	h.serving.Done()
 }
 
-// connected is called once the handshake is done, before anything is read or written.
+// connected is called after the handshake, before the first read or write.
 func (h *Hub) connected(socket *melody.Session) {
 	s := sessionOf(socket)
 	s.socket = socket
@@ -151,7 +152,7 @@ func (h *Hub) connected(socket *melody.Session) {
 		s.watch()
 	}
 	s.mu.Unlock()
-	if changed { // after the token was verified, and while observe could not find the session
+	if changed { // since the token was verified and before observe could find the session
 		s.verifyAgain()
 	}
 }

@@ -13,53 +13,53 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// session is one connection.
+// session is the state of one connection.
 type session struct {
 	hub    *Hub
 	socket *melody.Session
 	conn   *conn
 
 	address string // of the client
-	seen    uint64 // changes of the identity journal before its token was verified
+	seen    uint64 // changes of the identity journal before the token was verified
 
-	extension string // that was negotiated, which is permessage-deflate; "" for none
+	extension string // negotiated permessage-deflate parameters, or ""
 
-	// Of the goroutine that reads requests.
+	// Fields of the goroutine that reads requests:
 	bucket *bucket
 	excess int
-	turn   <-chan struct{} // closed once the order entry begun last can't be overtaken any more; nil before the first
+	turn   <-chan struct{} // closed when the last order entry cannot be overtaken any more; nil before the first
 
-	entering atomic.Int64 // requests for order entry that are under way
+	entering atomic.Int64 // order entry requests in progress
 
-	subscriptions map[string]*subscription // by topic; under the hub's lock
+	subscriptions map[string]*subscription // by topic; guarded by the hub's lock
 	ctx           context.Context          // ends with the connection
 	cancel        context.CancelFunc
 
 	mu       sync.Mutex
-	frames   []*frame      // queued, in their order
-	free     []*frame      // the queue before it, to be used again
-	writing  bool          // a writer has the session, or will come to it
-	messages int           // not written yet, whether still queued or not
-	bytes    int64         // of those, before they are compressed
+	frames   []*frame      // the queue, in order
+	free     []*frame      // storage of the previous queue, for reuse
+	writing  bool          // a writer has the session or will take it
+	messages int           // not written yet, including those taken by a writer
+	bytes    int64         // of those messages, before compression
 	controls int           // control frames not written yet
-	room     chan struct{} // closed when there is much room again, if somebody waits for that
-	empty    chan struct{} // closed when nothing is left to be written, if somebody waits for that
-	broken   bool          // the connection can't be written any more
-	ended    bool          // nothing more is sent
-	closed   bool          // a close frame is queued, which is the last
-	parting  bool          // it is the server's
-	shedding bool          // what is queued before the last message and the close frame is given up
-	over     bool          // the connection is gone
+	room     chan struct{} // closed when most of the queue is free; nil if not awaited
+	empty    chan struct{} // closed when nothing is left to write; nil if not awaited
+	broken   bool          // writing to the connection is impossible
+	ended    bool          // nothing more may be queued
+	closed   bool          // a close frame, the last frame, is queued
+	parting  bool          // the server initiated the close
+	shedding bool          // discard queued frames except the last message and the close frame
+	over     bool          // the connection has ended
 	cutter   *time.Timer   // cuts the connection
-	shedder  *time.Timer   // begins to shed
-	id       scalar.ID     // as the engine knows the session; zero if its orders stay when it ends
-	opened   int64         // the record that opened it there
+	shedder  *time.Timer   // starts shedding
+	id       scalar.ID     // engine session ID; zero if orders stay when the session ends
+	opened   int64         // sequence of the record that opened it
 	who      *web.Principal
 	token    string
 	check    *time.Timer // verifies the token again
 }
 
-// compressed reports whether the client takes compressed messages.
+// compressed reports whether the client accepts compressed messages.
 func (s *session) compressed() bool { return s.extension != "" }
 
 // send queues a message.
@@ -69,9 +69,9 @@ func (s *session) send(message []byte) {
 	}
 }
 
-// deliver queues a message's frame, which must not change any more, and reports whether it did; the caller counts it.
-// It never waits: a queue that is full ends the session. A single message may be larger than what the queue holds
-// otherwise, or the snapshot of a very deep book could not be sent to anybody.
+// deliver queues a frame, which must not be modified afterwards, and reports whether it did. The caller updates the
+// metric. deliver never blocks: a full queue ends the session. A single message may exceed the remaining space;
+// otherwise the snapshot of a very deep book could never be sent.
 func (s *session) deliver(f *frame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *session) slow() {
 	s.endSlow("what was missed is not read; the connection is closed")
 }
 
-// late is called when a write has taken too long, which ends the session unless it was ended before.
+// late is called when a write has timed out. It ends the session, unless it has already ended.
 func (s *session) late() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +104,9 @@ func (s *session) late() {
 	s.shedding = true
 }
 
-// noPong is called by the reader when no pong came in time. Whoever does not read sends none: it may still read why it
-// was closed. The reader stays until then, since the connection is closed as soon as it ends.
+// noPong is called by the reader if a pong is missing. A client that does not read does not answer pings, but it may
+// later read the reason for the close. So the reader stays, because the connection is closed when the
+// reader returns.
 func (s *session) noPong() {
 	s.mu.Lock()
 	first := !s.ended
@@ -116,8 +117,8 @@ func (s *session) noPong() {
 	}
 }
 
-// endSlow ends the session of a client that does not read. What is queued is written if the client takes it soon, and
-// otherwise given up, so that a connection which is kept for long holds little. It is called under the session's lock.
+// endSlow ends the session of a client that does not read. It discards queued frames that are not written within
+// WriteWait, so a connection that stays open uses little memory. The caller holds the session's lock.
 func (s *session) endSlow(message string) {
 	if s.ended {
 		return
@@ -132,11 +133,11 @@ func (s *session) endSlow(message string) {
 	})
 }
 
-// farewell is how many frames end a session whose client is slow: a message and a close frame.
+// farewell is the number of frames at the end of a slow client's session: a message and a close frame.
 const farewell = 2
 
-// shed returns the frames that are left to be written of those that a writer has, and what is queued with them, if the
-// session sheds. Nothing can be queued behind the farewell, so that is what the last of them are.
+// shed returns the frames that are still to be written, out of a writer's frames and the queue. If the session is
+// shedding, these are only the farewell: nothing can be queued after it, so it is at the end.
 func (s *session) shed(frames []*frame) []*frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,14 +145,14 @@ func (s *session) shed(frames []*frame) []*frame {
 		return frames
 	}
 	all := slices.Concat(frames, s.frames)
-	clear(frames) // they are in the queue's spare room, too, and would be kept alive there
+	clear(frames) // the reusable storage also refers to them and would keep them in memory
 	s.frames = nil
 	given := max(0, len(all)-farewell)
 	s.uncount(countFrames(all[:given]))
 	return slices.Clone(all[given:])
 }
 
-// queue queues a message's frame whatever else is queued. It is called under the session's lock.
+// queue queues a frame regardless of the limits. The caller holds the session's lock.
 func (s *session) queue(f *frame) {
 	s.messages++
 	s.bytes += int64(len(f.plain))
@@ -159,29 +160,30 @@ func (s *session) queue(f *frame) {
 	s.push(f)
 }
 
-// push puts a frame behind the others and sees to it that a writer comes. It is called under the session's lock.
+// push appends a frame and schedules a writer. The caller holds the session's lock.
 func (s *session) push(f *frame) {
 	s.frames = append(s.frames, f)
-	// A writer that has the session looks at the queue again, under this lock, before it lets go of it (written): so a frame
-	// that comes while it writes needs no second writer, and none is left behind.
+	// A writer checks the queue again under this lock before it releases the session (written). So a frame that is
+	// pushed while it writes needs no second writer and is not left behind.
 	if !s.writing {
 		s.writing = true
 		s.hub.writers.add(s)
 	}
 }
 
-// dequeue returns all that is queued, to be written by the caller alone.
+// dequeue takes all queued frames. Only the caller may write them.
 func (s *session) dequeue() []*frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The two slices change places: deliver goes on into the spare one while the writer reads this one, which becomes the
-	// spare. That is safe since a session has one writer, which has done with the frames before it comes for more.
+	// Exchange the two slices: deliver appends to the spare one while the writer reads the other, which becomes the
+	// spare. This is safe because a session has only one writer, which has finished the previous frames before it
+	// calls dequeue again.
 	frames := s.frames
 	s.frames, s.free = s.free, frames[:0]
 	return frames
 }
 
-// tally is what some frames count as in a queue.
+// tally is the size of some frames, as counted by the queue.
 type tally struct{ messages, bytes, controls int }
 
 func countFrames(frames []*frame) (t tally) {
@@ -196,7 +198,7 @@ func countFrames(frames []*frame) (t tally) {
 	return t
 }
 
-// wrote is called when frames were written, which are not used any more.
+// wrote is called after frames were written. It clears them.
 func (s *session) wrote(frames []*frame) {
 	t := countFrames(frames)
 	clear(frames)
@@ -213,7 +215,7 @@ func (s *session) wrote(frames []*frame) {
 	}
 }
 
-// uncount takes frames out of the count of what is to be written. It is called under the session's lock.
+// uncount subtracts frames from the counts. The caller holds the session's lock.
 func (s *session) uncount(t tally) {
 	s.messages -= t.messages
 	s.bytes -= int64(t.bytes)
@@ -221,7 +223,8 @@ func (s *session) uncount(t tally) {
 	s.hub.metrics.queued.Add(-int64(t.messages))
 }
 
-// written is called when all was written that was taken; what has come meanwhile waits for its turn.
+// written is called when a writer has written all frames that it took. If more have been queued, it schedules a
+// writer.
 func (s *session) written() {
 	s.mu.Lock()
 	if cap(s.free) > maxFree {
@@ -236,14 +239,14 @@ func (s *session) written() {
 	parted := s.parting && !s.writing
 	s.mu.Unlock()
 	if parted {
-		_ = s.conn.Close() // the close frame is out: the client is given the time to answer it
+		_ = s.conn.Close() // the close frame was sent; the client has time to answer it
 	}
 }
 
-// maxFree is how many places of a queue are kept when they are not needed.
+// maxFree is the maximum capacity of the reusable queue storage.
 const maxFree = 256
 
-// tellEmpty tells who waits for it that nothing is left to be written. It is called under the session's lock.
+// tellEmpty notifies the goroutines that wait for an empty queue. The caller holds the session's lock.
 func (s *session) tellEmpty() {
 	if s.empty != nil {
 		close(s.empty)
@@ -251,8 +254,8 @@ func (s *session) tellEmpty() {
 	}
 }
 
-// unwritable is called when the connection can't be written. Nothing is written to it any more, so the session keeps
-// its writer, and its reader ends.
+// unwritable is called when writing to the connection has failed. Nothing more is written, so writing stays true, and
+// the reader ends.
 func (s *session) unwritable() {
 	s.conn.cut()
 	s.mu.Lock()
@@ -261,20 +264,20 @@ func (s *session) unwritable() {
 	s.tellEmpty()
 }
 
-// isEnded reports whether nothing more is sent.
+// isEnded reports whether nothing more may be queued.
 func (s *session) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
 }
 
-// roomy reports whether most of the queue is free. It is called under the session's lock.
+// roomy reports whether most of the queue is free. The caller holds the session's lock.
 func (s *session) roomy() bool {
 	return s.messages <= s.hub.limits.QueueMessages/4 && s.bytes <= s.hub.limits.QueueBytes/4
 }
 
-// waitForRoom waits until most of the queue is free, and reports false if the connection ends first or it takes longer
-// than so long.
+// waitForRoom waits until most of the queue is free. It returns false if the connection ends first or patience is
+// over.
 func (s *session) waitForRoom(patience time.Duration) bool {
 	var late <-chan time.Time
 	for {
@@ -303,21 +306,21 @@ func (s *session) waitForRoom(patience time.Duration) bool {
 	}
 }
 
-// close ends the session after what is queued, with a last message that may be empty.
+// close ends the session after the queued frames, with an optional last message.
 func (s *session) close(last []byte, code int, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end(last, code, reason, s.hub.limits.WriteWait)
 }
 
-// end is close under the session's lock. A client that has not read for so long is cut off.
+// end is close for a caller that holds the session's lock. The connection is cut after the time patience.
 func (s *session) end(last []byte, code int, reason string, patience time.Duration) {
 	if s.ended {
 		return
 	}
-	// From now on deliver and control refuse, so that nothing comes behind the close frame, and the farewell is what the
-	// queue ends with, which shed counts on. The deadline of the reader is set before the frames are queued: once they are
-	// written the client has only the short time of Close to answer, and that one must not be lengthened here.
+	// From here on, deliver and control refuse frames, so nothing is queued after the close frame and the farewell is
+	// at the end of the queue, as shed requires. Set the reader's deadline before the frames are queued: when they
+	// have been written, Close sets a short deadline, which must not be extended here.
 	s.ended, s.closed, s.parting = true, true, true
 	s.conn.part(patience)
 	if last != nil {
@@ -326,11 +329,10 @@ func (s *session) end(last []byte, code int, reason string, patience time.Durati
 	s.controls++
 	s.push(&frame{plain: closeFrame(melody.FormatCloseMessage(code, reason))})
 	s.cutter = time.AfterFunc(patience, s.conn.cut)
-	s.hub.serving.Go(s.leave) // elsewhere: the hub's lock is taken before a session's
+	s.hub.serving.Go(s.leave) // in another goroutine, because the hub's lock must be acquired before a session's
 }
 
-// leave drops the subscriptions of a session that has ended, and has its orders canceled if it asked for that. Its
-// connection may stay for a while.
+// leave drops the subscriptions of a session that has ended and disarms it. The connection may stay open for a while.
 func (s *session) leave() {
 	s.hub.disarm(s)
 	s.hub.mu.Lock()
@@ -340,7 +342,7 @@ func (s *session) leave() {
 	}
 }
 
-// hasten has the connection of a session that has ended cut soon, since the server stops.
+// hasten shortens the time until the connection of an ended session is cut, because the server stops.
 func (s *session) hasten() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,7 +351,7 @@ func (s *session) hasten() {
 	}
 }
 
-// gone is called when the connection is over.
+// gone is called when the connection has ended.
 func (s *session) gone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -365,7 +367,7 @@ func (s *session) gone() {
 	}
 }
 
-// principal returns on whose behalf the session acts, nil if it is not authenticated.
+// principal returns the session's principal, or nil if it is not authenticated.
 func (s *session) principal() *web.Principal {
 	s.mu.Lock()
 	defer s.mu.Unlock()

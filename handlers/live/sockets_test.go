@@ -25,7 +25,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // socketsVariable says how many sockets TestSocketsOverAMovingBook opens.
@@ -225,9 +226,9 @@ func (t *trader) act() {
 		command, payload = trading.CommandCancelAll, &trading.CancelAll{CustomerCode: t.customer}
 		t.orders = nil
 	}
-	result, err := t.x.owner.Submit(t.x.t.Context(), decide.Command{ID: journal.NewCommandID(time.Now()), Type: command, Payload: payload,
+	result, err := t.x.owner.Submit(t.x.t.Context(), decide.Command{ID: record.NewCommandID(time.Now()), Type: command, Payload: payload,
 		Actor: decide.Actor{Sub: "test", Broker: brokerOf(t.customer)}})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) {
 		return
 	}

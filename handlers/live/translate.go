@@ -6,21 +6,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// draft is a message before it is encoded, with what decides who gets it.
+// draft is a message before encoding, with its address.
 type draft struct {
 	channel  *channel
-	symbol   string // of a public channel
-	broker   string // of a private channel
+	symbol   string // public channels only
+	broker   string // private channels only, like customer
 	customer string
 	value    any
 }
 
-// translate makes the messages that a record causes on the wanted channels, order books apart, in the order of its
-// events.
-func translate(e journal.Entry, want func(*channel) bool) []draft {
+// translate returns the messages of a record on the wanted channels, in the order of the events. It does not include
+// order books.
+func translate(e record.Entry, want func(*channel) bool) []draft {
 	var out []draft
 	at, ordinal := e.Stamp(), 0
 	add := func(c *channel, symbol, broker, customer string, value any) {
@@ -56,11 +56,11 @@ func translate(e journal.Entry, want func(*channel) bool) []draft {
 	return out
 }
 
-// positions returns where in the log each of the drafts of one record stands. A reader of one channel that resumes it
-// after such a position misses nothing and gets nothing twice; of another channel the position says nothing. The last
-// message of the record on a channel stands at the record itself ("trading/0@123"), an earlier one, the n-th, at a part
-// of it ("trading/0@123.n").
-func positions(at journal.LogPosition, drafts []draft) []draftPosition {
+// positions returns the log position of each draft of a record. A client that resumes the same channel from such a
+// position misses nothing and receives nothing twice; positions do not apply to other channels. The last message of
+// the record on a channel has the record's position ("trading/0@123"), and an earlier one, the n-th, has a partial
+// position ("trading/0@123.n").
+func positions(at record.LogPosition, drafts []draft) []draftPosition {
 	type group struct {
 		channel *channel
 		symbol  string
@@ -82,8 +82,8 @@ func positions(at journal.LogPosition, drafts []draft) []draftPosition {
 	return out
 }
 
-// draftPosition is where a draft stands in the log.
+// draftPosition is the log position of a draft.
 type draftPosition struct {
 	text string
-	nth  int // of the record's messages on its topic, from 1 on
+	nth  int // number among the record's messages on the topic, from 1
 }

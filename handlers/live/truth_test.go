@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // place is one price on one side of a book, in units of 10^-3.
@@ -146,7 +146,7 @@ type truth struct {
 func newTruth(symbol string) *truth { return &truth{symbol: symbol, book: newResting()} }
 
 // observe is called by the fold after each record.
-func (t *truth) observe(e journal.Entry, s decide.State) {
+func (t *truth) observe(e record.Entry, s decide.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.book.digest

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// turns lets subscriptions read the log in turn: so many at once, and fewer of one user, so that nobody keeps all
-// others from resuming.
+// turns limits the subscriptions that read the log concurrently, in total and for each user, so that one user cannot
+// prevent others from resuming.
 type turns struct {
-	all chan struct{} // holds a token for each that reads
+	all chan struct{} // one token for each reading subscription
 
 	mu    sync.Mutex
-	users map[string]*userTurns // who have subscriptions that read or wait
+	users map[string]*userTurns // users with subscriptions that read or wait
 }
 
 type userTurns struct {
-	own     chan struct{} // holds a token for each that reads or waits for its turn among all
+	own     chan struct{} // one token for each subscription that reads or waits for all
 	present int
 }
 
@@ -23,11 +23,11 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, maxResuming), users: make(map[string]*userTurns)}
 }
 
-// take waits for a user's turn. It returns false if the context ends first, and otherwise what ends the turn.
+// take waits for a turn of the user. It returns a function that ends the turn, or false if the context ends first.
 func (t *turns) take(ctx context.Context, user string) (done func(), ok bool) {
 	u := t.enter(user)
-	// One's own place comes first. Taken the other way round, a user with many subscriptions would hold places among all
-	// while it waits for its own, and others would wait for it.
+	// Acquire the user's token first. In the other order, a user with many subscriptions would hold tokens of all
+	// while waiting for their own, and other users would have to wait.
 	select {
 	case u.own <- struct{}{}:
 	case <-ctx.Done():

@@ -21,7 +21,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
@@ -38,8 +39,8 @@ type venue struct {
 
 	mu        sync.RWMutex
 	state     *trading.State
-	entries   []journal.Entry
-	listeners []func(journal.Entry, decide.State)
+	entries   []record.Entry
+	listeners []func(record.Entry, decide.State)
 	applied   chan struct{}
 	err       error
 	broken    error  // of Read
@@ -102,20 +103,20 @@ func (s *tokens) Verify(token, _ string) (*web.Principal, error) {
 // nodes takes what the hub says of its connections, unless it is deaf.
 type nodes struct{ v *venue }
 
-// Submit implements journal.Submitter.
-func (n nodes) Submit(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (n nodes) Submit(_ context.Context, _ string, c decide.Command) (submit.Result, error) {
 	n.v.telling.Lock()
 	defer n.v.telling.Unlock()
 	n.v.told = append(n.v.told, c.Payload.(decide.Payload))
 	if n.v.deaf {
-		return journal.Result{}, &journal.NotAcceptedError{Reason: "a test"}
+		return submit.Result{}, &submit.NotAcceptedError{Reason: "a test"}
 	}
 	d, err := n.v.state.Decide(n.v.stamp(), c)
 	if err != nil {
-		return journal.Result{}, &journal.RefusedError{Refusal: err.(*decide.Refusal)}
+		return submit.Result{}, &submit.RefusedError{Refusal: err.(*decide.Refusal)}
 	}
 	e := n.v.evolve(c.Recorded(), d)
-	return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: e.Record.Sequence}, Entry: &e}, nil
+	return submit.Result{Position: record.LogPosition{Journal: "trading", Sequence: e.Record.Sequence}, Entry: &e}, nil
 }
 
 // newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,
@@ -163,7 +164,7 @@ func (serve overHTTP) Do(ctx context.Context, c *web.Call) web.Reply {
 func (v *venue) fill() {
 	v.t.Helper()
 	v.evolve(decide.Recorded{Type: "journal.genesis", Actor: decide.Engine}, decide.Decision{Outcome: decide.Accepted,
-		Events: []decide.Event{&journal.Genesis{Journal: "trading", Partitions: 1}}})
+		Events: []decide.Event{&record.Genesis{Journal: "trading", Partitions: 1}}})
 	for _, symbol := range []string{btc, eth} {
 		v.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(symbol)})
 		v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: dec("1000")})
@@ -225,7 +226,7 @@ func dec(s string) fixed.Decimal {
 }
 
 // do gives a command, which must be accepted or rejected with a record, and returns the record.
-func (v *venue) do(command string, payload any) journal.Entry {
+func (v *venue) do(command string, payload any) record.Entry {
 	v.t.Helper()
 	e, err := v.try(command, payload)
 	if err != nil {
@@ -234,7 +235,7 @@ func (v *venue) do(command string, payload any) journal.Entry {
 	return e
 }
 
-func (v *venue) try(command string, payload any) (journal.Entry, error) {
+func (v *venue) try(command string, payload any) (record.Entry, error) {
 	customer := "A1"
 	if place, ok := payload.(*trading.PlaceOrder); ok {
 		customer = place.CustomerCode
@@ -243,15 +244,15 @@ func (v *venue) try(command string, payload any) (journal.Entry, error) {
 }
 
 // as is try in the name of a customer's broker.
-func (v *venue) as(customer, command string, payload any) (journal.Entry, error) {
+func (v *venue) as(customer, command string, payload any) (record.Entry, error) {
 	v.clock += scalar.Millisecond
 	c := decide.Command{ID: scalar.ID{15: byte(len(v.entries))}, Type: command, Payload: payload, Actor: decide.Actor{Sub: "test", Broker: brokerOf(customer)}}
 	d, err := v.state.Decide(v.stamp(), c)
 	if err != nil {
-		return journal.Entry{}, err
+		return record.Entry{}, err
 	}
 	if d.Repeated {
-		return journal.Entry{}, errors.New("repeated")
+		return record.Entry{}, errors.New("repeated")
 	}
 	e := v.evolve(c.Recorded(), d)
 	for v.state.Due(v.clock) != decide.Nothing {
@@ -265,12 +266,12 @@ func (v *venue) stamp() decide.Stamp {
 }
 
 // evolve appends a record and folds it as a follower does.
-func (v *venue) evolve(c decide.Recorded, d decide.Decision) journal.Entry {
+func (v *venue) evolve(c decide.Recorded, d decide.Decision) record.Entry {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	at := v.stamp()
-	e := journal.Entry{Journal: at.Journal, Position: journal.Position{Offset: at.Sequence, Sequence: at.Sequence},
-		Record: &journal.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: d.Outcome, Events: d.Events}}
+	e := record.Entry{Journal: at.Journal, Position: record.Position{Offset: at.Sequence, Sequence: at.Sequence},
+		Record: &record.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: d.Outcome, Events: d.Events}}
 	v.entries = append(v.entries, e)
 	v.state.Evolve(at, c, d.Outcome, d.Events)
 	for _, call := range v.listeners {
@@ -282,15 +283,15 @@ func (v *venue) evolve(c decide.Recorded, d decide.Decision) journal.Entry {
 }
 
 // View implements live.Follower.
-func (v *venue) View(look func(decide.State, journal.Position)) {
+func (v *venue) View(look func(decide.State, record.Position)) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	n := int64(len(v.entries)) - 1
-	look(v.state, journal.Position{Offset: n, Sequence: n})
+	look(v.state, record.Position{Offset: n, Sequence: n})
 }
 
 // Listen implements live.Follower.
-func (v *venue) Listen(call func(journal.Entry, decide.State)) {
+func (v *venue) Listen(call func(record.Entry, decide.State)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.listeners = append(v.listeners, call)
@@ -333,7 +334,7 @@ func (v *venue) fail(err error) {
 }
 
 // Read implements live.Log.
-func (v *venue) Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error {
+func (v *venue) Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error {
 	v.mu.RLock()
 	entries, broken, reading := slices.Clone(v.entries[after.Sequence+1:]), v.broken, v.reading
 	v.mu.RUnlock()

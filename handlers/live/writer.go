@@ -11,25 +11,26 @@ import (
 	"github.com/olahol/melody"
 )
 
-// gatherBytes is how much is written at once at the most, but for a single frame that is longer.
+// gatherBytes is the maximum size of one write, except for a single longer frame.
 const gatherBytes = 32 << 10
 
-// writers write what the sessions of a hub have queued. They are few, as many as there are processors, and go from
-// session to session without ever waiting for a client: what has gathered for a session meanwhile is written with one
-// system call, and no goroutine is woken for it. A connection that takes no more for now, and one that can't be written
-// without waiting, has a goroutine of its own for as long as that lasts.
+// writers write the queued frames of a hub's sessions. There are at most as many as processors, and they visit the
+// sessions without ever waiting for a client. All frames queued for a session are written with one system call, and
+// no goroutine is woken for them. A connection that accepts no more data, or does not support nonblocking writes,
+// gets a separate goroutine until it has caught up.
 type writers struct {
 	most    int
-	serving *sync.WaitGroup // counts the writers too
-	buffers sync.Pool       // *[]byte of gatherBytes
+	serving *sync.WaitGroup // also counts the writers
+	buffers sync.Pool       // *[]byte of size gatherBytes
 
 	mu      sync.Mutex
-	ready   []*session // that wait for a writer, from next on
+	ready   []*session // sessions that wait for a writer, from index next
 	next    int
 	running int
 }
 
-// add has a session written. The session must be counted in serving, and is added again only when it was written.
+// add schedules a session for writing. The session must be counted in serving, and must not be added again before it
+// was written.
 func (w *writers) add(s *session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +57,7 @@ func (w *writers) buffer() *[]byte {
 	return &b
 }
 
-// take returns the session that has waited longest, nil if none waits, which ends a writer.
+// take returns the session that has waited longest. It returns nil if there is none, and the writer must then end.
 func (w *writers) take() *session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +77,7 @@ func (w *writers) take() *session {
 	return s
 }
 
-// write writes what is queued, as far as the connection takes it at once.
+// write writes the queued frames, as far as the connection accepts them without blocking.
 func (s *session) write(buffer []byte) {
 	frames := s.dequeue()
 	for len(frames) > 0 {
@@ -92,9 +93,9 @@ func (s *session) write(buffer []byte) {
 			s.unwritable()
 			return
 		case done < len(p):
-			// A client that reads slowly must not hold up this writer, which has others to serve. The session stays marked
-			// as being written, so no other writer takes it, until writeSlowly has caught up.
-			if n > 1 { // the buffer goes on to the next session
+			// A slow client must not delay this writer, which serves other sessions. The session stays marked as
+			// being written, so no other writer takes it until writeSlowly has finished.
+			if n > 1 { // the buffer is reused for the next session
 				p = bytes.Clone(p[done:])
 			} else {
 				p = p[done:]
@@ -108,7 +109,7 @@ func (s *session) write(buffer []byte) {
 	s.written()
 }
 
-// writeSlowly goes on with p, which ends the first n of the frames, and waits for the client where it must.
+// writeSlowly continues to write p, the rest of the first n frames, and waits for the client if necessary.
 func (s *session) writeSlowly(frames []*frame, n int, p []byte) {
 	buffer := s.hub.writers.buffer()
 	defer s.hub.writers.buffers.Put(buffer)
@@ -125,8 +126,8 @@ func (s *session) writeSlowly(frames []*frame, n int, p []byte) {
 			p, n = gather(left, s.compressed(), *buffer)
 			begun, left = left[:n], left[n:]
 		case s.conn.resumable(err):
-			// The frame that was begun has to be ended before anything else, or the client could not read what
-			// says why it is closed. This goes on until the session's cutter cuts the connection.
+			// The current frame must be completed first; otherwise the client could not read the reason for the
+			// close. The loop ends when the session's cutter cuts the connection.
 			s.late()
 			p, left = rest, s.shed(left)
 		default:
@@ -136,7 +137,7 @@ func (s *session) writeSlowly(frames []*frame, n int, p []byte) {
 	}
 }
 
-// gather returns the first n frames as one piece, in the buffer if they are several.
+// gather returns the first n frames as one slice, in buffer if there are several.
 func gather(frames []*frame, compressed bool, buffer []byte) (p []byte, n int) {
 	p = frames[0].wire(compressed)
 	for n = 1; n < len(frames) && len(frames[n].plain) <= len(buffer); n++ {
@@ -152,7 +153,7 @@ func gather(frames []*frame, compressed bool, buffer []byte) (p []byte, n int) {
 	return p, n
 }
 
-// tooBig tells the client that it has sent too large a message.
+// tooBig informs the client that its message was too large.
 func (s *session) tooBig() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,21 +163,20 @@ func (s *session) tooBig() {
 	}
 }
 
-// echoWait is how long the answer to a client's close frame may take to be written.
+// echoWait is the time limit for writing the response to a client's close frame.
 const echoWait = time.Second
 
-// echo answers a client's close frame with the client's own code. The library would write the same, but a code of 1009
-// could then not be told from the library's own.
+// echo answers a client's close frame with the same code. The library would do the same, but then a code of 1009
+// could not be distinguished from the library's close frame.
 func (s *session) echo(code int) {
 	_ = s.control(closeFrame(melody.FormatCloseMessage(code, "")), time.Now().Add(echoWait))
 }
 
-// maxControls bounds the control frames that wait to be written: a client may ask for a pong with each ping that it
-// sends, and not read any.
+// maxControls limits the queued control frames, because a client may send pings without reading the pongs.
 const maxControls = 16
 
-// control queues a control frame, which the WebSocket library writes whenever it likes. After a close frame nothing is
-// sent any more, and it returns once that is written, or can't be, or the deadline has passed.
+// control queues a control frame for the WebSocket library. Nothing can be queued after a close frame; for a close
+// frame, control returns when it is written, when writing has failed, or when the deadline has passed.
 func (s *session) control(p []byte, deadline time.Time) error {
 	s.mu.Lock()
 	switch {

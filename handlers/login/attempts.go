@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How failed attempts are answered.
+// These constants configure the delays after failed attempts.
 const (
 	freeFailures = 5
 	firstDelay   = time.Second
@@ -17,14 +17,14 @@ const (
 	maxTracked   = 65536
 )
 
-// attempts counts the failed logins of an account from an address. The attempts of one such pair take turns, so that a
-// volley sent at once gets no further than one sent in a row.
+// attempts counts failed logins for each pair of account and address. Attempts of the same pair run one after the
+// other, so concurrent attempts gain nothing over consecutive ones.
 type attempts struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	entries map[pair]*list.Element
-	recent  *list.List // of *tracked, the least recently used first
+	recent  *list.List // of *tracked, least recently used first
 }
 
 type pair struct{ account, address string }
@@ -32,18 +32,18 @@ type pair struct{ account, address string }
 type tracked struct {
 	pair     pair
 	failures int
-	until    time.Time // no attempt before
+	until    time.Time // earliest time of the next attempt
 	seen     time.Time
-	users    int           // requests that hold or wait for the turn
-	turn     chan struct{} // of capacity one: full while an attempt is under way
+	users    int           // requests that hold or await the turn
+	turn     chan struct{} // capacity 1; full while an attempt is running
 }
 
 func newAttempts(now func() time.Time) *attempts {
 	return &attempts{now: now, entries: make(map[pair]*list.Element), recent: list.New()}
 }
 
-// begin waits for the pair's turn. It returns how long to wait before another attempt, if that is not yet over;
-// otherwise the attempt has to end with finish.
+// begin waits for the pair's turn. If a delay is in force, it returns the remaining wait and no attempt. Otherwise
+// the caller must end the attempt with finish.
 func (a *attempts) begin(ctx context.Context, p pair) (t *tracked, wait time.Duration, err error) {
 	t = a.hold(p)
 	select {
@@ -52,7 +52,7 @@ func (a *attempts) begin(ctx context.Context, p pair) (t *tracked, wait time.Dur
 		a.release(t)
 		return nil, 0, ctx.Err()
 	}
-	// Only with the turn in hand: of attempts that come together, each has to wait for what the one before it found.
+	// Check the delay only while holding the turn: a concurrent attempt must see the failures of the one before it.
 	a.mu.Lock()
 	wait = t.until.Sub(a.now())
 	a.mu.Unlock()
@@ -64,16 +64,16 @@ func (a *attempts) begin(ctx context.Context, p pair) (t *tracked, wait time.Dur
 	return t, 0, nil
 }
 
-// outcome of an attempt.
+// outcome is the result of an attempt.
 type outcome int
 
 const (
-	undecided outcome = iota // the server failed: it counts for nothing
+	undecided outcome = iota // an error of the server or a disconnect; not counted
 	failed
 	succeeded
 )
 
-// finish ends an attempt and gives up the turn.
+// finish ends an attempt and passes the turn on.
 func (a *attempts) finish(t *tracked, o outcome) {
 	a.mu.Lock()
 	switch o {
@@ -86,7 +86,7 @@ func (a *attempts) finish(t *tracked, o outcome) {
 		t.failures = 0
 	}
 	a.mu.Unlock()
-	<-t.turn // after the count, or the next attempt would not meet the delay
+	<-t.turn // after counting; otherwise the next attempt would miss the delay
 	a.release(t)
 }
 
@@ -107,7 +107,7 @@ func (a *attempts) hold(p pair) *tracked {
 	return t
 }
 
-// release lets go of an entry, and drops it at once if there is nothing to remember.
+// release ends a request's use of an entry. It removes the entry if no request uses it and no failures are recorded.
 func (a *attempts) release(t *tracked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,14 +117,15 @@ func (a *attempts) release(t *tracked) {
 	}
 }
 
-// forget drops what is too old, and the oldest where there is too much.
+// forget removes expired entries and, while the map is too large, the oldest ones.
 func (a *attempts) forget(now time.Time) {
 	for e := a.recent.Front(); e != nil; {
 		t, next := e.Value.(*tracked), e.Next()
 		if now.Sub(t.seen) < forgetAfter && len(a.entries) < maxTracked {
 			return
 		}
-		// One in use stays: the next request of the pair would get an entry of its own, and with it a turn beside the other.
+		// Keep an entry in use. A new request of the pair would otherwise create a second entry and could run
+		// concurrently.
 		if t.users == 0 {
 			a.drop(t)
 		}
@@ -139,8 +140,8 @@ func (a *attempts) drop(t *tracked) {
 	}
 }
 
-// network is the part of an address that counts as one place: all of an IPv4 address, the /64 of an IPv6 one, since
-// whoever has one address there has all.
+// network returns the part of an address that identifies a client: an IPv4 address, or the /64 network of an IPv6
+// address, because a client with one IPv6 address usually controls the /64.
 func network(address string) string {
 	ip := net.ParseIP(address)
 	if ip == nil || ip.To4() != nil {

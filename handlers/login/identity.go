@@ -11,40 +11,40 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Identity shows the state of the identity journal. The state must not be kept or changed.
+// Identity gives access to the state of the identity journal. A callback MUST NOT retain or modify the state.
 type Identity interface {
 	View(look func(*identity.State))
 }
 
-// Followed is an Identity that can be waited for until it shows a record.
+// Followed is an Identity that can wait for a record.
 type Followed interface {
 	Identity
 	web.Waiter
 }
 
-// Fold is an Identity that follows the journal.
+// Fold is an Identity backed by a fold of the journal.
 type Fold struct{ fold *follow.Fold }
 
-// FromFold makes an Identity of a fold of the identity journal under identity.Rules.
+// FromFold returns an Identity for a fold of the identity journal under identity.Rules.
 func FromFold(f *follow.Fold) Fold { return Fold{f} }
 
-// View shows the state as far as the fold has followed.
+// View calls look with the fold's current state.
 func (f Fold) View(look func(*identity.State)) {
-	f.fold.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
+	f.fold.View(func(s decide.State, _ record.Position) { look(s.(*identity.State)) })
 }
 
-// Wait returns once the fold has applied the record with the sequence, or with the context's error, or with the error that
-// ended the fold.
+// Wait returns when the fold has applied the record with the sequence. It returns the context's error, or the error
+// that stopped the fold.
 func (f Fold) Wait(ctx context.Context, sequence int64) error { return f.fold.Wait(ctx, sequence) }
 
-// Listen registers a function that is called with what each record changes in what tokens and keys give, under the
-// fold's lock. It is called before the fold runs.
+// Listen registers a function that is called for every change of the rights of tokens and keys. The call happens
+// under the fold's lock. Listen must be called before the fold runs.
 func (f Fold) Listen(call func(web.Change)) {
-	f.fold.Listen(func(e journal.Entry, _ decide.State) {
+	f.fold.Listen(func(e record.Entry, _ decide.State) {
 		for _, event := range e.Record.Events {
 			switch event := event.(type) {
 			case *identity.UserChanged:
@@ -58,18 +58,18 @@ func (f Fold) Listen(call func(web.Change)) {
 	})
 }
 
-// Directory answers what requests need to know of keys and users. It implements web.Identities.
+// Directory looks up signing keys, users and API keys for authentication. It implements web.Identities.
 type Directory struct {
 	identity Identity
 	lookups  *sync.Pool // of *lookup
 }
 
-// NewDirectory makes a directory of an identity state.
+// NewDirectory returns a directory for an identity state.
 func NewDirectory(i Identity) Directory {
 	return Directory{i, &sync.Pool{New: func() any { return newLookup() }}}
 }
 
-// lookup is a question and its answer. It is used again, since every request asks.
+// lookup holds a query and its result. Lookups are pooled, because every request needs one.
 type lookup struct {
 	name    string
 	key     ed25519.PublicKey
@@ -78,7 +78,7 @@ type lookup struct {
 	apiKey  web.APIKey
 	known   bool
 
-	keyOf, accountOf, apiKeyOf func(*identity.State) // its methods, as View takes them
+	keyOf, accountOf, apiKeyOf func(*identity.State) // the methods as func values, so that View calls allocate nothing
 }
 
 func newLookup() *lookup {
@@ -124,7 +124,7 @@ func (d Directory) ask(name string) *lookup {
 	return l
 }
 
-// PublicKey returns the key with the id, unless it is unknown or retired.
+// PublicKey returns the key with the ID. It returns false if the key is unknown or retired.
 func (d Directory) PublicKey(kid string) (ed25519.PublicKey, bool) {
 	l := d.ask(kid)
 	defer d.lookups.Put(l)
@@ -132,7 +132,7 @@ func (d Directory) PublicKey(kid string) (ed25519.PublicKey, bool) {
 	return l.key, l.known
 }
 
-// Account returns whether a user is active, what it may do, and its rate limit.
+// Account returns a user's active flag, rights and rate limit.
 func (d Directory) Account(username string) (web.Account, bool) {
 	l := d.ask(username)
 	defer d.lookups.Put(l)
@@ -140,7 +140,7 @@ func (d Directory) Account(username string) (web.Account, bool) {
 	return l.account, l.known
 }
 
-// APIKey returns the key whose secret has the hash, unless it is revoked.
+// APIKey returns the API key for the hash of the secret. It returns false if the key is unknown or revoked.
 func (d Directory) APIKey(hash [sha256.Size]byte) (web.APIKey, bool) {
 	l := d.ask("")
 	defer d.lookups.Put(l)
@@ -149,12 +149,12 @@ func (d Directory) APIKey(hash [sha256.Size]byte) (web.APIKey, bool) {
 	return l.apiKey, l.known
 }
 
-// CheckSeal opens one sealed value of each key and user, so that a node with the wrong master key says so when it
-// starts and not at the first login.
+// CheckSeal decrypts the private part of every signing key and the password hash of every user. A node with the wrong
+// master key thus fails at startup and not at the first login.
 func CheckSeal(i Identity, box *seal.Box) error {
 	var keys []*identity.SigningKey
 	var users []*identity.User
-	// Opened outside of the view, which keeps the fold from going on.
+	// Decrypt outside the view, which blocks the fold.
 	i.View(func(s *identity.State) { keys, users = s.Keys(), s.Users() })
 	for _, k := range keys {
 		if _, err := box.Open(k.Private, privatePlace(k.KID)); err != nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Lifetime is how long a token is good for.
+// Lifetime is the validity of a token.
 const Lifetime = 3600 * time.Second
 
 var errNoKey = errors.New("the identity journal holds no signing key of this venue")
 
-// NewSigningKey makes a key pair, its private part sealed, as the command signing_key.add wants it. Its id is the
-// key's RFC 7638 thumbprint.
+// NewSigningKey generates a key pair and returns it as the command signing_key.add, with the private part encrypted.
+// The key's ID is its RFC 7638 thumbprint.
 func NewSigningKey(box *seal.Box) (*identity.AddSigningKey, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -37,7 +37,8 @@ func NewSigningKey(box *seal.Box) (*identity.AddSigningKey, error) {
 	return sealKey(box, private)
 }
 
-// DerivedSigningKey returns the key pair for a purpose, derived from the master key. Every node derives the same pair.
+// DerivedSigningKey returns the key pair for a purpose, derived from the master key. Every node derives the same
+// pair.
 func DerivedSigningKey(box *seal.Box, purpose string) (*identity.AddSigningKey, error) {
 	return sealKey(box, ed25519.NewKeyFromSeed(box.Derive("signing key "+purpose)))
 }
@@ -60,12 +61,12 @@ func sealKey(box *seal.Box, private ed25519.PrivateKey) (*identity.AddSigningKey
 	return &identity.AddSigningKey{KID: kid, Public: public, Private: sealed}, nil
 }
 
-// signer issues tokens with the newest key. Keys are unsealed once.
+// signer issues tokens with the newest key. It caches decrypted keys.
 type signer struct {
 	identity Identity
 	box      *seal.Box
 	issuer   string
-	audience func() web.Audience // nil: tokens name none
+	audience func() web.Audience // nil: tokens have no audience
 	now      func() time.Time
 
 	mu       sync.Mutex
@@ -86,7 +87,7 @@ func (s *signer) issue(u *identity.User) (string, error) {
 	if key == nil {
 		return "", errNoKey
 	}
-	// Used after the view: what a state shows is never changed, only replaced.
+	// The key may be used after the view: objects of a state are replaced, never modified.
 	private, err := s.private(key)
 	if err != nil {
 		return "", err
@@ -116,7 +117,7 @@ func (s *signer) issue(u *identity.User) (string, error) {
 }
 
 func (s *signer) private(k *identity.SigningKey) (ed25519.PrivateKey, error) {
-	// The lock is held while a key is unsealed: logins that come together unseal it once.
+	// Hold the lock while decrypting, so that concurrent logins decrypt the key once.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key, ok := s.unsealed[k.KID]; ok {
@@ -134,7 +135,7 @@ func (s *signer) private(k *identity.SigningKey) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// publicKey is a JWK as RFC 8037 has it.
+// publicKey is a JWK as defined in RFC 8037.
 type publicKey struct {
 	Type      string `json:"kty"`
 	Curve     string `json:"crv"`

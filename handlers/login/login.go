@@ -29,10 +29,10 @@ const (
 	maxUsername = 256
 )
 
-// DefaultIssuer is the issuer of tokens where nothing else is configured.
+// DefaultIssuer is the issuer of tokens if none is configured.
 const DefaultIssuer = "perpetua"
 
-// Options are what a login needs of its surroundings.
+// Options configures a Handler.
 type Options struct {
 	Identity Followed
 	Box      *seal.Box
@@ -40,9 +40,9 @@ type Options struct {
 	// Audience returns the audience of new tokens. If it is nil, tokens carry none. If its name is empty, login fails.
 	Audience func() web.Audience
 	Now      func() time.Time
-	// Hashes is how many password hashes are computed at once, each in 64 MiB; 0 for one a processor, at most 8.
+	// Hashes limits concurrent password hashes, each of which takes 64 MiB. 0 means one per processor, at most 8.
 	Hashes int
-	// PasswordMemory is what SealPassword was told that a hash takes.
+	// PasswordMemory is the memory argument that SealPassword gets.
 	PasswordMemory uint32
 }
 
@@ -52,12 +52,12 @@ type Handler struct {
 	box      *seal.Box
 	signer   *signer
 	attempts *attempts
-	slots    chan struct{} // one for each hash that may be computed at once
+	slots    chan struct{} // one slot for each concurrent hash
 	queue    queue
-	decoy    string // the hash that an unknown user's password is held against
+	decoy    string // the hash that is compared for unknown users
 }
 
-// New makes the handler.
+// New returns a handler.
 func New(o Options) *Handler { return newHandler(o, costOf(o.PasswordMemory)) }
 
 func newHandler(o Options, c cost) *Handler {
@@ -81,7 +81,7 @@ func (h *Handler) Register(e *echo.Echo) {
 	e.GET("/.well-known/jwks.json", h.keys)
 }
 
-// grant is the answer to a login.
+// grant is the response to a login.
 type grant struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
@@ -92,15 +92,16 @@ func (h *Handler) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// A user that was made a moment ago, through another node, may not be known here yet. Whoever names the position of
-	// that record is not told that the password is wrong. It comes before the queue: who waits for a record takes no place
-	// there from those who log in.
+	// A user may just have been created through another node. If the request names the position of that record, wait
+	// for it instead of reporting a wrong password. Wait before entering the queue, so that a waiting request takes
+	// no queue slot from other logins.
 	if err := web.Await(c, identityJournal, h.identity); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
 	address := network(c.RealIP())
-	// Before the turn: whoever waits for that counts, too, and a flood of logins for one account would wait without bound.
+	// Enter the queue before waiting for the turn: waiting requests must count, or a flood of logins for one account
+	// would wait without limit.
 	if !h.queue.enter(address) {
 		return web.Unavailable("LOGIN_BUSY", "Too many logins at once.", time.Second)
 	}
@@ -113,7 +114,7 @@ func (h *Handler) login(c echo.Context) error {
 		return web.NewProblem(http.StatusTooManyRequests, "LOGIN_TOO_MANY_ATTEMPTS",
 			"Too many failed attempts. Try again later.").RetryAfter(wait)
 	}
-	result := undecided // also where the client goes away: that is neither a guess nor a success
+	result := undecided // also if the client disconnects, which is neither a guess nor a success
 	defer func() { h.attempts.finish(attempt, result) }()
 
 	user, err := h.verify(ctx, username, password)
@@ -124,7 +125,7 @@ func (h *Handler) login(c echo.Context) error {
 		result = failed
 		return web.NewProblem(http.StatusBadRequest, "LOGIN_BAD_CREDENTIALS", "The username or the password is wrong.")
 	}
-	result = succeeded // the password was right, whatever comes
+	result = succeeded // the password was correct, even if a later step fails
 	if !user.IsVerified {
 		return web.NewProblem(http.StatusBadRequest, "LOGIN_USER_NOT_VERIFIED", "The user is not verified.")
 	}
@@ -139,7 +140,7 @@ func (h *Handler) login(c echo.Context) error {
 	return c.JSON(http.StatusOK, grant{AccessToken: token, TokenType: "bearer"})
 }
 
-// verify returns the user whose password it is, or nil. An unknown user costs as much work as a known one.
+// verify returns the user if the password is correct, else nil. An unknown user takes as long as a known one.
 func (h *Handler) verify(ctx context.Context, username, password string) (*identity.User, error) {
 	var user *identity.User
 	h.identity.View(func(s *identity.State) { user, _ = s.User(username) })
@@ -156,7 +157,7 @@ func (h *Handler) verify(ctx context.Context, username, password string) (*ident
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	right, err := verifyPassword(hash, password) // not to be interrupted: for so long it keeps its slot
+	right, err := verifyPassword(hash, password) // cannot be interrupted, so it keeps the slot until it ends
 	<-h.slots
 	if err != nil {
 		return nil, fmt.Errorf("password of user %s: %w", username, err)
@@ -167,7 +168,7 @@ func (h *Handler) verify(ctx context.Context, username, password string) (*ident
 	return user, nil
 }
 
-// keysAge is how long caches may keep the key set. A key signs only when it has been in the set for that long.
+// keysAge is the caching time of the key set. A new key does not sign until it has been in the set for this long.
 const keysAge = time.Duration(identity.KeyDelay) * time.Microsecond
 
 func (h *Handler) keys(c echo.Context) error {
@@ -177,8 +178,8 @@ func (h *Handler) keys(c echo.Context) error {
 	return web.CachedJSON(c, keysAge, h.signer.keySet())
 }
 
-// credentials reads the form, with every fault at once. What is not a form has no fields. Other fields of an OAuth2
-// form are allowed and mean nothing here.
+// credentials reads the form and reports all errors. A body of another content type counts as an empty form. Other
+// fields of an OAuth2 form are allowed and ignored.
 func credentials(c echo.Context) (username, password string, err error) {
 	form, err := readForm(c)
 	if err != nil {
@@ -214,7 +215,7 @@ func credentials(c echo.Context) (username, password string, err error) {
 	return username, password, nil
 }
 
-// shown is what of an input the answer repeats: nothing that is not text or that is long.
+// shown returns the input to repeat in an error, or nil if it is long or not valid UTF-8.
 func shown(v string) any {
 	if len(v) > maxUsername || !utf8.ValidString(v) {
 		return nil
@@ -236,7 +237,8 @@ func readForm(c echo.Context) (url.Values, error) {
 	if err != nil {
 		return nil, web.Invalid(web.FormFault("", "value_error", "Value error, the form is not encoded correctly", nil))
 	}
-	for name, v := range values { // of a repeated field the last one counts, as in the service that clients know
+	// The last value of a repeated field counts, as in the service that this interface is compatible with.
+	for name, v := range values {
 		values[name] = v[len(v)-1:]
 	}
 	return values, nil

@@ -14,16 +14,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// cost is what an argon2id hash takes: memory in KiB, passes and lanes.
+// cost holds the argon2id parameters: memory in KiB, passes and lanes.
 type cost struct {
 	memory, passes uint32
 	lanes          uint8
 }
 
-// standard is the cost of every hash that is made here, unless a test wants less memory.
+// standard is the cost of every new hash, except in tests that use less memory.
 var standard = cost{memory: 64 << 10, passes: 3, lanes: 4}
 
-// costOf returns the standard cost with another memory, in KiB; 0 for the standard's own.
+// costOf returns the standard cost with the given memory in KiB, or the standard memory for 0.
 func costOf(memory uint32) cost {
 	c := standard
 	if memory > 0 {
@@ -35,14 +35,14 @@ func costOf(memory uint32) cost {
 const (
 	saltSize = 16
 	hashSize = 32
-	// MaxPassword is the greatest length of a password in bytes.
+	// MaxPassword is the maximum length of a password in bytes.
 	MaxPassword = 1024
 )
 
 var errHash = errors.New("not an argon2id hash in PHC form")
 
-// SealPassword hashes a password, by argon2id, and seals the hash as that of the user, as user.register and user.change want
-// it. A hash takes so much memory, in KiB; 0 for 64 MiB.
+// SealPassword hashes a password with argon2id and encrypts the hash for the user, for the commands user.register and
+// user.change. memory is in KiB; 0 means 64 MiB.
 func SealPassword(box *seal.Box, username, password string, memory uint32) (identity.Sealed, error) {
 	return sealHash(box, username, hashPassword(password, costOf(memory)))
 }
@@ -61,13 +61,13 @@ func hashPassword(password string, c cost) string {
 	return phc(c, salt, argon2.IDKey([]byte(password), salt, c.passes, c.memory, c.lanes, hashSize))
 }
 
-// decoyHash returns what no password hashes to, at a cost: to hold one against it takes as long as against a hash, and to
-// make it takes no time.
+// decoyHash returns a PHC string that matches no password. Verifying against it takes as long as against a real hash
+// of the cost. Creating it takes no time.
 func decoyHash(c cost) string { return phc(c, random(saltSize), random(hashSize)) }
 
 func random(size int) []byte {
 	b := make([]byte, size)
-	rand.Read(b) // never fails
+	rand.Read(b) // never returns an error
 	return b
 }
 
@@ -76,7 +76,7 @@ func phc(c cost, salt, hash []byte) string {
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
 }
 
-// verifyPassword hashes the password as a hash in PHC form says and compares in constant time.
+// verifyPassword hashes the password with the parameters of a PHC string and compares in constant time.
 func verifyPassword(text, password string) (bool, error) {
 	c, salt, hash, err := parsePHC(text)
 	if err != nil {
@@ -94,7 +94,7 @@ func parsePHC(text string) (c cost, salt, hash []byte, err error) {
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &c.memory, &c.passes, &c.lanes); err != nil {
 		return cost{}, nil, nil, errHash
 	}
-	// Bounded: whoever could write a hash into the log must not have each login take all the memory.
+	// Limit the parameters: a manipulated hash in the log must not make each login use all memory.
 	if c.memory < 8 || c.memory > 1<<20 || c.passes < 1 || c.passes > 16 || c.lanes < 1 {
 		return cost{}, nil, nil, errHash
 	}

@@ -3,21 +3,21 @@ package login
 import "sync"
 
 const (
-	// maxWaiting bounds how many logins are under way at once, most of them waiting for their hash to be computed;
-	// further ones are turned away.
+	// maxWaiting limits concurrent logins, most of which wait for a hash slot. Further logins are rejected.
 	maxWaiting = 256
-	// maxWaitingFrom bounds those from one address, so that one that floods the service keeps nobody else out.
+	// maxWaitingFrom limits concurrent logins from one address, so that a flood from one address does not block the
+	// others.
 	maxWaitingFrom = 64
 )
 
-// queue counts the logins that are under way, by address.
+// queue counts the running logins by address.
 type queue struct {
 	mu    sync.Mutex
 	total int
 	from  map[string]int
 }
 
-// enter lets a login in if there is room for it. Each that was let in has to leave.
+// enter reports whether a login may start. The caller must call leave after each successful enter.
 func (q *queue) enter(address string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

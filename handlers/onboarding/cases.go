@@ -18,16 +18,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// videoReason is the reason of a requirement that is a video identification.
+// videoReason is the reason of a requirement for video identification.
 const videoReason = "video_identification"
 
-// pending is what is open for one reason.
+// pending lists the questionnaires that are required for one reason.
 type pending struct {
 	Reason         string      `json:"reason"`
 	Questionnaires []scalar.ID `json:"pending_questionnaire_ids"`
 }
 
-// listPending lists what is open of all of an owner's triggers, oldest first.
+// listPending lists the open requirements of all of an owner's triggers, oldest first.
 func (h *Handler) listPending(c echo.Context) error {
 	t, err := h.shown(c)
 	if err == nil {
@@ -43,7 +43,7 @@ func (h *Handler) listPending(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// pendingOf returns what is open of an owner's triggers, or of one of them, oldest first.
+// pendingOf returns the open requirements of an owner's triggers, or of one trigger, oldest first.
 func (h *Handler) pendingOf(c echo.Context, of owner.Ref, trigger scalar.ID) ([]pending, error) {
 	var open []view.PendingRequirement
 	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
@@ -69,8 +69,8 @@ func (h *Handler) pendingOf(c echo.Context, of owner.Ref, trigger scalar.ID) ([]
 	return out, nil
 }
 
-// reason returns what a reason of a trigger says: the venue's own, or an operator's, which is opened; "" once that can't be
-// opened any more, since the owner is erased.
+// reason returns the text of a trigger's reason: the venue's, or an operator's after decryption. It returns "" if the
+// text cannot be decrypted because the owner is erased.
 func (h *Handler) reason(ctx context.Context, of owner.Ref, trigger scalar.ID, r domain.Reason) (string, error) {
 	if r.Sealed == nil {
 		return r.Text, nil
@@ -82,7 +82,7 @@ func (h *Handler) reason(ctx context.Context, of owner.Ref, trigger scalar.ID, r
 	return text, err
 }
 
-// text opens a text that is sealed as it is.
+// text decrypts a text that was encrypted as raw bytes.
 func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.Place, c []byte) (string, error) {
 	plain, err := h.cfg.Owners.Open(ctx, c, at)
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.Place, c []byt
 	return string(plain), nil
 }
 
-// getTimeline shows every event of a case in its order.
+// getTimeline returns the events of a case in order.
 func (h *Handler) getTimeline(c echo.Context) error {
 	t, err := h.shown(c, "trigger_id")
 	if err == nil {
@@ -110,7 +110,7 @@ func (h *Handler) getTimeline(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// timeline returns every event of a case in its order, as the caller may see it.
+// timeline returns the events of a case in order, as far as the caller may see them.
 func (h *Handler) timeline(c echo.Context, trigger scalar.ID) ([]wire.CaseEvent, error) {
 	var events []view.TriggerEvent
 	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
@@ -129,14 +129,15 @@ func (h *Handler) timeline(c echo.Context, trigger scalar.ID) ([]wire.CaseEvent,
 	return out, nil
 }
 
-// showCaseEvent shows an event of a case, and to operators who was behind it and what he wrote for others like him.
+// showCaseEvent converts an event of a case to its JSON form. Operators also see the actor and the texts that are for
+// operators.
 func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.CaseEvent, error) {
 	ctx := c.Request().Context()
 	out := wire.CaseEvent{Sequence: e.Sequence, Time: e.Time, Type: e.Type, ActorKind: e.By, Action: orNull(e.Action), Status: orNull(e.Status),
 		Result: orNull(e.Result), Code: orNull(e.Code), Outcome: orNull(e.Outcome), EventID: orNull(e.NoticeID), EventType: orNull(e.NoticeType),
 		QuestionnaireIDs: append([]scalar.ID{}, e.Questionnaires...)}
 	for _, r := range e.Open {
-		for _, id := range r.Questionnaires { // one may be asked for twice, for different reasons
+		for _, id := range r.Questionnaires { // a questionnaire may be required for several reasons
 			if !slices.Contains(out.QuestionnaireIDs, id) {
 				out.QuestionnaireIDs = append(out.QuestionnaireIDs, id)
 			}
@@ -158,7 +159,7 @@ func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.Case
 	return out, err
 }
 
-// optionalText is text for what may not be there, or can't be opened any more.
+// optionalText is text for an optional text. It returns nil if there is none or if it cannot be decrypted any more.
 func (h *Handler) optionalText(ctx context.Context, of owner.Ref, at seal.Place, c []byte) (*string, error) {
 	if c == nil {
 		return nil, nil
@@ -170,7 +171,7 @@ func (h *Handler) optionalText(ctx context.Context, of owner.Ref, at seal.Place,
 	return &text, err
 }
 
-// orNull returns a value, or nil for one that says nothing.
+// orNull returns a pointer to v, or nil if v is the zero value.
 func orNull[T comparable](v T) *T {
 	var none T
 	if v == none {

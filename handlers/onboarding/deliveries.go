@@ -16,15 +16,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// hidden returns which owners' data the caller may not see: of those that are restricted none but operators, of those that are
-// erased nobody. What is about no owner is not hidden.
+// hidden returns a function that reports whether an owner's data is hidden from the caller. Restricted owners are
+// hidden from everyone except operators, and erased owners from everyone. The zero Ref is not hidden.
 func (h *Handler) hidden(c echo.Context) func(owner.Ref) bool {
 	operator := web.PrincipalOf(c).Has(web.ScopeOperator)
 	return func(ref owner.Ref) (hidden bool) {
-		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+		h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
 			if o, known := s.(*domain.State).Owner(ref); known {
 				hidden = o.State == owner.Erased || o.State == owner.Restricted && !operator
 			}
@@ -37,7 +37,7 @@ func (h *Handler) receipts() receipts.Receipts {
 	return receipts.Receipts{Owners: h.cfg.Owners, Box: h.cfg.Box}
 }
 
-// listDeliveries lists the deliveries to a registration, the newest first.
+// listDeliveries lists the deliveries to a webhook, newest first.
 func (h *Handler) listDeliveries(c echo.Context) error {
 	path := web.Path(c)
 	id := path.ID("webhook_id")
@@ -68,7 +68,7 @@ func (h *Handler) listDeliveries(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// named reads which delivery a path names. One to a registration that is gone is not found.
+// named returns the delivery that the path names. A delivery to a deleted webhook is not found.
 func (h *Handler) named(c echo.Context) (*domain.Delivery, error) {
 	path := web.Path(c)
 	id, delivery := path.ID("webhook_id"), path.ID("delivery_id")
@@ -100,7 +100,7 @@ func (h *Handler) getDelivery(c echo.Context) error {
 	return h.showDelivery(c, v.ID, func(*rows.Delivery) {})
 }
 
-// showDelivery answers with a delivery, as a change leaves it.
+// showDelivery responds with a delivery after applying change to the row.
 func (h *Handler) showDelivery(c echo.Context, id scalar.ID, change func(*rows.Delivery)) error {
 	var out []wire.Delivery
 	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
@@ -115,7 +115,7 @@ func (h *Handler) showDelivery(c echo.Context, id scalar.ID, change func(*rows.D
 	switch {
 	case err != nil:
 		return err
-	case len(out) == 0: // the rows are behind
+	case len(out) == 0: // the rows lag
 		return deliveryNotFound()
 	}
 	return c.JSON(http.StatusOK, out[0])

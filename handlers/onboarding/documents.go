@@ -17,11 +17,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// documentRoutes are those of the files of owners.
+// documentRoutes returns the routes of owners' documents.
 func (h *Handler) documentRoutes(k kind) []web.Route {
 	return []web.Route{
 		post(k.one()+"/documents", h.addDocument),
@@ -31,7 +31,7 @@ func (h *Handler) documentRoutes(k kind) []web.Route {
 	}
 }
 
-// addDocument takes a file.
+// addDocument receives a file.
 func (h *Handler) addDocument(c echo.Context) error { return upload.Refuse(c, h.upload(c)) }
 
 func (h *Handler) upload(c echo.Context) error {
@@ -39,7 +39,7 @@ func (h *Handler) upload(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	start, id := time.Now().Round(0), web.NewID() // by the wall clock, as the bucket's times
+	start, id := time.Now().Round(0), web.NewID() // wall clock without the monotonic part, to compare with the bucket's times
 	faults := t.bare(c)
 	if t.owner == nil {
 		return faults
@@ -49,7 +49,7 @@ func (h *Handler) upload(c echo.Context) error {
 	if err != nil {
 		return sealing(t.Ref, err)
 	}
-	if time.Since(start) > files.Limit { // who sweeps may have taken the file for one that nobody tells of
+	if time.Since(start) > files.Limit { // the sweeper may have deleted the file as unreferenced
 		u.Discard(c.Request().Context())
 		return web.Unavailable("TIMEOUT", "The upload took too long.", time.Second)
 	}
@@ -64,8 +64,8 @@ func (h *Handler) upload(c echo.Context) error {
 	return created(c, shown)
 }
 
-// tell tells the journal of a file that lies in the bucket, and discards the file if no record will name it. The body of the
-// request is gone by now: where another node owns the journal, it gets the command, not the request.
+// tell records an uploaded file in the journal. It discards the file if no record will reference it. The request's
+// body has been consumed, so if another node owns the journal, the command is sent there instead of the request.
 func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.DocumentAdded, error) {
 	ctx := c.Request().Context()
 	name, err := h.seal(ctx, of, seal.DocumentName(of, u.File.ID), u.Name)
@@ -93,30 +93,31 @@ func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.
 		return nil, err
 	}
 	e, err := web.Answer[*domain.DocumentAdded](x)
-	if err == nil && e.ID != u.File.ID { // the same was uploaded before, and that file is there
+	if err == nil && e.ID != u.File.ID { // a repeated request: the record references the earlier file
 		u.Discard(ctx)
 	}
 	return e, err
 }
 
-// neverDecided reports whether a command is in no record, and never will be. Where that is not known its file stays: if no
-// record names it, it is swept in time.
+// neverDecided reports whether a command is in no record and never will be. If that is not certain, the file stays,
+// and the sweeper removes it later if no record references it.
 func neverDecided(err error) bool {
 	var (
-		refused *journal.RefusedError
-		never   *journal.NotAcceptedError
-		nobody  *journal.ElsewhereError
+		refused *submit.RefusedError
+		never   *submit.NotAcceptedError
+		nobody  *submit.ElsewhereError
 	)
 	return errors.As(err, &refused) || errors.As(err, &never) || errors.As(err, &nobody)
 }
 
-// fingerprint is by what two uploads for an owner are the same: their parts, not what is between them.
+// fingerprint returns the fingerprint of an upload. It covers the parts of the body, but not their order or the bytes
+// between them.
 func (h *Handler) fingerprint(c echo.Context, of owner.Ref, u *upload.Upload) string {
 	said := append([]byte("document of "+of.String()+"\n"), u.Said()...)
 	return hex.EncodeToString(h.personalMAC(c, said)[:16])
 }
 
-// showDocument opens the name of a file, and shows its document.
+// showDocument decrypts the file name and returns the document's JSON form.
 func (h *Handler) showDocument(ctx context.Context, d *domain.Document, sealed domain.Sealed) (wire.Document, error) {
 	var name string
 	err := h.open(ctx, d.Ref, seal.DocumentName(d.Ref, d.ID), sealed, &name)

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // refOf returns the owner that a path is of.
@@ -28,7 +28,7 @@ func (h *house) refOf(path string) owner.Ref {
 func (h *house) addDocument(path string) scalar.ID {
 	h.T.Helper()
 	of, tenant := h.refOf(path), ""
-	h.Onboarding.View(func(s decide.State, _ journal.Position) {
+	h.Onboarding.View(func(s decide.State, _ record.Position) {
 		if o, known := s.(*onboarding.State).Owner(of); known {
 			tenant = o.Tenant
 		}

@@ -12,7 +12,7 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// entitlementRoutes are those of what can be asked for.
+// entitlementRoutes returns the routes that list entitlements.
 func (h *Handler) entitlementRoutes() []web.Route {
 	return []web.Route{
 		get(base+"/entitlements/persons", h.listEntitlements(owner.PersonType)),
@@ -20,7 +20,7 @@ func (h *Handler) entitlementRoutes() []web.Route {
 	}
 }
 
-// listEntitlements lists what owners of a type can ask for, newest first.
+// listEntitlements lists the entitlements for owners of a type, newest first.
 func (h *Handler) listEntitlements(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		return listed(c, h, nil, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Entitlement, int, int64, error) {

@@ -24,13 +24,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// exportRoutes are those of all that is held about an owner.
+// exportRoutes returns the route that exports an owner's data.
 func (h *Handler) exportRoutes(k kind) []web.Route {
 	return []web.Route{get(k.one()+"/export", h.export)}
 }
 
-// export answers with a zip of everything that is held about an owner: JSON by kind, the files, and the receipts of what was
-// told about it. It is made while it is sent, and one page of rows or piece of a file is in memory at a time.
+// export responds with a zip of all data about an owner: JSON files by kind, the documents, and the receipts of
+// webhook deliveries. The zip is created while it is sent; only one page of rows or one piece of a file is in memory.
 func (h *Handler) export(c echo.Context) error {
 	t, err := h.shown(c)
 	if err == nil {
@@ -58,7 +58,8 @@ func (h *Handler) export(c echo.Context) error {
 		}
 		defer leave()
 	}
-	shown, err := h.showOwner(c.Request().Context(), &row.Owner, row.Fields) // before anything is sent: the key may be gone
+	// Before the first byte is sent, because the key may be destroyed.
+	shown, err := h.showOwner(c.Request().Context(), &row.Owner, row.Fields)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (h *Handler) export(c echo.Context) error {
 	head.Set(echo.HeaderContentType, "application/zip")
 	head.Set(echo.HeaderContentDisposition, attachment(strings.ReplaceAll(t.Ref.String(), "/", "-")+".zip"))
 	guard(head)
-	if c.Request().Method == http.MethodHead { // nothing of the zip is made
+	if c.Request().Method == http.MethodHead { // do not create the zip
 		return c.NoContent(http.StatusOK)
 	}
 	return streamed(c, func(w io.Writer) error {
@@ -75,7 +76,7 @@ func (h *Handler) export(c echo.Context) error {
 	})
 }
 
-// export is one on its way.
+// export is the state of a running export.
 type export struct {
 	h   *Handler
 	c   echo.Context
@@ -84,7 +85,7 @@ type export struct {
 	zip *zip.Writer
 }
 
-// write writes all parts.
+// write writes all parts of the export.
 func (x *export) write(shown any) error {
 	into, err := x.create(string(x.t.Type)+".json", zip.Deflate)
 	if err != nil {
@@ -109,11 +110,11 @@ func (x *export) create(name string, method uint16) (io.Writer, error) {
 	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: x.h.cfg.Now().UTC().Truncate(2 * time.Second)})
 }
 
-// exportPage is how many rows are read at a time.
+// exportPage is the number of rows in one read.
 const exportPage = 100
 
-// array writes all rows of a list as one JSON array. The newest come first, so rows that are added meanwhile push others on
-// to the next page, where they are left out the second time.
+// array writes all rows of a list as one JSON array. The newest rows come first, so rows that are added during the
+// export move others to the next page. Those are skipped when they appear again.
 func array[Row any](x *export, name string, id func(*Row) scalar.ID, read pageOf[Row], show shower[Row]) error {
 	into, err := x.create(name, zip.Deflate)
 	if err != nil {
@@ -136,7 +137,7 @@ func array[Row any](x *export, name string, id func(*Row) scalar.ID, read pageOf
 			}
 			seen[key] = true
 			shown, err := show(x.ctx, &rows[i])
-			if err != nil { // also of an owner who is erased meanwhile: then there is nothing to export
+			if err != nil { // also if the owner is erased during the export
 				return err
 			}
 			if err := json.MarshalEncode(out, shown); err != nil {
@@ -149,11 +150,11 @@ func array[Row any](x *export, name string, id func(*Row) scalar.ID, read pageOf
 	}
 }
 
-// keeping is why an owner's data is kept or is to be erased, which its tenant is not told. An erased owner has a certificate
-// instead.
+// keeping explains why an owner's data is retained or is about to be erased. Tenants do not get it. An erased owner
+// has a certificate instead.
 type keeping struct {
 	Holds   []hold          `json:"holds"`   // and releases, oldest first
-	Erasure *erasureRequest `json:"erasure"` // null: nobody asked for it
+	Erasure *erasureRequest `json:"erasure"` // null: no erasure was requested
 }
 
 type hold struct {
@@ -170,7 +171,7 @@ type erasureRequest struct {
 	RetainUntil scalar.Time `json:"retain_until"`
 }
 
-// keeping writes it, for operators and auditors.
+// keeping writes keeping.json, for operators and auditors.
 func (x *export) keeping() error {
 	ref, db := x.t.Ref, x.h.rows.DB
 	holds, _, err := view.Holds(x.ctx, db, ref)
@@ -212,7 +213,7 @@ func (x *export) responses() error {
 		})
 }
 
-// exportedTrigger is a trigger with all that happened to it.
+// exportedTrigger is a trigger with its timeline.
 type exportedTrigger struct {
 	wire.EntitlementTrigger
 	Timeline []wire.CaseEvent `json:"timeline"`
@@ -237,7 +238,7 @@ func (x *export) triggers() error {
 		})
 }
 
-// events writes what receivers were told of the owner, as they were told it.
+// events writes the bodies of the owner's webhook notifications.
 func (x *export) events() error {
 	into, err := x.create("events.json", zip.Deflate)
 	if err != nil {
@@ -277,7 +278,7 @@ func (x *export) event(out *jsontext.Encoder, n *domain.Notice) error {
 	return json.MarshalEncode(out, body)
 }
 
-// receipt says what became of a delivery.
+// receipt is the result of a delivery.
 type receipt struct {
 	ID        scalar.ID         `json:"id"`
 	WebhookID scalar.ID         `json:"webhook_id"`
@@ -297,7 +298,7 @@ type attempt struct {
 	Response   *string     `json:"response"`
 }
 
-// receipts writes what became of each delivery.
+// receipts writes the results of all deliveries.
 func (x *export) receipts() error {
 	var attempts map[scalar.ID][]view.Attempt
 	return array(x, "deliveries.json", func(r *view.Delivery) scalar.ID { return r.ID },
@@ -323,13 +324,13 @@ func (x *export) receipts() error {
 		})
 }
 
-// exportedDocument says where in the zip a document's file is.
+// exportedDocument is a document with the path of the file in the zip.
 type exportedDocument struct {
 	wire.Document
 	File string `json:"file"`
 }
 
-// documents writes the list of documents, and then their files.
+// documents writes the list of documents and then the files.
 func (x *export) documents() error {
 	type place struct {
 		document domain.Document
@@ -349,7 +350,7 @@ func (x *export) documents() error {
 		return err
 	}
 	for i := range all {
-		into, err := x.create(all[i].path, zip.Store) // what is uploaded is packed already, nearly all of it
+		into, err := x.create(all[i].path, zip.Store) // most uploaded formats are already compressed
 		if err != nil {
 			return err
 		}
@@ -366,11 +367,12 @@ func (x *export) documents() error {
 	return nil
 }
 
-// maxFileName is how long a name in a zip may be in bytes: file systems take 255, some of them of a longer form.
+// maxFileName is the maximum length of a file name in the zip, in bytes. File systems allow 255, but some of them
+// after converting the name to a longer form.
 const maxFileName = 180
 
-// safeName is a name that every system can unpack a file under: without what some give a meaning, not longer than they take, and
-// none that Windows has for a device, whatever its ending.
+// safeName returns a name under which every system can unpack a file: without reserved characters, not too long, and
+// not the name of a Windows device, which is reserved with any extension.
 func safeName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`<>:"/\|?*`, r) {
@@ -388,7 +390,7 @@ func safeName(name string) string {
 		if len(ending) > maxFileName/2 {
 			ending = ""
 		}
-		name = strings.ToValidUTF8(name[:maxFileName-len(ending)], "") + ending // the last character may be cut
+		name = strings.ToValidUTF8(name[:maxFileName-len(ending)], "") + ending // the cut may split the last character
 	}
 	return name
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// listEvents is the feed: the bodies of what receivers are told, the oldest first, for ever. Whoever has come to the end goes on
-// from the cursor of the last record that it had.
+// listEvents serves the feed of all webhook notifications since the beginning, oldest first. A client that has
+// reached the end continues later from the cursor of the last record.
 func (h *Handler) listEvents(c echo.Context) error {
 	query := web.Query(c)
 	p := list.ReadFeed(query)
@@ -55,10 +55,11 @@ func (h *Handler) listEvents(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// keysAhead is for how many notices keys are read at once: so few that none is given up before it is used.
+// keysAhead is the number of notices for which keys are fetched together. It is small enough that no fetched key
+// leaves the cache before it is used.
 const keysAhead = 100
 
-// fetchReasons has the keys at hand that the sealed reasons of notices are opened with.
+// fetchReasons fetches the keys for the encrypted reasons of notices into the cache.
 func (h *Handler) fetchReasons(ctx context.Context, of []projections.Row[rows.Notice]) error {
 	var owners []owner.Ref
 	for i := range of {
@@ -69,8 +70,8 @@ func (h *Handler) fetchReasons(ctx context.Context, of []projections.Row[rows.No
 	return h.fetchKeys(ctx, owners)
 }
 
-// told returns what the feed shows of a notice: its body, or where the owner's data is not to be seen, ids, type and time. Of an
-// erasure's end itself the tenant is told all the same.
+// told returns the feed's form of a notice: its body or, if the owner's data is hidden, only IDs, type and time. So a
+// tenant still sees the notice that an erasure is complete.
 func (h *Handler) told(ctx context.Context, n *domain.Notice, hidden func(owner.Ref) bool) (domain.Body, error) {
 	if hidden(n.Ref) {
 		return n.ErasedBody(), nil

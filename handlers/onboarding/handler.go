@@ -1,18 +1,22 @@
 // Package onboarding serves the onboarding interface under /api/v1: persons and corporates, their questionnaires and
 // responses, the entitlements that they apply for, and the state of these applications.
 //
-// The handlers check personal data in the clear and seal it with the owner's key before they make a command. They render an
-// answer from the record that answers the command, by opening the sealed fields, so a repeated request gets the first
-// answer. The key of an owner is made before the command that registers the owner, under a new random name. If the command
-// is refused, was never decided, or repeats another, the key is discarded. A key without an owner remains only if the node
-// was killed in between, or if the outcome of the command is unknown. Nothing is sealed with such a key, and its name is
-// never used again.
+// The handlers validate personal data in plain text and encrypt it with the owner's key before they create a command.
+// They build a response from the record that answers the command, by decrypting its fields, so a repeated request
+// gets the first response. The key of an owner is created before the command that registers the owner, under a new
+// random name. If the command is refused, was never decided, or repeats another, the key is discarded. A key without
+// an owner remains only if the node was killed in between, or if the outcome of the command is unknown. Nothing is
+// encrypted with that key, and its name is never used again.
 //
-// Existence, access rights and the questions of a version are looked up in a fold of the journal, so writes do not need
-// Postgres, except for changes of owners, which start from the stored values. Lists and sealed fields are read from rows.
+// Existence, access rights and the questions of a version are looked up in a fold of the journal, so writes do not
+// need Postgres, except changes of owners, which start from the stored values. Lists and encrypted fields are read
+// from rows.
 //
-// A tenant, which is the broker of the token, has access to its own owners and their data; operators and auditors have
-// access to those of all tenants. Without access, the answer is 404.
+// A tenant, which is the broker of the token, has access to its own owners and their data; operators and auditors
+// have access to those of all tenants. Without access, the response is 404.
+//
+// Start with handler.go, which lists the routes, then target.go, which resolves the objects that a path names, and
+// owners.go.
 package onboarding
 
 import (
@@ -29,77 +33,80 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// journalName is the journal that the commands of this package go to.
+// journalName is the journal that receives the commands of this package.
 const journalName = "onboarding"
 
-// Config is what the interface is made of.
+// Config holds the dependencies of the interface.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.Submitter
+	Journals submit.Submitter
 	// Onboarding follows the onboarding journal under onboarding.Rules.
 	Onboarding web.Follower
 	// Rows are the read models of the onboarding journal.
 	Rows rows.Source
-	// Owners seals what is about one owner, Box what is about none.
+	// Owners encrypts data about one owner. Box encrypts data that belongs to no owner.
 	Owners *seal.Owners
 	Box    *seal.Box
-	// KeyOverlap is how long a registration's old and new key are both in use after a rotation.
+	// KeyOverlap is how long the old and the new signing key of a webhook are both used after a rotation.
 	KeyOverlap time.Duration
-	// Now is the wall clock, by which dates of birth are judged, and links to files.
+	// Now is the wall clock for the validation of dates of birth and for the expiry of links.
 	Now func() time.Time
-	// Files are where uploads are kept, and Scanner is what they are scanned by; nil for nothing.
+	// Files stores uploads. Scanner scans them; it may be nil.
 	Files   *files.Store
 	Scanner *clamd.Scanner
-	// LinkLifetime is how long a link to a file is good.
+	// LinkLifetime is the validity of a download link.
 	LinkLifetime time.Duration
-	// Nodes takes commands for the owner of the journal, whichever node that is. Journals may say that it is another one.
-	Nodes journal.Submitter
+	// Audience returns the audience of the venue's tokens, which names the venue and its epoch. A link is valid only at
+	// the venue that created it. If Audience is nil, links are valid at every venue with the same master key.
+	Audience func() web.Audience
+	// Nodes submits commands to the owner of the journal on any node. Journals may return an ElsewhereError instead.
+	Nodes submit.Submitter
 }
 
 // Handler serves the routes under /api/v1.
 type Handler struct {
-	cfg     Config
-	journal web.Journal
-	rows    rows.Source
-	uploads *upload.Receiver
-	linkKey []byte
-	// downloads and exports are what is sent at a time. Each takes about a quarter of a megabyte for as long as its client
-	// takes to read it.
+	cfg        Config
+	journal    web.Journal
+	rows       rows.Source
+	uploads    *upload.Receiver
+	linkMaster []byte
+	// downloads and exports limit concurrent responses. Each takes about a quarter of a megabyte until the client has
+	// read it.
 	downloads, exports *places.Places
 }
 
-// placeWithin is how long a download or an export waits for others to end.
+// placeWithin is how long a download or an export waits for capacity.
 const placeWithin = 2 * time.Second
 
-// New makes the handler of the onboarding interface.
+// New returns the handler of the onboarding interface.
 func New(c Config) *Handler {
 	h := &Handler{cfg: c, journal: web.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
-		uploads: upload.New(c.Files, c.Scanner), linkKey: c.Box.Derive("download link"),
+		uploads: upload.New(c.Files, c.Scanner), linkMaster: c.Box.Derive("download link"),
 		downloads: places.New(128, 64, placeWithin, places.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
 		exports:   places.New(16, 4, placeWithin, places.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
 	return h
 }
 
-// base is where the interface's paths begin.
+// base is the path prefix of the interface.
 const base = "/api/v1"
 
-// kind is one of the two forms that each route about an owner has.
+// kind is a type of owner. Each route about an owner exists for both kinds.
 type kind struct {
 	owner.Type
-	list      string // where owners of the type are
-	parameter string // of routes, that names one of them
+	list      string // path of the list of owners
+	parameter string // name of the route parameter with the owner's ID
 }
 
 var kinds = [...]kind{{owner.PersonType, base + "/persons", "person_id"}, {owner.CorporateType, base + "/corporates", "corporate_id"}}
 
-// one is the route of one owner, under which is all that hangs on it.
+// one returns the route of one owner, which is the prefix of the routes of dependent objects.
 func (k kind) one() string { return k.list + "/:" + k.parameter }
 
-// The scopes of reads and writes.
+// These are the scopes of reads and writes.
 var (
 	readers = []string{web.ScopeOnboarding, web.ScopeOperator, web.ScopeAuditor}
 	writers = []string{web.ScopeOnboarding}
@@ -115,13 +122,13 @@ func (h *Handler) Routes() []web.Route {
 	for i := range all {
 		all[i].Handler = unconfined(all[i].Handler)
 	}
-	return append(all, web.Get(filesAt+"/:document_id", h.download)) // by a link, without a token
+	return append(all, web.Get(filesAt+"/:document_id", h.download)) // authorized by a link, without a token
 }
 
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 
-// unconfined refuses tokens that are for one trading account only: who is onboarded is the whole tenant's affair.
+// unconfined refuses tokens limited to one trading account, because onboarding concerns the whole tenant.
 func unconfined(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if p := web.PrincipalOf(c); p != nil && p.Customer != "" {
@@ -131,12 +138,12 @@ func unconfined(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// get and post are routes for reads and for writes.
+// get and post return routes for reads and writes.
 func get(path string, h echo.HandlerFunc) web.Route { return web.Get(path, h, readers...) }
 
 func post(path string, h echo.HandlerFunc) web.Route { return web.Post(path, h, writers...) }
 
 func patch(path string, h echo.HandlerFunc) web.Route { return web.Patch(path, h, writers...) }
 
-// created answers a write that made something.
+// created responds to a write that created an object.
 func created(c echo.Context, shown any) error { return c.JSON(http.StatusCreated, shown) }

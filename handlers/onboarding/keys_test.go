@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	operators "github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // writes are bodies that the routes take which write, of all interfaces; "" for none.
@@ -117,6 +117,14 @@ func user(path string) string {
 	return "broker-a"
 }
 
+// sendKeyed sends a write with an Idempotency-Key.
+func (f *furnished) sendKeyed(method, path, body, key string) *tradingtest.Reply {
+	if strings.HasSuffix(path, "/documents") {
+		return f.send("broker-a", strings.TrimSuffix(path, "/documents"), "a.pdf", formattest.PDF(), "", "Idempotency-Key", key)
+	}
+	return f.Send(user(path), method, path, body, "Idempotency-Key", key)
+}
+
 // TestEveryRouteHasKeysOfItsOwn sends every write that there is with one Idempotency-Key, and looks at the command that comes of
 // it: no two routes have it remembered as the same, and none has it remembered as the one or the other of two.
 func TestEveryRouteHasKeysOfItsOwn(t *testing.T) {
@@ -125,7 +133,7 @@ func TestEveryRouteHasKeysOfItsOwn(t *testing.T) {
 	var made []decide.Command
 	f.Fail(func(c decide.Command) error {
 		made = append(made, c)
-		return &journal.NotAcceptedError{}
+		return &submit.NotAcceptedError{}
 	})
 	writes, routesOf, scopes := f.writes(), make(map[string][]string), make(map[string]string)
 	for _, r := range f.Routes() {
@@ -137,10 +145,7 @@ func TestEveryRouteHasKeysOfItsOwn(t *testing.T) {
 		path := f.path(r.Path)
 		send := func(key string) *tradingtest.Reply {
 			made = nil
-			if strings.HasSuffix(path, "/documents") {
-				return f.send("broker-a", strings.TrimSuffix(path, "/documents"), "a.pdf", formattest.PDF(), "", "Idempotency-Key", key)
-			}
-			return f.Send(user(path), r.Method, path, body, "Idempotency-Key", key)
+			return f.sendKeyed(r.Method, path, body, key)
 		}
 		for _, bad := range []string{"", "a b", "a/b", "a@b", strings.Repeat("k", 65)} {
 			if reply := send(bad); len(made) > 0 || !strings.Contains(reply.Body, "Idempotency-Key") || reply.Status != 400 && reply.Status != 422 {

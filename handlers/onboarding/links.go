@@ -28,25 +28,25 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// filesAt is where files are had by a link, without a token.
+// filesAt is the path prefix of downloads by link, which need no token.
 const filesAt = base + "/files"
 
-// link is what a download link says. Nothing of it can be changed without its signature, which every node checks.
+// link is the content of a download link. A signature, which every node can verify, protects it from changes.
 type link struct {
-	document scalar.ID // which names the key that the file lies under, for ever
+	document scalar.ID // also determines the key under which the file is stored, forever
 	expires  int64     // Unix seconds
-	// at is the sequence that the link was made as of: a node that has not come to it waits.
+	// at is the sequence at which the link was created. A node with an older fold waits.
 	at int64
-	// restricted is set in links of operators, who see what is hidden from everyone else.
+	// restricted is set in links created for operators. Only operators may see restricted owners.
 	restricted bool
 }
 
-// sign returns the signature of a link, for a method.
+// sign returns the signature of a link for an HTTP method.
 func (l link) sign(key []byte, method string) []byte {
 	return seal.MAC(key, fmt.Appendf(nil, "%s %s %d %d %t", method, l.document, l.expires, l.at, l.restricted))
 }
 
-// query is what stands in the link, in one spelling.
+// query returns the canonical query string of the link.
 func (l link) query(key []byte) string {
 	query := url.Values{"expires": {strconv.FormatInt(l.expires, 10)}, "at": {strconv.FormatInt(l.at, 10)},
 		"signature": {base64.RawURLEncoding.EncodeToString(l.sign(key, http.MethodGet))}}
@@ -60,7 +60,7 @@ func (l link) url(c echo.Context, key []byte) string {
 	return (&url.URL{Scheme: c.Scheme(), Host: c.Request().Host, Path: filesAt + "/" + l.document.String(), RawQuery: l.query(key)}).String()
 }
 
-// readLink returns what a link says, and false if it is not one of ours, or too old by now.
+// readLink returns the content of a link. It returns false if the signature is invalid or the link has expired.
 func readLink(c echo.Context, key []byte, now time.Time) (link, bool) {
 	query := c.QueryParams()
 	id, badID := scalar.ParseID(web.Param(c, "document_id"))
@@ -68,16 +68,34 @@ func readLink(c echo.Context, key []byte, now time.Time) (link, bool) {
 	at, badPlace := strconv.ParseInt(query.Get("at"), 10, 64)
 	signature, badText := base64.RawURLEncoding.Strict().DecodeString(query.Get("signature"))
 	l := link{id, expires, at, query.Get("restricted") == "true"}
-	ours := hmac.Equal(signature, l.sign(key, http.MethodGet)) && query.Encode() == l.query(key) // one for GET is good for HEAD
+	// A link for GET is also valid for HEAD.
+	ours := hmac.Equal(signature, l.sign(key, http.MethodGet)) && query.Encode() == l.query(key)
 	return l, ours && errors.Join(badID, badTime, badPlace, badText) == nil && now.Unix() < expires
 }
 
-// linkDocument makes a link to a document's file.
+// linkKey returns the key that signs links of this venue in its current epoch. The master key alone would not do: a copy of
+// the venue has the same one. linkKey returns an error until the venue has read its fence.
+func (h *Handler) linkKey() ([]byte, error) {
+	if h.cfg.Audience == nil {
+		return h.linkMaster, nil
+	}
+	audience := h.cfg.Audience().Name
+	if audience == "" {
+		return nil, web.Unavailable("SOURCE_UNAVAILABLE", "The service has not started yet.", time.Second)
+	}
+	return seal.MAC(h.linkMaster, []byte(audience)), nil
+}
+
+// linkDocument creates a link to a document's file.
 func (h *Handler) linkDocument(c echo.Context) error {
 	t, err := h.shown(c, "document_id")
 	if err == nil {
 		err = t.bare(c)
 	}
+	if err != nil {
+		return err
+	}
+	key, err := h.linkKey()
 	if err != nil {
 		return err
 	}
@@ -92,12 +110,16 @@ func (h *Handler) linkDocument(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, wire.DownloadLink{URL: l.url(c, h.linkKey), ExpiresIn: int64(h.cfg.LinkLifetime / time.Second)})
+	return c.JSON(http.StatusOK, wire.DownloadLink{URL: l.url(c, key), ExpiresIn: int64(h.cfg.LinkLifetime / time.Second)})
 }
 
-// download answers with a file, to whoever has a link to it.
+// download responds with a file to any client that has a link to it.
 func (h *Handler) download(c echo.Context) error {
-	l, good := readLink(c, h.linkKey, h.cfg.Now())
+	key, err := h.linkKey()
+	if err != nil {
+		return err
+	}
+	l, good := readLink(c, key, h.cfg.Now())
 	if !good {
 		return web.Forbidden("The link is not one of this service, or it has expired.")
 	}
@@ -116,7 +138,7 @@ func (h *Handler) download(c echo.Context) error {
 	head.Set(echo.HeaderContentType, d.Format.MediaType())
 	head.Set(echo.HeaderContentLength, strconv.FormatInt(d.Size, 10))
 	head.Set(echo.HeaderContentDisposition, attachment(name))
-	// Parts of a file are not given: whether it is the one that was uploaded is known only at its end.
+	// Ranges are not supported: the file's integrity is verified only at its end.
 	head.Set("Accept-Ranges", "none")
 	guard(head)
 	if c.Request().Method == http.MethodHead {
@@ -125,7 +147,7 @@ func (h *Handler) download(c echo.Context) error {
 	return h.sendFile(c, d)
 }
 
-// guard has browsers save an answer: not show it, not run it, not keep it.
+// guard sets headers that make browsers save the response without displaying, executing or caching it.
 func guard(head http.Header) {
 	head.Set(echo.HeaderXContentTypeOptions, "nosniff")
 	head.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
@@ -133,7 +155,7 @@ func guard(head http.Header) {
 	head.Set(echo.HeaderReferrerPolicy, "no-referrer")
 }
 
-// linked returns the document of a link, whose it is, and the name of its file.
+// linked returns the document of a link, its tenant and its decrypted file name.
 func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, tenant, name string, err error) {
 	ctx := c.Request().Context()
 	h.await(c, h.cfg.Onboarding, l.at)
@@ -168,7 +190,7 @@ func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, tenant, na
 func (h *Handler) sendFile(c echo.Context, d *domain.Document) error {
 	file, err := h.openFile(c.Request().Context(), d)
 	if err != nil {
-		head := c.Response().Header() // what was said of the file is not so of the answer that comes instead
+		head := c.Response().Header() // these headers describe the file and not the error response
 		for _, name := range []string{echo.HeaderContentLength, echo.HeaderContentDisposition, "Accept-Ranges"} {
 			head.Del(name)
 		}
@@ -181,7 +203,7 @@ func (h *Handler) sendFile(c echo.Context, d *domain.Document) error {
 	})
 }
 
-// openFile opens the file of a document, up to its first bytes: until then it may be found missing.
+// openFile opens the file of a document and reads its first bytes, because a missing file is detected only then.
 func (h *Handler) openFile(ctx context.Context, d *domain.Document) (io.ReadCloser, error) {
 	f, err := h.cfg.Files.Open(ctx, files.File{Ref: d.Ref, ID: d.ID, Source: d.Source, SHA256: d.SHA256, Size: d.Size})
 	if err == nil {
@@ -206,7 +228,7 @@ func (h *Handler) openFile(ctx context.Context, d *domain.Document) (io.ReadClos
 // pieceLimit is how long a client may take to read a piece of a file.
 const pieceLimit = time.Minute
 
-// paced is an answer whose client has its time for each piece, not for the whole.
+// paced is a response writer that renews the client's deadline for each piece.
 type paced struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -223,8 +245,8 @@ func (p *paced) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// streamed answers 200 with what write writes. It is not compressed: what is large here is packed already. What fails amid it
-// can only be shown by cutting the answer off.
+// streamed responds with 200 and the output of write. The response is not compressed, because large parts are already
+// compressed formats. An error during the response aborts the connection.
 func streamed(c echo.Context, write func(w io.Writer) error) error {
 	err := write(&paced{ResponseWriter: c.Response(), control: http.NewResponseController(c.Response())})
 	if err != nil && c.Response().Committed {
@@ -233,8 +255,8 @@ func streamed(c echo.Context, write func(w io.Writer) error) error {
 	return err
 }
 
-// attachment is the disposition of a file that is to be saved under a name (RFC 6266): in full, and for old clients without
-// what is not ASCII.
+// attachment returns a Content-Disposition that makes the client save the file under a name (RFC 6266). It contains
+// the full name and, for old clients, a name reduced to ASCII.
 func attachment(name string) string {
 	var plain, full strings.Builder
 	for _, r := range name {
@@ -245,7 +267,8 @@ func attachment(name string) string {
 		}
 	}
 	for _, b := range []byte(name) {
-		if r := rune(b); r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-._~", r)) { // RFC 5987, 3.2.1
+		// RFC 5987, section 3.2.1.
+		if r := rune(b); r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-._~", r)) {
 			full.WriteByte(b)
 		} else {
 			fmt.Fprintf(&full, "%%%02X", b)

@@ -11,23 +11,23 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// patience is how long rows are waited for that the fold says there are.
+// patience is how long a read waits for rows of an object that the fold already contains.
 const patience = 2 * time.Second
 
-// await waits until the source has come to a sequence, or long enough.
+// await waits until the source has reached a sequence, or until patience is over.
 func (*Handler) await(c echo.Context, source web.Waiter, sequence int64) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), patience)
 	defer cancel()
 	_ = source.Wait(ctx, sequence)
 }
 
-// A pageOf reads a numbered page of a list, and how many rows the whole has.
+// A pageOf reads a numbered page of a list and the total number of rows.
 type pageOf[Row any] func(ctx context.Context, db projections.DB, size, offset int) (rows []Row, total int, asOf int64, err error)
 
-// A shower shows a row. One of an owner that was erased since it was read is left out.
+// A shower converts a row to its JSON form. page skips a row if the shower fails because the owner was erased.
 type shower[Row any] func(ctx context.Context, row *Row) (any, error)
 
-// listed answers with a page of a list, with all five fields. The target is what the route names, nil for nothing.
+// listed responds with a page of a list, with all five members. t is the target of the route, or nil.
 func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], show shower[Row]) error {
 	query := web.Query(c)
 	if t != nil {
@@ -44,7 +44,7 @@ func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], sh
 	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
 }
 
-// page reads a page and shows its rows.
+// page reads a page and converts its rows.
 func page[Row any](c echo.Context, h *Handler, size, offset int, read pageOf[Row], show shower[Row]) (items []any, total int, err error) {
 	var rows []Row
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
@@ -67,12 +67,12 @@ func page[Row any](c echo.Context, h *Handler, size, offset int, read pageOf[Row
 	return items, total, nil
 }
 
-// isGone reports whether something was erased between the reading of a row and the opening of what is sealed there.
+// isGone reports whether the error means that an object was erased between reading its row and decrypting it.
 func isGone(err error) bool {
 	return web.ProblemOf(err).Status == http.StatusNotFound
 }
 
-// itself shows a row as it is made by a function that can't fail.
+// itself returns a shower for a function that cannot fail.
 func itself[Row, Shown any](show func(*Row) Shown) shower[Row] {
 	return func(_ context.Context, row *Row) (any, error) { return show(row), nil }
 }

@@ -17,11 +17,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Operated returns the routes of the operator's interface that begin at another base: the cases of all tenants, deliveries of
-// webhooks, changes of documents, and each read of persons and corporates with what hangs on them. Problems have the shape that the base's interface has.
+// Operated returns the routes of the operator's interface under another base: the cases of all tenants, deliveries of
+// webhooks, changes of documents, and all reads of persons and corporates and their dependent objects. Errors have
+// the form of the base's interface.
 func (h *Handler) Operated(at string) []web.Route {
 	operators := []string{web.ScopeOperator, web.ScopeAuditor}
 	routes := []web.Route{
@@ -43,7 +44,7 @@ func (h *Handler) Operated(at string) []web.Route {
 	return routes
 }
 
-// listOperatedOwners lists the owners of a type, of every tenant or of one.
+// listOperatedOwners lists the owners of a type, of all tenants or of one.
 func (h *Handler) listOperatedOwners(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		query := web.Query(c)
@@ -67,10 +68,10 @@ func showCase(row *view.Trigger) operatedCase {
 	return operatedCase{EntitlementTrigger: showTrigger(row), Tenant: row.Tenant, Updated: row.Updated, Deadline: orNull(row.Deadline)}
 }
 
-// wholeCase is a trigger with all that an operator needs to decide about it.
+// wholeCase is a trigger with everything that an operator needs for a decision.
 type wholeCase struct {
 	operatedCase
-	// Requirements are what is open of it, oldest first.
+	// Requirements are the open requirements, oldest first.
 	Requirements []pending        `json:"pending_requirements"`
 	Timeline     []wire.CaseEvent `json:"timeline"`
 }
@@ -96,13 +97,13 @@ func (h *Handler) listCases(c echo.Context) error {
 	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
 }
 
-// restricted returns which owners are hidden from all but operators, where the caller is none.
+// restricted returns a function that reports whether an owner is restricted and therefore hidden from the caller.
 func (h *Handler) restricted(c echo.Context) func(owner.Ref) bool {
 	if web.PrincipalOf(c).Has(web.ScopeOperator) {
 		return func(owner.Ref) bool { return false }
 	}
 	return func(ref owner.Ref) (hidden bool) {
-		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+		h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
 			o, known := s.(*domain.State).Owner(ref)
 			hidden = known && o.State == owner.Restricted
 		})
@@ -110,7 +111,7 @@ func (h *Handler) restricted(c echo.Context) func(owner.Ref) bool {
 	}
 }
 
-// seen shows triggers but for those of owners who are hidden, which are left out.
+// seen converts triggers and skips those of hidden owners.
 func seen[Shown any](hidden func(owner.Ref) bool, show func(*view.Trigger) Shown) shower[view.Trigger] {
 	return func(_ context.Context, row *view.Trigger) (any, error) {
 		if hidden(row.Ref) {
@@ -120,13 +121,14 @@ func seen[Shown any](hidden func(owner.Ref) bool, show func(*view.Trigger) Shown
 	}
 }
 
-// caseStatuses are all states of a case.
+// caseStatuses returns all statuses of a case.
 func caseStatuses() []entitlement.Status {
 	return append(view.OpenCases(), entitlement.Finished, entitlement.Failed, entitlement.Canceled, entitlement.Terminated)
 }
 
-// getCase shows a trigger of whichever tenant, with what is open of it and its timeline, to whom may see its owner. That of an
-// owner who is erased stays, without the reasons: what was decided, when and by whom, has to be told to supervisors.
+// getCase returns a trigger of any tenant with its open requirements and its timeline, if the caller may see the
+// owner. The case of an erased owner stays readable without the reasons, because supervisors may ask who decided what
+// and when.
 func (h *Handler) getCase(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// operatedDeliveries are the routes of the deliveries of the whole venue.
+// operatedDeliveries returns the routes of the deliveries of all tenants.
 func (h *Handler) operatedDeliveries(at string, readers []string) []web.Route {
 	return []web.Route{
 		web.Get(at+"/webhook_deliveries", h.listAllDeliveries, readers...),
@@ -23,7 +23,7 @@ func (h *Handler) operatedDeliveries(at string, readers []string) []web.Route {
 	}
 }
 
-// listAllDeliveries lists the deliveries to all registrations, the newest first.
+// listAllDeliveries lists the deliveries to all webhooks, newest first.
 func (h *Handler) listAllDeliveries(c echo.Context) error {
 	query := web.Query(c)
 	n := query.Numbered()
@@ -48,7 +48,7 @@ func (h *Handler) listAllDeliveries(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// anyDelivery reads which delivery a route names.
+// anyDelivery reads the delivery's ID from the route.
 func anyDelivery(c echo.Context) (scalar.ID, error) {
 	id, err := scalar.ParseID(web.Param(c, "id"))
 	if err != nil {

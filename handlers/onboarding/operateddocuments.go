@@ -15,7 +15,7 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// changeDocument is an operator's change of what a document is for, or of when it ends.
+// changeDocument changes a document's category or expiry on behalf of an operator.
 func (h *Handler) changeDocument(c echo.Context) error {
 	t, err := h.shown(c, "document_id")
 	if err != nil {
@@ -28,7 +28,7 @@ func (h *Handler) changeDocument(c echo.Context) error {
 		payload.Category = &category
 	}
 	payload.ValidUntil = body.OptionalTime("valid_until").Pointer()
-	if body.Null("valid_until") { // for ever
+	if body.Null("valid_until") { // null: no expiry
 		payload.ValidUntil = new(scalar.Time)
 	}
 	if !body.Has("category") && !body.Has("valid_until") && !body.Null("valid_until") {
@@ -41,14 +41,14 @@ func (h *Handler) changeDocument(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// The name never changes, so any row of the document has it.
+	// A document's name never changes, so any version of the row has it.
 	var row view.Document
 	found := false
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
 		row, found, asOf, err = view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
 		return asOf, err
 	})
-	if err == nil && !found { // the rows have not come to the document, for which the read has waited
+	if err == nil && !found { // the rows have not reached the document, although the read has waited
 		err = web.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
 	}
 	if err != nil {

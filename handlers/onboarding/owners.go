@@ -16,11 +16,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// ownerRoutes are those of owners themselves.
+// ownerRoutes returns the routes of owners.
 func (h *Handler) ownerRoutes(k kind) []web.Route {
 	return []web.Route{
 		post(k.list, h.registerOwner(k.Type)),
@@ -30,15 +30,15 @@ func (h *Handler) ownerRoutes(k kind) []web.Route {
 	}
 }
 
-// fields is what is told of an owner: a *person or a *corporate. Its JSON form is what is sealed.
+// fields is the data of an owner: a *person or a *corporate. Its JSON form is encrypted.
 type fields interface {
-	// members are the texts of it by their names, and where they are kept.
+	// members returns the names of the text members and pointers to their values.
 	members() []member
 	address() *owner.Address
 	externalID() string
 	check(today time.Time) []owner.Fault
 	show(o *domain.Owner) any
-	operated(o *domain.Owner) any // shows operators the tenant as well
+	operated(o *domain.Owner) any // includes the tenant, for operators
 }
 
 type member struct {
@@ -86,8 +86,8 @@ func (p *corporate) operated(o *domain.Owner) any {
 	return wire.OperatedCorporate{Corporate: wire.NewCorporate(o, &p.Corporate), Tenant: o.Tenant}
 }
 
-// read takes over what a body tells, and leaves as it is what the body does not name, or names as null. An empty text takes
-// back what was told.
+// read copies the members of a body to told and validates the result. Members that are absent or null stay unchanged.
+// An empty text clears a member.
 func (h *Handler) read(body *web.Form, told fields) {
 	take(body, told.members())
 	a := told.address()
@@ -96,7 +96,7 @@ func (h *Handler) read(body *web.Form, told fields) {
 			{"region", &a.Region}, {"country", &a.Country}})
 	})
 	for _, f := range told.check(h.cfg.Now()) {
-		if !body.Faulty(f.Path...) { // of another type than text, it was not taken over
+		if !body.Faulty(f.Path...) { // a member of the wrong type was not copied and already has an error
 			body.Flaw(f.Type, inWords(f), steps(f.Path)...)
 		}
 	}
@@ -110,7 +110,7 @@ func take(body *web.Form, members []member) {
 	}
 }
 
-// inWords says what is wrong as the interface's other faults do.
+// inWords returns the message of an error in the style of this interface.
 func inWords(f owner.Fault) string {
 	switch f.Type {
 	case owner.Missing:
@@ -139,7 +139,8 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		if _, err := web.AskOf(c).Key(); err != nil {
 			return err
 		}
-		// The same on each node that the request comes to, so that the key is made once, and another for every other request.
+		// The ID is the same on every node that handles the request, so the key is created once. Every other request
+		// gets another ID.
 		ref := owner.Ref{Type: t, ID: web.AskOf(c).IDFor("owner")}
 		e, err := h.register(c, ref, told, body)
 		if err != nil {
@@ -153,13 +154,13 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 	}
 }
 
-// register makes an owner's key and has the owner registered.
+// register creates an owner's key and registers the owner.
 func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web.Form) (*domain.OwnerRegistered, error) {
-	// To the end, though the client may be gone: what becomes of the command says what to do with the key. A client that left
-	// before the answer, again and again, would fill the key store otherwise.
+	// Continue even if the client disconnects, because the command's result decides whether the key is kept.
+	// Otherwise clients that disconnect early could fill the key store.
 	ctx := context.WithoutCancel(c.Request().Context())
 	c.SetRequest(c.Request().WithContext(ctx))
-	// Before the command: once the record is there, somebody may come to open what it holds, or to erase the owner.
+	// Create the key before the command: when the record exists, others may decrypt it or erase the owner.
 	if err := h.cfg.Owners.Create(ctx, ref.String()); err != nil {
 		return nil, sealing(ref, err)
 	}
@@ -170,31 +171,32 @@ func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web
 		return nil, err
 	}
 	e, err := web.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
-	var elsewhere *journal.ElsewhereError
+	var elsewhere *submit.ElsewhereError
 	switch {
-	case err == nil && e.Ref != ref: // the same was asked before, and that owner is there
+	case err == nil && e.Ref != ref: // a repeated request: the record has the earlier owner
 		h.discardKey(c, ref)
-	case neverDecided(err) && !errors.As(err, &elsewhere): // the node that the request is passed on to uses the key
+	case neverDecided(err) && !errors.As(err, &elsewhere): // the forwarded request uses the key
 		h.discardKey(c, ref)
 	}
 	return e, err
 }
 
-// discardKey discards the key of an owner who never came to be. What can't be removed now stays, and does no harm.
+// discardKey discards the key of an owner that was not registered. If that fails, the unused key remains.
 func (h *Handler) discardKey(c echo.Context, ref owner.Ref) {
 	_ = h.cfg.Owners.Discard(c.Request().Context(), ref.String())
 }
 
-// externalID is what the rules know of a tenant's own name of an owner.
+// externalID returns the keyed hash of the tenant's ID for the owner, which the rules use to find duplicates.
 func (h *Handler) externalID(c echo.Context, t owner.Type, told fields) []byte {
 	return h.cfg.Box.ExternalID(web.PrincipalOf(c).Broker, t, told.externalID())
 }
 
-// tries bounds how often a change is made anew from what others have changed meanwhile.
+// tries limits how often a change is repeated because of concurrent changes.
 const tries = 5
 
-// changeOwner changes what the body tells and leaves the rest. The rules can't open what is sealed, so the change is made here,
-// from the form of the fields that was read; one that has another form by then is refused, and made again from that.
+// changeOwner changes the members in the body and keeps the others. The rules cannot decrypt the data, so the change
+// is applied here, to the revision of the fields that was read. If the revision has changed by the time of the
+// decision, the engine refuses the command, and changeOwner repeats the change on the new revision.
 func (h *Handler) changeOwner(c echo.Context) error {
 	t, err := h.written(c)
 	if err != nil {
@@ -205,7 +207,7 @@ func (h *Handler) changeOwner(c echo.Context) error {
 		e, err := h.change(c, t, body)
 		var refused *decide.Refusal
 		if errors.As(err, &refused) && refused.Code == domain.CodeOwnerChanged && try < tries {
-			continue // the rows are read as of that refusal, at least
+			continue // the next read waits for the position of the refusal
 		}
 		if err != nil {
 			return err
@@ -218,7 +220,7 @@ func (h *Handler) changeOwner(c echo.Context) error {
 	}
 }
 
-// change has what a body tells put into an owner's fields.
+// change applies the body to an owner's fields and submits the result.
 func (h *Handler) change(c echo.Context, t *target, body *web.Form) (*domain.OwnerChanged, error) {
 	if t.owner == nil {
 		return nil, body.Done()
@@ -242,7 +244,7 @@ func (h *Handler) change(c echo.Context, t *target, body *web.Form) (*domain.Own
 	return web.Execute[*domain.OwnerChanged](c, h.journal, payload, h.personal(c, body))
 }
 
-// ownerRow reads an owner that is there. The fold may have come to it before the rows have.
+// ownerRow reads the row of an existing owner. The rows may lag behind the fold that found the owner.
 func (h *Handler) ownerRow(c echo.Context, t *target) (row view.Owner, err error) {
 	found := false
 	read := func() error {
@@ -261,10 +263,10 @@ func (h *Handler) ownerRow(c echo.Context, t *target) (row view.Owner, err error
 	return row, err
 }
 
-// ownerForm is how an owner is shown, with what was told of it.
+// ownerForm converts an owner and the decrypted data to a JSON form.
 type ownerForm func(told fields, o *domain.Owner) any
 
-// getOwner shows one owner in a form.
+// getOwner responds with one owner in the given form.
 func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		t, err := h.shown(c)
@@ -286,7 +288,7 @@ func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 	}
 }
 
-// ownerList lists owners that the caller may see, newest first, each in a form.
+// ownerList lists owners that the caller may see, newest first, in the given form.
 func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *web.Form, form ownerForm) error {
 	p := query.Numbered()
 	if err := query.Done(); err != nil {
@@ -322,7 +324,7 @@ func (h *Handler) listOwners(t owner.Type) echo.HandlerFunc {
 	}
 }
 
-// seenStates are the states of owners that the caller may see.
+// seenStates returns the states of owners that the caller may see.
 func seenStates(c echo.Context) []owner.State {
 	if web.PrincipalOf(c).Has(web.ScopeOperator) {
 		return []owner.State{owner.Active, owner.Restricted}
@@ -330,13 +332,13 @@ func seenStates(c echo.Context) []owner.State {
 	return []owner.State{owner.Active}
 }
 
-// openOwner opens what was told of an owner.
+// openOwner decrypts the data of an owner.
 func (h *Handler) openOwner(ctx context.Context, o *domain.Owner, sealed domain.Sealed) (fields, error) {
 	told := newFields(o.Type)
 	return told, h.open(ctx, o.Ref, seal.OwnerFields(o.Ref), sealed, told)
 }
 
-// showOwner opens what was told of an owner, and shows its tenant the owner with it.
+// showOwner decrypts the data of an owner and returns the tenant's view.
 func (h *Handler) showOwner(ctx context.Context, o *domain.Owner, sealed domain.Sealed) (any, error) {
 	told, err := h.openOwner(ctx, o, sealed)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const anna = `{"external_id":"p-1","first_name":"Anna","last_name":"Øst","nationality":"DEU","birth_date":"1990-02-28","email":"anna@example.org",` +
@@ -202,7 +202,7 @@ func TestAChangeIsMadeAnew(t *testing.T) {
 			return nil
 		}
 		refusals--
-		return &journal.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "OWNER_CHANGED"}, AsOf: h.Onboarding.Tip()}
+		return &submit.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "OWNER_CHANGED"}, AsOf: h.Onboarding.Tip()}
 	})
 	want(t, h.Send("broker-a", "PATCH", path, `{"first_name":"Ann"}`).Want(200), "first_name", "Ann")
 	refusals = 100
@@ -272,7 +272,7 @@ func TestNoKeyIsLeftWithoutAnOwner(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+h.Token("broker-a"))
 	h.Server.ServeHTTP(httptest.NewRecorder(), r)
-	fault = &journal.NotAcceptedError{}
+	fault = &submit.NotAcceptedError{}
 	register().Detail(503, "NOT_ACCEPTED")
 	if len(named) != 9 {
 		t.Errorf("%d commands were given", len(named))
@@ -282,7 +282,7 @@ func TestNoKeyIsLeftWithoutAnOwner(t *testing.T) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
-	for _, fault = range []error{&journal.OutcomeUnknownError{}, &journal.ElsewhereError{}} {
+	for _, fault = range []error{&submit.OutcomeUnknownError{}, &submit.ElsewhereError{}} {
 		register().Want(503)
 		if _, err := h.Owners.KeyID(t.Context(), named[len(named)-1].String()); err != nil {
 			t.Errorf("after %T: %v", fault, err)

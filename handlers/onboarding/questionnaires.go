@@ -16,10 +16,11 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// maxVersion bounds the number of a version that can be asked for.
+// maxVersion is the maximum version number in a request.
 const maxVersion = 1_000_000
 
-// questionnaireRoutes are those of what is asked: of all owners of a type, of one owner, and one questionnaire.
+// questionnaireRoutes returns the routes of questionnaires: for all owners of a type, for one owner, and of one
+// questionnaire.
 func (h *Handler) questionnaireRoutes() []web.Route {
 	const path = base + "/questionnaires"
 	return []web.Route{
@@ -31,21 +32,22 @@ func (h *Handler) questionnaireRoutes() []web.Route {
 	}
 }
 
-// questionnairePage is the answer of a list of questionnaires, which has no totals.
+// questionnairePage is a page of questionnaires, which has no totals.
 type questionnairePage struct {
 	Items []any `json:"items"`
 	Page  int   `json:"page"`
 	Size  int   `json:"size"`
 }
 
-// listQuestionnaires lists what is published for all owners of a type.
+// listQuestionnaires lists the published questionnaires for all owners of a type.
 func (h *Handler) listQuestionnaires(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		return h.questionnaires(c, web.Query(c), view.QuestionnaireFilter{Type: t})
 	}
 }
 
-// listQuestionnairesOf lists what is published for an owner: for all of its type, and for it alone.
+// listQuestionnairesOf lists the published questionnaires for an owner: those for all owners of the type and those
+// for this owner.
 func (h *Handler) listQuestionnairesOf(c echo.Context) error {
 	t, err := h.shown(c)
 	if err != nil {
@@ -68,7 +70,8 @@ func (h *Handler) questionnaires(c echo.Context, query *web.Form, f view.Questio
 	return c.JSON(http.StatusOK, questionnairePage{items, p.Page, p.Size})
 }
 
-// getQuestionnaire shows a questionnaire with its newest published version, or another that is published.
+// getQuestionnaire returns a questionnaire with its newest published version, or with the published version in the
+// query.
 func (h *Handler) getQuestionnaire(c echo.Context) error {
 	path := web.Path(c)
 	id := path.ID("id")
@@ -99,8 +102,8 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 	return c.JSON(http.StatusOK, wire.NewQuestionnaire(q, v))
 }
 
-// catalogued returns a questionnaire with its versions, number 1 first. One that is for an owner who is not to be seen is not
-// there.
+// catalogued returns a questionnaire with its versions, number 1 first. A questionnaire for an owner that sees
+// rejects is not found.
 func catalogued(s *domain.State, id scalar.ID, sees func(*domain.Owner) bool) (*questionnaire.Questionnaire, []domain.CatalogueVersion, error) {
 	q, _, known := s.Questionnaire(id)
 	if known && !q.IsGeneric() {
@@ -115,7 +118,7 @@ func catalogued(s *domain.State, id scalar.ID, sees func(*domain.Owner) bool) (*
 	return q, s.QuestionnaireVersions(id), nil
 }
 
-// published returns a published version by its number, or the newest for 0; nil where there is none.
+// published returns the published version with a number, or the newest for 0. It returns nil if there is none.
 func published(versions []domain.CatalogueVersion, number int) *questionnaire.Version {
 	for i := len(versions) - 1; i >= 0; i-- {
 		if v := versions[i]; v.Published && (number == 0 || v.Number == number) {

@@ -13,7 +13,8 @@ import (
 	operators "github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // answered is a write with its first answer.
@@ -62,13 +63,13 @@ func (h *house) independent(writes ...write) {
 			h.T.Errorf("%v: %d %s", w, first[i].Status, first[i].Body)
 		}
 	}
-	tips := []journal.LogPosition{h.Trading.Tip(), h.Onboarding.Tip()}
+	tips := []record.LogPosition{h.Trading.Tip(), h.Onboarding.Tip()}
 	for i, w := range writes {
 		if again := h.write(w); again.Status != first[i].Status || again.Body != first[i].Body {
 			h.T.Errorf("%v again: %d %s, first %d %s", w, again.Status, again.Body, first[i].Status, first[i].Body)
 		}
 	}
-	if !slices.Equal(tips, []journal.LogPosition{h.Trading.Tip(), h.Onboarding.Tip()}) {
+	if !slices.Equal(tips, []record.LogPosition{h.Trading.Tip(), h.Onboarding.Tip()}) {
 		h.T.Errorf("%v: what was sent again took effect", writes)
 	}
 }
@@ -238,7 +239,7 @@ func TestAKeyUsedBeforeAnUpgrade(t *testing.T) {
 		if _, err := h.Submit(t.Context(), "onboarding", c); err != nil {
 			t.Error(err)
 		}
-		return &journal.OutcomeUnknownError{CommandID: c.ID}
+		return &submit.OutcomeUnknownError{CommandID: c.ID}
 	})
 	unknown := h.write(write{"POST", api + "/persons", anna})
 	unknown.Detail(503, "OUTCOME_UNKNOWN")

@@ -14,19 +14,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// rowWithin is how long the row of a delivery that the state has forgotten is waited for, and replayTries is how often a replay is
-// asked for by then. One row mostly does that is as of where the log was a moment ago: thousands of other deliveries have to
-// close before anything more is forgotten.
+// rowWithin is how long a replay waits for the row of a delivery that the state has dropped. replayTries is how often
+// it submits the command within that time. One row is usually sufficient if it is only slightly older than the log,
+// because the state drops further deliveries only after thousands of others have closed.
 const (
 	rowWithin   = 2 * time.Second
 	replayTries = 5
 )
 
-// lookUp returns a delivery of whichever tenant: as the node's fold has it or, of those that states forget, as its row does. nil:
-// there is none.
+// lookUp returns a delivery of any tenant: from the node's fold or, if states have dropped it, from its row. It
+// returns nil if there is none.
 func (h *Handler) lookUp(c echo.Context, id scalar.ID) (v *domain.Delivery, err error) {
 	var forgotten int64
 	err = h.view(c, func(s *domain.State) error {
@@ -40,14 +40,14 @@ func (h *Handler) lookUp(c echo.Context, id scalar.ID) (v *domain.Delivery, err 
 	waiting, cancel := context.WithTimeout(c.Request().Context(), rowWithin)
 	defer cancel()
 	v, asOf, err := h.deliveryRow(waiting, c, id, forgotten)
-	if err == nil && v == nil && asOf < forgotten { // the rows are being made again, and it may come yet
+	if err == nil && v == nil && asOf < forgotten { // the rows are being rebuilt and may not contain the delivery yet
 		err = rowsBehind()
 	}
 	return v, err
 }
 
-// deliveryRow returns a delivery of whichever tenant as its row has it, and the sequence that this is as of. As long as the context
-// has it, the rows are given time to come to a sequence, which they may not.
+// deliveryRow returns a delivery of any tenant from its row, and the sequence of the read. It first waits for the
+// rows to reach the sequence least, until the context waiting ends, and then reads in any case.
 func (h *Handler) deliveryRow(waiting context.Context, c echo.Context, id scalar.ID, least int64) (v *domain.Delivery, asOf int64, err error) {
 	_ = h.rows.Wait(waiting, least)
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
@@ -63,11 +63,11 @@ func (h *Handler) deliveryRow(waiting context.Context, c echo.Context, id scalar
 }
 
 func rowsBehind() error {
-	return &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the rows are behind the log"}
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: "the rows are behind the log"}
 }
 
-// replay has a delivery that is over be tried again. Most are known to the state of the journal's owner. Where it has forgotten
-// one, it is told what the row says: the row as the log has it by then, whoever asks.
+// replay restarts a finished delivery. The state of the journal's owner contains most deliveries. If the state has
+// dropped one, the command carries the delivery's row, read at a position that includes all changes of the delivery.
 func (h *Handler) replay(c echo.Context, id scalar.ID, operator bool) (*domain.DeliveryReplayed, error) {
 	waiting, cancel := context.WithTimeout(c.Request().Context(), rowWithin)
 	defer cancel()
@@ -75,7 +75,7 @@ func (h *Handler) replay(c echo.Context, id scalar.ID, operator bool) (*domain.D
 	var asOf int64
 	for tries := 1; ; tries++ {
 		e, err := web.Execute[*domain.DeliveryReplayed](c, h.journal, &domain.ReplayDelivery{ID: id, Operator: operator, Row: row, AsOf: asOf})
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		if !errors.As(err, &refused) || refused.Refusal.Code != domain.CodeDeliveryForgotten {
 			return e, err
 		}
@@ -88,7 +88,7 @@ func (h *Handler) replay(c echo.Context, id scalar.ID, operator bool) (*domain.D
 	}
 }
 
-// replayDelivery has a delivery of the caller's tenant be tried again.
+// replayDelivery restarts a delivery of the caller's tenant.
 func (h *Handler) replayDelivery(c echo.Context) error {
 	id, err := h.toReplay(c)
 	if err != nil {
@@ -101,9 +101,9 @@ func (h *Handler) replayDelivery(c echo.Context) error {
 	return h.showReplayed(c, e)
 }
 
-// toReplay reads which delivery is to be tried again, and whether it may be.
+// toReplay returns the delivery that the request names, if the caller may replay it.
 func (h *Handler) toReplay(c echo.Context) (id scalar.ID, err error) {
-	if err := web.Await(c, journalName, h.cfg.Onboarding); err != nil { // the fold may not have come to where the key was used
+	if err := web.Await(c, journalName, h.cfg.Onboarding); err != nil { // the fold may not have reached the first use of the key
 		return id, err
 	}
 	named := h.named
@@ -123,8 +123,8 @@ func (h *Handler) toReplay(c echo.Context) (id scalar.ID, err error) {
 	return v.ID, nil
 }
 
-// namedBefore is named for a request whose key was used before: the registration may be gone since, and the first answer stays.
-// Whether it is the same request, the rules say.
+// namedBefore is named for a request with a known idempotency key. The webhook may have been deleted since, but the
+// first response must be repeated. The rules check whether the request is the same.
 func (h *Handler) namedBefore(c echo.Context) (*domain.Delivery, error) {
 	path := web.Path(c)
 	path.ID("webhook_id")
@@ -139,8 +139,8 @@ func (h *Handler) namedBefore(c echo.Context) (*domain.Delivery, error) {
 	return v, err
 }
 
-// mayReplay refuses what is about an owner who is restricted: the owner is not there for its tenant. That one is erased, the
-// rules say.
+// mayReplay returns an error if the delivery is about a restricted owner, because those are hidden from the tenant. The rules
+// check for erased owners.
 func (h *Handler) mayReplay(c echo.Context, v *domain.Delivery) error {
 	return h.view(c, func(s *domain.State) error {
 		if o, some := s.Owner(v.Ref); some && o.State == owner.Restricted {
@@ -150,7 +150,7 @@ func (h *Handler) mayReplay(c echo.Context, v *domain.Delivery) error {
 	})
 }
 
-// replayAnyDelivery has a delivery of whichever tenant be tried again.
+// replayAnyDelivery restarts a delivery of any tenant.
 func (h *Handler) replayAnyDelivery(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (h *Handler) replayAnyDelivery(c echo.Context) error {
 	return h.showReplayed(c, e)
 }
 
-// showReplayed answers with a delivery as the record left it, whatever happened since: a repeated request has the first answer.
+// showReplayed responds with the delivery as the record left it, so that a repeated request gets the first response.
 func (h *Handler) showReplayed(c echo.Context, e *domain.DeliveryReplayed) error {
 	return h.showDelivery(c, e.ID, func(d *rows.Delivery) {
 		d.Status, d.NextAttempt, d.Attempts = webhook.Pending, 0, e.Attempts

@@ -18,7 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// responseRoutes are those of the answers of owners.
+// responseRoutes returns the routes of owners' responses.
 func (h *Handler) responseRoutes(k kind) []web.Route {
 	return []web.Route{
 		post(k.one()+"/questionnaires/:questionnaire_id/response", h.addResponse),
@@ -27,7 +27,7 @@ func (h *Handler) responseRoutes(k kind) []web.Route {
 	}
 }
 
-// addResponse takes an owner's answers to a questionnaire: all or nothing.
+// addResponse records an owner's answers to a questionnaire, all or nothing.
 func (h *Handler) addResponse(c echo.Context) error {
 	t, err := h.written(c, "questionnaire_id")
 	if err != nil {
@@ -58,7 +58,7 @@ func (h *Handler) addResponse(c echo.Context) error {
 	return created(c, shown)
 }
 
-// readAnswers reads the answers of a response, and tells which of them are of the right form.
+// readAnswers reads the answers of a response and returns, for each, whether its form is valid.
 func readAnswers(body *web.Form) (answers []questionnaire.Answer, sound []bool) {
 	answers = []questionnaire.Answer{}
 	body.Objects("answers", 0, questionnaire.MaxAnswers, func(_ int, f *web.Form) {
@@ -78,7 +78,7 @@ func readAnswers(body *web.Form) (answers []questionnaire.Answer, sound []bool) 
 	return answers, sound
 }
 
-// versions returns the versions of the questionnaire that a route names: none where its id is no UUID.
+// versions returns the versions of the questionnaire in the route, or none if its ID is not a UUID.
 func (h *Handler) versions(c echo.Context, t *target) (versions []domain.CatalogueVersion, err error) {
 	if t.owner == nil || t.malformed {
 		return nil, nil
@@ -89,11 +89,11 @@ func (h *Handler) versions(c echo.Context, t *target) (versions []domain.Catalog
 	})
 }
 
-// checkAnswers returns the version that the answers are to, or all that is wrong with them. Whether that version may be answered
-// now is for the rules, which know whether the same request was answered before.
+// checkAnswers returns the version that the answers belong to, or all validation errors. The rules check whether the
+// version may be answered now, because only they can recognize a repeated request.
 func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versions []domain.CatalogueVersion) (*questionnaire.Version, []questionnaire.Answer, error) {
 	answers, sound := readAnswers(body)
-	if body.Faulty("answers") { // there is no list of them
+	if body.Faulty("answers") { // the list is missing or invalid
 		return nil, nil, body.Done()
 	}
 	owns, err := h.documents(c, t.Ref, answers)
@@ -102,7 +102,7 @@ func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versio
 	}
 	version, faults := answered(versions, answers, owns)
 	for _, f := range faults {
-		if i, one := place(f); !one || sound[i] { // of the others, what is wrong with their form is told already
+		if i, one := place(f); !one || sound[i] { // other answers already have an error of their form
 			body.Flaw(f.Type, answersInWords(f), f.Path...)
 		}
 	}
@@ -115,9 +115,10 @@ func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versio
 	return version, answers, nil
 }
 
-// answered returns the version that answers are to, and what is wrong with them: a published one, unless they fit another. That
-// may have been published once, and what was answered then is answered the same again. Of versions that were not, clients
-// learn nothing; it is nil where no other is there.
+// answered returns the version that the answers belong to, and their errors. It prefers a published version, unless
+// the answers are valid for another one: that may have been published earlier, and a repeated request must get the
+// first response. Errors refer to published versions only, so clients learn nothing about others. The version is nil
+// if no published one matches.
 func answered(versions []domain.CatalogueVersion, answers []questionnaire.Answer, owns func(scalar.ID) bool) (*questionnaire.Version, []questionnaire.Fault) {
 	var all, published []*questionnaire.Version
 	for _, v := range versions {
@@ -140,7 +141,7 @@ func answered(versions []domain.CatalogueVersion, answers []questionnaire.Answer
 	return version, faults
 }
 
-// documents tells which of the documents that answers name are the owner's.
+// documents returns a function that reports whether a document named in the answers belongs to the owner.
 func (h *Handler) documents(c echo.Context, of owner.Ref, answers []questionnaire.Answer) (func(scalar.ID) bool, error) {
 	owned := make(map[scalar.ID]bool)
 	err := h.view(c, func(s *domain.State) error {
@@ -155,7 +156,7 @@ func (h *Handler) documents(c echo.Context, of owner.Ref, answers []questionnair
 	return func(id scalar.ID) bool { return owned[id] }, err
 }
 
-// place returns which answer a fault is of, if it is of one.
+// place returns the index of the answer to which an error belongs, if any.
 func place(f questionnaire.Fault) (i int, one bool) {
 	if len(f.Path) < 2 {
 		return 0, false
@@ -164,7 +165,7 @@ func place(f questionnaire.Fault) (i int, one bool) {
 	return i, one
 }
 
-// answersInWords says what is wrong as the interface's other faults do.
+// answersInWords returns the message of an error in the style of this interface.
 func answersInWords(f questionnaire.Fault) string {
 	switch f.Type {
 	case questionnaire.TextTooLong:
@@ -175,7 +176,7 @@ func answersInWords(f questionnaire.Fault) string {
 	return f.Message
 }
 
-// given is what the rules see of answers.
+// given returns the part of the answers that commands carry unencrypted.
 func given(answers []questionnaire.Answer) []domain.Given {
 	out := make([]domain.Given, len(answers))
 	for i := range answers {
@@ -185,16 +186,16 @@ func given(answers []questionnaire.Answer) []domain.Given {
 	return out
 }
 
-// showResponse opens the answers of a response, and shows it.
+// showResponse decrypts a response's answers and returns its JSON form.
 func (h *Handler) showResponse(ctx context.Context, e *domain.ResponseAdded) (wire.Response, error) {
-	if e.Answers == nil { // a row of an owner who is erased, which the fold has not come to
+	if e.Answers == nil { // the owner is erased, but the fold has not read that yet
 		return wire.Response{}, notFound(e.Type)
 	}
 	answers, err := h.cfg.Owners.Open(ctx, e.Answers, seal.Answers(e.Ref, e.VersionID))
 	return wire.Response{ID: e.ID, QuestionnaireID: e.QuestionnaireID, VersionID: e.VersionID, Ref: e.Ref, Answers: answers, Created: e.Created}, sealing(e.Ref, err)
 }
 
-// listResponses lists what an owner answered, newest first.
+// listResponses lists an owner's responses, newest first.
 func (h *Handler) listResponses(c echo.Context) error {
 	t, err := h.shown(c)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// seal returns a value as the log may hold it: its JSON form, sealed for its place with the key of an owner.
+// seal encrypts a value's JSON form with the owner's key, for its place in the log.
 func (h *Handler) seal(ctx context.Context, of owner.Ref, at seal.Place, value any) ([]byte, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
@@ -23,7 +23,7 @@ func (h *Handler) seal(ctx context.Context, of owner.Ref, at seal.Place, value a
 	return c, sealing(of, err)
 }
 
-// open reads what seal returned into a value.
+// open decrypts a result of seal into a value.
 func (h *Handler) open(ctx context.Context, of owner.Ref, at seal.Place, c []byte, value any) error {
 	plain, err := h.cfg.Owners.Open(ctx, c, at)
 	if err != nil {
@@ -32,7 +32,8 @@ func (h *Handler) open(ctx context.Context, of owner.Ref, at seal.Place, c []byt
 	return json.Unmarshal(plain, value)
 }
 
-// fetchKeys has the keys of owners at hand, so that opening something of each does not ask the store for one after the other.
+// fetchKeys fetches the keys of owners into the cache, so that decrypting does not read them one by one from the
+// store.
 func (h *Handler) fetchKeys(ctx context.Context, of []owner.Ref) error {
 	names := make([]string, len(of))
 	for i, ref := range of {
@@ -41,7 +42,8 @@ func (h *Handler) fetchKeys(ctx context.Context, of []owner.Ref) error {
 	return sealing(owner.Ref{}, h.cfg.Owners.Fetch(ctx, names))
 }
 
-// sealing is the error of sealing or opening something of an owner. Once the key is destroyed, the owner is as if erased.
+// sealing converts an error of encrypting or decrypting an owner's data. A destroyed key is reported as an unknown
+// owner.
 func sealing(of owner.Ref, err error) error {
 	switch {
 	case errors.Is(err, seal.ErrDestroyed):
@@ -54,13 +56,13 @@ func sealing(of owner.Ref, err error) error {
 	return err
 }
 
-// personal has a form's fingerprint, which the log keeps, made with a key of the tenant's: nobody who reads the log can try
-// values until one fits.
+// personal makes the form's fingerprint a hash with the tenant's key, because the log stores it. A reader of the log
+// then cannot test guesses.
 func (h *Handler) personal(c echo.Context, body *web.Form) *web.Form {
 	return body.Seal(func(said []byte) []byte { return h.personalMAC(c, said) })
 }
 
-// personalMAC is a hash of what a request says, under that key.
+// personalMAC returns a hash of a request's content with the tenant's key.
 func (h *Handler) personalMAC(c echo.Context, said []byte) []byte {
 	return seal.MAC(h.cfg.Box.Derive("fingerprint "+web.PrincipalOf(c).Broker), said)
 }

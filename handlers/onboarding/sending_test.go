@@ -26,7 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // posted is a request that came to a receiver.
@@ -110,8 +110,8 @@ type follower struct{ *tradingtest.Journal }
 func (f follower) WaitTip(ctx context.Context) error { return f.Wait(ctx, f.Tip().Sequence) }
 
 // Position is where it stands.
-func (f follower) Position() (p journal.Position) {
-	f.View(func(_ decide.State, at journal.Position) { p = at })
+func (f follower) Position() (p record.Position) {
+	f.View(func(_ decide.State, at record.Position) { p = at })
 	return p
 }
 

@@ -13,17 +13,17 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// target is what the path of a request names: mostly an owner, and something that hangs on it.
+// target holds the objects that a request's path names, usually an owner and a dependent object.
 //
-// That the owner is not there is found out first. An id that is no UUID is a fault among those of the query and the body: the
-// forms of a target hold it, so a handler that looks at their faults, as it has to, goes no further.
+// A missing owner is reported first. An ID that is not a UUID is a validation error together with those of the query
+// and the body. The target's forms contain that error, so a handler stops when it checks them.
 type target struct {
 	owner.Ref
-	owner *domain.Owner // nil where the path names none, or not by a UUID
-	asOf  int64         // the sequence that this was looked up at
+	owner *domain.Owner // nil if the path names none, or not by a UUID
+	asOf  int64         // sequence of the fold at which the owner was found
 	path  *web.Form
-	ids   map[string]scalar.ID // that the path names besides; zero where one is no UUID
-	// malformed says that an id of the path is no UUID.
+	ids   map[string]scalar.ID // the other IDs in the path; zero if not a UUID
+	// malformed means that an ID in the path is not a UUID.
 	malformed bool
 }
 
@@ -33,16 +33,17 @@ func (t *target) body(c echo.Context) *web.Form { return web.BodyOnly(c).Also(t.
 // query reads the query.
 func (t *target) query(c echo.Context) *web.Form { return web.Query(c).Also(t.path) }
 
-// bare is for reads without a query, and for writes without a body.
+// bare returns the path's errors, for reads without a query and writes without a body.
 func (t *target) bare(c echo.Context) error { return t.query(c).Done() }
 
-// written returns the owner that the path of a write names, if it is an active one of the caller's tenant. The other ids of the
-// path are named.
+// written returns the owner named in the path of a write, which must be an active owner of the caller's tenant.
+// others names the other IDs in the path.
 func (h *Handler) written(c echo.Context, others ...string) (*target, error) {
 	return h.target(c, writable, others)
 }
 
-// shown returns the owner that the path of a read names, if the caller may see it.
+// shown returns the owner named in the path of a read, which must be visible to the caller. others names the other
+// IDs in the path.
 func (h *Handler) shown(c echo.Context, others ...string) (*target, error) {
 	return h.target(c, visible, others)
 }
@@ -73,13 +74,13 @@ func (h *Handler) target(c echo.Context, may func(*web.Principal, *domain.Owner)
 	return t, err
 }
 
-// writable reports whether a client may change something of an owner.
+// writable reports whether a principal may change an owner's data.
 func writable(p *web.Principal, o *domain.Owner) bool {
 	return o.Tenant == p.Broker && o.State == owner.Active
 }
 
-// visible reports whether somebody may see an owner: its tenant and the auditors while it is active, operators until it is
-// erased.
+// visible reports whether a principal may see an owner. The tenant and auditors may while the owner is active,
+// operators until it is erased.
 func visible(p *web.Principal, o *domain.Owner) bool {
 	switch {
 	case o.State == owner.Erased, o.State == owner.Restricted && !p.Has(web.ScopeOperator):
@@ -88,7 +89,7 @@ func visible(p *web.Principal, o *domain.Owner) bool {
 	return p.SeesAll() || o.Tenant == p.Broker
 }
 
-// viewer says whose rows the caller sees.
+// viewer returns the caller's filter for rows.
 func viewer(c echo.Context) view.Viewer {
 	if p := web.PrincipalOf(c); !p.SeesAll() {
 		return view.Viewer{Tenant: p.Broker}
@@ -96,17 +97,17 @@ func viewer(c echo.Context) view.Viewer {
 	return view.Operator
 }
 
-// view shows the state of the journal as the node's own follower has it.
+// view calls look with the state of this node's follower of the journal.
 func (h *Handler) view(c echo.Context, look func(*domain.State) error) error {
 	return h.viewAt(c, func(s *domain.State, _ int64) error { return look(s) })
 }
 
-// viewAt is view for who needs to know how far the fold is.
+// viewAt is view with the sequence of the state.
 func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int64) error) error {
 	return web.View(c, journalName, h.cfg.Onboarding, look)
 }
 
-// notFound says that there is no such owner.
+// notFound returns the error for an unknown owner.
 func notFound(t owner.Type) error {
 	return web.NotFound(strings.ToUpper(string(t))+"_NOT_FOUND", "There is no such "+string(t)+".")
 }

@@ -13,10 +13,10 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// allTriggers is how many triggers of an owner a list holds at most where the request names neither page nor size.
+// allTriggers is the maximum number of triggers in a list if the request has neither page nor size.
 const allTriggers = 1000
 
-// triggerRoutes are those of what an owner asked for, and how far that is.
+// triggerRoutes returns the routes of an owner's triggers and open requirements.
 func (h *Handler) triggerRoutes(k kind) []web.Route {
 	triggers := k.one() + "/entitlement_triggers"
 	return []web.Route{
@@ -58,13 +58,13 @@ func showTrigger(row *view.Trigger) wire.EntitlementTrigger {
 	return wire.EntitlementTrigger{ID: row.ID, EntitlementID: row.EntitlementID, Status: row.Status, Result: row.Result, Ref: row.Ref, Created: row.Created}
 }
 
-// triggerList is the answer of a list of triggers: these two members, whatever was asked for.
+// triggerList is a list of triggers. It has only these two members, even for a page.
 type triggerList struct {
 	Items []any `json:"items"`
-	Total int   `json:"total"` // of all triggers of the owner
+	Total int   `json:"total"` // number of all triggers of the owner
 }
 
-// listTriggers lists an owner's triggers, newest first: all of them, unless the request asks for a page.
+// listTriggers lists an owner's triggers, newest first. It returns the complete list unless the request asks for a page.
 func (h *Handler) listTriggers(c echo.Context) error {
 	t, err := h.shown(c)
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *Handler) getTrigger(c echo.Context) error {
 	return c.JSON(http.StatusOK, showTrigger(&row))
 }
 
-// trigger returns the trigger that a route names.
+// trigger returns the trigger named in the route.
 func (h *Handler) trigger(c echo.Context, t *target) (row view.Trigger, err error) {
 	found := false
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {

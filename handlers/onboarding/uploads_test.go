@@ -25,7 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // send uploads a file of a name with fields, whose names and values alternate. Headers follow after "".
@@ -120,7 +120,7 @@ func TestAFileIsUploadedAndReadAgain(t *testing.T) {
 	}
 }
 
-// TestLinks changes links, and lets them grow old.
+// TestLinks changes links, follows those of a copy, and lets them grow old.
 func TestLinks(t *testing.T) {
 	h := newHouse(t)
 	path := h.person("p")
@@ -150,6 +150,14 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
+	h.Audience = "a copy of the venue"
+	h.Send("", "GET", link, "").Detail(403, "Forbidden")
+	elsewhere := h.linked("operator", one)
+	h.Audience = "" // the venue does not know yet which one it is
+	h.Send("", "GET", link, "").Detail(503, "SOURCE_UNAVAILABLE")
+	h.Send("operator", "GET", one+"/download_link", "").Detail(503, "SOURCE_UNAVAILABLE")
+	h.Audience = "a venue, epoch 1"
+	h.Send("", "GET", elsewhere, "").Detail(403, "Forbidden")
 	h.Advance(899 * scalar.Second)
 	h.Send("", "GET", link, "").Want(200)
 	h.Advance(scalar.Second)
@@ -234,10 +242,10 @@ func TestAFileOfNoRecordIsDiscarded(t *testing.T) {
 		fault error
 		left  int
 	}{
-		"never decided":        {&journal.NotAcceptedError{}, 0},
-		"refused":              {&journal.RefusedError{Refusal: decide.Refuse(decide.Conflict, "DOCUMENT_ID_TAKEN", "x")}, 0},
-		"owned by nobody here": {&journal.ElsewhereError{}, 0},
-		"unknown":              {&journal.OutcomeUnknownError{}, 1}, // it may be in a record yet: its file stays until that is known
+		"never decided":        {&submit.NotAcceptedError{}, 0},
+		"refused":              {&submit.RefusedError{Refusal: decide.Refuse(decide.Conflict, "DOCUMENT_ID_TAKEN", "x")}, 0},
+		"owned by nobody here": {&submit.ElsewhereError{}, 0},
+		"unknown":              {&submit.OutcomeUnknownError{}, 1}, // it may be in a record yet: its file stays until that is known
 	} {
 		h.Fail(func(c decide.Command) error {
 			if c.Type == domain.CommandAddDocument {
@@ -272,7 +280,7 @@ func TestWhichFilesAreNeeded(t *testing.T) {
 	if err := h.Bucket.Copy(t.Context(), orphan, kept, nil); err != nil {
 		t.Fatal(err)
 	}
-	h.Fail(func(decide.Command) error { return &journal.NotAcceptedError{} })
+	h.Fail(func(decide.Command) error { return &submit.NotAcceptedError{} })
 	if n, err := sweeper.Sweep(t.Context()); n != 0 || err == nil {
 		t.Errorf("%d files are removed while nobody knows what is on its way, %v", n, err)
 	}

@@ -26,7 +26,7 @@ import (
 
 const webhooks = base + "/webhooks"
 
-// webhookRoutes are those of registrations, of their deliveries and of the feed.
+// webhookRoutes returns the routes of webhooks, deliveries and the feed.
 func (h *Handler) webhookRoutes() []web.Route {
 	one := webhooks + "/:webhook_id"
 	return []web.Route{
@@ -52,7 +52,7 @@ func (h *Handler) createWebhook(c echo.Context) error {
 		payload.All = all.Value
 	}
 	if payload.All {
-		body.Ignore("event_types") // whatever it holds
+		body.Ignore("event_types") // any value is accepted
 	} else {
 		payload.Types = readTypes(body)
 	}
@@ -70,9 +70,9 @@ func (h *Handler) createWebhook(c echo.Context) error {
 	return created(c, wire.NewWebhook(&e.Webhook))
 }
 
-const maxURL = 2048 // characters
+const maxURL = 2048 // in characters
 
-// readURL reads where notices are to be sent. Which address the host has is checked when it is dialled, each time.
+// readURL reads the webhook's URL. The host's address is checked on each connection.
 func readURL(body *web.Form) string {
 	text := body.String("url")
 	if text == "" {
@@ -112,14 +112,14 @@ func isPort(u *url.URL) bool {
 	return err == nil && n > 0
 }
 
-// readTypes reads the types of events that a registration wants. One that is named twice counts once.
+// readTypes reads the event types of a webhook and removes duplicates.
 func readTypes(body *web.Form) []webhook.EventType {
 	known := make([]string, 0, len(webhook.EventTypes()))
 	for _, t := range webhook.EventTypes() {
 		known = append(known, string(t))
 	}
 	given := body.OptionalEnums("event_types", known...)
-	if wrong := !given.Set && body.Has("event_types"); len(given.Value) == 0 && !wrong { // what is wrong is told already
+	if wrong := !given.Set && body.Has("event_types"); len(given.Value) == 0 && !wrong { // an invalid list already has an error
 		body.Flaw(web.ValueError, "at least one type of event is needed where include_all_events is false", "event_types")
 	}
 	types := make([]webhook.EventType, 0, len(given.Value))
@@ -131,7 +131,7 @@ func readTypes(body *web.Form) []webhook.EventType {
 	return types
 }
 
-// newSigningKey makes a key for a registration. Its private part is sealed before anybody else sees it.
+// newSigningKey generates a webhook's signing key and encrypts the private part.
 func (h *Handler) newSigningKey(of scalar.ID) (domain.SigningKey, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -141,7 +141,7 @@ func (h *Handler) newSigningKey(of scalar.ID) (domain.SigningKey, error) {
 	return domain.SigningKey{KeyID: web.NewID().String(), Public: public, Private: sealed}, err
 }
 
-// listWebhooks lists the registrations of the caller's tenant, or of all for who sees all, the newest first.
+// listWebhooks lists the webhooks of the caller's tenant, or of all tenants for operators and auditors, newest first.
 func (h *Handler) listWebhooks(c echo.Context) error {
 	query := web.Query(c)
 	n := query.Numbered()
@@ -164,14 +164,15 @@ func (h *Handler) listWebhooks(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// hook is the registration that a path names, and the form of a write to it that has neither body nor query.
+// hook holds the webhook ID in the path and the form of a write without query and body.
 type hook struct {
 	id   scalar.ID
 	form *web.Form
 }
 
-// hook reads the path of a write. Who sends what does not belong there learns first whether the registration is there at all.
-// Otherwise the rules say so, also to a request that is repeated after the registration has gone.
+// hook reads the path of a write. If the request has an unexpected query or body and the webhook does not exist, it
+// reports the missing webhook. Otherwise the rules check that the webhook exists, because they also answer a repeated
+// request after a deletion.
 func (h *Handler) hook(c echo.Context) (hook, error) {
 	path := web.Path(c)
 	w := hook{id: path.ID("webhook_id")}
@@ -189,7 +190,7 @@ func (h *Handler) hook(c echo.Context) (hook, error) {
 	return w, err
 }
 
-// registration returns a registration that the caller may see.
+// registration returns a webhook that the caller may see.
 func (h *Handler) registration(c echo.Context, id scalar.ID) (w *domain.Webhook, err error) {
 	err = h.view(c, func(s *domain.State) error {
 		there, known := s.Webhook(id)

@@ -16,34 +16,36 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // bridge opens trading accounts for the owners of finished entitlements.
 //
-// An account has the owner's tenant for its broker, and for its code the owner's id without hyphens, so that nobody has to be
-// told of it: no name, nothing personal. Commands go out in the order in which entitlements finished, one after the other,
-// since the trading journal takes none that comes after a later one of the same source.
+// The account's broker is the owner's tenant. The account's code is the owner's ID without hyphens: every party can
+// derive it, and it contains no personal data. Commands are submitted one by one in the order in which the
+// entitlements finished, because the trading journal ignores a command if it has applied one with a higher source
+// sequence.
 type bridge struct {
 	Config
 	opened   prometheus.Gauge
 	failures prometheus.Counter
-	wake     chan struct{} // holds one when there may be something new to do
+	wake     chan struct{} // has one element if there may be new work
 
 	mu      sync.Mutex
-	waiting []onboarding.TradingAccount // by sequence; those that are open already among them
+	waiting []onboarding.TradingAccount // by sequence; some may already be open
 }
 
 func newBridge(c Config, opened prometheus.Gauge, failures prometheus.Counter) *bridge {
 	m := &bridge{Config: c, opened: opened, failures: failures, wake: make(chan struct{}, 1)}
-	c.Onboarding.ListenFrom(func(s decide.State, _ journal.Position) {
+	c.Onboarding.ListenFrom(func(s decide.State, _ record.Position) {
 		m.add(s.(*onboarding.State).TradingAccounts()...)
 	}, m.observe)
 	return m
 }
 
-// observe is called with every record, under the fold's lock.
-func (m *bridge) observe(e journal.Entry, s decide.State) {
+// observe is called with every record. The caller holds the fold's lock.
+func (m *bridge) observe(e record.Entry, s decide.State) {
 	for _, event := range e.Record.Events {
 		if moved, ok := event.(*onboarding.TriggerMoved); ok {
 			if a, opens := s.(*onboarding.State).TradingAccount(moved.ID); opens {
@@ -53,7 +55,7 @@ func (m *bridge) observe(e journal.Entry, s decide.State) {
 	}
 }
 
-// add takes accounts that came after all that wait.
+// add appends accounts. Their sequences must not be below those in the queue.
 func (m *bridge) add(accounts ...onboarding.TradingAccount) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,15 +67,15 @@ func (m *bridge) add(accounts ...onboarding.TradingAccount) {
 	}
 }
 
-// next returns the first account that is not open, and drops those before it. What a fold started from may tell of as many
-// accounts as there ever were, so the trading fold is asked about many at a time.
+// next returns the first account that is not open and drops those before it. The initial queue may contain every
+// account that was ever opened, so each view of the trading fold checks up to 1,000.
 func (m *bridge) next() (first onboarding.TradingAccount, waits bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for len(m.waiting) > 0 {
 		some := m.waiting[:min(len(m.waiting), 1000)]
 		done := len(some)
-		m.Trading.View(func(s decide.State, _ journal.Position) {
+		m.Trading.View(func(s decide.State, _ record.Position) {
 			if i := slices.IndexFunc(some, func(a onboarding.TradingAccount) bool { return !isOpen(s, a) }); i >= 0 {
 				done = i
 			}
@@ -93,7 +95,7 @@ func isOpen(s decide.State, a onboarding.TradingAccount) bool {
 	return there && c.Broker == a.Tenant
 }
 
-// drop takes an account off that waits no more.
+// drop removes an account from the queue.
 func (m *bridge) drop(a onboarding.TradingAccount) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,30 +129,31 @@ func (m *bridge) run(ctx context.Context) {
 			wait = firstPause
 		case ctx.Err() != nil:
 		case errors.As(err, &taken):
-			// It will not go away, and must not hold up the others.
+			// Retrying cannot succeed and would block the accounts behind it.
 			m.failures.Inc()
 			m.Logger.LogAttrs(ctx, slog.LevelError, "an entitlement opens no trading account", about(a.Ref), slog.Any("error", err))
 			m.drop(a)
 		default:
 			m.failures.Inc()
 			m.Logger.LogAttrs(ctx, slog.LevelWarn, "a trading account is not open yet; it is tried again", about(a.Ref), slog.Any("error", err), slog.Duration("after", wait))
-			pause(ctx, wait) // and no other before it
+			pause(ctx, wait) // the order must be preserved, so later accounts wait too
 			wait = min(2*wait, lastPause)
 		}
 	}
 }
 
-// takenError says that an account can't be opened.
+// takenError reports that an account can never be opened.
 type takenError struct{ code string }
 
 func (e *takenError) Error() string {
 	return fmt.Sprintf("the customer code %s belongs to another broker, or was refused", e.code)
 }
 
-// openAccount has the trading journal open an account, and returns nil once it is open or its owner is none any more who gets one.
+// openAccount registers the account in the trading journal. It returns nil if the account is open or if its owner is
+// not active any more.
 func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) error {
 	var active bool
-	m.Onboarding.View(func(s decide.State, _ journal.Position) {
+	m.Onboarding.View(func(s decide.State, _ record.Position) {
 		o, known := s.(*onboarding.State).Owner(a.Ref)
 		active = known && o.State == owner.Active
 	})
@@ -162,7 +165,7 @@ func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) e
 	payload := &trading.RegisterCustomer{CustomerCode: onboarding.CustomerCode(a.ID), Broker: a.Tenant}
 	result, err := m.Journals.Submit(ctx, tradingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload,
 		Kept: decide.Kept{Source: &decide.Source{Journal: onboardingJournal, Sequence: a.Sequence}}})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	at := result.Position
 	switch {
 	case errors.As(err, &refused):
@@ -172,12 +175,13 @@ func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) e
 	case !result.Repeated:
 		return nil
 	}
-	// The journal has taken a later one already, or has the code. Whether that is this account, its fold tells.
+	// The command was refused or repeated: a later command of this source was applied, or the code is in use. Once
+	// the fold has reached that position, it contains the account if it is open.
 	if err := m.Trading.Wait(ctx, at.Sequence); err != nil {
 		return err
 	}
 	var there bool
-	m.Trading.View(func(s decide.State, _ journal.Position) { there = isOpen(s, a) })
+	m.Trading.View(func(s decide.State, _ record.Position) { there = isOpen(s, a) })
 	if !there {
 		return &takenError{payload.CustomerCode}
 	}

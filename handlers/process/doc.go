@@ -1,4 +1,4 @@
-// Package process holds the process managers. A process manager follows a journal and submits commands because of its
+// Package process holds the process managers. A process manager follows a journal and submits commands in response to
 // records.
 //
 //   - Erasure destroys the key of an owner who was erased, removes the owner's files, and confirms it to the onboarding

@@ -16,8 +16,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // erasure destroys the keys of erased owners.
@@ -25,17 +26,17 @@ type erasure struct {
 	Config
 	opened   prometheus.Gauge
 	failures prometheus.Counter
-	wake     chan struct{} // holds one when there may be something new to do
+	wake     chan struct{} // has one element if there may be new work
 
 	mu   sync.Mutex
 	open map[owner.Ref]*attempt
 	// unheld contains the owners with a hold in the log that may be missing from the key store. While it is not empty, no key
 	// is destroyed.
 	unheld map[owner.Ref]bool
-	looked time.Time // of the last check of all holds
+	looked time.Time // time of the last check of all holds
 }
 
-// attempt is how far an owner's erasure has come on this node.
+// attempt is the retry state of an owner's erasure on this node.
 type attempt struct {
 	failed int
 	next   time.Time // zero: now
@@ -44,7 +45,7 @@ type attempt struct {
 func newErasure(c Config, opened prometheus.Gauge, failures prometheus.Counter) *erasure {
 	m := &erasure{Config: c, opened: opened, failures: failures, wake: make(chan struct{}, 1), open: make(map[owner.Ref]*attempt),
 		unheld: make(map[owner.Ref]bool)}
-	c.Onboarding.ListenFrom(func(s decide.State, _ journal.Position) {
+	c.Onboarding.ListenFrom(func(s decide.State, _ record.Position) {
 		for _, ref := range s.(*onboarding.State).KeysToDestroy() {
 			m.add(ref)
 		}
@@ -52,8 +53,8 @@ func newErasure(c Config, opened prometheus.Gauge, failures prometheus.Counter) 
 	return m
 }
 
-// observe is called with every record, under the fold's lock.
-func (m *erasure) observe(e journal.Entry, _ decide.State) {
+// observe is called with every record. The caller holds the fold's lock.
+func (m *erasure) observe(e record.Entry, _ decide.State) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
 		case *onboarding.OwnerErased:
@@ -86,10 +87,11 @@ func (m *erasure) done(ref owner.Ref) {
 	m.opened.Set(float64(len(m.open)))
 }
 
-// atOnce is how many keys are destroyed before their destruction is confirmed: all of them wait once, and together.
+// atOnce is the maximum number of keys that are destroyed together. Their confirmations share one wait for
+// seal.KeyLifetime.
 const atOnce = 256
 
-// due returns the owners whose time has come, and how long the next one has.
+// due returns the owners that are due, at most atOnce, and the time until the next one is.
 func (m *erasure) due() (refs []owner.Ref, next time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +127,7 @@ func (m *erasure) run(ctx context.Context) {
 	}
 }
 
-// erase destroys the keys of erased owners and confirms it.
+// erase destroys the keys of erased owners and confirms each destruction to the journal.
 func (m *erasure) erase(ctx context.Context, refs []owner.Ref) {
 	var destroyed []owner.Ref
 	for _, ref := range refs {
@@ -135,8 +137,8 @@ func (m *erasure) erase(ctx context.Context, refs []owner.Ref) {
 		}
 		destroyed = append(destroyed, ref)
 	}
-	// Any node may have read a key just before it was destroyed, and goes on to use it for so long. Only then is it true that
-	// nobody can read anything of the owner.
+	// A node that read a key just before it was destroyed may use it for up to KeyLifetime. Only after that is the
+	// owner's data unreadable everywhere, and only then may the destruction be confirmed.
 	if len(destroyed) == 0 || !pause(ctx, seal.KeyLifetime) {
 		return
 	}
@@ -149,22 +151,22 @@ func (m *erasure) erase(ctx context.Context, refs []owner.Ref) {
 	}
 }
 
-// destroy destroys an owner's key, and then removes the files that were sealed with it. Whatever of it was done before, by a
-// manager that was killed or by another node, is no error.
+// destroy destroys an owner's key and then removes the files that were encrypted with it. Steps that were already
+// done, by a manager that was killed or by another node, are not errors.
 func (m *erasure) destroy(ctx context.Context, ref owner.Ref) error {
 	if err := m.Keys.Destroy(ctx, ref.String()); err != nil {
 		return fmt.Errorf("destroy the key: %w", err)
 	}
-	// An erased owner gets no more files: the list is whole.
+	// The list is complete, because an erased owner cannot receive new files.
 	var files []string
-	m.Onboarding.View(func(s decide.State, _ journal.Position) { files = s.(*onboarding.State).Files(ref) })
+	m.Onboarding.View(func(s decide.State, _ record.Position) { files = s.(*onboarding.State).Files(ref) })
 	if err := m.Files.Delete(ctx, files...); err != nil {
 		return fmt.Errorf("remove the files: %w", err)
 	}
 	return nil
 }
 
-// confirm tells the journal that the key is destroyed.
+// confirm records the destruction of an owner's key in the journal.
 func (m *erasure) confirm(ctx context.Context, ref owner.Ref) error {
 	id, err := m.Keys.KeyID(ctx, ref.String())
 	if err != nil {
@@ -174,14 +176,15 @@ func (m *erasure) confirm(ctx context.Context, ref owner.Ref) error {
 	defer cancel()
 	payload := &onboarding.ConfirmKeyDestroyed{Ref: ref, KeyID: id}
 	_, err = m.Journals.Submit(ctx, onboardingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload})
-	var refused *journal.RefusedError
-	if errors.As(err, &refused) && refused.Refusal.Code == onboarding.KeyDestroyedCode { // another was first, or this one before its answer was lost
+	var refused *submit.RefusedError
+	// Another node was first, or the reply to an earlier attempt was lost.
+	if errors.As(err, &refused) && refused.Refusal.Code == onboarding.KeyDestroyedCode {
 		return nil
 	}
 	return err
 }
 
-// fail has an owner tried again later. A key that is missing needs somebody who looks at the key store.
+// fail schedules a retry of an owner's erasure. If the key is missing, an operator has to look at the key store.
 func (m *erasure) fail(ctx context.Context, ref owner.Ref, err error) {
 	if ctx.Err() != nil {
 		return
@@ -194,7 +197,7 @@ func (m *erasure) fail(ctx context.Context, ref owner.Ref, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.open[ref]
-	if a == nil { // confirmed meanwhile by another
+	if a == nil { // confirmed by another node in the meantime
 		return
 	}
 	wait := min(firstPause<<min(a.failed, 10), lastPause)
@@ -236,7 +239,7 @@ func (m *erasure) toHold(ref owner.Ref) {
 // minute, it queues every hold in the log: older builds wrote none of them to the key store.
 func (m *erasure) holdAll(ctx context.Context) bool {
 	if m.looked.IsZero() || time.Since(m.looked) >= lastPause {
-		m.Onboarding.View(func(s decide.State, _ journal.Position) {
+		m.Onboarding.View(func(s decide.State, _ record.Position) {
 			for _, ref := range s.(*onboarding.State).HeldOwners() {
 				m.toHold(ref)
 			}
@@ -289,6 +292,6 @@ func (m *erasure) hold(ctx context.Context, ref owner.Ref) error {
 
 // held reports whether an owner is held according to the fold.
 func (m *erasure) held(ref owner.Ref) (held bool) {
-	m.Onboarding.View(func(s decide.State, _ journal.Position) { held = s.(*onboarding.State).Held(ref) })
+	m.Onboarding.View(func(s decide.State, _ record.Position) { held = s.(*onboarding.State).Held(ref) })
 	return held
 }

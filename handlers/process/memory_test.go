@@ -18,8 +18,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // memory is a journal in memory under its real rules, and a fold of it, which can be held back.
@@ -29,19 +30,19 @@ type memory struct {
 
 	mu        sync.Mutex
 	state     decide.State
-	entries   []journal.Entry
+	entries   []record.Entry
 	commands  []decide.Recorded // of the records
 	fold      decide.State
 	folded    int // of the entries
 	held      bool
 	moved     chan struct{}
-	listeners map[int]func(journal.Entry, decide.State)
+	listeners map[int]func(record.Entry, decide.State)
 	next      int
 }
 
 func newMemory(rules decide.Rules, now func() scalar.Time) *memory {
 	return &memory{rules: rules, now: now, state: rules.NewState(), fold: rules.NewState(), moved: make(chan struct{}),
-		listeners: make(map[int]func(journal.Entry, decide.State))}
+		listeners: make(map[int]func(record.Entry, decide.State))}
 }
 
 func (m *memory) stamp() decide.Stamp {
@@ -52,8 +53,8 @@ func (m *memory) append(c decide.Recorded, d decide.Decision) {
 	at := m.stamp()
 	m.state.Evolve(at, c, d.Outcome, d.Events)
 	m.commands = append(m.commands, c)
-	m.entries = append(m.entries, journal.Entry{Journal: at.Journal, Position: journal.Position{Sequence: at.Sequence},
-		Record: &journal.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: d.Outcome, Events: d.Events}})
+	m.entries = append(m.entries, record.Entry{Journal: at.Journal, Position: record.Position{Sequence: at.Sequence},
+		Record: &record.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: d.Outcome, Events: d.Events}})
 	m.follow()
 }
 
@@ -77,38 +78,38 @@ func (m *memory) hold(held bool) {
 	m.follow()
 }
 
-func (m *memory) submit(c decide.Command) (journal.Result, error) {
+func (m *memory) submit(c decide.Command) (submit.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d, err := m.state.Decide(m.stamp(), c)
 	var refusal *decide.Refusal
 	if errors.As(err, &refusal) {
-		return journal.Result{}, &journal.RefusedError{Refusal: refusal, AsOf: journal.LogPosition{Sequence: int64(len(m.entries)) - 1}}
+		return submit.Result{}, &submit.RefusedError{Refusal: refusal, AsOf: record.LogPosition{Sequence: int64(len(m.entries)) - 1}}
 	}
 	if err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	if d.Repeated {
-		return journal.Result{Position: journal.LogPosition{Sequence: d.Repeat}, Repeated: true}, nil
+		return submit.Result{Position: record.LogPosition{Sequence: d.Repeat}, Repeated: true}, nil
 	}
 	m.append(c.Recorded(), d)
 	at := int64(len(m.entries)) - 1
 	for m.state.Due(m.now()) != decide.Nothing {
 		m.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, m.state.Step(m.stamp(), false))
 	}
-	return journal.Result{Position: journal.LogPosition{Sequence: at}}, nil
+	return submit.Result{Position: record.LogPosition{Sequence: at}}, nil
 }
 
-func (m *memory) View(look func(decide.State, journal.Position)) {
+func (m *memory) View(look func(decide.State, record.Position)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	look(m.fold, journal.Position{Sequence: int64(m.folded) - 1})
+	look(m.fold, record.Position{Sequence: int64(m.folded) - 1})
 }
 
-func (m *memory) ListenFrom(start func(decide.State, journal.Position), call func(journal.Entry, decide.State)) (stop func()) {
+func (m *memory) ListenFrom(start func(decide.State, record.Position), call func(record.Entry, decide.State)) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	start(m.fold, journal.Position{Sequence: int64(m.folded) - 1})
+	start(m.fold, record.Position{Sequence: int64(m.folded) - 1})
 	n := m.next
 	m.next++
 	m.listeners[n] = call
@@ -169,10 +170,10 @@ func (v *venue) at(where string) error {
 	return v.fault(where)
 }
 
-// Submit implements journal.Submitter.
-func (v *venue) Submit(_ context.Context, name string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (v *venue) Submit(_ context.Context, name string, c decide.Command) (submit.Result, error) {
 	if err := v.at("before " + c.Type); err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	m := v.onboarding
 	if name == tradingJournal {
@@ -180,7 +181,7 @@ func (v *venue) Submit(_ context.Context, name string, c decide.Command) (journa
 	}
 	result, err := m.submit(c)
 	if lost := v.at("after " + c.Type); lost != nil {
-		return journal.Result{}, lost
+		return submit.Result{}, lost
 	}
 	return result, err
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The journals, by name.
@@ -19,26 +20,26 @@ const (
 	tradingJournal    = "trading"
 )
 
-// actor is on whose behalf the managers give commands.
+// actor is the actor of the managers' commands.
 var actor = decide.Actor{System: "process"}
 
 const (
-	// answerWithin is how long a command may take to be answered.
+	// answerWithin is the timeout of a command.
 	answerWithin = 15 * time.Second
-	// The pause before what failed is tried again: it doubles from the first to the last.
+	// The retry delay doubles from firstPause to lastPause.
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
 
-// Follower is a fold of a journal; *follow.Fold is one.
+// Follower is a fold of a journal. *follow.Fold implements it.
 type Follower interface {
-	View(look func(s decide.State, at journal.Position))
-	ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func())
+	View(look func(s decide.State, at record.Position))
+	ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func())
 	Wait(ctx context.Context, sequence int64) error
 	WaitTip(ctx context.Context) error
 }
 
-// Keys destroys, holds and names the keys of owners; *seal.Owners does.
+// Keys destroys, holds and names the keys of owners. *seal.Owners implements it.
 type Keys interface {
 	Destroy(ctx context.Context, owner string) error
 	// Hold prevents every user of the key store from destroying a key, until Release.
@@ -47,15 +48,15 @@ type Keys interface {
 	KeyID(ctx context.Context, owner string) (string, error)
 }
 
-// Files removes what lies in the bucket; *blob.Store does.
+// Files deletes files from the bucket. *blob.Store implements it.
 type Files interface {
 	Delete(ctx context.Context, keys ...string) error
 }
 
-// Config is what the managers work with.
+// Config holds the dependencies of the managers.
 type Config struct {
 	Onboarding, Trading Follower
-	Journals            journal.Submitter
+	Journals            submit.Submitter
 	Keys                Keys
 	Files               Files
 	Logger              *slog.Logger
@@ -70,7 +71,7 @@ type Managers struct {
 	failures *prometheus.CounterVec
 }
 
-// New makes the managers before the folds move, so that they miss nothing.
+// New returns the managers. It must be called before the folds start, so that the managers miss no record.
 func New(c Config) *Managers {
 	m := &Managers{folds: []Follower{c.Onboarding, c.Trading},
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perpetua_process_open",
@@ -83,9 +84,9 @@ func New(c Config) *Managers {
 	return m
 }
 
-// Run works until the context ends, and returns nil.
+// Run works until the context ends and returns nil.
 func (m *Managers) Run(ctx context.Context) error {
-	// A fold that is far behind does not know yet what was done long ago. To do it again would be harmless, and a lot.
+	// A fold that lags does not contain work that was done long ago. Repeating it would be safe but expensive.
 	for _, f := range m.folds {
 		for f.WaitTip(ctx) != nil {
 			if !pause(ctx, firstPause) {
@@ -99,12 +100,12 @@ func (m *Managers) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Collectors are what the managers measure.
+// Collectors returns the managers' metrics.
 func (m *Managers) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.open, m.failures}
 }
 
-// pause waits, and reports whether the context goes on.
+// pause waits for d and reports whether the context is still valid.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -116,5 +117,5 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// about is what a log line names an owner by.
+// about returns the log attribute that identifies an owner.
 func about(ref owner.Ref) slog.Attr { return slog.String("owner", ref.String()) }

@@ -16,8 +16,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // patience is more than the longest pause, after which everything that can be done is done.
@@ -165,7 +165,7 @@ func TestWhateverFailsIsRepeated(t *testing.T) {
 						return nil
 					}
 					left--
-					return &journal.OutcomeUnknownError{}
+					return &submit.OutcomeUnknownError{}
 				}
 				one := v.manage()
 				defer one()
@@ -316,7 +316,7 @@ func TestNoAccountForWhoIsLeaving(t *testing.T) {
 		away.Store(true)
 		v.fault = func(where string) error {
 			if where == "before customer.register" && away.Load() {
-				return &journal.NotAcceptedError{}
+				return &submit.NotAcceptedError{}
 			}
 			return nil
 		}

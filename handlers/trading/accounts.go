@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/customers"
 )
 
-// registerCustomer opens an account of the caller's broker. A token that is confined to one account cannot.
+// registerCustomer opens an account of the caller's broker. Tokens limited to one account may not do that.
 func (h *Handler) registerCustomer(c echo.Context) error {
 	if err := wholeBroker(c); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (h *Handler) registerCustomer(c echo.Context) error {
 	return c.JSON(http.StatusCreated, Customer{e.CustomerCode, wire.NullIfZero(e.Name), e.Broker, e.Created})
 }
 
-// wholeBroker refuses tokens that are confined to one account.
+// wholeBroker returns an error if the token is limited to one account.
 func wholeBroker(c echo.Context) error {
 	if web.PrincipalOf(c).Customer != "" {
 		return web.Forbidden("The token is confined to one account.")
@@ -60,7 +60,7 @@ func (h *Handler) listCustomers(c echo.Context) error {
 	})
 }
 
-// listOwnCustomer is the list of a token that is confined to one account: that account, if there is one, on the only
+// listOwnCustomer lists the customers for a token limited to one account: that account, if it exists, on the only
 // page.
 func (h *Handler) listOwnCustomer(c echo.Context, p *web.Principal, beyond bool) error {
 	var found projections.Paged[domain.Customer]
@@ -97,13 +97,13 @@ func (h *Handler) getMarginProfile(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// setLeverage overrides the initial margin on an instrument, as an order with a leverage does.
+// setLeverage overrides the initial margin on an instrument, like an order with a leverage.
 func (h *Handler) setLeverage(c echo.Context) error {
 	body := web.BodyOnly(c)
 	return h.override(c, int(body.Leverage("leverage", domain.MaxLeverage)), body)
 }
 
-// clearLeverage takes an override away.
+// clearLeverage removes an override.
 func (h *Handler) clearLeverage(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
@@ -141,8 +141,8 @@ func (h *Handler) getFeeProfile(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// setFees sets a customer's fees on an instrument. What a customer pays is its broker's business, so a token that is
-// confined to one account cannot.
+// setFees sets a customer's fees on an instrument. The fees are the broker's decision, so tokens limited to one
+// account may not set them.
 func (h *Handler) setFees(c echo.Context) error {
 	if err := wholeBroker(c); err != nil {
 		return err

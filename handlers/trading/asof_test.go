@@ -23,13 +23,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // asOf returns the sequence that an answer names.
 func asOf(t *testing.T, r *tradingtest.Reply) int64 {
 	t.Helper()
-	at, err := journal.ParseLogPosition(r.Header.Get(web.HeaderLogPosition))
+	at, err := record.ParseLogPosition(r.Header.Get(web.HeaderLogPosition))
 	if err != nil {
 		t.Fatal(err)
 	}

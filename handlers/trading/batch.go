@@ -14,18 +14,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// maxBatch is how many orders a batch has at most.
+// maxBatch is the maximum number of orders in a batch.
 const maxBatch = 50
 
 // batchItem is one order of a batch.
 type batchItem struct {
 	web.Part
-	fault error // of the item itself, which then is not submitted
-	// answer is what it came to: a status and the order, or an error.
+	fault error // error of the item, which is then not submitted
+	// answer converts the result of the item to a status and an order, or an error.
 	answer func(x web.Executed, err error) (int, wire.Order, error)
 }
 
-// placeOrders enters several orders of one customer. Each is answered like an order entry of its own.
+// placeOrders enters several orders of one customer. Each gets the same response as a separate order entry.
 func (h *Handler) placeOrders(a web.Ask) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
@@ -45,7 +45,7 @@ func (h *Handler) placeOrders(a web.Ask) (status int, _ web.Appender, _ error) {
 	})
 }
 
-// cancelSeveral cancels several orders of one customer, each named by its code or by the client's own name.
+// cancelSeveral cancels several orders of one customer, each identified by order code or reference_id.
 func (h *Handler) cancelSeveral(a web.Ask) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
@@ -67,7 +67,7 @@ func (h *Handler) cancelSeveral(a web.Ask) (status int, _ web.Appender, _ error)
 	})
 }
 
-// amendSeveral changes several orders of one customer, each named by its code or by the client's own name.
+// amendSeveral changes several orders of one customer, each identified by order code or reference_id.
 func (h *Handler) amendSeveral(a web.Ask) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
@@ -90,8 +90,8 @@ func (h *Handler) amendSeveral(a web.Ask) (status int, _ web.Appender, _ error) 
 	})
 }
 
-// batch answers a request for several orders, which read makes of what was sent of each. They are submitted together,
-// and each has a result of its own; but what is wrong with all of them for one reason is wrong with the request.
+// batch executes a request for several orders. read parses one item. The items are submitted together and each has a
+// separate result, but an error that all items have in common is an error of the request.
 func (h *Handler) batch(a web.Ask, read func(raw []byte) batchItem) (status int, _ web.Appender, _ error) {
 	raw, err := a.BodyItems("orders", maxBatch)
 	if err != nil {
@@ -130,8 +130,8 @@ func (h *Handler) batch(a web.Ask, read func(raw []byte) batchItem) (status int,
 	return http.StatusOK, results, nil
 }
 
-// ofAll returns the refusal that all commands of a batch met for one reason: their customer is not there for the client,
-// or their key belongs to another batch.
+// ofAll returns the refusal that all commands of a batch have in common: the client has no such customer, or the
+// idempotency key belongs to another batch.
 func ofAll(tried []web.Tried) error {
 	for i, t := range tried {
 		var refusal *decide.Refusal
@@ -145,17 +145,17 @@ func ofAll(tried []web.Tried) error {
 	return nil
 }
 
-// batchResult is what one order of a batch came to.
+// batchResult is the result of one order of a batch.
 type batchResult struct {
 	status  int
 	order   wire.Order
-	problem *web.Problem // in place of the order
+	problem *web.Problem // instead of the order
 }
 
-// batchResults is the answer to a batch.
+// batchResults is the response to a batch.
 type batchResults []batchResult
 
-// AppendJSON writes it.
+// AppendJSON appends the response as JSON.
 func (all batchResults) AppendJSON(b []byte) (_ []byte, err error) {
 	b = append(b, `{"results":[`...)
 	for i := range all {
@@ -176,7 +176,7 @@ func (r *batchResult) appendJSON(b []byte) (_ []byte, err error) {
 		b, err = r.order.AppendJSON(b)
 		return append(b, '}'), err
 	}
-	text, err := json.Marshal(r.problem, jsontext.AllowInvalidUTF8(true)) // better a replaced character than no answer
+	text, err := json.Marshal(r.problem, jsontext.AllowInvalidUTF8(true)) // a replaced character is better than no response
 	b = append(strconv.AppendInt(b, int64(r.problem.Status), 10), `,"problem":`...)
 	return append(append(b, text...), '}'), err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const batchPath = a1 + "/orders/batch"
@@ -170,7 +170,7 @@ func TestBatchKey(t *testing.T) {
 	calls := 0
 	v.Fail(func(decide.Command) error {
 		if calls++; calls == 2 {
-			return &journal.NotAcceptedError{Reason: "a test"}
+			return &submit.NotAcceptedError{Reason: "a test"}
 		}
 		return nil
 	})
@@ -215,9 +215,9 @@ func TestBatchOfUnknownOutcomes(t *testing.T) {
 	v.Fail(func(c decide.Command) error {
 		switch calls++; calls {
 		case 1:
-			return &journal.OutcomeUnknownError{CommandID: c.ID}
+			return &submit.OutcomeUnknownError{CommandID: c.ID}
 		case 2:
-			return &journal.DecideError{CommandID: c.ID}
+			return &submit.DecideError{CommandID: c.ID}
 		}
 		return nil
 	})

@@ -28,7 +28,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The benchmarks here are of what an order costs between the socket and Submit, and back: what the journal and the
@@ -40,7 +41,7 @@ const orderEntry = `{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amou
 const orderPath = "/v1/customers/BENCH-07/orders"
 
 // accepting answers every command with one and the same record, in which an order of the customer is opened.
-type accepting struct{ result journal.Result }
+type accepting struct{ result submit.Result }
 
 func newAccepting() *accepting {
 	const sequence = 123_456
@@ -48,18 +49,18 @@ func newAccepting() *accepting {
 	o := order.Order{CustomerCode: "BENCH-07", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Status: order.Open,
 		Amount: fixed.Decimal{Coef: 5, Scale: 3}, FilledAmount: fixed.Decimal{Scale: 3}, LimitPrice: fixed.Decimal{Coef: 649995, Scale: 1},
 		TimeInForce: order.GTC, Created: stamp.Time, Updated: stamp.Time}
-	entry := &journal.Entry{Record: &journal.Record{Sequence: sequence, Time: stamp.Time}}
+	entry := &record.Entry{Record: &record.Record{Sequence: sequence, Time: stamp.Time}}
 	o.Code = entry.Stamp().Derive(0)
 	entry.Record.Events = []decide.Event{&domain.OrderOpened{Order: o}}
-	return &accepting{journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: sequence}, Entry: entry}}
+	return &accepting{submit.Result{Position: record.LogPosition{Journal: "trading", Sequence: sequence}, Entry: entry}}
 }
 
-func (a *accepting) Submit(context.Context, string, decide.Command) (journal.Result, error) {
+func (a *accepting) Submit(context.Context, string, decide.Command) (submit.Result, error) {
 	return a.result, nil
 }
 
-func (a *accepting) SubmitAll(_ context.Context, _ string, cs []decide.Command) []journal.Outcome {
-	out := make([]journal.Outcome, len(cs))
+func (a *accepting) SubmitAll(_ context.Context, _ string, cs []decide.Command) []submit.Outcome {
+	out := make([]submit.Outcome, len(cs))
 	for i := range out {
 		out[i].Result = a.result
 	}
@@ -75,7 +76,7 @@ func (k known) View(look func(*identity.State)) { look(k.state) }
 type deaf struct{ web.Follower }
 
 // Listen implements web.Follower.
-func (deaf) Listen(func(journal.Entry, decide.State)) {}
+func (deaf) Listen(func(record.Entry, decide.State)) {}
 
 // interfaceUnderLoad is the trading interface in front of a Submitter that accepts everything, and a token for it.
 func interfaceUnderLoad(b *testing.B) (e *web.Server, token string) {

@@ -16,20 +16,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/candles"
 )
 
-// How many candles a page has.
+// These constants limit the candles of a page.
 const (
 	defaultCandles = 500
 	maxCandles     = 5000
 )
 
-// quietFor is how long after an interval's end its candle stays open where the log says nothing: a record of that
-// interval may still be on its way to the rows.
+// quietFor is how long the candle of an ended interval stays open if the log has no later record: a record of that
+// interval may not have reached the rows yet.
 const quietFor = 5 * scalar.Second
 
-// listCandles lists candles without gaps, the oldest first.
+// listCandles lists candles without gaps, oldest first.
 //
-// What is open is told by the time of the log. Where the rows hold all that this node has heard of, the wall clock counts
-// too, so that candles go on while nothing happens at all.
+// The time of the log decides which candle is open. If the rows contain every record that this node has read, the
+// wall clock also counts, so candles continue without new records.
 func (h *Handler) listCandles(c echo.Context) error {
 	query := web.Query(c)
 	f := candles.Filter{Symbol: web.Param(c, "symbol"), Span: rows.ReadSpan(query, false),
@@ -41,7 +41,7 @@ func (h *Handler) listCandles(c echo.Context) error {
 	}
 	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
 		f.Known = sequence
-		if _, known := s.Instrument(f.Symbol); !known { // those of a withdrawn one stay readable
+		if _, known := s.Instrument(f.Symbol); !known { // candles of a withdrawn instrument stay readable
 			return unknownSymbol()
 		}
 		return nil
@@ -70,7 +70,7 @@ func intervals() []string {
 	return names
 }
 
-// listedSymbol says that there is no such instrument where there is none, or no longer.
+// listedSymbol returns an error if the instrument does not exist or is withdrawn.
 func listedSymbol(s *domain.State, symbol string) error {
 	if i, known := s.Instrument(symbol); !known || i.Status == market.Withdrawn {
 		return unknownSymbol()

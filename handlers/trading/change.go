@@ -6,7 +6,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// change returns how far a price moved, in percent with 2 decimals, half to even; nil where there was none.
+// change returns a price change in percent with 2 decimals, rounded half to even. It returns nil if from is not
+// positive.
 func change(from, to fixed.Decimal) *fixed.Decimal {
 	if from.Sign() <= 0 {
 		return nil

@@ -12,17 +12,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/records"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// commandFate is what became of a command.
+// commandFate is the outcome of a command.
 type commandFate struct {
-	Status   string              `json:"status"`
-	Position journal.LogPosition `json:"position"`
+	Status   string             `json:"status"`
+	Position record.LogPosition `json:"position"`
 }
 
-// getCommand tells what became of a command in the last 24 hours. A 404 names the position that it is as of in each
-// journal.
+// getCommand returns the outcome of a command of the last 24 hours. X-Log-Position of a 404 names the position in
+// each journal up to which the command was not found.
 func (h *Handler) getCommand(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (h *Handler) getCommand(c echo.Context) error {
 			return err
 		}
 		if known && found && h.recent(p, &r) {
-			at := journal.LogPosition{Journal: log.Journal, Sequence: r.Position.Sequence}
+			at := record.LogPosition{Journal: log.Journal, Sequence: r.Position.Sequence}
 			status := "applied"
 			if r.Outcome == decide.Rejected {
 				status = "rejected"
@@ -63,7 +63,7 @@ func (h *Handler) getCommand(c echo.Context) error {
 	return web.NotFound("UNKNOWN_COMMAND", "No record of the last 24 hours holds such a command, as of the positions named in X-Log-Position.")
 }
 
-// recent reports whether the record is one that the principal may still ask for.
+// recent reports whether the principal may see the record and whether it is recent enough.
 func (h *Handler) recent(p *web.Principal, r *records.Record) bool {
 	if p.Customer != "" && r.Actor.Customer != p.Customer {
 		return false
@@ -71,8 +71,8 @@ func (h *Handler) recent(p *web.Principal, r *records.Record) bool {
 	return scalar.TimeOf(h.now())-r.Time < decide.Remember
 }
 
-// awaitedJournal returns the journal that the position which the client wants names, "" where it wants none. One whose
-// commands are not known here is never reached.
+// awaitedJournal returns the journal of the position that the client requires, or "" without one. A position of a
+// journal without commands here is never reached.
 func (h *Handler) awaitedJournal(c echo.Context) (string, error) {
 	name, _, _ := strings.Cut(c.Request().Header.Get(web.HeaderMinLogPosition), "/")
 	for _, log := range h.commands {
@@ -83,8 +83,8 @@ func (h *Handler) awaitedJournal(c echo.Context) (string, error) {
 	return "", web.Await(c, journalName, h.venue)
 }
 
-// readCommands looks into a journal's log and makes the answer say where the log is. It waits for the position that the
-// client wants, if that is one of this journal.
+// readCommands searches a journal's log and sets the response's position to the log's. It waits for the position that
+// the client requires if that belongs to this journal.
 func (h *Handler) readCommands(c echo.Context, log rows.Source, wait bool, look func(context.Context) (int64, error)) error {
 	if wait {
 		return web.ReadRows(c, log.Journal, log.Waiter, look)

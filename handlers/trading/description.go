@@ -12,12 +12,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
-// description serves the OpenAPI file, which describes the REST interface of the whole program, as it is and as JSON.
+// description serves the OpenAPI file of the program's REST interface in YAML and JSON.
 type description struct {
 	asJSON func() ([]byte, error)
 }
 
-// documentAge is how long caches may keep the description.
+// documentAge is the caching time of the description.
 const documentAge = time.Minute
 
 func newDescription() *description {

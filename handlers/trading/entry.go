@@ -8,11 +8,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// symbolRule is the shape of a symbol in a request. Whether there is such an instrument is another question.
+// symbolRule is the syntax of symbols. It does not check that the instrument exists.
 var symbolRule = web.Characters(32, "_")
 
-// readOrder reads an order entry with all its faults: of each field, and of fields that do not go together. What
-// depends on the instrument (ticks, steps, sizes) is the engine's to judge.
+// readOrder reads an order entry and reports all errors: of each field and of invalid combinations. The engine checks
+// rules that depend on the instrument (ticks, steps, sizes).
 func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 	payload := &domain.PlaceOrder{
 		CustomerCode: customer,
@@ -36,7 +36,7 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 		CashAmount:  f.OptionalMoney("cash_amount").Value,
 	}
 	if !payload.Type.Valid() {
-		return payload // nothing can be said of what goes with it
+		return payload // without a type, combinations cannot be checked
 	}
 	entry := shape(payload, order.FieldsOf(f.Has))
 	for _, fault := range entry.Faults() {
@@ -45,7 +45,7 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 	return payload
 }
 
-// shape is what is judged of an order entry that has these fields.
+// shape returns the part of an order entry that determines valid combinations of fields.
 func shape(payload *domain.PlaceOrder, given order.Fields) order.Entry {
 	return order.Entry{Type: payload.Type, TriggerPriceType: payload.TriggerPriceType, TimeInForce: payload.TimeInForce,
 		PostOnly: payload.PostOnly, Given: given}

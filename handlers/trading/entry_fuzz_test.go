@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 // plainOrders are order entries as clients write them.
@@ -53,9 +54,8 @@ func TestPlainOrders(t *testing.T) {
 	}
 }
 
-// TestTwoReadersAgree makes order entries out of good and bad values, in any order, and wants plainOrder to read exactly
-// those that readOrder finds no fault with.
-func TestTwoReadersAgree(t *testing.T) {
+// drawOrder draws an order entry of good and bad values, in any order.
+func drawOrder(t *rapid.T) string {
 	price := []string{`"1"`, `"65000.10"`, `"0"`, `"-1"`, `"01"`, `"0.000"`, `"1e3"`, `1`, `""`, `"999999999999999999"`, `"1234567890123456789"`,
 		`"0.00000001"`, `"0.000000001"`, `"1.000000000"`, `"92233720369"`, `null`}
 	members := map[string][]string{
@@ -70,43 +70,49 @@ func TestTwoReadersAgree(t *testing.T) {
 	}
 	names := slices.Sorted(maps.Keys(members))
 	space := rapid.SampledFrom([]string{"", "", "", " ", "\n\t", "\r\n"})
+	var b strings.Builder
+	b.WriteString(space.Draw(t, "space") + "{")
+	add := func(name, value string) {
+		if !strings.HasSuffix(b.String(), "{") {
+			b.WriteString(",")
+		}
+		b.WriteString(space.Draw(t, "space") + strconv.Quote(name) + space.Draw(t, "space") + ":" + space.Draw(t, "space") + value + space.Draw(t, "space"))
+	}
+	kind := rapid.SampledFrom(members["type"]).Draw(t, "kind")
+	usual := []string{"symbol", `"B"`, "action", `"buy"`, "type", kind, "amount", `"1"`}
+	if strings.Contains(kind, "limit") {
+		usual = append(usual, "limit_price", `"2.0"`)
+	}
+	if strings.HasPrefix(kind, `"stop_`) || strings.HasPrefix(kind, `"take_`) && kind != `"take_profit_stop_loss"` {
+		usual = append(usual, "trigger_price", `"3"`)
+	}
+	if kind == `"take_profit_stop_loss"` {
+		usual = append(usual, "stop_loss_price", `"1"`, "take_profit_price", `"2"`)
+	}
+	left := rapid.IntRange(-1, len(usual)/2-1).Draw(t, "left out") // none, or one of them
+	if rapid.Bool().Draw(t, "complete") {
+		left = -1
+	}
+	for i := 0; i < len(usual); i += 2 {
+		if i/2 != left {
+			add(usual[i], usual[i+1])
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "more") {
+		name := rapid.SampledFrom(names).Draw(t, "name")
+		add(name, rapid.SampledFrom(members[name]).Draw(t, "value"))
+	}
+	b.WriteString(rapid.SampledFrom([]string{"}", "}", "} ", "}\n", "}}", "} x", "", ",}"}).Draw(t, "end"))
+	return b.String()
+}
+
+// TestTwoReadersAgree makes order entries out of good and bad values, in any order, and wants plainOrder to read exactly
+// those that readOrder finds no fault with.
+func TestTwoReadersAgree(t *testing.T) {
 	e := echo.New()
 	read := 0
 	rapid.Check(t, func(t *rapid.T) {
-		var b strings.Builder
-		b.WriteString(space.Draw(t, "space") + "{")
-		add := func(name, value string) {
-			if !strings.HasSuffix(b.String(), "{") {
-				b.WriteString(",")
-			}
-			b.WriteString(space.Draw(t, "space") + strconv.Quote(name) + space.Draw(t, "space") + ":" + space.Draw(t, "space") + value + space.Draw(t, "space"))
-		}
-		kind := rapid.SampledFrom(members["type"]).Draw(t, "kind")
-		usual := []string{"symbol", `"B"`, "action", `"buy"`, "type", kind, "amount", `"1"`}
-		if strings.Contains(kind, "limit") {
-			usual = append(usual, "limit_price", `"2.0"`)
-		}
-		if strings.HasPrefix(kind, `"stop_`) || strings.HasPrefix(kind, `"take_`) && kind != `"take_profit_stop_loss"` {
-			usual = append(usual, "trigger_price", `"3"`)
-		}
-		if kind == `"take_profit_stop_loss"` {
-			usual = append(usual, "stop_loss_price", `"1"`, "take_profit_price", `"2"`)
-		}
-		left := rapid.IntRange(-1, len(usual)/2-1).Draw(t, "left out") // none, or one of them
-		if rapid.Bool().Draw(t, "complete") {
-			left = -1
-		}
-		for i := 0; i < len(usual); i += 2 {
-			if i/2 != left {
-				add(usual[i], usual[i+1])
-			}
-		}
-		for range rapid.IntRange(0, 3).Draw(t, "more") {
-			name := rapid.SampledFrom(names).Draw(t, "name")
-			add(name, rapid.SampledFrom(members[name]).Draw(t, "value"))
-		}
-		b.WriteString(rapid.SampledFrom([]string{"}", "}", "} ", "}\n", "}}", "} x", "", ",}"}).Draw(t, "end"))
-		body := b.String()
+		body := drawOrder(t)
 		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
@@ -126,6 +132,20 @@ func TestTwoReadersAgree(t *testing.T) {
 	if read == 0 {
 		t.Error("no order was without a fault")
 	}
+}
+
+// TestFrozenFingerprints compares the fingerprints of order entries with those of earlier builds.
+func TestFrozenFingerprints(t *testing.T) {
+	for _, body := range plainOrders() {
+		recordtest.Frozen(t, strings.Join(strings.Fields(body), ""), orderFingerprint(plainOrder([]byte(body), "A-1")))
+	}
+	var prints recordtest.Digest
+	for seed := range 20_000 {
+		if payload := plainOrder([]byte(rapid.Custom(drawOrder).Example(seed)), "A-1"); payload != nil {
+			prints.Add([]byte(orderFingerprint(payload)))
+		}
+	}
+	prints.Check(t, "random orders")
 }
 
 // FuzzOrderEntry reads bodies. The two ways to read them agree: plainOrder takes nothing that readOrder refuses. What is let through must have no fault left but those that only the engine can see: of

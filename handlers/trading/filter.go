@@ -6,11 +6,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// maxFilter bounds the text of a filter, and with it the work of matching.
+// maxFilter limits the length of a filter and therefore the cost of matching.
 const maxFilter = 1000
 
-// filter is a set of patterns, of which one must match the whole of a value, without regard to case. In a pattern *
-// stands for any sequence of characters. A filter without patterns matches everything.
+// filter is a list of patterns. A value matches if one pattern matches the whole value, ignoring case. In a pattern,
+// * matches any sequence of characters. A filter without patterns matches everything.
 type filter []string
 
 // readFilter reads patterns separated by pipes.
@@ -42,8 +42,8 @@ func (f filter) match(value string) bool {
 	return false
 }
 
-// glob matches the whole of a value. It goes back to the last * only, so its time is bounded by the product of the
-// two lengths.
+// glob matches the whole value. It backtracks only to the last *, so its time is at most proportional to the product
+// of the lengths.
 func glob(pattern, value string) bool {
 	p, v := 0, 0
 	star, resume := -1, 0

@@ -10,9 +10,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// normalOrder is an order entry with its defaults spelled out and its numbers trimmed: a client which writes "1" one
-// time and "1.0" the next means one order. Fingerprints in the log are made of its JSON form, so its members never
-// change; a new one is left out where it is empty.
+// normalOrder is an order entry with explicit defaults and trimmed numbers, so that "1" and "1.0" give the same
+// order. Fingerprints in the log are computed from its JSON form, so its members must never change. A new member must
+// be omitted when empty.
 type normalOrder struct {
 	CustomerCode     string        `json:"customer_code"`
 	Symbol           string        `json:"symbol"`
@@ -40,7 +40,7 @@ func normal(payload *domain.PlaceOrder) normalOrder {
 		payload.Leverage, payload.ReferenceID}
 }
 
-// orderFingerprint is web.FingerprintOf(normal(payload)), without the generic encoder.
+// orderFingerprint returns web.FingerprintOf(normal(payload)) without using the generic encoder.
 func orderFingerprint(payload *domain.PlaceOrder) string {
 	n := normal(payload)
 	var room [768]byte

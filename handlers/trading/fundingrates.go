@@ -13,10 +13,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/funding"
 )
 
-// fundingRate is what was fixed at a funding instant.
+// fundingRate holds the values that were fixed for a funding time.
 type fundingRate struct {
 	Symbol          string        `json:"symbol"`
-	FundingRate     fixed.Decimal `json:"funding_rate"` // what longs pay of what their positions are worth
+	FundingRate     fixed.Decimal `json:"funding_rate"` // paid by longs, as a fraction of the value of their positions
 	IndexPrice      fixed.Decimal `json:"index_price"`
 	MarkPrice       fixed.Decimal `json:"mark_price"`
 	IntervalSeconds int           `json:"interval_seconds"`
@@ -28,7 +28,7 @@ func newFundingRate(r *funding.Rate) fundingRate {
 	return fundingRate{r.Symbol, r.FundingRate, r.IndexPrice, r.MarkPrice, r.IntervalSeconds, r.Time, r.Missed}
 }
 
-// listFundingRates lists what was fixed at funding instants, the newest first.
+// listFundingRates lists the fixed funding rates, newest first.
 func (h *Handler) listFundingRates(c echo.Context) error {
 	query := web.Query(c)
 	f := funding.Filter{Symbol: symbolFilter(query), Span: rows.ReadSpan(query, false)}

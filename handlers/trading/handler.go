@@ -1,12 +1,13 @@
-// Package trading serves the trading interface: order entry and order state, accounts, and public market data.
+// Package trading serves the trading interface: order entry, order state, accounts and public market data.
 //
-// A write becomes one command for the trading journal. Its answer is rendered from the events of the record that
-// answers it and from nothing else (replies.go), so that a repeated request is answered with the same bytes. What
-// needs prices, margins or books is read from a follower of the journal; what needs history is read from the read
-// models. Every answer says which position of the journal it is as of.
+// A write becomes one command for the trading journal. Its response is built only from the events of the record that
+// answers the command (replies.go), so a repeated request gets the same bytes. Prices, margins and books are read
+// from a follower of the journal, history from the read models. Every response states its position in the journal.
 //
-// A broker's token sees the customers of that broker, a customer's token that customer; whatever else is asked for
-// does not exist (404). Writes are confined to them by the rules themselves, reads here.
+// A broker's token sees the customers of that broker, and a customer's token sees that customer. Everything else
+// appears not to exist (404). The rules of the journal enforce this for writes; this package enforces it for reads.
+//
+// Start with handler.go, which lists the routes, and orders.go, which enters orders.
 package trading
 
 import (
@@ -19,29 +20,29 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// journalName is the journal that the commands of this package go to.
+// journalName is the journal that receives the commands of this package.
 const journalName = "trading"
 
-// Config is what the interface is made of.
+// Config holds the dependencies of the interface.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.BatchSubmitter
+	Journals submit.BatchSubmitter
 	// Venue follows the trading journal under trading.Rules.
 	Venue web.Follower
 	// Rows are the read models of the trading journal.
 	Rows rows.Source
-	// Commands are the read models that GET /v1/commands looks into.
+	// Commands lists the read models that GET /v1/commands searches.
 	Commands []rows.Source
-	// Folds are the followers whose journals GET /v1/status tells of.
+	// Folds lists the followers of the journals in GET /v1/status.
 	Folds []Fold
-	// Sockets are the limits of WebSocket connections, which GET /v1/limits tells of.
+	// Sockets holds the limits of WebSocket connections for GET /v1/limits.
 	Sockets SocketLimits
 	// Version is the version of this build, for GET /v1/status.
 	Version string
-	// Now is the wall clock, for /v1/time and the span of 24 hours of the tickers.
+	// Now is the wall clock, for /v1/time and for the 24 hours of the tickers.
 	Now func() time.Time
 }
 
@@ -49,7 +50,7 @@ type Config struct {
 type Handler struct {
 	auth     *web.Auth
 	journal  web.Journal
-	batches  journal.BatchSubmitter
+	batches  submit.BatchSubmitter
 	venue    web.Follower
 	rows     rows.Source
 	commands []rows.Source
@@ -59,12 +60,12 @@ type Handler struct {
 	now      func() time.Time
 
 	description *description
-	// recentTrades are those that rows may not hold yet. The venue's lock guards them.
+	// recentTrades holds the trades that the rows may not contain yet. The venue's lock guards it.
 	recentTrades tickers.Recent
 }
 
-// New makes the handler of the trading interface. It listens to the venue from then on, so it is made before the
-// follower runs.
+// New returns the handler of the trading interface. It registers a listener with the venue, so it must be called
+// before the follower runs.
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
 		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now, description: newDescription()}
@@ -130,25 +131,25 @@ func (h *Handler) Routes() []web.Route {
 	}
 }
 
-// Register adds the routes, and those that are operations for calls, too.
+// Register adds the routes and registers the operations for calls.
 func (h *Handler) Register(s *web.Server) {
 	routes := h.Routes()
 	h.auth.Register(s.Echo, routes)
 	s.Take(h.auth, routes)
 }
 
-// view shows the venue's state, once it has reached the position that the client wants, and makes the answer say how
-// far it is. What look finds wrong is returned.
+// view calls look with the venue's state when it has reached the position that the client requires, and sets the
+// response's position. It returns look's error.
 func (h *Handler) view(c echo.Context, look func(s *domain.State) error) error {
 	return h.viewAt(c, func(s *domain.State, _ int64) error { return look(s) })
 }
 
-// viewAt is view for an answer that names the sequence it is as of.
+// viewAt is view for a response that contains the sequence of the state.
 func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int64) error) error {
 	return web.View(c, journalName, h.venue, look)
 }
 
-// viewCustomer is view for what belongs to the customer that the route names.
+// viewCustomer is view for the customer that the route names.
 func (h *Handler) viewCustomer(c echo.Context, look func(s *domain.State, customer string) error) error {
 	customer := web.Param(c, "customer_code")
 	return h.view(c, func(s *domain.State) error {
@@ -159,7 +160,7 @@ func (h *Handler) viewCustomer(c echo.Context, look func(s *domain.State, custom
 	})
 }
 
-// sees says that there is no such customer where the principal may not see it.
+// sees returns the error for an unknown customer if the principal may not see the customer.
 func sees(c echo.Context, s *domain.State, customer string) error {
 	broker, known := s.CustomerBroker(customer)
 	if !known || !web.PrincipalOf(c).Sees(broker, customer) {

@@ -11,10 +11,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// Limit is how much of something is allowed; 0 is no limit and is shown as "none".
+// Limit is a limit. Zero means no limit and is encoded as "none".
 type Limit int64
 
-// MarshalJSONTo writes the number, or "none".
+// MarshalJSONTo writes the number, or "none" for zero.
 func (l Limit) MarshalJSONTo(e *jsontext.Encoder) error {
 	if l == 0 {
 		return e.WriteToken(jsontext.String("none"))
@@ -22,16 +22,16 @@ func (l Limit) MarshalJSONTo(e *jsontext.Encoder) error {
 	return json.MarshalEncode(e, int64(l))
 }
 
-// limitsInForce are the limits that a client may meet. What an instrument allows is told with the instruments.
+// limitsInForce lists the limits that apply to a client. The limits of an instrument are part of the instrument.
 type limitsInForce struct {
-	RateLimit rateLimit     `json:"rate_limit"` // that the caller's requests count towards
+	RateLimit rateLimit     `json:"rate_limit"` // the limit that the caller's requests count towards
 	Requests  requestLimits `json:"requests"`
 	Orders    orderLimits   `json:"orders"`
 	Sockets   SocketLimits  `json:"sockets"`
 }
 
 type rateLimit struct {
-	Policy    string `json:"policy"` // whose it is
+	Policy    string `json:"policy"` // "user", "api_key" or "none"
 	PerSecond Limit  `json:"per_second"`
 	Burst     Limit  `json:"burst"`
 }
@@ -48,13 +48,13 @@ type requestLimits struct {
 type orderLimits struct {
 	Leverage              Limit `json:"leverage"`
 	Live                  Limit `json:"live"`
-	Batch                 Limit `json:"batch"`       // orders at once
-	ReduceOnly            Limit `json:"reduce_only"` // of a customer on an instrument
+	Batch                 Limit `json:"batch"`       // orders of a batch
+	ReduceOnly            Limit `json:"reduce_only"` // per customer and instrument
 	RememberedReferences  Limit `json:"remembered_reference_ids"`
 	CancelAllAfterSeconds Limit `json:"cancel_all_after_seconds"`
 }
 
-// SocketLimits are the limits of each WebSocket connection; 0 is none.
+// SocketLimits are the limits of each WebSocket connection. Zero means none.
 type SocketLimits struct {
 	MessageBytes      Limit `json:"message_bytes"`
 	Subscriptions     Limit `json:"subscriptions"`
@@ -62,11 +62,12 @@ type SocketLimits struct {
 	RequestBurst      Limit `json:"request_burst"`
 	QueuedMessages    Limit `json:"queued_messages"`
 	QueuedBytes       Limit `json:"queued_bytes"`
-	OrdersUnderWay    Limit `json:"orders_under_way"` // requests for order entry
+	OrdersUnderWay    Limit `json:"orders_under_way"` // order entry requests in progress
 	ResumeRecords     Limit `json:"resume_records"`
 }
 
-// getLimits tells the limits in force. The route is public; who sends a token or a key is told what holds for it.
+// getLimits returns the limits in force. The route is public. For a request with a token or key, it includes the rate
+// limit of that token or key.
 func (h *Handler) getLimits(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err

@@ -19,14 +19,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
 
-// symbolFilter reads the symbol that a list is narrowed to. All symbols are in capitals, and a filter does not mind.
+// symbolFilter reads an optional symbol. Symbols are in capitals; the filter ignores case.
 func symbolFilter(query *web.Form) string {
 	return strings.ToUpper(query.OptionalString("symbol", symbolRule).Value)
 }
 
 func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order, o.Sequence) }
 
-// listOpenOrders lists the live orders of a customer or, where the route names none, of all that the principal sees.
+// listOpenOrders lists the live orders of a customer or, if the route names none, of all customers that the principal
+// may see.
 func (h *Handler) listOpenOrders(c echo.Context) error {
 	query := web.Query(c)
 	f := orders.Filter{Symbol: symbolFilter(query), Statuses: web.Several(query, "status", order.Open, order.PartiallyFilled)}
@@ -74,7 +75,8 @@ func (h *Handler) getOrderByReference(c echo.Context) error {
 	return h.showOrder(c, oneOrder{reference: web.Param(c, "reference_id")}, nil)
 }
 
-// showOrder answers with the order that is named, or with what is wrong with its name once the customer is known.
+// showOrder responds with the named order. If the customer exists and is visible, it returns wrong, the error of the
+// name, if any.
 func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
 	of, err := h.whose(c, web.Query(c))
 	if err == nil {
@@ -98,7 +100,7 @@ func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
 	return c.JSON(http.StatusOK, showOrder(&o))
 }
 
-// listTrades lists trades, the newest first.
+// listTrades lists trades, newest first.
 func (h *Handler) listTrades(c echo.Context) error {
 	query := web.Query(c)
 	f := tradeFilter(query)
@@ -106,7 +108,7 @@ func (h *Handler) listTrades(c echo.Context) error {
 	return h.trades(c, query, f, rows.ReadPaging(query, false))
 }
 
-// listTradeHistory lists the trades of a span of time, the oldest first.
+// listTradeHistory lists the trades of a time span, oldest first.
 func (h *Handler) listTradeHistory(c echo.Context) error {
 	query := web.Query(c)
 	f := tradeFilter(query)
@@ -131,7 +133,7 @@ func (h *Handler) trades(c echo.Context, query *web.Form, f trades.Filter, p pro
 	}, wire.NewTrade)
 }
 
-// listTransactions lists the rows of ledgers, the newest first.
+// listTransactions lists the rows of ledgers, newest first.
 func (h *Handler) listTransactions(c echo.Context) error {
 	query := web.Query(c)
 	f := transactions.Filter{

@@ -20,7 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
 
-// instrumentFilter is what instruments and tickers can be asked for by.
+// instrumentFilter selects instruments and tickers.
 type instrumentFilter struct{ symbol, underlying, quoteCurrency filter }
 
 func readInstrumentFilter(f *web.Form) instrumentFilter {
@@ -31,7 +31,7 @@ func (f instrumentFilter) match(i *market.Instrument) bool {
 	return f.symbol.match(i.Symbol) && f.underlying.match(i.Underlying) && f.quoteCurrency.match(i.QuoteCurrency)
 }
 
-// instrumentsAge is how long caches may keep the list of instruments.
+// instrumentsAge is the caching time of the list of instruments.
 const instrumentsAge = 5 * time.Second
 
 func (h *Handler) listInstruments(c echo.Context) error {
@@ -57,7 +57,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	return web.CachedJSON(c, instrumentsAge, out)
 }
 
-// ticker is what is known of an instrument's market. What is not known is null.
+// ticker describes the market of an instrument. Unknown values are null.
 type ticker struct {
 	Symbol          string         `json:"symbol"`
 	Underlying      string         `json:"underlying"`
@@ -130,11 +130,11 @@ func (h *Handler) listTickers(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// viewTickers shows the venue's state with the figures of the last 24 hours as of the same record.
+// viewTickers calls look with the venue's state and the figures of the last 24 hours as of the same record.
 //
-// The figures are read first, as of wherever the rows stand. The fold, which is as far or further, adds the trades that
-// the rows did not hold yet. Only where it does not remember all of them, since the rows are far behind, must they
-// come closer: then they are read again once they are where the fold was.
+// It reads the figures first, at the position of the rows. Then the fold, which is at that position or later, adds
+// the trades that the rows did not contain. If the rows lag so far that the fold does not hold all these trades,
+// viewTickers waits until the rows have reached the fold's position and reads them again.
 func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures []tickers.Figures)) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), figuresLimit)
 	defer cancel()
@@ -162,8 +162,9 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 		if err := h.rows.Wait(ctx, viewed); err != nil {
 			return web.SourceFailed(err)
 		}
-		// Who waits for the rows believes that they stand where they were seen last. A crash of Postgres takes its last
-		// transactions along, and until it is found out the wait ends at once: only time brings the rows closer.
+		// The wait relies on the last position that was seen. After a crash, Postgres may have lost its last
+		// transactions, and until that is detected the wait returns immediately. So pause here, because only time
+		// helps.
 		select {
 		case <-ctx.Done():
 			return web.SourceFailed(ctx.Err())
@@ -172,13 +173,13 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 	}
 }
 
-// figuresLimit bounds how long tickers wait for rows that are far behind, and rereadAfter is how soon they are read again.
+// figuresLimit is how long tickers wait for rows that lag. rereadAfter is the interval of reading them again.
 const (
 	figuresLimit = 2 * time.Second
 	rereadAfter  = 25 * time.Millisecond
 )
 
-// listMarketTrades lists the most recent trades. limit is another name of page_size, from before lists had pages.
+// listMarketTrades lists the most recent trades. limit is an older name of page_size.
 func (h *Handler) listMarketTrades(c echo.Context) error {
 	query := web.Query(c)
 	f := trades.MarketFilter{Symbol: symbolFilter(query)}
@@ -188,7 +189,7 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 	}
 	size := rows.PageSize(query, name)
 	if query.Has("limit") && query.Has("page_size") {
-		rows.PageSize(query, "page_size") // known, or it would be called unknown
+		rows.PageSize(query, "page_size") // otherwise page_size would be reported as unknown
 		query.Fault("limit", web.InvalidValue, "limit is another name of page_size: only one of the two may be given")
 	}
 	if err := query.Done(); err != nil {
@@ -211,7 +212,7 @@ func (h *Handler) listMarketTradeHistory(c echo.Context) error {
 	}, wire.NewMarketTrade)
 }
 
-// level is all that rests at one price.
+// level is the total amount at one price.
 type level struct {
 	Price  fixed.Decimal `json:"price"`
 	Amount fixed.Decimal `json:"amount"`
@@ -226,7 +227,7 @@ type orderbook struct {
 	Timestamp scalar.Time `json:"timestamp"`
 }
 
-// The number of price levels of each side.
+// These constants limit the price levels of each side.
 const (
 	defaultDepth = 100
 	maxDepth     = 1000

@@ -16,11 +16,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// placeOrder enters an order. The first answer is 201; a repeated reference_id is answered 200 with the order as the
-// record that changed it last left it; an order that the engine rejected is answered 422 in both cases.
+// placeOrder enters an order. The first response is 201. A repeated reference_id gets 200 with the order as its last
+// record left it. An order that the engine rejected gets 422 in both cases.
 func (h *Handler) placeOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 	payload, err := orderEntry(a)
 	if err != nil {
@@ -38,7 +38,8 @@ func (h *Handler) placeOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 	return status, &o, err
 }
 
-// placed is the answer to an order entry: its status and the order, or the error of one that was refused or rejected.
+// placed returns the response to an order entry: the status and the order, or an error if the order was refused or
+// rejected.
 func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) (status int, _ wire.Order, _ error) {
 	if err != nil {
 		return 0, wire.Order{}, h.allFaults(err, payload)
@@ -57,7 +58,7 @@ func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) 
 	return http.StatusOK, shown, nil
 }
 
-// orderEntry reads the request's order. What plainOrder cannot read is read again by readOrder, which knows why.
+// orderEntry reads the request's order. If plainOrder cannot read it, readOrder does and determines the errors.
 func orderEntry(a web.Ask) (*domain.PlaceOrder, error) {
 	customer := a.Param(customerCode)
 	raw, err := a.Content()
@@ -69,21 +70,21 @@ func orderEntry(a web.Ask) (*domain.PlaceOrder, error) {
 	return thoroughly(a.OnlyForm(raw, err), customer)
 }
 
-// thoroughly reads an order entry with all that may be wrong with it.
+// thoroughly reads an order entry and reports all errors.
 func thoroughly(body *web.Form, customer string) (*domain.PlaceOrder, error) {
 	payload := readOrder(body, customer)
 	return payload, body.Done()
 }
 
-// allFaults adds to the fault that the engine named the others that the order has for its instrument. It is only asked
-// for once the engine has refused: an order that was accepted is never judged again when it is repeated.
+// allFaults adds to the engine's error the other errors of the order on its instrument. It runs only after a refusal,
+// because an accepted order must not be validated again when it is repeated.
 func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Kind != decide.Invalid {
 		return err
 	}
 	problem := web.Refused(refusal)
-	h.venue.View(func(s decide.State, _ journal.Position) {
+	h.venue.View(func(s decide.State, _ record.Position) {
 		state := s.(*domain.State)
 		contract := state.Contract(payload.Symbol)
 		if contract == nil {
@@ -112,7 +113,7 @@ func (h *Handler) amendOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 	return h.changeOrder(a, payload, oneOrder{code: payload.OrderCode}, body)
 }
 
-// amendOrderByReference changes the live order with the client's own name.
+// amendOrderByReference changes the live order with the given reference_id.
 func (h *Handler) amendOrderByReference(a web.Ask) (status int, _ web.Appender, _ error) {
 	body := a.OnlyForm(a.Content())
 	payload := readAmendment(body)
@@ -135,7 +136,7 @@ func (h *Handler) cancelOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 	return h.changeOrder(a, payload, oneOrder{code: code})
 }
 
-// cancelOrderByReference cancels the live order with the client's own name.
+// cancelOrderByReference cancels the live order with the given reference_id.
 func (h *Handler) cancelOrderByReference(a web.Ask) (status int, _ web.Appender, _ error) {
 	if err := a.NoBody(); err != nil {
 		return 0, nil, err
@@ -145,13 +146,13 @@ func (h *Handler) cancelOrderByReference(a web.Ask) (status int, _ web.Appender,
 	return h.changeOrder(a, payload, oneOrder{reference: reference})
 }
 
-// oneOrder names an order by its code or by its client's name for it.
+// oneOrder identifies an order by its code or by the client's reference_id.
 type oneOrder struct {
 	code      scalar.ID
 	reference string
 }
 
-// is reports whether an order is the one that is named.
+// is reports whether o is the identified order.
 func (n oneOrder) is(o *order.Order) bool {
 	if n.reference != "" {
 		return o.ReferenceID == n.reference
@@ -167,14 +168,14 @@ func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (
 	return orders.ByCode(ctx, db, s, n.code)
 }
 
-// changeOrder submits what changes one order, and answers with the order.
+// changeOrder submits a change of one order and responds with the order.
 func (h *Handler) changeOrder(a web.Ask, payload decide.Payload, named oneOrder, forms ...*web.Form) (status int, _ web.Appender, _ error) {
 	x, err := h.journal.Execute(a, payload, forms...)
 	o, err := h.changed(a, x, err, named)
 	return http.StatusOK, &o, err
 }
 
-// changed is the answer to what changes one order: the order, or the error of a change that was refused.
+// changed returns the response to a change of one order: the order, or the error of a refused change.
 func (h *Handler) changed(a web.Ask, x web.Executed, err error, named oneOrder) (wire.Order, error) {
 	if err != nil {
 		return wire.Order{}, h.finishedLongAgo(a, err, named)
@@ -186,8 +187,8 @@ func (h *Handler) changed(a web.Ask, x web.Executed, err error, named oneOrder) 
 	return wire.NewOrder(o, x.Entry.Record.Sequence), nil
 }
 
-// finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.
-// About the second the read models know.
+// finishedLongAgo distinguishes an order that never existed from one that finished so long ago that the engine has
+// dropped it. The read models contain the latter.
 func (h *Handler) finishedLongAgo(a web.Ask, err error, named oneOrder) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
@@ -201,7 +202,7 @@ func (h *Handler) finishedLongAgo(a web.Ask, err error, named oneOrder) error {
 	return web.Conflict("ORDER_NOT_LIVE", "The order is "+string(o.Status)+".")
 }
 
-// cancelOrders cancels all of a customer's orders, or those of one instrument. Its answer follows the last step.
+// cancelOrders cancels all orders of a customer, or those on one instrument. It responds after the last step.
 func (h *Handler) cancelOrders(a web.Ask) (status int, _ web.Appender, _ error) {
 	query := a.Query()
 	symbol := symbolFilter(query)
@@ -223,10 +224,10 @@ func (h *Handler) cancelOrders(a web.Ask) (status int, _ web.Appender, _ error) 
 	return http.StatusOK, canceled(finished.Canceled), nil
 }
 
-// canceled is how many orders were.
+// canceled is the number of canceled orders.
 type canceled int
 
-// AppendJSON writes it.
+// AppendJSON appends the response as JSON.
 func (n canceled) AppendJSON(b []byte) ([]byte, error) {
 	return append(strconv.AppendInt(append(b, `{"canceled":`...), int64(n), 10), '}'), nil
 }
@@ -237,7 +238,7 @@ type cancelAllAfter struct {
 	ExpiresAt      wire.Nullable[scalar.Time] `json:"expires_at"`
 }
 
-// maxTimeout is the longest time that the dead man's switch can be set to, in seconds.
+// maxTimeout is the maximum timeout of the dead man's switch in seconds.
 const maxTimeout = 86400
 
 func (h *Handler) setCancelAllAfter(c echo.Context) error {
@@ -251,7 +252,7 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 	return c.JSON(http.StatusOK, cancelAllAfter{set.TimeoutSeconds, wire.NullIfZero(set.ExpiresAt)})
 }
 
-// orderCode reads the route's order code. What is not a UUID names no order.
+// orderCode reads the order code from the route. An invalid UUID names no order.
 func orderCode(a web.Ask) (scalar.ID, error) {
 	code, err := scalar.ParseID(a.Param("order_code"))
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // entry is the body of a limit order, with more fields if there are any.
@@ -222,12 +223,12 @@ func TestNoAnswerFromTheJournal(t *testing.T) {
 		code  string
 	}{
 		{func(decide.Command) error {
-			return &journal.NotAcceptedError{RetryAfter: 3 * time.Second, Reason: "full"}
+			return &submit.NotAcceptedError{RetryAfter: 3 * time.Second, Reason: "full"}
 		}, "NOT_ACCEPTED"},
-		{func(decide.Command) error { return &journal.ElsewhereError{URL: ""} }, "NOT_ACCEPTED"},
-		{func(c decide.Command) error { id = c.ID; return &journal.OutcomeUnknownError{CommandID: c.ID} }, "OUTCOME_UNKNOWN"},
+		{func(decide.Command) error { return &submit.ElsewhereError{URL: ""} }, "NOT_ACCEPTED"},
+		{func(c decide.Command) error { id = c.ID; return &submit.OutcomeUnknownError{CommandID: c.ID} }, "OUTCOME_UNKNOWN"},
 		{func(decide.Command) error {
-			return &journal.DivergedError{Journal: "trading", Have: journal.Before, Found: journal.Before}
+			return &record.DivergedError{Journal: "trading", Have: record.Before, Found: record.Before}
 		}, "LOG_DIVERGED"},
 	} {
 		v.Fail(tt.fault)
@@ -262,7 +263,7 @@ func TestOrderFinishedLongAgo(t *testing.T) {
 	v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Want(200)
 	v.Send("broker-a", "GET", a1+"/orders/"+code, "").Want(200) // the read models have it now
 	v.Fail(func(decide.Command) error {
-		return &journal.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "there is no such order"), AsOf: v.Trading.Tip()}
+		return &submit.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "there is no such order"), AsOf: v.Trading.Tip()}
 	})
 	v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Code(409, "ORDER_NOT_LIVE")
 	v.Send("broker-a", "PATCH", a1+"/orders/"+code, `{"amount":"2"}`).Code(409, "ORDER_NOT_LIVE")

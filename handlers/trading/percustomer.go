@@ -13,8 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// What accounts have and need depends on prices, so it is read from the fold. The lists of a broker's accounts page by
-// the places of customers in the order of their registration, and of instruments in that of their listing.
+// Positions and margins depend on prices, so they are read from the fold. The lists of a broker's accounts page by
+// the order of registration of customers and the order of listing of instruments.
 
 func (h *Handler) listPositions(c echo.Context) error {
 	query := web.Query(c)
@@ -38,7 +38,7 @@ func (h *Handler) listPositions(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// listAllPositions lists the open positions of all customers that the principal sees, or of one.
+// listAllPositions lists the open positions of all customers that the principal may see, or of one customer.
 func (h *Handler) listAllPositions(c echo.Context) error {
 	query := web.Query(c)
 	symbol := symbolFilter(query)
@@ -76,7 +76,7 @@ func (h *Handler) getAccountSummary(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// listAccountSummaries lists the accounts of all customers that the principal sees, or of one.
+// listAccountSummaries lists the accounts of all customers that the principal may see, or of one customer.
 func (h *Handler) listAccountSummaries(c echo.Context) error {
 	query := web.Query(c)
 	p := rows.ReadPaging(query, true)
@@ -91,8 +91,8 @@ func (h *Handler) listAccountSummaries(c echo.Context) error {
 	})
 }
 
-// showEach answers with a page of what customers hold. One customer's things come with their place among them, which
-// rises.
+// showEach responds with a page of the customers' items. each yields a customer's items with their ordinals in
+// ascending order.
 func showEach[T any](h *Handler, c echo.Context, of who, p projections.Page, each func(s *domain.State, customer string, yield func(int64, T))) error {
 	var page projections.Paged[T]
 	err := h.view(c, func(s *domain.State) error {
@@ -119,7 +119,7 @@ func walkCustomers[T any](s *domain.State, of who, beyond *projections.Key, desc
 			if customer == "" {
 				customer = s.CustomerAt(of.broker, place).Code
 			} else if c, known := s.Customer(customer); !known || !of.includes(c) {
-				return // the token's one account, which may be another broker's
+				return // the token's account may not exist or may belong to another broker
 			}
 			var found []projections.Row[T]
 			each(s, customer, func(ordinal int64, v T) {
@@ -140,7 +140,8 @@ func walkCustomers[T any](s *domain.State, of who, beyond *projections.Key, desc
 	}
 }
 
-// placesBeyond yields the places of customers from that of a key on, which may have more beyond it.
+// placesBeyond yields the indexes of customers, beginning with that of the key, because the key's customer may have
+// more items.
 func placesBeyond(n int, beyond *projections.Key, descending bool) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		place, step := 0, 1

@@ -5,7 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// readName reads how an item of a batch names an order: by its code or by the client's own name, one of the two.
+// readName reads the identification of an order from a batch item: either an order code or a reference_id.
 func readName(raw []byte) (code scalar.ID, reference string, err error) {
 	if code, reference, ok := plainName(raw); ok {
 		return code, reference, nil
@@ -15,7 +15,7 @@ func readName(raw []byte) (code scalar.ID, reference string, err error) {
 	return code, reference, f.Done()
 }
 
-// nameIn reads the name of an order from an item of a batch that may hold more.
+// nameIn reads the identification of an order from a batch item that may have other members.
 func nameIn(f *web.Form) (code scalar.ID, reference string) {
 	code = f.OptionalID("order_code").Value
 	reference = f.OptionalString("reference_id", web.Reference).Value
@@ -25,7 +25,7 @@ func nameIn(f *web.Form) (code scalar.ID, reference string) {
 	return code, reference
 }
 
-// plainName is readName for what nearly every client writes, as plainOrder is for orders.
+// plainName is a fast readName for the usual form of an item, like plainOrder for orders.
 func plainName(raw []byte) (code scalar.ID, reference string, ok bool) {
 	r := plainReader{rest: raw}
 	r.take('{')

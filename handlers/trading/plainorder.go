@@ -8,9 +8,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// plainOrder reads an order entry in one go, as nearly every client writes it: without a fault, and without anything in
-// JSON that takes thought, like escapes or members of no meaning. It returns nil for everything else, which readOrder
-// then reads. It takes nothing that readOrder refuses, and reads the same out of it: a fuzz test holds them together.
+// plainOrder is a fast parser for the usual form of an order entry: without errors, escapes or unknown members. It
+// returns nil for everything else, which readOrder then parses. It accepts nothing that readOrder refuses and returns
+// the same result; a fuzz test compares the two.
 func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 	r := plainReader{rest: raw}
 	payload := &domain.PlaceOrder{CustomerCode: customer}
@@ -43,7 +43,7 @@ func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 	return payload
 }
 
-// fields is a set of members of an order entry, and, shifted by nulls, of those that are null.
+// fields is a set of members of an order entry. Bits shifted by nulls mark the members that are null.
 type fields uint64
 
 const (
@@ -67,7 +67,7 @@ const (
 
 const nulls = 32
 
-// given are those of the fields that do not go with everything.
+// given returns the fields that are valid only in some combinations.
 func (f fields) given() order.Fields {
 	var given order.Fields
 	for _, g := range [...]struct {
@@ -123,7 +123,7 @@ func fieldNamed(name []byte) fields {
 	return 0
 }
 
-// plainReader reads JSON of the simple kind. Whatever is not sets odd, and then nothing that it returns counts.
+// plainReader parses the simple subset of JSON. Any other input sets odd, which makes all results invalid.
 type plainReader struct {
 	rest []byte
 	odd  bool
@@ -174,7 +174,7 @@ func (r *plainReader) member(f fields, payload *domain.PlaceOrder) {
 
 func (r *plainReader) judge(code, _ string) { r.odd = r.odd || code != "" }
 
-// oneOf reads one of a few words.
+// oneOf reads a string that must be one of words.
 func oneOf[T ~string](r *plainReader, words ...T) T {
 	text := r.quoted()
 	for _, w := range words {
@@ -186,7 +186,7 @@ func oneOf[T ~string](r *plainReader, words ...T) T {
 	return ""
 }
 
-// positive reads a decimal above zero.
+// positive reads a positive decimal.
 func (r *plainReader) positive() fixed.Decimal {
 	d, err := fixed.ParseDecimal(string(r.quoted()))
 	r.odd = r.odd || err != nil || d.Coef <= 0
@@ -207,7 +207,7 @@ func (r *plainReader) bool() bool {
 	return false
 }
 
-// leverage reads 1 to domain.MaxLeverage, as a number or a string.
+// leverage reads an integer from 1 to domain.MaxLeverage, as a number or a string.
 func (r *plainReader) leverage() int {
 	quoted := r.word(`"`)
 	n, digits := 0, 0
@@ -222,7 +222,7 @@ func (r *plainReader) leverage() int {
 		r.odd = r.odd || len(r.rest) == 0 || r.rest[0] != '"'
 		r.take('"')
 	}
-	return n // a point or an exponent after it is not what may follow a member
+	return n // a point or an exponent fails as an invalid separator
 }
 
 func (r *plainReader) space() {
@@ -240,7 +240,7 @@ func (r *plainReader) take(c byte) {
 	r.rest = r.rest[1:]
 }
 
-// word reads w if it comes next, and reports whether it did.
+// word skips w if it comes next and reports whether it did.
 func (r *plainReader) word(w string) bool {
 	r.space()
 	if len(r.rest) < len(w) || string(r.rest[:len(w)]) != w {
@@ -250,7 +250,7 @@ func (r *plainReader) word(w string) bool {
 	return true
 }
 
-// quoted reads a string of printable ASCII without escapes. It returns a part of what is read.
+// quoted reads a string of printable ASCII without escapes. The result is a slice of the input.
 func (r *plainReader) quoted() []byte {
 	r.take('"')
 	for i, c := range r.rest {

@@ -8,14 +8,15 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The functions here rebuild the answer to a command from the record that answers it: a first time and every time.
+// These functions build the response to a command from the record that answers it, for the first request and for
+// repeated ones.
 
-// placedOrder returns the order of an order.place command: by its reference_id if the client gave one, else the one
-// whose code is derived from this very record, else the one whose long sweep the record finishes.
-func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
+// placedOrder returns the order of an order.place command: the one with the client's reference_id if given, else the
+// one with a code derived from this record, else the one that the record's finished sweep belongs to.
+func placedOrder(e *record.Entry, customer, reference string) *order.Order {
 	var swept scalar.ID
 	for _, event := range e.Record.Events {
 		if f, ok := event.(*domain.WorkFinished); ok && f.Work == domain.WorkSweep {
@@ -34,8 +35,8 @@ func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
 	return nil
 }
 
-// changedOrder returns the order that is named as the record left it.
-func changedOrder(r *journal.Record, named oneOrder) *order.Order {
+// changedOrder returns the identified order as the record left it.
+func changedOrder(r *record.Record, named oneOrder) *order.Order {
 	var triggered domain.Triggered
 	for _, event := range r.Events {
 		if o := triggered.Order(event, r.Time); o != nil && named.is(o) {
@@ -45,8 +46,8 @@ func changedOrder(r *journal.Record, named oneOrder) *order.Order {
 	return nil
 }
 
-// firstAnswer is Executed.First for orders, whose answer may be the record that ends a sweep: that is the engine's own and
-// holds no key. With a key it counts as that of the command whose sweep it ends.
+// firstAnswer is Executed.First for orders. An order may be answered by the record that ends its sweep, which the
+// engine submitted without a key. If the command has a key, that record counts as its first response.
 func firstAnswer(x web.Executed) bool {
 	if x.First() {
 		return true
@@ -55,8 +56,8 @@ func firstAnswer(x web.Executed) bool {
 	return x.Command.Kept.Key != "" && ends && x.Entry.Record.Command.Actor.System != ""
 }
 
-// rejected is the answer to an order that the engine rejected.
-func rejected(o *order.Order, in *journal.Record) *web.Problem {
+// rejected returns the error for an order that the engine rejected.
+func rejected(o *order.Order, in *record.Record) *web.Problem {
 	return web.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(wire.NewOrder(o, in.Sequence))
 }
 

@@ -10,19 +10,20 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// accountState is all that a client needs of an account after a restart, as of one position of the log. With that as
-// resume_from, the private channels go on from there.
+// accountState is the state of an account that a client needs after a restart, as of one log position. If the client
+// passes the position as resume_from, the private channels continue from it.
 type accountState struct {
 	OpenOrders       wire.Orders           `json:"open_orders"`
 	Positions        []wire.Position       `json:"positions"`
 	AccountSummaries []wire.AccountSummary `json:"account_summaries"`
-	Position         journal.LogPosition   `json:"position"`
+	Position         record.LogPosition    `json:"position"`
 }
 
-// AppendJSON appends the state as the generic encoder writes it: the orders, of which there may be many, by hand.
+// AppendJSON appends the state exactly as the generic encoder writes it. It encodes the orders, of which there may be
+// many, with their handwritten encoder.
 func (a *accountState) AppendJSON(b []byte) ([]byte, error) {
 	b, err := a.OpenOrders.AppendJSON(append(b, `{"open_orders":`...))
 	if err != nil {
@@ -42,7 +43,7 @@ func (a *accountState) AppendJSON(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// getState shows an account as one look at the fold finds it: rows would be of different age.
+// getState returns the state of an account in one view of the fold. Separate rows could have different positions.
 func (h *Handler) getState(c echo.Context) error {
 	of, err := h.whose(c, web.Query(c))
 	if err != nil {
@@ -61,7 +62,7 @@ func (h *Handler) getState(c echo.Context) error {
 			out.Positions = append(out.Positions, wire.NewPosition(&p))
 		}
 		out.AccountSummaries = []wire.AccountSummary{wire.NewAccountSummary(&summary)}
-		out.Position = journal.LogPosition{Journal: journalName, Sequence: sequence}
+		out.Position = record.LogPosition{Journal: journalName, Sequence: sequence}
 		return nil
 	})
 	if err != nil {

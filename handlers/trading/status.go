@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Fold is a follower of a journal.
@@ -19,12 +19,12 @@ type Fold struct {
 	web.Follower
 }
 
-// venueStatus says whether the venue trades, and how far each journal has come as this node knows.
+// venueStatus is the status of the venue and the position of each journal on this node.
 type venueStatus struct {
 	Status   string          `json:"status"`
 	Journals []journalStatus `json:"journals"`
 	Time     scalar.Time     `json:"time"`
-	Version  string          `json:"version"` // of the node that answers
+	Version  string          `json:"version"` // version of the answering node
 }
 
 type journalStatus struct {
@@ -32,7 +32,7 @@ type journalStatus struct {
 	Sequence int64  `json:"sequence"`
 }
 
-// halted is the venue's status while no instrument takes any order.
+// halted is the venue's status while no instrument accepts orders.
 const halted = "halted"
 
 func (h *Handler) getStatus(c echo.Context) error {
@@ -41,7 +41,7 @@ func (h *Handler) getStatus(c echo.Context) error {
 	}
 	out := venueStatus{Time: scalar.TimeOf(h.now()), Version: h.version}
 	for _, f := range h.folds {
-		f.View(func(_ decide.State, at journal.Position) {
+		f.View(func(_ decide.State, at record.Position) {
 			out.Journals = append(out.Journals, journalStatus{f.Journal, at.Sequence})
 		})
 	}
@@ -55,7 +55,7 @@ func (h *Handler) getStatus(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// statusOf is the loosest status that is in force on an instrument.
+// statusOf returns the least restrictive effective status of all instruments.
 func statusOf(s *domain.State) string {
 	status := halted
 	for _, i := range s.Instruments() {

@@ -17,9 +17,9 @@ type Customer struct {
 	Created      scalar.Time           `json:"created"`
 }
 
-// marginProfile is an account's default margins and its overrides.
+// marginProfile holds an account's default margins and the overrides for instruments.
 type marginProfile struct {
-	Leverage          string             `json:"leverage"` // that initial_margin stands for
+	Leverage          string             `json:"leverage"` // equivalent of initial_margin
 	InitialMargin     fixed.Decimal      `json:"initial_margin"`
 	MaintenanceMargin fixed.Decimal      `json:"maintenance_margin"`
 	InstrumentMargins []instrumentMargin `json:"instrument_margins"`

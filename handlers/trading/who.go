@@ -7,15 +7,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// who says whose records a read is about: one customer's if it is named, else all of a broker's, or with no broker
-// everybody's.
+// who is the set of customers that a read covers: one customer if it is named, else all of a broker, or all of the
+// venue if the broker is empty too.
 type who struct{ broker, customer string }
 
-// customerCode is the name of the customer, in paths and in queries.
+// customerCode is the name of the customer parameter in paths and queries.
 const customerCode = "customer_code"
 
-// whose returns whose records a read is about: the customer's that the route or the query names, or all that the
-// principal may see. It is called when everything else of the query was asked for, and returns its faults.
+// whose returns the customers that a read covers: the customer named in the route or the query, or every customer
+// that the principal may see. It must be called after all other query parameters were read, and returns the query's errors.
 func (h *Handler) whose(c echo.Context, query *web.Form) (who, error) {
 	w := who{customer: web.Param(c, customerCode)}
 	if w.customer == "" {
@@ -26,7 +26,7 @@ func (h *Handler) whose(c echo.Context, query *web.Form) (who, error) {
 	}
 	p := web.PrincipalOf(c)
 	if w.customer == "" {
-		w.customer = p.Customer // the token's one account, which may not be registered yet
+		w.customer = p.Customer // the token's account, which may not be registered yet
 		if !p.SeesAll() || p.Customer != "" {
 			w.broker = p.Broker
 		}
@@ -35,7 +35,7 @@ func (h *Handler) whose(c echo.Context, query *web.Form) (who, error) {
 	return w, h.view(c, func(s *domain.State) error { return sees(c, s, w.customer) })
 }
 
-// includes reports whether a customer is one of them.
+// includes reports whether a customer is covered.
 func (w who) includes(customer domain.Customer) bool {
 	return (w.broker == "" || w.broker == customer.Broker) && (w.customer == "" || w.customer == customer.Code)
 }

@@ -12,36 +12,37 @@ import (
 )
 
 const (
-	// APIKeyPrefix is how the secret of an API key begins. No JWT does: those begin with the base64 of an object.
+	// APIKeyPrefix is the prefix of every API key secret. It distinguishes secrets from JWTs, which begin with base64
+	// of "{".
 	APIKeyPrefix = "pk_"
-	// secretBytes is how many random bytes follow it, in base64url.
+	// secretBytes is the number of random bytes after the prefix. They are encoded in base64url.
 	secretBytes = 32
 )
 
-// APIKey is what a request needs to know of a key.
+// APIKey is an API key as authentication needs it.
 type APIKey struct {
 	ID       scalar.ID
 	Username string
-	Customer string // the one account that it is for, if any
+	Customer string // the only account that the key may use, or ""
 	Scopes   []string
-	Networks []string    // that it may be used from; none for all
+	Networks []string    // networks from which the key may be used; empty: all
 	Expires  scalar.Time // zero: never
-	LastUsed scalar.Time // the start of the last day on which it was, as far as the log tells
-	Limit    RateLimit   // the key's own, in place of its user's; zero for none
+	LastUsed scalar.Time // start of the last day of use that the log records
+	Limit    RateLimit   // replaces the user's limit; zero: no limit of the key
 }
 
-// NewSecret makes the secret of an API key.
+// NewSecret generates the secret of an API key.
 func NewSecret() string {
 	var random [secretBytes]byte
-	rand.Read(random[:]) // never fails
+	rand.Read(random[:]) // never returns an error
 	return APIKeyPrefix + base64.RawURLEncoding.EncodeToString(random[:])
 }
 
-// HashOf is what is kept of a secret.
+// HashOf returns the hash that identifies a secret. The log stores only the hash.
 func HashOf(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
-// Used registers a function that is called with a key of which the log does not yet tell that it is used today. It is
-// called before requests come, and must not wait.
+// Used registers a function that is called for each use of a key if the log has no use of that key today. Used MUST
+// be called before the first request, and the function MUST NOT block.
 func (t *Tokens) Used(call func(APIKey)) { t.used = call }
 
 var (
@@ -49,9 +50,9 @@ var (
 	errAddress  = errors.New("the API key is not for that address")
 )
 
-// verifyKey is verify for API keys. They are looked up by their hash, which costs less than a signature, so nothing is
-// remembered that could outlive a revocation; and what is compared is a hash, so the time it takes tells nothing of the
-// secret.
+// verifyKey is verify for API keys. It looks a key up by hash, which is cheaper than verifying a signature, so it
+// needs no cache that could outlive a revocation. Because the lookup compares hashes, its timing reveals nothing
+// about the secret.
 func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) {
 	if len(secret) != len(APIKeyPrefix)+base64.RawURLEncoding.EncodedLen(secretBytes) {
 		return nil, Account{}, errToken
@@ -79,7 +80,7 @@ func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) 
 		account.RateLimit = k.Limit
 		account.RateLimit.APIKey = k.ID
 	}
-	// Only now: who tries a key in vain has not used it.
+	// Record the use only after all checks: a refused attempt is not a use.
 	if now := scalar.TimeOf(t.now()); k.LastUsed < now-now%scalar.Day {
 		t.used(k)
 	}

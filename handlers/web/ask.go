@@ -6,45 +6,46 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Ask is a request as an operation knows it: who asks, and for what, whichever way it came. It is good until the
-// operation returns.
+// Ask is a request to an Operation over any transport. It is valid until the operation returns.
 type Ask struct {
 	*notes
 	way way
 }
 
-// way is how a request came: over HTTP (*request), or from inside the process, as those of a socket do (*inside).
+// way is the transport of a request: HTTP (*request), or a call inside the process (*inside), for example from a
+// WebSocket.
 type way interface {
 	context() context.Context
-	// route returns the method, and the route with the names of its parameters.
+	// route returns the method, the route and the names of the route's parameters.
 	route() (method, path string, parameters []string)
-	// parameter returns a parameter of the route, unescaped.
+	// parameter returns the unescaped value of a route parameter.
 	parameter(name string) string
-	// target is the path that was asked for, escaped.
+	// target returns the escaped path of the request.
 	target() string
-	// query is what was sent as the query, escaped.
+	// query returns the raw query string.
 	query() string
-	// keys are the Idempotency-Keys, good or bad.
+	// keys returns the values of the Idempotency-Key headers, valid or not.
 	keys() []string
-	// content returns the body. The error is a *Problem. The bytes must not be kept when the handler returns.
+	// content returns the body. Its error is a *Problem. The bytes MUST NOT be used after the handler returns.
 	content() ([]byte, error)
-	// noContent accepts no body, an empty one or {}.
+	// noContent returns an error unless the body is absent, empty or {}.
 	noContent() error
-	// peer is the address that the request came from.
+	// peer returns the address of the sender.
 	peer() string
-	// header is that of the answer, nil where it has none.
+	// header returns the response header, or nil if the transport has none.
 	header() http.Header
-	// answerAt makes the answer say which position it is as of.
-	answerAt(p journal.LogPosition)
+	// answerAt sets the log position of the response.
+	answerAt(p record.LogPosition)
 }
 
-// Operation answers what can be asked for in more than one way: with a status and what there is to say, or with an error.
+// Operation executes a request that may arrive over several transports. It returns a status and a response, or an
+// error.
 type Operation func(a Ask) (status int, answer Appender, err error)
 
-// Handler is the operation for requests over HTTP.
+// Handler returns the operation as an HTTP handler.
 func (o Operation) Handler(c echo.Context) error {
 	status, answer, err := o(AskOf(c))
 	if err != nil {
@@ -53,7 +54,7 @@ func (o Operation) Handler(c echo.Context) error {
 	return AnswerWith(c, status, answer)
 }
 
-// AskOf returns a request over HTTP as operations know it.
+// AskOf returns the Ask of an HTTP request.
 func AskOf(c echo.Context) Ask {
 	if r, ok := c.(*request); ok {
 		return Ask{&r.notes, r}
@@ -61,7 +62,7 @@ func AskOf(c echo.Context) Ask {
 	return Ask{notesOf(c), &request{Context: c}}
 }
 
-// Context returns the context of the request.
+// Context returns the request's context.
 func (a Ask) Context() context.Context { return a.way.context() }
 
 // client returns the client's address.
@@ -72,12 +73,12 @@ func (a Ask) client() string {
 	return a.way.peer()
 }
 
-// Principal returns on whose behalf the request is made, nil on a route that needs no token.
+// Principal returns the authenticated principal, or nil on a route that needs no token.
 func (a Ask) Principal() *Principal { return a.principal }
 
-// Param returns a parameter of the route, unescaped, as text that does no harm further down.
+// Param returns a route parameter, unescaped and sanitized (see the function Param).
 func (a Ask) Param(name string) string { return harmless(a.way.parameter(name)) }
 
-// Content returns the body, which should be JSON, for operations that read what is well-formed by themselves. The error
-// is a *Problem. The bytes must not be kept when the operation returns.
+// Content returns the body, which should be JSON, for operations with their own parser. Its error is a *Problem. The
+// bytes MUST NOT be used after the operation returns.
 func (a Ask) Content() ([]byte, error) { return a.way.content() }

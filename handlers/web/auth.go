@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The scopes of tokens.
+// These are the scopes of tokens.
 const (
 	ScopeTrade      = "trade"
 	ScopeRead       = "read"
@@ -23,40 +23,41 @@ const (
 	ScopeAuditor    = "auditor"
 )
 
-// AnyScope are all scopes: a route that names them is for whoever has a good token.
+// AnyScope contains all scopes. A route with AnyScope accepts every valid token.
 var AnyScope = []string{ScopeTrade, ScopeRead, ScopeOnboarding, ScopeOperator, ScopeAuditor}
 
-// Principal is on whose behalf a request is made, as its token or API key says.
+// Principal is the authenticated sender of a request, as described by the token or API key.
 type Principal struct {
 	Username string
 	Broker   string // the tenant
-	Customer string // set if the token is for one account only
+	Customer string // set if the token is limited to one account
 	Scopes   []string
 	Expires  time.Time // zero: never
-	KID      string    // of the signing key that the token is from
-	APIKey   scalar.ID // zero if it came with a token
-	// Audience is the venue that the token is for; "" if it names none.
+	KID      string    // ID of the key that signed the token
+	APIKey   scalar.ID // zero for a token
+	// Audience is the venue for which the token was issued, or "".
 	Audience string
 	// PasswordChanged is the time at which the password behind the token was set. Tokens of older builds lack it; for them it
 	// is the second in which the token was issued.
 	PasswordChanged scalar.Time
 }
 
-// Expired reports whether the principal's token or key has ended at a time.
+// Expired reports whether the principal's token or key has expired at the given time.
 func (p *Principal) Expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
 
 // Has reports whether the principal has the scope.
 func (p *Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
 
-// Actor is the principal as a command's actor.
+// Actor returns the principal as the actor of a command.
 func (p *Principal) Actor() decide.Actor {
 	return decide.Actor{Sub: p.Username, Broker: p.Broker, Customer: p.Customer}
 }
 
-// SeesAll reports whether the principal reads every broker's records: operators and auditors do.
+// SeesAll reports whether the principal may read the records of all brokers. Operators and auditors may.
 func (p *Principal) SeesAll() bool { return p.Has(ScopeOperator) || p.Has(ScopeAuditor) }
 
-// Sees reports whether the principal may read the records of a broker's customer. What it may not see is 404.
+// Sees reports whether the principal may read the records of a broker's customer. Handlers answer 404 for records
+// that the principal may not read.
 func (p *Principal) Sees(broker, customer string) bool {
 	if p.Customer != "" {
 		return p.Broker == broker && p.Customer == customer
@@ -64,24 +65,25 @@ func (p *Principal) Sees(broker, customer string) bool {
 	return p.SeesAll() || p.Broker == broker
 }
 
-// RateLimit is what an operator allows a user or an API key: so many requests a second on average, Burst at once. The zero
-// RateLimit is none.
+// RateLimit is the rate limit that an operator set for a user or an API key: PerSecond requests on average and Burst
+// in one instant. The zero RateLimit means that requests are not limited.
 type RateLimit struct {
 	PerSecond int64
 	Burst     int64
-	// APIKey is the key whose own limit it is; zero: it is the user's, which all of the user's tokens and other keys share.
+	// APIKey is the key that the limit belongs to. If it is zero, the limit belongs to the user and is shared by all
+	// tokens of the user and by all API keys without their own limit.
 	APIKey scalar.ID
 }
 
 func (l RateLimit) there() bool { return l.PerSecond > 0 && l.Burst > 0 }
 
-// The names of limits, in the RateLimit headers and at /v1/limits.
+// These are the names of limits in the RateLimit headers and at /v1/limits.
 const (
 	ofUser   = "user"
 	ofAPIKey = "api_key"
 )
 
-// Policy says whose limit it is: "user" or "api_key", and "none" where there is none.
+// Policy returns "user" or "api_key", or "none" without a limit.
 func (l RateLimit) Policy() string {
 	switch {
 	case !l.there():
@@ -92,23 +94,23 @@ func (l RateLimit) Policy() string {
 	return ofUser
 }
 
-// Account is what a request needs to know of a user beside its token.
+// Account is a user as authorization needs it.
 type Account struct {
 	Active    bool
 	Broker    string
-	Customer  string    // the one account that the user is confined to, if any
-	Scopes    []string  // what the user has now
+	Customer  string    // the only account that the user may use, or ""
+	Scopes    []string  // current scopes
 	RateLimit RateLimit // zero: none
-	// PasswordChanged is when the password was set. Older tokens are not good any more.
+	// PasswordChanged is the time at which the password was set. Tokens for an older password are invalid.
 	PasswordChanged scalar.Time
 }
 
-// Narrowed returns the principal of a token or key with the scopes that the user still has, since an operator may have
-// taken some away, and false where the user is not active, or no longer of that broker or account. A key may be for one
-// account where its user is not.
+// Narrowed returns the principal without the scopes that the user has lost since the token or key was issued. It
+// returns false if the user is inactive, or if the token's broker or account is not the user's any more. A key may be
+// limited to one account even if its user is not.
 func (a Account) Narrowed(p *Principal) (*Principal, bool) {
 	confined := a.Customer == p.Customer || a.Customer == "" && !p.APIKey.IsZero()
-	// The token may be newer than this node's fold, so only an older password is outdated.
+	// The token may be newer than this node's fold, so a token is outdated only if its password is older.
 	outdated := p.APIKey.IsZero() && p.PasswordChanged < a.PasswordChanged
 	if !a.Active || a.Broker != p.Broker || !confined || outdated {
 		return nil, false
@@ -117,20 +119,20 @@ func (a Account) Narrowed(p *Principal) (*Principal, bool) {
 	if !slices.ContainsFunc(p.Scopes, lost) {
 		return p, true
 	}
-	left := *p // the original is remembered for the token
+	left := *p // the original stays in the token cache
 	left.Scopes = slices.DeleteFunc(slices.Clone(p.Scopes), lost)
 	return &left, true
 }
 
-// Change is what a record of the identity journal changes in what tokens and keys give: one of these.
+// Change describes how a record of the identity journal changes the rights of tokens and keys. One member is set.
 type Change struct {
-	Username string // a user, who is as Account says from now on
+	Username string // a user, with the new Account
 	Account  Account
-	KID      string    // a signing key that is retired
-	APIKey   scalar.ID // a key that is revoked
+	KID      string    // a retired signing key
+	APIKey   scalar.ID // a revoked API key
 }
 
-// Leaves returns what the change leaves a principal: the principal itself, one with fewer scopes, or nil.
+// Leaves returns the principal after the change: the same, a copy with fewer scopes, or nil.
 func (c *Change) Leaves(p *Principal) *Principal {
 	switch {
 	case c.KID != "" && c.KID == p.KID, !c.APIKey.IsZero() && c.APIKey == p.APIKey:
@@ -142,13 +144,13 @@ func (c *Change) Leaves(p *Principal) *Principal {
 	return left
 }
 
-// Identities is the state of the identity journal as far as requests need it.
+// Identities is the part of the identity journal's state that authentication needs.
 type Identities interface {
-	// PublicKey returns the key that verifies tokens with the given kid, unless it is retired.
+	// PublicKey returns the key that verifies tokens with the kid. It returns false for unknown and retired keys.
 	PublicKey(kid string) (ed25519.PublicKey, bool)
-	// Account returns what there is about a user.
+	// Account returns a user.
 	Account(username string) (Account, bool)
-	// APIKey returns the key whose secret has the SHA-256, unless it is revoked.
+	// APIKey returns the key for the SHA-256 hash of the secret. It returns false for unknown and revoked keys.
 	APIKey(hash [sha256.Size]byte) (APIKey, bool)
 }
 
@@ -159,26 +161,28 @@ type Auth struct {
 	answered *readYourWrites
 }
 
-// NewAuth makes the middleware's source. Tokens are judged by the verifier; users and their limits by its identities.
+// NewAuth returns an Auth that verifies tokens with the given verifier.
 func NewAuth(tokens *Tokens) *Auth {
 	return &Auth{tokens: tokens, limits: newLimits(tokens.now), answered: newReadYourWrites()}
 }
 
-// Tokens returns the verifier, for connections that authenticate by a message.
+// Tokens returns the verifier, for connections that authenticate with a message.
 func (a *Auth) Tokens() *Tokens { return a.tokens }
 
-// PrincipalOf returns the request's principal, nil on a route that needs none.
+// PrincipalOf returns the request's principal, or nil on a route that needs no token.
 func PrincipalOf(c echo.Context) *Principal { return AskOf(c).Principal() }
 
-// RateLimitOf returns the rate limit that a request counts towards; zero for none, and on a route that needs no token.
+// RateLimitOf returns the limit that the request counts towards. It is zero if there is none or if the route needs no
+// token.
 func RateLimitOf(c echo.Context) RateLimit { return notesOf(c).limit }
 
-// Require lets a request pass whose token has at least one of the scopes: 401 without a good token, 403 without a
-// scope. With no scope named any good token will do. It also applies the rate limit of the user or the key.
+// Require returns middleware that accepts requests if the token has at least one of the scopes. Without scopes, every
+// valid token is accepted. An invalid token is answered with 401 and a missing scope with 403. The middleware also
+// applies the rate limit.
 func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			private(c) // before anything can fail: no cache may keep a refusal either
+			private(c) // before anything can fail, so that errors are not cached either
 			p, err := a.Authenticate(c)
 			if err == nil {
 				err = p.hasOneOf(scopes)
@@ -191,7 +195,7 @@ func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 	}
 }
 
-// hasOneOf refuses a principal without any of the scopes, if there are some.
+// hasOneOf returns an error if scopes is not empty and the principal has none of them.
 func (p *Principal) hasOneOf(scopes []string) error {
 	if len(scopes) > 0 && !slices.ContainsFunc(scopes, p.Has) {
 		return Forbidden("The token lacks the scope " + strings.Join(scopes, " or ") + ".")
@@ -199,12 +203,12 @@ func (p *Principal) hasOneOf(scopes []string) error {
 	return nil
 }
 
-// Authenticate reads the request's bearer token, applies the rate limit and sets the principal.
+// Authenticate verifies the bearer token, applies the rate limit and sets the request's principal.
 func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
 	return a.admit(AskOf(c), bearer(c))
 }
 
-// bearer returns the request's bearer token, "" for none.
+// bearer returns the request's bearer token, or "".
 func bearer(c echo.Context) string {
 	if headers := c.Request().Header[echo.HeaderAuthorization]; len(headers) == 1 {
 		if scheme, token, _ := strings.Cut(headers[0], " "); strings.EqualFold(scheme, "Bearer") {
@@ -214,8 +218,8 @@ func bearer(c echo.Context) string {
 	return ""
 }
 
-// recognize has a public route wait for what the user of a good token or key was answered. It sets no principal and applies
-// no rate limit, and a bad token is ignored.
+// recognize makes reads on a public route wait for the positions that the token's user has seen (see readYourWrites).
+// It neither sets a principal nor applies a rate limit, and it ignores an invalid token.
 func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if token := bearer(c); token != "" {
@@ -228,13 +232,13 @@ func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// admit applies the rate limit of whose token or key it is, and sets the principal. Without a token it is "".
+// admit verifies a token or API key, sets the principal and applies the rate limit. token is "" if there is none.
 func (a *Auth) admit(r Ask, token string) (*Principal, error) {
 	if token == "" {
 		return nil, Unauthorized("A bearer token is required.")
 	}
 	address := ""
-	if strings.HasPrefix(token, APIKeyPrefix) { // nothing else asks where a request comes from, and it takes time to find out
+	if strings.HasPrefix(token, APIKeyPrefix) { // only API keys need the address, which is expensive to determine
 		address = r.client()
 	}
 	p, account, err := a.tokens.verify(token, address)
@@ -245,13 +249,13 @@ func (a *Auth) admit(r Ask, token string) (*Principal, error) {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
 	r.principal, r.limit, r.answered = p, account.RateLimit, a.answered.of(p.Username)
-	if r.counted { // by the node that passed it on
+	if r.counted { // the node that forwarded the request has counted it
 		return p, nil
 	}
 	return p, a.limits.take(r, p.Username, account.RateLimit)
 }
 
-// Charge counts a request that was let pass as so many more: each order of a batch is one, as if it had come alone.
+// Charge counts an accepted request as more additional ones. Each order of a batch counts as one request.
 func (a *Auth) Charge(r Ask, more int) {
 	if more > 0 && r.principal != nil && !r.counted {
 		a.limits.charge(r, r.principal.Username, r.limit, more)

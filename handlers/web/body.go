@@ -14,36 +14,35 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// MaxBody is the greatest size of a JSON body in bytes.
+// MaxBody is the maximum size of a JSON body in bytes.
 const MaxBody = 1 << 20
 
-// maxDepth bounds how deep a body may nest. No request of the interface comes near it.
+// maxDepth limits the nesting of a body. No valid request comes near it.
 const maxDepth = 16
 
-// node is a JSON value, or the value of a query parameter, as it was sent.
+// node is a JSON value or the value of a query parameter.
 type node struct {
 	kind    jsontext.Kind // 'n', 't', 'f', '"', '0', '{', '['
-	text    string        // of a string, unescaped; of a number, as sent
-	broken  bool          // a string that already has a fault of its own
-	names   []string      // of an object, in the order sent
+	text    string        // a string, unescaped; a number, as sent
+	broken  bool          // the string already has an error
+	names   []string      // member names of an object, in order
 	members map[string]*node
 	items   []*node
 
-	from, to int // where it stands in the body
+	from, to int // byte range in the body
 }
 
-// Body reads the request's JSON object. What is wrong with it comes out of Done.
+// Body parses the request's JSON object. Done reports its errors.
 func Body(c echo.Context) *Form { return BodyForm(AskOf(c).Content()) }
 
-// BodyOnly is Body for a route that takes no query.
+// BodyOnly is Body for a route without a query.
 func BodyOnly(c echo.Context) *Form {
 	a := AskOf(c)
 	raw, err := a.Content()
 	return a.OnlyForm(raw, err)
 }
 
-// OnlyForm is BodyOnly where Content has been called. What is wrong with a query, or with the Idempotency-Key, is named
-// beside what is wrong with the body.
+// OnlyForm is BodyOnly after a call of Content. The form also reports errors of the query and of the Idempotency-Key.
 func (a Ask) OnlyForm(raw []byte, err error) *Form {
 	f := bodyForm(raw, err, a.maxFaults())
 	f.also(a.NoQuery())
@@ -52,7 +51,7 @@ func (a Ask) OnlyForm(raw []byte, err error) *Form {
 	return f
 }
 
-// BodyForm is Body where Content has been called.
+// BodyForm is Body after a call of Content.
 func BodyForm(raw []byte, err error) *Form { return bodyForm(raw, err, maxFaults) }
 
 func bodyForm(raw []byte, err error, limit int) *Form {
@@ -104,7 +103,7 @@ func (r *request) content() ([]byte, error) {
 	return raw, nil
 }
 
-// read reads the body: one of a known, usual size into room that is there already.
+// read reads the body. If the length is known and not unusually large, it reuses a buffer.
 func (r *request) read() ([]byte, error) {
 	in := r.Request()
 	if in.ContentLength <= 0 || in.ContentLength > maxRoom {
@@ -113,7 +112,7 @@ func (r *request) read() ([]byte, error) {
 	if int64(cap(r.room)) < in.ContentLength {
 		r.room = make([]byte, max(in.ContentLength, 1024))
 	}
-	raw := r.room[:in.ContentLength] // until the handler returns: the next request gets the same room
+	raw := r.room[:in.ContentLength] // valid until the handler returns; later requests reuse the buffer
 	_, err := io.ReadFull(in.Body, raw)
 	return raw, err
 }
@@ -122,12 +121,12 @@ func tooLarge() *Problem {
 	return NewProblem(http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "The body is larger than 1 MiB.")
 }
 
-// parse reads one JSON object. It goes on after every fault that leaves the structure readable, so that all of them
+// parse parses one JSON object. After an error that leaves the structure readable it continues, so that all errors
 // can be reported.
 func parse(raw []byte, limit int) (*node, *faults) {
 	p := &parser{faults: &faults{limit: limit}}
-	// Repeated names and bad text are let through here, so that they become faults of their fields, beside all others,
-	// and do not end the reading.
+	// Accept duplicate names and invalid UTF-8 here: they are reported as errors of their fields and do not end the
+	// parsing.
 	p.dec = jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	root, err := p.value(nil, 0)
 	if err != nil {
@@ -151,13 +150,13 @@ type parser struct {
 	faults *faults
 }
 
-// more reports whether anything follows what was read.
+// more reports whether more tokens follow.
 func (p *parser) more() bool {
 	_, err := p.dec.ReadToken()
 	return !errors.Is(err, io.EOF)
 }
 
-// at gives the last fault the place in the body where the reading went wrong, in bytes, as FastAPI tells it.
+// at sets the path of the last error to the byte offset of the failure, as FastAPI does.
 func (p *parser) at(offset int64) {
 	if n := len(p.faults.list); n > 0 {
 		p.faults.list[n-1].path = []any{int(offset)}
@@ -166,7 +165,8 @@ func (p *parser) at(offset int64) {
 
 var errTooDeep = errors.New("nested too deeply")
 
-// malformed reports what ends the reading: nothing can be said about the fields of a body that is not JSON.
+// malformed records the error that ended the parsing. Nothing more can be said about the fields of a body that is not
+// JSON.
 func (p *parser) malformed(err error) {
 	p.faults.fatal = true
 	switch {
@@ -231,7 +231,7 @@ func (p *parser) object(path []any, depth int) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := n.members[name]; ok { // its value was read all the same, or the reading could not go on behind it
+		if _, ok := n.members[name]; ok { // the value had to be read to continue after it
 			p.faults.add(at, DuplicateField, "the field is given more than once")
 			continue
 		}
@@ -260,8 +260,7 @@ func (p *parser) array(path []any, depth int) (*node, error) {
 	return n, err
 }
 
-// text unescapes a JSON string. Invalid UTF-8 and surrogates without their other half have no place in any string
-// that the log may keep.
+// text unescapes a JSON string. It reports invalid UTF-8 and lone surrogates, which the log never stores.
 func (p *parser) text(raw jsontext.Value, path []any) (s string, broken bool) {
 	b, err := jsontext.AppendUnquote(nil, raw)
 	switch {
@@ -275,7 +274,7 @@ func (p *parser) text(raw jsontext.Value, path []any) (s string, broken bool) {
 	return string(b), false
 }
 
-// step returns the path to a member or an item below path, without sharing memory with its siblings.
+// step returns path with one more step. The result shares no memory with other extensions of path.
 func step(path []any, next any) []any {
 	return append(path[:len(path):len(path)], next)
 }

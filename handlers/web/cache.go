@@ -13,13 +13,13 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// noStore is shared by all answers that hold it.
+// noStore is the header value of all private responses, which share it.
 var noStore = []string{"no-store"}
 
-// private keeps an answer out of every cache.
+// private forbids every cache to store the response.
 func private(c echo.Context) { c.Response().Header()[echo.HeaderCacheControl] = noStore }
 
-// CachedJSON is Cached for a value.
+// CachedJSON is Cached for the JSON form of a value.
 func CachedJSON(c echo.Context, age time.Duration, v any) error {
 	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -28,25 +28,26 @@ func CachedJSON(c echo.Context, age time.Duration, v any) error {
 	return Cached(c, age, echo.MIMEApplicationJSON, b)
 }
 
-// Cached answers 200 with what anybody may see and caches may keep for a while, or 304 to a client that has it already.
+// Cached responds with public content that caches may keep for age, or with 304 if the client has it.
 func Cached(c echo.Context, age time.Duration, contentType string, b []byte) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderCacheControl, "public, max-age="+strconv.Itoa(int(age.Seconds())))
-	h.Add(echo.HeaderVary, HeaderMinLogPosition) // who waits for a write does not want an answer of before it
-	// A cache must not give pages what a program got: without an origin the answer does not say that they may read it.
+	h.Add(echo.HeaderVary, HeaderMinLogPosition) // a client that waits for its write must not get an older cached response
+	// Vary by Origin: without an Origin header the response has no CORS header, so a cache must not serve it to
+	// pages.
 	if !slices.Contains(h[echo.HeaderVary], echo.HeaderOrigin) {
 		h.Add(echo.HeaderVary, echo.HeaderOrigin)
 	}
 	return Tagged(c, TagOf(b), contentType, b)
 }
 
-// TagOf returns the tag of an answer. It is a weak one, since the same answer is also sent compressed.
+// TagOf returns the ETag of content. It is weak because the content may also be sent compressed.
 func TagOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 }
 
-// Tagged answers 200, or 304 to a client that has what the tag is of.
+// Tagged responds with 200, or with 304 if the client has content with the tag.
 func Tagged(c echo.Context, tag, contentType string, b []byte) error {
 	if known(c, tag, len(b) > compressible) {
 		return c.NoContent(http.StatusNotModified)
@@ -54,8 +55,8 @@ func Tagged(c echo.Context, tag, contentType string, b []byte) error {
 	return c.Blob(http.StatusOK, contentType, b)
 }
 
-// TaggedPacked is Tagged for bytes that are kept compressed with gzip: who takes that gets them as they are, and for who does
-// not they are unpacked.
+// TaggedPacked is Tagged for content that is stored gzip-compressed. Clients that accept gzip get the stored bytes,
+// others the unpacked ones.
 func TaggedPacked(c echo.Context, tag, contentType string, unpacked func() ([]byte, error), packed []byte) error {
 	if known(c, tag, true) {
 		return c.NoContent(http.StatusNotModified)
@@ -78,20 +79,21 @@ func TaggedPacked(c echo.Context, tag, contentType string, unpacked func() ([]by
 	return err
 }
 
-// known tags an answer and reports whether the client has it. varies says that the answer is also sent compressed.
+// known sets the ETag and reports whether the client already has the content. varies means that the content is also
+// sent compressed.
 func known(c echo.Context, tag string, varies bool) bool {
 	h := c.Response().Header()
 	h.Set("ETag", tag)
 	if !matches(c.Request().Header["If-None-Match"], tag) {
 		return false
 	}
-	if varies { // a cache takes over what a 304 says, which so must say the same as the 200 (RFC 9110, section 15.4.5)
+	if varies { // a cache applies the headers of a 304, so they must equal those of the 200 (RFC 9110, section 15.4.5)
 		h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
 	}
 	return true
 }
 
-// matches reports whether one of the tags that a client has is the tag (RFC 9110, section 13.1.2).
+// matches reports whether one of the client's tags equals tag (RFC 9110, section 13.1.2).
 func matches(given []string, tag string) bool {
 	for _, line := range given {
 		for has := range strings.SplitSeq(line, ",") {

@@ -11,38 +11,38 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Call is a request that came in another way than over HTTP, and is answered as if it had come over it: by the same
-// operation, with the same checks, limits, problems and metrics, and by the same owner of the journal.
+// Call is a request made inside the process, for example by a WebSocket session. It is answered like an HTTP request:
+// by the same operation, with the same checks, limits, problems and metrics, and by the owner of the journal.
 type Call struct {
 	Method string
-	Route  string     // with parameters as :name
-	Params []string   // what they are, in their order; they need no escaping
-	Query  url.Values // nil for none
-	Body   []byte     // JSON; nil for none
-	Token  string     // the bearer's, "" for nobody
-	Key    string     // the Idempotency-Key
-	Keyed  bool       // there is one
-	// Address is the client's.
+	Route  string     // parameters are written :name
+	Params []string   // values of the parameters, in order and unescaped
+	Query  url.Values // nil: none
+	Body   []byte     // JSON; nil: none
+	Token  string     // the bearer token; "": anonymous
+	Key    string     // the Idempotency-Key, if Keyed
+	Keyed  bool       // the call has an Idempotency-Key
+	// Address is the client's address.
 	Address string
-	Min     string // X-Min-Log-Position, "" for none; operations do not wait
-	// Session is at whose end the orders are canceled that the call places, zero for none. Only operations look at it.
+	Min     string // X-Min-Log-Position or ""; operations do not wait for it
+	// Session is the session with which the orders of this call are canceled, or zero. Only operations use it.
 	Session scalar.ID
 }
 
-// Reply is the answer to a call.
+// Reply is the response to a call.
 type Reply struct {
 	Status   int
-	Position string // X-Log-Position, "" where there is none
+	Position string // X-Log-Position or ""
 	Body     []byte
 }
 
-// Caller answers calls; *Server does.
+// Caller executes calls. *Server implements it.
 type Caller interface {
 	Do(ctx context.Context, c *Call) Reply
 }
 
-// Over has a call answered by a handler, as a request over HTTP. A handler that was cut off in the middle of its answer,
-// which was another node's then, leaves the outcome unknown.
+// Over executes the call on an HTTP handler. If the handler aborts in the middle of the response, another node's
+// response broke off, and the outcome is unknown.
 func (c *Call) Over(ctx context.Context, h http.Handler) (r Reply) {
 	w := newRecorded()
 	defer func() {
@@ -57,17 +57,17 @@ func (c *Call) Over(ctx context.Context, h http.Handler) (r Reply) {
 	return w.reply()
 }
 
-// aborted is the answer in place of one that broke off.
+// aborted returns the reply to a call if its response broke off.
 func (c *Call) aborted() Reply { return c.Refused(OutcomeUnknown(scalar.ID{})) }
 
-// Refused is the answer to a call that nobody is asked to answer.
+// Refused returns the reply to a call that is refused without being executed.
 func (c *Call) Refused(with *Problem) Reply {
 	p := *with
 	p.Instance, p.RequestID = c.Path(), NewID().String()
 	return Reply{Status: p.Status, Body: p.text()}
 }
 
-// Path returns the path that the call is for, escaped.
+// Path returns the escaped path of the call.
 func (c *Call) Path() string {
 	var path strings.Builder
 	params := c.Params
@@ -83,7 +83,7 @@ func (c *Call) Path() string {
 	return path.String()
 }
 
-// request returns the call as a request over HTTP.
+// request returns the call as an HTTP request.
 func (c *Call) request(ctx context.Context) *http.Request {
 	target := &url.URL{Path: c.Path(), RawQuery: c.Query.Encode()}
 	if path, err := url.PathUnescape(target.Path); err == nil && path != target.Path {
@@ -105,7 +105,8 @@ func (c *Call) request(ctx context.Context) *http.Request {
 		header["Content-Type"] = []string{jsonType}
 		r.Body, r.ContentLength = readCloser{bytes.NewReader(c.Body)}, int64(len(c.Body))
 	}
-	// A proxy that fails in the midst of an answer panics only where it takes a server to be there, and says nothing otherwise.
+	// Set a server in the context: if a response breaks off, httputil.ReverseProxy panics only inside a server and
+	// otherwise hides the failure.
 	return r.WithContext(context.WithValue(ctx, http.ServerContextKey, &insideServer))
 }
 
@@ -116,7 +117,7 @@ type readCloser struct{ *bytes.Reader }
 // Close implements io.Closer.
 func (readCloser) Close() error { return nil }
 
-// recorded is where the answer to a request over HTTP is written that came as a call.
+// recorded is the ResponseWriter of a call that is executed as an HTTP request.
 type recorded struct {
 	header http.Header
 	status int
@@ -148,5 +149,5 @@ func (w *recorded) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// Flush implements http.Flusher: a proxy flushes what it passes on.
+// Flush implements http.Flusher, which the proxy needs. It does nothing.
 func (*recorded) Flush() {}

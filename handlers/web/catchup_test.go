@@ -13,7 +13,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // foldAt is a fold of the identity journal that stands at a sequence. wait is how it is waited for.
@@ -22,7 +23,7 @@ type foldAt struct {
 	wait     func(ctx context.Context, sequence int64) error
 }
 
-func (f foldAt) Position() journal.Position { return journal.Position{Sequence: f.sequence} }
+func (f foldAt) Position() record.Position { return record.Position{Sequence: f.sequence} }
 
 func (f foldAt) Wait(ctx context.Context, sequence int64) error {
 	if sequence <= f.sequence {
@@ -65,12 +66,12 @@ func startJudge(t *testing.T, p *people, fold foldAt, elsewhere string) (node *h
 		if err != nil {
 			return 0, nil, err
 		}
-		_, err = Submit(a, submitFunc(func(decide.Command) (journal.Result, error) {
+		_, err = Submit(a, submitFunc(func(decide.Command) (submit.Result, error) {
 			if elsewhere != "" {
-				return journal.Result{}, &journal.ElsewhereError{URL: elsewhere}
+				return submit.Result{}, &submit.ElsewhereError{URL: elsewhere}
 			}
 			*submitted++
-			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, nil
+			return submit.Result{Position: record.LogPosition{Journal: "trading", Sequence: 8}}, nil
 		}), "trading", cmd)
 		return http.StatusCreated, written(`{"address":"` + a.client() + `"}`), err
 	}, ScopeTrade)}
@@ -144,7 +145,7 @@ func TestPassOnWaitsForTheIdentityJournal(t *testing.T) {
 // A fold that does not get there in time, or has ended: nothing was submitted, and the answer says so.
 func TestPassOnWaitsNoLongerThanARead(t *testing.T) {
 	for way, ask := range waysIn {
-		for _, failed := range []error{context.DeadlineExceeded, &journal.DivergedError{Journal: "identity"}} {
+		for _, failed := range []error{context.DeadlineExceeded, &record.DivergedError{Journal: "identity"}} {
 			limits := make(chan time.Duration, 1)
 			owner, submitted := startJudge(t, keyHolders(true), foldAt{6, func(ctx context.Context, _ int64) error {
 				end, _ := ctx.Deadline()
@@ -153,7 +154,7 @@ func TestPassOnWaitsNoLongerThanARead(t *testing.T) {
 			}}, "")
 			first, _ := startJudge(t, keyHolders(true), foldAt{sequence: 7}, owner.URL)
 			status, code := ask(t, first)
-			if status != http.StatusServiceUnavailable || code != journal.CodeNotAccepted || *submitted != 0 {
+			if status != http.StatusServiceUnavailable || code != submit.CodeNotAccepted || *submitted != 0 {
 				t.Errorf("over %s, %v: %d %s, %d submitted", way, failed, status, code, *submitted)
 			} else if limit := <-limits; limit <= 0 || limit > waitLimit {
 				t.Errorf("over %s it waits %v", way, limit)

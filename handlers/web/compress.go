@@ -11,11 +11,10 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// compressible is the size above which an answer is compressed for who asks: below it, the answer fits into a packet
-// anyway.
+// compressible is the size above which a response is compressed. A smaller one fits into one packet anyway.
 const compressible = 1024
 
-// compressor is a writer with its room, which serve many answers.
+// compressor is a reusable writer with its buffer.
 type compressor struct {
 	writer *gzip.Writer
 	out    bytes.Buffer
@@ -24,22 +23,22 @@ type compressor struct {
 var compressors = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
-		panic(err) // there is such a level
+		panic(err) // BestSpeed is a valid level
 	}
 	return &compressor{writer: w}
 }}
 
-// compressed returns what b is when it is compressed. It is good until release is called.
+// compressed returns b compressed. The result is valid until release is called.
 func compressed(b []byte) (out []byte, release func()) {
 	z := compressors.Get().(*compressor)
 	z.out.Reset()
 	z.writer.Reset(&z.out)
-	_, _ = z.writer.Write(b) // into memory, which does not fail
+	_, _ = z.writer.Write(b) // writes to memory do not fail
 	_ = z.writer.Close()
 	return z.out.Bytes(), func() { compressors.Put(z) }
 }
 
-// takesGzip reports whether the client asks for gzip. A quality of 0 says that it must not be.
+// takesGzip reports whether the client accepts gzip. A quality of 0 forbids it.
 func takesGzip(r *http.Request) bool {
 	for _, line := range r.Header[echo.HeaderAcceptEncoding] {
 		for coding := range strings.SplitSeq(line, ",") {
@@ -58,7 +57,7 @@ func refused(parameter string) bool {
 	return strings.EqualFold(strings.TrimSpace(name), "q") && (err != nil || q <= 0)
 }
 
-// Blob answers with bytes in one piece of a known length, compressed if they are many and the client asks for it.
+// Blob responds with b and its length. It compresses b if b is large and the client accepts gzip.
 func (r *request) Blob(status int, contentType string, b []byte) error {
 	h := r.Response().Header()
 	if len(b) > compressible {
@@ -70,7 +69,7 @@ func (r *request) Blob(status int, contentType string, b []byte) error {
 			b = packed
 		}
 	}
-	if len(b) >= shortAnswer || status == http.StatusRequestEntityTooLarge { // which is told while more of the body comes in
+	if len(b) >= shortAnswer || status == http.StatusRequestEntityTooLarge { // 413 is sent while the body is arriving
 		h[echo.HeaderContentLength] = []string{strconv.Itoa(len(b))}
 	}
 	return r.Context.Blob(status, contentType, b)

@@ -10,48 +10,48 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// request is Echo's context with what this package keeps of a request. Like Echo's own it serves later requests too, so
-// nobody may hold on to it, or to the bytes in it, when the handler has returned.
+// request is Echo's context with this package's data of a request. It is reused, so neither it nor its buffers may be
+// used after the handler returns.
 type request struct {
 	echo.Context
 	notes
 }
 
-// notes are what is known of a request besides what Echo knows.
+// notes holds the data of a request that Echo does not have.
 type notes struct {
-	id        string // the request's
+	id        string // request ID
 	principal *Principal
-	limit     RateLimit // that the request counts towards
-	spare     scalar.ID // made together with the request's, for a command; zero once it is used
-	command   scalar.ID // that the request became
-	forwarded scalar.ID // that another node gave to the command
-	address   string    // the client's, if the request did not come from there over HTTP
-	session   scalar.ID // at whose end its orders are canceled; zero for none
-	counted   bool      // another node passed it on, and has counted it towards its user's rate
-	// answered records the position that the request is answered with. It is zero without a good token or key.
+	limit     RateLimit // the limit that the request counts towards
+	spare     scalar.ID // generated together with the request ID, for a command; zero after use
+	command   scalar.ID // ID of the request's command
+	forwarded scalar.ID // command ID assigned by the node that forwarded the request
+	address   string    // the client's address, if it differs from the HTTP peer
+	session   scalar.ID // session at whose end the request's orders are canceled, or zero
+	counted   bool      // the node that forwarded the request has applied the rate limit
+	// answered records the position that the request is answered with. It is zero without a valid token or key.
 	answered answers
-	body     []byte // as it was read, for a request that is passed on
-	room     []byte // for the body
-	answer   []byte // room for the answer
+	body     []byte // the body, in case the request is forwarded
+	room     []byte // reusable buffer for the body
+	answer   []byte // reusable buffer for the response
 	traced   trace.Request
-	problems []string // codes of the problems of its parts
-	failures []error  // of the server, in parts of it
+	problems []string // problem codes of the request's parts
+	failures []error  // server errors of the request's parts
 }
 
-// maxRoom bounds what is kept of a buffer for later requests.
+// maxRoom is the maximum size of a buffer that is kept for later requests.
 const maxRoom = 16 << 10
 
-// reset forgets the request and keeps the room.
+// reset clears the request and keeps its buffers.
 func (r *request) reset() {
 	r.Context = nil
 	r.notes = notes{room: roomOf(r.room), answer: roomOf(r.answer)}
 }
 
-// roomOf returns a buffer if it is one to keep.
+// roomOf returns b, or nil if b is too large to keep.
 func roomOf(b []byte) []byte {
 	if cap(b) > maxRoom {
 		return nil
@@ -61,7 +61,7 @@ func roomOf(b []byte) []byte {
 
 const notesKey = "web.notes"
 
-// notesOf returns what is kept of a request. A context that did not come through New's middleware gets notes of its own.
+// notesOf returns the notes of a request. A context that bypassed New's middleware gets new notes.
 func notesOf(c echo.Context) *notes {
 	if r, ok := c.(*request); ok {
 		return &r.notes
@@ -109,14 +109,14 @@ func (r *request) peer() string { return r.RealIP() }
 func (r *request) header() http.Header { return r.Response().Header() }
 
 // answerAt implements way.
-func (r *request) answerAt(p journal.LogPosition) {
+func (r *request) answerAt(p record.LogPosition) {
 	r.Response().Header()[HeaderLogPosition] = []string{p.String()}
 }
 
-// Error answers with the error.
+// Error writes the error response.
 func (r *request) Error(err error) { r.Echo().HTTPErrorHandler(err, r) }
 
-// JSON answers with what the generic encoder makes of a value, in one piece of a known length.
+// JSON responds with the generic encoding of a value and its length.
 func (r *request) JSON(status int, v any) error {
 	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -125,23 +125,23 @@ func (r *request) JSON(status int, v any) error {
 	return r.JSONBlob(status, b)
 }
 
-// net/http finds the length of a shorter answer by itself, and would send a longer one in chunks.
+// shortAnswer is the size below which net/http sets the Content-Length. It would send larger responses in chunks.
 const shortAnswer = 2048
 
-// JSONBlob answers with JSON.
+// JSONBlob responds with encoded JSON.
 func (r *request) JSONBlob(status int, b []byte) error {
 	return r.Blob(status, echo.MIMEApplicationJSON, b)
 }
 
-// encoding is the error of an answer that has no JSON form.
+// encoding returns the error for a response that cannot be encoded.
 func encoding(err error) error { return fmt.Errorf("encode an answer: %w", err) }
 
-// An Appender writes its JSON form by hand.
+// An Appender has a handwritten JSON encoder.
 type Appender interface {
 	AppendJSON(b []byte) ([]byte, error)
 }
 
-// AnswerWith answers with a value that writes itself.
+// AnswerWith responds with a value that encodes itself.
 func AnswerWith(c echo.Context, status int, v Appender) error {
 	n := notesOf(c)
 	b, err := v.AppendJSON(n.answer[:0])
@@ -152,10 +152,10 @@ func AnswerWith(c echo.Context, status int, v Appender) error {
 	return c.JSONBlob(status, b)
 }
 
-// serializer writes answers with the same encoder as the log, whose maps are sorted and whose slices are never null.
+// serializer encodes responses like the log: maps are sorted, and nil slices are encoded as [].
 type serializer struct{}
 
-// Serialize writes an answer.
+// Serialize writes the JSON form of v.
 func (serializer) Serialize(c echo.Context, v any, _ string) error {
 	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -165,7 +165,7 @@ func (serializer) Serialize(c echo.Context, v any, _ string) error {
 	return err
 }
 
-// Deserialize is not used: bodies are read by Body.
+// Deserialize is not used, because Body parses bodies.
 func (serializer) Deserialize(echo.Context, any) error {
 	return NewProblem(http.StatusInternalServerError, "INTERNAL", "Bodies are read by web.Body.")
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// crossOrigin lets pages of other origins call the interfaces: from the origins given, or from any. No cookie means
-// anything here, so a page gains nothing that it could not get without the browser of whoever opens it.
+// crossOrigin allows pages of other origins to call the interfaces: pages of the given origins, or of any. Cookies
+// carry no authority here, so a page gains nothing that it could not get without the user's browser.
 func crossOrigin(origins []string) echo.MiddlewareFunc {
 	return middleware.CORSWithConfig(middleware.CORSConfig{
-		AllowOrigins: origins, // none: any
+		AllowOrigins: origins, // empty: any
 		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderAccept, "If-None-Match", HeaderIdempotencyKey,
 			HeaderMinLogPosition, HeaderRequestID, headerTraceParent, headerTraceState},
@@ -22,8 +22,8 @@ func crossOrigin(origins []string) echo.MiddlewareFunc {
 	})
 }
 
-// isForPages reports whether a path is one that pages of other origins may call: the trading interface, the onboarding
-// service, the login, and what describes them. The operator's interface is not.
+// isForPages reports whether pages of other origins may call a path. They may call the trading interface, the
+// onboarding service, the login and the interface descriptions, but not the operator's interface.
 func isForPages(path string) bool {
 	for _, prefix := range [...]string{"/v1/", "/api/v1/", "/auth/", "/.well-known/", "/openapi.", "/asyncapi."} {
 		if strings.HasPrefix(path, prefix) {
@@ -33,8 +33,8 @@ func isForPages(path string) bool {
 	return path == "/orders"
 }
 
-// fromPage reports whether an answer has to say who may read it. Nearly all requests come from programs, which name no
-// origin: where any may call, their answers say nothing of it.
+// fromPage reports whether the response needs CORS headers. Most requests come from programs and have no Origin
+// header. Their responses need none if any origin is allowed.
 func (s *Server) fromPage(r *request) bool {
 	in := r.Request()
 	return (in.Header["Origin"] != nil || len(s.options.CORSOrigins) > 0) && isForPages(in.URL.Path) && !r.IsWebSocket()

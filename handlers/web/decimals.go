@@ -6,13 +6,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// Decimal reads a required decimal: a string in plain digits, without exponent, plus sign or needless zeros in
-// front. A JSON number is a fault.
+// Decimal reads a required decimal: a string of plain digits without exponent, plus sign or superfluous leading
+// zeros. A JSON number is an error.
 func (f *Form) Decimal(name string, rules ...Rule) fixed.Decimal {
 	return f.decimal(name, true, rules).Value
 }
 
-// OptionalDecimal reads a decimal that may be absent.
+// OptionalDecimal reads an optional decimal.
 func (f *Form) OptionalDecimal(name string, rules ...Rule) Optional[fixed.Decimal] {
 	return f.decimal(name, false, rules)
 }
@@ -47,7 +47,7 @@ func (f *Form) decimal(name string, required bool, rules []Rule) Optional[fixed.
 	return Optional[fixed.Decimal]{d, true}
 }
 
-// plainDecimal reports whether s is -?(0|[1-9][0-9]*)(\.[0-9]+)?.
+// plainDecimal reports whether s matches -?(0|[1-9][0-9]*)(\.[0-9]+)?.
 func plainDecimal(s string) bool {
 	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
 	if whole == "" || len(whole) > 1 && whole[0] == '0' || point && fraction == "" {

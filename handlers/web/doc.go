@@ -1,6 +1,6 @@
-// Package web is what all HTTP handlers share: problems (RFC 9457), strict readers of JSON bodies and query strings that
-// report all errors of a request together, paging, bearer tokens and scopes, log positions, idempotency keys, the mapping
-// of the journal's errors to problems, rate limits, the access log and request metrics.
+// Package web contains the code that all HTTP handlers share: problems (RFC 9457), strict parsers of JSON bodies and
+// query strings that report all errors of a request, paging, bearer tokens and scopes, log positions, idempotency
+// keys, the conversion of the journal's errors to problems, rate limits, the access log and request metrics.
 //
 // A handler reads its request, submits a command to the journal and renders the record that answers it:
 //
@@ -17,8 +17,11 @@
 // Handlers return errors and never write them. The error handler that New installs gives every error one shape:
 // application/problem+json for the trading and operator interfaces, {"detail":…} under /api/v1 and /auth.
 //
-// Auth.Register registers routes; a route that names scopes needs a token. A command whose body holds a secret seals its
-// form (Form.Seal). An Operation answers requests over HTTP and calls inside the process: it takes an Ask in place of
-// Echo's context, and Server.Do runs it for a Call with the same checks, limits, metrics and problems. A View reads a
-// journal's follower. A read from another source calls Await before it reads.
+// Auth.Register registers routes; a route that names scopes needs a token. A handler of a body with a secret
+// seals the form (Form.Seal). An Operation serves HTTP requests and calls inside the process: it takes an Ask instead
+// of Echo's context, and Server.Do runs it for a Call with the same checks, limits, metrics and problems. A View
+// reads a journal's follower. A read from another source calls Await first.
+//
+// Start with server.go, which runs a request; then read form.go for input, execute.go for commands, follower.go and
+// readyourwrites.go for reads, and forward.go for requests that another node must answer.
 package web

@@ -17,10 +17,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// statusClosed is what the log and the metrics say of a request whose client went away.
+// statusClosed is the status in the log and the metrics for a request that the client aborted.
 const statusClosed = 499
 
-// ProblemOf returns the problem that an error is answered with.
+// ProblemOf returns the problem for an error.
 func ProblemOf(err error) *Problem {
 	var (
 		problem *Problem
@@ -69,10 +69,10 @@ func fromEcho(e *echo.HTTPError) *Problem {
 	return NewProblem(e.Code, code, http.StatusText(e.Code)+".").Because(e)
 }
 
-// errorHandler answers with the problem of an error, in the shape that belongs to the path.
+// errorHandler returns the handler that writes an error as a problem, in the form that belongs to the path.
 func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
-		if c.Response().Committed { // what has begun can't become a problem any more
+		if c.Response().Committed { // a response that has begun cannot become a problem
 			return
 		}
 		p := AskOf(c).problem(err)
@@ -96,21 +96,21 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 	}
 }
 
-// problem returns the problem that an error is answered with on a request.
+// problem returns the problem for an error of this request.
 func (a Ask) problem(err error) Problem {
-	p := *ProblemOf(err) // the original may be shared between requests
+	p := *ProblemOf(err) // copy, because requests may share the original
 	p.RequestID = a.id
-	p.Instance = a.way.target() // a URI reference; the path itself may not even be text
+	p.Instance = a.way.target() // a URI reference; the unescaped path may not be valid text
 	return p
 }
 
-// failed reports whether the problem is a fault of the server, which its log has to tell of.
+// failed reports whether the problem is an error of the server, which must be logged.
 func (p *Problem) failed() bool {
 	return p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable
 }
 
-// PartProblem returns the problem of one part of a request that is answered part by part. A fault of the server is
-// logged with the request.
+// PartProblem returns the problem of one part of a request that is answered part by part. An error of the
+// server is logged with the request.
 func (a Ask) PartProblem(err error) *Problem {
 	p := a.problem(err)
 	a.problems = append(a.problems, p.Code)
@@ -120,8 +120,8 @@ func (a Ask) PartProblem(err error) *Problem {
 	return &p
 }
 
-// allowed is what Allow says of an address that takes the methods: those, and the two that the server answers by itself.
-// Echo leaves out HEAD, and notForOthers both.
+// allowed returns the Allow header for a path with the given methods. It adds HEAD, which Echo omits, and OPTIONS,
+// which the server answers; notForOthers omits both.
 func allowed(methods string) string {
 	taken := func(method string) bool {
 		return method == http.MethodOptions || strings.Contains(methods, method) || method == http.MethodHead && strings.Contains(methods, http.MethodGet)
@@ -140,9 +140,9 @@ func writeProblem(c echo.Context, p *Problem) error {
 	return c.Blob(p.Status, "application/problem+json", p.text())
 }
 
-// text is the problem as it is sent.
+// text returns the encoded problem.
 func (p *Problem) text() []byte {
-	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true)) // better a replaced character than no answer
+	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true)) // a replaced character is better than no response
 	if err != nil {
 		panic("web: a problem has no JSON form: " + err.Error())
 	}

@@ -8,27 +8,28 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Journal is where the commands of a handler go.
+// Journal is the journal to which a handler submits commands.
 type Journal struct {
-	To   journal.Submitter
+	To   submit.Submitter
 	Name string
-	// Judges, if there is one, is the node's own follower of the journal, by which the next request will be judged. An answer
-	// that a command was decided waits for it, up to two seconds: without that, a key or a password which was just made is
-	// refused by the very node that said so.
+	// Judges is this node's follower of the journal if it authorizes requests; it may be nil. The response to a
+	// decided command waits for the follower for up to two seconds. Otherwise this node could refuse a key or
+	// password that it has just confirmed.
 	Judges Waiter
 }
 
-// Executed is a command and what came of it.
+// Executed is a command and its result.
 type Executed struct {
-	journal.Result
+	submit.Result
 	Command decide.Command
 }
 
-// Execute has a command decided and returns the event that answers it: the first of its kind in the record that does.
-// The forms are those that the payload was read from; their faults come first.
+// Execute submits a command and returns the event that answers it: the first event of type E in the record. forms are
+// the forms from which the payload was read; their errors take precedence.
 func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, forms ...*Form) (E, error) {
 	x, err := j.Execute(AskOf(c), payload, forms...)
 	if err != nil {
@@ -38,9 +39,9 @@ func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, 
 	return Answer[E](x)
 }
 
-// Execute is the function of that name for an answer that takes more than one event.
+// Execute is like the function Execute, for responses that need more than one event.
 func (j Journal) Execute(a Ask, payload decide.Payload, forms ...*Form) (Executed, error) {
-	for _, f := range forms { // a fault decides nothing, so its request may be sent again with the same key
+	for _, f := range forms { // an invalid request decides nothing, so the client may correct it and reuse its key
 		if err := f.Done(); err != nil {
 			return Executed{}, err
 		}
@@ -52,36 +53,37 @@ func (j Journal) Execute(a Ask, payload decide.Payload, forms ...*Form) (Execute
 	return j.Submit(a, cmd)
 }
 
-// Submit has a command decided and sets the position of the answer, also where it is a refusal. Its key is the route's.
+// Submit submits a command and sets the position of the response, even for a refusal. The command's idempotency key
+// belongs to the route.
 func (j Journal) Submit(a Ask, cmd decide.Command) (Executed, error) {
 	a.scoped(&cmd)
 	result, err := Submit(a, j.To, j.Name, cmd)
 	if err == nil && j.Judges != nil {
 		ctx, cancel := context.WithTimeout(a.Context(), waitLimit)
 		defer cancel()
-		_ = j.Judges.Wait(ctx, result.Position.Sequence) // the record is there, whether this node has come to it or not
+		_ = j.Judges.Wait(ctx, result.Position.Sequence) // ignore errors: the record exists in any case
 	}
 	return Executed{result, cmd}, err
 }
 
-// Tried is one of several commands and what came of it.
+// Tried is one command of a batch and its result.
 type Tried struct {
 	Executed
 	Err error
 }
 
-// SubmitAll has commands decided in their order, each in a record of its own, and sets the latest position of their
-// answers. It returns an error if this node decided none of them and another node may own the journal.
-func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
+// SubmitAll submits commands in order, each with a record for itself, and sets the highest position of their results.
+// It returns an error if this node decided none of them and another node may own the journal.
+func (j Journal) SubmitAll(a Ask, to submit.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
 	outcomes := to.SubmitAll(a.Context(), j.Name, cmds)
 	if err := wrongOwner(a, outcomes); err != nil {
 		return nil, err
 	}
 	out := make([]Tried, len(cmds))
-	at := journal.LogPosition{Sequence: -1}
+	at := record.LogPosition{Sequence: -1}
 	for i, o := range outcomes {
 		out[i] = Tried{Executed{o.Result, cmds[i]}, o.Err}
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		switch {
 		case o.Err == nil && o.Result.Position.Sequence > at.Sequence:
 			at = o.Result.Position
@@ -95,20 +97,21 @@ func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Comma
 	return out, nil
 }
 
-// wrongOwner returns the error that sends a batch to another node: none of its commands was decided, and an outcome names the
-// owner of the journal. An outcome that says only that this node is not the owner is enough if a node passed the request on,
-// since that node looks for the owner. A client that sent the batch to this node gets an outcome for each command instead.
-func wrongOwner(a Ask, outcomes []journal.Outcome) (wrong error) {
+// wrongOwner returns the error that forwards a batch to another node: none of the commands was decided, and an
+// outcome names the owner of the journal. If a node forwarded the request to this one, an outcome saying that this
+// node is not the owner is enough, because the other node looks for the owner. A client that sent the batch to this
+// node gets an outcome for each command instead.
+func wrongOwner(a Ask, outcomes []submit.Outcome) (wrong error) {
 	for _, o := range outcomes {
 		var (
-			elsewhere *journal.ElsewhereError
-			busy      *journal.NotAcceptedError
+			elsewhere *submit.ElsewhereError
+			busy      *submit.NotAcceptedError
 		)
 		switch {
 		case errors.As(o.Err, &elsewhere):
 			wrong = o.Err
 		case !errors.As(o.Err, &busy):
-			return nil // sent again, this command could take effect twice
+			return nil // if it were sent again, this command could take effect twice
 		case busy.Unowned && a.counted && wrong == nil:
 			wrong = o.Err
 		}
@@ -116,14 +119,14 @@ func wrongOwner(a Ask, outcomes []journal.Outcome) (wrong error) {
 	return wrong
 }
 
-// First reports whether the answer is the first one that the client's request had: it is the same status again for a
-// repeated Idempotency-Key, and another for a repeated reference_id.
+// First reports whether this is the response to the first request. A repeated Idempotency-Key gets the status of the
+// first response; a repeated reference_id gets another one.
 func (x Executed) First() bool {
 	return !x.Repeated || x.Command.Kept.Key != "" && x.Entry.Record.Command.Kept.Key == x.Command.Kept.Key
 }
 
-// Find returns a record's first event of a kind.
-func Find[E decide.Event](r *journal.Record) (event E, ok bool) {
+// Find returns a record's first event of type E.
+func Find[E decide.Event](r *record.Record) (event E, ok bool) {
 	for _, e := range r.Events {
 		if event, ok = e.(E); ok {
 			return event, true
@@ -132,7 +135,7 @@ func Find[E decide.Event](r *journal.Record) (event E, ok bool) {
 	return event, false
 }
 
-// Answer returns the event that a command is answered with: the first of its kind in the record that answers it.
+// Answer returns the event that answers a command: the first event of type E in the record.
 func Answer[E decide.Event](x Executed) (E, error) {
 	e, ok := Find[E](x.Entry.Record)
 	if !ok {
@@ -141,7 +144,7 @@ func Answer[E decide.Event](x Executed) (E, error) {
 	return e, nil
 }
 
-// Unanswered is the error of a record that does not hold what its command's answer is made of: a fault of the program.
+// Unanswered returns the error for a record without the event that answers the command, which is a bug.
 func (x Executed) Unanswered() error {
 	return fmt.Errorf("record %d holds no answer to %s", x.Entry.Record.Sequence, x.Command.Type)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// String reads a required string. It is never empty and never holds control characters.
+// String reads a required string, which must not be empty or contain control characters.
 func (f *Form) String(name string, rules ...Rule) string { return f.string(name, true, rules).Value }
 
-// OptionalString reads a string that may be absent.
+// OptionalString reads an optional string.
 func (f *Form) OptionalString(name string, rules ...Rule) Optional[string] {
 	return f.string(name, false, rules)
 }
@@ -33,8 +33,7 @@ func (f *Form) string(name string, required bool, rules []Rule) Optional[string]
 	return Optional[string]{n.text, true}
 }
 
-// AnyText reads a string that may be absent, may be empty and may hold anything that is text: what it has to be is
-// for the handler to judge.
+// AnyText reads an optional string that may be empty and may contain any valid text. The handler validates it.
 func (f *Form) AnyText(name string) Optional[string] {
 	n := f.member(name, false)
 	switch {
@@ -47,7 +46,7 @@ func (f *Form) AnyText(name string) Optional[string] {
 	return Optional[string]{n.text, true}
 }
 
-// stringFlaw judges a node that should be a string. A broken one has its fault already.
+// stringFlaw validates a node that should be a string. A broken string already has an error.
 func stringFlaw(n *node, rules []Rule) flaw {
 	switch {
 	case n.kind != '"':
@@ -63,7 +62,7 @@ func stringFlaw(n *node, rules []Rule) flaw {
 	return flaw{code: code, message: message}
 }
 
-// OptionalText reads a text of several lines, which may be absent or empty.
+// OptionalText reads an optional text, which may be empty and may have several lines.
 func (f *Form) OptionalText(name string, rules ...Rule) Optional[string] {
 	n := f.member(name, false)
 	if n == nil || n.broken {
@@ -85,10 +84,10 @@ func (f *Form) OptionalText(name string, rules ...Rule) Optional[string] {
 	return Optional[string]{n.text, true}
 }
 
-// Enum reads a required string that is one of those given.
+// Enum reads a required string that must be one of allowed.
 func (f *Form) Enum(name string, allowed ...string) string { return f.enum(name, true, allowed).Value }
 
-// OptionalEnum reads a string that may be absent and is otherwise one of those given.
+// OptionalEnum reads an optional string that must be one of allowed.
 func (f *Form) OptionalEnum(name string, allowed ...string) Optional[string] {
 	return f.enum(name, false, allowed)
 }
@@ -102,7 +101,7 @@ func (f *Form) enum(name string, required bool, allowed []string) Optional[strin
 	return Optional[string]{}
 }
 
-// Several reads what may be absent and is otherwise one or several of the values given, separated by pipes.
+// Several reads an optional list of values separated by pipes. Each must be one of allowed.
 func Several[T ~string](f *Form, name string, allowed ...T) []T {
 	text := f.OptionalString(name)
 	if !text.Set {
@@ -123,12 +122,12 @@ func Several[T ~string](f *Form, name string, allowed ...T) []T {
 	return out
 }
 
-// Strings reads a required array of strings, each of which the rules allow.
+// Strings reads a required array of strings. The rules apply to each string.
 func (f *Form) Strings(name string, rules ...Rule) []string {
 	return f.strings(name, true, rules).Value
 }
 
-// OptionalStrings reads an array of strings that may be absent.
+// OptionalStrings reads an optional array of strings.
 func (f *Form) OptionalStrings(name string, rules ...Rule) Optional[[]string] {
 	return f.strings(name, false, rules)
 }
@@ -157,7 +156,7 @@ func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]stri
 	return out
 }
 
-// OptionalEnums reads an array that may be absent, of strings that are one of those given.
+// OptionalEnums reads an optional array of strings. Each must be one of allowed.
 func (f *Form) OptionalEnums(name string, allowed ...string) Optional[[]string] {
 	given := f.OptionalStrings(name)
 	for i, s := range given.Value {
@@ -172,12 +171,13 @@ func (f *Form) OptionalEnums(name string, allowed ...string) Optional[[]string] 
 	return given
 }
 
-// Distinct reads a required array of strings, each of which the rules allow: at least one, and none twice.
+// Distinct reads a required array of strings, with at least one item and no duplicates. The rules apply to each
+// string.
 func (f *Form) Distinct(name string, rules ...Rule) []string {
 	return f.distinct(name, true, rules).Value
 }
 
-// OptionalDistinct is Distinct for an array that may be absent.
+// OptionalDistinct is Distinct for an optional array.
 func (f *Form) OptionalDistinct(name string, rules ...Rule) Optional[[]string] {
 	return f.distinct(name, false, rules)
 }
@@ -205,10 +205,10 @@ func (f *Form) distinct(name string, required bool, rules []Rule) Optional[[]str
 	return given
 }
 
-// Bool reads a required boolean; in a query, the words true and false.
+// Bool reads a required boolean. In a query, it is the word true or false.
 func (f *Form) Bool(name string) bool { return f.bool(name, true).Value }
 
-// OptionalBool reads a boolean that may be absent.
+// OptionalBool reads an optional boolean.
 func (f *Form) OptionalBool(name string) Optional[bool] { return f.bool(name, false) }
 
 func (f *Form) bool(name string, required bool) Optional[bool] {
@@ -225,12 +225,12 @@ func (f *Form) bool(name string, required bool) Optional[bool] {
 	return Optional[bool]{}
 }
 
-// Integer reads a required integer between least and most; in a body a JSON number without point or exponent.
+// Integer reads a required integer between least and most. In a body, it is a JSON number without point or exponent.
 func (f *Form) Integer(name string, least, most int64) int64 {
 	return f.integer(name, true, least, most).Value
 }
 
-// OptionalInteger reads an integer that may be absent.
+// OptionalInteger reads an optional integer.
 func (f *Form) OptionalInteger(name string, least, most int64) Optional[int64] {
 	return f.integer(name, false, least, most)
 }
@@ -256,7 +256,7 @@ func (f *Form) integer(name string, required bool, least, most int64) Optional[i
 	return Optional[int64]{v, true}
 }
 
-// isInteger reports whether s is -?(0|[1-9][0-9]*), and not -0.
+// isInteger reports whether s matches -?(0|[1-9][0-9]*) and is not -0.
 func isInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "0" {
@@ -268,11 +268,11 @@ func isInteger(s string) bool {
 	return strings.Trim(digits, "0123456789") == ""
 }
 
-// Leverage reads a required leverage, at most the given one: a JSON integer or a string of digits without sign or
+// Leverage reads a required leverage between 1 and most: a JSON integer, or a string of digits without sign or
 // leading zero.
 func (f *Form) Leverage(name string, most int64) int64 { return f.leverage(name, true, most).Value }
 
-// OptionalLeverage reads a leverage that may be absent.
+// OptionalLeverage reads an optional leverage.
 func (f *Form) OptionalLeverage(name string, most int64) Optional[int64] {
 	return f.leverage(name, false, most)
 }
@@ -301,7 +301,7 @@ func (f *Form) leverage(name string, required bool, most int64) Optional[int64] 
 // ID reads a required UUID.
 func (f *Form) ID(name string) scalar.ID { return f.id(name, true).Value }
 
-// OptionalID reads a UUID that may be absent.
+// OptionalID reads an optional UUID.
 func (f *Form) OptionalID(name string) Optional[scalar.ID] { return f.id(name, false) }
 
 func (f *Form) id(name string, required bool) Optional[scalar.ID] {
@@ -319,7 +319,7 @@ func (f *Form) id(name string, required bool) Optional[scalar.ID] {
 	return Optional[scalar.ID]{id, true}
 }
 
-// idOf judges a node that should be a UUID. A broken one has its fault already.
+// idOf validates a node that should be a UUID. A broken string already has an error.
 func idOf(n *node) (scalar.ID, flaw) {
 	if w := stringFlaw(n, nil); n.kind != '"' || n.broken || w.code != "" {
 		if w.code != "" {
@@ -336,7 +336,7 @@ func idOf(n *node) (scalar.ID, flaw) {
 	return id, flaw{}
 }
 
-// OptionalIDs reads an array of at most so many UUIDs that may be absent.
+// OptionalIDs reads an optional array of at most most UUIDs.
 func (f *Form) OptionalIDs(name string, most int) Optional[[]scalar.ID] {
 	n := f.member(name, false)
 	switch {
@@ -367,7 +367,7 @@ func (f *Form) OptionalIDs(name string, most int) Optional[[]scalar.ID] {
 // Object reads a required nested object.
 func (f *Form) Object(name string, read func(*Form)) { f.object(name, true, read) }
 
-// OptionalObject reads a nested object that may be absent, and reports whether it was there.
+// OptionalObject reads an optional nested object and reports whether it is present.
 func (f *Form) OptionalObject(name string, read func(*Form)) bool { return f.object(name, false, read) }
 
 func (f *Form) object(name string, required bool, read func(*Form)) bool {
@@ -383,12 +383,12 @@ func (f *Form) object(name string, required bool, read func(*Form)) bool {
 	return true
 }
 
-// Objects reads a required array of objects with least to most items.
+// Objects reads a required array of least to most objects.
 func (f *Form) Objects(name string, least, most int, read func(i int, item *Form)) {
 	f.objects(name, true, least, most, read)
 }
 
-// OptionalObjects reads an array of objects that may be absent, and reports whether it was there.
+// OptionalObjects reads an optional array of objects and reports whether it is present.
 func (f *Form) OptionalObjects(name string, least, most int, read func(i int, item *Form)) bool {
 	return f.objects(name, false, least, most, read)
 }
@@ -409,7 +409,7 @@ func (f *Form) objects(name string, required bool, least, most int, read func(in
 	return true
 }
 
-// array returns an array of objects, with least to most items, nil where there is none.
+// array returns an array of least to most objects, or nil if it is absent or invalid.
 func (f *Form) array(name string, required bool, least, most int) *node {
 	n := f.member(name, required)
 	switch {
@@ -430,7 +430,7 @@ func (f *Form) below(n *node, path []any) *Form {
 	return child
 }
 
-// The widest range of an integer.
+// These constants are the widest range of an integer.
 const (
 	MinInteger = math.MinInt64
 	MaxInteger = math.MaxInt64

@@ -9,25 +9,25 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Fingerprints are kept in the log: two requests with one key, or one reference_id, are the same request if they have
-// the same fingerprint.
+// The log stores fingerprints. Two requests with the same idempotency key or reference_id are the same request if
+// their fingerprints are equal.
 
-// Seal makes the fingerprint of a form that holds something secret or personal a keyed one, so that nobody who reads
-// the log can try values until one matches. It returns the form.
+// Seal makes the fingerprint a keyed hash, for a form with secret or personal data. A reader of the log then cannot
+// test guesses against the fingerprint. It returns the form.
 func (f *Form) Seal(mac func([]byte) []byte) *Form {
 	f.mac = mac
 	return f
 }
 
-// Means makes the fingerprint that of a value's JSON form, for requests that mean the same and are written in more
-// than one way. The log remembers these, so the value's members never change. It returns the form.
+// Means bases the fingerprint on the JSON form of normal, for requests with several equivalent spellings. The log
+// stores these fingerprints, so the members of normal must never change. It returns the form.
 func (f *Form) Means(normal any) *Form {
 	f.normal = normal
 	return f
 }
 
-// Fingerprint tells requests apart: by method, route, route parameters and content. The query is part of the content
-// where the handler read it.
+// Fingerprint distinguishes requests by method, route, route parameters and content. The query is part of the content
+// if the handler read it.
 func Fingerprint(c echo.Context, forms ...*Form) string { return AskOf(c).fingerprint(forms...) }
 
 func (a Ask) fingerprint(forms ...*Form) string {
@@ -43,22 +43,23 @@ func (a Ask) fingerprint(forms ...*Form) string {
 	return FingerprintText(a.said(forms))
 }
 
-// FingerprintOf is the fingerprint of the JSON form of a value that says all that a request does.
+// FingerprintOf returns the fingerprint of a value's JSON form. The value must contain the full meaning of the
+// request.
 func FingerprintOf(normal any) string {
 	text, err := json.Marshal(normal)
 	if err != nil {
-		panic("web: a request has no JSON form: " + err.Error()) // plain fields only
+		panic("web: a request has no JSON form: " + err.Error()) // values have plain fields only
 	}
 	return FingerprintText(text)
 }
 
-// FingerprintText is the fingerprint of a text that says all that a request does.
+// FingerprintText returns the fingerprint of a text that contains the full meaning of a request.
 func FingerprintText(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// said is what a request says, as one text.
+// said returns an unambiguous text of the route, the parameters and the forms of a request.
 func (a Ask) said(forms []*Form) []byte {
 	var b []byte
 	part := func(s []byte) {

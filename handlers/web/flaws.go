@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// flaw is what may be wrong with a value: the code and the message of the trading interface, and the type and the words of
-// the onboarding interface, which are those of pydantic 2. Without a type it is a value_error with the message.
+// flaw is a validation error of a value. code and message are for the trading interface. kind and words are pydantic
+// 2's type and message for the onboarding interface; without a kind, the error is a value_error with message.
 type flaw struct{ code, message, kind, words string }
 
 var (
@@ -43,7 +43,7 @@ func notPlainDigits(where place) flaw {
 	return w
 }
 
-// outside is the flaw of an integer, as it was sent, that is not between two others.
+// outside returns the flaw of an integer outside least to most. sent is its text in the request.
 func outside(least, most int64, sent string) flaw {
 	from, to := strconv.FormatInt(least, 10), strconv.FormatInt(most, 10)
 	w := flaw{OutOfRange, "the value must be between " + from + " and " + to, "less_than_equal", "Input should be less than or equal to " + to}
@@ -53,7 +53,7 @@ func outside(least, most int64, sent string) flaw {
 	return w
 }
 
-// tooMany is the flaw of an array with so many items, of which it may have least to most.
+// tooMany returns the flaw of an array with the wrong number of items.
 func tooMany(least, most, items int) flaw {
 	w := flaw{code: OutOfRange, message: fmt.Sprintf("the array must have %d to %d items", least, most)}
 	if items < least {
@@ -71,13 +71,13 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// noneOf is the flaw of a string that is none of those allowed.
+// noneOf returns the flaw of a string that is not in allowed.
 func noneOf(allowed []string) flaw {
 	code, message := OneOf(allowed...)("")
 	return flaw{code, message, "enum", "Input should be " + listed(allowed)}
 }
 
-// listed writes names as pydantic does: 'a', 'b' or 'c'.
+// listed joins names as pydantic does: 'a', 'b' or 'c'.
 func listed(names []string) string {
 	var b strings.Builder
 	for i, name := range names {
@@ -92,7 +92,7 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// notAUUID says what is wrong with a node that is no UUID.
+// notAUUID returns pydantic's type and message for a node that is not a UUID.
 func notAUUID(n *node) (kind, words string) {
 	if n.kind != '"' {
 		return "uuid_type", "UUID input should be a string, bytes or UUID object"
@@ -106,7 +106,7 @@ func notAUUID(n *node) (kind, words string) {
 	return "uuid_parsing", words36 + fmt.Sprintf("invalid length: expected 36 characters with four hyphens, found %d", utf8.RuneCountInString(n.text))
 }
 
-// shownRune is a character as a message may hold it.
+// shownRune returns a character in a form that is safe in a message.
 func shownRune(r rune) string {
 	if q := strconv.QuoteRuneToASCII(r); len(q) > 3 {
 		return q[1 : len(q)-1]
@@ -122,9 +122,9 @@ func (f *Form) flaw(name string, w flaw) {
 	f.faults.addFlaw(path, w)
 }
 
-// Flaw adds a fault as the onboarding interface tells it, for what only the handler can judge: with pydantic's name of it,
-// such as missing or string_too_long, and a message. The path leads to the member, by names and places in arrays.
-// Of a body that could not be read nothing more is said.
+// Flaw adds a validation error that only the handler can detect, in the form of the onboarding interface: with
+// pydantic's type, such as missing or string_too_long, and a message. path leads to the member by names and array
+// indexes. Flaw does nothing if the body could not be read.
 func (f *Form) Flaw(kind, message string, path ...any) {
 	if f.faults.fatal || f.problem != nil {
 		return
@@ -137,12 +137,12 @@ func (f *Form) Flaw(kind, message string, path ...any) {
 	f.faults.addFlaw(at, w)
 }
 
-// ValueError is pydantic's name of a fault that no other name is for.
+// ValueError is pydantic's type for errors without a more specific type.
 const ValueError = "value_error"
 
 func valueError(message string) string { return "Value error, " + message }
 
-// OptionalWhole reads an integer that may be absent and may be written in any way that JSON has for it, 5.0 and 5e0 included.
+// OptionalWhole reads an optional integer in any JSON notation, including 5.0 and 5e0.
 func (f *Form) OptionalWhole(name string) Optional[int64] {
 	n := f.member(name, false)
 	if n != nil && n.kind == '0' && !isInteger(n.text) {
@@ -153,7 +153,8 @@ func (f *Form) OptionalWhole(name string) Optional[int64] {
 	return f.integer(name, false, MinInteger, MaxInteger)
 }
 
-// whole returns the integer that a JSON number is, if it is one of 64 bits. It is exact: a float64 would take 1e-400 for 0.
+// whole returns the value of a JSON number that is a 64-bit integer. It is exact; float64 arithmetic would take
+// 1e-400 for 0.
 func whole(text string) (int64, bool) {
 	sign, text := text[:len(text)-len(strings.TrimPrefix(text, "-"))], strings.TrimPrefix(text, "-")
 	mantissa, power := text, 0
@@ -169,7 +170,7 @@ func whole(text string) (int64, bool) {
 	if strings.Trim(digits, "0") == "" {
 		return 0, true
 	}
-	power += len(before) - len(digits) // behind the last digit that is not 0
+	power += len(before) - len(digits) // exponent relative to the last nonzero digit
 	if power < 0 || power > len("9223372036854775807") {
 		return 0, false
 	}

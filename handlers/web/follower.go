@@ -9,21 +9,21 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Follower is a fold of a journal. A *follow.Fold is one.
+// Follower is a fold of a journal. *follow.Fold implements it.
 type Follower interface {
 	Waiter
-	View(look func(s decide.State, at journal.Position))
+	View(look func(s decide.State, at record.Position))
 	// Listen registers a function that is called after each record, in order, under the lock of View.
-	Listen(call func(e journal.Entry, s decide.State))
-	// Err returns the error that ended the fold, or nil while it runs.
+	Listen(call func(e record.Entry, s decide.State))
+	// Err returns the error that stopped the fold, or nil while it runs.
 	Err() error
 }
 
-// View shows the state of a follower of a journal, once it has reached the position that the client wants, and makes
-// the answer say which sequence it is as of. What look finds wrong is returned.
+// View waits until a follower has reached the position that the client requires, calls look with its state and sets
+// the response's position to the state's. It returns look's error.
 func View[S decide.State](c echo.Context, name string, f Follower, look func(s S, sequence int64) error) error {
 	if err := Await(c, name, f); err != nil {
 		return err
@@ -35,24 +35,24 @@ func View[S decide.State](c echo.Context, name string, f Follower, look func(s S
 		err  error
 		asOf int64
 	)
-	f.View(func(s decide.State, at journal.Position) {
+	f.View(func(s decide.State, at record.Position) {
 		asOf = at.Sequence
 		err = look(s.(S), asOf)
 	})
 	SetReadPosition(c, name, asOf)
-	// A record that could not be applied leaves a state that is no record's. It may have come between the look at Err
-	// above and the view.
+	// A record that failed while being applied leaves an inconsistent state. It may have come between the check of
+	// Err above and the view.
 	if ended := f.Err(); ended != nil {
 		return SourceFailed(ended)
 	}
 	return err
 }
 
-// Names returns the names of journals in the one order in which answers go through them.
+// Names returns the names of journals in the order in which responses visit them.
 func Names(folds map[string]Follower) []string { return slices.Sorted(maps.Keys(folds)) }
 
-// ViewAll is View for an answer out of several journals, each as of its own position: X-Log-Position names them all. A
-// position that the client wants is waited for in its own journal.
+// ViewAll is View for a response that combines several journals, each at its current position. X-Log-Position lists
+// all positions. A position that the client requires applies to its journal.
 func ViewAll(c echo.Context, folds map[string]Follower, look func(name string, s decide.State)) error {
 	names := Names(folds)
 	wanted := names[0]
@@ -71,12 +71,12 @@ func ViewAll(c echo.Context, folds map[string]Follower, look func(name string, s
 			}
 		}
 		var sequence int64
-		f.View(func(s decide.State, at journal.Position) {
+		f.View(func(s decide.State, at record.Position) {
 			sequence = at.Sequence
 			look(name, s)
 		})
 		SetReadPosition(c, name, sequence)
-		asOf = append(asOf, journal.LogPosition{Journal: name, Sequence: sequence}.String())
+		asOf = append(asOf, record.LogPosition{Journal: name, Sequence: sequence}.String())
 		if ended := f.Err(); ended != nil {
 			return SourceFailed(ended)
 		}
@@ -85,7 +85,7 @@ func ViewAll(c echo.Context, folds map[string]Follower, look func(name string, s
 	return nil
 }
 
-// SourceFailed is the answer where the source of a read fails. Problems, and faults of the log, stay what they are.
+// SourceFailed returns the problem for a failed read. Problems and errors of the log are returned unchanged.
 func SourceFailed(err error) error {
 	if p := ProblemOf(err); p.Code != "INTERNAL" {
 		return err

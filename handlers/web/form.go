@@ -9,11 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Form reads the members of a JSON object, or the parameters of a query, each with a method that says of what type
-// it has to be. Nothing fails on the way: a reader returns the zero value where there is a fault, and Done returns
-// all of them, unknown members included. A member that no method asked for is unknown.
+// Form reads the members of a JSON object or the parameters of a query. Each is read by a method that specifies its
+// type. The methods do not fail: they record errors and return the zero value, and Done returns all errors. A member
+// that no method read is an error.
 //
-// A required member that is absent or null is a fault. For an optional one, null is the same as absent.
+// A required member must be present and not null. For an optional member, null is the same as absent.
 type Form struct {
 	where   place
 	root    *node
@@ -21,9 +21,9 @@ type Form struct {
 	faults  *faults // shared with the forms of nested objects
 	problem *Problem
 	raw     []byte
-	asked   []string // few: a handler names them
+	asked   []string // names read so far; a short list
 	nested  []*Form
-	checked bool // for unknown members
+	checked bool // unknown members have been checked
 	mac     func([]byte) []byte
 	normal  any
 }
@@ -36,19 +36,19 @@ const (
 	inPath
 )
 
-// inHeader is the part of a request that its headers are.
+// inHeader is the value of Fault.in for an error in a header.
 const inHeader = "header"
 
-// faults gathers what is wrong with one request.
+// faults collects the validation errors of a request.
 type faults struct {
 	list  []Fault
-	in    string // the part of the request that the paths are of, "" for the body
-	limit int    // of how many are kept, 0 for maxFaults
-	// fatal says that the body could not be read at all, so nothing more is said about its fields.
+	in    string // the part of the request to which the paths refer; "" for the body
+	limit int    // maximum length of list; 0: maxFaults
+	// fatal means that the body could not be parsed, so no errors of fields are reported.
 	fatal bool
 }
 
-// maxFaults bounds how many faults an answer lists, so that a small request cannot ask for a huge one.
+// maxFaults limits the errors in a response, so that a small request cannot cause a huge response.
 const maxFaults = 100
 
 func (f *faults) add(path []any, code, message string) {
@@ -67,11 +67,11 @@ func (f *faults) addFlaw(path []any, w flaw) {
 	f.list = append(f.list, Fault{Field: pathString(path), Code: w.code, Message: w.message, in: f.in, path: path, kind: w.kind, words: w.words})
 }
 
-// maxName bounds how much of a name that a client made up an answer repeats. Every fault below a long name would
-// otherwise repeat all of it.
+// maxName limits the length of a client's field name in a response. Otherwise every error below a long name would
+// repeat the whole name.
 const maxName = 128
 
-// shortened returns the path with names that an answer may hold: short, and valid UTF-8.
+// shortened returns the path with names that are short and valid UTF-8.
 func shortened(path []any) []any {
 	out := slices.Clone(path)
 	for i, s := range out {
@@ -101,13 +101,13 @@ func pathString(path []any) string {
 	return b.String()
 }
 
-// Optional is the value of a member that may be absent.
+// Optional is an optional value.
 type Optional[T any] struct {
 	Value T
-	Set   bool // present, not null and without a fault
+	Set   bool // present, not null and valid
 }
 
-// Or returns the value, or a default where it is absent.
+// Or returns the value, or fallback if it is not set.
 func (o Optional[T]) Or(fallback T) T {
 	if o.Set {
 		return o.Value
@@ -115,7 +115,7 @@ func (o Optional[T]) Or(fallback T) T {
 	return fallback
 }
 
-// Pointer returns the value, or nil where it is absent.
+// Pointer returns a pointer to the value, or nil if it is not set.
 func (o Optional[T]) Pointer() *T {
 	if o.Set {
 		return &o.Value
@@ -123,7 +123,7 @@ func (o Optional[T]) Pointer() *T {
 	return nil
 }
 
-// Has reports whether the member is present and not null. It does not count as asking for it.
+// Has reports whether the member is present and not null. It does not count as reading the member.
 func (f *Form) Has(name string) bool {
 	n := f.root.members[name]
 	return n != nil && n.kind != 'n'
@@ -135,10 +135,10 @@ func (f *Form) Null(name string) bool {
 	return n != nil && n.kind == 'n'
 }
 
-// Ignore accepts a member, whatever it holds.
+// Ignore accepts a member with any value.
 func (f *Form) Ignore(name string) { f.ask(name) }
 
-// Fault adds a fault of a member, for what only the handler can judge. An empty name means the whole.
+// Fault adds an error of a member that only the handler can detect. An empty name means the whole form.
 func (f *Form) Fault(name, code, message string) {
 	path := f.path
 	if name != "" {
@@ -147,14 +147,14 @@ func (f *Form) Fault(name, code, message string) {
 	f.faults.add(path, code, message)
 }
 
-// Also adds the faults of another part of the request, and returns the form.
+// Also adds the errors of another part of the request and returns the form.
 func (f *Form) Also(other *Form) *Form {
 	f.also(other.Done())
 	return f
 }
 
-// FaultAt adds a fault of a member below this form, for what only the handler can judge: path leads there, by names (string)
-// and places in arrays (int). Where that member, or one that it lies in, has a fault already, there is no second one.
+// FaultAt adds an error of a nested member that only the handler can detect. path consists of names (string) and
+// array indexes (int). FaultAt does nothing if the member or an enclosing one already has an error.
 func (f *Form) FaultAt(path []any, code, message string) {
 	at := f.path
 	for _, s := range path {
@@ -167,7 +167,7 @@ func (f *Form) FaultAt(path []any, code, message string) {
 	f.faults.add(at, code, message)
 }
 
-// also adds the faults of another part of the request. A problem that is none of faults stands alone.
+// also adds the errors of another part of the request. A problem that is not a list of errors replaces all others.
 func (f *Form) also(err error) {
 	if err == nil || f.problem != nil {
 		return
@@ -180,7 +180,7 @@ func (f *Form) also(err error) {
 	f.faults.list = append(f.faults.list, p.Errors...)
 }
 
-// Faulty reports whether a member, to which names lead, already has a fault.
+// Faulty reports whether the member at the path of names has an error.
 func (f *Form) Faulty(names ...string) bool {
 	at := f.path
 	for _, name := range names {
@@ -190,14 +190,15 @@ func (f *Form) Faulty(names ...string) bool {
 	return slices.ContainsFunc(f.faults.list, func(x Fault) bool { return x.Field == field })
 }
 
-// Sound reports whether nothing that was sent under the form has a fault so far.
+// Sound reports whether the form and its members have no errors so far.
 func (f *Form) Sound() bool {
 	return !slices.ContainsFunc(f.faults.list, func(x Fault) bool {
 		return len(x.path) >= len(f.path) && slices.Equal(x.path[:len(f.path)], f.path)
 	})
 }
 
-// Done returns nil, or a problem with everything that was found: 413 and 415 alone, else 400 with all faults.
+// Done returns nil for a valid form. It returns a single problem such as 413 or 415 alone, and otherwise 400
+// with all errors.
 func (f *Form) Done() error {
 	if f.problem != nil {
 		return f.problem
@@ -231,7 +232,7 @@ func (f *Form) unknown() {
 	}
 }
 
-// printable quotes a name that a client sent, shortened, so that a message never carries its control characters.
+// printable quotes and shortens a client's name, so that messages contain no control characters.
 func printable(s string) string {
 	if len(s) > 64 {
 		s = s[:64]
@@ -248,8 +249,8 @@ func (f *Form) ask(name string) {
 	}
 }
 
-// member returns what was sent under a name, nil where there is nothing or null, and reports the fault of a
-// required one.
+// member returns a member's value, or nil if it is absent or null. It records an error if a required member is absent
+// or null.
 func (f *Form) member(name string, required bool) *node {
 	f.ask(name)
 	n := f.root.members[name]
@@ -277,8 +278,8 @@ func (f *Form) noun() string {
 	return "parameter"
 }
 
-// Canonical returns the bytes by which two requests with the same content are the same: the canonical form of the
-// body (RFC 8785), or the query.
+// Canonical returns bytes that are equal for requests with the same content: the canonical form of the body (RFC
+// 8785), or the query.
 func (f *Form) Canonical() []byte {
 	if f.where == inQuery {
 		return f.raw

@@ -21,30 +21,31 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// headerForwarded marks a request that a node passed on to the owner of its journal. Its value is the command's id,
-// a proof, by the key that the nodes share, that a node wrote it, the session that it came over, how far that node's fold of
-// the identity journal had come when it let the request in, and the client's address: so the id that the first node may have
-// to name in an OUTCOME_UNKNOWN is the id of the record, an order is canceled with its session, a key that the first node
-// knows is known to the owner too, and an API key that is for some addresses only is judged by the client's. Without a good
-// proof the mark still counts, what it says does not.
+// headerForwarded marks a request that a node forwarded to the owner of a journal. The value is a mark, with an
+// HMAC by the key that the nodes share. The mark carries the command's ID, so that an OUTCOME_UNKNOWN of the
+// forwarding node names the record's command; the session, so that an order is canceled with its session; the
+// position of the forwarding node's fold of the identity journal, so that the owner accepts a key that the forwarding
+// node accepts; and the client's address, so that an API key's networks are compared with it. If the HMAC is invalid,
+// the request still counts as forwarded, but the content of the mark is ignored.
 const headerForwarded = "X-Perpetua-Forwarded"
 
-// headerNotOwner is set by a node in its answer to a request that was passed on to it: it does not own the journal, so the
-// request has changed nothing and the node that passed it on looks for the owner again.
+// headerNotOwner is set by a node in the response to a forwarded request if it does not own the journal. The request
+// has changed nothing, and the forwarding node looks up the owner again.
 const headerNotOwner = "X-Perpetua-Not-Owner"
 
-// maxOwners is how many nodes a request is passed on to, each after the one before it has turned out not to be the owner.
+// maxOwners limits the nodes to which a request is forwarded. A further node is tried only if the one before it is
+// not the owner.
 const maxOwners = 3
 
-// supersededGrace is how long the answer of an owner is waited for after the log has named another one: a node that hands its
-// journal over answers what it has decided. One that was stopped never does.
+// supersededGrace is how long a node waits for an owner's response after the log has named another owner. An owner
+// that hands over its journal still responds to decided commands; an owner that was stopped never does.
 const supersededGrace = 500 * time.Millisecond
 
-// commandDeadline is within what an owner answers a command. A node that passes one on waits no longer either: by then
-// the owner has answered, or it hangs.
+// commandDeadline is the time within which an owner answers a command. A forwarding node waits no longer, because an
+// owner that has not answered within this time hangs.
 const commandDeadline = 10 * time.Second
 
 func newTransport() http.RoundTripper {
@@ -54,15 +55,16 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// hereOrThere has the request answered here. One whose journal another node owns is sent to that node, once: the
-// handler has failed with an ElsewhereError before it wrote anything, and the body is kept.
+// hereOrThere runs the handler and, if another node owns the journal, forwards the request to it, unless it was
+// already forwarded. Forwarding is possible because the handler fails with an ElsewhereError before it writes
+// anything, and because the body is kept.
 func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	said := header(r.Request(), headerForwarded)
 	if said != "" {
 		m := provenMark(s.options.ForwardKey, said, r.Request())
 		r.forwarded, r.session, r.address, r.counted = m.id, m.session, m.address, m.proven()
-		// Before the handler judges the request again. A key made a moment ago may be known to the node that passed the
-		// request on and not here yet: judged now, it would be refused after its reads were answered there.
+		// Catch up before the handler authorizes the request again. A new key may be known to the forwarding node but
+		// not to this one, and the request would be refused after the forwarding node had accepted it.
 		if err := s.catchUp(r, m); err != nil {
 			return err
 		}
@@ -75,7 +77,7 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 		if r.counted && notOwner(err) {
 			r.Response().Header().Set(headerNotOwner, "true")
 		}
-		return err // an ElsewhereError is answered NOT_ACCEPTED
+		return err // an ElsewhereError is answered with NOT_ACCEPTED
 	}
 	owner := ownerNamed(err)
 	if owner == nil {
@@ -87,15 +89,15 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 // notOwner reports whether a request failed because this node does not own its journal.
 func notOwner(err error) bool {
 	var (
-		elsewhere *journal.ElsewhereError
-		busy      *journal.NotAcceptedError
+		elsewhere *submit.ElsewhereError
+		busy      *submit.NotAcceptedError
 	)
 	return errors.As(err, &elsewhere) || errors.As(err, &busy) && busy.Unowned
 }
 
-// ownerNamed returns an error's word on which node is to answer the request, nil where it names none.
-func ownerNamed(err error) *journal.ElsewhereError {
-	var elsewhere *journal.ElsewhereError
+// ownerNamed returns the error's information about the node that must answer the request, or nil if it has none.
+func ownerNamed(err error) *submit.ElsewhereError {
+	var elsewhere *submit.ElsewhereError
 	if !errors.As(err, &elsewhere) || nodeURL(elsewhere.URL) == nil {
 		return nil
 	}
@@ -111,9 +113,10 @@ func nodeURL(text string) *url.URL {
 	return target
 }
 
-// catchUp waits until this node's fold of the identity journal is as far as that of the node which let a request in, for
-// as long as a read waits. The request is judged here all the same: a key that this node already knows to be revoked is
-// refused. A mark without a good proof is waited for by nobody, or any client could hold requests up.
+// catchUp waits until this node's fold of the identity journal has reached the position at which the forwarding node
+// authorized the request. It waits as long as a read, up to waitLimit. This node authorizes the request again, so a
+// key that is already revoked here is refused. catchUp ignores a mark without a valid HMAC; otherwise any client
+// could delay requests.
 func (s *Server) catchUp(r *request, m mark) error {
 	if !m.proven() || s.options.Identity == nil {
 		return nil
@@ -124,14 +127,14 @@ func (s *Server) catchUp(r *request, m mark) error {
 	if gone := r.Request().Context().Err(); err != nil && gone != nil {
 		return gone
 	}
-	if err != nil { // true: nothing was read of the request yet, still less submitted
+	if err != nil { // correct, because nothing of the request was read or submitted yet
 		return notAcceptedProblem(time.Second).Because(err)
 	}
 	return nil
 }
 
-// letInAt returns the sequence of the identity journal that a request was let in by, -1 for one that nobody judged. It is
-// read after the judgement, since before it the fold could be short of the very record that the judgement rests on.
+// letInAt returns the sequence of this node's identity fold, or -1 if the request was not authenticated. It is read
+// after the authorization; an earlier reading could precede the record on which the authorization depends.
 func (s *Server) letInAt(a Ask) int64 {
 	if a.principal == nil || s.options.Identity == nil {
 		return -1
@@ -139,12 +142,12 @@ func (s *Server) letInAt(a Ask) int64 {
 	return s.options.Identity.Position().Sequence
 }
 
-// errNotOwner says that a request was not taken by the node that it was passed on to, and has changed nothing there.
+// errNotOwner means that the node did not take a forwarded request, which has changed nothing there.
 var errNotOwner = errors.New("the node does not own the journal")
 
-// forward proxies a request to the owner of its journal. If the node is not the owner or can't be reached, it has not taken the
-// request, and forward sends it to the next owner that it finds within the request's timeout.
-func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner *journal.ElsewhereError) error {
+// forward proxies a request to the owner of the journal. If that node is not the owner or cannot be reached, it has
+// not taken the request, and forward tries the next owner that it finds. Options.Patience limits the total time.
+func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError) error {
 	id := a.command
 	if id.IsZero() {
 		id = NewID()
@@ -157,7 +160,7 @@ func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner
 		if !errors.Is(err, errNotOwner) {
 			return err
 		}
-		repeatable := a.body != nil || in.ContentLength == 0 // else the first node may have read it
+		repeatable := a.body != nil || in.ContentLength == 0 // otherwise the first node may have consumed the body
 		if tries == maxOwners || owner.Next == nil || !repeatable {
 			return notAcceptedProblem(time.Second).Because(err)
 		}
@@ -170,17 +173,17 @@ func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner
 }
 
 // forwardTo proxies a request to one node. It returns errNotOwner if the request has changed nothing there.
-func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out http.ResponseWriter, owner *journal.ElsewhereError, says mark) error {
+func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError, says mark) error {
 	key, target := s.options.ForwardKey, nodeURL(owner.URL)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if owner.Superseded != nil {
 		go cancelAfter(ctx, cancel, owner.Superseded)
 	}
-	// A connection is got before the first byte goes out, so without one nothing was written.
+	// The transport obtains a connection before it writes the first byte. Without one, nothing was sent.
 	connected := false
 	in = in.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}))
-	if a.body != nil { // a copy, since the transport may go on reading after it has answered
+	if a.body != nil { // a copy, because the transport may read after it has returned
 		in.Body = io.NopCloser(bytes.NewReader(bytes.Clone(a.body)))
 	}
 	var failed error
@@ -199,7 +202,7 @@ func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out htt
 				return errNotOwner
 			}
 			a.answered.wroteElsewhere(r.Header)
-			for name := range out.Header() { // set here already, by this node
+			for name := range out.Header() { // this node has set them already
 				if name != echo.HeaderVary {
 					r.Header.Del(name)
 				}
@@ -221,7 +224,7 @@ func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out htt
 	return OutcomeUnknown(says.id).Because(failed)
 }
 
-// cancelAfter cancels a request to an owner some time after the log has named another one.
+// cancelAfter cancels a request to an owner supersededGrace after the log has named another owner.
 func cancelAfter(ctx context.Context, cancel context.CancelFunc, superseded <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -237,10 +240,11 @@ func cancelAfter(ctx context.Context, cancel context.CancelFunc, superseded <-ch
 	}
 }
 
-// sendOnce keeps net/http from sending a request again by itself. It does so when a connection that has served others
-// breaks in the middle of a request that has no body and one of these headers. But the owner may have decided the
-// command by then: a second try that nobody takes, or that is answered NOT_ACCEPTED by an owner that has just come back,
-// would tell the client that nothing happened. net/http looks for the canonical names only; to the owner, case means nothing.
+// sendOnce prevents net/http from sending a request twice. net/http repeats a request without a body that has one of
+// these headers if a reused connection breaks. By then the owner may have decided the command. If the repeated
+// request reached no owner, or was answered NOT_ACCEPTED by an owner that had just started, the client would be
+// informed wrongly that nothing happened. net/http recognizes only canonical header names; the owner accepts any
+// case.
 func sendOnce(h http.Header) {
 	for _, name := range [...]string{HeaderIdempotencyKey, "X-Idempotency-Key"} {
 		if values, ok := h[name]; ok {
@@ -250,15 +254,15 @@ func sendOnce(h http.Header) {
 	}
 }
 
-// Address returns the address that a request comes from: the client's, also where another node passed it on.
+// Address returns the client's address, even if another node forwarded the request.
 func Address(c echo.Context) string { return AskOf(c).client() }
 
-// mark is what a node says of a request that it passes on.
+// mark is the information that a forwarding node adds to a request.
 type mark struct {
-	id       scalar.ID // of the command; zero: the mark is not proven
-	session  scalar.ID // that it came over, zero for none
-	identity int64     // the sequence of the identity journal that it was let in by, -1 if nobody judged it
-	address  string    // the client's
+	id       scalar.ID // of the command; zero: the mark has no valid HMAC
+	session  scalar.ID // of the WebSocket session, or zero
+	identity int64     // sequence of the identity fold that authorized the request, or -1
+	address  string    // the client's address
 }
 
 func (m mark) proven() bool { return !m.id.IsZero() }
@@ -275,9 +279,9 @@ func (m mark) proof(key []byte, r *http.Request) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// provenMark returns what a mark says, nothing unless it is proven.
+// provenMark parses a mark and verifies its HMAC. It returns the zero mark if either fails.
 func provenMark(key []byte, text string, r *http.Request) (m mark) {
-	parts := strings.SplitN(text, ".", 5) // an address has dots itself
+	parts := strings.SplitN(text, ".", 5) // addresses contain dots
 	if len(parts) != 5 || len(key) == 0 {
 		return mark{}
 	}

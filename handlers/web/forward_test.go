@@ -15,7 +15,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // startNode serves a write that goes to another node if elsewhere is set; its answer shows what arrived.
@@ -34,11 +35,11 @@ func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
 		if err != nil {
 			return err
 		}
-		_, err = Submit(AskOf(c), submitFunc(func(cmd decide.Command) (journal.Result, error) {
+		_, err = Submit(AskOf(c), submitFunc(func(cmd decide.Command) (submit.Result, error) {
 			if *elsewhere != "" {
-				return journal.Result{}, &journal.ElsewhereError{URL: *elsewhere}
+				return submit.Result{}, &submit.ElsewhereError{URL: *elsewhere}
 			}
-			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, nil
+			return submit.Result{Position: record.LogPosition{Journal: "trading", Sequence: 8}}, nil
 		}), "trading", cmd)
 		if err != nil {
 			return err

@@ -10,11 +10,12 @@ import (
 	"sync/atomic"
 )
 
-// A request that gives both a Content-Length and a Transfer-Encoding has two ends. Proxies have taken one and servers the
-// other, and let what lies between pass for a request of somebody else (RFC 9112, section 6.1). net/http takes the second
-// and drops the first before a handler could see it, so connections look for the two themselves.
+// A request with both a Content-Length and a Transfer-Encoding has two possible ends. If a proxy uses one and the
+// server the other, the bytes between them can be interpreted as another client's request (RFC 9112, section 6.1).
+// net/http uses the Transfer-Encoding and drops the Content-Length before a handler could see it, so connections
+// detect the combination themselves.
 
-// Listen makes a listener whose TCP connections do so. Their server is to be watched (Watch).
+// Listen returns a listener whose TCP connections detect this. Call Watch for the server that uses it.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -30,14 +31,14 @@ func (l listener) Accept() (net.Conn, error) {
 
 type connKey struct{}
 
-// Watch has the requests of a server know their connection, and all come to its handler, by which they are counted: the
-// server would answer OPTIONS * by itself.
+// Watch gives the server's requests access to their connection and routes all requests to the server's handler, which
+// counts them. Otherwise the server would answer OPTIONS * without the handler.
 func Watch(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 	s.DisableGeneralOptionsHandler = true
 }
 
-// Hijacked returns the connection to go on with where it was taken from its server: what comes on it is no HTTP any more.
+// Hijacked returns the connection to use after a handler has hijacked c, because data on it is not HTTP any more.
 func Hijacked(c net.Conn) net.Conn {
 	if watched, ok := c.(*conn); ok {
 		return watched.TCPConn
@@ -45,15 +46,15 @@ func Hijacked(c net.Conn) net.Conn {
 	return c
 }
 
-// conn follows the requests that are read from a connection.
+// conn tracks the requests that are read from a connection.
 type conn struct {
 	*net.TCPConn
 	framing framing
-	served  atomic.Int64 // requests that have come to a handler
-	astray  atomic.Int64 // which request it went astray with, from 1; 0 for none
+	served  atomic.Int64 // requests that have reached a handler
+	astray  atomic.Int64 // number of the request, from 1, at which tracking failed; 0: none
 }
 
-// Read reads.
+// Read implements net.Conn.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
 	if c.framing.follow(b[:n]); c.framing.part == astray {
@@ -62,8 +63,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ambiguous reports whether a request has both headers, of which net/http has dropped one. It is asked once for each that
-// comes to a handler. The server may have read on by then: what was sent behind a request is no fault of it.
+// ambiguous reports whether a request has both headers, of which net/http has dropped one. It must be called once for
+// each request that reaches a handler. The server may already have read further requests, so ambiguous compares the
+// request's number with that of the ambiguous one.
 func ambiguous(r *http.Request) bool {
 	c, ok := r.Context().Value(connKey{}).(*conn)
 	if !ok {
@@ -73,19 +75,19 @@ func ambiguous(r *http.Request) bool {
 	return len(r.TransferEncoding) > 0 && from > 0 && n >= from
 }
 
-// part is what of a request comes next.
+// part is the next expected part of a request.
 type part uint8
 
 const (
 	inHead    part = iota
-	inLength       // of a known length, left
-	inSize         // the line that says how large the next chunk is
-	inChunk        // left bytes, the line break after them included
+	inLength       // a body of known length; left bytes remain
+	inSize         // the line with the size of the next chunk
+	inChunk        // a chunk; left bytes remain, including the line break
 	inTrailer      // the lines after the last chunk
-	astray         // a head has both headers, or what net/http ends the connection for: nothing after it is followed
+	astray         // both headers, or an error for which net/http ends the connection; the rest is not tracked
 )
 
-// next is what comes after bytes that were counted.
+// next returns the part that follows a body or chunk.
 func (p part) next() part {
 	if p == inChunk {
 		return inSize
@@ -93,31 +95,31 @@ func (p part) next() part {
 	return inHead
 }
 
-// maxLine is how much of a line is looked at. The lines that matter are shorter, or go astray.
+// maxLine is the length up to which a line is examined. All relevant lines are shorter, or cause an error.
 const maxLine = 64
 
-// framing follows where requests begin and end, however the bytes come in, by the rules that net/http reads them by. So
-// what looks like a head in a body is passed over.
+// framing tracks the boundaries of requests by the rules of net/http, for input in pieces of any size. Text in a body
+// that resembles a head is therefore skipped.
 type framing struct {
 	part  part
-	heads int64  // that have come whole; astray, the one from which on
-	left  uint64 // of a body or chunk
+	heads int64  // complete heads; when astray, the number of the affected request
+	left  uint64 // remaining bytes of a body or chunk
 
-	line    [maxLine]byte           // how the line begins
-	n       int                     // bytes of that
-	size    int                     // of the line so far
-	version [len("HTTP/1.0\r")]byte // how the request line ends
+	line    [maxLine]byte           // the beginning of the line
+	n       int                     // used bytes of line
+	size    int                     // size of the line so far
+	version [len("HTTP/1.0\r")]byte // the end of the request line
 
-	// Of the head so far.
-	begun    bool  // the request line has come
-	old      bool  // HTTP/1.0 or older, for which a Transfer-Encoding means nothing
-	length   int64 // -1 without one
+	// State of the current head:
+	begun    bool  // the request line is complete
+	old      bool  // HTTP/1.0 or older, where Transfer-Encoding has no meaning
+	length   int64 // Content-Length, or -1
 	chunked  bool
-	odd      bool // a header of the two that net/http refuses, or that is not understood here
-	decisive bool // the line before was one of the two
+	odd      bool // one of the two headers is invalid for net/http or not understood here
+	decisive bool // the previous line was one of the two headers
 }
 
-// follow takes in what was read next.
+// follow processes the next bytes.
 func (f *framing) follow(b []byte) {
 	for len(b) > 0 && f.part != astray {
 		if f.part == inLength || f.part == inChunk {
@@ -130,7 +132,7 @@ func (f *framing) follow(b []byte) {
 		}
 		line, rest, ended := bytes.Cut(b, []byte{'\n'})
 		b = rest
-		if ended && f.begun && f.size == 0 && len(line) < maxLine { // as nearly all lines come
+		if ended && f.begun && f.size == 0 && len(line) < maxLine { // the usual case: a complete line
 			f.end(line, true)
 			continue
 		}
@@ -142,11 +144,11 @@ func (f *framing) follow(b []byte) {
 	}
 }
 
-// extend adds what was read of a line.
+// extend adds bytes to the current line.
 func (f *framing) extend(more []byte) {
 	f.n += copy(f.line[f.n:], more)
 	f.size += len(more)
-	if !f.begun { // of a request line, which may be long, the end matters
+	if !f.begun { // a request line may be long; only its end matters
 		room := f.version[:]
 		if k := len(more); k < len(room) {
 			copy(room, room[k:])
@@ -157,7 +159,7 @@ func (f *framing) extend(more []byte) {
 	}
 }
 
-// end takes in a line that has ended, or how it began.
+// end processes a line that has ended. line is only its beginning unless whole is true.
 func (f *framing) end(line []byte, whole bool) {
 	if whole {
 		line = bytes.TrimSuffix(line, []byte{'\r'})
@@ -173,21 +175,21 @@ func (f *framing) end(line []byte, whole bool) {
 		f.header(line, whole)
 	case f.begun:
 		f.body()
-	case len(line) > 0: // else a line break too many behind the last body
+	case len(line) > 0: // skips an extra line break after the previous body
 		f.begun, f.length = true, -1
 		version := bytes.TrimSuffix(f.version[:], []byte{'\r'})
 		f.old = string(version[len(version)-len("HTTP/1.0"):]) <= "HTTP/1.0"
 	}
 }
 
-// header takes in a line of a head.
+// header processes a line of a head.
 func (f *framing) header(line []byte, whole bool) {
 	switch line[0] {
-	case ' ', '\t': // goes on with the line before
+	case ' ', '\t': // continues the previous line
 		f.odd = f.odd || f.decisive
 		return
 	case 'c', 'C', 't', 'T':
-	default: // nearly all lines
+	default: // most lines
 		f.decisive = false
 		return
 	}
@@ -207,7 +209,7 @@ func (f *framing) header(line []byte, whole bool) {
 	}
 }
 
-// body begins what comes after a head.
+// body starts the part after a head.
 func (f *framing) body() {
 	f.heads++
 	switch {
@@ -221,12 +223,12 @@ func (f *framing) body() {
 	f.begun, f.old, f.chunked, f.odd, f.decisive = false, false, false, false, false
 }
 
-// chunk begins a chunk, or what comes after the last one.
+// chunk processes a chunk-size line and starts the chunk or the trailer.
 func (f *framing) chunk(line []byte) {
 	size, _, _ := bytes.Cut(line, []byte{';'})
 	n, err := strconv.ParseUint(string(bytes.TrimRight(size, " \t")), 16, 64)
 	switch {
-	case err != nil || n > math.MaxInt64: // the request fails by itself: what can't be followed is the next one
+	case err != nil || n > math.MaxInt64: // this request fails in net/http; the next one cannot be tracked
 		f.part = astray
 		f.heads++
 	case n == 0:

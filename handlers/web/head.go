@@ -8,9 +8,8 @@ import (
 
 const headKey = "web.head"
 
-// routeHead has a HEAD request answered like the GET that it asks about (RFC 9110, section 9.3.2), whatever the route:
-// it is a GET while the route is looked for. After that answerHead makes it a HEAD again, by which the server knows to
-// leave the body out.
+// routeHead makes every GET route answer HEAD (RFC 9110, section 9.3.2). It changes the method to GET for the
+// router. answerHead changes it back, so that the server omits the body.
 func routeHead(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if r := c.Request(); r.Method == http.MethodHead {

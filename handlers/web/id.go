@@ -8,17 +8,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// NewID makes a UUIDv7: 48 bits of milliseconds, the rest random.
+// NewID returns a UUIDv7: 48 bits of milliseconds, the rest random.
 func NewID() scalar.ID {
 	var random [16]byte
-	rand.Read(random[:]) // never fails
+	rand.Read(random[:]) // never returns an error
 	return timed(random, time.Now())
 }
 
-// newIDs makes two at once, for less than two cost.
+// newIDs returns two IDs. It is cheaper than two calls of NewID.
 func newIDs() (a, b scalar.ID) {
 	var random [32]byte
-	rand.Read(random[:]) // never fails
+	rand.Read(random[:]) // never returns an error
 	now := time.Now()
 	return timed([16]byte(random[:16]), now), timed([16]byte(random[16:]), now)
 }

@@ -10,22 +10,24 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// operationKey names an operation by its route.
+// operationKey identifies an operation by its route.
 type operationKey struct{ method, route string }
 
-// operation is what answers calls for a route.
+// operation executes the calls of a route.
 type operation struct {
 	auth       *Auth
 	scopes     []string
-	parameters []string // of the route
+	parameters []string // names of the route's parameters
 	answer     Operation
 }
 
-// Take has calls answered for those of the routes that are operations. All other calls are answered as requests over HTTP.
+// Take registers the operations of the routes for calls inside the process. All other calls are executed as HTTP
+// requests.
 func (s *Server) Take(auth *Auth, routes []Route) {
 	for _, r := range routes {
 		if r.Operation != nil {
@@ -44,7 +46,7 @@ func parameters(route string) (names []string) {
 	return names
 }
 
-// Do has a call answered. It returns when that is done.
+// Do executes a call and returns the reply.
 func (s *Server) Do(ctx context.Context, c *Call) Reply {
 	o := s.operations[operationKey{c.Method, c.Route}]
 	if o == nil {
@@ -63,7 +65,7 @@ func (s *Server) Do(ctx context.Context, c *Call) Reply {
 	return reply
 }
 
-// operate has an operation answer a call, and counts and logs it as a request.
+// operate executes a call with an operation. It counts and logs the call like a request.
 func (s *Server) operate(in *inside) {
 	start := time.Now()
 	s.metrics.active.Inc()
@@ -76,7 +78,7 @@ func (s *Server) operate(in *inside) {
 	s.note(a, done{err: err, status: in.reply.Status, bytes: int64(len(in.reply.Body)), took: time.Since(start)})
 }
 
-// answerInside is answer for a call.
+// answerInside is the counterpart of answer for calls.
 func (s *Server) answerInside(in *inside, a Ask) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -105,12 +107,12 @@ func (s *Server) answerInside(in *inside, a Ask) (err error) {
 	return err
 }
 
-// forwardInside has a call answered by another node, which it reaches as a request over HTTP.
-func (s *Server) forwardInside(in *inside, a Ask, owner *journal.ElsewhereError) (err error) {
+// forwardInside forwards a call to another node as an HTTP request.
+func (s *Server) forwardInside(in *inside, a Ask, owner *submit.ElsewhereError) (err error) {
 	w := newRecorded()
 	defer func() {
 		if p := recover(); p != nil {
-			if !aborts(p) { // the owner broke off in the middle of its answer
+			if !aborts(p) { // the owner aborted in the middle of its response
 				panic(p)
 			}
 			err = OutcomeUnknown(a.command)
@@ -125,7 +127,7 @@ func (s *Server) forwardInside(in *inside, a Ask, owner *journal.ElsewhereError)
 	return nil
 }
 
-// problemBody is what an error is answered with.
+// problemBody returns the status and body for an error and logs a server error.
 func (s *Server) problemBody(a Ask, err error) (status int, body []byte) {
 	p := a.problem(err)
 	if p.failed() {
@@ -137,7 +139,7 @@ func (s *Server) problemBody(a Ask, err error) (status int, body []byte) {
 	return p.Status, p.text()
 }
 
-// inside is a call that an operation answers. It serves later calls too.
+// inside is a call that is executed by an operation. It is reused for later calls.
 type inside struct {
 	notes
 	ctx       context.Context
@@ -154,10 +156,10 @@ func (in *inside) begin(ctx context.Context, c *Call, o *operation) {
 	in.address, in.session, in.body = c.Address, c.Session, c.Body
 }
 
-// end forgets the call and keeps the room.
+// end clears the call and keeps its buffer.
 func (in *inside) end() { *in = inside{notes: notes{answer: roomOf(in.answer)}} }
 
-// written returns an answer as it is sent.
+// written returns the encoded response.
 func (in *inside) written(answer Appender) ([]byte, error) {
 	b, err := answer.AppendJSON(in.answer[:0])
 	if err != nil {
@@ -217,4 +219,4 @@ func (in *inside) peer() string { return "" }
 func (in *inside) header() http.Header { return nil }
 
 // answerAt implements way.
-func (in *inside) answerAt(p journal.LogPosition) { in.reply.Position = p.String() }
+func (in *inside) answerAt(p record.LogPosition) { in.reply.Position = p.String() }

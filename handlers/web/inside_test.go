@@ -16,7 +16,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // insideOf serves one operation for the user u, and returns what calls it.
@@ -77,7 +78,7 @@ func TestNothingIsLeftOfACall(t *testing.T) {
 		in := *a.way.(*inside)
 		in.ctx, in.call, in.operation, in.id, in.answer, in.principal = nil, nil, nil, "", nil, nil
 		found = append(found, in)
-		a.way.answerAt(journal.LogPosition{Journal: "trading", Sequence: 7})
+		a.way.answerAt(record.LogPosition{Journal: "trading", Sequence: 7})
 		a.command, a.forwarded, a.session = NewID(), NewID(), NewID()
 		_ = a.PartProblem(NotFound("UNKNOWN_THING", "There is no such thing."))
 		return http.StatusOK, written(strings.Repeat("x", 2*maxRoom)), nil
@@ -121,8 +122,8 @@ func TestACallWhoseOwnerBreaksOff(t *testing.T) {
 			if err != nil {
 				return 0, nil, err
 			}
-			_, err = Submit(a, submitFunc(func(decide.Command) (journal.Result, error) {
-				return journal.Result{}, &journal.ElsewhereError{URL: node.URL}
+			_, err = Submit(a, submitFunc(func(decide.Command) (submit.Result, error) {
+				return submit.Result{}, &submit.ElsewhereError{URL: node.URL}
 			}), "trading", cmd)
 			return 0, nil, err
 		})

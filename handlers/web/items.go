@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// BodyItems reads a body that is an object with one member, an array of 1 to so many items, and returns the items as they
-// were sent, for handlers that answer each of them by itself. What is wrong with the whole is the error; what is wrong
-// with an item is not looked at. The route takes no query.
+// BodyItems reads a body that is an object with a single member, an array of 1 to most items. It returns the items as
+// raw JSON, for handlers that answer each item separately. It returns an error for an invalid envelope and does not
+// validate the items. The route takes no query.
 func (a Ask) BodyItems(name string, most int) ([]jsontext.Value, error) {
 	raw, err := a.Content()
 	if err == nil {
@@ -30,8 +30,8 @@ func (a Ask) BodyItems(name string, most int) ([]jsontext.Value, error) {
 	return nil, Invalid(Fault{Field: name, Code: MalformedJSON, Message: "the array cannot be read"})
 }
 
-// splitItems cuts the items out of {name:[…]}, without reading them further than to their ends. It reports false for
-// whatever is not of that form.
+// splitItems returns the items of {name:[…]} and parses them only far enough to find their ends. It returns false for
+// any other form.
 func splitItems(raw []byte, name string) (items []jsontext.Value, ok bool) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if open, err := dec.ReadToken(); err != nil || open.Kind() != '{' {
@@ -49,14 +49,14 @@ func splitItems(raw []byte, name string) (items []jsontext.Value, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		// What the decoder returns is good until it goes on; the same bytes lie in the body, which stays.
+		// The decoder's result is valid only until the next read. The same bytes in raw stay valid.
 		to := dec.InputOffset()
 		items = append(items, jsontext.Value(raw[to-int64(len(item)):to:to]))
 		if to <= from {
 			return nil, false
 		}
 	}
-	for range 2 { // the end of the array, and of the object
+	for range 2 { // the end of the array and of the object
 		if _, err := dec.ReadToken(); err != nil {
 			return nil, false
 		}

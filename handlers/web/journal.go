@@ -8,49 +8,51 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// SetPosition sets the log position in the headers of the answer to a write. The user's next read on this node is at least as new.
-func SetPosition(c echo.Context, p journal.LogPosition) { AskOf(c).answerAt(p) }
+// SetPosition sets the log position in the headers of the response to a write. The user's next read on this node is
+// at least that new.
+func SetPosition(c echo.Context, p record.LogPosition) { AskOf(c).answerAt(p) }
 
-// SetReadPosition is SetPosition for a read, whose source stands at a sequence of a journal's only partition. It MUST NOT be
-// called under the lock of the source.
+// SetReadPosition is SetPosition for a read. sequence is the source's position in the journal's only partition. It
+// MUST NOT be called under the lock of the source.
 func SetReadPosition(c echo.Context, name string, sequence int64) {
-	a, p := AskOf(c), journal.LogPosition{Journal: name, Sequence: sequence}
+	a, p := AskOf(c), record.LogPosition{Journal: name, Sequence: sequence}
 	a.way.answerAt(p)
 	a.answered.looked(p)
 }
 
-// Submit has a command decided and sets the position of the answer, also where it is a refusal.
-func Submit(a Ask, to journal.Submitter, name string, cmd decide.Command) (journal.Result, error) {
+// Submit submits a command and sets the position of the response, even for a refusal.
+func Submit(a Ask, to submit.Submitter, name string, cmd decide.Command) (submit.Result, error) {
 	result, err := to.Submit(a.Context(), name, cmd)
 	if err == nil {
 		a.answerAt(result.Position)
 		return result, nil
 	}
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) {
 		a.answerAt(refused.AsOf)
 	}
 	return result, err
 }
 
-// answerAt makes the answer to a write say which position it is as of, and records it for the user's next read.
-func (a Ask) answerAt(p journal.LogPosition) {
+// answerAt sets the position of the response to a write and records it for the user's next read.
+func (a Ask) answerAt(p record.LogPosition) {
 	a.way.answerAt(p)
 	a.answered.wrote(p)
 }
 
-// fromJournal returns the problem of one of the journal's errors, or nil for another error. A refusal unwraps to a
-// *decide.Refusal and is not seen here.
+// fromJournal returns the problem for an error of the journal, or nil for another error. ProblemOf has already
+// handled refusals, which unwrap to a *decide.Refusal.
 func fromJournal(err error) *Problem {
 	var (
-		notAccepted *journal.NotAcceptedError
-		unknown     *journal.OutcomeUnknownError
-		elsewhere   *journal.ElsewhereError
-		diverged    *journal.DivergedError
-		broken      *journal.BrokenRecordError
+		notAccepted *submit.NotAcceptedError
+		unknown     *submit.OutcomeUnknownError
+		elsewhere   *submit.ElsewhereError
+		diverged    *record.DivergedError
+		broken      *record.BrokenRecordError
 	)
 	switch {
 	case errors.As(err, &notAccepted):
@@ -60,16 +62,16 @@ func fromJournal(err error) *Problem {
 	case errors.As(err, &elsewhere):
 		return notAcceptedProblem(time.Second).Because(err)
 	case errors.As(err, &diverged):
-		return NewProblem(http.StatusServiceUnavailable, journal.CodeDiverged,
+		return NewProblem(http.StatusServiceUnavailable, record.CodeDiverged,
 			"The log does not hold what was read from it before. An operator has to look at it.").Because(err)
 	case errors.As(err, &broken):
-		return NewProblem(http.StatusServiceUnavailable, journal.CodeBroken,
+		return NewProblem(http.StatusServiceUnavailable, record.CodeBroken,
 			"The log holds a record that cannot be applied. An operator has to look at it.").Because(err)
 	}
 	return nil
 }
 
 func notAcceptedProblem(retryAfter time.Duration) *Problem {
-	return NewProblem(http.StatusServiceUnavailable, journal.CodeNotAccepted,
+	return NewProblem(http.StatusServiceUnavailable, submit.CodeNotAccepted,
 		"The request was not accepted and has changed nothing. It may be sent again.").RetryAfter(max(retryAfter, time.Second))
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestAnAnswerWaitsForWhoJudgesTheNext: the node that says that a key was made knows it. One that can't come to the record
@@ -35,8 +36,8 @@ func TestAnAnswerWaitsForWhoJudgesTheNext(t *testing.T) {
 				waited = sequence
 				return test.comes
 			}}
-			to := Journal{Name: "identity", Judges: fold, To: submitFunc(func(decide.Command) (journal.Result, error) {
-				return journal.Result{Position: journal.LogPosition{Journal: "identity", Sequence: 8}}, test.refused
+			to := Journal{Name: "identity", Judges: fold, To: submitFunc(func(decide.Command) (submit.Result, error) {
+				return submit.Result{Position: record.LogPosition{Journal: "identity", Sequence: 8}}, test.refused
 			})}
 			node := httptest.NewServer(serve(t, Options{}, func(c echo.Context) error {
 				b := Body(c)

@@ -11,16 +11,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// limits holds a token bucket for each user and each API key that an operator has limited and that was here lately.
+// limits holds the token buckets of the limited users and API keys that sent requests recently.
 type limits struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	buckets map[bucketName]*bucket
-	sweepAt int // so many buckets: those that are full are given up
+	sweepAt int // number of buckets at which full ones are removed
 }
 
-// bucketName is a user, or an API key that has a limit of its own.
+// bucketName identifies the bucket of a user or of an API key with a separate limit.
 type bucketName struct {
 	username string
 	apiKey   scalar.ID
@@ -33,7 +33,7 @@ func nameOf(username string, limit RateLimit) bucketName {
 	return bucketName{apiKey: limit.APIKey}
 }
 
-// sweepFrom is how many buckets there may be before the first is given up.
+// sweepFrom is the number of buckets below which none is removed.
 const sweepFrom = 1024
 
 type bucket struct {
@@ -46,7 +46,7 @@ func newLimits(now func() time.Time) *limits {
 	return &limits{now: now, buckets: make(map[bucketName]*bucket), sweepAt: sweepFrom}
 }
 
-// take takes a token, and says in the RateLimit headers what is left. Without a limit there is no bucket.
+// take takes a token and sets the RateLimit headers. Without a limit, it removes the bucket, if any.
 func (l *limits) take(a Ask, username string, limit RateLimit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *limits) take(a Ask, username string, limit RateLimit) error {
 	return NewProblem(http.StatusTooManyRequests, "RATE_LIMITED", detail).RetryAfter(wait)
 }
 
-// sweep gives up the buckets that are full, which new ones are too. Without it those of users who come no more, and of keys
-// that were revoked, would stay for ever.
+// sweep removes full buckets, which are equivalent to new ones. Otherwise the buckets of users who stay away and of
+// revoked keys would accumulate.
 func (l *limits) sweep(now time.Time) {
 	if len(l.buckets) < l.sweepAt {
 		return
@@ -92,15 +92,15 @@ func (l *limits) sweep(now time.Time) {
 	l.sweepAt = max(sweepFrom, 2*len(l.buckets))
 }
 
-// fill adds what has come back since the last time.
+// fill adds the tokens earned since the last call.
 func (b *bucket) fill(now time.Time) {
-	if elapsed := now.Sub(b.at); elapsed > 0 { // a clock that was set back gives nothing, and takes nothing away
+	if elapsed := now.Sub(b.at); elapsed > 0 { // a clock that was set back neither adds nor removes tokens
 		b.tokens = min(float64(b.limit.Burst), b.tokens+elapsed.Seconds()*float64(b.limit.PerSecond))
 		b.at = now
 	}
 }
 
-// charge takes more tokens for a request that was let pass, also such as are not there: what comes next waits for them.
+// charge takes more tokens for an accepted request. The bucket may become negative, which delays the next requests.
 func (l *limits) charge(a Ask, username string, limit RateLimit, more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,9 +110,9 @@ func (l *limits) charge(a Ask, username string, limit RateLimit, more int) {
 	}
 }
 
-// tell says what is left, in the headers of draft-ietf-httpapi-ratelimit-headers-10.
+// tell sets the headers of draft-ietf-httpapi-ratelimit-headers-10.
 func (b *bucket) tell(h http.Header) {
-	if h == nil { // of an answer without
+	if h == nil { // the transport has no response headers
 		return
 	}
 	full := func(tokens float64) string {
@@ -124,7 +124,7 @@ func (b *bucket) tell(h http.Header) {
 	h.Set(headerRateLimit, policy+`;r=`+strconv.FormatInt(max(0, int64(math.Floor(b.tokens))), 10)+`;t=`+full(burst-b.tokens))
 }
 
-// What is allowed, and what is left of it.
+// These are the response headers with the limit and the remaining tokens.
 const (
 	headerRateLimitPolicy = "RateLimit-Policy"
 	headerRateLimit       = "RateLimit"

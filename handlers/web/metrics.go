@@ -8,21 +8,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 type metrics struct {
 	seconds *prometheus.HistogramVec
 	active  prometheus.Gauge
-	// problems are counted by code, which tells more than the status.
+	// problems counts problems by code, which is more specific than the status.
 	problems *prometheus.CounterVec
 
-	// known remembers the histogram of each series that was met, since to find it by its labels costs more than to
-	// count. It is replaced, never changed; there are as many as routes have statuses.
+	// known caches the histogram of each series, because a lookup by labels costs more than the observation. The map
+	// is replaced and never modified. It has at most one entry for each combination of route, method and status.
 	known atomic.Pointer[map[series]prometheus.Observer]
 }
 
-// series is a histogram's labels.
+// series holds the labels of a histogram.
 type series struct {
 	route, method string
 	status        int
@@ -41,8 +42,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m.problems = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "perpetua_http_problems_total", Help: "Requests that were answered with a problem, by its code."}, []string{"code"})
-	for _, code := range []string{journal.CodeNotAccepted, journal.CodeOutcomeUnknown, journal.CodeDiverged, "INTERNAL"} {
-		m.problems.WithLabelValues(code) // what alerts look for is there before the first
+	for _, code := range []string{submit.CodeNotAccepted, submit.CodeOutcomeUnknown, record.CodeDiverged, "INTERNAL"} {
+		m.problems.WithLabelValues(code) // create the series that alerts use before the first problem
 	}
 	m.known.Store(&map[series]prometheus.Observer{})
 	if r == nil {
@@ -65,6 +66,6 @@ func (m *metrics) of(s series) prometheus.Observer {
 	o := m.seconds.WithLabelValues(s.method, s.route, strconv.Itoa(s.status))
 	more := maps.Clone(*known)
 	more[s] = o
-	m.known.CompareAndSwap(known, &more) // else the next request tries again
+	m.known.CompareAndSwap(known, &more) // if another request was faster, the next one tries again
 	return o
 }

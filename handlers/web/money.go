@@ -5,20 +5,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
-// MoneyDecimals is how many decimals an amount of money may have.
+// MoneyDecimals is the maximum number of decimals of an amount of money.
 const MoneyDecimals = 8
 
-// Money reads a required amount of money: above zero, with at most 8 decimals.
+// Money reads a required amount of money: positive, with at most 8 decimals.
 func (f *Form) Money(name string) fixed.Money {
 	return f.money(name, f.decimal(name, true, moneyRules)).Value
 }
 
-// OptionalMoney reads an amount of money that may be absent.
+// OptionalMoney reads an optional amount of money.
 func (f *Form) OptionalMoney(name string) Optional[fixed.Money] {
 	return f.money(name, f.decimal(name, false, moneyRules))
 }
 
-// Notional reads an amount of money from zero on; absent, it is zero.
+// Notional reads an optional amount of money, zero or positive. It returns zero if the amount is absent.
 func (f *Form) Notional(name string) fixed.Money {
 	return f.money(name, f.OptionalDecimal(name, NotNegative, MaxDecimals(MoneyDecimals))).Value
 }
@@ -33,7 +33,7 @@ func (f *Form) money(name string, d Optional[fixed.Decimal]) Optional[fixed.Mone
 	return Optional[fixed.Money]{m, d.Set && fits}
 }
 
-// Fee reads a required fee in basis points, which may be negative where rebates are allowed.
+// Fee reads a required fee in basis points. The fee may be negative if rebates are allowed.
 func (f *Form) Fee(name string, rebate bool) fixed.Decimal {
 	d := f.Decimal(name, MaxDecimals(4))
 	if !market.FeeInRange(d, rebate) {

@@ -9,16 +9,16 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// isOnboarding says which paths answer in the shape of the onboarding interface, which is FastAPI's.
+// isOnboarding reports whether responses on a path have the form of the onboarding interface, which is FastAPI's.
 func isOnboarding(path string) bool {
 	return strings.HasPrefix(path, "/api/v1/") || path == "/api/v1" || strings.HasPrefix(path, "/auth/") || path == "/auth"
 }
 
-// manyFaults bounds the faults that an answer of the onboarding interface lists. Each answer of a response may have one, so
-// all of them at once have to fit.
+// manyFaults limits the errors in a response of the onboarding interface. It is large enough for one error for each
+// answer of a questionnaire response.
 const manyFaults = 5000
 
-// maxFaults bounds how many faults the answer to the request may list.
+// maxFaults returns the maximum number of errors in the response to the request.
 func (a Ask) maxFaults() int {
 	if isOnboarding(a.way.target()) {
 		return manyFaults
@@ -26,7 +26,7 @@ func (a Ask) maxFaults() int {
 	return maxFaults
 }
 
-// detail is one element of a FastAPI validation error.
+// detail is an element of a FastAPI validation error.
 type detail struct {
 	Type    string `json:"type"`
 	Loc     []any  `json:"loc"`
@@ -34,8 +34,8 @@ type detail struct {
 	Input   any    `json:"input"`
 }
 
-// writeOnboarding answers with {"detail": CODE}, or for faults of the request with 422 and a list of them. A command whose outcome
-// is unknown is named in a header.
+// writeOnboarding writes {"detail": CODE} or, for validation errors, 422 with a list. A header names the command of
+// an unknown outcome.
 func writeOnboarding(c echo.Context, p *Problem) error {
 	if p.CommandID != "" {
 		c.Response().Header().Set(HeaderCommandID, p.CommandID)
@@ -67,14 +67,14 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 	}
 	body, err := json.Marshal(struct {
 		Detail any `json:"detail"`
-	}{answer}, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // better a replaced character than no answer
+	}{answer}, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // accept replaced characters
 	if err != nil {
 		return err
 	}
 	return c.Blob(status, "application/json", body)
 }
 
-// detailOf names a fault in FastAPI's words, which existing clients know.
+// detailOf converts an error to FastAPI's types and messages, on which existing clients depend.
 func detailOf(f Fault) detail {
 	in := f.in
 	if in == "" {
@@ -86,7 +86,7 @@ func detailOf(f Fault) detail {
 		d.Type, d.Message = f.kind, f.words
 	case f.kind != "":
 		d.Type, d.Message = f.kind, f.Message
-	case f.Code == Required, f.Code == NullNotAllowed: // null is as good as absent
+	case f.Code == Required, f.Code == NullNotAllowed: // null counts as absent
 		d.Type, d.Message = "missing", "Field required"
 	case f.Code == UnknownField, f.Code == UnknownParameter:
 		d.Type, d.Message = "extra_forbidden", "Extra inputs are not permitted"
@@ -98,9 +98,8 @@ func detailOf(f Fault) detail {
 	return d
 }
 
-// FormFault is a fault of a form field as FastAPI words it: its type, its message and the input, which the client
-// sees again and which must be nil for a field that is missing or secret. An empty
-// name means the whole form.
+// FormFault returns an error of a form field with FastAPI's type, message and input. The input is returned to the
+// client; it MUST be nil for a missing or secret field. An empty name means the whole form.
 func FormFault(name, kind, message string, input any) Fault {
 	f := Fault{Field: name, Code: InvalidValue, Message: message, kind: kind, input: input}
 	if name != "" {
@@ -109,15 +108,16 @@ func FormFault(name, kind, message string, input any) Fault {
 	return f
 }
 
-// What is shown of inputs, in bytes of JSON: of one that holds others, and of all inputs of an answer. A fault of a member
-// that is missing shows the whole object, and there may be as many as the object has room for.
+// These constants limit the inputs that a response repeats, in bytes of JSON: each object or array, and all inputs
+// together. An error of a missing member repeats the enclosing object, and there may be one such error for each
+// member of the schema.
 const (
 	maxInputWhole = 4 << 10
 	maxInputs     = 1 << 20
 )
 
-// showInputs tells with each fault what was sent, unless that is told already: the value itself, or the object that lacks a
-// member. What is too long to be told again is null.
+// showInputs sets the input of errors without one: the invalid value, or the object that lacks a member. An input
+// over the limits is null.
 func (f *Form) showInputs() {
 	left := maxInputs
 	for i := range f.faults.list {
@@ -140,8 +140,8 @@ func (f *Form) showInputs() {
 	}
 }
 
-// find returns what a path leads to, or the object or array that the path ends in where its last member is missing; nil
-// where there is neither.
+// find returns the node at path. If only the last member is missing, it returns the enclosing object or array,
+// otherwise nil.
 func (n *node) find(path []any) *node {
 	for i, s := range path {
 		var next *node

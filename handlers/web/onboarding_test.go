@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const someID = "0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"
@@ -214,7 +214,7 @@ func TestAllFaultsAreTold(t *testing.T) {
 // TestACommandThatIsNotValid is told as a fault of the body.
 func TestACommandThatIsNotValid(t *testing.T) {
 	refusal := &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_ANSWERS", Field: "answers", Message: "answer 1 is empty"}
-	e := serve(t, Options{}, func(echo.Context) error { return &journal.RefusedError{Refusal: refusal} })
+	e := serve(t, Options{}, func(echo.Context) error { return &submit.RefusedError{Refusal: refusal} })
 	w := ask(e, "POST", "/api/v1/things", "{}")
 	if got, want := told(t, w.Code, w.Body.Bytes()), `value_error|body,answers|Value error, answer 1 is empty|null`; got != want {
 		t.Errorf("got %s, want %s", got, want)

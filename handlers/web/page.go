@@ -1,6 +1,6 @@
 package web
 
-// The page sizes of cursor paging and of operator lists.
+// These are the page sizes of lists with cursors (PageSize) and of operator lists (Size).
 const (
 	DefaultPageSize = 100
 	MaxPageSize     = 1000
@@ -8,7 +8,7 @@ const (
 	MaxSize         = 100
 )
 
-// Numbered is what a client asks of an operator's list: a page from 1 and its size.
+// Numbered is a request for a page of an operator list. Pages are numbered from 1.
 type Numbered struct{ Page, Size int }
 
 // Numbered reads page and size.
@@ -19,10 +19,10 @@ func (f *Form) Numbered() Numbered {
 	}
 }
 
-// Offset is how many items come before the page.
+// Offset returns the number of items before the page.
 func (n Numbered) Offset() int { return (n.Page - 1) * n.Size }
 
-// Items is the answer of an operator's list.
+// Items is a page of an operator list.
 type Items[T any] struct {
 	Items []T `json:"items"`
 	Total int `json:"total"`
@@ -31,7 +31,7 @@ type Items[T any] struct {
 	Pages int `json:"pages"`
 }
 
-// NewItems makes the answer to a page out of the items on it and the number of all of them.
+// NewItems returns a page with the given items of a list with total items.
 func NewItems[T any](n Numbered, items []T, total int) Items[T] {
 	if items == nil {
 		items = []T{}
@@ -39,7 +39,7 @@ func NewItems[T any](n Numbered, items []T, total int) Items[T] {
 	return Items[T]{Items: items, Total: total, Page: n.Page, Size: n.Size, Pages: (total + n.Size - 1) / n.Size}
 }
 
-// Slice makes the answer to a page out of all the items.
+// Slice returns a page of a list that is completely in memory.
 func Slice[T any](n Numbered, all []T) Items[T] {
 	from := min(n.Offset(), len(all))
 	return NewItems(n, all[from:min(from+n.Size, len(all))], len(all))

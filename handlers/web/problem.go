@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Problem is an error as a client sees it, in the shape of RFC 9457. It implements error, so a handler returns it.
+// Problem is an error in the form of RFC 9457. It implements error, so handlers return it.
 type Problem struct {
 	Type      string  `json:"type"`
 	Title     string  `json:"title"`
@@ -19,34 +19,35 @@ type Problem struct {
 	Code      string  `json:"code"`
 	Errors    []Fault `json:"errors"`
 	RequestID string  `json:"request_id"`
-	// Order is the persisted order that the engine rejected, on a 422 of an order entry.
+	// Order is the persisted order that the engine rejected. It is set on a 422 of an order entry.
 	Order any `json:"order,omitempty"`
-	// CommandID names the command whose outcome is unknown.
+	// CommandID is the command with the unknown outcome.
 	CommandID string `json:"command_id,omitempty"`
-	// Wait is how many seconds the client is to wait before it tries again, as the header Retry-After says: an answer over a
-	// socket has no headers. Zero: nothing is said of it.
+	// Wait is the number of seconds to wait before a retry. It equals the header Retry-After and is repeated here
+	// because responses over a WebSocket have no headers. Zero: no value.
 	Wait int64 `json:"retry_after,omitzero"`
 
 	cause   error
-	invalid bool // the command itself is not valid, as the rules found
+	invalid bool // the engine found the command itself invalid
 }
 
-// Fault is one thing wrong with a request.
+// Fault is a validation error of a request.
 type Fault struct {
-	// Field is the path of the member or the name of the parameter: "amount", "tiers[0].up_to". Empty for the whole.
+	// Field is the path of a member or the name of a parameter: "amount", "tiers[0].up_to". It is empty for the whole
+	// request.
 	Field   string `json:"field"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 
-	// For the onboarding interface:
-	in    string // the part of the request: header, query, path, or the body if it is empty
-	path  []any  // the same path in steps
-	kind  string // FastAPI's name of the fault, where another is needed than the code gives
-	words string // and its words, where they are not the message
-	input any    // what was sent; never a secret
+	// The following fields are for the onboarding interface.
+	in    string // part of the request: header, query, path; "" is the body
+	path  []any  // the path as a list of steps
+	kind  string // FastAPI's type if it does not follow from the code
+	words string // FastAPI's message if it differs from Message
+	input any    // the input; MUST NOT be a secret
 }
 
-// The codes of faults in a request.
+// These are the codes of validation errors.
 const (
 	Required         = "REQUIRED"
 	NullNotAllowed   = "NULL_NOT_ALLOWED"
@@ -67,8 +68,8 @@ const (
 	TooDeep          = "TOO_DEEP"
 )
 
-// NewProblem makes a problem. The type is about:blank (the code says which problem it is) and the title that of the
-// status.
+// NewProblem returns a problem. Its type is about:blank, because the code identifies the problem, and its title is
+// the status text.
 func NewProblem(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code,
 		Errors: []Fault{}}
@@ -77,10 +78,10 @@ func NewProblem(status int, code, detail string) *Problem {
 // Error returns the status, the code and the detail.
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
 
-// Unwrap returns what caused the problem, for the server's own log only.
+// Unwrap returns the cause of the problem, for the server's log only.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// With adds faults.
+// With adds validation errors.
 func (p *Problem) With(faults ...Fault) *Problem {
 	p.Errors = append(p.Errors, faults...)
 	return p
@@ -92,13 +93,13 @@ func (p *Problem) WithOrder(order any) *Problem {
 	return p
 }
 
-// Because keeps the cause for the server's log. Clients never see it.
+// Because sets the cause for the server's log. Clients do not see it.
 func (p *Problem) Because(err error) *Problem {
 	p.cause = err
 	return p
 }
 
-// RetryAfter makes the answer carry Retry-After, in whole seconds and at least one. Nothing of it is said for 0.
+// RetryAfter sets Retry-After to d, rounded up to whole seconds. It does nothing if d is not positive.
 func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	if d > 0 {
 		p.Wait = max(1, int64((d+time.Second-1)/time.Second))
@@ -106,10 +107,10 @@ func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	return p
 }
 
-// validationFailed is the code of a problem that lists the faults of a request.
+// validationFailed is the code of a problem that lists validation errors.
 const validationFailed = "VALIDATION_FAILED"
 
-// Invalid is a 400 with the faults of the request.
+// Invalid returns a 400 with validation errors.
 func Invalid(faults ...Fault) *Problem {
 	detail := "The request is not valid."
 	if len(faults) == 1 {
@@ -120,31 +121,31 @@ func Invalid(faults ...Fault) *Problem {
 	return NewProblem(http.StatusBadRequest, validationFailed, detail).With(faults...)
 }
 
-// Unauthorized is a 401: no token, or one that is not good.
+// Unauthorized returns a 401: the token is missing or invalid.
 func Unauthorized(detail string) *Problem {
 	return NewProblem(http.StatusUnauthorized, "UNAUTHORIZED", detail)
 }
 
-// Forbidden is a 403.
+// Forbidden returns a 403.
 func Forbidden(detail string) *Problem { return NewProblem(http.StatusForbidden, "FORBIDDEN", detail) }
 
-// NotFound is a 404 with a code such as ORDER_NOT_FOUND.
+// NotFound returns a 404 with a code such as ORDER_NOT_FOUND.
 func NotFound(code, detail string) *Problem { return NewProblem(http.StatusNotFound, code, detail) }
 
-// Conflict is a 409.
+// Conflict returns a 409.
 func Conflict(code, detail string) *Problem { return NewProblem(http.StatusConflict, code, detail) }
 
-// Rejected is a 422: the engine or a rule of business refused what was understood.
+// Rejected returns a 422: the engine or a business rule refused a well-formed request.
 func Rejected(code, detail string) *Problem {
 	return NewProblem(http.StatusUnprocessableEntity, code, detail)
 }
 
-// Unavailable is a 503 for a source that cannot answer now.
+// Unavailable returns a 503: a source cannot answer now.
 func Unavailable(code, detail string, retryAfter time.Duration) *Problem {
 	return NewProblem(http.StatusServiceUnavailable, code, detail).RetryAfter(retryAfter)
 }
 
-// OutcomeUnknown is the 503 of a command that may still take effect.
+// OutcomeUnknown returns the 503 for a command that may still take effect.
 func OutcomeUnknown(id scalar.ID) *Problem {
 	p := NewProblem(http.StatusServiceUnavailable, "OUTCOME_UNKNOWN",
 		"The outcome is not known: the command may still take effect. Repeat it with the same key, or ask for it by its id.").
@@ -155,7 +156,7 @@ func OutcomeUnknown(id scalar.ID) *Problem {
 	return p
 }
 
-// Refused is the problem of a refusal by the rules.
+// Refused returns the problem for a refusal by the rules.
 func Refused(r *decide.Refusal) *Problem {
 	status := http.StatusBadRequest
 	switch r.Kind {
@@ -180,7 +181,8 @@ func Refused(r *decide.Refusal) *Problem {
 	return p
 }
 
-// Fenced returns the 503 of a venue that another copy has fenced. It carries no Retry-After, because only a take-over ends it.
+// Fenced returns the 503 for a venue that another copy has fenced. It has no Retry-After, because only a take-over
+// ends it.
 func Fenced(err error) *Problem {
 	return NewProblem(http.StatusServiceUnavailable, "FENCED",
 		"This venue is a copy and changes no keys: another holds its fence. An operator can have it take over: perpetua admin take-over.").Because(err)

@@ -13,10 +13,10 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Query reads the request's query. A parameter that no method asks for, and one that is given twice, are faults.
+// Query reads the request's query. Unknown and repeated parameters are errors.
 func Query(c echo.Context) *Form { return AskOf(c).Query() }
 
-// Query is the function of that name.
+// Query is like the function Query.
 func (a Ask) Query() *Form {
 	f := &Form{where: inQuery, faults: &faults{in: "query"}, root: &node{kind: '{'}}
 	raw := a.way.query()
@@ -48,14 +48,14 @@ func (a Ask) Query() *Form {
 	return f
 }
 
-// malformedQuery is the code of a query that cannot be decoded.
+// malformedQuery is the code for a query that cannot be decoded.
 const malformedQuery = "MALFORMED_QUERY"
 
-// Path reads the parameters of the request's route as a form, for what has to be of a form: an id in a path that is none is
-// a fault among others in the onboarding interface.
+// Path returns a form of the route's parameters, for parameters that must be valid. In the onboarding interface, an
+// invalid ID in the path is a validation error.
 func Path(c echo.Context) *Form { return AskOf(c).Path() }
 
-// Path is the function of that name.
+// Path is like the function Path.
 func (a Ask) Path() *Form {
 	f := &Form{where: inPath, faults: &faults{in: "path"}, root: &node{kind: '{', members: make(map[string]*node)}}
 	_, _, names := a.way.route()
@@ -65,10 +65,10 @@ func (a Ask) Path() *Form {
 	return f
 }
 
-// NoQuery is for routes that take no parameters.
+// NoQuery returns an error if the request has query parameters.
 func NoQuery(c echo.Context) error { return AskOf(c).NoQuery() }
 
-// NoQuery is the function of that name.
+// NoQuery is like the function NoQuery.
 func (a Ask) NoQuery() error {
 	if a.way.query() == "" {
 		return nil
@@ -76,10 +76,10 @@ func (a Ask) NoQuery() error {
 	return a.Query().Done()
 }
 
-// NoBody is for writes without content: it accepts no body, an empty one or {}, and no query.
+// NoBody returns an error unless the request has no query and its body is absent, empty or {}.
 func NoBody(c echo.Context) error { return AskOf(c).NoBody() }
 
-// NoBody is the function of that name.
+// NoBody is like the function NoBody.
 func (a Ask) NoBody() error {
 	if err := a.NoQuery(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (a Ask) NoBody() error {
 	return a.BodyAbsent()
 }
 
-// OptionalBody is BodyOnly for a write whose body may be left out, as if it were {}.
+// OptionalBody is BodyOnly for a write with an optional body. An absent body counts as {}.
 func OptionalBody(c echo.Context) *Form {
 	r := c.Request()
 	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
@@ -98,10 +98,10 @@ func OptionalBody(c echo.Context) *Form {
 	return BodyOnly(c)
 }
 
-// BodyAbsent is NoBody for a route that takes a query.
+// BodyAbsent is NoBody for a route with a query.
 func BodyAbsent(c echo.Context) error { return AskOf(c).BodyAbsent() }
 
-// BodyAbsent is the function of that name.
+// BodyAbsent is like the function BodyAbsent.
 func (a Ask) BodyAbsent() error { return a.way.noContent() }
 
 // noContent implements way.
@@ -115,11 +115,11 @@ func (r *request) noContent() error {
 	return Body(r).Done()
 }
 
-// Param returns a route parameter, unescaped. What no code of ours can hold (control characters, bytes that are not
-// UTF-8) is replaced, so that such a parameter names nothing and does no harm further down.
+// Param returns a route parameter, unescaped and sanitized. Control characters and invalid UTF-8, which no code can
+// contain, are replaced, so the parameter matches nothing and is safe to log and store.
 func Param(c echo.Context, name string) string { return AskOf(c).Param(name) }
 
-// harmless returns a parameter without what no code of ours can hold.
+// harmless replaces control characters and invalid UTF-8.
 func harmless(v string) string {
 	if plain(v) {
 		return v
@@ -132,7 +132,7 @@ func harmless(v string) string {
 	}, strings.ToValidUTF8(v, string(utf8.RuneError)))
 }
 
-// plain reports whether a text is ASCII without control characters.
+// plain reports whether s is ASCII without control characters.
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f {

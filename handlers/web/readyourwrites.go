@@ -10,54 +10,55 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// readYourWrites records the latest position of each journal that this node returned to each user. A read by the same user
-// waits for that position, so clients see their own writes without sending X-Min-Log-Position. All tokens and API keys of
-// a user count as one.
+// readYourWrites records, for each user and journal, the latest position that this node has returned. A read by the
+// same user waits for that position, so clients see their own writes without sending X-Min-Log-Position. All tokens
+// and API keys of a user share the positions.
 //
-// It belongs to Auth, so that the requests of all handlers are recorded if they carry a token or a key.
+// It belongs to Auth, so the authenticated requests of all handlers are recorded.
 type readYourWrites struct {
-	// reached returns how far the sources of each journal's answers are. It may ask a database, so it is called without the
-	// lock, and it is set before the first request.
+	// reached returns the position of the slowest source of each journal. It may query a database, so it is called
+	// without the lock. It is set before the first request.
 	reached func() map[string]int64
 
 	mu       sync.Mutex
 	latest   map[userJournal]returned
-	changes  uint64 // counts the changes of latest
+	changes  uint64 // number of changes to latest
 	clearing bool   // a request is making room
 }
 
 // userJournal is the key of a recorded position.
 type userJournal struct{ username, journal string }
 
-// returned is what a user was last answered with in one journal: the sequence of a write's answer and the one of a read's,
-// -1 for none. They are apart because a read waits longer for the former.
+// returned holds the highest sequences returned to a user for one journal, by writes and by reads; -1 means none.
+// They are separate because a read waits longer for a write than for another read.
 type returned struct {
 	written, read int64
-	change        uint64 // the latest change of the two
+	change        uint64 // number of the last change to this entry
 }
 
-// maxRecorded is how many positions are recorded before room is made: those go that all sources have reached, since nobody
-// waits for them, and then those that were recorded the longest ago, until a quarter is free.
+// maxRecorded is the number of entries above which entries are removed. First, all entries are removed that every
+// source has reached, because no read would wait for them. Then the least recently changed ones are removed until a
+// quarter is free.
 const maxRecorded = 32768
 
 func newReadYourWrites() *readYourWrites {
 	return &readYourWrites{latest: make(map[userJournal]returned), reached: func() map[string]int64 { return nil }}
 }
 
-// of returns what is recorded of a user.
+// of returns the recorder for a user's positions.
 func (r *readYourWrites) of(username string) answers { return answers{r, username} }
 
-// record changes what is recorded under a key.
+// record changes an entry.
 func (r *readYourWrites) record(k userJournal, change func(last *returned) (changed bool)) {
 	if r.store(k, change) {
 		r.makeRoom()
 	}
 }
 
-// store is record without making room. It reports whether the caller has to do that.
+// store changes an entry and reports whether the caller must make room.
 func (r *readYourWrites) store(k userJournal, change func(last *returned) bool) (full bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +79,7 @@ func (r *readYourWrites) store(k userJournal, change func(last *returned) bool) 
 	return true
 }
 
-// makeRoom forgets positions, as maxRecorded says.
+// makeRoom removes entries as described at maxRecorded.
 func (r *readYourWrites) makeRoom() {
 	reached := r.reached()
 	r.mu.Lock()
@@ -100,13 +101,13 @@ func (r *readYourWrites) makeRoom() {
 	maps.DeleteFunc(r.latest, func(_ userJournal, last returned) bool { return last.change < changes[excess] })
 }
 
-// A Positioned is a source of answers that knows how far it is. Folds and projections are.
+// A Positioned is a source with a position. Folds and projections implement it.
 type Positioned interface {
-	Position() journal.Position
+	Position() record.Position
 }
 
-// ReadsFrom names the sources from which reads are answered, by journal. Positions that all of them have reached are
-// forgotten first. It MUST be called before the first request, and recording MUST NOT happen under the lock of a source.
+// ReadsFrom sets the sources of reads for each journal. An entry that all sources have reached is removed first.
+// ReadsFrom MUST be called before the first request, and positions MUST NOT be recorded under the lock of a source.
 func (a *Auth) ReadsFrom(sources map[string][]Positioned) {
 	a.answered.reached = func() map[string]int64 {
 		reached := make(map[string]int64, len(sources))
@@ -121,23 +122,24 @@ func (a *Auth) ReadsFrom(sources map[string][]Positioned) {
 	}
 }
 
-// answers are the positions that one user was answered with. The zero answers record nothing.
+// answers records the positions returned to one user. The zero answers records nothing.
 type answers struct {
 	memory   *readYourWrites
 	username string
 }
 
-// wrote records the position that a write is answered with. It is called for every write, so it only stores a number.
-func (u answers) wrote(p journal.LogPosition) {
+// wrote records the position of a response to a write. It is called for every write and therefore stores only a
+// number.
+func (u answers) wrote(p record.LogPosition) {
 	u.record(p, func(last *returned) *int64 { return &last.written })
 }
 
-// looked records the position that a read is answered with.
-func (u answers) looked(p journal.LogPosition) {
+// looked records the position of a response to a read.
+func (u answers) looked(p record.LogPosition) {
 	u.record(p, func(last *returned) *int64 { return &last.read })
 }
 
-func (u answers) record(p journal.LogPosition, of func(*returned) *int64) {
+func (u answers) record(p record.LogPosition, of func(*returned) *int64) {
 	if u.memory == nil || p.Partition != 0 {
 		return
 	}
@@ -151,16 +153,16 @@ func (u answers) record(p journal.LogPosition, of func(*returned) *int64) {
 	})
 }
 
-// wroteElsewhere is wrote for an answer that came from another node.
+// wroteElsewhere is wrote for a response from another node.
 func (u answers) wroteElsewhere(h http.Header) {
 	for _, text := range h[HeaderLogPosition] {
-		if p, err := journal.ParseLogPosition(text); err == nil {
+		if p, err := record.ParseLogPosition(text); err == nil {
 			u.wrote(p)
 		}
 	}
 }
 
-// last returns the sequences of a journal that the user's writes and reads were last answered with, -1 for none.
+// last returns the sequences last returned by writes and by reads, or -1 for none.
 func (u answers) last(journal string) (written, read int64) {
 	if u.memory == nil {
 		return -1, -1
@@ -173,12 +175,30 @@ func (u answers) last(journal string) (written, read int64) {
 	return -1, -1
 }
 
-// lookLimit is how long a read waits for what its user has only read. It is shorter than waitLimit: rows that are far
-// behind would else hold up every read of who looks at a fold now and then, and has written nothing.
+// AwaitAnswered waits until source has reached the positions of a journal that this node last returned to the user: up to two
+// seconds for a write, and up to half a second for a read, as Await does. It returns nothing: the caller reads the source as
+// it then stands.
+func (a *Auth) AwaitAnswered(ctx context.Context, username, journal string, source Waiter) {
+	written, read := a.answered.of(username).last(journal)
+	for _, w := range []struct {
+		sequence int64
+		limit    time.Duration
+	}{{written, waitLimit}, {read, lookLimit}} {
+		if w.sequence < 0 {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, w.limit)
+		_ = source.Wait(limited, w.sequence) // an error of the source is reported by the read that follows
+		cancel()
+	}
+}
+
+// lookLimit is how long a read waits for a position that its user has only read. It is shorter than waitLimit: rows that are
+// far behind would otherwise delay every read of a user who reads a fold now and then and has written nothing.
 const lookLimit = 500 * time.Millisecond
 
-// wanted is what a read of a journal waits for: the sequence that the client names, and those that this node last answered
-// its user's writes and reads with; -1 for none.
+// wanted holds the sequences that a read waits for: the one that the client requires, and those that this node last
+// returned to the user. -1 means none.
 type wanted struct{ named, written, read int64 }
 
 func wantedBy(c echo.Context, name string, named int64) wanted {
@@ -186,7 +206,8 @@ func wantedBy(c echo.Context, name string, named int64) wanted {
 	return wanted{named, written, read}
 }
 
-// patience is how long a read waits: waitLimit for writes and for what the client names, lookLimit for reads.
+// patience limits the time of a read: long for writes and for the client's position (waitLimit), short for reads
+// (lookLimit).
 type patience struct{ long, short context.Context }
 
 func newPatience(c echo.Context) (p patience, cancel func()) {
@@ -195,7 +216,7 @@ func newPatience(c echo.Context) (p patience, cancel func()) {
 	return patience{long, short}, func() { cancelShort(); cancelLong() }
 }
 
-// waitNamed waits for the position that the client names.
+// waitNamed waits for the position that the client requires.
 func (w wanted) waitNamed(c echo.Context, p patience, source Waiter) error {
 	if w.named < 0 {
 		return nil
@@ -203,7 +224,7 @@ func (w wanted) waitNamed(c echo.Context, p patience, source Waiter) error {
 	return await(p.long, c, source, w.named)
 }
 
-// waitAnswered waits for what the user was answered with. That it is not reached in time is no error.
+// waitAnswered waits for the positions returned to the user. A timeout is not an error.
 func (w wanted) waitAnswered(c echo.Context, p patience, source Waiter) error {
 	if w.written > w.named {
 		if err := attempt(p.long, c, source, w.written); err != nil {
@@ -216,7 +237,7 @@ func (w wanted) waitAnswered(c echo.Context, p patience, source Waiter) error {
 	return nil
 }
 
-// attempt is await without an error where the time to wait is over.
+// attempt is await, but a timeout is not an error.
 func attempt(wait context.Context, c echo.Context, source Waiter, sequence int64) error {
 	err := await(wait, c, source, sequence)
 	if err != nil && wait.Err() != nil && c.Request().Context().Err() == nil {
@@ -225,17 +246,18 @@ func attempt(wait context.Context, c echo.Context, source Waiter, sequence int64
 	return err
 }
 
-// satisfied reports whether an answer as of a sequence will do: it holds all that can still be waited for.
+// satisfied reports whether a response at sequence asOf is acceptable. It ignores positions for which the time to
+// wait is over.
 func (w wanted) satisfied(p patience, asOf int64) bool {
 	return asOf >= w.named &&
 		(asOf >= w.written || p.long.Err() != nil) &&
 		(asOf >= w.read || p.short.Err() != nil)
 }
 
-// Await makes a read of a journal wait until the source has reached the position in X-Min-Log-Position and the ones that
-// this node last answered the user with: up to two seconds, and half a second for what the user has only read. A named
-// position that is not reached in time is answered 412. If only another one is not reached, the read returns what there
-// is, and names the position that it is as of.
+// Await waits until the source has reached the position in X-Min-Log-Position and the positions that this node last
+// returned to the user. It waits up to two seconds, and half a second for positions that the user has only read. If
+// the client's position is not reached in time, it returns a 412. If only another position is not reached, the read
+// continues, and its response states the actual position.
 func Await(c echo.Context, name string, source Waiter) error {
 	named, err := leastSequence(c, name)
 	if err != nil {
@@ -244,7 +266,7 @@ func Await(c echo.Context, name string, source Waiter) error {
 	return awaitAll(c, wantedBy(c, name, named), source)
 }
 
-// awaitOf is Await for one of several journals that a request reads. X-Min-Log-Position names another one.
+// awaitOf is Await for one of several journals of a request. X-Min-Log-Position belongs to another one of them.
 func awaitOf(c echo.Context, name string, source Waiter) error {
 	return awaitAll(c, wantedBy(c, name, -1), source)
 }
@@ -258,6 +280,6 @@ func awaitAll(c echo.Context, w wanted, source Waiter) error {
 	if err := w.waitNamed(c, p, source); err != nil {
 		return err
 	}
-	_ = w.waitAnswered(c, p, source) // a source that failed is found out by who reads it
+	_ = w.waitAnswered(c, p, source) // an error of the source also appears when the caller reads from it
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // rowsAt are rows as of a sequence, which come to a later one when they are waited for.
@@ -29,9 +30,9 @@ func (r *rowsAt) Wait(ctx context.Context, sequence int64) error {
 
 // refusedAt is a journal that refuses every command as of a position.
 func refusedAt(name string, sequence int64) Journal {
-	return Journal{Name: name, To: submitFunc(func(decide.Command) (journal.Result, error) {
-		return journal.Result{}, &journal.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "X"},
-			AsOf: journal.LogPosition{Journal: name, Sequence: sequence}}
+	return Journal{Name: name, To: submitFunc(func(decide.Command) (submit.Result, error) {
+		return submit.Result{}, &submit.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "X"},
+			AsOf: record.LogPosition{Journal: name, Sequence: sequence}}
 	})}
 }
 
@@ -41,6 +42,37 @@ func as(answered *readYourWrites, user string, h echo.HandlerFunc) echo.HandlerF
 		n := notesOf(c)
 		n.principal, n.answered = &Principal{Username: user}, answered.of(user)
 		return h(c)
+	}
+}
+
+// TestAwaitAnswered waits as reads do: two seconds for writes, half a second for reads, and not for other users.
+func TestAwaitAnswered(t *testing.T) {
+	for _, test := range []struct {
+		name, user    string
+		written, read int64
+		comes         int64
+		waits         time.Duration
+		at            int64
+	}{
+		{"a write is reached", "a", 8, -1, 8, 0, 8},
+		{"a read is reached", "a", -1, 8, 8, 0, 8},
+		{"a write is not reached", "a", 8, -1, 3, waitLimit, 3},
+		{"a read is not reached", "a", 4, 8, 4, lookLimit, 4},
+		{"another user", "b", 8, 8, 3, 0, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				auth := &Auth{answered: newReadYourWrites()}
+				user := auth.answered.of("a")
+				user.wrote(record.LogPosition{Journal: "trading", Sequence: test.written})
+				user.looked(record.LogPosition{Journal: "trading", Sequence: test.read})
+				rows, began := &rowsAt{3, test.comes}, time.Now()
+				auth.AwaitAnswered(t.Context(), test.user, "trading", rows)
+				if waited := time.Since(began); waited != test.waits || rows.at != test.at {
+					t.Errorf("after %v the rows are as of %d, want %d after %v", waited, rows.at, test.at, test.waits)
+				}
+			})
+		})
 	}
 }
 
@@ -117,14 +149,14 @@ func TestBatchesAreRecorded(t *testing.T) {
 // outcomes answers the commands of a batch with positions.
 type outcomes []int64
 
-func (o outcomes) Submit(context.Context, string, decide.Command) (journal.Result, error) {
+func (o outcomes) Submit(context.Context, string, decide.Command) (submit.Result, error) {
 	panic("commands come together")
 }
 
-func (o outcomes) SubmitAll(context.Context, string, []decide.Command) []journal.Outcome {
-	all := make([]journal.Outcome, len(o))
+func (o outcomes) SubmitAll(context.Context, string, []decide.Command) []submit.Outcome {
+	all := make([]submit.Outcome, len(o))
 	for i, sequence := range o {
-		all[i].Result.Position = journal.LogPosition{Journal: "trading", Sequence: sequence}
+		all[i].Result.Position = record.LogPosition{Journal: "trading", Sequence: sequence}
 	}
 	return all
 }
@@ -141,7 +173,7 @@ func TestAnswersOfOtherNodesAreRecorded(t *testing.T) {
 		}
 	}
 	var none answers
-	none.wrote(journal.LogPosition{Journal: "trading"})
+	none.wrote(record.LogPosition{Journal: "trading"})
 	if written, read := none.last("trading"); written != -1 || read != -1 {
 		t.Error("no memory records something")
 	}
@@ -150,13 +182,13 @@ func TestAnswersOfOtherNodesAreRecorded(t *testing.T) {
 // standsAt is a source that has reached a sequence.
 type standsAt int64
 
-func (s standsAt) Position() journal.Position { return journal.Position{Sequence: int64(s)} }
+func (s standsAt) Position() record.Position { return record.Position{Sequence: int64(s)} }
 
 // TestRecordedPositionsThatAreForgotten: a full memory forgets what all sources have reached, and after that the oldest: never
 // the position of a user who wrote just now, and whose write is not in all sources yet.
 func TestRecordedPositionsThatAreForgotten(t *testing.T) {
 	write := func(r *readYourWrites, user int, sequence int64) {
-		r.of(strconv.Itoa(user)).wrote(journal.LogPosition{Journal: "trading", Sequence: sequence})
+		r.of(strconv.Itoa(user)).wrote(record.LogPosition{Journal: "trading", Sequence: sequence})
 	}
 	t.Run("reached", func(t *testing.T) {
 		auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
@@ -213,8 +245,8 @@ func TestReadsOfLaterSources(t *testing.T) {
 			e := echo.New()
 			e.GET("/v1/rows", as(answered, "a", func(c echo.Context) error {
 				n := notesOf(c)
-				n.answered.wrote(journal.LogPosition{Journal: "trading", Sequence: test.written})
-				n.answered.looked(journal.LogPosition{Journal: "trading", Sequence: test.read})
+				n.answered.wrote(record.LogPosition{Journal: "trading", Sequence: test.written})
+				n.answered.looked(record.LogPosition{Journal: "trading", Sequence: test.read})
 				rows := test.rows
 				return ReadRows(c, "trading", &rows, func(context.Context) (int64, error) { return rows.at, nil })
 			}))
@@ -238,7 +270,7 @@ func TestAnswersToSocketsAreRecorded(t *testing.T) {
 	}
 	auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
 	write := Asked("POST", "/v1/things", func(a Ask) (int, Appender, error) {
-		a.answerAt(journal.LogPosition{Journal: "trading", Sequence: 7})
+		a.answerAt(record.LogPosition{Journal: "trading", Sequence: 7})
 		return http.StatusOK, written(`{}`), nil
 	}, ScopeTrade)
 	read := Get("/v1/things", func(c echo.Context) error {
@@ -262,7 +294,7 @@ func TestPublicReadsHoldTheUsersOwnWrites(t *testing.T) {
 	e := echo.New()
 	auth.Register(e, []Route{
 		Post("/v1/things", func(c echo.Context) error {
-			SetPosition(c, journal.LogPosition{Journal: "trading", Sequence: 7})
+			SetPosition(c, record.LogPosition{Journal: "trading", Sequence: 7})
 			return c.NoContent(http.StatusOK)
 		}, ScopeTrade),
 		Get("/v1/public", func(c echo.Context) error {
@@ -295,8 +327,8 @@ type fold struct {
 
 func (f *fold) Wait(ctx context.Context, sequence int64) error { return f.rowsAt.Wait(ctx, sequence) }
 
-func (f *fold) View(look func(s decide.State, at journal.Position)) {
-	look(nil, journal.Position{Sequence: f.at})
+func (f *fold) View(look func(s decide.State, at record.Position)) {
+	look(nil, record.Position{Sequence: f.at})
 }
 
 func (f *fold) Err() error { return nil }
@@ -305,7 +337,7 @@ func (f *fold) Err() error { return nil }
 func TestViewsOfAllJournals(t *testing.T) {
 	user := newReadYourWrites().of("a")
 	for _, name := range []string{"onboarding", "trading"} {
-		user.wrote(journal.LogPosition{Journal: name, Sequence: 7})
+		user.wrote(record.LogPosition{Journal: name, Sequence: 7})
 	}
 	e := echo.New()
 	e.GET("/", func(c echo.Context) error {

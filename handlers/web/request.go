@@ -11,28 +11,28 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The headers that are ours.
+// These are the headers defined by this interface.
 const (
 	HeaderRequestID      = "X-Request-Id"
 	HeaderLogPosition    = "X-Log-Position"
 	HeaderMinLogPosition = "X-Min-Log-Position"
 	HeaderIdempotencyKey = "Idempotency-Key"
-	// HeaderCommandID names the command of an OUTCOME_UNKNOWN of the onboarding interface, whose errors have room for a code only.
+	// HeaderCommandID is the ID of a command with an unknown outcome, for the onboarding interface, where an error
+	// consists of a code only.
 	HeaderCommandID = "X-Command-Id"
 )
 
-// waitLimit is how long a read waits for its source to reach the position that the client names, and rereadAfter is how
-// soon rows are read again that turn out to be older.
+// waitLimit is how long a read waits for its source to reach a position. rereadAfter is the interval at which rows
+// that are too old are read again.
 const (
 	waitLimit   = 2 * time.Second
 	rereadAfter = 25 * time.Millisecond
 )
 
-// header returns what a request says under a name, which must be in the canonical form: http.Header's own methods look
-// through the name each time to find out that it is.
+// header returns the first value of a header. name must be canonical; http.Header.Get would verify that on each call.
 func header(r *http.Request, name string) string {
 	if values := r.Header[name]; len(values) > 0 {
 		return values[0]
@@ -40,10 +40,10 @@ func header(r *http.Request, name string) string {
 	return ""
 }
 
-// RequestID returns the id of the request: the client's own X-Request-Id if it is a plain one, else a new one.
+// RequestID returns the request's ID: the client's X-Request-Id if it is valid, else a new one.
 func RequestID(c echo.Context) string { return notesOf(c).id }
 
-// identify gives the request an id and the answer the same one.
+// identify sets the ID of the request and the response.
 func (r *request) identify() {
 	r.id = header(r.Request(), HeaderRequestID)
 	if !isReference(r.id) {
@@ -53,7 +53,7 @@ func (r *request) identify() {
 	r.Response().Header()[HeaderRequestID] = []string{r.id}
 }
 
-// Key reads the Idempotency-Key. Without one it is empty; a bad one is a problem.
+// Key returns the Idempotency-Key, or "" if there is none. An invalid key is an error.
 func (a Ask) Key() (string, error) {
 	keys := a.way.keys()
 	if len(keys) == 0 {
@@ -68,21 +68,21 @@ func (a Ask) Key() (string, error) {
 	return keys[0], nil
 }
 
-// Keyed reports whether the request has an Idempotency-Key, good or bad.
+// Keyed reports whether the request has an Idempotency-Key, valid or not.
 func (a Ask) Keyed() bool { return len(a.way.keys()) > 0 }
 
-// givenTwice is the problem of a header that says two things, of which none is better than the other.
+// givenTwice returns the problem for a header that is given more than once.
 func givenTwice(name string) *Problem {
 	return Invalid(Fault{Field: name, Code: DuplicateField, Message: "the header is given more than once", in: inHeader, path: []any{name}})
 }
 
-// NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
-// and a fingerprint if there is a key or the body names a reference_id.
+// NewCommand returns a command on behalf of the request's principal. It carries the Idempotency-Key, if any. It
+// carries a fingerprint if there is a key or if the body has a reference_id.
 func NewCommand(c echo.Context, payload decide.Payload, forms ...*Form) (decide.Command, error) {
 	return AskOf(c).NewCommand(payload, forms...)
 }
 
-// NewCommand is the function of that name.
+// NewCommand is like the function NewCommand.
 func (a Ask) NewCommand(payload decide.Payload, forms ...*Form) (decide.Command, error) {
 	cmd, err := a.BareCommand(payload)
 	if err != nil {
@@ -98,7 +98,7 @@ func (a Ask) NewCommand(payload decide.Payload, forms ...*Form) (decide.Command,
 	return cmd, nil
 }
 
-// BareCommand is NewCommand without a fingerprint, for operations that make their own.
+// BareCommand is NewCommand without a fingerprint, for operations that compute another one.
 func (a Ask) BareCommand(payload decide.Payload) (decide.Command, error) {
 	key, err := a.Key()
 	if err != nil {
@@ -109,17 +109,17 @@ func (a Ask) BareCommand(payload decide.Payload) (decide.Command, error) {
 	if n.principal != nil {
 		cmd.Actor = n.principal.Actor()
 	}
-	n.forwarded, n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, scalar.ID{}, cmd.ID // it is for one command
+	n.forwarded, n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, scalar.ID{}, cmd.ID // use the ID only once
 	return cmd, nil
 }
 
-// CommandID returns the id that the request's next command will have. The node that a request is passed on to finds the same,
-// so what is named after it has one name, whichever node comes to name it.
+// CommandID returns the ID of the request's next command. The node to which a request is forwarded uses the same ID,
+// so IDs derived from it are the same on every node.
 func (a Ask) CommandID() scalar.ID {
 	n := a.notes
 	switch {
-	// A request that was passed on keeps the id that it came with, which its node names if the connection breaks. Else the
-	// command has the id of its trace, by which its record leads there.
+	// A forwarded request keeps the ID assigned by the forwarding node, which returns it if the connection breaks.
+	// Otherwise the command has the ID of the trace, so that the record leads to the trace.
 	case !n.forwarded.IsZero():
 		return n.forwarded
 	case !n.traced.Command.IsZero():
@@ -130,24 +130,25 @@ func (a Ask) CommandID() scalar.ID {
 	return n.spare
 }
 
-// IDFor returns an id for what the request's next command makes. It depends on the command's id and on what it is for, and on
-// nothing else.
+// IDFor returns an ID for an object that the request's next command creates. It is a function of the command's ID and
+// of what.
 func (a Ask) IDFor(what string) scalar.ID {
 	command := a.CommandID()
 	sum := sha256.Sum256(append(command[:], what...))
 	id := scalar.ID(sum[:16])
-	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // UUID version 8
 	return id
 }
 
-// Part is one command of a request that makes several.
+// Part is one command of a request with several.
 type Part struct {
 	Payload     decide.Payload
-	Fingerprint string // of the part alone
+	Fingerprint string // of this part only
 }
 
-// Commands makes the commands of a request's parts on behalf of its principal. With an Idempotency-Key, each carries it
-// together with a fingerprint of the whole request and its own place in it (decide.BatchKey).
+// Commands returns the commands of a request's parts on behalf of the principal. If the request has an
+// Idempotency-Key, each command's key combines it with a fingerprint of the whole request and the index of the part
+// (decide.BatchKey).
 func (a Ask) Commands(parts []Part) ([]decide.Command, error) {
 	var whole []byte
 	for _, p := range parts {
@@ -168,20 +169,20 @@ func (a Ask) Commands(parts []Part) ([]decide.Command, error) {
 	return out, nil
 }
 
-// A Waiter waits until its source has applied the record with a sequence. Folds and projections are waiters.
+// A Waiter waits until its source has applied the record with a sequence. Folds and projections implement it.
 type Waiter interface {
 	Wait(ctx context.Context, sequence int64) error
 }
 
-// ReadRows is Await for rows, with the read itself: query reads, and says the sequence that what it read is as of. The
-// answer names that sequence.
+// ReadRows is Await for database rows and also performs the read. query reads rows and returns the sequence at which
+// they were read, which becomes the position of the response.
 //
-// A waiter believes what it saw last. Rows can be older than that: a crash of Postgres takes its last transactions
-// along, and whoever follows them learns of it only when its own connection breaks. So the wait alone proves nothing.
-// The read's own sequence is compared, and rows that are too old are read again until the two seconds are over.
+// Waiting alone is not sufficient, because a waiter relies on the last position that it saw, and rows may be older:
+// after a crash, Postgres may have lost its last transactions, and the waiter notices only when its connection
+// breaks. So ReadRows compares the sequence of the read, and reads again until two seconds have passed.
 //
-// As in Await, the positions that this node last answered the user with are waited for as well, but rows that do not
-// reach them are returned as they are.
+// As in Await, it also waits for the positions that this node last returned to the user, but it returns rows that do
+// not reach them.
 func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Context) (asOf int64, err error)) error {
 	named, err := leastSequence(c, name)
 	if err != nil {
@@ -190,8 +191,8 @@ func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Conte
 	return readRows(c, name, rows, named, query)
 }
 
-// ReadRowsOf is ReadRows for one of several journals that a request reads. X-Min-Log-Position names another one, and is
-// ignored.
+// ReadRowsOf is ReadRows for one of several journals of a request. It ignores X-Min-Log-Position, which belongs to
+// another one.
 func ReadRowsOf(c echo.Context, name string, rows Waiter, query func(context.Context) (asOf int64, err error)) error {
 	return readRows(c, name, rows, -1, query)
 }
@@ -225,7 +226,7 @@ func readRows(c echo.Context, name string, rows Waiter, named int64, query func(
 	}
 }
 
-// leastSequence returns the sequence that X-Min-Log-Position names in the journal, -1 where there is no such header.
+// leastSequence returns the sequence of X-Min-Log-Position in the journal, or -1 without the header.
 func leastSequence(c echo.Context, name string) (int64, error) {
 	if len(c.Request().Header[HeaderMinLogPosition]) > 1 {
 		return -1, givenTwice(HeaderMinLogPosition)
@@ -234,7 +235,7 @@ func leastSequence(c echo.Context, name string) (int64, error) {
 	if text == "" {
 		return -1, nil
 	}
-	position, err := journal.ParseLogPosition(text)
+	position, err := record.ParseLogPosition(text)
 	if err != nil {
 		return -1, Invalid(Fault{Field: HeaderMinLogPosition, Code: InvalidValue, in: inHeader, path: []any{HeaderMinLogPosition},
 			Message: "the position must have the form journal/partition@sequence"})
@@ -245,19 +246,19 @@ func leastSequence(c echo.Context, name string) (int64, error) {
 	return position.Sequence, nil
 }
 
-// await waits for a sequence until the context of the wait ends.
+// await waits for a sequence until the context wait ends.
 func await(wait context.Context, c echo.Context, source Waiter, sequence int64) error {
 	err := source.Wait(wait, sequence)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded), wait.Err() != nil: // a driver may say it in words of its own
+	case errors.Is(err, context.DeadlineExceeded), wait.Err() != nil: // drivers may return other errors for a timeout
 		return waited(c)
 	}
 	return Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)
 }
 
-// waited is the answer where the time to wait is over, or the client gone.
+// waited returns the error after a timeout, or the context's error if the client has disconnected.
 func waited(c echo.Context) error {
 	if err := c.Request().Context().Err(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // dyingOwner is an owner that dies in the middle of a request: it answers its first request and keeps the connection,
@@ -92,8 +92,8 @@ func TestPassOnSendsOnce(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (journal.Result, error) {
-					return journal.Result{}, &journal.ElsewhereError{URL: "http://" + owner.listener.Addr().String()}
+				_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
+					return submit.Result{}, &submit.ElsewhereError{URL: "http://" + owner.listener.Addr().String()}
 				}), "trading", cmd)
 				return err
 			})

@@ -8,54 +8,54 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Route is one route: who may use it, and what serves it.
+// Route is a route with its scopes and handler.
 type Route struct {
 	Method string
-	Path   string // parameters as :name
-	// Scopes are those of which a token must have one. A route without any is public.
+	Path   string // parameters are written :name
+	// Scopes lists the scopes of which a token must have at least one. A route without scopes is public.
 	Scopes  []string
 	Handler echo.HandlerFunc
-	// Operation is what the handler has answer the request, where that may be asked for without HTTP, too: nil otherwise.
+	// Operation also executes the request as a call inside the process. It is nil if the route accepts HTTP only.
 	Operation Operation
 }
 
-// Asked is a route for what may be asked for without HTTP, too.
+// Asked returns the route of an operation.
 func Asked(method, path string, o Operation, scopes ...string) Route {
 	return Route{method, path, scopes, o.Handler, o}
 }
 
-// Get is a route for GET, and with it for HEAD.
+// Get returns a route for GET, which also answers HEAD.
 func Get(path string, h echo.HandlerFunc, scopes ...string) Route {
 	return Route{Method: http.MethodGet, Path: path, Scopes: scopes, Handler: h}
 }
 
-// Post is a route for POST.
+// Post returns a route for POST.
 func Post(path string, h echo.HandlerFunc, scopes ...string) Route {
 	return Route{Method: http.MethodPost, Path: path, Scopes: scopes, Handler: h}
 }
 
-// Put is a route for PUT.
+// Put returns a route for PUT.
 func Put(path string, h echo.HandlerFunc, scopes ...string) Route {
 	return Route{Method: http.MethodPut, Path: path, Scopes: scopes, Handler: h}
 }
 
-// Patch is a route for PATCH.
+// Patch returns a route for PATCH.
 func Patch(path string, h echo.HandlerFunc, scopes ...string) Route {
 	return Route{Method: http.MethodPatch, Path: path, Scopes: scopes, Handler: h}
 }
 
-// Delete is a route for DELETE.
+// Delete returns a route for DELETE.
 func Delete(path string, h echo.HandlerFunc, scopes ...string) Route {
 	return Route{Method: http.MethodDelete, Path: path, Scopes: scopes, Handler: h}
 }
 
-// Register adds routes, those with scopes behind Require. A token is not needed for the others, but if a good one is sent the
-// answer holds what its user was answered before.
+// Register adds routes and protects those with scopes with Require. The others need no token, but if a valid one is
+// sent, the response includes the writes that the user has seen.
 func (a *Auth) Register(e *echo.Echo, routes []Route) {
 	for _, r := range routes {
 		handler := r.Handler
 		if len(r.Scopes) > 0 {
-			handler = a.Require(r.Scopes...)(handler) // once; Echo would do so for each request
+			handler = a.Require(r.Scopes...)(handler) // wrap now; Echo would do it for each request
 		} else {
 			handler = a.recognize(handler)
 		}
@@ -63,13 +63,13 @@ func (a *Auth) Register(e *echo.Echo, routes []Route) {
 	}
 }
 
-// notForOthers keeps a route that ends in a parameter from taking what is another address, which does not take the
-// route's method: DELETE …/orders/history is no order with the code "history". Echo looks for the method first, and lets
-// the last parameter stand for all that follows, slashes included.
+// notForOthers prevents a route that ends in a parameter from matching the path of another route that does not
+// support the method: DELETE …/orders/history must not cancel an order with the code "history". Echo matches the
+// method first, and its last parameter matches the rest of the path, including slashes.
 func notForOthers(routes []Route, r Route, handler echo.HandlerFunc) echo.HandlerFunc {
 	at := strings.LastIndexByte(r.Path, '/') + 1
 	parameter, ends := strings.CutPrefix(r.Path[at:], ":")
-	others := make(map[string][]string) // what may stand there instead → the methods of that address
+	others := make(map[string][]string) // other paths below the prefix → their methods
 	for _, o := range routes {
 		if rest, below := strings.CutPrefix(o.Path, r.Path[:at]); ends && below && !strings.HasPrefix(rest, ":") {
 			others[rest] = append(others[rest], o.Method)
@@ -77,7 +77,7 @@ func notForOthers(routes []Route, r Route, handler echo.HandlerFunc) echo.Handle
 	}
 	for rest, methods := range others {
 		if slices.Contains(methods, r.Method) {
-			delete(others, rest) // Echo finds it
+			delete(others, rest) // Echo matches it first
 		}
 	}
 	if !ends {
@@ -98,7 +98,7 @@ func notForOthers(routes []Route, r Route, handler echo.HandlerFunc) echo.Handle
 	}
 }
 
-// fits reports whether the end of a path is of a form, in which parameters stand for one part each.
+// fits reports whether the end of a path matches a form, in which each parameter matches one segment.
 func fits(form, end string) bool {
 	for {
 		want, forms, more := strings.Cut(form, "/")

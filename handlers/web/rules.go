@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Rule judges the text of a string or a decimal. It returns an empty code if there is nothing wrong.
+// A Rule validates the text of a string or a decimal. It returns an empty code if the text is valid.
 type Rule func(text string) (code, message string)
 
 // MaxLength allows at most n characters.
@@ -20,7 +20,7 @@ func MaxLength(n int) Rule {
 	}
 }
 
-// Match allows what the expression, which should be anchored, matches.
+// Match allows strings that match re, which should be anchored.
 func Match(re *regexp.Regexp) Rule {
 	return func(s string) (string, string) {
 		if !re.MatchString(s) {
@@ -30,8 +30,8 @@ func Match(re *regexp.Regexp) Rule {
 	}
 }
 
-// Characters allows 1 to limit characters out of letters, digits and the extra ones given: the shape of codes,
-// reference ids and keys.
+// Characters allows 1 to limit characters: letters, digits and those in extra. Codes, reference IDs and keys have
+// this form.
 func Characters(limit int, extra string) Rule {
 	return func(s string) (string, string) {
 		if s != "" && len(s) <= limit && onlyOf(s, extra) {
@@ -52,7 +52,7 @@ func onlyOf(s, extra string) bool {
 	return true
 }
 
-// Reference is the shape of reference ids and idempotency keys: [A-Za-z0-9._:-]{1,64}.
+// Reference allows reference IDs and idempotency keys: [A-Za-z0-9._:-]{1,64}.
 func Reference(s string) (code, message string) {
 	if isReference(s) {
 		return "", ""
@@ -69,8 +69,8 @@ func isReference(s string) bool {
 	return s != "" && len(s) <= maxReference && onlyOf(s, referenceExtra)
 }
 
-// CustomerCode is the shape of customer codes: [A-Za-z0-9._-]{1,32}, but neither . nor .., which mean another address in
-// a path: most clients and proxies would never send them.
+// CustomerCode allows customer codes: [A-Za-z0-9._-]{1,32}, except "." and "..". As path segments, these would refer
+// to another path, and most clients and proxies would remove them.
 func CustomerCode(s string) (code, message string) {
 	if s == "." || s == ".." {
 		return InvalidValue, "the value must not be . or .., which no path can hold"
@@ -78,7 +78,7 @@ func CustomerCode(s string) (code, message string) {
 	return Characters(32, "._-")(s)
 }
 
-// Positive allows decimals above zero.
+// Positive allows decimals greater than zero.
 func Positive(s string) (code, message string) {
 	if strings.HasPrefix(s, "-") || strings.Trim(s, "0.") == "" {
 		return OutOfRange, "the value must be greater than zero"
@@ -86,7 +86,7 @@ func Positive(s string) (code, message string) {
 	return "", ""
 }
 
-// NotNegative allows decimals from zero.
+// NotNegative allows decimals of zero or more.
 func NotNegative(s string) (code, message string) {
 	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") != "" {
 		return OutOfRange, "the value must not be negative"
@@ -104,7 +104,7 @@ func MaxDecimals(n int) Rule {
 	}
 }
 
-// OneOf allows the values given.
+// OneOf allows the given values.
 func OneOf(allowed ...string) Rule {
 	return func(s string) (string, string) {
 		for _, a := range allowed {

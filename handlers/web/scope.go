@@ -7,24 +7,25 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// severalRoutes are the types of the commands that more than one route makes. A route has Idempotency-Keys of its own, so the
-// fingerprints of these say which of them the key was used on; of all others the type says it. Handlers cannot know what other
-// handlers make, so they are listed here, and a test that sends every write that there is says what is missing.
+// severalRoutes lists the command types that more than one route submits. Idempotency keys belong to a route. For
+// other commands the type identifies the route; for these the fingerprint includes it. The list is central because a
+// handler cannot know the commands of other handlers. A test that sends every write checks that it is complete.
 var severalRoutes = []string{
-	"document.add", "document.change", "owner.change", "owner.erase", "owner.hold", "owner.register", "owner.release_hold", // of persons and of corporates
-	"response.add", "entitlement_trigger.create", // as well
-	"entitlement_trigger.act", // a route for each action
+	// of persons and of corporates
+	"document.add", "document.change", "owner.change", "owner.erase", "owner.hold", "owner.register", "owner.release_hold",
+	"response.add", "entitlement_trigger.create", // likewise
+	"entitlement_trigger.act", // one route for each action
 	"delivery.replay",         // of the tenant and of the operator
 	"fee_profile.set",         // of the broker and of the operator
-	"leverage.set",            // to set it and to take it back
+	"leverage.set",            // set and reset
 	"order.amend",             // by code and by reference_id
-	"order.cancel",            // the same
+	"order.cancel",            // likewise
 }
 
-// scoped makes the fingerprint of a command with a key tell the route, where the command's type does not.
+// scoped adds the route to the fingerprint of a command with a key if the command's type does not identify the route.
 func (a Ask) scoped(cmd *decide.Command) {
 	if cmd.Kept.Key != "" && slices.Contains(severalRoutes, cmd.Type) {
 		method, path, _ := a.way.route()
@@ -32,8 +33,8 @@ func (a Ask) scoped(cmd *decide.Command) {
 	}
 }
 
-// shape is a route's path without the names of its parameters. They are ours alone: a build that renames one must still find the
-// keys that were used before it.
+// shape returns a route's path without parameter names, so that renaming a parameter does not invalidate
+// older keys.
 func shape(path string) string {
 	elements := strings.Split(path, "/")
 	for i, e := range elements {
@@ -44,14 +45,14 @@ func shape(path string) string {
 	return strings.Join(elements, "/")
 }
 
-// Remembers reports whether the journal of a follower remembers the request's key, used for a type of command: whether what the
-// request names was there once, even if it is gone by now. Whether it is the same request is for the rules to say.
+// Remembers reports whether the follower's journal remembers the request's idempotency key for a command type. If so,
+// the requested object has existed, even if it is gone. The rules check whether the request is the same.
 func Remembers(c echo.Context, f Follower, command string) (used bool) {
 	key, err := AskOf(c).Key()
 	if err != nil || key == "" {
 		return false
 	}
-	f.View(func(s decide.State, _ journal.Position) {
+	f.View(func(s decide.State, _ record.Position) {
 		used = s.(decide.Remembering).Remembers(PrincipalOf(c).Broker, command, key)
 	})
 	return used

@@ -16,46 +16,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// Options are what the HTTP interface needs of its surroundings.
+// Options configures a Server.
 type Options struct {
 	Logger *slog.Logger
-	// Metrics is where the request metrics are registered; nil for none.
+	// Metrics is the registry for the request metrics; it may be nil.
 	Metrics prometheus.Registerer
-	// ForwardKey is a secret that the nodes share. It proves that a request was passed on by another node.
+	// ForwardKey is a secret that all nodes share. It proves that another node forwarded a request.
 	ForwardKey []byte
-	// Identity is the fold by which this node judges tokens and API keys. A request that another node passed on is judged
-	// no earlier than that node's fold was; nil for no such wait.
+	// Identity is the fold that authorizes tokens and API keys. A forwarded request waits until it has reached the
+	// position of the forwarding node's fold. If Identity is nil, there is no such wait.
 	Identity IdentityFold
-	// TrustedProxies are the networks whose X-Forwarded-For is believed; empty for none.
+	// TrustedProxies lists the networks from which X-Forwarded-For is accepted; it may be empty.
 	TrustedProxies []*net.IPNet
-	// Transport carries requests that are passed on; nil for a default.
+	// Transport sends forwarded requests; nil means a default.
 	Transport http.RoundTripper
-	// Patience is how long the answer to a request that was passed on is waited for; zero for as long as a command may
-	// take.
+	// Patience is the timeout for the response to a forwarded request; zero means commandDeadline.
 	Patience time.Duration
-	// Tracer tells of requests; nil for none.
+	// Tracer records traces of requests; it may be nil.
 	Tracer *trace.Tracer
-	// CORSOrigins are the origins whose pages may call the interfaces; empty for any.
+	// CORSOrigins lists the origins that may call the interfaces; empty means any.
 	CORSOrigins []string
-	// Quiet says of which requests the log tells only at level debug, unless the server fails; nil for none.
+	// Quiet reports whether a failed request is logged at debug level only, unless the server fails. It may be nil.
 	Quiet func(*http.Request) bool
-	// Polled are routes that other nodes request several times a second. A request to one is not traced, and counted and logged
-	// only if it ends with an error.
+	// Polled lists routes that other nodes request several times a second. Requests to them are not traced, and they
+	// are counted and logged only on errors.
 	Polled []string
 }
 
-// IdentityFold is how far a node has followed the identity journal.
+// IdentityFold is a fold of the identity journal.
 type IdentityFold interface {
 	Waiter
-	Position() journal.Position
+	Position() record.Position
 }
 
-// New makes a server whose errors are problems and whose requests have an id, are logged, counted and recovered from
-// panics, and are passed on to the node that owns the journal where this one does not.
+// New returns a server. It gives each request an ID, logs and counts requests, recovers from panics, writes errors as
+// problems, and forwards a request to the node that owns its journal.
 func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -83,8 +82,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// addresses says where a request comes from. Without proxies of ours in front, that is the connection's peer: a header
-// that anybody can write must not choose whose failed logins are counted.
+// addresses returns the function that determines a request's address. Without trusted proxies, it is the connection's
+// peer: a client must not be able to choose the address under which failed logins are counted.
 func addresses(trusted []*net.IPNet) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -96,8 +95,8 @@ func addresses(trusted []*net.IPNet) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// Server is what every request goes through: over HTTP, through Echo's router and one middleware, since Echo puts a chain
-// of them together anew for each request; or as a call (Do).
+// Server handles every request, either over HTTP through Echo's router and one middleware, or as a call (Do). There
+// is only one middleware because Echo builds the chain for each request.
 type Server struct {
 	*echo.Echo
 	options  Options
@@ -119,18 +118,19 @@ func (s *Server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 			s.trace(r)
 		}
 		s.observe(r, next)
-		r.reset() // not after a panic, which ends the connection
+		r.reset() // not reached after a panic, which ends the connection
 		s.requests.Put(r)
 		return nil
 	}
 }
 
-// answer has the request answered, and returns what is left of it as an error. It turns a panic into a 500, with the
-// stack in the log.
+// answer handles the request and returns any error that is not yet written. It converts a panic to a 500 and logs the
+// stack.
 func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			// The way to cut a connection: the proxy does so where the owner breaks off amid an answer that has begun.
+			// ErrAbortHandler cuts the connection. The proxy panics with it if the owner aborts in the middle of a
+			// response.
 			if aborts(p) {
 				panic(p)
 			}
@@ -138,7 +138,7 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 		}
 	}()
 	if ambiguous(r.Request()) {
-		r.Response().Header().Set(echo.HeaderConnection, "close") // what follows may be anything
+		r.Response().Header().Set(echo.HeaderConnection, "close") // the rest of the connection cannot be interpreted
 		return NewProblem(http.StatusBadRequest, "AMBIGUOUS_LENGTH",
 			"The request has both a Content-Length and a Transfer-Encoding.")
 	}
@@ -156,15 +156,15 @@ func aborts(p any) bool {
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
-// panicked notes a panic, and returns what it is answered with.
+// panicked logs a panic and returns the problem for it.
 func (s *Server) panicked(a Ask, p any) error {
 	s.options.Logger.ErrorContext(a.Context(), "panic", "request_id", a.id, "panic", p, "stack", string(debug.Stack()))
 	return NewProblem(http.StatusInternalServerError, "INTERNAL",
 		"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", p))
 }
 
-// wholePath reports whether the request gives every parameter of its route. An empty one names nothing, and in a
-// handler it might be taken for no restriction at all.
+// wholePath reports whether every parameter of the route has a value. A handler could interpret an empty one as no
+// restriction.
 func wholePath(c echo.Context) bool {
 	for _, name := range c.ParamNames() {
 		if c.Param(name) == "" {
@@ -174,19 +174,19 @@ func wholePath(c echo.Context) bool {
 	return true
 }
 
-// observe counts a request and logs it: what went as it should, redirects and the like included, as debugging only,
-// since thousands a second would bury the rest. It logs neither headers, bodies nor query strings: they may hold
+// observe handles a request, counts it and logs it. It logs requests without errors at debug level only, because
+// thousands per second would hide the rest. It never logs headers, bodies or query strings, because they may contain
 // secrets.
 func (s *Server) observe(r *request, next echo.HandlerFunc) {
 	start := time.Now()
 	socket, polled := r.IsWebSocket(), slices.Contains(s.options.Polled, r.Path())
-	if !socket && !polled { // a socket stays for hours
+	if !socket && !polled { // a WebSocket stays for hours
 		s.metrics.active.Inc()
 		defer s.metrics.active.Dec()
 	}
 	err := s.answer(r, next)
 	if err != nil {
-		r.Error(err) // writes the answer now, so that its status is known
+		r.Error(err) // write the response now to learn its status
 	} else if polled {
 		return
 	}
@@ -196,17 +196,17 @@ func (s *Server) observe(r *request, next echo.HandlerFunc) {
 	s.note(AskOf(r), d)
 }
 
-// done is how a request was answered.
+// done is the result of a request.
 type done struct {
 	err      error
 	status   int
 	bytes    int64
 	took     time.Duration
-	upgraded bool // it became a socket, and what took so long was the session
-	quiet    bool // the log need not tell of it unless the server failed
+	upgraded bool // the connection became a WebSocket; took is the length of the session
+	quiet    bool // log at debug level unless the server failed
 }
 
-// note counts a request that was answered, and logs it.
+// note counts and logs a completed request.
 func (s *Server) note(a Ask, d done) {
 	code := ""
 	if d.err != nil {
@@ -222,7 +222,7 @@ func (s *Server) note(a Ask, d done) {
 	method, route, _ := a.way.route()
 	of := series{route, method, d.status}
 	if of.route == "" || of.status == http.StatusNotFound && code == "NOT_FOUND" {
-		of.route = "unknown" // client-made paths must not become label values
+		of.route = "unknown" // paths chosen by clients must not become label values
 	}
 	if !knownMethod(of.method) {
 		of.method = "other"
@@ -254,7 +254,7 @@ func (s *Server) log(a Ask, level slog.Level, of series, code string, d done) {
 	if p := a.principal; p != nil {
 		attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
 	}
-	// Why something was not available, nobody else is told. A failure of our own has a line for itself.
+	// Log the cause of a 503, which the client does not see. Server errors are logged separately.
 	if of.status == http.StatusServiceUnavailable && d.err != nil {
 		if cause := ProblemOf(d.err).Unwrap(); cause != nil {
 			attrs = append(attrs, slog.Any("cause", cause))
@@ -263,11 +263,11 @@ func (s *Server) log(a Ask, level slog.Level, of series, code string, d done) {
 	s.options.Logger.LogAttrs(a.Context(), level, "request", attrs...)
 }
 
-// maxLoggedPath bounds what a line of the log repeats of a path: anybody may send one of a megabyte.
+// maxLoggedPath limits the length of a path in the log. Clients may send paths of a megabyte.
 const maxLoggedPath = 1024
 
-// loggedPath is the path of a request as the log may hold it. In one about persons a client may have put a name or an address for
-// an id: so of those, what is neither an id nor a word of the route is left out.
+// loggedPath returns the path for the log. Clients may have sent a name or an address in place of an ID, so in paths
+// about persons, elements that are neither IDs nor words of the route are replaced.
 func loggedPath(route, path string) string {
 	if len(path) > maxLoggedPath {
 		path = path[:maxLoggedPath] + "…"
@@ -275,7 +275,7 @@ func loggedPath(route, path string) string {
 	if !isOnboarding(path) && !strings.HasPrefix(path, "/admin/v1/persons") && !strings.HasPrefix(path, "/admin/v1/corporates") {
 		return path
 	}
-	const base = 3 // elements before the first that may be a client's own
+	const base = 3 // elements before the first one that the client may choose
 	words, elements := strings.Split(route, "/"), strings.Split(path, "/")
 	for i := base; i < len(elements); i++ {
 		if i < len(words) && elements[i] == words[i] {

@@ -22,7 +22,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -76,7 +77,7 @@ func problemIn(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
 func TestErrorsBecomeProblems(t *testing.T) {
 	id := scalar.ID{1}
 	refusal := func(k decide.Kind) error {
-		return &journal.RefusedError{Refusal: &decide.Refusal{Kind: k, Code: "SOME_CODE", Field: "amount", Message: "no"}}
+		return &submit.RefusedError{Refusal: &decide.Refusal{Kind: k, Code: "SOME_CODE", Field: "amount", Message: "no"}}
 	}
 	tests := []struct {
 		name   string
@@ -93,12 +94,12 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{"refusal unacceptable", refusal(decide.Unacceptable), 422, "SOME_CODE", ""},
 		{"refusal too large", refusal(decide.TooLarge), 413, "SOME_CODE", ""},
 		{"refusal forbidden", refusal(decide.Forbidden), 403, "SOME_CODE", ""},
-		{"not accepted", &journal.NotAcceptedError{RetryAfter: 1500 * time.Millisecond}, 503, "NOT_ACCEPTED", "2"},
-		{"not accepted at once", &journal.NotAcceptedError{}, 503, "NOT_ACCEPTED", "1"},
-		{"unknown", fmt.Errorf("submit: %w", &journal.OutcomeUnknownError{CommandID: id}), 503, "OUTCOME_UNKNOWN", "1"},
-		{"diverged", &journal.DivergedError{Journal: "trading"}, 503, "LOG_DIVERGED", ""},
-		{"broken", &journal.BrokenRecordError{Journal: "trading"}, 503, "LOG_BROKEN", ""},
-		{"rules failed", &journal.DecideError{Cause: errors.New("secret")}, 500, "INTERNAL", ""},
+		{"not accepted", &submit.NotAcceptedError{RetryAfter: 1500 * time.Millisecond}, 503, "NOT_ACCEPTED", "2"},
+		{"not accepted at once", &submit.NotAcceptedError{}, 503, "NOT_ACCEPTED", "1"},
+		{"unknown", fmt.Errorf("submit: %w", &submit.OutcomeUnknownError{CommandID: id}), 503, "OUTCOME_UNKNOWN", "1"},
+		{"diverged", &record.DivergedError{Journal: "trading"}, 503, "LOG_DIVERGED", ""},
+		{"broken", &record.BrokenRecordError{Journal: "trading"}, 503, "LOG_BROKEN", ""},
+		{"rules failed", &submit.DecideError{Cause: errors.New("secret")}, 500, "INTERNAL", ""},
 		{"anything", errors.New("secret"), 500, "INTERNAL", ""},
 		{"deadline", context.DeadlineExceeded, 503, "TIMEOUT", "1"},
 		{"echo", echo.NewHTTPError(http.StatusTeapot, "secret"), 418, "IM_A_TEAPOT", ""},
@@ -521,22 +522,22 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-type submitFunc func(decide.Command) (journal.Result, error)
+type submitFunc func(decide.Command) (submit.Result, error)
 
-func (f submitFunc) Submit(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+func (f submitFunc) Submit(_ context.Context, _ string, c decide.Command) (submit.Result, error) {
 	return f(c)
 }
 
 func TestSubmitSetsThePosition(t *testing.T) {
-	at := journal.LogPosition{Journal: "trading", Sequence: 4}
-	for _, err := range []error{nil, &journal.RefusedError{Refusal: decide.Refuse(decide.NotFound, "X", "y"), AsOf: at}} {
+	at := record.LogPosition{Journal: "trading", Sequence: 4}
+	for _, err := range []error{nil, &submit.RefusedError{Refusal: decide.Refuse(decide.NotFound, "X", "y"), AsOf: at}} {
 		e := serve(t, Options{}, func(c echo.Context) error {
 			cmd, cmdErr := NewCommand(c, named("t"))
 			if cmdErr != nil {
 				return cmdErr
 			}
-			if _, err := Submit(AskOf(c), submitFunc(func(decide.Command) (journal.Result, error) {
-				return journal.Result{Position: at}, err
+			if _, err := Submit(AskOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
+				return submit.Result{Position: at}, err
 			}), "trading", cmd); err != nil {
 				return err
 			}
@@ -560,12 +561,12 @@ type failing struct {
 	err error
 }
 
-func (f *failing) View(look func(decide.State, journal.Position)) {
-	look(identity.Rules().NewState(), journal.Position{Sequence: 7})
-	f.err = &journal.BrokenRecordError{}
+func (f *failing) View(look func(decide.State, record.Position)) {
+	look(identity.Rules().NewState(), record.Position{Sequence: 7})
+	f.err = &record.BrokenRecordError{}
 }
 
-func (f *failing) Listen(func(journal.Entry, decide.State)) {}
+func (f *failing) Listen(func(record.Entry, decide.State)) {}
 
 func (f *failing) Err() error { return f.err }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// pieceLimit is how long a client may take to read a piece of an answer that comes in pieces: as long as the whole of
-// another answer.
+// pieceLimit is how long a client may take to read one piece of a streamed response, which is as long as for any
+// other complete response.
 const pieceLimit = time.Minute
 
-// Stream answers 200 with what write writes, piece by piece, compressed if the client asks for that: an answer of any
-// length takes no more room than a piece. Each piece is sent when write calls next; what write has found wrong before
-// anything was sent is answered as usual. After that the status is said, so a fault can only be shown by cutting the answer off.
+// Stream responds with 200 and the output of write in pieces, compressed if the client accepts gzip. The size of the
+// response does not matter for memory, because write sends each piece by calling next. An error before the first
+// piece is answered like any other. Later the status is already sent, so an error aborts the connection.
 func Stream(c echo.Context, contentType string, write func(w io.Writer, next func() error) error) error {
 	h := c.Response().Header()
 	h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
@@ -36,7 +36,7 @@ func Stream(c echo.Context, contentType string, write func(w io.Writer, next fun
 	}
 	control := http.NewResponseController(c.Response())
 	err := write(out, func() error {
-		// The server's limit is for a whole answer, and this one may take any number of pieces.
+		// The server's write deadline is for a complete response, but this one may have any number of pieces.
 		if err := control.SetWriteDeadline(time.Now().Add(pieceLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
@@ -54,18 +54,18 @@ func Stream(c echo.Context, contentType string, write func(w io.Writer, next fun
 	case c.Response().Committed:
 		panic(http.ErrAbortHandler)
 	}
-	h.Del(echo.HeaderContentEncoding) // the problem that is sent in its place is not compressed here
+	h.Del(echo.HeaderContentEncoding) // the problem that is sent instead is not compressed
 	return err
 }
 
-// Prefers reports whether a client would rather have a media type than the other: it names the first in Accept, with a
-// quality above what it gives to the second by name.
+// Prefers reports whether a client prefers the first media type to the second: Accept names it with a higher quality
+// than it gives the second by name.
 func Prefers(c echo.Context, wanted, other string) bool {
 	quality := accepted(c.Request(), wanted)
 	return quality > 0 && quality > accepted(c.Request(), other)
 }
 
-// accepted returns the quality with which Accept names a media type, 0 where it does not.
+// accepted returns the quality of a media type in Accept, or 0 if it is not named.
 func accepted(r *http.Request, wanted string) float64 {
 	best := 0.0
 	for _, line := range r.Header[echo.HeaderAccept] {

@@ -9,25 +9,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// What a timestamp may be: from 2000, or for a bound of a search from 1970, to the end of 2100.
+// Timestamps must be in the years 2000 to 2100. Bounds of a search may begin in 1970.
 const (
 	epoch    scalar.Time = 0
 	earliest scalar.Time = 946684800 * scalar.Second
 	latest   scalar.Time = 4133980800*scalar.Second - 1
 )
 
-// Time reads a required timestamp: any of RFC 3339 that is no finer than a microsecond, or an integer of milliseconds
-// since 1970.
+// Time reads a required timestamp: RFC 3339 with at most microseconds, or an integer of milliseconds since 1970.
 func (f *Form) Time(name string) scalar.Time { return f.time(name, true, earliest).Value }
 
-// OptionalTime reads a timestamp that may be absent.
+// OptionalTime reads an optional timestamp.
 func (f *Form) OptionalTime(name string) Optional[scalar.Time] { return f.time(name, false, earliest) }
 
-// Bound reads a timestamp that bounds a search, which may be of any time from 1970 on. It is never zero where it is set.
+// Bound reads a bound of a search, which may be any time since 1970. Its value is never zero if it is set.
 func (f *Form) Bound(name string, required bool) Optional[scalar.Time] {
 	t := f.time(name, required, epoch)
 	if t.Set {
-		t.Value = max(t.Value, 1) // there is nothing as old as either
+		t.Value = max(t.Value, 1) // no record is this old, so 0 and 1 are equivalent
 	}
 	return t
 }
@@ -61,7 +60,7 @@ func (f *Form) time(name string, required bool, least scalar.Time) Optional[scal
 	return Optional[scalar.Time]{t, true}
 }
 
-// ParseTime reads the text of a timestamp in the years from 2000. It returns an empty code if there is nothing wrong.
+// ParseTime parses a timestamp in the years 2000 to 2100. It returns an empty code if it is valid.
 func ParseTime(text string) (t scalar.Time, code, message string) {
 	if t, code, message = readTime(text); code == "" {
 		code, message = ofYears(t, earliest)
@@ -82,16 +81,16 @@ func milliseconds(text string) (t scalar.Time, code, message string) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > int64(latest/scalar.Millisecond) {
-		return latest + 1, "", "" // of no year that is allowed
+		return latest + 1, "", "" // outside the allowed years
 	}
 	return scalar.Time(n) * scalar.Millisecond, "", ""
 }
 
-// rfc3339 is what time.Parse is asked to read: by itself it takes a comma for a point, and hours of one digit, too.
+// rfc3339 restricts time.Parse, which also accepts a decimal comma and hours of one digit.
 var rfc3339 = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`)
 
 func readTime(text string) (t scalar.Time, code, message string) {
-	if t, err := scalar.ParseTime(text); err == nil { // as we write it ourselves
+	if t, err := scalar.ParseTime(text); err == nil { // the form that this program writes
 		return t, "", ""
 	}
 	text = strings.ToUpper(text)

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// maxToken is the greatest length of a token that is looked at.
+	// maxToken is the maximum length of a token.
 	maxToken = 4096
-	// maxVerified bounds the verified tokens that are remembered.
+	// maxVerified limits the cache of verified tokens.
 	maxVerified = 16384
-	// maxSkew is how far the clock of the node that issued a token may be ahead. A token still ends when it says.
+	// maxSkew is how far the clock of the issuing node may be ahead. It does not extend the expiry.
 	maxSkew = 10 * time.Second
 )
 
-// Tokens verifies access tokens. Checking a signature costs more than the rest of most requests, so what was verified
-// is remembered until it expires; the key and the user are looked up each time, so that a retired key or a
-// deactivated user is refused, and a scope that was taken away gone, at once.
+// Tokens verifies access tokens. Verifying a signature costs more than the rest of most requests, so verified tokens
+// are cached until they expire. The key and the user are looked up for each request, so retired keys, deactivated
+// users and removed scopes take effect immediately.
 type Tokens struct {
 	identities Identities
 	issuer     string
 	now        func() time.Time
 	used       func(APIKey)
-	audience   func() Audience // nil: tokens for anybody are taken
+	audience   func() Audience // nil: any audience is accepted
 
 	mu       sync.Mutex
 	verified map[string]verified // by token
@@ -41,10 +41,10 @@ type Tokens struct {
 
 type verified struct {
 	principal *Principal
-	key       string // the public key's bytes
+	key       string // bytes of the public key
 }
 
-// NewTokens makes a verifier of tokens by the issuer.
+// NewTokens returns a verifier for tokens of the issuer.
 func NewTokens(identities Identities, issuer string, now func() time.Time) *Tokens {
 	return &Tokens{identities: identities, issuer: issuer, now: now, used: func(APIKey) {}, verified: make(map[string]verified)}
 }
@@ -60,7 +60,7 @@ type Audience struct {
 // For restricts the verifier to an audience. It MUST be called before the first request, and the function MUST NOT block.
 func (t *Tokens) For(audience func() Audience) { t.audience = audience }
 
-// meant returns nil if the audience of a token matches this venue.
+// meant returns nil if the token's audience matches this venue.
 func (t *Tokens) meant(p *Principal) error {
 	if t.audience == nil {
 		return nil
@@ -74,8 +74,8 @@ func (t *Tokens) meant(p *Principal) error {
 	return errAudience
 }
 
-// Verify returns whom a token, or an API key, is for that was sent from an address. Any fault is an error, for the log
-// only: clients learn that it is not valid.
+// Verify returns the principal of a token or API key that was sent from an address. Its errors are for the log only:
+// clients learn only that the token is invalid.
 func (t *Tokens) Verify(token, address string) (*Principal, error) {
 	p, _, err := t.verify(token, address)
 	return p, err
@@ -109,7 +109,8 @@ func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
 			return nil, Account{}, err
 		}
 	}
-	// The signature stays good. Its key may have been retired since, and after a log was put back its id may be another's.
+	// The signature stays valid, but the key may have been retired since, or its ID may belong to another key after
+	// the log was restored.
 	if key, known := t.identities.PublicKey(v.principal.KID); !known || string(key) != v.key {
 		return nil, Account{}, errKey
 	}
@@ -120,13 +121,13 @@ func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
 	if err != nil {
 		return nil, Account{}, err
 	}
-	if !remembered { // only what is in force: tokens that are not must not push out others
-		t.remember(strings.Clone(token), v) // not the header around it
+	if !remembered { // only valid tokens, so that others cannot evict them
+		t.remember(strings.Clone(token), v) // copy the token without the header around it
 	}
 	return p, account, nil
 }
 
-// inForce returns what of a principal is in force now.
+// inForce checks a principal against the current time and user, and returns it with the current scopes.
 func (t *Tokens) inForce(p *Principal) (*Principal, Account, error) {
 	if p.Expired(t.now()) {
 		return nil, Account{}, errExpired
@@ -142,13 +143,13 @@ func (t *Tokens) inForce(p *Principal) (*Principal, Account, error) {
 	return narrowed, account, nil
 }
 
-// check verifies the signature and reads the claims. The algorithm is ours, never the token's: what its header says
-// of it must agree.
+// check verifies the signature and reads the claims. The algorithm is fixed; a token with another one in its header
+// is rejected.
 func (t *Tokens) check(token string) (verified, error) {
 	if strings.Count(token, ".") != 2 {
 		return verified{}, errToken
 	}
-	for part := range strings.SplitSeq(token, ".") { // one token, one spelling
+	for part := range strings.SplitSeq(token, ".") { // a token must have only one valid spelling
 		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil || strings.ContainsAny(part, "\r\n") {
 			return verified{}, errToken
 		}
@@ -187,7 +188,7 @@ func (t *Tokens) check(token string) (verified, error) {
 	case 0:
 	case 1:
 		p.Audience = meant[0]
-	default: // for several venues: none of ours
+	default: // a token for several venues is rejected
 		return verified{}, errClaims
 	}
 	if p.PasswordChanged, ok = passwordOf(parsed); !ok {
@@ -202,8 +203,8 @@ func (t *Tokens) check(token string) (verified, error) {
 	return verified{principal: p, key: string(key)}, nil
 }
 
-// PasswordClaim is the claim with the time at which the user's password was set, in microseconds since 1970.
-// It orders tokens and password changes to the microsecond without comparing clocks.
+// PasswordClaim is the claim with the time at which the user's password was set, in microseconds since 1970. It
+// orders tokens and password changes to the microsecond without comparing clocks.
 const PasswordClaim = "password_changed"
 
 // passwordOf reads PasswordClaim. For a token without the claim it returns the time of issue.
@@ -216,7 +217,8 @@ func passwordOf(t jwt.Token) (scalar.Time, bool) {
 	return scalar.Time(at), ok
 }
 
-// remember keeps what was verified. A full memory first loses what has expired, then whatever comes.
+// remember caches a verified token. A full cache first drops expired tokens, then arbitrary ones until a quarter is
+// free.
 func (t *Tokens) remember(token string, v verified) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

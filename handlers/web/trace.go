@@ -12,8 +12,8 @@ const (
 	headerTraceState  = "Tracestate"
 )
 
-// trace starts the trace of a request, unless it is a socket, which stays for hours, a probe, or polled. The request's command
-// gets the id of the trace. If the request is passed on, it carries the trace context of this node.
+// trace starts the trace of a request. WebSockets, which stay for hours, probes and polled routes are not traced. The
+// request's command gets the ID of the trace. A forwarded request carries this node's trace context.
 func (s *Server) trace(r *request) {
 	switch r.Path() {
 	case "/healthz", "/readyz", "/metrics":
@@ -32,7 +32,7 @@ func (s *Server) trace(r *request) {
 	r.SetRequest(in.WithContext(r.traced.Context))
 }
 
-// within makes what is passed on of a request part of its trace.
+// within adds the trace context to a forwarded request.
 func within(t trace.Request, in *http.Request) {
 	if t.Parent != "" {
 		in.Header.Set(headerTraceParent, t.Parent)

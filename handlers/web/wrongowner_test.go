@@ -11,7 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // startWith serves a write that fails with an error, or is decided where that is nil.
@@ -27,8 +28,8 @@ func startWith(t *testing.T, o Options, failed func() error) *httptest.Server {
 		if err != nil {
 			return err
 		}
-		_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (journal.Result, error) {
-			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, failed()
+		_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
+			return submit.Result{Position: record.LogPosition{Journal: "trading", Sequence: 8}}, failed()
 		}), "trading", cmd)
 		if err != nil {
 			return err
@@ -49,10 +50,10 @@ func TestAWrongOwnerSaysSo(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for name, says := range map[string]error{
-		"which names another":   &journal.ElsewhereError{URL: "http://nobody"},
-		"which names nobody":    &journal.NotAcceptedError{Unowned: true},
+		"which names another":   &submit.ElsewhereError{URL: "http://nobody"},
+		"which names nobody":    &submit.NotAcceptedError{Unowned: true},
 		"which is not there":    nil,
-		"which is full instead": &journal.NotAcceptedError{},
+		"which is full instead": &submit.NotAcceptedError{},
 	} {
 		wrong := gone
 		if says != nil {
@@ -61,9 +62,9 @@ func TestAWrongOwnerSaysSo(t *testing.T) {
 		decided = 0
 		asked := 0
 		first := startWith(t, o, func() error {
-			return &journal.ElsewhereError{URL: wrong.URL, Next: func(context.Context) *journal.ElsewhereError {
+			return &submit.ElsewhereError{URL: wrong.URL, Next: func(context.Context) *submit.ElsewhereError {
 				asked++
-				return &journal.ElsewhereError{URL: owner.URL}
+				return &submit.ElsewhereError{URL: owner.URL}
 			}}
 		})
 		status, header, answer := send(t, first.URL+"/v1/things")
@@ -86,19 +87,19 @@ func TestAWrongOwnerSaysSo(t *testing.T) {
 func TestNoEndOfWrongOwners(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared")}
 	passed := 0
-	wrong := startWith(t, o, func() error { passed++; return &journal.NotAcceptedError{Unowned: true} })
+	wrong := startWith(t, o, func() error { passed++; return &submit.NotAcceptedError{Unowned: true} })
 	for _, found := range []int{0, 1, 100} {
 		passed = 0
 		left := found
-		var next func(context.Context) *journal.ElsewhereError
-		next = func(context.Context) *journal.ElsewhereError {
+		var next func(context.Context) *submit.ElsewhereError
+		next = func(context.Context) *submit.ElsewhereError {
 			if left == 0 {
 				return nil
 			}
 			left--
-			return &journal.ElsewhereError{URL: wrong.URL, Next: next}
+			return &submit.ElsewhereError{URL: wrong.URL, Next: next}
 		}
-		first := startWith(t, o, func() error { return &journal.ElsewhereError{URL: wrong.URL, Next: next} })
+		first := startWith(t, o, func() error { return &submit.ElsewhereError{URL: wrong.URL, Next: next} })
 		status, _, answer := send(t, first.URL+"/v1/things")
 		if want := min(found+1, maxOwners); status != 503 || answer["code"] != "NOT_ACCEPTED" || passed != want {
 			t.Errorf("%d more owners are found: %d %v, passed on %d times instead of %d", found, status, answer, passed, want)
@@ -108,7 +109,7 @@ func TestNoEndOfWrongOwners(t *testing.T) {
 
 // TestAClientIsToldNothingOfOwners: without a node's proof, the answer of a node that is not the owner is the usual one.
 func TestAClientIsToldNothingOfOwners(t *testing.T) {
-	n := startWith(t, Options{ForwardKey: []byte("shared")}, func() error { return &journal.NotAcceptedError{Unowned: true} })
+	n := startWith(t, Options{ForwardKey: []byte("shared")}, func() error { return &submit.NotAcceptedError{Unowned: true} })
 	status, header, _ := send(t, n.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00.01890a5d-ac96-774b-bcce-b302099a8058.7.203.0.113.5")
 	if status != 503 || header.Get(headerNotOwner) != "" {
 		t.Errorf("%d %v", status, header)
@@ -127,7 +128,7 @@ func TestTheAnswerOfAnOwnerOfThePast(t *testing.T) {
 	defer stopped.Close()
 	defer close(release)
 	superseded := make(chan struct{})
-	first := startWith(t, o, func() error { return &journal.ElsewhereError{URL: stopped.URL, Superseded: superseded} })
+	first := startWith(t, o, func() error { return &submit.ElsewhereError{URL: stopped.URL, Superseded: superseded} })
 	go func() {
 		<-arrived
 		close(superseded)
@@ -138,13 +139,13 @@ func TestTheAnswerOfAnOwnerOfThePast(t *testing.T) {
 }
 
 // outcomesFunc answers the commands of a batch.
-type outcomesFunc func(cs []decide.Command) []journal.Outcome
+type outcomesFunc func(cs []decide.Command) []submit.Outcome
 
-func (f outcomesFunc) SubmitAll(_ context.Context, _ string, cs []decide.Command) []journal.Outcome {
+func (f outcomesFunc) SubmitAll(_ context.Context, _ string, cs []decide.Command) []submit.Outcome {
 	return f(cs)
 }
 
-func (f outcomesFunc) Submit(context.Context, string, decide.Command) (journal.Result, error) {
+func (f outcomesFunc) Submit(context.Context, string, decide.Command) (submit.Result, error) {
 	panic("a batch is submitted as one")
 }
 
@@ -158,10 +159,10 @@ func startBatches(t *testing.T, o Options, errs func() []error) *httptest.Server
 			return err
 		}
 		outcomes := errs()
-		tried, err := (Journal{Name: "trading"}).SubmitAll(a, outcomesFunc(func(cs []decide.Command) []journal.Outcome {
-			out := make([]journal.Outcome, len(cs))
+		tried, err := (Journal{Name: "trading"}).SubmitAll(a, outcomesFunc(func(cs []decide.Command) []submit.Outcome {
+			out := make([]submit.Outcome, len(cs))
 			for i := range out {
-				out[i].Result.Position, out[i].Err = journal.LogPosition{Journal: "trading", Sequence: 8}, outcomes[i]
+				out[i].Result.Position, out[i].Err = record.LogPosition{Journal: "trading", Sequence: 8}, outcomes[i]
 			}
 			return out
 		}), make([]decide.Command, len(outcomes)))
@@ -185,10 +186,10 @@ func startBatches(t *testing.T, o Options, errs func() []error) *httptest.Server
 // no command. If that node decided one, its answer stands: sent again, the command could take effect twice.
 func TestABatchAtAWrongOwner(t *testing.T) {
 	var (
-		unowned = &journal.NotAcceptedError{Unowned: true}
-		full    = &journal.NotAcceptedError{}
-		unknown = &journal.OutcomeUnknownError{}
-		refused = &journal.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "")}
+		unowned = &submit.NotAcceptedError{Unowned: true}
+		full    = &submit.NotAcceptedError{}
+		unknown = &submit.OutcomeUnknownError{}
+		refused = &submit.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "")}
 	)
 	const none = "NOT_ACCEPTED"
 	o := Options{ForwardKey: []byte("shared")}
@@ -196,7 +197,7 @@ func TestABatchAtAWrongOwner(t *testing.T) {
 		wrong []error  // outcomes at the node that the batch is passed on to
 		codes []string // that the client gets; nil if the next owner answers
 	}{
-		"names the owner":               {[]error{&journal.ElsewhereError{URL: "http://nobody"}, &journal.ElsewhereError{URL: "http://nobody"}}, nil},
+		"names the owner":               {[]error{&submit.ElsewhereError{URL: "http://nobody"}, &submit.ElsewhereError{URL: "http://nobody"}}, nil},
 		"names nobody":                  {[]error{unowned, unowned}, nil},
 		"lost its term before it ended": {[]error{full, unowned}, nil},
 		"is full":                       {[]error{full, full}, []string{none, none}},
@@ -208,8 +209,8 @@ func TestABatchAtAWrongOwner(t *testing.T) {
 		owner := startBatches(t, o, func() []error { decided++; return []error{nil, nil} })
 		wrong := startBatches(t, o, func() []error { return c.wrong })
 		first := startBatches(t, o, func() []error {
-			err := &journal.ElsewhereError{URL: wrong.URL, Next: func(context.Context) *journal.ElsewhereError {
-				return &journal.ElsewhereError{URL: owner.URL}
+			err := &submit.ElsewhereError{URL: wrong.URL, Next: func(context.Context) *submit.ElsewhereError {
+				return &submit.ElsewhereError{URL: owner.URL}
 			}}
 			return []error{err, err}
 		})
@@ -229,7 +230,7 @@ func TestABatchAtAWrongOwner(t *testing.T) {
 
 // TestABatchOfAClientAtAWrongOwner: a client whose node finds no owner gets an outcome for each command of its batch.
 func TestABatchOfAClientAtAWrongOwner(t *testing.T) {
-	unowned := &journal.NotAcceptedError{Unowned: true}
+	unowned := &submit.NotAcceptedError{Unowned: true}
 	n := startBatches(t, Options{ForwardKey: []byte("shared")}, func() []error { return []error{unowned, unowned} })
 	status, _, answer := send(t, n.URL+"/v1/things")
 	if status != 200 || fmt.Sprint(answer["codes"]) != "[NOT_ACCEPTED NOT_ACCEPTED]" {

@@ -12,19 +12,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// attempt makes an attempt, if it is wanted, and returns how it went and for whom it was made; nil if nothing is to be recorded.
+// attempt makes one attempt, if the log still requires it. It returns the result and the tenant, or nil if there is
+// nothing to record.
 func (v *visit) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant string, _ error) {
 	var to *onboarding.Webhook
-	v.cfg.Fold.View(func(s decide.State, _ journal.Position) {
+	v.cfg.Fold.View(func(s decide.State, _ record.Position) {
 		if state := s.(*onboarding.State); wanted(state, v.webhook, d) {
 			to, _ = state.Webhook(v.webhook)
 		}
 	})
-	if to == nil { // it was deleted, disabled or erased a moment ago, as the backlog knows by now
+	if to == nil { // deleted, disabled or erased since; the backlog has been updated
 		return nil, "", nil
 	}
 	body, err := v.body(ctx, d)
@@ -44,7 +45,7 @@ func (v *visit) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant st
 	sign(header, keys, d.noticeID, time.Now(), body)
 	a := post(v.attempts, v.cfg.Client, to.URL, header, body)
 	if a.status == 0 && v.attempts.Err() != nil {
-		return nil, "", nil // broken off: nobody knows whether it arrived, so it goes out again
+		return nil, "", nil // aborted: whether it arrived is unknown, so it is repeated
 	}
 	if a.status == 0 {
 		v.unanswered.Add(1)
@@ -54,14 +55,14 @@ func (v *visit) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant st
 	return &a, to.Tenant, nil
 }
 
-// wanted reports whether the log, as far as it is folded, wants the next attempt of a delivery.
+// wanted reports whether the state requires the next attempt of a delivery.
 func wanted(s *onboarding.State, hook scalar.ID, d *delivery) bool {
 	w, there := s.Webhook(hook)
 	v, known := s.Delivery(d.id)
 	return there && w.Disabled == 0 && known && v.Status.IsOpen() && v.Attempts == d.attempts
 }
 
-// body returns the bytes that a delivery's notice is told with: the same whenever they are made.
+// body returns the encoded notice of a delivery. The bytes are the same each time.
 func (v *visit) body(ctx context.Context, d *delivery) ([]byte, error) {
 	make := func(n *onboarding.Notice) ([]byte, error) { return v.makeBody(ctx, n) }
 	if d.notice != nil {
@@ -74,7 +75,7 @@ func (v *visit) body(ctx context.Context, d *delivery) ([]byte, error) {
 	return make(n)
 }
 
-// notice returns the notice that a delivery tells of, from the rows.
+// notice returns the notice of a delivery from the rows.
 func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, error) {
 	read := func() (*onboarding.Notice, error) {
 		found, err := rows.NoticesByID(ctx, v.cfg.DB, []scalar.ID{d.noticeID})
@@ -84,7 +85,7 @@ func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, er
 	if n != nil || err != nil {
 		return n, err
 	}
-	// The rows are behind the log, or are being made again.
+	// The rows lag behind the log or are being rebuilt.
 	ctx, cancel := context.WithTimeout(ctx, behind)
 	defer cancel()
 	if err := v.cfg.Rows.Wait(ctx, v.at.Load()); err != nil {
@@ -96,7 +97,7 @@ func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, er
 	return n, err
 }
 
-// makeBody makes the bytes that a notice is told with.
+// makeBody encodes a notice.
 func (v *visit) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, error) {
 	var reason string
 	if n.Reason.Sealed != nil {
@@ -113,7 +114,7 @@ func (v *visit) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, err
 	return b.Encode()
 }
 
-// signing returns the keys that sign for a registration: the one in use, and the one that takes its place, while there is one.
+// signing returns the signing keys of a webhook: the current one and, during a rotation, the next one.
 func (v *visit) signing(w *onboarding.Webhook) ([]ed25519.PrivateKey, error) {
 	var keys []ed25519.PrivateKey
 	for _, k := range []*onboarding.SigningKey{&w.Key, w.Next} {

@@ -10,72 +10,74 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// maxNotices is how many open deliveries have their notice in memory. Those of the others are read from the rows.
+// maxNotices is the number of open deliveries with a notice in memory. The notices of others are read from the rows.
 const maxNotices = 100_000
 
-// backlog is what is open, as the fold of the log has it at any moment: it listens to the fold. So a delivery is there once its
-// record is folded and gone once its last receipt is, however far the rows are behind.
+// backlog holds the open deliveries according to the fold of the log. It listens to the fold, so a delivery appears
+// when its record is folded and disappears when its last receipt is folded, regardless of the rows' lag.
 //
-// Its lock is taken under the fold's, so nobody who holds it may ask the fold.
+// Its lock is taken while the fold's lock is held, so code that holds it MUST NOT call the fold.
 type backlog struct {
 	mu      sync.Mutex
 	hooks   map[scalar.ID]*hook
-	notices int   // in memory
-	at      int64 // the sequence of the last record
+	notices int   // number of notices in memory
+	at      int64 // sequence of the last record
 }
 
-// hook is the backlog of a registration.
+// hook is the backlog of one webhook.
 type hook struct {
 	disabled bool
 	open     map[scalar.ID]*delivery
 	lanes    map[place]*lane
-	ready    []*lane // that have something due and nobody at work, each once
+	ready    []*lane // lanes with due deliveries that no worker has taken, each once
 	retries  retries
-	changed  chan struct{} // holds something once there may be more to take
+	changed  chan struct{} // has one element if there may be more to take
 }
 
-// place is where a delivery lines up: behind what was told of the same owner. What is about no owner waits for nothing.
+// place identifies the lane of a delivery. Deliveries about one owner share a lane; a delivery about no owner has a
+// separate one.
 type place struct {
 	owner.Ref
-	id scalar.ID // of what is about no owner
+	id scalar.ID // delivery ID if there is no owner
 }
 
-// lane is what is open about one owner. Of what is due one goes out after the other, in the order of the log.
+// lane holds the open deliveries about one owner. Due deliveries are sent one after the other in the order of the
+// log.
 type lane struct {
 	place
 	hook  *hook
 	due   []*delivery
-	taken bool // somebody tries one, or waits for its record
-	ready bool // it is in its hook's list
-	open  int  // all that is open, due or not
+	taken bool // a worker is attempting a delivery or waits for its record
+	ready bool // the lane is in the hook's ready list
+	open  int  // number of open deliveries, due or not
 }
 
-// delivery is one that is open. Once it is made only where it stands changes.
+// delivery is an open delivery. After creation, only standing changes.
 type delivery struct {
 	id       scalar.ID
 	noticeID scalar.ID
-	notice   *told       // nil: it is to be read from the rows
-	attempts int         // so far
-	next     scalar.Time // when it is retried; zero for one that waits for nothing
+	notice   *told       // nil: read it from the rows
+	attempts int         // number of attempts so far
+	next     scalar.Time // time of the retry; zero if the delivery is due
 	made     onboarding.Place
 	lane     *lane
 	standing standing
-	n        int // its number in the heap of retries
+	n        int // index in the heap of retries
 }
 
-// told is a notice that is on its way to several receivers.
+// told is a notice with deliveries to several receivers.
 type told struct {
 	*onboarding.Notice
 	mu sync.Mutex
-	// sent is the body, which is the same for all of them, until the collector comes by: what is sealed elsewhere must not stay in
-	// memory in clear for as long as some receiver may be dead.
+	// sent is the encoded body, which all receivers share. The pointer is weak, because decrypted data must not stay
+	// in memory for as long as a receiver fails.
 	sent weak.Pointer[[]byte]
 }
 
-// body returns the notice's body, from make if nobody has it any more.
+// body returns the encoded notice and calls make if it is not in memory.
 func (t *told) body(make func(*onboarding.Notice) ([]byte, error)) ([]byte, error) {
 	t.mu.Lock()
 	b := t.sent.Value()
@@ -83,7 +85,7 @@ func (t *told) body(make func(*onboarding.Notice) ([]byte, error)) ([]byte, erro
 	if b != nil {
 		return *b, nil
 	}
-	made, err := make(t.Notice) // twice the same, if two are here at once
+	made, err := make(t.Notice) // concurrent callers may encode it twice, with the same result
 	if err != nil {
 		return nil, err
 	}
@@ -93,19 +95,19 @@ func (t *told) body(make func(*onboarding.Notice) ([]byte, error)) ([]byte, erro
 	return made, nil
 }
 
-// standing is where a delivery of the backlog is to be found.
+// standing is the current location of a delivery.
 type standing byte
 
 const (
-	isDue     standing = iota // in its lane
-	isWaiting                 // among its hook's retries
-	isTaken                   // with who tries it, or its record is on its way to the fold
+	isDue     standing = iota // in the lane's list
+	isWaiting                 // in the heap of retries
+	isTaken                   // with a worker, or its record is not folded yet
 )
 
 func newBacklog() *backlog { return &backlog{hooks: make(map[scalar.ID]*hook)} }
 
-// start takes over what is open. It is called under the fold's lock.
-func (b *backlog) start(s decide.State, at journal.Position) {
+// start loads the open deliveries of a state. The caller holds the fold's lock.
+func (b *backlog) start(s decide.State, at record.Position) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
@@ -116,12 +118,12 @@ func (b *backlog) start(s decide.State, at journal.Position) {
 	}
 }
 
-// follow takes note of a record. It is called under the fold's lock, with the state after it.
-func (b *backlog) follow(e journal.Entry, s decide.State) {
+// follow applies a record. s is the state after it. The caller holds the fold's lock.
+func (b *backlog) follow(e record.Entry, s decide.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
-	var last *told // a record has a notice before the deliveries of it
+	var last *told // in a record, a notice precedes its deliveries
 	for _, e := range e.Record.Events {
 		switch e := e.(type) {
 		case *onboarding.NoticeGiven:
@@ -147,7 +149,7 @@ func (b *backlog) follow(e journal.Entry, s decide.State) {
 	b.at = e.Position.Sequence
 }
 
-// look brings a delivery to where the state has it.
+// look updates a delivery to the state.
 func (b *backlog) look(s *onboarding.State, id, of scalar.ID, n *told) {
 	if h := b.hooks[of]; h != nil && h.open[id] != nil {
 		b.remove(h.open[id])
@@ -168,7 +170,7 @@ func (b *backlog) lookAll(s *onboarding.State, of scalar.ID) {
 	}
 }
 
-// lookAbout brings what is open about an owner to where the state has it.
+// lookAbout updates the open deliveries about an owner to the state.
 func (b *backlog) lookAbout(s *onboarding.State, ref owner.Ref) {
 	for of, h := range b.hooks {
 		if h.lanes[place{Ref: ref}] == nil {
@@ -182,7 +184,7 @@ func (b *backlog) lookAbout(s *onboarding.State, ref owner.Ref) {
 	}
 }
 
-// judge notes whether anything of a registration is tried at all.
+// judge updates whether a webhook is disabled.
 func (b *backlog) judge(s *onboarding.State, of scalar.ID) {
 	if h := b.hooks[of]; h != nil {
 		w, there := s.Webhook(of)
@@ -191,7 +193,7 @@ func (b *backlog) judge(s *onboarding.State, of scalar.ID) {
 	}
 }
 
-// of returns the backlog of a registration.
+// of returns the backlog of a webhook. The caller holds the lock.
 func (b *backlog) of(id scalar.ID) *hook {
 	h := b.hooks[id]
 	if h == nil {
@@ -228,7 +230,7 @@ func (b *backlog) add(v *onboarding.Delivery, n *told) {
 	h.signal()
 }
 
-// remove takes a delivery out of the backlog. Who has taken it gives its lane back all the same.
+// remove removes a delivery. If a worker has taken it, the worker still has to call done.
 func (b *backlog) remove(d *delivery) {
 	l := d.lane
 	switch d.standing {
@@ -246,14 +248,14 @@ func (b *backlog) remove(d *delivery) {
 	l.leave()
 }
 
-// line has a delivery wait in its lane for its turn.
+// line inserts a delivery into the lane's due list, in the order of the log.
 func (l *lane) line(d *delivery) {
 	d.standing = isDue
 	n, _ := slices.BinarySearchFunc(l.due, d.made, func(o *delivery, made onboarding.Place) int { return o.made.Compare(made) })
 	l.due = slices.Insert(l.due, n, d)
 }
 
-// offer has somebody take the next one of a lane, if there is one and nobody has it.
+// offer adds the lane to the ready list if it has due deliveries and no worker.
 func (l *lane) offer() {
 	if len(l.due) > 0 && !l.taken && !l.ready {
 		l.ready = true
@@ -261,8 +263,8 @@ func (l *lane) offer() {
 	}
 }
 
-// leave ends a lane that nothing is in. While somebody is at work for it, it stays: what comes next about the owner waits for
-// that.
+// leave removes an empty lane. It keeps a lane with a worker, because the owner's next delivery must wait for that
+// worker.
 func (l *lane) leave() {
 	if l.open == 0 && !l.taken {
 		delete(l.hook.lanes, l.place)
@@ -276,8 +278,9 @@ func (h *hook) signal() {
 	}
 }
 
-// take hands out the next delivery that is due of a registration, whose lane is its taker's until done; nil if none is. Then
-// the sequence is that of the record up to which that is so, and next when one is retried, zero for none.
+// take returns the next due delivery of a webhook. The caller owns the delivery's lane until it calls done. If no
+// delivery is due, take returns nil and the sequence of the record at which that was true. next is the time of the
+// next retry, or zero.
 func (b *backlog) take(h *hook, now scalar.Time) (d *delivery, at int64, next scalar.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -292,7 +295,7 @@ func (b *backlog) take(h *hook, now scalar.Time) (d *delivery, at int64, next sc
 	for !h.disabled && len(h.ready) > 0 {
 		l := h.ready[0]
 		h.ready, l.ready = h.ready[1:], false
-		if len(l.due) == 0 { // what was in it is gone since
+		if len(l.due) == 0 { // its deliveries were removed
 			continue
 		}
 		d, l.due, l.taken = l.due[0], l.due[1:], true
@@ -302,13 +305,14 @@ func (b *backlog) take(h *hook, now scalar.Time) (d *delivery, at int64, next sc
 	return nil, b.at, next
 }
 
-// done gives the lane of a delivery back. Where its attempt is not recorded and won't be, it is to be made again.
+// done releases the lane of a delivery. again means that the attempt was not recorded and must be repeated.
 func (b *backlog) done(d *delivery, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := d.lane
 	l.taken = false
-	// The record of the attempt may have come by the fold before its answer did: then the delivery is in its new place already.
+	// The fold may have applied the attempt's record before the response arrived. Then the delivery has already been
+	// replaced.
 	if again && l.hook.open[d.id] == d {
 		l.line(d)
 	}
@@ -317,14 +321,14 @@ func (b *backlog) done(d *delivery, again bool) {
 	l.hook.signal()
 }
 
-// registration returns the backlog of a registration.
+// registration returns the backlog of a webhook.
 func (b *backlog) registration(id scalar.ID) *hook {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.of(id)
 }
 
-// retries is a heap of deliveries by when they are retried.
+// retries is a heap of deliveries by the time of their retry.
 type retries []*delivery
 
 func (r retries) Len() int           { return len(r) }

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// Dialing is how receivers are reached.
+// Dialing configures connections to receivers.
 type Dialing struct {
-	Allowed []netip.Prefix // networks that are not public and may be sent to all the same
-	Roots   *x509.CertPool // who vouches for receivers; nil for the system's
-	Proxy   *url.URL       // an HTTP proxy that connections go out by; nil for none
+	Allowed []netip.Prefix // non-public networks that may be contacted
+	Roots   *x509.CertPool // authorities for receivers' certificates; nil: the system's
+	Proxy   *url.URL       // HTTP proxy for all connections; nil: none
 	// Lookup resolves a name; nil for the system's resolver.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 }
@@ -30,12 +30,12 @@ type Dialing struct {
 const (
 	connectWithin = 5 * time.Second
 	shakeWithin   = 5 * time.Second
-	idleFor       = 4 * time.Second // many receivers close a connection after 5
+	idleFor       = 4 * time.Second // many receivers close idle connections after 5 seconds
 	maxHeader     = 64 << 10
-	maxConnect    = 4 << 10 // of a proxy's answer
+	maxConnect    = 4 << 10 // of a proxy's response
 )
 
-// ParseProxy reads the URL of an HTTP proxy; "" is none.
+// ParseProxy parses the URL of an HTTP proxy. It returns nil for "".
 func ParseProxy(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil
@@ -47,9 +47,9 @@ func ParseProxy(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Client returns a client for receivers. It follows no redirect, asks for no compression and takes no proxy from the
-// environment. Connections are kept for a while between the attempts; the address of each was checked when it was made, and a
-// connection's address never changes. So whoever has a name mean another address meets the check at the next one.
+// Client returns an HTTP client for receivers. It does not follow redirects, request compression or use a proxy from
+// the environment. Idle connections are reused for a short time; each connection's address was checked when it was
+// established and cannot change. A change of a receiver's DNS name is therefore checked at the next connection.
 func (d Dialing) Client(perReceiver int, within time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       within,
@@ -66,8 +66,8 @@ func (d Dialing) Client(perReceiver int, within time.Duration) *http.Client {
 	}
 }
 
-// staying goes nowhere else. A client reads where an answer leads even if it does not follow, and takes an answer for none whose
-// Location it cannot read.
+// staying removes the Location header from responses. http.Client parses Location even if it does not follow
+// redirects, and fails if it is invalid.
 type staying struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
@@ -79,13 +79,13 @@ func (s staying) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// dial connects to a receiver. TLS is spoken over the connection by the client that called, with the name of the URL.
+// dial connects to a receiver. The HTTP client then performs the TLS handshake with the URL's host name.
 func (d Dialing) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.Proxy != nil {
 		return d.throughProxy(ctx, network, address)
 	}
-	// The name is resolved by the dialler, which tries one address after the other. The check comes with each of them, after the
-	// last time that anybody looks at a name.
+	// The dialer resolves the name and tries the addresses in order. ControlContext checks each address after the
+	// resolution, immediately before the connection.
 	dialer := &net.Dialer{Timeout: connectWithin, Resolver: net.DefaultResolver,
 		ControlContext: func(_ context.Context, _, at string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(at)
@@ -112,15 +112,15 @@ func (d Dialing) dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, failed
 }
 
-// throughProxy has a proxy connect to the receiver: to an address that was checked here, since what the proxy would find under
-// the name nobody here sees.
+// throughProxy connects to the receiver through the proxy. It passes an address that was checked here, because the
+// proxy's resolution of the name could not be checked.
 func (d Dialing) throughProxy(ctx context.Context, network, address string) (net.Conn, error) {
 	addresses, port, err := d.resolve(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	var failed, refused error
-	for _, a := range addresses { // a proxy may reach one of them and not another, as where it has no IPv6
+	for _, a := range addresses { // the proxy may reach only some of them, for example without IPv6
 		if err := check(a, d.Allowed); err != nil {
 			refused = err
 			continue
@@ -134,19 +134,20 @@ func (d Dialing) throughProxy(ctx context.Context, network, address string) (net
 	return nil, cmp.Or(failed, refused)
 }
 
-// EgressError says that the proxy which all connections go out by cannot be reached, or makes none for us. No receiver can help it.
+// EgressError means that the proxy for all connections cannot be reached or refuses to connect. The receiver is not
+// responsible.
 type EgressError struct{ Err error }
 
-// Error says what is wrong with the proxy.
+// Error returns the proxy's error.
 func (e *EgressError) Error() string { return "proxy: " + e.Err.Error() }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *EgressError) Unwrap() error { return e.Err }
 
-// errUnreachable says that the proxy found no way to the receiver.
+// errUnreachable means that the proxy could not connect to the receiver.
 var errUnreachable = errors.New("proxy: it finds no connection to the receiver")
 
-// resolve returns at least one address of host:port.
+// resolve returns at least one address for host:port, and the port.
 func (d Dialing) resolve(ctx context.Context, address string) ([]netip.Addr, string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -166,7 +167,7 @@ func (d Dialing) resolve(ctx context.Context, address string) ([]netip.Addr, str
 		err = &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}
 	for i, a := range found {
-		found[i] = a.Unmap() // the resolver has no other form for IPv4
+		found[i] = a.Unmap() // the resolver may return IPv4 addresses only in mapped form
 	}
 	return found, port, err
 }
@@ -188,24 +189,23 @@ func (d Dialing) connect(ctx context.Context, network, to string) (net.Conn, err
 	return conn, nil
 }
 
-// shake has the proxy at the other end of a connection pass on what follows to an address. It ends with its limit, or with the
-// request.
+// shake performs the CONNECT handshake with the proxy. It ends with a time limit or with the request's context.
 func (d Dialing) shake(ctx context.Context, conn net.Conn, to string) error {
-	// The limit of the handshake comes first: set after the other, it would take back what the end of the request has set, and a
-	// silent proxy would be waited for all the same.
+	// Set the time limit before registering AfterFunc. In the other order, it could overwrite the deadline set at the
+	// context's end, and a silent proxy would block until the time limit.
 	_ = conn.SetDeadline(time.Now().Add(connectWithin + shakeWithin))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := d.tunnel(conn, to); err != nil {
 		return err
 	}
-	if !stop() { // the request's time was up, and the deadline is about to be set for good
+	if !stop() { // the context has ended and AfterFunc sets the final deadline
 		return ctx.Err()
 	}
 	return conn.SetDeadline(time.Time{})
 }
 
-// tunnel asks for that, and reads the answer.
+// tunnel sends the CONNECT request and reads the response.
 func (d Dialing) tunnel(conn net.Conn, to string) error {
 	var ask strings.Builder
 	fmt.Fprintf(&ask, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", to, to)
@@ -218,7 +218,7 @@ func (d Dialing) tunnel(conn net.Conn, to string) error {
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(&bounded{conn, maxConnect}), &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // it has none: what follows is the receiver's
 	var late net.Error
-	if errors.As(err, &late) && late.Timeout() { // it took the request and waits itself, for the receiver
+	if errors.As(err, &late) && late.Timeout() { // the proxy accepted the request and is waiting for the receiver
 		return fmt.Errorf("proxy: %w", err)
 	}
 	if err != nil {
@@ -227,20 +227,21 @@ func (d Dialing) tunnel(conn net.Conn, to string) error {
 	switch answer.StatusCode {
 	case http.StatusOK:
 		return nil
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // as proxies say that nobody is there
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // the receiver is unreachable
 		return errUnreachable
 	default:
 		return &EgressError{Err: fmt.Errorf("it answers %s", answer.Status)}
 	}
 }
 
-// bounded reads at most so many bytes of a connection, one at a time: what comes after a proxy's answer is the receiver's.
+// bounded reads at most left bytes from a connection, one byte per call, because the bytes after the proxy's response
+// belong to the receiver.
 type bounded struct {
 	from net.Conn
 	left int
 }
 
-// Read reads one byte.
+// Read reads at most one byte.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, errors.New("the answer is too long")

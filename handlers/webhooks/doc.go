@@ -1,6 +1,6 @@
 // Package webhooks sends notices to the webhooks of receivers.
 //
-// The log is the source of deliveries: a delivery is open until the log has the receipt of its last attempt. The sender
+// The log is the source of deliveries: a delivery is open until the log has the receipt of the last attempt. The sender
 // reads open deliveries from the node's fold of the log, so neither sending nor receipts wait for rows. A job for each
 // webhook (package projections/jobs), written with the rows, assigns the webhook to one of the senders. That sender sends
 // the due deliveries of the webhook: those of one owner in order, those of different owners concurrently. It submits the

@@ -8,19 +8,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// metrics count what a sender does.
+// metrics counts attempts and measures their duration.
 type metrics struct {
 	attempts   *prometheus.CounterVec
 	took       prometheus.Histogram
 	unrecorded prometheus.Gauge
 }
 
-// The outcomes of attempts.
+// These are the outcomes of attempts.
 const (
 	acknowledged = "acknowledged"
-	refused      = "refused"    // another status than 200
-	unanswered   = "unanswered" // none
-	unsent       = "unsent"     // none, since the venue's own way out failed
+	refused      = "refused"    // a status other than 200
+	unanswered   = "unanswered" // no response
+	unsent       = "unsent"     // no response because the venue's egress failed
 )
 
 func newMetrics() metrics {
@@ -32,7 +32,7 @@ func newMetrics() metrics {
 		unrecorded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "perpetua_webhook_attempts_unrecorded", Help: "Attempts that were made and are not known to be in the log yet."}),
 	}
-	for _, outcome := range []string{acknowledged, refused, unanswered, unsent} { // what alerts look for is there before the first
+	for _, outcome := range []string{acknowledged, refused, unanswered, unsent} { // so that alerts find every series
 		m.attempts.WithLabelValues(outcome)
 	}
 	return m

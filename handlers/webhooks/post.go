@@ -19,28 +19,29 @@ import (
 )
 
 const (
-	// Within is how long an attempt may take in all.
+	// Within is the timeout of an attempt.
 	Within = fence.LongestDelivery
-	// maxReply is how much of a receiver's reply is kept, in bytes; a connection whose reply is longer than maxRead is closed.
+	// maxReply is the size of the stored part of a receiver's reply, in bytes. A connection with a reply longer than
+	// maxRead is closed.
 	maxReply = 256
 	maxRead  = 8 << 10
-	maxAfter = scalar.Time(366 * 24 * time.Hour / time.Microsecond) // that a receiver may ask to be left alone
+	maxAfter = scalar.Time(366 * 24 * time.Hour / time.Microsecond) // upper bound of a receiver's Retry-After
 )
 
-// lowestStatus is the lowest status that an answer may have.
+// lowestStatus is the lowest valid status of a response.
 const lowestStatus = 100
 
-// attempt is how one try went.
+// attempt is the result of one attempt.
 type attempt struct {
 	started    time.Time
 	took       time.Duration
-	status     int    // 0: no answer came
-	failure    string // why none came
+	status     int    // 0: no response
+	failure    string // why there was no response
 	reply      []byte
-	retryAfter scalar.Time // a span, 0 for none
+	retryAfter scalar.Time // a duration; 0: none
 }
 
-// post sends a body once. It always comes to an end within the client's time.
+// post sends a body once. It returns within the client's timeout.
 func post(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (a attempt) {
 	a.started = time.Now()
 	defer func() { a.took = time.Since(a.started) }()
@@ -49,7 +50,7 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 		a.failure = "the URL cannot be requested"
 		return a
 	}
-	// net/http sends a POST again by itself only where nothing of it went out: on a kept connection that turns out to be closed.
+	// net/http repeats a POST only if nothing was sent because a reused connection had been closed.
 	request.Header = header
 	response, err := client.Do(request)
 	if err != nil {
@@ -58,24 +59,25 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 	}
 	defer response.Body.Close()
 	if response.StatusCode < lowestStatus {
-		// net/http takes any three digits. The journal would refuse such an attempt, so that nobody would ever count it.
+		// net/http accepts any three digits. The journal would refuse the attempt, and it would never be counted.
 		a.failure = "ANSWER_INVALID: the answer's status is none of HTTP"
 		return a
 	}
 	a.status = response.StatusCode
 	a.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
 	if a.status == http.StatusSwitchingProtocols {
-		// Nobody asked for another protocol. What follows is the connection itself, which net/http does not end any more when the
-		// client's time is over: a receiver that says nothing more would hold this attempt for ever.
+		// No protocol switch was requested. The body is now the raw connection, to which net/http does not apply the
+		// client's timeout, so a silent receiver would block this attempt forever.
 		return a
 	}
-	// The status counts, whatever becomes of the rest: it came.
+	// The status has arrived and counts, even if reading the body fails.
 	read, _ := io.ReadAll(io.LimitReader(response.Body, maxRead))
 	a.reply = read[:min(len(read), maxReply)]
 	return a
 }
 
-// reason says in words for the tenant why no answer came. It tells nothing of addresses and of this side of the network.
+// reason describes for the tenant why no response arrived. It reveals neither addresses nor details of the venue's
+// network.
 func reason(err error) string {
 	var (
 		forbidden *ForbiddenAddressError
@@ -113,9 +115,9 @@ func reason(err error) string {
 	return "CONNECTION_LOST: the connection ended without an answer"
 }
 
-// retryAfter reads the header of that name, seconds or a date; 0 if it says nothing of use.
+// retryAfter parses a Retry-After header, in seconds or as a date. It returns 0 if the header is absent or unusable.
 func retryAfter(text string, now time.Time) scalar.Time {
-	if text == "" { // as nearly always, and what is no date is tried as one of three kinds
+	if text == "" { // the usual case; parsing a date would try three formats
 		return 0
 	}
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {

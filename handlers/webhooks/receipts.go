@@ -11,10 +11,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// record has the journal record an attempt, and returns what became of that. If the sender is stopped before, the delivery
-// stands as it did.
+// record submits an attempt to the journal and returns the result. If the sender stops first, the delivery stays
+// unchanged in the log.
 func (v *visit) record(d *delivery, tenant string, a attempt) known {
-	v.metrics.unrecorded.Inc() // before it counts as made, so that who has seen it made finds it unrecorded or in the log
+	v.metrics.unrecorded.Inc() // first, so that an attempt that was counted is always either unrecorded or in the log
 	v.metrics.observe(a)
 	defer v.metrics.unrecorded.Dec()
 	reply, ok := v.sealed(d, tenant, a.reply)
@@ -25,8 +25,8 @@ func (v *visit) record(d *delivery, tenant string, a attempt) known {
 		DurationMS: a.took.Milliseconds(), StatusCode: a.status, Error: a.failure, Reply: reply, RetryAfter: a.retryAfter})
 }
 
-// sealed returns the beginning of a reply as the log may hold it: nothing, once the owner's key is destroyed. It tries until it
-// is sealed; false says that the sender was stopped before.
+// sealed encrypts the beginning of a reply, with retries. It returns nil if the owner's key is destroyed, and false
+// if the sender stopped first.
 func (v *visit) sealed(d *delivery, tenant string, reply []byte) (c []byte, ok bool) {
 	if len(reply) == 0 {
 		return nil, true

@@ -10,20 +10,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
-	recordWithin = 15 * time.Second // that the journal's owner may take to answer, itself or through its node
+	recordWithin = 15 * time.Second // timeout of a command, including forwarding to the owner
 	firstPause   = 50 * time.Millisecond
 	lastPause    = 2 * time.Second
-	// Receipts go to the journal several in a command, as many as wait while the commands before are under way: a record costs
-	// about the same whatever it holds.
+	// Each command carries all receipts that arrived while earlier commands were in progress, because the cost of a
+	// record hardly depends on its size.
 	commandsAtOnce = 4
 	perCommand     = onboarding.MaxAttempts
 )
 
-// recorder has the journal record attempts.
+// recorder submits attempts to the journal.
 type recorder struct {
 	*Sender
 	receipts chan *receipt
@@ -31,28 +31,28 @@ type recorder struct {
 	workers  sync.WaitGroup
 }
 
-// receipt is an attempt on its way to the log.
+// receipt is an attempt that is being recorded.
 type receipt struct {
 	attempt *onboarding.RecordAttempt
 	known   chan known
 }
 
-// known is what became of a receipt.
+// known is the result of recording an attempt.
 type known struct {
 	status recorded
-	at     int64 // the sequence of a record, after which the log says how the delivery stands
+	at     int64 // sequence from which the log has the delivery's new state
 }
 
-// recorded says whether an attempt is recorded.
+// recorded is the status of a recorded attempt.
 type recorded byte
 
 const (
-	isUnknown  recorded = iota // the sender is stopped before anybody knows
-	isRecorded                 // the log has it
-	isRefused                  // the log has it from somebody else, or does not want it any more
+	isUnknown  recorded = iota // the sender stopped before the result was known
+	isRecorded                 // the attempt is in the log
+	isRefused                  // another sender recorded it, or the delivery is closed
 )
 
-// startRecorder starts to record.
+// startRecorder starts the recorder's workers.
 func (s *Sender) startRecorder() *recorder {
 	r := &recorder{Sender: s, receipts: make(chan *receipt), ended: make(chan struct{})}
 	for range commandsAtOnce {
@@ -61,13 +61,13 @@ func (s *Sender) startRecorder() *recorder {
 	return r
 }
 
-// stop ends that. Nobody knows of what is told later.
+// stop stops the workers. Later calls of record return isUnknown.
 func (r *recorder) stop() {
 	close(r.ended)
 	r.workers.Wait()
 }
 
-// record has an attempt recorded, and returns once it is known what became of it.
+// record submits an attempt and waits for the result.
 func (r *recorder) record(a *onboarding.RecordAttempt) known {
 	one := &receipt{a, make(chan known, 1)}
 	select {
@@ -89,7 +89,7 @@ func (r *recorder) work() {
 	}
 }
 
-// gather returns a receipt and those that wait beside it.
+// gather returns a receipt and those that are waiting, up to perCommand.
 func (r *recorder) gather(first *receipt) []*receipt {
 	batch := []*receipt{first}
 	for len(batch) < perCommand {
@@ -103,8 +103,8 @@ func (r *recorder) gather(first *receipt) []*receipt {
 	return batch
 }
 
-// recordAll tries until the outcome is known: the numbers of the attempts see to it that each is recorded once. If the sender is
-// stopped before, nobody knows.
+// recordAll submits a batch until the result is known. Attempts are numbered, so none is recorded twice. If the
+// sender stops first, the results are unknown.
 func (r *recorder) recordAll(batch []*receipt) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := r.submit(batch)
@@ -124,7 +124,7 @@ func (r *recorder) recordAll(batch []*receipt) {
 	}
 }
 
-// submit sends the command once. An error says that its outcome is not known.
+// submit sends the command once. An error means that the outcome is unknown.
 func (r *recorder) submit(batch []*receipt) error {
 	ctx, cancel := context.WithTimeout(r.recording, recordWithin)
 	defer cancel()
@@ -133,7 +133,7 @@ func (r *recorder) submit(batch []*receipt) error {
 		p.Attempts = append(p.Attempts, one.attempt)
 	}
 	result, err := r.cfg.To.Submit(ctx, journalName, decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: p})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		r.refused(batch, refused.Refusal, refused.AsOf.Sequence)
@@ -157,8 +157,8 @@ func (r *recorder) submit(batch []*receipt) error {
 	return nil
 }
 
-// refused tells that nothing of a batch is recorded: it was when nobody knew whether it was, or another sender was first; or it
-// is not to be tried any more.
+// refused reports that nothing of a batch was recorded now: an earlier submission with an unknown outcome or another
+// sender recorded it, or the deliveries are closed.
 func (r *recorder) refused(batch []*receipt, why *decide.Refusal, at int64) {
 	if why.Kind == decide.Invalid {
 		r.cfg.Logger.Error("webhooks: the journal refuses attempts", "attempts", len(batch), "delivery", batch[0].attempt.ID.String(), "error", why)

@@ -14,16 +14,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Along inserts the jobs that a batch's records call for, in its transaction.
+// Along returns a function that inserts the jobs for a batch of records, in the transaction of the batch.
 //
-// While the rows are made again from the log, most of what they call for was done long ago. A job for it would find nothing to
-// do, but there would be one for every registration all the while. What is open once the rows have come to the end of the log
-// gets its jobs from the sender, which looks for those that are missing.
-func Along(insert *jobs.Inserter, end func() int64) func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error {
-	return func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error {
+// It inserts nothing while the rows are rebuilt from the log, because most of that work was done long ago and the
+// jobs would find nothing to do. When the rows have reached the end of the log, the sender finds open deliveries
+// without a job.
+func Along(insert *jobs.Inserter, end func() int64) func(ctx context.Context, tx pgx.Tx, entries []record.Entry) error {
+	return func(ctx context.Context, tx pgx.Tx, entries []record.Entry) error {
 		if entries[len(entries)-1].Position.Offset+1 < end() {
 			return nil
 		}
@@ -39,7 +39,7 @@ func Along(insert *jobs.Inserter, end func() int64) func(ctx context.Context, tx
 	}
 }
 
-// callsFor returns the registration that an event makes something due for. What a retry is due at, its sender's job sees to.
+// callsFor returns the webhook for which an event makes a delivery due. Retries are scheduled by the webhook's job.
 func callsFor(e decide.Event) (scalar.ID, bool) {
 	switch e := e.(type) {
 	case *onboarding.DeliveryCreated:
@@ -52,7 +52,7 @@ func callsFor(e decide.Event) (scalar.ID, bool) {
 	return scalar.ID{}, false
 }
 
-// The sender's looks at the rows. Nothing is due of a registration that is disabled.
+// These queries read the rows for the job queue. A disabled webhook has nothing due.
 const (
 	openWebhooks = `SELECT w.id FROM webhooks w WHERE w.disabled_at IS NULL
 		AND EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = w.id AND d.status IN ('pending', 'retrying')) ORDER BY 1`
@@ -62,7 +62,7 @@ const (
 		FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL`
 )
 
-// open returns the registrations that have something open. It is a jobs.Open.
+// open returns the webhooks with open deliveries. It is a jobs.Open.
 func open(ctx context.Context, tx pgx.Tx) ([]scalar.ID, error) {
 	rows, err := tx.Query(ctx, openWebhooks)
 	if err != nil {
@@ -74,13 +74,13 @@ func open(ctx context.Context, tx pgx.Tx) ([]scalar.ID, error) {
 	})
 }
 
-// next returns when a registration has to be looked at next. It is a jobs.Due.
+// next returns when a webhook has a delivery due. It is a jobs.Due.
 func next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, some bool, err error) {
 	var pending bool
 	var first scalar.Time
 	err = tx.QueryRow(ctx, nextDue, id).Scan(&pending, column.IntoTime(&first))
 	switch {
-	case errors.Is(err, pgx.ErrNoRows): // it is deleted, or disabled
+	case errors.Is(err, pgx.ErrNoRows): // deleted or disabled
 		return at, false, nil
 	case err != nil:
 		return at, false, fmt.Errorf("looking for what is due next: %w", err)

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxRetries = 100 // the rules take no more
+	maxRetries = 100 // limit of the rules
 	maxWait    = 365 * 24 * time.Hour
 )
 
-// ParseSchedule reads the waits before retries, like 5s,5m,2h; "" is the default schedule.
+// ParseSchedule parses the delays before retries, like 5s,5m,2h. It returns the default schedule for "".
 func ParseSchedule(list string) (webhook.Schedule, error) {
 	if list == "" {
 		return webhook.DefaultSchedule(), nil

@@ -12,84 +12,86 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// journalName is the journal of what is sent.
+// journalName is the journal of notices and deliveries.
 const journalName = "onboarding"
 
-// PerReceiver is how many requests are under way to one registration at a time, each about another owner.
+// PerReceiver is the maximum number of concurrent requests to one webhook. Each is about another owner.
 const PerReceiver = 8
 
 const (
-	// turn is how long a job works on one registration before the others that wait get their turn.
+	// turn is how long a job works on one webhook before waiting jobs run.
 	turn = 10 * time.Second
-	// lanesAtOnce is how many owners' attempts to one registration are under way, or wait for their records.
+	// lanesAtOnce is the maximum number of lanes of one webhook with an attempt or a record in progress.
 	lanesAtOnce = 8 * PerReceiver
-	// linger is how long a job waits for more before it ends.
+	// linger is how long a job waits for new deliveries before it ends.
 	linger = 200 * time.Millisecond
-	// tired is how many attempts in a row may get no answer before the turn ends early.
+	// tired is the number of consecutive unanswered attempts after which the turn ends early.
 	tired = 3 * PerReceiver
-	// grace is how long attempts may go on after the sender was told to stop, and then how long their records.
+	// grace is how long attempts may continue after the sender is stopped, and then again how long their records may
+	// take.
 	grace = 3 * time.Second
-	// behind is how long a fold or rows that have not come to what is known may take.
+	// behind is the timeout for a fold or rows that lag.
 	behind = 5 * time.Second
 )
 
-// Fold is the node's own follower of the onboarding journal under onboarding.Rules.
+// Fold is this node's follower of the onboarding journal under onboarding.Rules.
 type Fold interface {
-	View(look func(s decide.State, at journal.Position))
-	// WaitTip returns once the fold has come to the end that the log has now.
+	View(look func(s decide.State, at record.Position))
+	// WaitTip returns when the fold has reached the current end of the log.
 	WaitTip(ctx context.Context) error
-	// Wait returns once the fold has come to a sequence.
+	// Wait returns when the fold has reached a sequence.
 	Wait(ctx context.Context, sequence int64) error
-	Position() journal.Position
-	// ListenFrom calls start with the state as it is and then call after each later record, until it is stopped.
-	ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func())
+	Position() record.Position
+	// ListenFrom calls start with the current state and then call after each later record, until stop is called.
+	ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func())
 }
 
-// Config is what a sender is made of.
+// Config holds the dependencies of a sender.
 type Config struct {
-	Node string // its name, for people
+	Node string // the node's name, for humans
 	DB   *pgxpool.Pool
 	Fold Fold
-	// Rows tells where the rows stand.
+	// Rows returns the position of the rows.
 	Rows interface {
 		Wait(ctx context.Context, sequence int64) error
-		Position() journal.Position
+		Position() record.Position
 	}
-	To journal.Submitter // wherever the journal's owner is
-	// Owners seals what is about one owner, Box what is about none, and the keys that sign.
+	To submit.Submitter // the journal's owner, on any node
+	// Owners encrypts data about one owner. Box encrypts data about none, and the signing keys.
 	Owners *seal.Owners
 	Box    *seal.Box
 	Client *http.Client
-	// May returns nil if the venue may send now; nil for always. It is asked before each attempt.
+	// May returns nil if the venue may send now. It is called before each attempt; it may be nil.
 	May      func(ctx context.Context) error
 	Schedule webhook.Schedule
 	Logger   *slog.Logger
 }
 
-// Sender sends to receivers what is due.
+// Sender sends due deliveries to receivers.
 type Sender struct {
 	cfg     Config
 	metrics metrics
-	// backlog is what is to be sent, recorder who records that it was; both are there while the sender runs.
+	// backlog holds the open deliveries and recorder records attempts. Both are set while the sender runs.
 	backlog  *backlog
 	recorder *recorder
-	// stopping ends when no further attempt is to begin, attempts when those under way are broken off, recording when their
-	// records are not waited for any more.
+	// When the sender stops, stopping ends first and prevents new attempts. Then attempts ends and aborts those in
+	// progress. Finally recording ends and abandons records in progress.
 	stopping, attempts, recording context.Context
 }
 
-// New makes a sender. It sends nothing before it runs.
+// New returns a sender. It sends nothing before Run is called.
 func New(c Config) *Sender { return &Sender{cfg: c, metrics: newMetrics()} }
 
-// Collectors are what the sender tells of itself.
+// Collectors returns the sender's metrics.
 func (s *Sender) Collectors() []prometheus.Collector { return s.metrics.collectors() }
 
-// Run sends until the context ends, and then waits for the attempts under way and their records, a few seconds each. An attempt
-// that it breaks off is not recorded, and will be made again with the same id and bytes.
+// Run sends until the context ends. Then it waits for the attempts in progress and for their records, a few seconds
+// each. An aborted attempt is not recorded and will be repeated with the same ID and bytes.
 func (s *Sender) Run(ctx context.Context) error {
 	var breakOff, giveUp context.CancelFunc
 	s.stopping = ctx

@@ -20,8 +20,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var quick = webhook.Schedule{20 * scalar.Millisecond, 20 * scalar.Millisecond, 20 * scalar.Millisecond}
@@ -201,7 +202,7 @@ func TestADisabledReceiver(t *testing.T) {
 	v.ahead.Store(int64(webhook.DisableAfter))
 	v.ask(p, "b")
 	v.until("it is disabled", func() (disabled bool) {
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			w, _ := s.(*onboarding.State).Webhook(id)
 			disabled = w.Disabled != 0
 		})
@@ -313,7 +314,7 @@ func TestRotation(t *testing.T) {
 		v.ask(p, "more")
 		v.until("it is delivered", v.settled(id, n, webhook.Delivered))
 		var rotated bool
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			w, _ := s.(*onboarding.State).Webhook(id)
 			rotated = w.Next == nil
 		})
@@ -481,12 +482,12 @@ type slow struct {
 	released chan struct{}
 }
 
-// Submit implements journal.Submitter.
-func (s slow) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (s slow) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	select {
 	case <-s.released:
 	case <-ctx.Done():
-		return journal.Result{}, &journal.NotAcceptedError{Reason: "nothing is taken yet"}
+		return submit.Result{}, &submit.NotAcceptedError{Reason: "nothing is taken yet"}
 	}
 	return s.venue.Submit(ctx, name, c)
 }
@@ -532,7 +533,7 @@ func TestRowsThatAreBehind(t *testing.T) {
 	q := v.person()
 	v.ask(q, "c")
 	v.until("all is delivered as far as the log goes", func() (over bool) {
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			over = len(s.(*onboarding.State).OpenDeliveries()) == 0
 		})
 		return over

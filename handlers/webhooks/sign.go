@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The headers of a delivery. The last three are those of Standard Webhooks.
+// These are the headers of a delivery. The last three are defined by Standard Webhooks.
 const (
 	HeaderSignature         = "X-SERVICE-Signature"
 	HeaderID                = "webhook-id"
@@ -19,9 +19,9 @@ const (
 	HeaderStandardSignature = "webhook-signature"
 )
 
-// sign puts the signatures of a body into a request's headers. X-SERVICE-Signature is by the first key alone, of the body as it
-// is: padded standard base64. webhook-signature is by all keys, of the event's id, the time in seconds and the body: while a
-// key is being replaced, a receiver verifies with the old or the new.
+// sign adds the signatures of a body to the headers. X-SERVICE-Signature is the signature of the body by the first
+// key, in padded standard base64. webhook-signature has signatures of the event ID, the time in seconds and the body
+// by all keys, so that during a rotation a receiver can verify with the old or the new key.
 func sign(h http.Header, keys []ed25519.PrivateKey, event scalar.ID, at time.Time, body []byte) {
 	seconds := strconv.FormatInt(at.Unix(), 10)
 	signed := append([]byte(event.String()+"."+seconds+"."), body...)
@@ -29,7 +29,8 @@ func sign(h http.Header, keys []ed25519.PrivateKey, event scalar.ID, at time.Tim
 	for i, key := range keys {
 		all[i] = "v1a," + base64.StdEncoding.EncodeToString(ed25519.Sign(key, signed))
 	}
-	h[HeaderSignature] = []string{base64.StdEncoding.EncodeToString(ed25519.Sign(keys[0], body))} // in the document's own letters
+	// Assigned directly to keep the documented case.
+	h[HeaderSignature] = []string{base64.StdEncoding.EncodeToString(ed25519.Sign(keys[0], body))}
 	h[HeaderID] = []string{event.String()}
 	h[HeaderTimestamp] = []string{seconds}
 	h[HeaderStandardSignature] = []string{strings.Join(all, " ")}

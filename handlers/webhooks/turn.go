@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// visit is a job's work on one registration.
+// visit is a job's work on one webhook.
 type visit struct {
 	*Sender
 	webhook scalar.ID
@@ -24,20 +24,20 @@ type visit struct {
 
 	mu         sync.Mutex
 	keys       map[string]ed25519.PrivateKey
-	at         atomic.Int64  // the sequence of the last record that it knows of
-	unanswered atomic.Int64  // attempts in a row that got no answer
-	requests   chan struct{} // holds something for each that is under way
+	at         atomic.Int64  // sequence of the last record that the visit depends on
+	unanswered atomic.Int64  // consecutive attempts without a response
+	requests   chan struct{} // one element for each request in progress
 	lanes      errgroup.Group
-	underWay   atomic.Int64 // attempts, until it is known what became of their records
+	underWay   atomic.Int64 // attempts whose results are not known yet
 	failed     atomic.Bool
 }
 
-// work is a jobs.Queue's Work.
+// work implements jobs.Queue's Work.
 func (s *Sender) work(ctx context.Context, j *jobs.Job) error {
 	v := &visit{Sender: s, webhook: j.Webhook, hook: s.backlog.registration(j.Webhook), keys: make(map[string]ed25519.PrivateKey),
 		requests: make(chan struct{}, PerReceiver)}
-	// The fold must know what was recorded under an earlier job for the same registration, here or elsewhere, or that would be
-	// sent again.
+	// The fold must contain everything that earlier jobs for the webhook recorded, on any node. Otherwise deliveries
+	// would be repeated.
 	folding, cancel := context.WithTimeout(ctx, behind)
 	err := s.cfg.Fold.WaitTip(folding)
 	cancel()
@@ -60,12 +60,12 @@ func (s *Sender) work(ctx context.Context, j *jobs.Job) error {
 	}
 }
 
-// over reports whether no further attempt is to begin in this turn.
+// over reports whether this turn must not begin further attempts.
 func (v *visit) over() bool {
 	return v.stopping.Err() != nil || v.unanswered.Load() >= tired || v.failed.Load()
 }
 
-// saw notes that the log has come to a sequence.
+// saw raises v.at to a sequence.
 func (v *visit) saw(at int64) {
 	for {
 		old := v.at.Load()
@@ -75,7 +75,8 @@ func (v *visit) saw(at int64) {
 	}
 }
 
-// send sends what is due, until nothing has come for a while or the turn is over, and waits until it is known how all went.
+// send sends due deliveries until none has arrived for a while or the turn is over. It returns when the results of
+// all attempts are known.
 func (v *visit) send(ctx context.Context, until time.Time) error {
 	v.lanes = errgroup.Group{}
 	v.lanes.SetLimit(lanesAtOnce)
@@ -107,8 +108,8 @@ func (v *visit) send(ctx context.Context, until time.Time) error {
 	return v.lanes.Wait()
 }
 
-// await waits until there may be something to send, or nothing has come for a while, which is quiet. That the turn is over ends
-// it as well.
+// await waits until there may be deliveries to send. quiet means that none arrived for a while. more is false if the
+// turn is over or the sender stops.
 func (v *visit) await(end *time.Timer, next scalar.Time) (quiet, more bool) {
 	wait := linger
 	if next != 0 {
@@ -127,17 +128,17 @@ func (v *visit) await(end *time.Timer, next scalar.Time) (quiet, more bool) {
 	return false, false
 }
 
-// rest ends the job where nothing is due, or waits until it may end or something is.
+// rest ends the job if nothing is due, or waits until it may end or a delivery is due.
 func (v *visit) rest(ctx context.Context, j *jobs.Job, until time.Time) (rested bool, err error) {
 	if rested, err = j.Rest(ctx, false); rested || err != nil {
 		return rested, err
 	}
-	// The rows call for more. Either they do not know yet what is recorded, or the fold does not know what they know.
+	// According to the rows, a delivery is due. Either the rows or the fold lag, so wait for both.
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	go func() {
 		select {
-		case <-v.hook.changed: // there is more
+		case <-v.hook.changed: // a delivery may be due
 			cancel()
 		case <-v.stopping.Done():
 			cancel()
@@ -153,15 +154,15 @@ func (v *visit) rest(ctx context.Context, j *jobs.Job, until time.Time) (rested 
 	return false, nil
 }
 
-// try makes the next attempt of a delivery, if it is wanted, and has it recorded. The receiver is done with the request before
-// the log has the receipt, so it may have others meanwhile. What comes next about the same owner waits for the receipt: if the
-// sender died in between, this one would be sent again, after the next.
+// try makes the next attempt of a delivery, if it is still required, and records it. It frees the request slot before
+// recording, so the receiver may get other requests in the meantime. The owner's next delivery waits for the record:
+// if the sender died in between, this delivery would be repeated after that one.
 func (v *visit) try(ctx context.Context, d *delivery) error {
 	defer v.underWay.Add(-1)
 	a, tenant, err := v.attempt(ctx, d)
 	<-v.requests
 	if a == nil {
-		if errors.Is(err, seal.ErrDestroyed) { // the record that cancels it is on its way
+		if errors.Is(err, seal.ErrDestroyed) { // the record that cancels the delivery is not folded yet
 			v.backlog.done(d, false)
 			return nil
 		}

@@ -38,7 +38,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
@@ -146,8 +148,8 @@ func (v *venue) projectUpTo(url string, last int64) *projections.Bounded {
 	return bound
 }
 
-// Submit implements journal.Submitter.
-func (v *venue) Submit(ctx context.Context, _ string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (v *venue) Submit(ctx context.Context, _ string, c decide.Command) (submit.Result, error) {
 	return v.owner.Submit(ctx, c)
 }
 
@@ -199,7 +201,7 @@ func (v *venue) person() file {
 		ExternalID: v.box.ExternalID(tenant.Broker, owner.PersonType, p.Ref.String())})
 	p.trigger = do[*onboarding.TriggerCreated](v, tenant, &onboarding.CreateTrigger{Ref: p.Ref, EntitlementID: v.entitlement}).ID
 	v.until("the case is open", func() (ongoing bool) {
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			c, known := s.(*onboarding.State).Trigger(p.trigger)
 			ongoing = known && c.Status == entitlement.Ongoing
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
-// Position is a position at the mark price.
+// Position is an open position, valued at the mark price.
 type Position struct {
 	CustomerCode      string        `json:"customer_code"`
 	Symbol            string        `json:"symbol"`
@@ -24,13 +24,13 @@ type Position struct {
 	Updated           scalar.Time   `json:"updated"`
 }
 
-// NewPosition shows a position.
+// NewPosition converts a position to its JSON form.
 func NewPosition(p *trading.Position) Position {
 	return Position{p.CustomerCode, p.Symbol, p.Amount, p.EntryPrice, Price(p.MarkPrice), p.Notional, p.UnrealisedPnL,
 		p.InitialMargin, p.MaintenanceMargin, strconv.Itoa(p.Leverage), Price(p.LiquidationPrice), p.Updated}
 }
 
-// AccountSummary is what an account has and needs in one currency.
+// AccountSummary is the equity, margin and risk state of an account in one currency.
 type AccountSummary struct {
 	CustomerCode      string        `json:"customer_code"`
 	Currency          string        `json:"currency"`
@@ -46,7 +46,7 @@ type AccountSummary struct {
 	UpdatedAt         scalar.Time   `json:"updated_at"`
 }
 
-// NewAccountSummary shows what an account has and needs.
+// NewAccountSummary converts a summary to its JSON form.
 func NewAccountSummary(s *trading.Summary) AccountSummary {
 	return AccountSummary{s.CustomerCode, s.Currency, s.Balance, s.TotalEquity, s.UnrealisedPnL, s.UsedMargin, s.OrderMargin,
 		s.MaintenanceMargin, s.AvailableMargin, s.MarginRatio, string(s.RiskState), s.Updated}

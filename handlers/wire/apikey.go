@@ -5,7 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// APIKey is a key as its user and operators see it.
+// APIKey is an API key, without its secret, as its user and operators see it.
 type APIKey struct {
 	ID           scalar.ID    `json:"id"`
 	Name         string       `json:"name"`
@@ -15,12 +15,12 @@ type APIKey struct {
 	IPAllowList  []string     `json:"ip_allow_list"`
 	ExpiresAt    *scalar.Time `json:"expires_at"`
 	Created      scalar.Time  `json:"created"`
-	LastUsed     *string      `json:"last_used"` // a day, as the log tells it
-	// RateLimit is the key's own, in place of its user's; nil for none.
+	LastUsed     *string      `json:"last_used"` // the last day of use that the log records
+	// RateLimit replaces the rate limit of the key's user. It is nil if the key has no limit.
 	RateLimit *identity.RateLimit `json:"rate_limit"`
 }
 
-// NewAPIKey returns a key as the interfaces show it.
+// NewAPIKey converts a key to its JSON form.
 func NewAPIKey(k *identity.APIKey) APIKey {
 	out := APIKey{ID: k.ID, Name: k.Name, Prefix: k.Prefix, Scopes: k.Scopes, IPAllowList: k.IPAllowList, Created: k.Created, RateLimit: k.RateLimit}
 	if k.CustomerCode != "" {

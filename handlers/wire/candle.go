@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Candle is what a price did in an interval that begins at Time. Of mark and index prices Traded is nil.
+// Candle is the price range of the interval that begins at Time. Traded is nil for mark and index prices.
 type Candle struct {
 	Time  scalar.Time `json:"time"`
 	Open  string      `json:"open"`
@@ -16,23 +16,23 @@ type Candle struct {
 	Low   string      `json:"low"`
 	Close string      `json:"close"`
 	*Traded
-	Closed bool `json:"closed"` // nothing can change it any more
+	Closed bool `json:"closed"` // the candle is final
 }
 
-// Traded is how much was traded in an interval.
+// Traded is the volume of an interval.
 type Traded struct {
 	Volume   string `json:"volume"`   // contracts
 	Turnover string `json:"turnover"` // quote currency
 	Trades   int64  `json:"trades"`
 }
 
-// candleSize is room for nearly every candle.
+// candleSize is the capacity reserved per candle; nearly every candle fits.
 const candleSize = 208
 
 // Candles is a list of candles.
 type Candles []Candle
 
-// AppendJSON appends the list as the generic encoder writes it.
+// AppendJSON appends the list exactly as the generic encoder writes it.
 func (list Candles) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: append(slices.Grow(b, 2+len(list)*candleSize), '[')}
 	for i := range list {
@@ -63,7 +63,7 @@ func (k *Candle) write(w *fastjson.Writer) {
 	w.Raw(`}`)
 }
 
-// number writes a member that is the text of a number, in which there is nothing to escape.
+// number writes a member with a numeric text, which needs no escaping.
 func number(w *fastjson.Writer, name, text string) {
 	w.Raw(name)
 	w.Raw(text)

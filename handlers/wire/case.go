@@ -7,30 +7,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// CaseEvent is an event in the timeline of an entitlement trigger. What a kind of event does not have is null.
+// CaseEvent is an event in the timeline of an entitlement trigger. Members that do not apply to a type are null.
 type CaseEvent struct {
-	Sequence int64       `json:"sequence"` // of the record
+	Sequence int64       `json:"sequence"` // of the event's record
 	Time     scalar.Time `json:"time"`
-	// Type is that of the event: entitlement_trigger.created, entitlement_trigger.moved,
+	// Type is the event type: entitlement_trigger.created, entitlement_trigger.moved,
 	// entitlement_trigger.requirements_changed or notice.given.
 	Type      string               `json:"type"`
 	ActorKind onboarding.ActorKind `json:"actor_kind"`
-	// Action and Status are what moved the trigger, and where that left it.
+	// Action is the action that moved the trigger, and Status the status after it.
 	Action *entitlement.Action `json:"action"`
 	Status *entitlement.Status `json:"status"`
 	Result *entitlement.Result `json:"result"`
 	Code   *string             `json:"code"`
 	Reason *string             `json:"reason"`
-	// QuestionnaireIDs are what a request for information asks for, or all that is open after a change of what is required.
+	// QuestionnaireIDs lists the questionnaires of a request for information or, after a change of requirements, all
+	// open ones.
 	QuestionnaireIDs []scalar.ID         `json:"questionnaire_ids"`
 	Outcome          *onboarding.Outcome `json:"outcome"` // of a video identification
 	EventID          *scalar.ID          `json:"event_id"`
-	EventType        *webhook.EventType  `json:"event_type"` // of what receivers were told
-	// The rest is for operators; tenants are not shown it.
+	EventType        *webhook.EventType  `json:"event_type"` // of the notification sent to webhooks
+	// CaseOfOperator is set for operators only. Tenants do not see it.
 	*CaseOfOperator
 }
 
-// CaseOfOperator is what operators see of an event in a timeline besides.
+// CaseOfOperator is the part of a CaseEvent that only operators see.
 type CaseOfOperator struct {
 	Actor             string  `json:"actor"`
 	InternalReason    *string `json:"internal_reason"`

@@ -1,12 +1,13 @@
-// Package wire holds the JSON shapes that several interfaces share: orders, trades, transactions and instruments, for REST
-// and the WebSocket channels, and API keys, questionnaires, entitlements and triggers, for users and operators. A channel's
-// message begins with the name of the channel and the type "update". The shape follows, with its own type under another
-// name.
+// Package wire holds the JSON types that several interfaces share. REST and the WebSocket channels share orders,
+// trades, transactions and instruments; users and operators share API keys, questionnaires, entitlements and
+// triggers. A channel message has a "channel" member, then "type":"update", then the members of the REST form. The
+// object's type moves to another member, such as order_type. Messages about public trades have no "type":"update";
+// their type member is that of the trade.
 //
-// The shapes are plain structs for the generic encoder. Orders and trades, which are most of the traffic, also have an
-// encoder written by hand (AppendJSON), which writes the same bytes faster. A property test compares the two.
+// The types are plain structs for the generic encoder. Orders and trades, which are most of the traffic, also have a
+// handwritten encoder (AppendJSON), which writes the same bytes faster. A property test compares the two.
 //
-// Prices and amounts have the instrument's precision; money is in units of 10⁻⁸ of the currency; times are UTC with
+// Prices and amounts have the instrument's precision. Money is in units of 10⁻⁸ of the currency. Times are UTC with
 // microseconds.
 package wire
 
@@ -17,13 +18,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// Update is the type of every message that is one.
+// Update is the "type" of update messages on the channels.
 const Update = "update"
 
-// Price is a price, or another decimal of which zero stands for nothing and is null.
+// Price is a price or another decimal. Its zero value means "not set" and is null in JSON.
 type Price fixed.Decimal
 
-// MarshalJSONTo writes the decimal or null.
+// MarshalJSONTo writes the decimal, or null if it is zero.
 func (p Price) MarshalJSONTo(e *jsontext.Encoder) error {
 	if fixed.Decimal(p).IsZero() {
 		return e.WriteToken(jsontext.Null)
@@ -31,13 +32,13 @@ func (p Price) MarshalJSONTo(e *jsontext.Encoder) error {
 	return json.MarshalEncode(e, fixed.Decimal(p))
 }
 
-// Nullable is a value of which the zero stands for nothing and is null.
+// Nullable is a value that is null in JSON if it is zero.
 type Nullable[T comparable] struct{ Value T }
 
-// NullIfZero returns a value that is null in JSON where it is zero.
+// NullIfZero wraps v in a Nullable.
 func NullIfZero[T comparable](v T) Nullable[T] { return Nullable[T]{v} }
 
-// MarshalJSONTo writes the value or null.
+// MarshalJSONTo writes the value, or null if it is zero.
 func (n Nullable[T]) MarshalJSONTo(e *jsontext.Encoder) error {
 	var zero T
 	if n.Value == zero {
@@ -46,7 +47,7 @@ func (n Nullable[T]) MarshalJSONTo(e *jsontext.Encoder) error {
 	return json.MarshalEncode(e, n.Value)
 }
 
-// Percent prints a percentage with exactly 2 decimals, rounded up.
+// Percent returns a percentage with exactly 2 decimals, rounded up.
 func Percent(d fixed.Decimal) fixed.Decimal {
 	d = d.Trim().AtLeast(2)
 	if d.Scale == 2 {

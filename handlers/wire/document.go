@@ -16,11 +16,12 @@ type Document struct {
 	Source      string               `json:"source"`
 	OwnerType   owner.Type           `json:"owner_type"`
 	OwnerID     scalar.ID            `json:"owner_id"`
-	ValidUntil  *scalar.Time         `json:"valid_until"` // null: for ever
+	ValidUntil  *scalar.Time         `json:"valid_until"` // null: no end
 	Created     scalar.Time          `json:"created_at"`
 }
 
-// NewDocument shows a document: what is known of it in clear, and the name of its file.
+// NewDocument converts a document to its JSON form. Its file name is passed separately because the log stores it
+// encrypted.
 func NewDocument(d *onboarding.Document, name string) Document {
 	out := Document{ID: d.ID, Category: d.Category, Orientation: d.Orientation, Name: name, Source: d.Source, OwnerType: d.Ref.Type, OwnerID: d.Ref.ID,
 		Created: d.Created}
@@ -30,7 +31,7 @@ func NewDocument(d *onboarding.Document, name string) Document {
 	return out
 }
 
-// DownloadLink is where a file may be had for a while, by whoever has the link.
+// DownloadLink is a temporary link to a file. The link needs no authentication.
 type DownloadLink struct {
 	URL       string `json:"url"`
 	ExpiresIn int64  `json:"expires_in"` // seconds

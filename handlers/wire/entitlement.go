@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Entitlement is a definition as clients see it.
+// Entitlement is an entitlement definition as clients see it.
 type Entitlement struct {
 	ID             scalar.ID                  `json:"id"`
 	Name           string                     `json:"name"`
@@ -16,14 +16,14 @@ type Entitlement struct {
 	Updated        scalar.Time                `json:"updated_at"`
 }
 
-// EntitlementQuestionnaire is a questionnaire that a definition asks for.
+// EntitlementQuestionnaire is a questionnaire that a definition requires.
 type EntitlementQuestionnaire struct {
 	EntitlementID   scalar.ID `json:"entitlement_id"`
 	QuestionnaireID scalar.ID `json:"questionnaire_id"`
 	Position        int       `json:"position"`
 }
 
-// NewEntitlement shows a definition.
+// NewEntitlement converts a definition to its JSON form.
 func NewEntitlement(d *entitlement.Definition) Entitlement {
 	out := Entitlement{ID: d.ID, Name: d.Name, Description: d.Description, Created: d.Created, Updated: d.Updated,
 		Questionnaires: make([]EntitlementQuestionnaire, 0, len(d.Questionnaires))}
@@ -33,12 +33,12 @@ func NewEntitlement(d *entitlement.Definition) Entitlement {
 	return out
 }
 
-// EntitlementTrigger is the case of an owner who asks for an entitlement.
+// EntitlementTrigger is an owner's application for an entitlement.
 type EntitlementTrigger struct {
 	ID            scalar.ID          `json:"id"`
 	EntitlementID scalar.ID          `json:"entitlement_id"`
 	Status        entitlement.Status `json:"status"`
-	Result        entitlement.Result `json:"result,omitempty"` // of a terminal state only
+	Result        entitlement.Result `json:"result,omitempty"` // in terminal states only
 	owner.Ref
 	Created scalar.Time `json:"created_at"`
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Instrument is an instrument as everybody may see it.
+// Instrument is the public view of an instrument.
 type Instrument struct {
 	Symbol                 string        `json:"symbol"`
 	Underlying             string        `json:"underlying"`
-	BaseCurrency           string        `json:"base_currency"` // what is traded: of a perpetual, the underlying
+	BaseCurrency           string        `json:"base_currency"` // the traded asset; for a perpetual, the underlying
 	QuoteCurrency          string        `json:"quote_currency"`
 	SettlementCurrency     string        `json:"settlement_currency"`
 	Status                 market.Status `json:"status"`
@@ -23,15 +23,15 @@ type Instrument struct {
 	MaintMarginReq         fixed.Decimal `json:"maint_margin_req"`
 	MaxLeverage            int           `json:"max_leverage"`
 	MarginTiers            []Tier        `json:"margin_tiers"`
-	MakerFee               fixed.Decimal `json:"maker_fee"` // the default, in basis points
+	MakerFee               fixed.Decimal `json:"maker_fee"` // default fees, in basis points
 	TakerFee               fixed.Decimal `json:"taker_fee"`
-	PriceBand              fixed.Decimal `json:"price_band"` // in percent
+	PriceBand              fixed.Decimal `json:"price_band"` // bands in percent
 	LimitBand              fixed.Decimal `json:"limit_band"`
 	FundingIntervalSeconds int           `json:"funding_interval_seconds"`
-	Created                scalar.Time   `json:"created"` // when it was listed
+	Created                scalar.Time   `json:"created"` // time of listing
 }
 
-// Tier is a margin bracket, which ends where the next one begins.
+// Tier is a margin bracket. It ends where the next one begins.
 type Tier struct {
 	NotionalFrom   fixed.Money   `json:"notional_from"`
 	InitMarginReq  fixed.Decimal `json:"init_margin_req"`
@@ -39,8 +39,8 @@ type Tier struct {
 	MaxLeverage    int           `json:"max_leverage"`
 }
 
-// NewInstrument shows an instrument that was listed at a time, with a status: the one in force for everybody, the
-// operator's own setting for the operator.
+// NewInstrument converts an instrument and its time of listing to the JSON form. The caller chooses the status: the
+// public view shows the effective status, the operator's view shows the operator's setting.
 func NewInstrument(i *market.Instrument, status market.Status, listed scalar.Time) Instrument {
 	out := Instrument{Symbol: i.Symbol, Underlying: i.Underlying, BaseCurrency: i.Underlying, QuoteCurrency: i.QuoteCurrency,
 		SettlementCurrency: i.SettlementCurrency, Status: status, PriceTick: i.PriceTick, AmountStep: i.AmountStep,
@@ -54,13 +54,13 @@ func NewInstrument(i *market.Instrument, status market.Status, listed scalar.Tim
 	return out
 }
 
-// OperatedInstrument is an instrument as the operator sees it.
+// OperatedInstrument is an instrument as operators see it.
 type OperatedInstrument struct {
 	Instrument
 	IndexStaleSeconds int `json:"index_stale_seconds"`
 }
 
-// NewOperatedInstrument shows an instrument that was listed at a time to the operator.
+// NewOperatedInstrument converts an instrument and its time of listing to the operator's view.
 func NewOperatedInstrument(i *market.Instrument, listed scalar.Time) OperatedInstrument {
 	return OperatedInstrument{NewInstrument(i, i.Status, listed), i.IndexStaleSeconds}
 }

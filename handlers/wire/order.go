@@ -9,28 +9,28 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Order is an order as REST shows it. Nullable members are always there; cash_amount and trigger_price_type are left
-// out where they do not apply.
+// Order is the REST form of an order. Nullable members are always present; cash_amount and trigger_price_type are
+// omitted where they do not apply.
 type Order struct {
 	OrderHead
 	Type order.Type `json:"type"`
 	OrderRest
 	Updated  scalar.Time `json:"updated"`
-	Sequence int64       `json:"sequence"` // of the record that changed the order last
+	Sequence int64       `json:"sequence"` // of the record that last changed the order
 }
 
-// OrderMessage is an order on the channel orders.
+// OrderMessage is an order on the orders channel.
 type OrderMessage struct {
 	Channel string `json:"channel"`
-	Kind    string `json:"type"` // of the message
+	Kind    string `json:"type"` // the message type, always "update"
 	OrderHead
-	Type order.Type `json:"order_type"` // what the order does, not what was submitted
+	Type order.Type `json:"order_type"` // how the order executes, which may differ from the submitted type
 	OrderRest
 	Timestamp scalar.Time `json:"timestamp"`
 	Sequence  int64       `json:"sequence"`
 }
 
-// OrderHead is what both forms of an order begin with.
+// OrderHead holds the leading members, which both forms of an order share.
 type OrderHead struct {
 	Code         scalar.ID    `json:"code"`
 	CustomerCode string       `json:"customer_code"`
@@ -38,7 +38,7 @@ type OrderHead struct {
 	Action       order.Action `json:"action"`
 }
 
-// OrderRest is what both forms of an order hold after its type.
+// OrderRest holds the members after the type, which both forms of an order share.
 type OrderRest struct {
 	Status           order.Status           `json:"status"`
 	Amount           fixed.Decimal          `json:"amount"`
@@ -50,7 +50,7 @@ type OrderRest struct {
 	StopLossPrice    Price                  `json:"stop_loss_price"`
 	TakeProfitPrice  Price                  `json:"take_profit_price"`
 	TriggerPriceType order.TriggerPriceType `json:"trigger_price_type,omitzero"`
-	Triggered        Nullable[scalar.Time]  `json:"triggered"` // when a stop fired
+	Triggered        Nullable[scalar.Time]  `json:"triggered"` // when a stop was triggered
 	AverageFillPrice Price                  `json:"average_fill_price"`
 	TimeInForce      order.TimeInForce      `json:"time_in_force"`
 	ExpireTime       Nullable[scalar.Time]  `json:"expire_time"`
@@ -61,12 +61,12 @@ type OrderRest struct {
 	Created          scalar.Time            `json:"created"`
 }
 
-// NewOrder shows an order as the record with the sequence left it.
+// NewOrder converts an order to its REST form. The sequence is that of the record that last changed it.
 func NewOrder(o *order.Order, sequence int64) Order {
 	return Order{headOf(o), o.Type, restOf(o), o.Updated, sequence}
 }
 
-// NewOrderMessage shows an order, as the record with the sequence left it, on a channel.
+// NewOrderMessage converts an order to a channel message. The sequence is that of the record that last changed it.
 func NewOrderMessage(channel string, o *order.Order, sequence int64) *OrderMessage {
 	return &OrderMessage{channel, Update, headOf(o), o.Type.Mechanical(), restOf(o), o.Updated, sequence}
 }
@@ -84,10 +84,10 @@ func restOf(o *order.Order) OrderRest {
 	}
 }
 
-// OrderSize is room for nearly every order.
+// OrderSize is the buffer capacity for one order; nearly every order fits.
 const OrderSize = 768
 
-// AppendJSON appends the order as the generic encoder writes it.
+// AppendJSON appends the order exactly as the generic encoder writes it.
 func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{`)
@@ -102,7 +102,7 @@ func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	return w.Bytes, w.Err
 }
 
-// AppendJSON appends the message as the generic encoder writes it.
+// AppendJSON appends the message exactly as the generic encoder writes it.
 func (m *OrderMessage) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: b}
 	envelope(&w, m.Channel, m.Kind)
@@ -117,10 +117,10 @@ func (m *OrderMessage) AppendJSON(b []byte) ([]byte, error) {
 	return w.Bytes, w.Err
 }
 
-// Orders is a list of orders as REST shows it.
+// Orders is a list of orders in REST form.
 type Orders []Order
 
-// AppendJSON appends the list as the generic encoder writes it.
+// AppendJSON appends the list exactly as the generic encoder writes it.
 func (list Orders) AppendJSON(b []byte) (_ []byte, err error) {
 	b = append(b, '[')
 	for i := range list {

@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Person is a person as its tenant and operators see it. What was not told is null.
+// Person is a person as its tenant and operators see it. Optional members that are not set are null.
 type Person struct {
 	ID                      scalar.ID   `json:"id"`
 	ExternalID              string      `json:"external_id"`
@@ -24,7 +24,7 @@ type Person struct {
 	Updated                 scalar.Time `json:"updated_at"`
 }
 
-// Corporate is a corporate as its tenant and operators see it. What was not told is null.
+// Corporate is a corporate as its tenant and operators see it. Optional members that are not set are null.
 type Corporate struct {
 	ID                   scalar.ID   `json:"id"`
 	ExternalID           string      `json:"external_id"`
@@ -38,19 +38,19 @@ type Corporate struct {
 	Updated              scalar.Time `json:"updated_at"`
 }
 
-// OperatedPerson and OperatedCorporate are owners as operators see them: with their tenant.
+// OperatedPerson is a person with its tenant, as operators see it.
 type OperatedPerson struct {
 	Person
 	Tenant string `json:"tenant"`
 }
 
-// OperatedCorporate is a corporate with its tenant.
+// OperatedCorporate is a corporate with its tenant, as operators see it.
 type OperatedCorporate struct {
 	Corporate
 	Tenant string `json:"tenant"`
 }
 
-// Address is a postal address. What was not told is null.
+// Address is a postal address. Members that are not set are null.
 type Address struct {
 	Street      *string `json:"street"`
 	HouseNumber *string `json:"house_number"`
@@ -60,14 +60,14 @@ type Address struct {
 	Country     *string `json:"country"`
 }
 
-// NewPerson shows a person: what is known of it in clear, and what it told.
+// NewPerson combines the unencrypted fields of an owner with the decrypted personal data.
 func NewPerson(o *onboarding.Owner, p *owner.Person) Person {
 	return Person{ID: o.ID, ExternalID: p.ExternalID, FirstName: p.FirstName, LastName: p.LastName, Nationality: told(p.Nationality),
 		BirthDate: told(p.BirthDate), Email: told(p.Email), Phone: told(p.Phone), TaxIdentificationNumber: told(p.TaxIdentificationNumber),
 		TaxCountry: told(p.TaxCountry), Address: newAddress(&p.Address), State: o.State, Created: o.Created, Updated: o.Updated}
 }
 
-// NewCorporate shows a corporate: what is known of it in clear, and what it told.
+// NewCorporate combines the unencrypted fields of an owner with the decrypted data of the corporate.
 func NewCorporate(o *onboarding.Owner, c *owner.Corporate) Corporate {
 	return Corporate{ID: o.ID, ExternalID: c.ExternalID, LegalName: c.LegalName, LegalForm: told(c.LegalForm),
 		RegistrationNumber: told(c.RegistrationNumber), IncorporationCountry: told(c.IncorporationCountry), Address: newAddress(&c.Address),
@@ -81,7 +81,7 @@ func newAddress(a *owner.Address) *Address {
 	return &Address{told(a.Street), told(a.HouseNumber), told(a.PostalCode), told(a.City), told(a.Region), told(a.Country)}
 }
 
-// told returns a text, or nil where there is none.
+// told returns a pointer to s, or nil if s is empty.
 func told(s string) *string {
 	if s == "" {
 		return nil

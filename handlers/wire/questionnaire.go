@@ -16,11 +16,11 @@ type Questionnaire struct {
 	IsGeneric   bool        `json:"is_generic"`
 	IsPublished bool        `json:"is_published"`
 	Created     scalar.Time `json:"created_at"`
-	// Data is the version to answer. Items of lists have none.
+	// Data is the version to answer. Lists omit it.
 	Data *QuestionnaireVersion `json:"data,omitzero"`
 }
 
-// NewQuestionnaire shows a questionnaire; v is nil in lists.
+// NewQuestionnaire converts a questionnaire to its JSON form. v is nil in lists.
 func NewQuestionnaire(q *questionnaire.Questionnaire, v *questionnaire.Version) Questionnaire {
 	out := Questionnaire{ID: q.ID, Name: q.Name, Description: q.Description, OwnerType: q.OwnerType, IsGeneric: q.IsGeneric(),
 		IsPublished: q.IsPublished, Created: q.Created}
@@ -35,7 +35,7 @@ func NewQuestionnaire(q *questionnaire.Questionnaire, v *questionnaire.Version) 
 	return out
 }
 
-// QuestionnaireVersion is a version of a questionnaire with what it asks.
+// QuestionnaireVersion is a version of a questionnaire with its questions.
 type QuestionnaireVersion struct {
 	ID              scalar.ID   `json:"id"`
 	Number          int         `json:"version_number"`
@@ -56,7 +56,7 @@ type Question struct {
 	Options    []QuestionOption           `json:"options"`
 }
 
-// QuestionOption is one of the choices of a question.
+// QuestionOption is one of a question's choices.
 type QuestionOption struct {
 	ID         scalar.ID `json:"id"`
 	QuestionID scalar.ID `json:"question_id"`
@@ -65,7 +65,7 @@ type QuestionOption struct {
 	Position   int       `json:"position"`
 }
 
-// NewQuestionnaireVersion shows a version.
+// NewQuestionnaireVersion converts a version to its JSON form.
 func NewQuestionnaireVersion(v *questionnaire.Version) QuestionnaireVersion {
 	out := QuestionnaireVersion{ID: v.ID, Number: v.Number, QuestionnaireID: v.QuestionnaireID, Created: v.Created,
 		Questions: make([]Question, 0, len(v.Questions))}

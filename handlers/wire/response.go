@@ -7,12 +7,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Response is what an owner answered to a version of a questionnaire.
+// Response holds an owner's answers to a version of a questionnaire.
 type Response struct {
 	ID              scalar.ID `json:"id"`
 	QuestionnaireID scalar.ID `json:"questionnaire_id"`
 	VersionID       scalar.ID `json:"questionnaire_version_id"`
 	owner.Ref
-	Answers jsontext.Value `json:"answers"` // as they were sealed: an array of questionnaire.Answer
+	Answers jsontext.Value `json:"answers"` // as they were encrypted: an array of questionnaire.Answer
 	Created scalar.Time    `json:"created_at"`
 }

@@ -10,38 +10,38 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
-// Trade is a customer's side of a trade as REST shows it.
+// Trade is the REST form of a customer's side of a trade.
 type Trade struct {
 	TradeHead
 	Type trading.TradeType `json:"type"`
 	TradeRest
 }
 
-// NewTrade shows a customer's side of a trade.
+// NewTrade converts a customer's side of a trade to its REST form.
 func NewTrade(t *trading.CustomerTrade) Trade {
 	return Trade{TradeHead{Code: t.Code, OrderCode: NullIfZero(t.OrderCode), CustomerCode: t.CustomerCode, Symbol: t.Symbol, Action: t.Action,
 		Price: t.Price, Amount: t.Amount, Notional: t.Notional, Fee: t.Fee, FeeCurrency: t.FeeCurrency, Role: t.Role},
 		t.Type, TradeRest{NullIfZero(t.ReferenceID), t.Time, t.Sequence, t.Ordinal}}
 }
 
-// Message shows the trade on a channel.
+// Message returns the trade as a message on a channel.
 func (t Trade) Message(channel string) *TradeMessage {
 	return &TradeMessage{channel, Update, t.TradeHead, t.Type, t.TradeRest}
 }
 
-// TradeMessage is a customer's side of a trade on the channel trades.
+// TradeMessage is a customer's side of a trade on the trades channel.
 type TradeMessage struct {
 	Channel string `json:"channel"`
-	Kind    string `json:"type"` // of the message
+	Kind    string `json:"type"` // the message type, always "update"
 	TradeHead
 	Type trading.TradeType `json:"trade_type"`
 	TradeRest
 }
 
-// TradeHead is what both forms of a trade begin with.
+// TradeHead holds the leading members, which both forms of a trade share.
 type TradeHead struct {
 	Code         scalar.ID           `json:"code"`
-	OrderCode    Nullable[scalar.ID] `json:"order_code"` // of a takeover or deleveraging there is none
+	OrderCode    Nullable[scalar.ID] `json:"order_code"` // null for takeovers and deleveraging
 	CustomerCode string              `json:"customer_code"`
 	Symbol       string              `json:"symbol"`
 	Action       order.Action        `json:"action"`
@@ -53,15 +53,15 @@ type TradeHead struct {
 	Role         trading.Role        `json:"role"`
 }
 
-// TradeRest is what both forms of a trade hold after its type.
+// TradeRest holds the members after the type, which both forms of a trade share.
 type TradeRest struct {
 	ReferenceID Nullable[string] `json:"reference_id"` // of the order
 	Timestamp   scalar.Time      `json:"timestamp"`
 	Sequence    int64            `json:"sequence"`
-	Ordinal     int              `json:"ordinal"` // among the trades of the record
+	Ordinal     int              `json:"ordinal"` // index among the record's trades
 }
 
-// AppendJSON appends the message as the generic encoder writes it.
+// AppendJSON appends the message exactly as the generic encoder writes it.
 func (m *TradeMessage) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: b}
 	envelope(&w, m.Channel, m.Kind)
@@ -114,25 +114,25 @@ func (r *TradeRest) write(w *fastjson.Writer) {
 	w.Raw(`}`)
 }
 
-// MarketTrade is a trade as everybody may see it, in REST.
+// MarketTrade is the REST form of a public trade.
 type MarketTrade struct {
 	Code   scalar.ID `json:"code"`
 	Symbol string    `json:"symbol"`
 	MarketTradeRest
 }
 
-// NewMarketTrade shows a trade as everybody may see it.
+// NewMarketTrade converts a public trade to its REST form.
 func NewMarketTrade(t *trading.PublicTrade) MarketTrade {
 	return MarketTrade{t.Code, t.Symbol, MarketTradeRest{Price: t.Price, Amount: t.Amount, Action: t.Action, Type: t.Type,
 		Timestamp: t.Time, Sequence: t.Sequence, Ordinal: t.Ordinal}}
 }
 
-// Message shows the trade on a channel.
+// Message returns the trade as a message on a channel.
 func (t MarketTrade) Message(channel string) *MarketTradeMessage {
 	return &MarketTradeMessage{channel, t.Symbol, t.Code, t.MarketTradeRest}
 }
 
-// MarketTradeMessage is a trade on the channel market-trades.
+// MarketTradeMessage is a public trade on a market-trades channel.
 type MarketTradeMessage struct {
 	Channel string    `json:"channel"`
 	Symbol  string    `json:"symbol"`
@@ -140,7 +140,7 @@ type MarketTradeMessage struct {
 	MarketTradeRest
 }
 
-// MarketTradeRest is what both forms of a public trade hold after its code and symbol.
+// MarketTradeRest holds the members after the code and symbol, which both forms of a public trade share.
 type MarketTradeRest struct {
 	Price     fixed.Decimal     `json:"price"`
 	Amount    fixed.Decimal     `json:"amount"`
@@ -148,10 +148,10 @@ type MarketTradeRest struct {
 	Type      trading.TradeType `json:"type"`
 	Timestamp scalar.Time       `json:"timestamp"`
 	Sequence  int64             `json:"sequence"`
-	Ordinal   int               `json:"ordinal"` // among the trades of the record
+	Ordinal   int               `json:"ordinal"` // index among the record's trades
 }
 
-// AppendJSON appends the message as the generic encoder writes it.
+// AppendJSON appends the message exactly as the generic encoder writes it.
 func (m *MarketTradeMessage) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{"channel":`)

@@ -9,7 +9,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
-// Webhook is a registration as its tenant and operators see it. Public keys are padded standard base64 of their 32 bytes.
+// Webhook is a webhook registration as its tenant and operators see it. Public keys are padded standard base64 of
+// their 32 bytes.
 type Webhook struct {
 	ID        scalar.ID           `json:"id"`
 	KeyID     string              `json:"key_id"`
@@ -17,15 +18,16 @@ type Webhook struct {
 	Types     []webhook.EventType `json:"event_types"`
 	All       bool                `json:"include_all_events"`
 	PublicKey []byte              `json:"public_key"`
-	// NextPublicKey signs as well, and takes the place of PublicKey at NextFrom: while a key is replaced.
+	// While a key is being replaced, deliveries are also signed with NextPublicKey, which replaces PublicKey at
+	// NextFrom.
 	NextPublicKey []byte      `json:"next_public_key,omitempty"`
 	NextFrom      scalar.Time `json:"next_public_key_from,omitzero"`
 	Created       scalar.Time `json:"created_at"`
-	// Disabled is since when nothing is tried any more.
+	// Disabled is the time from which no deliveries are attempted. It is omitted for an enabled webhook.
 	Disabled scalar.Time `json:"disabled_at,omitzero"`
 }
 
-// NewWebhook shows a registration.
+// NewWebhook converts a registration to its JSON form.
 func NewWebhook(w *onboarding.Webhook) Webhook {
 	out := Webhook{ID: w.ID, KeyID: w.Key.KeyID, URL: w.URL, Types: w.Types, All: w.All, PublicKey: w.Key.Public, Created: w.Created, Disabled: w.Disabled}
 	if out.Types == nil {
@@ -37,7 +39,7 @@ func NewWebhook(w *onboarding.Webhook) Webhook {
 	return out
 }
 
-// Delivery is a notice on its way to a registration. Of a test event, the owner is null.
+// Delivery is a notification to one webhook. The owner is null for test events.
 type Delivery struct {
 	ID          scalar.ID         `json:"id"`
 	WebhookID   scalar.ID         `json:"webhook_id"`
@@ -51,8 +53,8 @@ type Delivery struct {
 	Attempts    []Attempt         `json:"attempts"`
 }
 
-// Attempt is the receipt of one try. Response is the beginning of the receiver's reply: null where none came, and where it may
-// not be shown any more.
+// Attempt is the receipt of one delivery attempt. Response is the beginning of the receiver's reply. It is null if
+// there was none or if it may no longer be shown.
 type Attempt struct {
 	Number     int         `json:"number"`
 	Started    scalar.Time `json:"started_at"`
@@ -62,8 +64,8 @@ type Attempt struct {
 	Response   *string     `json:"response"`
 }
 
-// NewAttempt shows the receipt of an attempt. The reply is what was opened of it, nil for nothing; what is no UTF-8 in it is
-// replaced.
+// NewAttempt converts a receipt to its JSON form. The reply is the decrypted part of the receiver's response, or nil.
+// Invalid UTF-8 in it is replaced with U+FFFD.
 func NewAttempt(number int, started scalar.Time, durationMS int64, status int, failure string, reply []byte) Attempt {
 	a := Attempt{Number: number, Started: started, DurationMS: durationMS, Error: told(failure)}
 	if status != 0 {

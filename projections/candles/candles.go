@@ -1,9 +1,10 @@
-// Package candles is the read model of candles: for each instrument, kind of price and interval, a row for every interval
-// with such a price. An interval without a price has no row; readers fill the gap with the previous close.
+// Package candles is the read model of candles: for each instrument, kind of price and interval, a row for every
+// interval with a price of that kind. An interval without a price has no row; readers fill the gap with the previous
+// close.
 //
-// Trades make the candles of trade prices, except takeovers and deleveraging, which do not move the price. Index inputs make
-// the candles of index and mark prices. A row of a longer interval sums up the rows of the shorter one. The projector writes
-// the rows of all intervals, so reading a page is an index scan of that many rows.
+// Trades make the candles of trade prices, except takeovers and deleveraging, which do not move the price. Index inputs
+// make the candles of index and mark prices. A row of a longer interval sums up the rows of the shorter one. The
+// projector writes the rows of all intervals, so reading a page is an index scan of that many rows.
 package candles
 
 import (
@@ -16,10 +17,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection keeps the table candles.
+// Projection maintains the table candles.
 type Projection struct{}
 
 // Name returns "candles".
@@ -31,14 +32,14 @@ func (Projection) Tables() []string { return []string{table.Name} }
 // Price is a kind of price.
 type Price string
 
-// The kinds of prices that candles are kept of.
+// The kinds of prices with candles.
 const (
 	Trade Price = "trade"
 	Mark  Price = "mark"
 	Index Price = "index"
 )
 
-// key names a candle.
+// key identifies a candle.
 type key struct {
 	symbol  string
 	price   Price
@@ -46,18 +47,19 @@ type key struct {
 	start   scalar.Time
 }
 
-// candle is what some entries add to a candle.
+// candle is a candle, or the contribution of some entries to one.
 type candle struct {
 	key
 	open, high, low, close fixed.Decimal
-	volume                 sum // contracts, at the most precise step that they were traded in
+	volume                 sum // in contracts, with the decimals of the finest amount step
 	turnover               sum // notional
 	trades                 int64
 }
 
 type row = projections.Row[candle]
 
-// Of two equal prices the first stays, so that a candle is the same however its entries are cut into batches.
+// Of two equal prices the first is kept, precision included. So a candle does not depend on how the entries are cut into
+// batches.
 var table = &projections.Table[candle]{
 	Name: "candles", Journal: "trading",
 	Columns: []c.Column[row]{
@@ -75,8 +77,8 @@ var table = &projections.Table[candle]{
 	},
 }
 
-// Project adds what the entries add to their candles.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+// Project adds the contributions of the entries to the candles.
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	var minutes changes
 	for _, e := range entries {
 		start := market.OneMinute.Start(e.Record.Time)
@@ -99,12 +101,13 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	table.Upsert(batch, all)
 }
 
-// changes are the candles of one interval that some entries change. Those of a symbol and a price are in the order of time.
+// changes holds the candles of one interval to which some entries contribute. The candles of a symbol and price are
+// ordered by time.
 type changes struct {
 	projections.Latest[key, row]
 }
 
-// trade adds a trade that moves the last price, and leaves the others out.
+// trade adds a trade, unless it does not move the last price.
 func (l *changes) trade(start scalar.Time, t *trading.TradeExecuted) {
 	if !t.MovesLastPrice() {
 		return
@@ -115,16 +118,16 @@ func (l *changes) trade(start scalar.Time, t *trading.TradeExecuted) {
 	l.add(&added, t.Price)
 }
 
-// add adds a candle in which there was one price.
+// add adds a candle with a single price.
 func (l *changes) add(one *candle, price fixed.Decimal) {
 	if price.Sign() <= 0 {
-		return // there was none
+		return // no price
 	}
 	one.open, one.high, one.low, one.close = price, price, price, price
 	l.join(one)
 }
 
-// join adds what comes later than everything that the candle with the key holds.
+// join merges a candle into the one with the same key. The candle must be later than everything already merged.
 func (l *changes) join(later *candle) {
 	r, known := l.Slot(later.key)
 	if !known {
@@ -144,7 +147,7 @@ func (l *changes) join(later *candle) {
 	of.trades += later.trades
 }
 
-// longer sums candles up to those of an interval that is made of theirs.
+// longer merges candles into candles of a longer interval.
 func longer(shorter []row, interval market.Interval) []row {
 	if len(shorter) == 0 || shorter[0].Value.seconds == interval {
 		return shorter
@@ -158,8 +161,7 @@ func longer(shorter []row, interval market.Interval) []row {
 	return out.Rows()
 }
 
-// sum is an exact sum of decimals, which may become larger than any of them. It has as many decimals as the one that
-// has most.
+// sum is an exact sum of decimals. It may exceed the range of a decimal. Its scale is the largest scale of the terms.
 type sum struct {
 	coef  big.Int
 	scale uint8
@@ -172,7 +174,7 @@ func (s *sum) add(d fixed.Decimal) {
 	s.plus(&term)
 }
 
-// plus adds another sum, which stays as it is.
+// plus adds another sum, which is not changed.
 func (s *sum) plus(o *sum) {
 	if o.scale > s.scale {
 		s.coef.Mul(&s.coef, big.NewInt(fixed.Pow10(int(o.scale-s.scale))))
@@ -186,5 +188,5 @@ func (s *sum) plus(o *sum) {
 	s.coef.Add(&s.coef, term.Mul(&o.coef, big.NewInt(fixed.Pow10(int(s.scale-o.scale)))))
 }
 
-// String returns coefficient and exponent, a form that Postgres reads as the number with its decimals.
+// String returns the coefficient with an exponent. Postgres reads it as a numeric with the same decimals.
 func (s *sum) String() string { return s.coef.String() + "e-" + strconv.Itoa(int(s.scale)) }

@@ -15,26 +15,27 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Candle is a candle as it is shown. Numbers are texts in the precision in which they were traded. Of prices that are
-// not trades Volume and Turnover are "".
+// Candle is a candle as the interface shows it. Numbers are texts in the traded precision. Volume and Turnover are ""
+// for index and mark prices.
 type Candle struct {
 	Start                  scalar.Time
 	Open, High, Low, Close string
-	Volume, Turnover       string // contracts, and notional without trailing zeros
+	Volume, Turnover       string // in contracts; notional without trailing zeros
 	Trades                 int64
-	Closed                 bool // nothing can change it any more
+	Closed                 bool // the candle cannot change any more
 }
 
-// Filter says which candles are wanted.
+// Filter selects candles.
 type Filter struct {
 	Symbol   string
 	Price    Price
 	Interval market.Interval
-	// From and To bound when candles begin: From inclusive, To exclusive. Zero leaves that end open.
+	// From and To limit the start times of the candles: From inclusive, To exclusive. A zero Time leaves that end open.
 	projections.Span
-	// Limit is how many there are at most: without From the latest ones, else the first.
+	// Limit is the greatest number of candles: the first ones from From on, or the latest ones if From is zero.
 	Limit int
-	// Clock is the time now, where it is later than the log's: with rows that hold the record Known it counts.
+	// Clock is the current time. If it is later than the time of the log, it determines which candles are open, provided
+	// that the rows include the record with sequence Known.
 	Clock scalar.Time
 	Known int64
 }
@@ -42,15 +43,15 @@ type Filter struct {
 //go:embed window.sql
 var window string
 
-// columns are what a candle is read from.
+// columns is the query for candles, without the condition on the start time.
 const columns = `SELECT n.start, n.open::text, n.high::text, n.low::text, n.close::text, n.volume::text, n.turnover::text, n.trades
 	FROM candles n WHERE n.symbol = $1 AND n.price = $2 AND n.seconds = $3 AND n.start `
 
-// Page returns candles, the oldest first, without a gap: where there was no price the close before is repeated. There is
-// none from before the first price. The last one may still be open. It returns the sequence that they are as of.
+// Page returns candles without gaps, oldest first, and the sequence that they are as of. A candle without a price
+// repeats the previous close. The page begins no earlier than the first price. The last candle may be open.
 //
-// The log's time says what is open. No record has an earlier time than the one before it, so what ended by then is
-// closed for good.
+// The time of the log determines which candles are open. Record times never decrease, so a candle that ended before that
+// time cannot change.
 func Page(ctx context.Context, db projections.DB, f Filter) (page []Candle, asOf int64, err error) {
 	step := f.Interval.Span()
 	up := func(t scalar.Time) scalar.Time { return (t + step - 1) / step * step } // the first start at t or later
@@ -72,13 +73,13 @@ func Page(ctx context.Context, db projections.DB, f Filter) (page []Candle, asOf
 	return filled(before, rows, span.first, span.last, span.opened, step), asOf, nil
 }
 
-// collect reads rows. The texts of a row are parts of one string: a page has thousands of rows, and its time would go into
-// making texts.
+// collect reads rows. The texts of a row are substrings of one string: a page has thousands of rows, and allocating each
+// text would dominate the time.
 func (f *Filter) collect(into *[]Candle) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		found := make([]Candle, 0, f.Limit)
 		var k Candle
-		var texts [6]pgtype.DriverBytes // which the next row overwrites
+		var texts [6]pgtype.DriverBytes // the next row overwrites them
 		var joined []byte
 		_, err := pgx.ForEachRow(rows, []any{c.IntoTime(&k.Start), &texts[0], &texts[1], &texts[2], &texts[3], &texts[4], &texts[5], &k.Trades}, func() error {
 			joined = joined[:0]
@@ -100,7 +101,7 @@ func (f *Filter) collect(into *[]Candle) func(pgx.Rows) error {
 	}
 }
 
-// trimmed returns a decimal without trailing zeros.
+// trimmed removes trailing zeros from a decimal.
 func trimmed(text string) string {
 	if strings.IndexByte(text, '.') < 0 {
 		return text
@@ -108,8 +109,8 @@ func trimmed(text string) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// filled returns the candles from first to last, exclusive: the rows, and where there is none a candle that repeats the
-// close before. Those from opened on are open.
+// filled returns the candles with start times from first to last, exclusive. A start time without a row gets a candle
+// that repeats the previous close. Candles from opened on are open.
 func filled(before, rows []Candle, first, last, opened, step scalar.Time) []Candle {
 	out := make([]Candle, 0, max(0, last-first)/step)
 	previous := before
@@ -121,7 +122,7 @@ func filled(before, rows []Candle, first, last, opened, step scalar.Time) []Cand
 		case len(previous) > 0:
 			out = append(out, previous[0].repeated(start))
 		case len(rows) > 0:
-			start = rows[0].Start - step // nothing comes before the first price
+			start = rows[0].Start - step // there are no candles before the first price
 			continue
 		default:
 			return out
@@ -131,7 +132,7 @@ func filled(before, rows []Candle, first, last, opened, step scalar.Time) []Cand
 	return slices.Clip(out)
 }
 
-// repeated returns the candle of an interval in which there was no price, of which the last was this one's close.
+// repeated returns the candle of an interval without a price that follows this candle.
 func (k *Candle) repeated(start scalar.Time) Candle {
 	quiet := Candle{Start: start, Open: k.Close, High: k.Close, Low: k.Close, Close: k.Close}
 	if k.Volume != "" {

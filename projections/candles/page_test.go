@@ -20,7 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/candles"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
@@ -42,7 +42,7 @@ type prices struct {
 }
 
 // told makes a log of trades and index prices with pauses between them, and says what is in it.
-func told(v *projectiontest.Venue, random *rand.Rand, pauses []scalar.Time) ([]journal.Entry, *prices) {
+func told(v *projectiontest.Venue, random *rand.Rand, pauses []scalar.Time) ([]record.Entry, *prices) {
 	entries, p := v.Entries(7), &prices{of: make(map[candles.Price][]moved)}
 	operator := decide.Actor{Sub: "operator", Broker: "venue"}
 	for n := range 200 {

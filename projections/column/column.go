@@ -1,10 +1,10 @@
-// Package column describes the columns of tables. A Column says once what a column is called, of which type it is, and
-// where its value is in a row of Go values. From that follow its place in a COPY, in the array parameters of set-based
-// SQL, and what a query reads it into.
+// Package column describes the columns of tables. A Column states the name and type of a column and the location of the
+// value in a Go row. The encoding for COPY, the array parameters of set-based statements, and the scan targets of
+// queries are derived from it.
 //
-// Rows that are new go in by COPY. A statement that changes rows takes one array for each column and unnests them side
-// by side, so a batch of any size is one statement with one plan. Decimals and money travel as binary numerics in COPY
-// and as text elsewhere: both keep a number's printed precision.
+// New rows are written with COPY. A statement that changes rows takes one array parameter for each column and unnests
+// the arrays in parallel, so a batch of any size is one statement with one plan. Decimals and money are sent as binary
+// numerics in COPY and as text elsewhere. Both forms keep the printed precision of a number.
 package column
 
 import (
@@ -19,21 +19,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Column is a column of a table whose rows are Ts.
+// Column is a column of a table with rows of type T.
 type Column[T any] struct {
 	Name string
 
 	role     role
-	once     bool                   // a value that is there stays
-	merge    string                 // what a row that is there becomes, if not the new value
-	element  string                 // the type of the parameter's elements
-	from, as string                 // around an element to make the value, and around the value to read it
+	once     bool                   // an existing value is kept
+	merge    string                 // the expression for an existing row, if not the new value
+	element  string                 // element type of the array parameter
+	from, as string                 // expressions: from an element to the value, and for selecting the value
 	encode   func(to *Rows, row *T) // for COPY
-	values   func(rows []T) any     // the parameter
-	into     func(row *T) any       // the target of Scan; nil for what is not read back
+	values   func(rows []T) any     // the array parameter
+	into     func(row *T) any       // the Scan target; nil for a column that is not read
 }
 
-// role is what becomes of a column when its row changes.
+// role says how a column behaves when its row is updated.
 type role uint8
 
 const (
@@ -42,35 +42,35 @@ const (
 	identifies
 )
 
-// Key returns the column as one of those by which a row is found when it changes.
+// Key returns the column marked as part of the key by which updates find the row.
 func (c Column[T]) Key() Column[T] { c.role = identifies; return c }
 
-// Fixed returns the column as one that keeps the value that the row was made with.
+// Fixed returns the column marked as immutable after the insertion of the row.
 func (c Column[T]) Fixed() Column[T] { c.role = fixedOnce; return c }
 
-// Once returns the column as one that keeps its first value which is not NULL.
+// Once returns the column marked to keep its first value that is not NULL.
 func (c Column[T]) Once() Column[T] { c.once = true; return c }
 
-// Merged returns the column as one whose value, where the row is there already, is an expression over the row t and the
-// new one, excluded.
+// Merged returns the column with an expression for existing rows in an upsert. It may refer to the existing row t and
+// the new row excluded.
 func (c Column[T]) Merged(expression string) Column[T] { c.merge = expression; return c }
 
-// IsKey and IsFixed report what Key and Fixed made of the column.
+// IsKey reports whether the column is part of the key.
 func (c *Column[T]) IsKey() bool { return c.role == identifies }
 
-// IsFixed reports whether the column keeps its first value without being a key.
+// IsFixed reports whether the column is immutable without being part of the key.
 func (c *Column[T]) IsFixed() bool { return c.role == fixedOnce }
 
-// Quoted returns the name as it stands in SQL.
+// Quoted returns the quoted name for SQL.
 func (c *Column[T]) Quoted() string { return `"` + c.Name + `"` }
 
 // Element returns the type of the column's array parameter.
 func (c *Column[T]) Element() string { return c.element + "[]" }
 
-// Value returns the expression that makes the column's value of an element of its parameter, n being the unnested row.
+// Value returns the expression for the column's value in the unnested row n.
 func (c *Column[T]) Value() string { return strings.ReplaceAll(c.from, "?", "n."+c.Quoted()) }
 
-// Assigned returns the expression that updates the column of an existing row t, n being the unnested row.
+// Assigned returns the expression that updates the column of an existing row t from the unnested row n.
 func (c *Column[T]) Assigned() string {
 	if c.once {
 		return "COALESCE(t." + c.Quoted() + ", " + c.Value() + ")"
@@ -78,7 +78,7 @@ func (c *Column[T]) Assigned() string {
 	return c.Value()
 }
 
-// Merge returns what the column of a row that is there becomes.
+// Merge returns the expression for the column of an existing row in an upsert.
 func (c *Column[T]) Merge() string {
 	if c.merge != "" {
 		return c.merge
@@ -86,10 +86,10 @@ func (c *Column[T]) Merge() string {
 	return "excluded." + c.Quoted()
 }
 
-// IsRead reports whether the column is read back into rows.
+// IsRead reports whether queries read the column.
 func (c *Column[T]) IsRead() bool { return c.into != nil }
 
-// Selected returns the column as Into reads it; "" if nothing does.
+// Selected returns the select expression for Into, or "" if queries do not read the column.
 func (c *Column[T]) Selected() string {
 	if !c.IsRead() {
 		return ""
@@ -97,16 +97,17 @@ func (c *Column[T]) Selected() string {
 	return strings.ReplaceAll(c.as, "?", c.Quoted())
 }
 
-// Into returns the target that reads the column into a row.
+// Into returns the Scan target for the column in a row.
 func (c *Column[T]) Into(row *T) any { return c.into(row) }
 
-// Encode adds the column's field of a row to a COPY.
+// Encode appends the column's value of a row to a COPY.
 func (c *Column[T]) Encode(to *Rows, row *T) { c.encode(to, row) }
 
-// Values returns the array parameter that holds the column of the rows.
+// Values returns the array parameter with the column's values of the rows.
 func (c *Column[T]) Values(rows []T) any { return c.values(rows) }
 
-// define makes a column from the place of its value, and from what becomes of the value.
+// define makes a column from accessors: place locates the value in a row, encode writes it for COPY, as converts it for
+// the array parameter, and into returns the Scan target.
 func define[T, V, E any](name, element string, place func(*T) *V, encode func(*Rows, V), as func(V) E, into func(*V) any) Column[T] {
 	return Column[T]{
 		Name: name, element: element, from: "?", as: "?",
@@ -122,7 +123,7 @@ func define[T, V, E any](name, element string, place func(*T) *V, encode func(*R
 	}
 }
 
-// numeric makes a column of text elements one of numerics.
+// numeric converts a column with text elements to type numeric.
 func numeric[T any](c Column[T]) Column[T] {
 	c.from, c.as = "?::numeric", "?::text"
 	return c
@@ -135,7 +136,7 @@ func Text[T any, S ~string](name string, place func(*T) *S) Column[T] {
 	return define(name, "text", place, func(to *Rows, s S) { to.Text(string(s)) }, func(s S) string { return clean(string(s)) }, IntoText[S])
 }
 
-// NullText is a column of type text in which "" is NULL.
+// NullText is a column of type text. "" is stored as NULL.
 func NullText[T any, S ~string](name string, place func(*T) *S) Column[T] {
 	return define(name, "text", place, func(to *Rows, s S) { to.NullText(string(s)) },
 		func(s S) pgtype.Text { return pgtype.Text{String: clean(string(s)), Valid: s != ""} }, IntoText[S])
@@ -149,14 +150,14 @@ func Words[T any](name string, place func(*T) *[]string) Column[T] {
 	return c
 }
 
-// JSON is a column of type json, read as its text.
+// JSON is a column of type json, read as text.
 func JSON[T any](name string, place func(*T) *string) Column[T] {
 	c := Text(name, place)
 	c.from, c.as = "?::json", "?::text"
 	return c
 }
 
-// ID is a column of type uuid in which the zero ID is NULL.
+// ID is a column of type uuid. The zero ID is stored as NULL.
 func ID[T any](name string, place func(*T) *scalar.ID) Column[T] {
 	return define(name, "uuid", place, (*Rows).ID, UUID, IntoID)
 }
@@ -174,7 +175,7 @@ func IDs[T any](name string, place func(*T) *[]scalar.ID) Column[T] {
 	return c
 }
 
-// Time is a column of type timestamptz in which the zero Time is NULL.
+// Time is a column of type timestamptz. The zero Time is stored as NULL.
 func Time[T any](name string, place func(*T) *scalar.Time) Column[T] {
 	return define(name, "timestamptz", place, (*Rows).Time, Timestamp, IntoTime)
 }
@@ -184,7 +185,7 @@ func Int[T any](name string, place func(*T) *int64) Column[T] {
 	return define(name, "bigint", place, (*Rows).Int, same[int64], func(n *int64) any { return n })
 }
 
-// NullInt is a column of type bigint in which 0 is NULL.
+// NullInt is a column of type bigint. 0 is stored as NULL.
 func NullInt[T any](name string, place func(*T) *int64) Column[T] {
 	return define(name, "bigint", place, func(to *Rows, n int64) {
 		if n == 0 {
@@ -195,13 +196,13 @@ func NullInt[T any](name string, place func(*T) *int64) Column[T] {
 	}, func(n int64) pgtype.Int8 { return pgtype.Int8{Int64: n, Valid: n != 0} }, IntoInt)
 }
 
-// Small is a column of type integer. Values beyond it stop at its limits.
+// Small is a column of type integer. Values out of range are clamped.
 func Small[T any, N int | int64](name string, place func(*T) *N) Column[T] {
 	return define(name, "integer", place, func(to *Rows, n N) { to.Small(int64(n)) }, func(n N) int32 { return small(int64(n)) },
 		func(n *N) any { return n })
 }
 
-// NullSmall is a column of type integer in which 0 is NULL.
+// NullSmall is a column of type integer. 0 is stored as NULL.
 func NullSmall[T any](name string, place func(*T) *int) Column[T] {
 	return define(name, "integer", place, func(to *Rows, n int) {
 		if n == 0 {
@@ -219,7 +220,7 @@ func Bool[T any](name string, place func(*T) *bool) Column[T] {
 	return define(name, "boolean", place, (*Rows).Bool, same[bool], func(b *bool) any { return b })
 }
 
-// Whether is a column of type boolean that follows from others, and is not read back.
+// Whether is a column of type boolean that is derived from the row. Queries do not read it.
 func Whether[T any](name string, value func(*T) bool) Column[T] {
 	c := Bool(name, func(row *T) *bool { b := value(row); return &b })
 	c.into = nil
@@ -232,7 +233,7 @@ func Hash[T any, H ~[32]byte](name string, place func(*T) *H) Column[T] {
 		func(h H) []byte { b := [32]byte(h); return b[:] }, func(h *H) any { return hashInto[H]{h} })
 }
 
-// Bytes is a column of type bytea in which no bytes are NULL.
+// Bytes is a column of type bytea. An empty slice is stored as NULL.
 func Bytes[T any, B ~[]byte](name string, place func(*T) *B) Column[T] {
 	return define(name, "bytea", place, func(to *Rows, b B) {
 		if len(b) == 0 {
@@ -253,7 +254,7 @@ func Decimal[T any](name string, place func(*T) *fixed.Decimal) Column[T] {
 	return numeric(define(name, "text", place, (*Rows).Decimal, fixed.Decimal.String, IntoDecimal))
 }
 
-// NullDecimal is a column of type numeric in which a number equal to zero is NULL.
+// NullDecimal is a column of type numeric. Zero is stored as NULL.
 func NullDecimal[T any](name string, place func(*T) *fixed.Decimal) Column[T] {
 	return numeric(define(name, "text", place, (*Rows).NullDecimal, func(d fixed.Decimal) pgtype.Text {
 		if d.IsZero() {
@@ -268,7 +269,7 @@ func Money[T any](name string, place func(*T) *fixed.Money) Column[T] {
 	return numeric(define(name, "text", place, (*Rows).Money, fixed.Money.String, IntoMoney))
 }
 
-// MoneyWhere is a column of type numeric that is NULL in rows of which there is no such amount.
+// MoneyWhere is a column of type numeric. It is NULL in rows for which there returns false.
 func MoneyWhere[T any](name string, there func(*T) bool, place func(*T) *fixed.Money) Column[T] {
 	c := Money(name, place)
 	encode := c.encode
@@ -291,14 +292,15 @@ func MoneyWhere[T any](name string, there func(*T) bool, place func(*T) *fixed.M
 	return c
 }
 
-// Number is a column of type numeric whose rows have it as a text, of any number of digits. It is not read back.
+// Number is a column of type numeric with values given as text, of any number of digits. Queries do not read it, and its
+// table cannot be written with COPY.
 func Number[T any](name string, text func(*T) string) Column[T] {
 	c := numeric(Text(name, func(row *T) *string { s := text(row); return &s }))
-	c.encode, c.into = nil, nil // a COPY would need its digits
+	c.encode, c.into = nil, nil // COPY would need the binary digits
 	return c
 }
 
-// clean replaces what a Postgres text can't hold. No accepted command carries such text, but were there ever one, it
+// clean replaces bytes that a Postgres text cannot contain. No accepted command contains such text, but if one did, it
 // must not stop a runner.
 func clean(s string) string {
 	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
@@ -307,16 +309,16 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// The span of years that a timestamptz and the text form of a Time both hold.
+// The range of years that both a timestamptz and the text form of a Time support.
 var (
 	earliest = scalar.TimeOf(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))
 	latest   = scalar.TimeOf(time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC))
 )
 
-// Timestamp returns one parameter of type timestamptz; the zero Time is NULL.
+// Timestamp returns a parameter of type timestamptz. The zero Time is NULL.
 func Timestamp(t scalar.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: min(max(t, earliest), latest).Std(), Valid: !t.IsZero()}
 }
 
-// UUID returns one parameter of type uuid; the zero ID is NULL.
+// UUID returns a parameter of type uuid. The zero ID is NULL.
 func UUID(id scalar.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: !id.IsZero()} }

@@ -7,21 +7,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Rows encodes rows in the binary format of COPY, straight from the values: no text, no parameter arrays, no plan. A
-// row is begun with the number of its columns, and its fields follow in the order of the COPY statement's columns; the
-// server refuses a row of another length.
+// Rows encodes rows in the binary format of COPY, directly from the values, without text, parameter arrays or a plan.
+// Begin starts a row with its number of columns. The fields must follow in the column order of the COPY statement. The
+// server rejects a row with another number of fields.
 type Rows struct {
 	data []byte
 	n    int
 }
 
-// What a binary COPY begins with: the signature, no flags, no extension. It ends with a row of -1 fields.
+// copyHeader starts a binary COPY: the signature, no flags, no extension. A row with -1 fields ends it.
 const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// Len returns how many rows there are.
+// Len returns the number of rows.
 func (r *Rows) Len() int { return r.n }
 
-// Begin begins a row.
+// Begin starts a row.
 func (r *Rows) Begin(columns int) {
 	if r.n == 0 {
 		r.data = append(r.data[:0], copyHeader...)
@@ -30,27 +30,27 @@ func (r *Rows) Begin(columns int) {
 	r.data = binary.BigEndian.AppendUint16(r.data, uint16(columns))
 }
 
-// Data returns what COPY is to be sent. It is good until Reset.
+// Data returns the bytes to send. They are valid until Reset.
 func (r *Rows) Data() []byte {
 	return append(r.data, 0xff, 0xff)
 }
 
-// Reset takes all rows away, and keeps their memory for the next ones.
+// Reset removes all rows and keeps the buffer.
 func (r *Rows) Reset() { r.data, r.n = r.data[:0], 0 }
 
-// Null adds a field that is NULL.
+// Null appends a NULL field.
 func (r *Rows) Null() { r.data = append(r.data, 0xff, 0xff, 0xff, 0xff) }
 
 func (r *Rows) size(n int) { r.data = binary.BigEndian.AppendUint32(r.data, uint32(n)) }
 
-// Text adds a text.
+// Text appends a text.
 func (r *Rows) Text(s string) {
 	s = clean(s)
 	r.size(len(s))
 	r.data = append(r.data, s...)
 }
 
-// NullText adds a text, NULL for "".
+// NullText appends a text, or NULL for "".
 func (r *Rows) NullText(s string) {
 	if s == "" {
 		r.Null()
@@ -59,7 +59,7 @@ func (r *Rows) NullText(s string) {
 	r.Text(s)
 }
 
-// ID adds a uuid, NULL for the zero ID.
+// ID appends a uuid, or NULL for the zero ID.
 func (r *Rows) ID(id scalar.ID) {
 	if id.IsZero() {
 		r.Null()
@@ -69,10 +69,10 @@ func (r *Rows) ID(id scalar.ID) {
 	r.data = append(r.data, id[:]...)
 }
 
-// epoch is where a timestamptz counts its microseconds from: the beginning of the year 2000.
+// epoch is the origin of timestamptz: 2000-01-01.
 const epoch = scalar.Time(946_684_800_000_000)
 
-// Time adds a timestamptz, NULL for the zero Time.
+// Time appends a timestamptz, or NULL for the zero Time.
 func (r *Rows) Time(t scalar.Time) {
 	if t.IsZero() {
 		r.Null()
@@ -81,19 +81,19 @@ func (r *Rows) Time(t scalar.Time) {
 	r.Int(int64(min(max(t, earliest), latest) - epoch))
 }
 
-// Int adds a bigint.
+// Int appends a bigint.
 func (r *Rows) Int(n int64) {
 	r.size(8)
 	r.data = binary.BigEndian.AppendUint64(r.data, uint64(n))
 }
 
-// Small adds an integer. Values beyond it stop at its limits.
+// Small appends an integer. Values out of range are clamped.
 func (r *Rows) Small(n int64) {
 	r.size(4)
 	r.data = binary.BigEndian.AppendUint32(r.data, uint32(small(n)))
 }
 
-// Bool adds a boolean.
+// Bool appends a boolean.
 func (r *Rows) Bool(b bool) {
 	r.size(1)
 	if b {
@@ -103,23 +103,23 @@ func (r *Rows) Bool(b bool) {
 	r.data = append(r.data, 0)
 }
 
-// Bytes adds a bytea.
+// Bytes appends a bytea.
 func (r *Rows) Bytes(b []byte) {
 	r.size(len(b))
 	r.data = append(r.data, b...)
 }
 
-// Words adds a text[] of one dimension.
+// Words appends a one-dimensional text[].
 func (r *Rows) Words(words []string) {
 	array(r, 25, words, r.Text)
 }
 
-// IDs adds a uuid[] of one dimension.
+// IDs appends a one-dimensional uuid[].
 func (r *Rows) IDs(ids []scalar.ID) {
 	array(r, 2950, ids, r.ID)
 }
 
-// array adds an array of one dimension, whose elements have the type with the oid.
+// array appends a one-dimensional array. oid is the type of the elements.
 func array[T any](r *Rows, oid int, elements []T, add func(T)) {
 	start := len(r.data)
 	r.size(0) // set below
@@ -129,7 +129,7 @@ func array[T any](r *Rows, oid int, elements []T, add func(T)) {
 	}
 	if dimensions == 1 {
 		r.size(len(elements))
-		r.size(1) // the first index
+		r.size(1) // the lower bound
 		for _, e := range elements {
 			add(e)
 		}
@@ -137,10 +137,10 @@ func array[T any](r *Rows, oid int, elements []T, add func(T)) {
 	binary.BigEndian.PutUint32(r.data[start:], uint32(len(r.data)-start-4))
 }
 
-// Decimal adds a numeric with the decimals that the number prints with.
+// Decimal appends a numeric with the printed decimals of the number.
 func (r *Rows) Decimal(d fixed.Decimal) { r.numeric(d.Coef, int(d.Scale)) }
 
-// NullDecimal adds a numeric, NULL for zero.
+// NullDecimal appends a numeric, or NULL for zero.
 func (r *Rows) NullDecimal(d fixed.Decimal) {
 	if d.IsZero() {
 		r.Null()
@@ -149,11 +149,11 @@ func (r *Rows) NullDecimal(d fixed.Decimal) {
 	r.Decimal(d)
 }
 
-// Money adds a numeric with the decimals that the amount prints with.
+// Money appends a numeric with the printed decimals of the amount.
 func (r *Rows) Money(m fixed.Money) { r.Decimal(m.Decimal()) }
 
-// numeric adds coef × 10^-scale: its digits in base 10,000 around the decimal point, and how many decimals to show.
-// The server drops digits that are zero at either end.
+// numeric appends coef × 10^-scale: its base-10,000 digits around the decimal point, and the number of displayed
+// decimals. The server removes zero digits at both ends.
 func (r *Rows) numeric(coef int64, scale int) {
 	sign, left := uint16(0), uint64(coef)
 	if coef < 0 {
@@ -161,7 +161,7 @@ func (r *Rows) numeric(coef int64, scale int) {
 	}
 	unit := uint64(fixed.Pow10(scale))
 	whole, part := left/unit, left%unit
-	var digits [10]uint16 // 5 on either side hold 19 digits and more
+	var digits [10]uint16 // 5 digits on either side hold at least 19 decimal digits
 	first := 5
 	for ; whole > 0; whole /= 10_000 {
 		first--

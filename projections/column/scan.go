@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The types below are targets for Scan. Each reads into the Go value that it points to, NULL as its zero value:
+// The types below are targets for Scan. Each reads into the Go value that it points to. NULL becomes the zero value:
 //
 //	rows.Scan(column.IntoID(&o.Code), column.IntoText(&o.Symbol), column.IntoDecimal(&o.Amount))
 //
@@ -31,7 +31,7 @@ func IntoID(id *scalar.ID) any { return (*idTarget)(id) }
 // IntoTime reads a timestamptz.
 func IntoTime(t *scalar.Time) any { return (*timeTarget)(t) }
 
-// IntoDecimal reads a numeric selected as text, with the decimals that it was stored with.
+// IntoDecimal reads a numeric selected as text, with its stored decimals.
 func IntoDecimal(d *fixed.Decimal) any { return (*decimalTarget)(d) }
 
 // IntoMoney reads a numeric selected as text.
@@ -131,7 +131,7 @@ func (t hashInto[H]) ScanBytes(b []byte) error {
 func (t bytesInto[B]) ScanBytes(b []byte) error {
 	*t.b = nil
 	if len(b) > 0 {
-		*t.b = append(B(nil), b...) // what is scanned is the connection's
+		*t.b = append(B(nil), b...) // copied: the connection reuses the scanned bytes
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package customers is the read model of customer accounts: the registry, and what was set for an account beside the
-// defaults: fees, margins and leverages.
+// Package customers is the read model of customer accounts: the registry, and the fees, margins and leverages that were
+// set for individual accounts.
 package customers
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection keeps the tables customers, fee_profiles, margin_profiles and leverages.
+// Projection maintains the tables customers, fee_profiles, margin_profiles and leverages.
 type Projection struct{}
 
 // Name returns "customers".
@@ -31,7 +31,7 @@ type Customer struct {
 	Sequence     int64
 }
 
-// Fees are what a customer pays on an instrument where it isn't the default, in basis points.
+// Fees are a customer's fees on an instrument in basis points, if they differ from the instrument's.
 type Fees struct {
 	CustomerCode string
 	Broker       string
@@ -41,8 +41,7 @@ type Fees struct {
 	Sequence     int64
 }
 
-// Margins are an account's default margins in percent, where they were set. Leverage is 0 where the percentages were
-// given themselves.
+// Margins are an account's own default margins in percent. Leverage is 0 if the percentages were set directly.
 type Margins struct {
 	CustomerCode      string
 	Broker            string
@@ -52,7 +51,7 @@ type Margins struct {
 	Sequence          int64
 }
 
-// Leverage is a customer's override for an instrument; 0 where it was taken away.
+// Leverage is a customer's leverage on an instrument, or 0 after it was reset.
 type Leverage struct {
 	CustomerCode string
 	Broker       string
@@ -62,7 +61,7 @@ type Leverage struct {
 }
 
 type (
-	customerRow = projections.Row[Customer] // the key is where it was registered
+	customerRow = projections.Row[Customer] // the key is that of the registration
 	feesRow     = projections.Row[Fees]
 	marginsRow  = projections.Row[Margins]
 	leverageRow = projections.Row[Leverage]
@@ -116,11 +115,11 @@ var leverages = &projections.Table[Leverage]{
 	},
 }
 
-// own names what a customer has of an instrument.
+// own identifies a customer's setting on an instrument.
 type own struct{ customer, symbol string }
 
-// Project adds the accounts that the entries open, and the last of what they set.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+// Project adds the accounts that the entries register, and the last settings of each account.
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	opened := registry.Copy(batch)
 	var fees projections.Latest[own, feesRow]
 	var margins projections.Latest[string, marginsRow]

@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// Page returns a page of a broker's customers, or with broker "" of everybody's.
+// Page returns a page of a broker's customers, or of all customers if broker is "".
 func Page(ctx context.Context, db projections.DB, broker string, p projections.Page) (projections.Paged[Customer], error) {
 	l := projections.List[Customer]{Table: registry}
 	l.Where.AndText("broker", broker)
@@ -16,11 +16,11 @@ func Page(ctx context.Context, db projections.DB, broker string, p projections.P
 // Registry returns the table of accounts.
 func Registry() *projections.Table[Customer] { return registry }
 
-// FeeProfiles returns the table of the fees that were set. Where there are none, the instrument's apply.
+// FeeProfiles returns the table of customers' own fees. A customer without a row pays the instrument's fees.
 func FeeProfiles() *projections.Table[Fees] { return feeProfiles }
 
-// MarginProfiles returns the table of the default margins that were set.
+// MarginProfiles returns the table of customers' own default margins.
 func MarginProfiles() *projections.Table[Margins] { return marginProfiles }
 
-// Leverages returns the table of overrides.
+// Leverages returns the table of customers' leverages.
 func Leverages() *projections.Table[Leverage] { return leverages }

@@ -1,7 +1,8 @@
-// Package funding is the read model of funding rates: a row for what was fixed at every instant of every instrument,
-// missed ones included. What customers paid and received are rows of package ledger.
+// Package funding is the read model of funding rates: a row for each funding time of each instrument, including missed
+// ones. Payments to and from customers are rows of package ledger.
 //
-// Of one instrument, instants never go back along the sequence of their records, so lists are in the order of time too.
+// The funding times of an instrument never decrease along the sequence of their records, so lists are also ordered by
+// time.
 package funding
 
 import (
@@ -12,10 +13,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection keeps the table funding_rates.
+// Projection maintains the table funding_rates.
 type Projection struct{}
 
 // Name returns "funding".
@@ -24,7 +25,7 @@ func (Projection) Name() string { return "funding" }
 // Tables returns the table of funding rates.
 func (Projection) Tables() []string { return []string{table.Name} }
 
-// Rate is what was fixed at an instant.
+// Rate is the funding rate of a funding time, with its inputs.
 type Rate = trading.FundingFixed
 
 type row = projections.Row[Rate]
@@ -44,8 +45,8 @@ var table = &projections.Table[Rate]{
 	},
 }
 
-// Project adds a row for every instant that the entries fix.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+// Project adds a row for each funding time that the entries fix.
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	rates := table.Copy(batch)
 	for _, e := range entries {
 		key := projections.Key{Sequence: e.Record.Sequence}
@@ -58,10 +59,10 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	}
 }
 
-// Filter narrows the list. Empty fields narrow nothing.
+// Filter limits a list. Empty fields have no effect.
 type Filter struct {
 	Symbol string
-	// Span is of the instants: one that was missed may be recorded much later.
+	// Span limits the funding times. A missed one may have been recorded much later.
 	projections.Span
 }
 

@@ -1,5 +1,5 @@
-// Package identity is the read model of brokers and users. It holds no password in any form: what a login needs is
-// read from a fold of the journal.
+// Package identity is the read model of brokers and users. It contains no passwords in any form: logins use a fold of
+// the journal.
 package identity
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection keeps the tables brokers and users.
+// Projection maintains the tables brokers and users.
 type Projection struct{}
 
 // Name returns "identity".
@@ -21,19 +21,19 @@ func (Projection) Name() string { return "identity" }
 // Tables returns the tables of brokers and users.
 func (Projection) Tables() []string { return []string{brokers.Name, users.Name} }
 
-// Broker is a broker and the sequence of the record that made it.
+// Broker is a broker with the sequence of the record that created it.
 type Broker struct {
 	identity.Broker
 	Sequence int64
 }
 
-// User is a user, whose PasswordHash is nil, and the sequences of the records that made it and changed it last.
+// User is a user with the sequences of the records that created it and last changed it. PasswordHash is nil.
 type User struct {
 	identity.User
 	Made     int64
 	Sequence int64
 
-	limit identity.RateLimit // zero for none
+	limit identity.RateLimit // zero: none
 }
 
 type (
@@ -75,8 +75,8 @@ var users = &projections.Table[User]{
 	},
 }
 
-// Project adds the brokers and the last state of the users that the entries change.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+// Project adds the brokers, and the last state of each user that the entries change.
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	registered := brokers.Copy(batch)
 	var changed projections.Latest[string, userRow]
 	for _, entry := range entries {
@@ -106,12 +106,12 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	users.Upsert(batch, changed.Rows())
 }
 
-// Brokers returns a numbered page of the brokers, newest first, and how many there are.
+// Brokers returns a numbered page of the brokers, newest first, and the total number of brokers.
 func Brokers(ctx context.Context, db projections.DB, size, offset int) (rows []Broker, total int, asOf int64, err error) {
 	return projections.List[Broker]{Table: brokers, Order: "sequence DESC"}.Numbered(ctx, db, size, offset)
 }
 
-// Users returns a numbered page of the users, newest first, and how many there are.
+// Users returns a numbered page of the users, newest first, and the total number of users.
 func Users(ctx context.Context, db projections.DB, size, offset int) (rows []User, total int, asOf int64, err error) {
 	return projections.List[User]{Table: users, Order: "created_sequence DESC"}.Numbered(ctx, db, size, offset)
 }

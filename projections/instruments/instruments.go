@@ -1,4 +1,4 @@
-// Package instruments is the read model of instruments and of their last prices.
+// Package instruments is the read model of instruments and their last prices.
 package instruments
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection keeps the tables instruments and prices.
+// Projection maintains the tables instruments and prices.
 type Projection struct{}
 
 // Name returns "instruments".
@@ -24,17 +24,17 @@ func (Projection) Name() string { return "instruments" }
 // Tables returns the tables of instruments and prices.
 func (Projection) Tables() []string { return []string{table.Name, priceTable.Name} }
 
-// Instrument is an instrument as the record Sequence left it.
+// Instrument is an instrument after the record with sequence Sequence.
 type Instrument struct {
 	market.Instrument
-	Created  scalar.Time // when it was listed
-	Listed   int64       // the sequence of the record that did
+	Created  scalar.Time // the time of the listing
+	Listed   int64       // the sequence of the listing's record
 	Sequence int64
 
-	tiers string // as in the journal
+	tiers string // JSON, as in the journal
 }
 
-// Prices are an instrument's last prices; zero where there was none yet.
+// Prices are an instrument's last prices. A price that did not occur yet is zero.
 type Prices struct {
 	Symbol    string
 	Index     fixed.Decimal
@@ -99,14 +99,14 @@ var priceTable = &projections.Table[Prices]{
 	},
 }
 
-// Instruments returns the table of every instrument that was ever listed.
+// Instruments returns the table of all instruments ever listed.
 func Instruments() *projections.Table[Instrument] { return table }
 
 // LastPrices returns the table of the instruments' last prices.
 func LastPrices() *projections.Table[Prices] { return priceTable }
 
-// Project adds the last state of every instrument and price that the entries change.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+// Project adds the last state of each instrument and price that the entries change.
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	var changed projections.Latest[string, row]
 	var index, stale, last projections.Latest[string, priceRow]
 	for _, entry := range entries {
@@ -145,7 +145,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	priceTable.Upsert(batch, last.Rows(), "last_price", "last_time")
 }
 
-// tiers returns the JSON text of the journal. Tiers hold integers and nothing that could fail to encode.
+// tiers returns the JSON of the journal. Tiers contain only integers, so encoding cannot fail.
 func tiers(t []market.Tier) string {
 	b, err := json.Marshal(t)
 	if err != nil {

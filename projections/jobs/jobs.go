@@ -1,13 +1,15 @@
-// Package jobs keeps a queue of webhooks that a sender has to look at, and when: one job for each webhook, in River's tables.
+// Package jobs maintains a queue of webhooks that a sender must visit, with the times of the visits: one job for each
+// webhook, in River's tables.
 //
-// A job holds no deliveries. The rows say what to send, and the log says whether it is still due. So a webhook has at most
-// one job, inserting it again changes nothing, and a job that is early or needless has no effect. River's tables are never
-// a source of truth: they may be emptied at any time, and Queue then inserts the jobs that the rows call for.
+// A job contains no deliveries. The rows say what to send, and the log says whether it is still due. So a webhook has at
+// most one job, inserting it again changes nothing, and a job that is early or needless has no effect. River's tables
+// are never a source of truth: they may be emptied at any time, and Queue then inserts the jobs that the rows require.
 //
 // A job is inserted in the transaction that writes the rows, so a row never exists without its job. A job ends in a
 // transaction that has locked it and read the rows: a concurrent insertion waits for that end, or the end sees its rows.
 //
-// The tables have their own schema. A rebuild of the rows replaces the tables of another schema and MUST NOT touch these.
+// The tables have a separate schema. A rebuild of the rows replaces the tables of another schema and MUST NOT touch
+// these.
 package jobs
 
 import (
@@ -33,13 +35,14 @@ const (
 
 	table = Schema + ".river_job"
 	queue = "webhooks"
-	// migrating is the advisory lock that a process holds while it makes the tables.
+	// migrating is the advisory lock of a process that creates the tables.
 	migrating = 7_305_809_141_962_330_002
-	// maxAttempts is how often a job may fail, for want of Postgres say. One that has failed so often is made anew.
+	// maxAttempts is how often a job may fail, for example while Postgres is down. After that, the queue creates another
+	// job.
 	maxAttempts = 1000
 )
 
-// args are what a job says.
+// args are the arguments of a job.
 type args struct {
 	Webhook scalar.ID `json:"webhook_id"`
 }
@@ -47,7 +50,7 @@ type args struct {
 // Kind implements river.JobArgs.
 func (args) Kind() string { return "webhook" }
 
-// live are the states of a job that is not over. There is at most one of them for a registration.
+// live lists the states of an unfinished job. A webhook has at most one unfinished job.
 var live = []rivertype.JobState{rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning,
 	rivertype.JobStateRetryable, rivertype.JobStateScheduled}
 
@@ -58,9 +61,9 @@ func (args) InsertOpts() river.InsertOpts {
 
 type client = river.Client[pgx.Tx]
 
-// Migrate makes River's tables, or brings them up to date. Any number of nodes may call it at once.
+// Migrate creates River's tables or brings them up to date. Any number of nodes may call it at the same time.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	// River takes a transaction for each of its versions, so the lock is held by a transaction beside them.
+	// River uses one transaction for each version, so another transaction holds the lock.
 	err := pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
 		if _, err := lock.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
 			return err
@@ -76,8 +79,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 		if err != nil || len(done.Versions) == 0 {
 			return err
 		}
-		// That there are tables must survive a crash of Postgres, as what is in them need not. This commit waits until it is on
-		// disk, and what came before it is there then.
+		// The existence of the tables must survive a crash of Postgres; their content need not. This commit waits for
+		// the disk, and all earlier commits are then on disk too.
 		_, err = lock.Exec(ctx, "SET LOCAL synchronous_commit = on; COMMENT ON SCHEMA "+Schema+" IS 'work to be done, made of the rows'")
 		return err
 	})
@@ -87,10 +90,10 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// Inserter inserts jobs in the transactions of others.
+// Inserter inserts jobs within the caller's transactions.
 type Inserter struct{ client *client }
 
-// NewInserter returns an inserter. It connects to nothing.
+// NewInserter returns an Inserter. It does not connect to Postgres.
 func NewInserter() (*Inserter, error) {
 	c, err := river.NewClient(riverpgxv5.New(nil), &river.Config{Schema: Schema})
 	if err != nil {
@@ -99,12 +102,13 @@ func NewInserter() (*Inserter, error) {
 	return &Inserter{c}, nil
 }
 
-// Insert has somebody look at the registrations now: a job that waits for a later time is brought forward.
+// Insert makes the webhooks due now. A job that is scheduled for later is brought forward.
 func (i *Inserter) Insert(ctx context.Context, tx pgx.Tx, webhooks []scalar.ID) error {
 	if len(webhooks) == 0 {
 		return nil
 	}
-	// In one order everywhere, so that of two transactions that insert for the same ones one waits at the first, holding none.
+	// Sort the ids: two transactions that insert the same jobs then block at the first common one, instead of
+	// deadlocking.
 	webhooks = slices.Clone(webhooks)
 	slices.SortFunc(webhooks, func(a, b scalar.ID) int { return slices.Compare(a[:], b[:]) })
 	there, err := i.insert(ctx, tx, slices.Compact(webhooks), time.Time{})
@@ -118,7 +122,8 @@ func (i *Inserter) Insert(ctx context.Context, tx pgx.Tx, webhooks []scalar.ID) 
 	return nil
 }
 
-// insert inserts a job for each registration that has none, at a time; zero: now. It returns the ids of the jobs that were there.
+// insert inserts a job for each webhook without an unfinished one, scheduled at the given time or, if it is zero, now.
+// It returns the ids of the existing jobs.
 func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, webhooks []scalar.ID, at time.Time) (there []int64, err error) {
 	params := make([]river.InsertManyParams, len(webhooks))
 	for k, id := range webhooks {
@@ -143,8 +148,8 @@ func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, webhooks []scalar.ID, 
 	if len(later) == 0 {
 		return there, nil
 	}
-	// What is scheduled would wait for River's elected leader, of which there is none. A job that is available at a later time
-	// is fetched at that time, by whoever polls.
+	// River's elected leader would make scheduled jobs available, but leader election is disabled. An available job with
+	// a later time is fetched at that time by the process that polls next.
 	if _, err := tx.Exec(ctx, `UPDATE `+table+` SET state = 'available' WHERE id = ANY($1)`, later); err != nil {
 		return nil, fmt.Errorf("jobs: scheduling %d: %w", len(later), err)
 	}

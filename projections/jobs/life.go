@@ -8,19 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// life is a connection that holds a lock under the name of its process. Postgres gives the lock up when the process dies, or
-// its machine: so who can have the lock of a name knows that nobody works under it any more.
+// life is a connection that holds an advisory lock on the name of a process. Postgres releases the lock when the
+// process or its machine dies. So a process that can acquire the lock of a name knows that the process of that name is
+// dead.
 type life struct {
 	conn *pgx.Conn
 	name string
 }
 
-// within is how long Postgres may take to answer.
+// within is the timeout for Postgres.
 const within = 10 * time.Second
 
 const lockOf = `hashtextextended('perpetua jobs ' || $1::text, 0)`
 
-// live takes the lock of a name.
+// live acquires the lock of a name.
 func (q *Queue) live(ctx context.Context, name string) (*life, error) {
 	acquired, err := q.Pool.Acquire(ctx)
 	if err != nil {
@@ -40,7 +41,7 @@ func (l *life) close() {
 	_ = l.conn.Close(ctx)
 }
 
-// takeBack makes the running jobs of processes that have died available.
+// takeBack makes the running jobs of dead processes available.
 func (l *life) takeBack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
@@ -52,7 +53,8 @@ func (l *life) takeBack(ctx context.Context) error {
 	others, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	for _, other := range others {
 		if err == nil {
-			// The lock is this transaction's: two that find the same one dead do it one after the other.
+			// The lock is held until the end of the transaction: two processes that find the same dead process act one
+			// after the other.
 			_, err = l.conn.Exec(ctx, `WITH dead AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(`+lockOf+`) AS it)
 				UPDATE `+table+` SET state = 'available', scheduled_at = now()
 				WHERE (SELECT it FROM dead) AND state = 'running' AND queue = $2 AND attempted_by[cardinality(attempted_by)] = $1`, other, queue)

@@ -13,44 +13,46 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Due says when a registration has to be looked at next, as the rows stand in the transaction: false if not at all.
+// Due returns when a webhook must be visited next, according to the rows in the transaction. open is false if nothing of
+// it is open.
 type Due func(ctx context.Context, tx pgx.Tx, webhook scalar.ID) (at time.Time, open bool, err error)
 
-// Open returns the registrations that have something open, as the rows stand.
+// Open returns the webhooks with open deliveries, according to the rows in the transaction.
 type Open func(ctx context.Context, tx pgx.Tx) ([]scalar.ID, error)
 
-// Queue hands jobs out to this process. Those of a process that has died go to the others within seconds.
+// Queue runs the jobs of this process. The jobs of a dead process pass to the others within seconds.
 type Queue struct {
 	Pool *pgxpool.Pool
-	// Node names the process in River's tables, for people.
+	// Node identifies the process in River's tables, for people.
 	Node string
 	Due  Due
 	Open Open
-	// Work looks at a registration, and ends with the job's Rest. One that fails comes again a little later.
+	// Work visits a webhook and ends with the job's Rest. A job that fails is retried a little later.
 	Work   func(ctx context.Context, j *Job) error
 	Logger *slog.Logger
 }
 
 const (
-	// atOnce is how many registrations a process looks at at a time. Each costs little while its receiver lets it wait.
+	// atOnce is the greatest number of webhooks that a process visits concurrently. A visit costs little while it waits
+	// for the receiver.
 	atOnce = 1000
-	// How often River looks for jobs: after a notification at most so often, without one so often.
+	// River looks for jobs at most once in cooldown after notifications, and every poll without them.
 	cooldown = 20 * time.Millisecond
 	poll     = 300 * time.Millisecond
-	// completedFor is how long jobs that are over are kept: nobody asks for them.
+	// completedFor is how long finished jobs are kept. Nothing reads them.
 	completedFor = time.Minute
-	// lookEvery is how often the queue looks for jobs that are missing, and for processes that have died.
+	// lookEvery is the interval of the checks for missing jobs and dead processes.
 	lookEvery = 2 * time.Second
-	// again is when a job comes again that failed, and how long a queue waits that could not start.
+	// again is the time before a failed job is retried, and the pause of a queue that could not start.
 	again = time.Second
-	// patience is how long a stop waits for jobs to end by themselves.
+	// patience is how long a stop waits for running jobs.
 	patience = 8 * time.Second
 )
 
-// Job is the turn of one registration.
+// Job is one visit to a webhook.
 type Job struct {
 	Webhook scalar.ID
 	job     *river.Job[args]
@@ -59,18 +61,19 @@ type Job struct {
 	client  string
 }
 
-// Rest ends the job, unless something of the registration is due: then it reports false, and the job goes on. What is to be
-// sent later gets a job of its own at its time. With yield the job ends in any case, and comes again at once.
+// Rest ends the job, unless deliveries of the webhook are due: then it returns false, and the job must continue. If
+// deliveries are due later, Rest schedules another job. With yield the job ends in any case, and the next job follows
+// immediately.
 func (j *Job) Rest(ctx context.Context, yield bool) (rested bool, err error) {
 	err = pgx.BeginFunc(ctx, j.queue.Pool, func(tx pgx.Tx) error {
-		// First the lock, then the look. Who makes rows inserts the job after them, in one transaction. If that transaction has
-		// come to the job already, this one waits here until its rows can be seen; otherwise it waits for this one, finds the job
-		// over, and inserts another.
+		// Lock the job first, then read the rows. A transaction that writes rows inserts the job after them. If it has
+		// reached the job already, this transaction waits here until the rows are visible. Otherwise, it waits for this
+		// transaction, finds the job finished, and inserts another.
 		var by string
 		err := tx.QueryRow(ctx, `SELECT attempted_by[cardinality(attempted_by)] FROM `+table+` WHERE id = $1 AND state = 'running' FOR UPDATE`,
 			j.job.ID).Scan(&by)
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && by != j.client {
-			rested = true // somebody took this process for dead, and has the job now
+			rested = true // another process considered this one dead and has the job now
 			return nil
 		}
 		if err != nil {
@@ -112,10 +115,10 @@ func (w *worker) Work(ctx context.Context, j *river.Job[args]) error {
 // NextRetry implements river.Worker.
 func (w *worker) NextRetry(*river.Job[args]) time.Time { return time.Now().Add(again) }
 
-// Timeout implements river.Worker: jobs end by themselves.
+// Timeout implements river.Worker. Jobs have no timeout.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return -1 }
 
-// Run hands out jobs until the context ends, and then waits for those that are out. While Postgres is away it tries again.
+// Run runs jobs until the context ends, and then waits for running ones. While Postgres is down, it retries.
 func (q *Queue) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := q.serve(ctx)
@@ -131,14 +134,14 @@ func (q *Queue) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve hands out jobs until the context ends or the connection does that says that this process lives.
+// serve runs jobs until the context ends or the life connection fails.
 func (q *Queue) serve(ctx context.Context) error {
 	insert, err := NewInserter()
 	if err != nil {
 		return err
 	}
-	// A name of its own for each try: a job under an older one is nobody's.
-	name := q.Node + "/" + journal.NewCommandID(time.Now()).String()
+	// Each attempt has a new name, so that jobs of an earlier attempt count as jobs of a dead process.
+	name := q.Node + "/" + record.NewCommandID(time.Now()).String()
 	life, err := q.live(ctx, name)
 	if err != nil {
 		return err
@@ -151,8 +154,8 @@ func (q *Queue) serve(ctx context.Context) error {
 	c, err := river.NewClient(riverpgxv5.New(q.Pool), &river.Config{ID: name, Schema: Schema, Workers: workers, Logger: q.Logger,
 		Queues: map[string]river.QueueConfig{queue: {MaxWorkers: atOnce}}, FetchCooldown: cooldown, FetchPollInterval: poll,
 		JobTimeout: -1, SoftStopTimeout: patience,
-		// River's elected leader would take a job that runs for long from whom has it, which takeBack knows better; and who leads
-		// holds up its own stop for seconds where Postgres is gone. What else it does is tidy's.
+		// River's elected leader would rescue jobs that run for a long time; takeBack detects dead processes more
+		// precisely. A leader also delays its own stop by seconds if Postgres is down. tidy performs its other duties.
 		LeaderElectionDisabled: true})
 	if err != nil {
 		return err
@@ -169,7 +172,7 @@ func (q *Queue) serve(ctx context.Context) error {
 	return err
 }
 
-// look makes jobs for rows that call for one and have none, and takes those of dead processes back, until the context ends.
+// look periodically inserts missing jobs and frees the jobs of dead processes, until the context ends.
 func (q *Queue) look(ctx context.Context, l *life, insert *Inserter) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -191,8 +194,8 @@ func (q *Queue) look(ctx context.Context, l *life, insert *Inserter) error {
 	}
 }
 
-// tidy forgets jobs that have been over for a while, and makes those available that are to wait no longer: an older build may have
-// left some whose leader would have done so.
+// tidy deletes old finished jobs, and makes scheduled jobs available at their time. Older builds, which had a leader,
+// may have left such jobs.
 func (q *Queue) tidy(ctx context.Context) error {
 	_, err := q.Pool.Exec(ctx, `WITH gone AS (DELETE FROM `+table+` WHERE queue = $1 AND state IN ('completed', 'discarded', 'cancelled')
 			AND finalized_at < now() - make_interval(secs => $2))
@@ -204,7 +207,7 @@ func (q *Queue) tidy(ctx context.Context) error {
 	return nil
 }
 
-// fill makes the jobs that are missing: after a rebuild, or where River's tables were lost.
+// fill inserts missing jobs: after a rebuild, or if River's tables were emptied.
 func (q *Queue) fill(ctx context.Context, insert *Inserter) error {
 	err := pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		open, err := q.Open(ctx, tx)

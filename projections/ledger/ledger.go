@@ -1,9 +1,9 @@
 // Package ledger is the read model of money: the transactions and balances of customers, the postings and balances of
 // the venue's own accounts, and positions.
 //
-// A transaction's place in every list is its first appearance. Deposits and withdrawals are transactions in their own
-// right, and a withdrawal's row changes in place; the other rows are the customers' postings of trades and the like.
-// Balances are those that the postings themselves state, so they can be held against the sum of the transactions.
+// A transaction is listed at the position where it first appears. A deposit or withdrawal is one transaction, and the
+// row of a withdrawal is updated. All other rows are customers' postings, for example of trades. Balances are those that
+// the postings state, so they can be compared with the sums of the transactions.
 package ledger
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection keeps the tables transactions, venue_postings, balances, venue_balances and positions.
+// Projection maintains the tables transactions, venue_postings, balances, venue_balances and positions.
 type Projection struct{}
 
 // Name returns "ledger".
@@ -33,14 +33,14 @@ type (
 	positionKey struct {
 		customer, symbol string
 	}
-	// transfer is a deposit or withdrawal as the entries leave it.
+	// transfer is a deposit or withdrawal after the entries.
 	transfer struct {
 		transactionRow
-		made bool // by one of the entries
+		made bool // one of the entries created it
 	}
 )
 
-// changes are what a batch of entries makes and leaves.
+// changes collects the rows that a batch of entries creates and changes.
 type changes struct {
 	transactions projections.Adder[Transaction]
 	venue        projections.Adder[venuePosting]
@@ -50,8 +50,8 @@ type changes struct {
 	positions    projections.Latest[positionKey, positionRow]
 }
 
-// Project adds the rows of every movement of money in the entries, and what they leave of balances and positions.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+// Project adds a row for each movement of money in the entries, and the resulting balances and positions.
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	r := changes{transactions: transactions.Copy(batch), venue: venuePostings.Copy(batch)}
 	for _, e := range entries {
 		r.add(e)
@@ -70,8 +70,9 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	positions.Upsert(batch, r.positions.Rows())
 }
 
-// add adds one record. Ordinals count the record's transactions, and its postings of the venue, each from 0.
-func (r *changes) add(e journal.Entry) {
+// add adds one record. Ordinals count the record's transactions and, separately, its postings to the venue's accounts,
+// both from 0.
+func (r *changes) add(e record.Entry) {
 	at := e.Stamp()
 	key := projections.Key{Sequence: at.Sequence}
 	venue := key
@@ -84,7 +85,7 @@ func (r *changes) add(e journal.Entry) {
 				r.transactions.Add(&row)
 				return
 			}
-			// It is made where its code is the one that the journal gives to that place.
+			// The event creates the transaction if the code is derived from the position of the event.
 			known, again := r.transfers.Slot(t.Code)
 			if again {
 				row.Key = known.Key

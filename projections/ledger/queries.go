@@ -10,9 +10,9 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Filter narrows a list. Empty fields narrow nothing.
+// Filter limits a list. Empty fields have no effect.
 type Filter struct {
-	Broker       string // confines the list to what the caller may see; an operator has none
+	Broker       string // limits the list to the rows that the caller may see; "" for operators
 	CustomerCode string
 	Symbol       string
 	OrderCode    scalar.ID
@@ -22,14 +22,14 @@ type Filter struct {
 	projections.Span
 }
 
-// Transactions returns a page of customers' transactions. A withdrawal keeps the place where it was requested.
+// Transactions returns a page of customers' transactions. A withdrawal is listed at the position where it was requested.
 func Transactions(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Transaction], error) {
 	l := projections.List[Transaction]{Table: transactions, EachBroker: f.Broker == "" && f.CustomerCode == ""}
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
 	if !f.OrderCode.IsZero() {
-		// What an order moved lies between the record that made it and the one that changed it last.
+		// The transactions of an order lie between the record that created it and the one that last changed it.
 		l.Where.And("order_code = ?", c.UUID(f.OrderCode))
 		l.Where.And("sequence >= (SELECT o.created_sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
 		l.Where.And("sequence <= (SELECT o.sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
@@ -37,7 +37,7 @@ func Transactions(ctx context.Context, db projections.DB, f Filter, p projection
 	l.Where.AndText("currency", f.Currency)
 	l.Where.AndAnyOf("type", texts(f.Types))
 	if len(f.Types) > 0 && !slices.ContainsFunc(f.Types, func(t ledger.Type) bool { return t != ledger.Deposit && t != ledger.Withdrawal }) {
-		l.Where.And("reference_id IS NOT NULL") // there are few, and they have an index of their own
+		l.Where.And("reference_id IS NOT NULL") // these are few and have a separate index
 	}
 	l.Where.AndAnyOf("status", texts(f.Statuses))
 	f.In(&l.Where, "trading", "sequence")

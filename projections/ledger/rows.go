@@ -12,8 +12,8 @@ import (
 // Transaction is a row of a customer's transactions.
 type Transaction = ledger.Row
 
-// Balance is what an account holds of a currency. Of a customer's account Account is "", of the venue's CustomerCode
-// and Broker are.
+// Balance is the balance of an account in a currency. Account is "" for a customer's account. CustomerCode and Broker
+// are "" for an account of the venue.
 type Balance struct {
 	Account      ledger.Account
 	CustomerCode string
@@ -24,7 +24,7 @@ type Balance struct {
 	Sequence     int64
 }
 
-// Position is a customer's position; a closed one has the amount 0.
+// Position is a customer's position. The amount of a closed position is 0.
 type Position struct {
 	trading.PositionHeld
 	Broker   string
@@ -39,7 +39,7 @@ type venuePosting struct {
 }
 
 type (
-	transactionRow = projections.Row[Transaction] // the key is its first appearance
+	transactionRow = projections.Row[Transaction] // the key is that of the first appearance
 	venueRow       = projections.Row[venuePosting]
 	balanceRow     = projections.Row[Balance]
 	positionRow    = projections.Row[Position]

@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // journalName is the journal whose rows these are.
@@ -43,7 +43,7 @@ type part interface {
 
 // place is where an event stands in the journal.
 type place struct {
-	entry *journal.Entry
+	entry *record.Entry
 	projections.Key
 }
 
@@ -60,7 +60,7 @@ func (p place) actor() string {
 
 // Project adds what the entries make of all tables. What erases, deletes and cancels comes last: no record after one that
 // does so brings back what it took away.
-func (Projection) Project(entries []journal.Entry, b *projections.Batch) {
+func (Projection) Project(entries []record.Entry, b *projections.Batch) {
 	parts := []part{newOwners(b), newDocuments(b), newQuestionnaires(b), newResponses(b), newEntitlements(b), newTriggers(b),
 		newTimeline(b), newWebhooks(b), newDeliveries(b), newNotices(b), &erasing{}}
 	for i := range entries {

@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the table orders.
@@ -80,7 +80,7 @@ type changed struct {
 
 // Project adds the last state of every order that the entries change: new rows of those that they make, changes of
 // the others. An order is made where its code is the one that the journal gives to that place.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	var orders projections.Latest[scalar.ID, changed]
 	for _, e := range entries {
 		var triggered trading.Triggered

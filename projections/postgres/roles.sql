@@ -10,6 +10,16 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'perpetua_reader') THEN
         CREATE ROLE perpetua_reader NOLOGIN;
     END IF;
+    -- A query as a reader ends after a minute unless an administrator has set another time. Postgres does not pass this to
+    -- the members of a role, so `perpetua admin reader` sets it for each of them too.
+    IF NOT EXISTS (SELECT FROM pg_roles, unnest(rolconfig) AS setting
+            WHERE rolname = 'perpetua_reader' AND setting LIKE 'statement_timeout=%') THEN
+        BEGIN
+            ALTER ROLE perpetua_reader SET statement_timeout = '1min';
+        EXCEPTION WHEN insufficient_privilege THEN
+            RAISE WARNING 'the role perpetua_reader of another administrator has no statement_timeout';
+        END;
+    END IF;
     -- Only a superuser may name these attributes, even to remove them.
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'perpetua_venue'
             AND (rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls)) THEN

@@ -129,6 +129,31 @@ func TestTheVenueIsNoSuperuser(t *testing.T) {
 	}
 }
 
+// TestReadersHaveATimeout checks the setting of the role itself. A server of an earlier version, whose role has none, gets it with
+// the next start; one whose administrator has set another time keeps that.
+func TestReadersHaveATimeout(t *testing.T) {
+	const timeout = "SELECT setting FROM pg_roles, unnest(rolconfig) AS setting WHERE rolname = 'perpetua_reader'"
+	dir := folder(t)
+	for _, c := range []struct{ change, want string }{
+		{"SELECT 1", "statement_timeout=1min"},
+		{"ALTER ROLE perpetua_reader RESET ALL", "statement_timeout=1min"},
+		{"ALTER ROLE perpetua_reader SET statement_timeout = '7s'", "statement_timeout=7s"},
+	} {
+		s := start(t, dir)
+		run(t, connect(t, s.AdminURL()), c.change)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = start(t, dir)
+		if got := column(t, connect(t, s.URL()), timeout); !slices.Equal(got, []string{c.want}) {
+			t.Errorf("after %s: %q, not %s", c.change, got, c.want)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestTheSuperuserKeepsItsObjects starts a server again and again on which a superuser has made objects.
 func TestTheSuperuserKeepsItsObjects(t *testing.T) {
 	dir := folder(t)

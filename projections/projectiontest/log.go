@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Log is a projections.Log in memory. Like a journal's reader, its readers hold the position that they start from
@@ -16,18 +16,18 @@ type Log struct {
 	Chunk int
 
 	mu      sync.Mutex
-	entries []journal.Entry
+	entries []record.Entry
 	more    chan struct{}
 	readers int
 }
 
 // NewLog returns a log of the entries.
-func NewLog(entries ...journal.Entry) *Log {
+func NewLog(entries ...record.Entry) *Log {
 	return &Log{entries: entries, more: make(chan struct{})}
 }
 
 // Append adds entries.
-func (l *Log) Append(entries ...journal.Entry) {
+func (l *Log) Append(entries ...record.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = append(l.entries, entries...)
@@ -43,7 +43,7 @@ func (l *Log) Readers() int {
 }
 
 // From implements projections.Log.
-func (l *Log) From(at journal.Position) projections.Reader {
+func (l *Log) From(at record.Position) projections.Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.readers++
@@ -62,12 +62,12 @@ func (l *Log) Tip(context.Context) (int64, error) {
 
 type reader struct {
 	log      *Log
-	at       journal.Position
+	at       record.Position
 	verified bool
 }
 
 // Poll implements projections.Reader.
-func (r *reader) Poll(ctx context.Context) ([]journal.Entry, error) {
+func (r *reader) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		r.log.mu.Lock()
 		entries, more := r.log.entries, r.log.more
@@ -91,16 +91,16 @@ func (r *reader) Poll(ctx context.Context) ([]journal.Entry, error) {
 	}
 }
 
-func (r *reader) verify(entries []journal.Entry) error {
+func (r *reader) verify(entries []record.Entry) error {
 	if r.verified || r.at.IsBefore() {
 		return nil
 	}
-	found := journal.Before
+	found := record.Before
 	if s := r.at.Sequence; s < int64(len(entries)) {
 		found = entries[s].Position
 	}
 	if !found.Equal(r.at) {
-		return &journal.DivergedError{Journal: "trading", Have: r.at, Found: found, Reason: fmt.Sprint("the log has ", len(entries), " records")}
+		return &record.DivergedError{Journal: "trading", Have: r.at, Found: found, Reason: fmt.Sprint("the log has ", len(entries), " records")}
 	}
 	r.verified = true
 	return nil

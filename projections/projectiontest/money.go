@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // move posts an amount to a customer and its opposite to an account of the venue.
@@ -25,7 +25,7 @@ func (v *Venue) move(code scalar.ID, customer string, account ledger.Account, ki
 	}
 }
 
-func (v *Venue) deposit(customer string) journal.Entry {
+func (v *Venue) deposit(customer string) record.Entry {
 	code, amount := v.stamp().Derive(0), fixed.Money(1+v.random.Int64N(1e13))
 	postings := v.move(code, customer, ledger.External, ledger.Deposit, amount, "", scalar.ID{})
 	return v.Entry("deposit.make", actor(customer), decide.Accepted, &trading.DepositCompleted{Transaction: ledger.Transaction{Code: code,
@@ -33,7 +33,7 @@ func (v *Venue) deposit(customer string) journal.Entry {
 		Status: ledger.Completed, Balance: v.Balances[customer], ReferenceID: code.String(), Created: v.time, Updated: v.time}, Entries: postings})
 }
 
-func (v *Venue) withdraw(customer string) journal.Entry {
+func (v *Venue) withdraw(customer string) record.Entry {
 	code := v.stamp().Derive(0)
 	t := ledger.Transaction{Code: code, CustomerCode: customer, Broker: BrokerOf(customer), Type: ledger.Withdrawal,
 		Currency: ledger.USDC, Amount: -fixed.Money(1 + v.random.Int64N(1e12)), Status: ledger.Pending, Balance: v.Balances[customer],
@@ -42,7 +42,7 @@ func (v *Venue) withdraw(customer string) journal.Entry {
 	return v.Entry("withdrawal.request", actor(customer), decide.Accepted, &trading.WithdrawalRequested{Transaction: t})
 }
 
-func (v *Venue) settleWithdrawal() journal.Entry {
+func (v *Venue) settleWithdrawal() record.Entry {
 	i := v.random.IntN(len(v.pending))
 	t := v.Withdrawals[v.pending[i]]
 	v.pending = slices.Delete(v.pending, i, i+1)
@@ -85,7 +85,7 @@ func (v *Venue) order(customer string) *order.Order {
 
 func (v *Venue) put(o *order.Order) { v.Orders[o.Code] = o }
 
-func (v *Venue) reject(customer string) journal.Entry {
+func (v *Venue) reject(customer string) record.Entry {
 	o := v.order(customer)
 	o.Status, o.Reason = order.Rejected, order.InsufficientMargin
 	v.put(o)
@@ -93,7 +93,7 @@ func (v *Venue) reject(customer string) journal.Entry {
 }
 
 // place opens an order, or lets it trade with a live one.
-func (v *Venue) place(customer string) journal.Entry {
+func (v *Venue) place(customer string) record.Entry {
 	o := v.order(customer)
 	if len(v.live) == 0 || v.random.IntN(2) == 0 {
 		v.put(o)
@@ -168,7 +168,7 @@ func (v *Venue) waiting() int {
 }
 
 // fire has a stop fire and rest.
-func (v *Venue) fire(of *order.Order) journal.Entry {
+func (v *Venue) fire(of *order.Order) record.Entry {
 	o := *of
 	o.Triggered, o.Updated = v.time, v.time
 	v.put(&o)
@@ -178,7 +178,7 @@ func (v *Venue) fire(of *order.Order) journal.Entry {
 }
 
 // change cancels, expires or amends a few live orders in one record.
-func (v *Venue) change() journal.Entry {
+func (v *Venue) change() record.Entry {
 	var events []decide.Event
 	for range 1 + v.random.IntN(2) {
 		i := v.random.IntN(len(v.live))

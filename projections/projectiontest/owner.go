@@ -14,14 +14,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Owner plays the owner of the trading journal: it gives random commands to the real rules and keeps the records, read
 // back from their JSON as a reader of the journal would. State is the fold of all Entries.
 type Owner struct {
 	State   *trading.State
-	Entries []journal.Entry
+	Entries []record.Entry
 
 	t         testing.TB
 	random    *rand.Rand
@@ -45,7 +45,7 @@ func NewOwner(t testing.TB, seed uint64) *Owner {
 
 var operator = decide.Actor{Sub: "operator", Broker: "venue"}
 
-func (o *Owner) keep(entries ...journal.Entry) {
+func (o *Owner) keep(entries ...record.Entry) {
 	for _, e := range entries {
 		o.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Registrar plays the owner of the onboarding journal: it gives random commands to the real rules and keeps the records, read
 // back from their JSON as a reader of the journal would. State is the fold of all Entries. It knows the ids of all that it made.
 type Registrar struct {
 	State   *onboarding.State
-	Entries []journal.Entry
+	Entries []record.Entry
 
 	Owners         []owner.Ref
 	Documents      []scalar.ID
@@ -45,8 +45,8 @@ type Registrar struct {
 func NewRegistrar(t testing.TB, seed uint64) *Registrar {
 	r := &Registrar{State: onboarding.NewState(), t: t, venue: NewVenue(seed), rules: onboarding.Rules(), random: rand.New(rand.NewPCG(seed, 7)),
 		Refused: make(map[string]int)}
-	r.keep(r.venue.Entry(journal.TypeGenesis, decide.Engine, decide.Accepted, &journal.Genesis{Journal: "onboarding", JournalID: r.venue.journal, Partitions: 1}),
-		r.venue.Entry(journal.TypeTaken, decide.Engine, decide.Accepted, &journal.Taken{Term: 1, Node: "n"}))
+	r.keep(r.venue.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "onboarding", JournalID: r.venue.journal, Partitions: 1}),
+		r.venue.Entry(record.TypeTermStarted, decide.Engine, decide.Accepted, &record.TermStarted{Term: 1, Node: "n"}))
 	return r
 }
 
@@ -57,7 +57,7 @@ func tenant(name string) decide.Actor { return decide.Actor{Sub: "user of " + na
 
 var sender = decide.Actor{System: "sender"}
 
-func (r *Registrar) keep(entries ...journal.Entry) {
+func (r *Registrar) keep(entries ...record.Entry) {
 	for _, e := range entries {
 		r.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 		for _, event := range e.Record.Events {

@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Venue makes up entries of the trading journal: random ones, consistent enough for the read models. It keeps what the
@@ -22,7 +22,7 @@ import (
 type Venue struct {
 	random      *rand.Rand
 	journal     scalar.ID
-	at          journal.Position
+	at          record.Position
 	time        scalar.Time
 	Customers   []string
 	Orders      map[scalar.ID]*order.Order
@@ -39,7 +39,7 @@ type Venue struct {
 
 // NewVenue returns a venue whose entries are a function of the seed.
 func NewVenue(seed uint64) *Venue {
-	v := &Venue{random: rand.New(rand.NewPCG(seed, 1)), at: journal.Before, Orders: map[scalar.ID]*order.Order{},
+	v := &Venue{random: rand.New(rand.NewPCG(seed, 1)), at: record.Before, Orders: map[scalar.ID]*order.Order{},
 		Withdrawals: map[scalar.ID]ledger.Transaction{}, Balances: map[string]fixed.Money{},
 		Accounts: map[ledger.Account]fixed.Money{}, Positions: map[[2]string]fixed.Decimal{}, Costs: map[[2]string]fixed.Money{}}
 	v.old = seed%2 == 0
@@ -52,8 +52,8 @@ func NewVenue(seed uint64) *Venue {
 func Symbols() []string { return []string{"BTCUSDC_PERP", "ETHUSDC_PERP"} }
 
 // Entries returns the next n entries. The first ones of a venue are its genesis, its instruments and three customers.
-func (v *Venue) Entries(n int) []journal.Entry {
-	out := make([]journal.Entry, n)
+func (v *Venue) Entries(n int) []record.Entry {
+	out := make([]record.Entry, n)
 	for i := range out {
 		out[i] = v.next()
 	}
@@ -61,20 +61,20 @@ func (v *Venue) Entries(n int) []journal.Entry {
 }
 
 // Entry returns the next entry, with the given events.
-func (v *Venue) Entry(command string, actor decide.Actor, outcome decide.Outcome, events ...decide.Event) journal.Entry {
+func (v *Venue) Entry(command string, actor decide.Actor, outcome decide.Outcome, events ...decide.Event) record.Entry {
 	for _, e := range events {
 		if o, ok := e.(trading.OrderEvent); ok && v.old {
 			o.After().Triggered = 0
 		}
 	}
-	p := journal.Position{Sequence: v.at.Sequence + 1, Offset: v.at.Offset + 1 + int64(v.random.IntN(8)/7)}
+	p := record.Position{Sequence: v.at.Sequence + 1, Offset: v.at.Offset + 1 + int64(v.random.IntN(8)/7)}
 	value := fmt.Appendf(nil, "%d %v %v %s", p.Sequence, v.at.Hash, v.time, command)
 	p.Hash = sha256.Sum256(value)
-	r := &journal.Record{Sequence: p.Sequence, Prev: v.at.Hash, Time: v.time, Outcome: outcome, Events: events,
+	r := &record.Record{Sequence: p.Sequence, Prev: v.at.Hash, Time: v.time, Outcome: outcome, Events: events,
 		Command: decide.Recorded{ID: v.id(), Type: command, Actor: actor}}
 	v.at = p
 	v.time += scalar.Time(v.random.IntN(3)) * scalar.Millisecond
-	return journal.Entry{Record: r, Position: p, Journal: v.journal, Value: value}
+	return record.Entry{Record: r, Position: p, Journal: v.journal, Value: value}
 }
 
 // Pass lets time pass before the next entry, and returns the time then.
@@ -102,12 +102,12 @@ func BrokerOf(customer string) string {
 	return "beta"
 }
 
-func (v *Venue) next() journal.Entry {
+func (v *Venue) next() record.Entry {
 	switch s := v.at.Sequence + 1; {
 	case s == 0:
-		return v.Entry(journal.TypeGenesis, decide.Engine, decide.Accepted, &journal.Genesis{Journal: "trading", JournalID: v.journal, Partitions: 1})
+		return v.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "trading", JournalID: v.journal, Partitions: 1})
 	case s == 1:
-		return v.Entry(journal.TypeTaken, decide.Engine, decide.Accepted, &journal.Taken{Term: 1, Node: "n"})
+		return v.Entry(record.TypeTermStarted, decide.Engine, decide.Accepted, &record.TermStarted{Term: 1, Node: "n"})
 	case s <= 3:
 		i := Instrument(Symbols()[s-2])
 		return v.Entry("instrument.list", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.InstrumentListed{Instrument: i})
@@ -159,14 +159,14 @@ func Instrument(symbol string) market.Instrument {
 		Tiers: []market.Tier{{InitMarginReq: d("5.00"), MaintMarginReq: d("2.50")}}}
 }
 
-func (v *Venue) register() journal.Entry {
+func (v *Venue) register() record.Entry {
 	code := fmt.Sprintf("C%d", len(v.Customers))
 	v.Customers = append(v.Customers, code)
 	return v.Entry("customer.register", actor(code), decide.Accepted, &trading.CustomerRegistered{CustomerCode: code,
 		Broker: BrokerOf(code), Name: "Account " + code, Created: v.time})
 }
 
-func (v *Venue) setting(customer string) journal.Entry {
+func (v *Venue) setting(customer string) record.Entry {
 	symbol := Symbols()[v.random.IntN(2)]
 	fee := fixed.Decimal{Coef: int64(v.random.IntN(1000)) - 100, Scale: 1}.Trim()
 	b := BrokerOf(customer)
@@ -182,7 +182,7 @@ func (v *Venue) setting(customer string) journal.Entry {
 	return v.Entry("order.place", actor(customer), decide.Accepted, &trading.LeverageSet{CustomerCode: customer, Broker: b, Symbol: symbol, Leverage: 1 + v.random.IntN(13)})
 }
 
-func (v *Venue) price() journal.Entry {
+func (v *Venue) price() record.Entry {
 	symbol := Symbols()[v.random.IntN(2)]
 	if v.random.IntN(3) == 0 {
 		i := Instrument(symbol)

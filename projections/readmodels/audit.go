@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Audit holds rows against the log in two ways, neither of which knows any table by name.
@@ -29,7 +29,7 @@ type Audit struct {
 const mostDifferences = 100
 
 // Run returns where the rows stand in each journal, and what differs.
-func (a Audit) Run(ctx context.Context) (at []journal.LogPosition, differences []string, err error) {
+func (a Audit) Run(ctx context.Context) (at []record.LogPosition, differences []string, err error) {
 	r := a.begin()
 	defer r.end()
 	if err := a.follow(ctx, r, a.Live); err != nil { // without a snapshot, which nobody can vacuum behind
@@ -46,7 +46,7 @@ func (a Audit) Run(ctx context.Context) (at []journal.LogPosition, differences [
 
 // follow brings the folds and the rows beside to where the live rows stand in each journal.
 func (a Audit) follow(ctx context.Context, r *replay, live projections.Querier) error {
-	goals := make([]journal.Position, len(r.journals))
+	goals := make([]record.Position, len(r.journals))
 	for i, j := range r.journals {
 		c, err := projections.ReadCheckpoint(ctx, live, j.Rules.Journal(), 0)
 		if err != nil {

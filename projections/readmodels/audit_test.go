@@ -24,20 +24,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // people makes up an identity journal.
-func people(seed uint64) []journal.Entry {
+func people(seed uint64) []record.Entry {
 	v := projectiontest.NewVenue(seed)
 	operator, when := decide.Actor{Sub: "operator", Broker: "venue"}, scalar.Time(1_800_000_000_000_000)
 	ann := domainidentity.User{Username: "ann", Broker: "alpha", Scopes: []string{"trade", "read"}, IsActive: true,
 		PasswordHash: []byte("secret"), Created: when, Updated: when}
 	bob := ann
 	bob.Username, bob.CustomerCode, bob.RateLimit = "bob", "C1", &domainidentity.RateLimit{PerSecond: 5, Burst: 10}
-	return []journal.Entry{
-		v.Entry(journal.TypeGenesis, decide.Engine, decide.Accepted, &journal.Genesis{Journal: "identity"}),
-		v.Entry(journal.TypeTaken, decide.Engine, decide.Accepted, &journal.Taken{Term: 1, Node: "n"}),
+	return []record.Entry{
+		v.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "identity"}),
+		v.Entry(record.TypeTermStarted, decide.Engine, decide.Accepted, &record.TermStarted{Term: 1, Node: "n"}),
 		v.Entry("broker.register", operator, decide.Accepted, &domainidentity.BrokerRegistered{Broker: domainidentity.Broker{Broker: "alpha", Name: "Alpha", Created: when}}),
 		v.Entry("user.register", operator, decide.Accepted, &domainidentity.UserRegistered{User: ann}),
 		v.Entry("user.register", operator, decide.Accepted, &domainidentity.UserRegistered{User: bob}),
@@ -46,7 +46,7 @@ func people(seed uint64) []journal.Entry {
 
 // everyColumn makes up a trading journal whose rows have a value in every column: beside what a venue does anyway, the user
 // of a customer orders for cash, and funding is paid.
-func everyColumn() []journal.Entry {
+func everyColumn() []record.Entry {
 	v := projectiontest.NewVenue(30)
 	entries := v.Entries(700)
 	when := v.Pass(0)
@@ -62,7 +62,7 @@ func everyColumn() []journal.Entry {
 }
 
 // filled returns two databases with the rows of the same entries of all journals.
-func filled(t *testing.T, entries []journal.Entry) (live, made *pgxpool.Pool) {
+func filled(t *testing.T, entries []record.Entry) (live, made *pgxpool.Pool) {
 	t.Helper()
 	identity, registrar := people(31), projectiontest.NewRegistrar(t, 33)
 	registrar.Play(1500)
@@ -296,7 +296,7 @@ type logReader struct {
 	projections.Reader
 }
 
-func (r logReader) Next(ctx context.Context) ([]journal.Entry, int64, error) {
+func (r logReader) Next(ctx context.Context) ([]record.Entry, int64, error) {
 	entries, err := r.Poll(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -304,10 +304,10 @@ func (r logReader) Next(ctx context.Context) ([]journal.Entry, int64, error) {
 	return entries, entries[len(entries)-1].Position.Offset + 1, nil
 }
 
-func audited(trade, identity []journal.Entry) []readmodels.Audited {
-	of := func(rules decide.Rules, list []projections.Projection, entries []journal.Entry) readmodels.Audited {
+func audited(trade, identity []record.Entry) []readmodels.Audited {
+	of := func(rules decide.Rules, list []projections.Projection, entries []record.Entry) readmodels.Audited {
 		log := projectiontest.NewLog(entries...)
-		return readmodels.Audited{Rules: rules, Projections: list, Log: log, Read: func() readmodels.Records { return logReader{log.From(journal.Before)} }}
+		return readmodels.Audited{Rules: rules, Projections: list, Log: log, Read: func() readmodels.Records { return logReader{log.From(record.Before)} }}
 	}
 	j := []readmodels.Audited{of(trading.Rules(), readmodels.Trading(), trade), of(domainidentity.Rules(), readmodels.Identity(), identity)}
 	j[0].Compare = func(ctx context.Context, pool *pgxpool.Pool, s decide.State, at int64) ([]string, error) {
@@ -327,7 +327,7 @@ func TestAudit(t *testing.T) {
 	last := o.Entries[len(o.Entries)-1].Position.Sequence
 	o.Play(300)
 	more := false
-	run := func(trade []journal.Entry) ([]journal.LogPosition, []string, error) {
+	run := func(trade []record.Entry) ([]record.LogPosition, []string, error) {
 		a := readmodels.Audit{Live: live, Replay: readmodels.Replay{Beside: projectiontest.Database(t), Journals: audited(trade, identity)}}
 		a.Journals[0].Read = func(read func() readmodels.Records) func() readmodels.Records {
 			return func() readmodels.Records {
@@ -345,7 +345,7 @@ func TestAudit(t *testing.T) {
 	must(t, err)
 	check(t, "differences", told, nil)
 	end := o.Entries[len(o.Entries)-1].Position.Sequence
-	check(t, "positions", at, []journal.LogPosition{{Journal: "trading", Sequence: end}, {Journal: "identity", Sequence: 4}})
+	check(t, "positions", at, []record.LogPosition{{Journal: "trading", Sequence: end}, {Journal: "identity", Sequence: 4}})
 	if end == last {
 		t.Error("the venue did not go on")
 	}
@@ -363,7 +363,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s: %q", what, told)
 		}
 	}
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if _, _, err := run(o.Entries[:last]); !errors.As(err, &diverged) {
 		t.Errorf("of a log that lost records: %v", err)
 	}
@@ -398,7 +398,7 @@ type hooked struct {
 	hook func()
 }
 
-func (h hooked) Next(ctx context.Context) ([]journal.Entry, int64, error) {
+func (h hooked) Next(ctx context.Context) ([]record.Entry, int64, error) {
 	h.hook()
 	return h.Records.Next(ctx)
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestFollowAJournal runs an owner, a runner and a fold on one journal: commands in, rows out.
@@ -60,7 +62,7 @@ func TestFollowAJournal(t *testing.T) {
 	}
 
 	id := byte(0)
-	submit := func(actor decide.Actor, kind string, payload any) journal.Result {
+	do := func(actor decide.Actor, kind string, payload any) submit.Result {
 		t.Helper()
 		id++
 		result, err := owner.Submit(ctx, decide.Command{ID: scalar.ID{0xc0, id}, Type: kind, Actor: actor, Payload: payload})
@@ -69,14 +71,14 @@ func TestFollowAJournal(t *testing.T) {
 	}
 	operator, alpha := decide.Actor{Sub: "operator", Broker: "venue"}, decide.Actor{Sub: "broker-a", Broker: "alpha"}
 	symbol := projectiontest.Symbols()[0]
-	submit(operator, trading.CommandListInstrument, &trading.ListInstrument{Instrument: projectiontest.Instrument(symbol)})
-	submit(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 650000, Scale: 1}})
+	do(operator, trading.CommandListInstrument, &trading.ListInstrument{Instrument: projectiontest.Instrument(symbol)})
+	do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 650000, Scale: 1}})
 	for _, customer := range []string{"A", "B"} {
-		submit(alpha, trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: customer})
-		submit(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: customer, Currency: ledger.USDC, Amount: 10_000 * fixed.Unit})
+		do(alpha, trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: customer})
+		do(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: customer, Currency: ledger.USDC, Amount: 10_000 * fixed.Unit})
 	}
-	place := func(customer string, action order.Action, steps int64) journal.Result {
-		return submit(alpha, trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: action, Type: order.Limit,
+	place := func(customer string, action order.Action, steps int64) submit.Result {
+		return do(alpha, trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: action, Type: order.Limit,
 			Amount: fixed.Decimal{Coef: steps, Scale: 3}, LimitPrice: fixed.Decimal{Coef: 650000, Scale: 1}})
 	}
 	place("A", order.Sell, 500)
@@ -98,7 +100,7 @@ func TestFollowAJournal(t *testing.T) {
 	if r, found, _, err := records.ByCommand(ctx, pool, "trading", "alpha", scalar.ID{0xc0, id}); err != nil || !found || r.Position.Sequence != last {
 		t.Errorf("the command's record: %+v, %v, %v", r, found, err)
 	}
-	fold.View(func(s decide.State, at journal.Position) {
+	fold.View(func(s decide.State, at record.Position) {
 		if !at.Equal(runner.Position()) {
 			t.Errorf("the fold stands at %v, the rows at %v", at, runner.Position())
 		}
@@ -111,6 +113,6 @@ func TestFollowAJournal(t *testing.T) {
 // known tells an owner what the database knows.
 type known struct{ db projections.Querier }
 
-func (k known) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+func (k known) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	return projections.Known(ctx, k.db, name, partition)
 }

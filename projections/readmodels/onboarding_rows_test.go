@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // told is what events say of the columns that no fold keeps, one event after the other.
@@ -33,7 +33,7 @@ type told struct {
 	tenants    map[scalar.ID]string // of owners
 }
 
-func tell(entries []journal.Entry) *told {
+func tell(entries []record.Entry) *told {
 	x := &told{fields: map[scalar.ID]domain.Sealed{}, names: map[scalar.ID]domain.Sealed{}, responses: map[scalar.ID]*onboarding.Response{},
 		ends: map[scalar.ID]*onboarding.Trigger{}, deliveries: map[scalar.ID]*onboarding.Delivery{}, tenants: map[scalar.ID]string{}}
 	for _, e := range entries {

@@ -30,13 +30,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
 
 // apply brings the database to the end of the entries.
-func apply(t testing.TB, pool *pgxpool.Pool, name string, list []projections.Projection, entries []journal.Entry) {
+func apply(t testing.TB, pool *pgxpool.Pool, name string, list []projections.Projection, entries []record.Entry) {
 	t.Helper()
 	r := projections.Config{Pool: pool, Log: projectiontest.NewLog(entries...), Journal: name}.Runner(list...)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -52,7 +52,7 @@ func apply(t testing.TB, pool *pgxpool.Pool, name string, list []projections.Pro
 }
 
 // venue makes up a venue with n entries and projects it.
-func venue(t testing.TB, seed uint64, n int) (*projectiontest.Venue, []journal.Entry, *pgxpool.Pool) {
+func venue(t testing.TB, seed uint64, n int) (*projectiontest.Venue, []record.Entry, *pgxpool.Pool) {
 	t.Helper()
 	v, pool := projectiontest.NewVenue(seed), projectiontest.Database(t)
 	entries := v.Entries(n)
@@ -387,8 +387,8 @@ func TestIdentity(t *testing.T) {
 	bob.CustomerCode, bob.RateLimit = "C1", &domainidentity.RateLimit{PerSecond: 5, Burst: 10}
 	changed := ann
 	changed.IsActive, changed.Updated, changed.Scopes = false, when+1, []string{"read"}
-	entries := []journal.Entry{
-		v.Entry(journal.TypeGenesis, decide.Engine, decide.Accepted, &journal.Genesis{Journal: "identity"}),
+	entries := []record.Entry{
+		v.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "identity"}),
 		v.Entry("broker.register", operator, decide.Accepted, &domainidentity.BrokerRegistered{Broker: domainidentity.Broker{Broker: "alpha", Name: "Alpha", Created: when}}),
 		v.Entry("broker.register", operator, decide.Accepted, &domainidentity.BrokerRegistered{Broker: domainidentity.Broker{Broker: "beta", Name: "Beta", Created: when}}),
 		v.Entry("user.register", operator, decide.Accepted, &domainidentity.UserRegistered{User: ann}),

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Rebuild replays the log into an empty schema, checks the new rows against a fold of the log, compares them with the live
@@ -29,7 +29,7 @@ type Rebuild struct {
 
 // Rebuilt reports what a rebuild has found and done.
 type Rebuilt struct {
-	Positions   []journal.LogPosition         `json:"positions"`   // of the new rows
+	Positions   []record.LogPosition          `json:"positions"`   // of the new rows
 	Differences []string                      `json:"differences"` // between the new rows and the log; none if the rebuild went on
 	Tables      []projections.TableDifference `json:"tables"`      // live tables that differed from the new ones
 	Switched    bool                          `json:"switched"`    // the new rows are live
@@ -41,14 +41,14 @@ const settle = 5 * time.Second
 
 // Run replays every journal up to the given position, at least. An error means that the live rows were not changed. The
 // report then holds the findings so far.
-func (b Rebuild) Run(ctx context.Context, goals []journal.Position) (report Rebuilt, err error) {
-	report = Rebuilt{Positions: []journal.LogPosition{}, Differences: []string{}, Tables: []projections.TableDifference{}}
+func (b Rebuild) Run(ctx context.Context, goals []record.Position) (report Rebuilt, err error) {
+	report = Rebuilt{Positions: []record.LogPosition{}, Differences: []string{}, Tables: []projections.TableDifference{}}
 	return report, b.run(ctx, goals, &report)
 }
 
 // run fills in the report. It brings the new rows close to the live positions before each step in which projectors wait for
 // the replay.
-func (b Rebuild) run(ctx context.Context, goals []journal.Position, report *Rebuilt) error {
+func (b Rebuild) run(ctx context.Context, goals []record.Position, report *Rebuilt) error {
 	r := b.begin()
 	defer r.end()
 	merge, err := projections.OpenMerge(ctx, b.Live, b.Schema, r.catchUp) // fails if the live tables are altered: before the replay
@@ -188,7 +188,7 @@ func (b Rebuild) await(ctx context.Context, r *replay) error {
 
 // catchUp brings the new rows to the live positions that are ahead of them. It implements projections.Follow.
 func (r *replay) catchUp(ctx context.Context, live map[string]projections.Checkpoint) error {
-	goals := make([]journal.Position, len(r.journals))
+	goals := make([]record.Position, len(r.journals))
 	for i, j := range r.journals {
 		goals[i] = j.at
 		if c := live[j.Rules.Journal()]; c.Journal != "" && c.Position.Sequence > j.at.Sequence {

@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestRebuildAfterChanges changes live rows at random between the comparison and the switch, while a runner applies
@@ -113,7 +113,7 @@ func TestRebuildKilled(t *testing.T) {
 	beside, remove, err := projections.OpenScratch(ctx, r.url, "rebuilt")
 	must(t, err)
 	defer remove()
-	goals := make([]journal.Position, len(r.runners))
+	goals := make([]record.Position, len(r.runners))
 	for i, runner := range r.runners {
 		goals[i] = runner.Position()
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // rebuilt is a database with the rows of three journals, whose runners run, and the logs.
@@ -32,7 +32,7 @@ type rebuilt struct {
 }
 
 // newRebuilt starts the runners on the first part of the trading entries, and on all of the others.
-func newRebuilt(t *testing.T, trade []journal.Entry) *rebuilt {
+func newRebuilt(t *testing.T, trade []record.Entry) *rebuilt {
 	t.Helper()
 	r := &rebuilt{t: t, url: projectiontest.MigratedURL(t)}
 	r.live = projectiontest.Open(t, r.url)
@@ -41,7 +41,7 @@ func newRebuilt(t *testing.T, trade []journal.Entry) *rebuilt {
 	r.journals = audited(trade, people(36))
 	log := projectiontest.NewLog(registrar.Entries...)
 	r.journals = append(r.journals, readmodels.Audited{Rules: domain.Rules(), Projections: readmodels.Onboarding(), Log: log,
-		Read: func() readmodels.Records { return logReader{log.From(journal.Before)} },
+		Read: func() readmodels.Records { return logReader{log.From(record.Before)} },
 		Compare: func(ctx context.Context, pool *pgxpool.Pool, s decide.State, at int64) ([]string, error) {
 			return readmodels.CompareOnboarding(ctx, pool, s.(*domain.State), at)
 		}})
@@ -71,11 +71,11 @@ func (r *rebuilt) settle() {
 
 // sequenceAt returns the sequence of the last record before an offset.
 func (r *rebuilt) sequenceAt(i int, end int64) int64 {
-	reader := r.logs[i].From(journal.Before)
+	reader := r.logs[i].From(record.Before)
 	defer reader.Close()
 	entries, err := reader.Poll(r.t.Context())
 	must(r.t, err)
-	at := slices.IndexFunc(entries, func(e journal.Entry) bool { return e.Position.Offset+1 == end })
+	at := slices.IndexFunc(entries, func(e record.Entry) bool { return e.Position.Offset+1 == end })
 	return entries[at].Position.Sequence
 }
 
@@ -87,7 +87,7 @@ func (r *rebuilt) rebuild(compareOnly bool, confirm func()) []string {
 	must(r.t, err)
 	defer remove()
 	r.printed = nil
-	goals := make([]journal.Position, len(r.runners))
+	goals := make([]record.Position, len(r.runners))
 	for i, runner := range r.runners {
 		goals[i] = runner.Position()
 	}
@@ -295,7 +295,7 @@ func (r *rebuilt) fresh() map[string]projections.Digest {
 	r.t.Helper()
 	pool := projectiontest.Database(r.t)
 	for i, j := range r.journals {
-		reader := r.logs[i].From(journal.Before)
+		reader := r.logs[i].From(record.Before)
 		entries, err := reader.Poll(r.t.Context())
 		must(r.t, err)
 		reader.Close()

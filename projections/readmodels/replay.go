@@ -11,7 +11,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Replay makes rows anew: the log goes through the projections into an empty schema and, beside that, through a fold which
@@ -37,13 +37,13 @@ type Audited struct {
 
 // Records is a reading of a journal; *journal.Reader is one. next is the offset after the last record looked at.
 type Records interface {
-	Next(ctx context.Context) (entries []journal.Entry, next int64, err error)
+	Next(ctx context.Context) (entries []record.Entry, next int64, err error)
 	Close()
 }
 
 // Run makes the rows up to a position in each journal, and returns where they stand and what differs: between them and the
 // fold, or among them.
-func (p Replay) Run(ctx context.Context, goals []journal.Position) (at []journal.LogPosition, differences []string, err error) {
+func (p Replay) Run(ctx context.Context, goals []record.Position) (at []record.LogPosition, differences []string, err error) {
 	r := p.begin()
 	defer r.end()
 	if err := r.follow(ctx, goals); err != nil {
@@ -67,7 +67,7 @@ type replay struct {
 func (p Replay) begin() *replay {
 	r := &replay{Replay: p}
 	for _, j := range p.Journals {
-		a := &auditedJournal{Audited: j, state: j.Rules.NewState(), at: journal.Before, bound: projections.NewBounded(j.Log), records: j.Read()}
+		a := &auditedJournal{Audited: j, state: j.Rules.NewState(), at: record.Before, bound: projections.NewBounded(j.Log), records: j.Read()}
 		a.runner = projections.Config{Pool: p.Beside, Log: a.bound, Journal: j.Rules.Journal()}.Runner(j.Projections...)
 		r.journals = append(r.journals, a)
 	}
@@ -81,9 +81,9 @@ func (r *replay) end() {
 }
 
 // positions returns where the folds and the rows stand.
-func (r *replay) positions() (at []journal.LogPosition) {
+func (r *replay) positions() (at []record.LogPosition) {
 	for _, j := range r.journals {
-		at = append(at, journal.LogPosition{Journal: j.Rules.Journal(), Sequence: j.at.Sequence})
+		at = append(at, record.LogPosition{Journal: j.Rules.Journal(), Sequence: j.at.Sequence})
 	}
 	return at
 }
@@ -92,16 +92,16 @@ func (r *replay) positions() (at []journal.LogPosition) {
 type auditedJournal struct {
 	Audited
 	records Records
-	looked  int64           // the offset after the last record read
-	waiting []journal.Entry // read, not yet folded
+	looked  int64          // the offset after the last record read
+	waiting []record.Entry // read, not yet folded
 	state   decide.State
-	at      journal.Position
+	at      record.Position
 	bound   *projections.Bounded
 	runner  *projections.Runner
 }
 
 // follow brings the folds and the rows to a position in each journal, which its log must hold.
-func (r *replay) follow(ctx context.Context, goals []journal.Position) error {
+func (r *replay) follow(ctx context.Context, goals []record.Position) error {
 	group, working := errgroup.WithContext(ctx)
 	for i, j := range r.journals {
 		goal := goals[i]
@@ -140,7 +140,7 @@ func (r *replay) tell(format string, args ...any) {
 
 // fold applies records up to the goal, which the log must hold. It does not wait for records that are not there: the
 // live rows were made of them.
-func (j *auditedJournal) fold(ctx context.Context, goal journal.Position) error {
+func (j *auditedJournal) fold(ctx context.Context, goal record.Position) error {
 	name := j.Rules.Journal()
 	end, err := j.Log.Tip(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (j *auditedJournal) fold(ctx context.Context, goal journal.Position) error 
 	for j.at.Sequence < goal.Sequence {
 		if len(j.waiting) == 0 {
 			if j.looked >= end {
-				return &journal.DivergedError{Journal: name, Have: goal, Found: j.at, Reason: "the rows hold records that the log does not"}
+				return &record.DivergedError{Journal: name, Have: goal, Found: j.at, Reason: "the rows hold records that the log does not"}
 			}
 			if err := j.read(ctx, &end); err != nil {
 				return err
@@ -162,7 +162,7 @@ func (j *auditedJournal) fold(ctx context.Context, goal journal.Position) error 
 		j.at = e.Position
 	}
 	if j.at.Hash != goal.Hash {
-		return &journal.DivergedError{Journal: name, Have: goal, Found: j.at, Reason: "the rows stand at a record that the log does not hold"}
+		return &record.DivergedError{Journal: name, Have: goal, Found: j.at, Reason: "the rows stand at a record that the log does not hold"}
 	}
 	return nil
 }

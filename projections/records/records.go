@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the rows of one journal in the table records.
@@ -25,7 +25,7 @@ func (Projection) Tables() []string {
 // Record is one record of a journal.
 type Record struct {
 	Journal  string
-	Position journal.Position
+	Position record.Position
 	Time     scalar.Time
 	Outcome  decide.Outcome
 	Command  scalar.ID
@@ -43,7 +43,7 @@ func table(name string) *projections.Table[Record] {
 			c.Text("journal", func(r *row) *string { return &r.Value.Journal }),
 			c.Int("sequence", func(r *row) *int64 { return &r.Value.Position.Sequence }),
 			c.Int("log_offset", func(r *row) *int64 { return &r.Value.Position.Offset }),
-			c.Hash("hash", func(r *row) *journal.Hash { return &r.Value.Position.Hash }),
+			c.Hash("hash", func(r *row) *record.Hash { return &r.Value.Position.Hash }),
 			c.Time("time", func(r *row) *scalar.Time { return &r.Value.Time }),
 			c.Text("outcome", func(r *row) *decide.Outcome { return &r.Value.Outcome }),
 			c.ID("command_id", func(r *row) *scalar.ID { return &r.Value.Command }),
@@ -57,7 +57,7 @@ func table(name string) *projections.Table[Record] {
 }
 
 // Project adds a row for each entry.
-func (p Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (p Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	to := table(p.Journal).Copy(batch)
 	for i := range entries {
 		r := entries[i].Record

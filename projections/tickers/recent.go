@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Recent are the latest trades of a fold. The rest of a ticker comes from the fold, and its figures of the day from
@@ -38,7 +38,7 @@ type recentTrade struct {
 const mostRecent = 1 << 16
 
 // Observe keeps the trades of a record.
-func (r *Recent) Observe(e journal.Entry, _ decide.State) {
+func (r *Recent) Observe(e record.Entry, _ decide.State) {
 	if !r.begun {
 		r.begun, r.whole = true, e.Position.Sequence
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the table trades.
@@ -60,7 +60,7 @@ var table = &projections.Table[Trade]{
 }
 
 // Project adds the rows of every trade in the entries.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	rows := table.Copy(batch)
 	for _, e := range entries {
 		at, ordinal := e.Stamp(), 0

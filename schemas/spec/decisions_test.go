@@ -33,8 +33,8 @@ func TestEveryDecisionHasATest(t *testing.T) {
 
 // conformance and onboarded are the tests whose parts are the facts of trading.md and of onboarding.md.
 const (
-	conformance = "cmd/perpetua.TestConformance"
-	onboarded   = "cmd/perpetua.TestOnboardingConformance"
+	conformance = "cmd/perpetua/e2e.TestConformance"
+	onboarded   = "cmd/perpetua/e2e.TestOnboardingConformance"
 )
 
 // untested returns what is wrong with a table of tests: lines of facts, under headings, each followed by lines that begin with a

@@ -19,8 +19,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var (
@@ -266,7 +266,7 @@ func (j *unowned) Settle(ctx context.Context) error {
 		j.end()
 		return j.told.Settle(ctx)
 	}
-	return fmt.Errorf("it does not settle: %w", &journal.NotAcceptedError{Reason: "the journal has no owner at the moment"})
+	return fmt.Errorf("it does not settle: %w", &submit.NotAcceptedError{Reason: "the journal has no owner at the moment"})
 }
 
 // TestAStartWithoutAnOwner is nothing to warn of. A journal that has none later is.

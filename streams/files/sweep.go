@@ -14,7 +14,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
@@ -57,7 +57,7 @@ type Sweeper struct {
 func (s *Sweeper) Run(ctx context.Context) error {
 	for first := true; ; first = false {
 		pause := SweepEvery
-		var busy *journal.NotAcceptedError
+		var busy *submit.NotAcceptedError
 		if removed, err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 			pause = cmp.Or(s.Again, sweepAgain)
 			level := slog.LevelWarn

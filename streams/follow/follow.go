@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Fold replays one journal partition into a decide.State.
@@ -18,7 +19,7 @@ type Fold struct {
 
 	mu        sync.RWMutex
 	state     decide.State
-	at        journal.Position
+	at        record.Position
 	term      int64 // term of the seed; 0 without one
 	next      int64 // offset after the last record read, valid or not
 	err       error
@@ -27,20 +28,20 @@ type Fold struct {
 }
 
 type listener struct {
-	call func(journal.Entry, decide.State)
+	call func(record.Entry, decide.State)
 }
 
 // Option configures a new fold.
 type Option func(*Fold)
 
 // FromSeed starts the fold from a saved state instead of from genesis.
-func FromSeed(seed journal.Seed) Option {
+func FromSeed(seed record.Seed) Option {
 	return func(f *Fold) { f.state, f.at, f.term = seed.State, seed.Position, seed.Term }
 }
 
 // New returns a fold at the position before genesis, or at its seed. Run advances it.
 func New(client *journal.Client, rules decide.Rules, partition int32, options ...Option) *Fold {
-	f := &Fold{client: client, rules: rules, partition: partition, state: rules.NewState(), at: journal.Before,
+	f := &Fold{client: client, rules: rules, partition: partition, state: rules.NewState(), at: record.Before,
 		applied: make(chan struct{})}
 	for _, o := range options {
 		o(f)
@@ -91,7 +92,7 @@ func (f *Fold) NextOffset() int64 {
 // maxHeld bounds the number of records applied while the lock is held, so that views can run during a long catch-up.
 const maxHeld = 256
 
-func (f *Fold) apply(entries []journal.Entry) error {
+func (f *Fold) apply(entries []record.Entry) error {
 	for len(entries) > 0 {
 		n := min(len(entries), maxHeld)
 		if err := f.applySome(entries[:n]); err != nil {
@@ -102,7 +103,7 @@ func (f *Fold) apply(entries []journal.Entry) error {
 	return nil
 }
 
-func (f *Fold) applySome(entries []journal.Entry) error {
+func (f *Fold) applySome(entries []record.Entry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.moved()
@@ -120,7 +121,7 @@ func (f *Fold) applySome(entries []journal.Entry) error {
 }
 
 // View calls view with the state and its position. The state must not be kept or changed.
-func (f *Fold) View(view func(s decide.State, at journal.Position)) {
+func (f *Fold) View(view func(s decide.State, at record.Position)) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	view(f.state, f.at)
@@ -165,7 +166,7 @@ func (f *Fold) until(ctx context.Context, reached func() bool) error {
 
 // Listen registers a function that is called after each record, in order, under the fold's lock: it must be quick and
 // must not call the fold. A function registered before Run sees every record.
-func (f *Fold) Listen(call func(e journal.Entry, s decide.State)) {
+func (f *Fold) Listen(call func(e record.Entry, s decide.State)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listeners = append(f.listeners, &listener{call})
@@ -173,7 +174,7 @@ func (f *Fold) Listen(call func(e journal.Entry, s decide.State)) {
 
 // ListenFrom calls start with the current state, and then calls call after each later record, with no record missed in
 // between. Both run under the fold's lock. The returned function ends the listening.
-func (f *Fold) ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func()) {
+func (f *Fold) ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func()) {
 	l := &listener{call}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +193,7 @@ func (f *Fold) ListenFrom(start func(s decide.State, at journal.Position), call 
 }
 
 // Position returns the position of the last record applied.
-func (f *Fold) Position() journal.Position {
+func (f *Fold) Position() record.Position {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.at

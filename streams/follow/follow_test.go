@@ -13,10 +13,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // serve runs an owner and returns a function that has words said, and one that stops it.
-func serve(t *testing.T, c *journal.Client) (say func(string) journal.Entry, stop func()) {
+func serve(t *testing.T, c *journal.Client) (say func(string) record.Entry, stop func()) {
 	t.Helper()
 	o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: journaltest.Words{Name: "trading"}, Node: "n1"})
 	if err != nil {
@@ -35,7 +36,7 @@ func serve(t *testing.T, c *journal.Client) (say func(string) journal.Entry, sto
 			t.Fatal("the owner does not come to serve")
 		}
 	}
-	return func(word string) journal.Entry {
+	return func(word string) record.Entry {
 		result, err := o.Submit(context.Background(), journaltest.Say(word))
 		if err != nil {
 			t.Fatal(err)
@@ -59,8 +60,8 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func words(f *follow.Fold) (list string, at journal.Position) {
-	f.View(func(s decide.State, p journal.Position) {
+func words(f *follow.Fold) (list string, at record.Position) {
+	f.View(func(s decide.State, p record.Position) {
 		list, at = strings.Join(s.(*journaltest.Heard).Words, " "), p
 	})
 	return list, at
@@ -72,7 +73,7 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 	say("one")
 	f := follow.New(c, journaltest.Words{Name: "trading"}, 0)
 	var heard []string
-	f.Listen(func(e journal.Entry, s decide.State) {
+	f.Listen(func(e record.Entry, s decide.State) {
 		heard = append(heard, fmt.Sprint(e.Position.Sequence, ":", len(s.(*journaltest.Heard).Words)))
 	})
 	if !f.Position().IsBefore() || f.Err() != nil {
@@ -88,9 +89,9 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 	}
 	var started string
 	var later []string
-	stop := f.ListenFrom(func(s decide.State, at journal.Position) {
+	stop := f.ListenFrom(func(s decide.State, at record.Position) {
 		started = fmt.Sprint(strings.Join(s.(*journaltest.Heard).Words, " "), " at ", at.Sequence)
-	}, func(e journal.Entry, _ decide.State) {
+	}, func(e record.Entry, _ decide.State) {
 		later = append(later, e.Record.Events[0].(*journaltest.Said).Word)
 	})
 	three := say("three")
@@ -102,7 +103,7 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 	if err := f.Wait(within(t), four.Position.Sequence); err != nil {
 		t.Fatal(err)
 	}
-	f.View(func(decide.State, journal.Position) {
+	f.View(func(decide.State, record.Position) {
 		if got := strings.Join(heard, " "); got != "0:0 1:0 2:1 3:2 4:3 5:4" {
 			t.Errorf("the first listener heard %s", got)
 		}
@@ -129,7 +130,7 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 func TestAFoldGoesOnFromASeed(t *testing.T) {
 	c := journaltest.NewClient(t, "trading")
 	say, _ := serve(t, c)
-	seed := journal.Seed{State: &journaltest.Heard{Words: []string{"saved"}}, Position: say("one").Position}
+	seed := record.Seed{State: &journaltest.Heard{Words: []string{"saved"}}, Position: say("one").Position}
 	two := say("two")
 	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(seed))
 	run(t, f)
@@ -147,10 +148,10 @@ func TestAFoldStopsAtADivergedLog(t *testing.T) {
 	at := say("one").Position
 	stop()
 	at.Hash[0]++
-	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(journal.Seed{State: new(journaltest.Heard), Position: at}))
+	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(record.Seed{State: new(journaltest.Heard), Position: at}))
 	ended := run(t, f)
 	err := f.Wait(within(t), at.Sequence+1)
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if !errors.As(err, &diverged) || !errors.As(f.Err(), &diverged) || !errors.As(ended(), &diverged) {
 		t.Errorf("%v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // alarms returns how many alarms of a kind were raised.
@@ -40,7 +41,7 @@ func TestAPanicOfTheRulesEndsTheFoldByName(t *testing.T) {
 	say, _ := serve(t, c)
 	f := follow.New(c, journaltest.Squeamish{Words: journaltest.Words{Name: "trading"}}, 0)
 	var heard []string
-	f.Listen(func(e journal.Entry, _ decide.State) {
+	f.Listen(func(e record.Entry, _ decide.State) {
 		if e, ok := e.Record.Events[0].(*journaltest.Said); ok {
 			heard = append(heard, e.Word)
 		}
@@ -50,11 +51,11 @@ func TestAPanicOfTheRulesEndsTheFoldByName(t *testing.T) {
 	at := say("poison").Position
 	say("three")
 	err := f.Wait(within(t), at.Sequence)
-	var broken *journal.BrokenRecordError
+	var broken *record.BrokenRecordError
 	if !errors.As(err, &broken) || broken.Sequence != at.Sequence || broken.Offset != at.Offset || !strings.Contains(broken.Error(), "no poison") {
 		t.Fatalf("the fold waits with %v", err)
 	}
-	if err := ended(); !errors.As(err, &broken) || !journal.Final(f.Err()) {
+	if err := ended(); !errors.As(err, &broken) || !record.Final(f.Err()) {
 		t.Errorf("the fold ends with %v, and says %v", err, f.Err())
 	}
 	if !f.Position().Equal(good) || strings.Join(heard, " ") != "one" {

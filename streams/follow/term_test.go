@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/streams/follow"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestAFoldFromASeedKnowsItsTerm starts folds from seeds that say which term they are in, and then has another term begin:
@@ -16,7 +16,7 @@ func TestAFoldFromASeedKnowsItsTerm(t *testing.T) {
 	say, stop := serve(t, c)
 	at := say("one").Position
 	from := func(term int64) *follow.Fold {
-		f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(journal.Seed{State: new(journaltest.Heard), Position: at, Term: term}))
+		f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(record.Seed{State: new(journaltest.Heard), Position: at, Term: term}))
 		run(t, f)
 		return f
 	}
@@ -27,7 +27,7 @@ func TestAFoldFromASeedKnowsItsTerm(t *testing.T) {
 	if err := right.Wait(within(t), last.Sequence); err != nil {
 		t.Error(err)
 	}
-	var broken *journal.BrokenRecordError
+	var broken *record.BrokenRecordError
 	if err := wrong.Wait(within(t), last.Sequence); !errors.As(err, &broken) || !wrong.Position().Equal(at) {
 		t.Errorf("from a seed in term 4, term 2 was followed to %v: %v", wrong.Position(), err)
 	}

@@ -11,22 +11,25 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestATailThatCanNotShareReadsOnByItself has a tail stand at the end of the log while the feed of its partition has
 // another position: one that lost its log, say, and does not know it yet, or has gone on by more than it holds.
 func TestATailThatCanNotShareReadsOnByItself(t *testing.T) {
 	for what, elsewhere := range map[string]*feed{
-		"far ahead":      {base: Position{Offset: 90, Sequence: 90}},
-		"of another log": {base: Position{Offset: 3, Hash: Hash{9}}, entries: chained(Position{Offset: 3, Hash: Hash{9}}, 3, 10)},
-		"ended":          {base: Before, err: errors.New("ended")},
+		"far ahead":      {base: record.Position{Offset: 90, Sequence: 90}},
+		"of another log": {base: record.Position{Offset: 3, Hash: record.Hash{9}}, entries: chained(record.Position{Offset: 3, Hash: record.Hash{9}}, 3, 10)},
+		"ended":          {base: record.Before, err: errors.New("ended")},
 	} {
 		t.Run(what, func(t *testing.T) {
 			c := onItsOwn(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			c.feeds[place{"trading", 0}] = elsewhere
-			tail := NewTail(c, noteRules{}, 0, Before)
+			c.feeds[submit.Shard{Journal: "trading"}] = elsewhere
+			tail := NewTail(c, recordtest.Rules{}, 0, record.Before)
 			defer tail.Close()
 			if entries, _, err := tail.Next(ctx); err != nil || len(entries) > 0 { // it is at the tip
 				t.Fatal(entries, err)
@@ -36,8 +39,8 @@ func TestATailThatCanNotShareReadsOnByItself(t *testing.T) {
 				_, err := tail.Poll(ctx)
 				came <- err
 			}()
-			value, err := AppendRecord(nil, &Record{Outcome: decide.Accepted, Command: decide.Recorded{Type: TypeGenesis, Actor: decide.Engine},
-				Events: []decide.Event{&Genesis{Journal: "trading", JournalID: scalar.ID{1}, Partitions: 1}}})
+			value, err := record.Encode(nil, &record.Record{Outcome: decide.Accepted, Command: decide.Recorded{Type: record.TypeGenesis, Actor: decide.Engine},
+				Events: []decide.Event{&record.Genesis{Journal: "trading", JournalID: scalar.ID{1}, Partitions: 1}}})
 			if err != nil {
 				t.Fatal(err)
 			}

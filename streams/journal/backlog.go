@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The bounds of a piece: what is decoded together, and by one goroutine.
@@ -34,16 +35,10 @@ type backlog struct {
 
 // lane is where one piece at a time is decoded.
 type lane struct {
-	decoder *Decoder
+	decoder *record.Decoder
 	records []*kgo.Record
-	seen    []decoded
+	seen    []record.Decoded
 	done    chan struct{}
-}
-
-// decoded is what a value is, whatever stands before it.
-type decoded struct {
-	hash   Hash
-	record *Record // nil if it can't be decoded
 }
 
 func newBacklog(registry *decide.Registry) *backlog {
@@ -65,7 +60,7 @@ func (b *backlog) first() *kgo.Record {
 
 // next takes a piece, with what each of its values is if that was decoded; both are good until the next call. plain
 // says that decoding ahead would be a waste.
-func (b *backlog) next(plain bool) ([]*kgo.Record, []decoded) {
+func (b *backlog) next(plain bool) ([]*kgo.Record, []record.Decoded) {
 	if b.begun == b.taken {
 		if n := b.cut(); plain || n == len(b.rest) || !b.widen() {
 			records := b.rest[:n]
@@ -111,7 +106,7 @@ func (b *backlog) widen() bool {
 	if width > 1 && len(b.lanes) != width+1 {
 		b.lanes, b.begun, b.taken = make([]*lane, width+1), 0, 0
 		for i := range b.lanes {
-			b.lanes[i] = &lane{decoder: NewDecoder(b.registry), done: make(chan struct{}, 1)}
+			b.lanes[i] = &lane{decoder: record.NewDecoder(b.registry), done: make(chan struct{}, 1)}
 		}
 	}
 	return width > 1
@@ -131,9 +126,9 @@ func (b *backlog) begin() {
 func (l *lane) decode() {
 	l.seen = l.seen[:0]
 	for _, k := range l.records {
-		s := decoded{hash: sha256.Sum256(k.Value)}
+		s := record.Decoded{Hash: sha256.Sum256(k.Value)}
 		if r, err := l.decoder.Decode(k.Value); err == nil {
-			s.record = r
+			s.Record = r
 		}
 		l.seen = append(l.seen, s)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // wide has the test look ahead on several goroutines, whatever machine it runs on.
@@ -28,18 +29,18 @@ func wide(t testing.TB) {
 // history returns the values of a log that is valid throughout: records of both forms, and terms between them.
 func history(t testing.TB, n int) (values [][]byte) {
 	t.Helper()
-	var prev Hash
+	var prev record.Hash
 	for i := range n {
-		r := &Record{Sequence: int64(i), Prev: prev, Time: scalar.Time(1_800_000_000_000_000 + i), Outcome: decide.Accepted,
+		r := &record.Record{Sequence: int64(i), Prev: prev, Time: scalar.Time(1_800_000_000_000_000 + i), Outcome: decide.Accepted,
 			Command: decide.Recorded{ID: scalar.ID{1, byte(i >> 8), byte(i)}, Type: "order.place", Actor: decide.Actor{Broker: "alpha"}}}
 		o := order.Order{Code: scalar.ID{2, byte(i >> 8), byte(i)}, CustomerCode: "c1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Buy,
 			Type: order.Limit, Status: order.Open, Amount: fixed.Decimal{Coef: int64(1 + i), Scale: 3}, FilledAmount: fixed.Decimal{Scale: 3},
 			LimitPrice: fixed.Decimal{Coef: 650001, Scale: 1}, TimeInForce: order.GTC, Created: r.Time, Updated: r.Time}
 		switch {
 		case i == 0:
-			r.Events = []decide.Event{&Genesis{Journal: "trading", JournalID: scalar.ID{5}, Partitions: 1}}
+			r.Events = []decide.Event{&record.Genesis{Journal: "trading", JournalID: scalar.ID{5}, Partitions: 1}}
 		case i%9 == 1:
-			r.Events = []decide.Event{&Taken{Term: int64(i/9 + 1), Node: "n"}}
+			r.Events = []decide.Event{&record.TermStarted{Term: int64(i/9 + 1), Node: "n"}}
 		case i%9 == 5:
 			r.Events = []decide.Event{&trading.CustomerRegistered{CustomerCode: fmt.Sprint("c", i), Broker: "alpha", Name: "n", Created: r.Time}}
 		case i%9 == 7:
@@ -49,11 +50,11 @@ func history(t testing.TB, n int) (values [][]byte) {
 		}
 		if i%9 < 2 {
 			switch r.Events[0].(type) {
-			case *Genesis, *Taken:
+			case *record.Genesis, *record.TermStarted:
 				r.Command.Type, r.Command.Actor = r.Events[0].EventType(), decide.Engine
 			}
 		}
-		value, err := AppendRecord(nil, r)
+		value, err := record.Encode(nil, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,18 +64,18 @@ func history(t testing.TB, n int) (values [][]byte) {
 }
 
 // oneByOne is what the rule of validity makes of values: the reference.
-func oneByOne(values [][]byte) (entries []Entry, at Position, err error) {
-	c := newChain(trading.Rules(), 0, Before)
+func oneByOne(values [][]byte) (entries []record.Entry, at record.Position, err error) {
+	c := record.NewChain(trading.Rules(), 0, record.Before)
 	for i, v := range values {
-		e, ok, err := c.admit(int64(i), v)
+		e, ok, err := c.Admit(int64(i), v)
 		if err != nil {
-			return entries, c.at, err
+			return entries, c.Position(), err
 		}
 		if ok {
 			entries = append(entries, e)
 		}
 	}
-	return entries, c.at, nil
+	return entries, c.Position(), nil
 }
 
 // alone is a client without brokers.
@@ -90,18 +91,18 @@ func alone(t testing.TB) *Client {
 
 // fetched hands the values to a reader as the brokers would: in fetches of a few pieces each, which begin at its position
 // as those of a new session do.
-func fetched(r *Reader, values [][]byte, random *rand.Rand) (entries []Entry, err error) {
+func fetched(r *Reader, values [][]byte, random *rand.Rand) (entries []record.Entry, err error) {
 	for r.next < int64(len(values)) && err == nil {
 		if r.backlog.empty() {
 			var records []*kgo.Record
-			from, to := max(r.chain.at.Offset, 0), min(int(r.next)+1+random.IntN(12*r.backlog.piece), len(values))
+			from, to := max(r.chain.Position().Offset, 0), min(int(r.next)+1+random.IntN(12*r.backlog.piece), len(values))
 			for i := int(from); i < to; i++ {
 				records = append(records, &kgo.Record{Offset: int64(i), Value: values[i]})
 			}
-			r.verifying = !r.chain.at.IsBefore()
+			r.verifying = !r.chain.Position().IsBefore()
 			r.backlog.put(records)
 		}
-		var some []Entry
+		var some []record.Entry
 		some, err = r.read()
 		err = r.keepFinal(err)
 		entries = append(entries, some...)
@@ -113,13 +114,13 @@ func fetched(r *Reader, values [][]byte, random *rand.Rand) (entries []Entry, er
 func checkAhead(t testing.TB, c *Client, what string, values [][]byte, piece int, random *rand.Rand) {
 	t.Helper()
 	want, at, wantErr := oneByOne(values)
-	r := NewReader(c, trading.Rules(), 0, Before)
+	r := NewReader(c, trading.Rules(), 0, record.Before)
 	r.backlog.piece = piece
 	got, err := fetched(r, values, random)
 	if fmt.Sprint(err) != fmt.Sprint(wantErr) {
 		t.Fatalf("%s: it ends with %v, and not with %v", what, err, wantErr)
 	}
-	var broken, wantBroken *BrokenRecordError
+	var broken, wantBroken *record.BrokenRecordError
 	if errors.As(err, &broken) && errors.As(wantErr, &wantBroken) && (broken.Offset != wantBroken.Offset || broken.Sequence != wantBroken.Sequence) {
 		t.Fatalf("%s: the broken record is %+v, and not %+v", what, broken, wantBroken)
 	}
@@ -257,7 +258,7 @@ func TestABacklogIsTakenInOrder(t *testing.T) {
 					if k.Offset != next {
 						t.Fatalf("of %d: %d comes in the place of %d", n, k.Offset, next)
 					}
-					if seen != nil && (seen[i].hash != sha256.Sum256(k.Value) || seen[i].record == nil || seen[i].record.Sequence != next) {
+					if seen != nil && (seen[i].Hash != sha256.Sum256(k.Value) || seen[i].Record == nil || seen[i].Record.Sequence != next) {
 						t.Fatalf("of %d: %d was not looked at", n, next)
 					}
 					next++

@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func benchClient(b *testing.B) *journal.Client {
@@ -33,9 +34,9 @@ func benchClient(b *testing.B) *journal.Client {
 	return c
 }
 
-func benchRecord() *journal.Record {
-	r := &journal.Record{Sequence: 123456, Time: scalar.TimeOf(time.Now()), Outcome: decide.Accepted,
-		Command: decide.Recorded{ID: journal.NewCommandID(time.Now()), Type: "counter.change",
+func benchRecord() *record.Record {
+	r := &record.Record{Sequence: 123456, Time: scalar.TimeOf(time.Now()), Outcome: decide.Accepted,
+		Command: decide.Recorded{ID: record.NewCommandID(time.Now()), Type: "counter.change",
 			Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Kept: decide.Kept{Key: "0123456789abcdef", Fingerprint: "0123456789abcdef0123456789abcdef"}}}
 	for i := range 5 {
 		r.Events = append(r.Events, &added{Name: fmt.Sprint("counter-", i), N: 5, Total: 1234567, Pad: "BTCUSDC_PERP 65000.1 0.001"})
@@ -49,7 +50,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var err error
-		if buf, err = journal.AppendRecord(buf[:0], r); err != nil {
+		if buf, err = record.Encode(buf[:0], r); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -57,7 +58,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	value, err := journal.AppendRecord(nil, benchRecord())
+	value, err := record.Encode(nil, benchRecord())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := journal.DecodeRecord(registry, value); err != nil {
+		if _, err := record.Decode(registry, value); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -115,7 +116,7 @@ func BenchmarkProduce(b *testing.B) {
 	defer kc.Close()
 	r := benchRecord()
 	r.Events = r.Events[:1]
-	value, err := journal.AppendRecord(nil, r)
+	value, err := record.Encode(nil, r)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func BenchmarkFold(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		r := journal.NewReader(c, newRules(), 0, journal.Before)
+		r := journal.NewReader(c, newRules(), 0, record.Before)
 		state := newRules().NewState()
 		for r.Position().Sequence < records+1 {
 			entries, err := r.Poll(context.Background())

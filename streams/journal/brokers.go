@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -39,6 +40,9 @@ type brokers struct {
 	listen sync.WaitGroup
 	client chan *kgo.Client // receives once the client that asks the brokers; see askWith
 
+	made     time.Time
+	answered atomic.Int64 // nanoseconds from made to the last answer of a broker to any of the clients
+
 	mu    sync.Mutex
 	known map[int32]string                    // the address of each broker that was ever listed
 	lost  map[string]bool                     // addresses that no broker lists now
@@ -60,7 +64,7 @@ func (l *brokerLink) Close() error {
 
 // newBrokers returns a dialer for Kafka clients. It asks no broker before askWith.
 func newBrokers(cfg Config) *brokers {
-	b := &brokers{dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
+	b := &brokers{made: time.Now(), dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
 		known: make(map[int32]string), lost: make(map[string]bool), links: make(map[string]map[*brokerLink]struct{})}
 	if b.dial == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
@@ -71,6 +75,15 @@ func newBrokers(cfg Config) *brokers {
 	}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
+}
+
+var _ kgo.HookBrokerE2E = (*brokers)(nil)
+
+// OnBrokerE2E notes that a broker has answered.
+func (b *brokers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
+	if e2e.Err() == nil {
+		b.answered.Store(int64(time.Since(b.made)))
+	}
 }
 
 // askWith sets the client that asks the brokers. It must be called once. The client's own connections are dialed by b, and

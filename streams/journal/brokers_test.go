@@ -2,13 +2,17 @@ package journal
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestLostBrokers follows connections to two brokers, a and b, through what the brokers list of each other.
@@ -82,6 +86,69 @@ func TestAnAttemptEndsWithItsBroker(t *testing.T) {
 			t.Errorf("%d addresses have links", len(b.links))
 		}
 	})
+}
+
+// TestASilentDialIsGivenUpInTime dials a host that drops the packets, and one that accepts the connection and says nothing to the
+// greeting of TLS. The timeouts of franz-go would wait ten seconds.
+func TestASilentDialIsGivenUpInTime(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // and nobody accepts: the kernel does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	for name, c := range map[string]struct {
+		address string
+		tls     *tls.Config
+	}{
+		"dropped packets": {deaf(t), nil},
+		"a silent server": {mute.Addr().String(), &tls.Config{InsecureSkipVerify: true}},
+	} {
+		b := newBrokers(Config{TLS: c.tls, Logger: slog.New(slog.DiscardHandler)})
+		b.close()
+		start := time.Now()
+		conn, err := b.connect(t.Context(), "tcp", c.address)
+		took := time.Since(start)
+		if err == nil {
+			conn.Close()
+			t.Errorf("%s: there is a connection", name)
+			continue
+		}
+		var timeout net.Error
+		if deadline := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout(); !deadline ||
+			took < dialTimeout-100*time.Millisecond || took > dialTimeout+3*time.Second {
+			t.Errorf("%s: given up after %v: %v", name, took, err)
+		}
+	}
+}
+
+// deaf returns an address that answers no attempt to connect: its queue of connections that nobody accepts is full.
+func deaf(t *testing.T) string {
+	t.Helper()
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(socket) })
+	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(socket, 0); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*unix.SockaddrInet4).Port))
+	for range 16 {
+		c, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	t.Skip("the queue of a listener does not fill here")
+	return ""
 }
 
 // brokersOver returns a dialer that asks nobody.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestWhatAProcessHasBuiltIsNotDecodedAgain compares what readers of the owner's process find with what those of
@@ -16,8 +16,8 @@ import (
 func TestWhatAProcessHasBuiltIsNotDecodedAgain(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()
-	x := r.tail(r.client, journal.Before).rest()
-	made := make(map[int64]*journal.Entry)
+	x := r.tail(r.client, record.Before).rest()
+	made := make(map[int64]*record.Entry)
 	for i := range 5 {
 		for _, c := range []decide.Command{keyed("k"+string(rune('a'+i)), &add{"a", i}), command(&later{Name: "b", N: 1, At: scalar.Day}),
 			command(&add{strings.Repeat("long", 1000), 1})} {
@@ -60,7 +60,7 @@ func TestWhatWasBuiltDoesNotHideAnEdit(t *testing.T) {
 	v := values(all)
 	v[4] = []byte(strings.Replace(string(v[4]), `"n":3`, `"n":7`, 1))
 	r.recreate(v...)
-	x := r.tail(r.client, journal.Before).rest()
+	x := r.tail(r.client, record.Before).rest()
 	if x.Position().Sequence != 4 {
 		t.Fatalf("it comes to %v", x.Position())
 	}
@@ -68,7 +68,7 @@ func TestWhatWasBuiltDoesNotHideAnEdit(t *testing.T) {
 	if e := entries[4].Record.Events[0].(*added); e.N != 7 || string(entries[4].Value) != string(v[4]) || entries[4].Position.Hash == all[4].Position.Hash {
 		t.Errorf("read as %+v", e)
 	}
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if _, err := r.poll(all[4].Position); !errors.As(err, &diverged) {
 		t.Errorf("%v", err)
 	}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // longLog is a client of a cluster whose log of trading holds more than a feed does, and what it holds.
@@ -22,13 +25,13 @@ func longLog(t *testing.T, change func(values [][]byte)) (*Client, [][]byte) {
 	wide(t)
 	c := onItsOwn(t)
 	values := make([][]byte, 2*feedRecords)
-	var prev Hash
+	var prev record.Hash
 	for i := range values {
-		events := []decide.Event{&note{Text: "n"}}
+		events := []decide.Event{&recordtest.Note{Text: "n"}}
 		if i == 0 {
-			events[0] = &Genesis{Journal: "trading", JournalID: scalar.ID{5}, Partitions: 1}
+			events[0] = &record.Genesis{Journal: "trading", JournalID: scalar.ID{5}, Partitions: 1}
 		}
-		values[i] = link(int64(i), prev, events...)
+		values[i] = recordtest.Link(int64(i), prev, events...)
 		prev = sha256.Sum256(values[i])
 	}
 	if change != nil {
@@ -57,12 +60,12 @@ func longLog(t *testing.T, change func(values [][]byte)) (*Client, [][]byte) {
 type follower struct {
 	*Tail
 	t    *testing.T
-	seen []Entry
+	seen []record.Entry
 	err  error
 }
 
 func (c *Client) follower(t *testing.T) *follower {
-	f := &follower{Tail: NewTail(c, noteRules{}, 0, Before), t: t}
+	f := &follower{Tail: NewTail(c, recordtest.Rules{}, 0, record.Before), t: t}
 	t.Cleanup(f.Close)
 	return f
 }
@@ -72,7 +75,7 @@ func (f *follower) step() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
-	var some []Entry
+	var some []record.Entry
 	some, _, f.err = f.Next(ctx)
 	f.seen = append(f.seen, some...)
 }
@@ -111,7 +114,7 @@ func (f *follower) check(values [][]byte) {
 func (c *Client) sharedFeeds() (tip, catching *feed) {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
-	p := place{"trading", 0}
+	p := submit.Shard{Journal: "trading"}
 	return c.feeds[p], c.catching[p]
 }
 
@@ -160,7 +163,7 @@ func TestTailsFarBehindShareOneReaderToTheTip(t *testing.T) {
 	}
 	// At the tip theirs is the feed that everybody shares.
 	late := c.follower(t)
-	next := link(last+1, a.Position().Hash, &note{Text: "more"})
+	next := recordtest.Link(last+1, a.Position().Hash, &recordtest.Note{Text: "more"})
 	if err := c.append(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +211,7 @@ func TestTailsGoOverToTheFeedAtTheTip(t *testing.T) {
 	for _, f := range []*follower{a, b, first} {
 		group.Go(f.step)
 	}
-	next := link(last+1, first.Position().Hash, &note{Text: "more"})
+	next := recordtest.Link(last+1, first.Position().Hash, &recordtest.Note{Text: "more"})
 	if err := c.append(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
@@ -229,9 +232,9 @@ func TestTailsGoOverToTheFeedAtTheTip(t *testing.T) {
 func TestEveryTailOnTheWayHearsWhatIsWrong(t *testing.T) {
 	const at = feedRecords + 77
 	c, values := longLog(t, func(values [][]byte) {
-		r := sample()
+		r := recordtest.Sample()
 		r.Sequence, r.Prev = at+5, sha256.Sum256(values[at-1])
-		value, err := AppendRecord(nil, r)
+		value, err := record.Encode(nil, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +245,7 @@ func TestEveryTailOnTheWayHearsWhatIsWrong(t *testing.T) {
 	b.step()
 	together(int64(len(values)), a, b)
 	for _, f := range []*follower{a, b} {
-		var broken *BrokenRecordError
+		var broken *record.BrokenRecordError
 		if !errors.As(f.err, &broken) || broken.Offset != at || broken.Sequence != at+5 {
 			t.Errorf("%v", f.err)
 		}

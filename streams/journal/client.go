@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -45,9 +48,9 @@ type Client struct {
 	offsets *kadm.Client // with it, for questions about offsets, which have a time of their own
 
 	sharing  sync.Mutex
-	feeds    map[place]*feed  // those that tails share at the tip
-	catching map[place]*feed  // and on the way there
-	own      map[place]*built // the records of its owners
+	feeds    map[submit.Shard]*feed                // those that tails share at the tip
+	catching map[submit.Shard]*feed                // and on the way there
+	own      map[submit.Shard]*record.EncodedCache // the records of its owners
 
 	identifying sync.Mutex
 	identities  map[string]string // of the logs that were asked for, by journal
@@ -67,7 +70,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*built),
+	c := &Client{cfg: cfg, feeds: make(map[submit.Shard]*feed), catching: make(map[submit.Shard]*feed), own: make(map[submit.Shard]*record.EncodedCache),
 		identities: make(map[string]string)}
 	c.brokers = newBrokers(cfg)
 	kc, err := c.KafkaFor(ForAdmin)
@@ -101,6 +104,12 @@ func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 // Gone reports whether the brokers are known to be gone for good, so that it is of no use to wait for them.
 func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 
+// Unanswered returns the time since a broker last answered this process, or since the client was made if none has. While
+// something is read, it stays below a second unless this node cannot reach the brokers.
+func (c *Client) Unanswered() time.Duration {
+	return time.Since(c.brokers.made) - time.Duration(c.brokers.answered.Load())
+}
+
 // Contact returns what the brokers tell the readers of a journal of its log.
 func (c *Client) Contact(journal string) *Contact { return c.cfg.Metrics.contacts.of(journal) }
 
@@ -117,7 +126,7 @@ func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, err
 		kgo.SoftwareNameAndVersion("perpetua", "1"),
 		kgo.DisableClientMetrics(),
 		kgo.ProducerBatchCompression(c.cfg.Compression.codec()),
-		kgo.WithHooks(c.cfg.Metrics.kafka.hooks[purpose]),
+		kgo.WithHooks(c.cfg.Metrics.kafka.hooks[purpose], c.brokers),
 	}, timeouts(purpose)...)
 	all = append(all, c.cfg.Options...)
 	kc, err := kgo.NewClient(append(all, options...)...)
@@ -133,4 +142,16 @@ func (c *Client) Ping(ctx context.Context) error {
 		return fmt.Errorf("journal: asking Kafka for its brokers: %w", err)
 	}
 	return nil
+}
+
+// built returns the cache of the records that owners in this process have encoded for a partition.
+func (c *Client) built(p submit.Shard) *record.EncodedCache {
+	c.sharing.Lock()
+	defer c.sharing.Unlock()
+	cache := c.own[p]
+	if cache == nil {
+		cache = record.NewEncodedCache(windowRecords) // as many as may be on their way to the log and back
+		c.own[p] = cache
+	}
+	return cache
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // errTooLarge says that a decision does not fit into a record.
@@ -69,12 +71,12 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		if refusal.Alarm != "" {
 			t.o.alarmOfRules(now, decide.Alarm{Kind: refusal.Alarm, Message: refusal.Message}, "command", r.command.ID, "code", refusal.Code)
 		}
-		t.hold(heldReply{request: r, err: &RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
+		t.hold(heldReply{request: r, err: &submit.RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:
 		// Held like any other answer: what it was decided on may never become part of the log, and the rules may not fail
 		// on what does.
 		t.o.alarm("decide", "the rules failed on a command", "command", r.command.ID, "type", r.command.Type, "error", err)
-		t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
+		t.hold(heldReply{request: r, err: &submit.DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
 	case s == nil:
 		// Who gives up on a repetition may have to be told that the outcome is unknown: that of the record it repeats is.
 		fate := harmless
@@ -89,7 +91,7 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		}
 		if err := t.append(s); err != nil {
 			// The term ends with it. The answer is kept, and never the command: decided anew, it would end every term.
-			t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}, void: true}, harmless)
+			t.hold(heldReply{request: r, err: &submit.DecideError{CommandID: r.command.ID, Cause: err}, void: true}, harmless)
 			return err
 		}
 		if d.Pending {
@@ -119,8 +121,8 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 	if outcome == "" {
 		outcome = decide.Accepted
 	}
-	r := &Record{Sequence: at.Sequence, Prev: t.tip.Hash, Time: at.Time, Command: c, Outcome: outcome, Events: d.Events}
-	value, err := AppendRecord(t.o.scratch[:0], r)
+	r := &record.Record{Sequence: at.Sequence, Prev: t.tip.Hash, Time: at.Time, Command: c, Outcome: outcome, Events: d.Events}
+	value, err := record.Encode(t.o.scratch[:0], r)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +131,8 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 	if len(value) > t.o.cfg.Rules.Limit() {
 		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, len(value))
 	}
-	return &slot{entry: Entry{Record: r, Journal: t.id, Value: value,
-		Position: Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
+	return &slot{entry: record.Entry{Record: r, Journal: t.id, Value: value,
+		Position: record.Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
 }
 
 // append applies the record to the state and has it appended to the log. Nothing after Evolve can fail here.
@@ -141,14 +143,14 @@ func (t *term) append(s *slot) (err error) {
 	t.tip, t.last = s.entry.Position, s.entry.Record.Time
 	s.at = time.Now()
 	t.flight.add(s)
-	t.o.built.add(s.entry)
+	t.o.built.Add(s.entry)
 	t.gathered.add(s)
 	return nil
 }
 
 // evolve applies a record. Evolve is total by contract; where it panics all the same the state is void, so the term
 // ends before the record is appended.
-func (t *term) evolve(e Entry) (err error) {
+func (t *term) evolve(e record.Entry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.o.alarm("evolve", "the rules panicked on applying a record", "sequence", e.Record.Sequence, "panic", p,
@@ -213,7 +215,7 @@ func (t *term) tryStep(at decide.Stamp, run func() decide.Decision) (*slot, deci
 	if len(d.Events) == 0 {
 		return nil, d, errors.New("the step does nothing")
 	}
-	c := decide.Recorded{ID: NewCommandID(at.Time.Std()), Type: d.Events[0].EventType(), Actor: decide.Engine}
+	c := decide.Recorded{ID: record.NewCommandID(at.Time.Std()), Type: d.Events[0].EventType(), Actor: decide.Engine}
 	s, err := t.build(at, c, d)
 	return s, d, err
 }
@@ -247,12 +249,12 @@ func (t *term) release() {
 		if !ok {
 			return
 		}
-		h.request.answer(Result{}, h.err)
+		h.request.answer(submit.Result{}, h.err)
 	}
 }
 
-func (o *Owner) respond(r *request, e *Entry, repeated bool) {
-	r.answer(Result{Position: o.position(e.Position.Sequence), Entry: e, Repeated: repeated}, nil)
+func (o *Owner) respond(r *request, e *record.Entry, repeated bool) {
+	r.answer(submit.Result{Position: o.position(e.Position.Sequence), Entry: e, Repeated: repeated}, nil)
 }
 
 // repeat answers with a record of the past: from memory, or else from the log.
@@ -271,7 +273,7 @@ func (t *term) repeat(h heldReply) {
 		e, err := o.cfg.Client.ReadAt(ctx, o.cfg.Rules, o.cfg.Partition, from, sequence)
 		if err != nil {
 			o.log.Warn("reading a record to repeat its answer", "sequence", sequence, "error", err)
-			r.answer(Result{}, notAccepted("the record that answers it could not be read"))
+			r.answer(submit.Result{}, notAccepted("the record that answers it could not be read"))
 			return
 		}
 		o.respond(r, &e, true)

@@ -1,5 +1,6 @@
-// Package journal is the log that everything else follows: records chained by their hashes, the rule for which of them are
-// valid, the terms during which an owner may append, and the readers.
+// Package journal is the log that everything else follows, in Kafka: the terms during which an owner may append records, the
+// owner that decides commands, and the readers. Package record defines the records and which of them are valid, package submit
+// the answers to commands.
 //
 // A journal is a Kafka topic. Each partition is a separate log with one owner at any time. The owner decides commands in
 // memory (see package domain/decide), appends one record for each, and answers when the append is acknowledged. Safety
@@ -13,7 +14,5 @@
 // because its hash identifies it. Shared records MUST NOT be changed. On long replays several goroutines hash and decode
 // records, and one goroutine finds the valid ones, in order.
 //
-// Conventions: a sequence counts valid records from 0, the genesis. An offset is Kafka's and is never below the sequence of
-// its record. A Position is that of the last valid record applied, by sequence and hash; its offset is a hint for where to
-// find the record, and reading continues after it. Times are in microseconds. Sizes are in bytes of a record's value.
+// The conventions are those of package record. An offset is Kafka's.
 package journal

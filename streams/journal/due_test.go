@@ -18,7 +18,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func in(d time.Duration) scalar.Time { return scalar.TimeOf(time.Now().Add(d)) }
@@ -120,7 +121,7 @@ func TestTakenComesFirstThenStepsThenCommands(t *testing.T) {
 	if all[before-1].Record.Command.Type == "engine.step" {
 		t.Skip("the first owner was slow enough to do the step itself")
 	}
-	equal(t, "records", types(all, before), []string{journal.TypeTaken, "engine.step", "counter.change"})
+	equal(t, "records", types(all, before), []string{record.TypeTermStarted, "engine.step", "counter.change"})
 }
 
 func TestAlternateStepsTakeTurnsWithCommands(t *testing.T) {
@@ -264,7 +265,7 @@ func TestCommandsAreNotAcceptedWhileSomethingBlocksThemForLong(t *testing.T) {
 	endless := o.start(command(&sweep{"a", 1 << 40}))
 	eventually(t, "it has begun", func() bool { end, err := r.client.Tip(r.context(), "trading", 0); return err == nil && end > 10 })
 	_, err := o.Submit(context.Background(), command(&add{"a", 1}))
-	var refused *journal.NotAcceptedError
+	var refused *submit.NotAcceptedError
 	if !errors.As(err, &refused) || refused.RetryAfter != time.Second {
 		t.Errorf("a command meanwhile: %v", err)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // forge makes the record that would come after the last one, as some other program might.
@@ -24,9 +26,9 @@ func (r *rig) forge(events ...decide.Event) []byte {
 	r.t.Helper()
 	all := r.all()
 	last := all[len(all)-1]
-	value, err := journal.AppendRecord(nil, &journal.Record{Sequence: last.Position.Sequence + 1, Prev: last.Position.Hash,
+	value, err := record.Encode(nil, &record.Record{Sequence: last.Position.Sequence + 1, Prev: last.Position.Hash,
 		Time: last.Record.Time, Outcome: decide.Accepted, Events: events,
-		Command: decide.Recorded{ID: journal.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "forger"}}})
+		Command: decide.Recorded{ID: record.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "forger"}}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func TestAValidRecordThatTheOwnerDidNotAppendEndsItsTermAndIsFolded(t *testing.T
 	o.do(command(&add{"a", 1}))
 	r.produce(r.forge(&added{Name: "a", N: 50, Total: 51}))
 	o.until("it has folded it", func() bool {
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		_, err := o.Submit(context.Background(), command(&read{"a"}))
 		return errors.As(err, &refused) && refused.Refusal.Message == "51"
 	})
@@ -88,7 +90,7 @@ func TestWhatATermHeldIsDecidedAnewInTheNext(t *testing.T) {
 	if a := <-repeated; a.err != nil || !a.result.Repeated || string(a.result.Entry.Value) != string(s.result.Entry.Value) {
 		t.Errorf("its repetition: %+v %v", a.result.Position, a.err)
 	}
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if a := <-refusal; !errors.As(a.err, &refused) || refused.Refusal.Message != "10" || refused.AsOf.Sequence != 3 {
 		t.Errorf("a refusal: %v", a.err)
 	}
@@ -108,8 +110,8 @@ func testForeignTermInLaterFold(t *testing.T, seeded bool) {
 	g := newGate()
 	cfg := r.ownerConfig("a")
 	cfg.Client, cfg.Deadline = r.newClient(nil, g), time.Minute
-	var seed atomic.Pointer[journal.Seed]
-	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Swap(nil), nil }
+	var seed atomic.Pointer[record.Seed]
+	cfg.Seed = func(context.Context) (*record.Seed, error) { return seed.Swap(nil), nil }
 	a := r.run(cfg).ready()
 	g.blind(true) // so that it does not see b's term while it serves
 	b := r.owner("b").ready()
@@ -117,7 +119,7 @@ func testForeignTermInLaterFold(t *testing.T, seeded bool) {
 	if seeded {
 		state := newCounters()
 		state.totals["a"] = 1
-		seed.Store(&journal.Seed{State: state, Position: last.Position, Term: 2, Time: last.Record.Time})
+		seed.Store(&record.Seed{State: state, Position: last.Position, Term: 2, Time: last.Record.Time})
 	}
 	r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: r.topic(), Err: kerr.InvalidRecord})
 	late := a.start(command(&add{"a", 1})) // its failure ends the term
@@ -232,7 +234,7 @@ func TestAPanicInEvolve(t *testing.T) {
 	r.rules.fault = "evolve"
 	o := r.owner("n1").ready()
 	o.do(command(&add{"a", 1}))
-	var fault *journal.DecideError
+	var fault *submit.DecideError
 	if _, err := o.Submit(context.Background(), command(&add{"poison", 1})); !errors.As(err, &fault) {
 		t.Errorf("a command whose record can't be applied: %v", err)
 	}
@@ -280,7 +282,7 @@ func TestARecordThatCantBeAppliedIsAnsweredOnce(t *testing.T) {
 		t.FailNow()
 	}
 	g.release()
-	var fault *journal.DecideError
+	var fault *submit.DecideError
 	if a := <-poison; !errors.As(a.err, &fault) {
 		t.Errorf("the command whose record can't be applied: %v", a.err)
 	}
@@ -349,15 +351,15 @@ func TestNoTermIsTakenOfALogThatNothingVouchesFor(t *testing.T) {
 	r := newFake(t)
 	all := r.written(4)
 	last := all[len(all)-1].Position
-	lost := journal.Position{Offset: last.Offset + 5, Sequence: last.Sequence + 5, Hash: journal.Hash{1}}
+	lost := record.Position{Offset: last.Offset + 5, Sequence: last.Sequence + 5, Hash: record.Hash{1}}
 	end := func() int64 { return r.fake.PartitionInfo(r.topic(), 0).HighWatermark }
 	for _, c := range []struct {
 		name     string
 		postgres *positions
-		snapshot []journal.Position
+		snapshot []record.Position
 	}{
-		{"nothing else knows of it", &positions{err: errors.New("away"), known: []journal.Position{lost}}, nil},
-		{"a snapshot knows that it holds one", &positions{err: errors.New("away"), known: []journal.Position{lost}}, []journal.Position{last}},
+		{"nothing else knows of it", &positions{err: errors.New("away"), known: []record.Position{lost}}, nil},
+		{"a snapshot knows that it holds one", &positions{err: errors.New("away"), known: []record.Position{lost}}, []record.Position{last}},
 	} {
 		name, before := c.name, end()
 		cfg := r.ownerConfig("n")
@@ -383,7 +385,7 @@ func TestNoTermIsTakenOfALogThatNothingVouchesFor(t *testing.T) {
 				return false
 			}
 		})
-		var diverged *journal.DivergedError
+		var diverged *record.DivergedError
 		if !errors.As(o.err, &diverged) || !diverged.Have.Equal(lost) {
 			t.Errorf("%s: ended with %v", name, o.err)
 		}
@@ -392,12 +394,12 @@ func TestNoTermIsTakenOfALogThatNothingVouchesFor(t *testing.T) {
 
 // overtaken runs an owner behind a gate, with whatever seed the test puts there later, and has another take its term while a
 // command of its own is in the log and not acknowledged. Nothing but its id protects that command.
-func (r *rig) overtaken() (a *running, g *gate, late <-chan outcome, seed *atomic.Pointer[journal.Seed]) {
+func (r *rig) overtaken() (a *running, g *gate, late <-chan outcome, seed *atomic.Pointer[record.Seed]) {
 	r.t.Helper()
-	g, seed = newGate(), new(atomic.Pointer[journal.Seed])
+	g, seed = newGate(), new(atomic.Pointer[record.Seed])
 	cfg := r.ownerConfig("a")
 	cfg.Client, cfg.Deadline = r.newClient(nil, g), time.Minute
-	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Load(), nil }
+	cfg.Seed = func(context.Context) (*record.Seed, error) { return seed.Load(), nil }
 	a = r.run(cfg).ready()
 	g.withhold()
 	late = a.start(command(&add{"a", 100}))
@@ -416,7 +418,7 @@ func TestASeedHidesNoKeptCommand(t *testing.T) {
 	state := newCounters()
 	state.totals["a"] = 100
 	last := r.all()[3]
-	seed.Store(&journal.Seed{State: state, Position: last.Position, Term: 2, Time: last.Record.Time})
+	seed.Store(&record.Seed{State: state, Position: last.Position, Term: 2, Time: last.Record.Time})
 	a.comesBack(t, late)
 	if got := state.totals["a"]; got != 100 {
 		t.Errorf("total %d", got)
@@ -449,7 +451,7 @@ func TestATermThatEndsBeforeItResumesHidesNoKeptCommand(t *testing.T) {
 	state := newCounters()
 	state.totals["a"] = 100
 	last := r.all()[5]
-	seed.Store(&journal.Seed{State: state, Position: last.Position, Term: 4, Time: last.Record.Time})
+	seed.Store(&record.Seed{State: state, Position: last.Position, Term: 4, Time: last.Record.Time})
 	a.comesBack(t, late)
 	if err := journaltest.CommandsOnce(r.all()); err != nil {
 		t.Error(err)
@@ -494,12 +496,12 @@ func TestASeedThatIsNotInTheLogIsDiverged(t *testing.T) {
 	at := all[3].Position
 	at.Hash[0]++
 	cfg := r.ownerConfig("n2")
-	cfg.Seed = func(context.Context) (*journal.Seed, error) {
-		return &journal.Seed{State: newCounters(), Position: at, Term: 1, Time: all[3].Record.Time}, nil
+	cfg.Seed = func(context.Context) (*record.Seed, error) {
+		return &record.Seed{State: newCounters(), Position: at, Term: 1, Time: all[3].Record.Time}, nil
 	}
 	o := r.run(cfg)
 	<-o.done
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if !errors.As(o.err, &diverged) || !diverged.Have.Equal(at) {
 		t.Errorf("ended with %v", o.err)
 	}

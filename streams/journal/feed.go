@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The bounds of what a feed holds for the tails that have not got to it yet.
@@ -20,12 +22,6 @@ const (
 	starveFor = 100 * time.Millisecond
 	counted   = 5 * time.Second
 )
-
-// place is one partition of one journal.
-type place struct {
-	journal   string
-	partition int32
-}
 
 // feed is the one reader of a partition that the tails of a client share, with the latest records that it has read.
 //
@@ -45,8 +41,8 @@ type feed struct {
 	catching    bool                     // it has not been at the tip yet
 	subscribers map[*subscriber]struct{} // of the tails that it may wait for
 	starved     starvation               // and how long they may
-	base        Position                 // of the record before the first entry
-	entries     []Entry                  // never overwritten, since tails hold parts of it
+	base        record.Position          // of the record before the first entry
+	entries     []record.Entry           // never overwritten, since tails hold parts of it
 	bytes       int
 	gone        int           // bytes of those that were let go of, and that the array of the entries still holds
 	next        int64         // the offset after the last record observed, valid or not
@@ -96,7 +92,7 @@ func newFeed(r *Reader, catching bool, arrived func(*feed) bool, ended func(*fee
 }
 
 // put publishes what was read, and lets go of what is old.
-func (f *feed) put(entries []Entry, next int64, err error) {
+func (f *feed) put(entries []record.Entry, next int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if cap(f.entries)-len(f.entries) < len(entries) {
@@ -211,7 +207,7 @@ func (f *feed) wake() {
 }
 
 // subscribe has the feed wait for a tail that is at a position, where it waits for any.
-func (f *feed) subscribe(at Position) *subscriber {
+func (f *feed) subscribe(at record.Position) *subscriber {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := &subscriber{at.Sequence}
@@ -236,7 +232,7 @@ func (f *feed) wakeReader() {
 }
 
 // after returns the index of the entry that follows a position, and whether the feed holds that position.
-func (f *feed) after(at Position) (i int, held bool) {
+func (f *feed) after(at record.Position) (i int, held bool) {
 	n := at.Sequence - f.base.Sequence
 	switch {
 	case n < 0 || n > int64(len(f.entries)):
@@ -248,13 +244,13 @@ func (f *feed) after(at Position) (i int, held bool) {
 }
 
 // behind reports whether the feed has not come to a position yet, and may still.
-func (f *feed) behind(at Position) bool {
+func (f *feed) behind(at record.Position) bool {
 	return f.err == nil && !f.over && at.Sequence > f.base.Sequence+int64(len(f.entries))
 }
 
 // serves reports whether a tail at a position can go on with the feed: at once or, where it need not be the one that
 // reads on, when the feed has come to the position.
-func (f *feed) serves(at Position, wait bool) bool {
+func (f *feed) serves(at record.Position, wait bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, held := f.after(at)
@@ -265,7 +261,7 @@ func (f *feed) serves(at Position, wait bool) bool {
 // observed; without an entry if only that is beyond what the caller knows of. held is false if the feed does not hold
 // the position, or no more, or is over. The error comes after the last entry: the context's, or the one that ended the
 // feed.
-func (f *feed) take(ctx context.Context, s *subscriber, at Position, known int64) (entries []Entry, next int64, held bool, err error) {
+func (f *feed) take(ctx context.Context, s *subscriber, at record.Position, known int64) (entries []record.Entry, next int64, held bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.catching {

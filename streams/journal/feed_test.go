@@ -7,31 +7,33 @@ import (
 	"testing"
 	"time"
 	"weak"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // chained returns entries that a feed may be given: n of them after a position, with values of a size.
-func chained(after Position, n, size int) (list []Entry) {
+func chained(after record.Position, n, size int) (list []record.Entry) {
 	for range n {
-		after = Position{Offset: after.Offset + 2, Sequence: after.Sequence + 1, Hash: Hash{byte(after.Sequence), 1}}
-		list = append(list, Entry{Position: after, Value: make([]byte, size)})
+		after = record.Position{Offset: after.Offset + 2, Sequence: after.Sequence + 1, Hash: record.Hash{byte(after.Sequence), 1}}
+		list = append(list, record.Entry{Position: after, Value: make([]byte, size)})
 	}
 	return list
 }
 
 func TestAFeedKnowsItsPositions(t *testing.T) {
-	base := Position{Offset: 9, Sequence: 7, Hash: Hash{9}}
+	base := record.Position{Offset: 9, Sequence: 7, Hash: record.Hash{9}}
 	list := chained(base, 3, 10)
 	f := &feed{base: base, next: 10}
 	f.put(list, 17, nil)
-	for i, at := range []Position{base, list[0].Position, list[1].Position, list[2].Position} {
+	for i, at := range []record.Position{base, list[0].Position, list[1].Position, list[2].Position} {
 		if got, held := f.after(at); got != i || !held || !f.serves(at, false) {
 			t.Errorf("after %v: %d, %v", at, got, held)
 		}
-		moved := Position{Offset: at.Offset + 1, Sequence: at.Sequence, Hash: at.Hash}
+		moved := record.Position{Offset: at.Offset + 1, Sequence: at.Sequence, Hash: at.Hash}
 		if got, held := f.after(moved); got != i || !held || !f.serves(moved, false) {
 			t.Errorf("after %v, which was last seen elsewhere: %d, %v", moved, got, held)
 		}
-		other := Position{Offset: at.Offset, Sequence: at.Sequence, Hash: Hash{77}}
+		other := record.Position{Offset: at.Offset, Sequence: at.Sequence, Hash: record.Hash{77}}
 		if _, held := f.after(other); held || f.serves(other, true) {
 			t.Errorf("it holds %v, which has another hash", other)
 		}
@@ -39,7 +41,7 @@ func TestAFeedKnowsItsPositions(t *testing.T) {
 			t.Errorf("it goes on after %v: %v", other, err)
 		}
 	}
-	old, new := Position{Offset: 8, Sequence: 6}, Position{Offset: 30, Sequence: 11}
+	old, new := record.Position{Offset: 8, Sequence: 6}, record.Position{Offset: 30, Sequence: 11}
 	if f.serves(old, true) || f.serves(new, false) || !f.serves(new, true) {
 		t.Error("who may join is another")
 	}
@@ -64,10 +66,10 @@ func TestAFeedKnowsItsPositions(t *testing.T) {
 }
 
 func TestAFeedIsBounded(t *testing.T) {
-	f := &feed{base: Before}
-	first := chained(Before, 3, 100)
+	f := &feed{base: record.Before}
+	first := chained(record.Before, 3, 100)
 	f.put(first, 6, nil)
-	held, _, _, _ := f.take(context.Background(), nil, Before, 0)
+	held, _, _, _ := f.take(context.Background(), nil, record.Before, 0)
 	at := first[2].Position
 	for range 3 * feedRecords / 64 {
 		list := chained(at, 64, 10)
@@ -77,7 +79,7 @@ func TestAFeedIsBounded(t *testing.T) {
 	if len(f.entries) != feedRecords || f.bytes != 10*feedRecords || f.after1(at) != feedRecords || cap(f.entries) > 3*feedRecords {
 		t.Errorf("%d records of %d bytes, room for %d", len(f.entries), f.bytes, cap(f.entries))
 	}
-	if f.serves(f.base, false) != true || f.serves(Before, true) || !held[2].Position.Equal(first[2].Position) {
+	if f.serves(f.base, false) != true || f.serves(record.Before, true) || !held[2].Position.Equal(first[2].Position) {
 		t.Error("what was let go of is still there, or what was taken is not")
 	}
 	f.put(chained(at, 40, feedBytes/32), at.Offset+81, nil)
@@ -94,8 +96,8 @@ func TestAFeedIsBounded(t *testing.T) {
 // still in memory.
 func TestAFeedLetsGoOfLargeRecords(t *testing.T) {
 	const size = 256 << 10
-	f := &feed{base: Before}
-	small := chained(Before, feedRecords, 10)
+	f := &feed{base: record.Before}
+	small := chained(record.Before, feedRecords, 10)
 	f.put(small, 2*feedRecords, nil)
 	at := small[len(small)-1].Position
 	var large []weak.Pointer[byte]
@@ -118,7 +120,7 @@ func TestAFeedLetsGoOfLargeRecords(t *testing.T) {
 	runtime.KeepAlive(f)
 }
 
-func (f *feed) after1(at Position) int {
+func (f *feed) after1(at record.Position) int {
 	i, _ := f.after(at)
 	return i
 }
@@ -126,14 +128,14 @@ func (f *feed) after1(at Position) int {
 // TestAFeedOnItsWayWaitsForItsTails is about a feed that is catching up: it lets go of nothing that a tail still needs,
 // until another has starved for long enough.
 func TestAFeedOnItsWayWaitsForItsTails(t *testing.T) {
-	f := &feed{base: Before, catching: true, subscribers: make(map[*subscriber]struct{}), moved: make(chan struct{}, 1), starved: starvation{since: time.Now()}}
-	slow, fast := f.subscribe(Before), f.subscribe(Before)
-	list := chained(Before, 2*feedRecords, 10)
+	f := &feed{base: record.Before, catching: true, subscribers: make(map[*subscriber]struct{}), moved: make(chan struct{}, 1), starved: starvation{since: time.Now()}}
+	slow, fast := f.subscribe(record.Before), f.subscribe(record.Before)
+	list := chained(record.Before, 2*feedRecords, 10)
 	f.put(list, 4*feedRecords, nil)
 	if len(f.entries) != 2*feedRecords || !f.overfull() {
 		t.Fatalf("it holds %d records", len(f.entries))
 	}
-	take := func(s *subscriber, at Position) (n int, held bool) {
+	take := func(s *subscriber, at record.Position) (n int, held bool) {
 		t.Helper()
 		entries, _, held, err := f.take(t.Context(), s, at, 0)
 		if err != nil {
@@ -177,7 +179,7 @@ func TestAFeedOnItsWayWaitsForItsTails(t *testing.T) {
 	if n, held := take(fast, last); n != 5 || !held {
 		t.Errorf("%d records are left of a feed that is over, %v", n, held)
 	}
-	if n, held := take(fast, more[4].Position); n != 0 || held || f.serves(more[4].Position, true) || f.serves(Position{Sequence: 1 << 40}, true) {
+	if n, held := take(fast, more[4].Position); n != 0 || held || f.serves(more[4].Position, true) || f.serves(record.Position{Sequence: 1 << 40}, true) {
 		t.Error("it goes on though it is over")
 	}
 }

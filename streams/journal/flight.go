@@ -2,11 +2,13 @@ package journal
 
 import (
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // slot is one record of this term, from its decision until its fate is known.
 type slot struct {
-	entry    Entry // its position's offset is set when it is complete
+	entry    record.Entry // its position's offset is set when it is complete
 	message  message
 	at       time.Time
 	acked    bool
@@ -33,8 +35,8 @@ type flight struct {
 	aside    int // and of the steps among them that alternate with commands
 
 	unseenBytes int
-	last        Position // of the last complete record
-	gap         bool     // an acknowledgement did not follow on; the reader decides until it has caught up
+	last        record.Position // of the last complete record
+	gap         bool            // an acknowledgement did not follow on; the reader decides until it has caught up
 	lastAck     time.Time
 	next        int64 // the offset after the last one that the reader looked at
 }
@@ -73,7 +75,7 @@ func (f *flight) complete(offset int64) *slot {
 }
 
 // observe tells that the reader found a valid record. It returns false if that isn't the next one of this term.
-func (f *flight) observe(p Position) bool {
+func (f *flight) observe(p record.Position) bool {
 	if f.unseen.len() == 0 || f.unseen.peek().entry.Position.Hash != p.Hash {
 		return false
 	}

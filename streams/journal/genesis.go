@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"time"
@@ -9,13 +10,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // askFor is how long whatever knows positions may take to answer.
 const askFor = 5 * time.Second
 
 // known gathers the positions that anything knows of the partition. silent are those that did not answer.
-func (o *Owner) known(ctx context.Context) (positions []Position, silent []Known) {
+func (o *Owner) known(ctx context.Context) (positions []record.Position, silent []Known) {
 	if !o.acknowledged.IsBefore() {
 		positions = append(positions, o.acknowledged)
 	}
@@ -31,7 +34,7 @@ func (o *Owner) known(ctx context.Context) (positions []Position, silent []Known
 	return positions, silent
 }
 
-func (o *Owner) positions(ctx context.Context, k Known) ([]Position, error) {
+func (o *Owner) positions(ctx context.Context, k Known) ([]record.Position, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	return k.Positions(ctx, o.journal, o.cfg.Partition)
@@ -41,11 +44,11 @@ func (o *Owner) positions(ctx context.Context, k Known) ([]Position, error) {
 // held against, or the word of everything that might know one that there is none. While nothing does, the log may have lost
 // its end, and a taken record on top of what is left would hide that, and have everything acknowledged there be lost for
 // good. So what does not answer is waited for, as it is before a genesis.
-func (o *Owner) vouched(ctx context.Context) (known []Position, silent []Known, err error) {
+func (o *Owner) vouched(ctx context.Context) (known []record.Position, silent []Known, err error) {
 	for attempt := 0; ; attempt++ {
 		known, silent = o.known(ctx)
 		if len(silent) == 0 || o.cfg.Vouched != nil && o.cfg.Vouched() ||
-			slices.ContainsFunc(known, func(p Position) bool { return !p.IsBefore() }) {
+			slices.ContainsFunc(known, func(p record.Position) bool { return !p.IsBefore() }) {
 			return known, silent, nil
 		}
 		if attempt == 0 {
@@ -72,7 +75,7 @@ func (o *Owner) appendGenesis(ctx context.Context) error {
 	}
 	for _, p := range known {
 		if !p.IsBefore() {
-			return o.diverged(p, Before, "the log is empty")
+			return o.diverged(p, record.Before, "the log is empty")
 		}
 	}
 	start, end, err := o.cfg.Client.bounds(ctx, o.journal, o.cfg.Partition)
@@ -89,11 +92,11 @@ func (o *Owner) appendGenesis(ctx context.Context) error {
 	defer w.Close()
 	now := o.clock.now().time
 	id := newJournalID()
-	r := &Record{Time: now, Outcome: decide.Accepted,
-		Command: decide.Recorded{ID: NewCommandID(now.Std()), Type: TypeGenesis, Actor: decide.Engine},
-		Events: []decide.Event{&Genesis{Journal: o.journal, JournalID: id, Partition: o.cfg.Partition,
+	r := &record.Record{Time: now, Outcome: decide.Accepted,
+		Command: decide.Recorded{ID: record.NewCommandID(now.Std()), Type: record.TypeGenesis, Actor: decide.Engine},
+		Events: []decide.Event{&record.Genesis{Journal: o.journal, JournalID: id, Partition: o.cfg.Partition,
 			Partitions: o.cfg.Partitions}}}
-	value, err := AppendRecord(nil, r)
+	value, err := record.Encode(nil, r)
 	if err != nil {
 		return err
 	}
@@ -109,4 +112,13 @@ func (o *Owner) appendGenesis(ctx context.Context) error {
 	}
 	o.log.Info("founded a journal", "journal_id", id)
 	return nil
+}
+
+// newJournalID returns a random UUID of version 4.
+func newJournalID() scalar.ID {
+	var id scalar.ID
+	_, _ = rand.Read(id[:])
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The rules of these tests: named counters. "add" adds to one, "later" adds when a time has come, "sweep" adds one in
@@ -230,7 +232,7 @@ func (s *counters) SetAside(at decide.Stamp, cause string) decide.Decision {
 
 // command makes a command of a test.
 func command(payload any) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "u", Broker: "b"}, Payload: payload}
+	return decide.Command{ID: record.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "u", Broker: "b"}, Payload: payload}
 }
 
 func keyed(key string, payload any) decide.Command {
@@ -408,7 +410,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // do submits a command that must succeed.
-func (x *running) do(c decide.Command) journal.Result {
+func (x *running) do(c decide.Command) submit.Result {
 	x.t.Helper()
 	r, err := x.insist(c)
 	if err != nil {
@@ -419,10 +421,10 @@ func (x *running) do(c decide.Command) journal.Result {
 
 // insist submits a command, and again where the owner did not accept it only because the machine was too busy for its
 // limits.
-func (x *running) insist(c decide.Command) (r journal.Result, err error) {
+func (x *running) insist(c decide.Command) (r submit.Result, err error) {
 	for limit := time.Now().Add(time.Minute); ; {
 		r, err = x.Submit(context.Background(), c)
-		var refused *journal.NotAcceptedError
+		var refused *submit.NotAcceptedError
 		busy := errors.As(err, &refused) && (strings.Contains(refused.Reason, "nothing has been acknowledged") ||
 			strings.Contains(refused.Reason, "not decided in time") || x.stalls(refused))
 		if !busy || time.Now().After(limit) {
@@ -434,7 +436,7 @@ func (x *running) insist(c decide.Command) (r journal.Result, err error) {
 
 // stalls reports whether what a command was refused for is that a serving owner accepts none until something is
 // acknowledged.
-func (x *running) stalls(refused *journal.NotAcceptedError) bool {
+func (x *running) stalls(refused *submit.NotAcceptedError) bool {
 	_, serving := x.Serving()
 	return serving && strings.Contains(refused.Reason, "accepts no commands")
 }
@@ -458,7 +460,7 @@ func (r *rig) holds(n int) {
 }
 
 type outcome struct {
-	result journal.Result
+	result submit.Result
 	err    error
 }
 
@@ -466,7 +468,7 @@ type outcome struct {
 func (x *running) total(name string) (string, int64) {
 	x.t.Helper()
 	_, err := x.insist(command(&read{name}))
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		x.t.Fatalf("reading %s: %v", name, err)
 	}
@@ -474,20 +476,20 @@ func (x *running) total(name string) (string, int64) {
 }
 
 // all reads every valid record up to the end of the log.
-func (r *rig) all() []journal.Entry {
+func (r *rig) all() []record.Entry {
 	r.t.Helper()
 	end, err := r.client.Tip(r.context(), "trading", 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
+	reader := journal.NewReader(r.client, r.rules, 0, record.Before)
 	if !r.rewritten {
 		reader.Audit()
 	}
 	defer reader.Close()
-	var all []journal.Entry
+	var all []record.Entry
 	for next := int64(0); next < end; {
-		var entries []journal.Entry
+		var entries []record.Entry
 		if entries, next, err = reader.Next(r.context()); err != nil {
 			r.t.Fatal(err)
 		}

@@ -1,13 +1,14 @@
 package journal
 
 import (
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 // waits is a state with nothing but a time at which something becomes due.
@@ -28,7 +29,7 @@ func bare(t *testing.T) *term {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	o, err := NewOwner(OwnerConfig{Client: c, Rules: noteRules{}, Node: "n"})
+	o, err := NewOwner(OwnerConfig{Client: c, Rules: recordtest.Rules{}, Node: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,25 +75,11 @@ func TestATermThatNeverServedKeepsWhatWasKept(t *testing.T) {
 		t.Errorf("kept %+v", left)
 	}
 	term = newTerm(term.o, term.reads)
-	term.number, term.fates = 8, map[scalar.ID]*Entry{{1}: {Record: &Record{}}}
+	term.number, term.fates = 8, map[scalar.ID]*record.Entry{{1}: {Record: &record.Record{}}}
 	term.resume()
 	term.o.close(term)
 	if len(term.o.kept) != 0 || len(r.reply) != 1 {
 		t.Errorf("after it was answered, kept %+v", term.o.kept)
-	}
-}
-
-// TestWhatIsPassedOverIsStillJSON is about readers that seek: what every other reader skips, they skip too.
-func TestWhatIsPassedOverIsStillJSON(t *testing.T) {
-	good := link(1, Hash{1}, &note{Text: "hello"})
-	bad := []byte(strings.Replace(string(good), `{"text":"hello"}`, `{"text":"hello",,}`, 1))
-	c := newChain(noteRules{}, 0, Position{Hash: Hash{1}})
-	c.decodeFrom = 5
-	if _, ok, err := c.admit(1, bad); ok || err != nil {
-		t.Errorf("what is no JSON: %v %v", ok, err)
-	}
-	if e, ok, err := c.admit(2, good); !ok || err != nil || e.Record != nil {
-		t.Errorf("what is: %v %v", ok, err)
 	}
 }
 
@@ -104,9 +91,9 @@ func TestASweepWhoseBeginningIsKnownGoesOn(t *testing.T) {
 	under := &request{command: decide.Command{ID: id}, reply: make(chan answer, 1)}
 	ended := &request{command: decide.Command{ID: scalar.ID{4}}, reply: make(chan answer, 1)}
 	term.resumed = true
-	term.flight.last = Position{Offset: 20, Sequence: 20}
+	term.flight.last = record.Position{Offset: 20, Sequence: 20}
 	term.pending[id] = pending{request: under, sequence: 20}
-	last := &slot{entry: Entry{Record: &Record{Command: decide.Recorded{ID: scalar.ID{5}}}, Position: Position{Sequence: 21}}}
+	last := &slot{entry: record.Entry{Record: &record.Record{Command: decide.Recorded{ID: scalar.ID{5}}}, Position: record.Position{Sequence: 21}}}
 	term.held.push(heldReply{tip: 21, request: ended, slot: last, began: 19})
 	term.o.close(term)
 	term = newTerm(term.o, term.reads)
@@ -119,7 +106,7 @@ func TestASweepWhoseBeginningIsKnownGoesOn(t *testing.T) {
 
 // TestAWindowIsReservedBeforeDecide fills each of a term's bounds up to the last record that has room.
 func TestAWindowIsReservedBeforeDecide(t *testing.T) {
-	limit := noteRules{}.Limit()
+	limit := recordtest.Rules{}.Limit()
 	for _, c := range []struct {
 		what string
 		fill func(f *flight)

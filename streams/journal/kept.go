@@ -8,6 +8,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // kept is a request whose term ended before it could be answered. The next fold says what became of its records.
@@ -69,8 +71,8 @@ func (o *Owner) close(t *term) {
 }
 
 // fates returns a place for each record that a kept request waits for; the fold fills those that it meets.
-func (o *Owner) fates() map[scalar.ID]*Entry {
-	m := make(map[scalar.ID]*Entry)
+func (o *Owner) fates() map[scalar.ID]*record.Entry {
+	m := make(map[scalar.ID]*record.Entry)
 	for _, k := range o.kept {
 		for _, id := range []scalar.ID{k.record, k.finish} {
 			if !id.IsZero() {
@@ -93,7 +95,7 @@ func (t *term) resume() {
 		record, finish := t.fates[k.record], t.fates[k.finish]
 		switch {
 		case k.failed != nil:
-			k.request.answer(Result{}, k.failed)
+			k.request.answer(submit.Result{}, k.failed)
 		case k.record.IsZero(): // a refusal or a repetition, decided on a tip that may be gone
 			t.anew(k)
 		case k.steps && finish != nil:
@@ -107,7 +109,7 @@ func (t *term) resume() {
 		case record != nil:
 			t.o.respond(k.request, record, false)
 		case k.refused && k.request.alone: // it had no neighbours in its batch, so it is the one that is too large
-			k.request.answer(Result{}, &RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
+			k.request.answer(submit.Result{}, &submit.RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
 				CodeRecordTooLarge, "the brokers refused the record for its size")})
 		default:
 			k.request.alone = k.refused

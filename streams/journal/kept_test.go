@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew lets the next term come to a kept command late: it is waited for
@@ -15,7 +16,7 @@ func TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew(t *testing.T) {
 		o := &Owner{queue: make(chan *request, 2)}
 		o.cfg.Deadline = 10 * time.Second
 		o.accepting.Store(true)
-		submit := func() (*request, <-chan error) {
+		enqueue := func() (*request, <-chan error) {
 			ended := make(chan error, 1)
 			go func() {
 				r, err := o.enqueue(t.Context(), decide.Command{}, nil)
@@ -30,7 +31,7 @@ func TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew(t *testing.T) {
 			synctest.Wait()
 			return len(ended) > 0
 		}
-		waiting, ended := submit()
+		waiting, ended := enqueue()
 		time.Sleep(patience)
 		if !answered(ended) {
 			t.Error("a command that nobody decides is waited for")
@@ -39,7 +40,7 @@ func TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew(t *testing.T) {
 			t.Error("it is not abandoned")
 		}
 
-		outlived, ended := submit()
+		outlived, ended := enqueue()
 		outlived.move(uncertain)
 		time.Sleep(patience / 2)
 		(&term{}).anew(kept{request: outlived})
@@ -47,19 +48,19 @@ func TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew(t *testing.T) {
 		if answered(ended) || !outlived.move(uncertain) {
 			t.Error("a command that outlived its term is given up before its time")
 		}
-		outlived.answer(Result{}, nil)
+		outlived.answer(submit.Result{}, nil)
 		if !answered(ended) || <-ended != nil {
 			t.Error("it is not answered when it is decided")
 		}
 
-		late, ended := submit()
+		late, ended := enqueue()
 		late.move(uncertain)
 		(&term{}).anew(kept{request: late})
 		time.Sleep(o.cfg.Deadline)
 		if !answered(ended) {
 			t.Fatal("a command that outlived its term is waited for longer than its time")
 		}
-		if err, ok := (<-ended).(*NotAcceptedError); !ok {
+		if err, ok := (<-ended).(*submit.NotAcceptedError); !ok {
 			t.Errorf("it is answered with %v", err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 const (
@@ -105,16 +105,16 @@ func (l *locator) failed(offset int64, err error) error {
 }
 
 // matches reports whether a Kafka record matches the one of a position.
-func matches(k *kgo.Record, p Position) bool {
-	e, err := parseEnvelope(k.Value)
-	return err == nil && e.record.Sequence == p.Sequence && sha256.Sum256(k.Value) == p.Hash
+func matches(k *kgo.Record, p record.Position) bool {
+	sequence, ok := record.SequenceOf(k.Value)
+	return ok && sequence == p.Sequence && sha256.Sum256(k.Value) == p.Hash
 }
 
 // search looks for the record of a position in a log that ends before an offset: where it was last seen, and then where its
 // sequence should lie. The sequences of valid records rise with the offset, by no more than that does. Records that were
 // skipped follow no order, so that a record that is not found may be there all the same: only a scan can tell. What is
 // found may be a later copy of the record.
-func (l *locator) search(ctx context.Context, p Position, end int64) (offset int64, found bool, err error) {
+func (l *locator) search(ctx context.Context, p record.Position, end int64) (offset int64, found bool, err error) {
 	low, high := p.Sequence, end // no record lies before the offset that is its sequence
 	guess := p.Offset
 	for probe := 0; low < high && probe < maxProbes; probe++ {
@@ -153,8 +153,8 @@ func (l *locator) sequences(ctx context.Context, offset, end int64) (s stretch, 
 			return s, first, last, err
 		}
 		for _, k := range s.records {
-			if e, err := parseEnvelope(k.Value); err == nil {
-				if last = e.record.Sequence; first < 0 {
+			if sequence, ok := record.SequenceOf(k.Value); ok {
+				if last = sequence; first < 0 {
 					first = last
 				}
 			}
@@ -169,7 +169,7 @@ func (l *locator) sequences(ctx context.Context, offset, end int64) (s stretch, 
 
 // firstCopy returns the offset of the first copy of a record, given that of one. Where a produce was tried again a log may
 // hold two: the later is skipped, and who went on after it would miss what follows the first.
-func (l *locator) firstCopy(ctx context.Context, p Position, known int64) (int64, error) {
+func (l *locator) firstCopy(ctx context.Context, p record.Position, known int64) (int64, error) {
 	for next := max(p.Sequence, known-copiesWithin); next < known; {
 		s, err := l.at(ctx, next)
 		if err != nil {
@@ -189,7 +189,7 @@ func (l *locator) firstCopy(ctx context.Context, p Position, known int64) (int64
 }
 
 // genesis returns what the valid genesis of a partition says, or nil if it has none yet.
-func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*Genesis, error) {
+func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*record.Genesis, error) {
 	_, end, err := c.bounds(ctx, journal, partition)
 	if err != nil || end == 0 {
 		return nil, err
@@ -198,19 +198,19 @@ func (c *Client) genesis(ctx context.Context, journal string, partition int32) (
 	if err != nil {
 		return nil, err
 	}
-	chain := &chain{journal: journal, partition: partition, decoder: NewDecoder(decide.NewRegistry()), at: Before}
+	chain := record.NewGenesisChain(journal, partition)
 	for next := int64(0); next < end; {
 		s, err := l.at(ctx, next)
 		if err != nil {
 			return nil, err
 		}
 		for _, k := range s.records {
-			entry, ok, err := chain.admit(k.Offset, k.Value)
+			entry, ok, err := chain.Admit(k.Offset, k.Value)
 			if err != nil {
 				return nil, err
 			}
 			if ok {
-				return entry.Record.Events[0].(*Genesis), nil
+				return entry.Record.Events[0].(*record.Genesis), nil
 			}
 		}
 		if s.next <= next { // the log has become shorter than it was

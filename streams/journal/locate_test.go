@@ -10,22 +10,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 // noisy lays out a log of valid records with records to skip among them: some that do not parse, copies of earlier ones, and
 // what an owner that was fenced had in flight, whose sequences are ahead. It returns the positions of the valid ones.
-func noisy(random *rand.Rand, n int) (values [][]byte, valid []Position) {
-	genesis := &Genesis{Journal: "notes", JournalID: scalar.ID{5}, Partitions: 1}
-	var prev Hash
+func noisy(random *rand.Rand, n int) (values [][]byte, valid []record.Position) {
+	genesis := &record.Genesis{Journal: "notes", JournalID: scalar.ID{5}, Partitions: 1}
+	var prev record.Hash
 	add := func(v []byte) { values = append(values, v) }
 	for sequence := range int64(n) {
 		var v []byte
 		if sequence == 0 {
-			v = link(0, prev, genesis)
+			v = recordtest.Link(0, prev, genesis)
 		} else {
-			v = link(sequence, prev, &note{Text: fmt.Sprint(sequence)})
+			v = recordtest.Link(sequence, prev, &recordtest.Note{Text: fmt.Sprint(sequence)})
 		}
-		valid = append(valid, Position{Offset: int64(len(values)), Sequence: sequence, Hash: sha256.Sum256(v)})
+		valid = append(valid, record.Position{Offset: int64(len(values)), Sequence: sequence, Hash: sha256.Sum256(v)})
 		prev = sha256.Sum256(v)
 		add(v)
 		for random.IntN(10) == 0 {
@@ -36,7 +38,7 @@ func noisy(random *rand.Rand, n int) (values [][]byte, valid []Position) {
 				add(values[random.IntN(len(values))])
 			case 2:
 				for ahead := range int64(random.IntN(20)) {
-					add(link(sequence+ahead+1, Hash{7}, &note{Text: "in flight"}))
+					add(recordtest.Link(sequence+ahead+1, record.Hash{7}, &recordtest.Note{Text: "in flight"}))
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // recreateTogether is recreate with all values in one batch.
@@ -59,7 +60,7 @@ func TestALogThatWasCopiedKeepsEveryPosition(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			c.lay()
 			copied := r.all()
-			var old []journal.Position
+			var old []record.Position
 			for i, e := range all {
 				old = append(old, e.Position)
 				if !copied[i].Position.Equal(e.Position) {
@@ -89,14 +90,14 @@ func TestALogThatWasCopiedKeepsEveryPosition(t *testing.T) {
 
 // goesOn has an owner take the log that knows positions as they lay elsewhere, once by themselves and once as what a seed
 // stands on.
-func (r *rig) goesOn(all []journal.Entry, known []journal.Position) {
+func (r *rig) goesOn(all []record.Entry, known []record.Position) {
 	r.t.Helper()
 	for i, seeded := range []bool{false, true} {
 		cfg := r.ownerConfig(fmt.Sprint("n", i))
 		cfg.Known = []journal.Known{&positions{known: known}}
 		if seeded {
-			cfg.Seed = func(context.Context) (*journal.Seed, error) {
-				s := &journal.Seed{State: r.rules.NewState(), Anchors: known[:3]}
+			cfg.Seed = func(context.Context) (*record.Seed, error) {
+				s := &record.Seed{State: r.rules.NewState(), Anchors: known[:3]}
 				for _, e := range all[:6] {
 					s.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 					s.Position, s.Time, s.Journal = e.Position, e.Record.Time, e.Journal
@@ -146,20 +147,20 @@ func TestKnownPositionsAreHeldAgainstTheLog(t *testing.T) {
 	all := r.written(6)
 	v := values(all)
 	last := all[len(all)-1].Position
-	first := &positions{known: []journal.Position{journal.Before, all[2].Position}}
-	second := &positions{known: []journal.Position{all[2].Position, last}}
+	first := &positions{known: []record.Position{record.Before, all[2].Position}}
+	second := &positions{known: []record.Position{all[2].Position, last}}
 	if err := r.client.HoldsKnown(r.context(), r.rules, 0, first, second); err != nil {
 		t.Error(err)
 	}
 	away := &positions{err: errors.New("away")}
-	if err := r.client.HoldsKnown(r.context(), r.rules, 0, first, away, second); !errors.Is(err, away.err) || journal.Final(err) {
+	if err := r.client.HoldsKnown(r.context(), r.rules, 0, first, away, second); !errors.Is(err, away.err) || record.Final(err) {
 		t.Errorf("with one that does not answer: %v", err)
 	}
 	for what, values := range map[string][][]byte{"empty": nil, "cut": v[:7], "cut and moved": append([][]byte{[]byte("x")}, v[:7]...),
 		"cut and filled": append(v[:7:7], v[3], v[4], v[5])} {
 		r.recreate(values...)
 		for _, known := range [][]journal.Known{{first, second}, {second, away}} {
-			var diverged *journal.DivergedError
+			var diverged *record.DivergedError
 			if err := r.client.HoldsKnown(r.context(), r.rules, 0, known...); !errors.As(err, &diverged) || diverged.Have.Sequence < 2 {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -175,11 +176,11 @@ func TestReadingToATipEndsWhereTheLogIsCutMeanwhile(t *testing.T) {
 	r := newRig(t)
 	v := values(r.written(6))
 	r.recreate(v...)
-	reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
+	reader := journal.NewReader(r.client, r.rules, 0, record.Before)
 	defer reader.Close()
 	var read int64
 	cut := false
-	err := reader.ToTip(r.context(), func(entries []journal.Entry) error { read += int64(len(entries)); return nil })
+	err := reader.ToTip(r.context(), func(entries []record.Entry) error { read += int64(len(entries)); return nil })
 	if err != nil || read != 8 {
 		t.Fatalf("read %d: %v", read, err)
 	}
@@ -197,10 +198,10 @@ func TestReadingToATipEndsWhereTheLogIsCutMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	again := journal.NewReader(r.client, decide.Rules(r.rules), 0, journal.Before)
+	again := journal.NewReader(r.client, decide.Rules(r.rules), 0, record.Before)
 	defer again.Close()
 	read = 0
-	if err := again.ToTip(r.context(), func(entries []journal.Entry) error { read += int64(len(entries)); return nil }); err != nil || read != 5 {
+	if err := again.ToTip(r.context(), func(entries []record.Entry) error { read += int64(len(entries)); return nil }); err != nil || read != 5 {
 		t.Errorf("read %d: %v", read, err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -28,17 +30,6 @@ const (
 	drainFor       = 5 * time.Second // that a stopping owner waits for its acknowledgements
 )
 
-// Seed is a state to start a fold from, and where it stands.
-type Seed struct {
-	State    decide.State
-	Position Position
-	Term     int64       // of the last taken record up to the position
-	URL      string      // of the node that took it; "" if that isn't known
-	Time     scalar.Time // of the record at the position
-	Journal  scalar.ID   // the journal's identity; zero if that isn't known
-	Anchors  []Position  // positions before it, in order, that the fold which made the state has passed
-}
-
 // OwnerConfig says what an owner owns and as whom.
 type OwnerConfig struct {
 	Client     *Client
@@ -49,9 +40,9 @@ type OwnerConfig struct {
 	URL        string
 	Build      string
 	Known      []Known
-	Vouched    func() bool                          // says that the log was held against a known position already; nil for no
-	Seed       func(context.Context) (*Seed, error) // nil, or a nil Seed: fold from genesis
-	Deadline   time.Duration                        // by which a command is answered; 10 s if zero
+	Vouched    func() bool                                 // says that the log was held against a known position already; nil for no
+	Seed       func(context.Context) (*record.Seed, error) // nil, or a nil Seed: fold from genesis
+	Deadline   time.Duration                               // by which a command is answered; 10 s if zero
 
 	OtherClock  func(context.Context) (time.Time, error) // to hold this node's clock against, where it answers; nil for none
 	AcceptClock bool                                     // take terms even if this node's clock is off
@@ -76,14 +67,14 @@ type Owner struct {
 	run       sync.Mutex   // held by Run; guards what follows
 
 	kept         []kept                 // requests that outlived their term
-	behind       Position               // before every record that they wait for
+	behind       record.Position        // before every record that they wait for
 	sent         map[scalar.ID]struct{} // the taken records of this process
 	met          int64                  // the highest term that this Run has folded; none before its first fold
-	acknowledged Position               // the last position that this process knew to be acknowledged
-	anchors      Anchors
+	acknowledged record.Position        // the last position that this process knew to be acknowledged
+	anchors      record.Anchors
 	recent       recent
 	to           address // what the records of the partition have in common
-	built        *built
+	built        *record.EncodedCache
 	scratch      []byte // where records are written
 	repeated     map[decide.Alarm]*repeated
 	reading      chan struct{} // a token for each read of an old record
@@ -130,9 +121,9 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		queue:        make(chan *request, queueCommands),
 		sent:         make(map[scalar.ID]struct{}),
 		repeated:     make(map[decide.Alarm]*repeated),
-		acknowledged: Before,
-		behind:       Before,
-		built:        cfg.Client.built(place{name, cfg.Partition}),
+		acknowledged: record.Before,
+		behind:       record.Before,
+		built:        cfg.Client.built(submit.Shard{Journal: name, Partition: cfg.Partition}),
 		reading:      make(chan struct{}, 8),
 		probes:       make(chan chan<- Standing, maxAskers),
 	}, nil
@@ -146,7 +137,7 @@ func (o *Owner) Run(ctx context.Context) error {
 	defer o.run.Unlock()
 	var reads sync.WaitGroup
 	defer reads.Wait()
-	o.met = unknownTerm
+	o.met = record.UnknownTerm
 	for attempt := 0; ; attempt++ {
 		t := newTerm(o, &reads)
 		opened, err := t.run(ctx)
@@ -173,7 +164,7 @@ func (o *Owner) Run(ctx context.Context) error {
 			o.count("clock")
 			o.noteClock(err)
 			return err
-		case Final(err) || errors.Is(err, errRules):
+		case record.Final(err) || errors.Is(err, errRules):
 			o.count("fault")
 			o.giveUp()
 			return err
@@ -190,12 +181,12 @@ func (o *Owner) Run(ctx context.Context) error {
 // Take folds the journal, appends a taken record, and returns its position. It decides nothing. From that record on, a term that
 // another process still has, perhaps a suspended one, appends nothing valid and acknowledges nothing; the process can take a
 // later term. The journal must have been founded.
-func (o *Owner) Take(ctx context.Context) (Position, error) {
+func (o *Owner) Take(ctx context.Context) (record.Position, error) {
 	o.run.Lock()
 	defer o.run.Unlock()
 	var reads sync.WaitGroup
 	defer reads.Wait()
-	o.met = unknownTerm
+	o.met = record.UnknownTerm
 	t := newTerm(o, &reads)
 	defer o.close(t)
 	err := t.open(ctx)
@@ -234,8 +225,8 @@ func (o *Owner) Stalled() (since time.Time, stalled bool) {
 }
 
 // Anchors returns the positions that the owner keeps of its log.
-func (o *Owner) Anchors() *Anchors { return &o.anchors }
+func (o *Owner) Anchors() *record.Anchors { return &o.anchors }
 
-func (o *Owner) position(sequence int64) LogPosition {
-	return LogPosition{Journal: o.journal, Partition: o.cfg.Partition, Sequence: sequence}
+func (o *Owner) position(sequence int64) record.LogPosition {
+	return record.LogPosition{Journal: o.journal, Partition: o.cfg.Partition, Sequence: sequence}
 }

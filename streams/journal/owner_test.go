@@ -3,7 +3,7 @@ package journal_test
 import (
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func TestAFirstOwnerFoundsTakesAndServes(t *testing.T) {
@@ -30,11 +30,11 @@ func TestAFirstOwnerFoundsTakesAndServes(t *testing.T) {
 	if len(all) != 4 {
 		t.Fatalf("%d records", len(all))
 	}
-	genesis, ok := all[0].Record.Events[0].(*journal.Genesis)
-	if !ok || all[0].Record.Prev != (journal.Hash{}) || genesis.Partitions != 1 {
+	genesis, ok := all[0].Record.Events[0].(*record.Genesis)
+	if !ok || all[0].Record.Prev != (record.Hash{}) || genesis.Partitions != 1 {
 		t.Errorf("genesis: %s", all[0].Value)
 	}
-	if taken, ok := all[1].Record.Events[0].(*journal.Taken); !ok || taken.Term != 1 || taken.Node != "n1" {
+	if taken, ok := all[1].Record.Events[0].(*record.TermStarted); !ok || taken.Term != 1 || taken.Node != "n1" {
 		t.Errorf("taken: %s", all[1].Value)
 	}
 	o2 := r.owner("n2").ready()

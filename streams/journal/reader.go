@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Reader reads the valid records of one partition, in order, from a position on. It is not safe for concurrent use.
@@ -19,13 +21,13 @@ import (
 // broken connection, when the brokers report a loss of data, and once for each run of records that it skips) it
 // begins with the record at its position and compares the hash. Where another record is there, or the log ends before
 // it, the reader looks the position up by its sequence, since the log may have been copied. A log that does not hold it
-// anywhere is a *DivergedError. There is no offset reset.
+// anywhere is a *record.DivergedError. There is no offset reset.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
 	partition int32
 	contact   *Contact
-	chain     *chain
+	chain     *record.Chain
 	next      int64 // the offset after the last record observed
 	end       int64 // the high watermark, as the session was last told
 	backlog   *backlog
@@ -43,20 +45,20 @@ type Reader struct {
 }
 
 // NewReader returns a reader that goes on after from. It does not connect before the first Poll.
-func NewReader(client *Client, rules decide.Rules, partition int32, from Position) *Reader {
+func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
-		chain: newChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry())}
-	r.chain.built = client.built(place{rules.Journal(), partition})
+		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry())}
+	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
 }
 
 // Audit makes the reader check the key, the headers and the timestamp of every valid record as well. A deviation ends
-// it with a *BrokenRecordError.
+// it with a *record.BrokenRecordError.
 func (r *Reader) Audit() { r.audit = true }
 
 // Poll waits for valid records and returns at least one. Errors of the brokers are retried for ever; what it returns
-// is final: a *DivergedError, a *BrokenRecordError, or the context's error.
-func (r *Reader) Poll(ctx context.Context) ([]Entry, error) {
+// is final: a *record.DivergedError, a *record.BrokenRecordError, or the context's error.
+func (r *Reader) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		entries, _, err := r.Next(ctx)
 		if err != nil || len(entries) > 0 {
@@ -67,7 +69,7 @@ func (r *Reader) Poll(ctx context.Context) ([]Entry, error) {
 
 // Next is Poll for those who also want to know how far the log was observed: it returns when the reader has moved
 // on, even if all that it saw were records to skip. next is the offset after the last record observed.
-func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err error) {
+func (r *Reader) Next(ctx context.Context) (entries []record.Entry, next int64, err error) {
 	return r.advance(ctx, false)
 }
 
@@ -83,7 +85,7 @@ func (r *Reader) atTip() bool { return r.verifiedPosition() && r.next >= r.end }
 func (r *Reader) farBehind() bool { return r.verifiedPosition() && r.end-r.next > feedRecords }
 
 // advance is Next, and returns without anything new if it is at the tip and shall not wait there.
-func (r *Reader) advance(ctx context.Context, tip bool) (entries []Entry, next int64, err error) {
+func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry, next int64, err error) {
 	if r.err != nil {
 		return nil, r.next, r.err
 	}
@@ -145,7 +147,7 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 	if err := fetches.Err(); err != nil && !errors.Is(err, ctx.Err()) {
 		r.contact.failed()
 		r.client.cfg.Logger.Info("the journal's reader lost its place with the brokers and goes back to its position",
-			"journal", r.chain.journal, "partition", r.partition, "error", err)
+			"journal", r.chain.Journal(), "partition", r.partition, "error", err)
 		r.closeSession()
 		return false, r.backOff(ctx)
 	}
@@ -185,7 +187,7 @@ func (r *Reader) poll(ctx context.Context) kgo.Fetches {
 // keepFinal remembers a final error, so that the records before it can be returned first and it comes back on every
 // later call.
 func (r *Reader) keepFinal(err error) error {
-	if Final(err) {
+	if record.Final(err) {
 		r.err = err
 		r.alarm(err)
 		r.closeSession()
@@ -196,11 +198,11 @@ func (r *Reader) keepFinal(err error) error {
 // alarm counts what ends a reader for good. Its user tells why.
 func (r *Reader) alarm(err error) {
 	kind := alarmBroken
-	var diverged *DivergedError
+	var diverged *record.DivergedError
 	if errors.As(err, &diverged) {
 		kind = alarmDiverged
 	}
-	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.journal, kind).Inc()
+	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.Journal(), kind).Inc()
 }
 
 func (r *Reader) backOff(ctx context.Context) error {
@@ -209,48 +211,48 @@ func (r *Reader) backOff(ctx context.Context) error {
 }
 
 // read applies the rule of validity to the next piece of what was fetched.
-func (r *Reader) read() (entries []Entry, err error) {
+func (r *Reader) read() (entries []record.Entry, err error) {
 	if r.verifying && !r.backlog.empty() {
 		if r.verify(r.backlog.first()); r.moved {
 			return nil, nil
 		}
 	}
-	records, seen := r.backlog.next(r.chain.plain())
-	entries = make([]Entry, 0, len(records))
-	for i, record := range records {
-		if record.Offset < r.chain.at.Offset+1 {
+	records, seen := r.backlog.next(r.chain.SkipsDecoding())
+	entries = make([]record.Entry, 0, len(records))
+	for i, message := range records {
+		if message.Offset < r.chain.Position().Offset+1 {
 			continue
 		}
-		var entry Entry
+		var entry record.Entry
 		var ok bool
 		if seen != nil {
-			entry, ok, err = r.chain.admitDecoded(record.Offset, record.Value, seen[i])
+			entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, seen[i])
 		} else {
-			entry, ok, err = r.chain.admit(record.Offset, record.Value)
+			entry, ok, err = r.chain.Admit(message.Offset, message.Value)
 		}
 		if err != nil {
 			return entries, err
 		}
 		if !ok {
 			// A run of foreign records may be all that is left of a log that was replaced. Once for each run.
-			if !r.verified && !r.chain.at.IsBefore() {
+			if !r.verified && !r.chain.Position().IsBefore() {
 				r.verified = true
 				r.closeSession()
 				return entries, nil
 			}
-			if record.Offset >= r.next {
-				r.client.cfg.Metrics.Skipped.WithLabelValues(r.chain.journal).Inc()
+			if message.Offset >= r.next {
+				r.client.cfg.Metrics.Skipped.WithLabelValues(r.chain.Journal()).Inc()
 			}
-			r.next = max(r.next, record.Offset+1)
+			r.next = max(r.next, message.Offset+1)
 			continue
 		}
 		if r.audit {
-			if err := VerifyKafka(entry, r.chain.journal, record); err != nil {
-				return entries, r.chain.broken(record.Offset, entry.Record.Sequence, err.Error(), err)
+			if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
+				return entries, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
 			}
 		}
 		r.verified = false
-		r.next = max(r.next, record.Offset+1)
+		r.next = max(r.next, message.Offset+1)
 		entries = append(entries, entry)
 	}
 	return entries, nil
@@ -259,7 +261,7 @@ func (r *Reader) read() (entries []Entry, err error) {
 // verify compares the first record of a session with the position. Another one says that the hint is past: the log may
 // still hold the position, elsewhere.
 func (r *Reader) verify(record *kgo.Record) {
-	if record.Offset == r.chain.at.Offset && matches(record, r.chain.at) {
+	if record.Offset == r.chain.Position().Offset && matches(record, r.chain.Position()) {
 		r.verifying, r.attempts = false, 0
 		return
 	}
@@ -267,8 +269,8 @@ func (r *Reader) verify(record *kgo.Record) {
 	r.closeSession()
 }
 
-func (r *Reader) diverged(found Position, reason string) error {
-	return &DivergedError{Journal: r.chain.journal, Partition: r.partition, Have: r.chain.at, Found: found, Reason: reason}
+func (r *Reader) diverged(found record.Position, reason string) error {
+	return &record.DivergedError{Journal: r.chain.Journal(), Partition: r.partition, Have: r.chain.Position(), Found: found, Reason: reason}
 }
 
 // open starts a session at the position, when the log still reaches that far. It tries for ever.
@@ -281,7 +283,7 @@ func (r *Reader) open(ctx context.Context) error {
 func (r *Reader) persist(ctx context.Context, try func(context.Context) error) error {
 	for {
 		err := try(ctx)
-		if err == nil || Final(err) {
+		if err == nil || record.Final(err) {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -292,7 +294,7 @@ func (r *Reader) persist(ctx context.Context, try func(context.Context) error) e
 		if r.attempts%16 == 8 { // the first seconds are those of a start or a failover
 			level = slog.LevelWarn
 		}
-		r.client.cfg.Logger.Log(ctx, level, "a journal can't be read for now", "journal", r.chain.journal,
+		r.client.cfg.Logger.Log(ctx, level, "a journal can't be read for now", "journal", r.chain.Journal(),
 			"partition", r.partition, "error", err)
 		if err := r.backOff(ctx); err != nil {
 			return err
@@ -306,8 +308,8 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	}
 	// The session begins with the record at the position although that was just found: what was asked before may have been
 	// another broker's log than the one that is consumed now.
-	at := r.chain.at
-	s, err := r.client.session(r.chain.journal, r.partition, max(at.Offset, 0))
+	at := r.chain.Position()
+	s, err := r.client.session(r.chain.Journal(), r.partition, max(at.Offset, 0))
 	if err != nil {
 		return err
 	}
@@ -318,15 +320,15 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 // locate finds out which log it is, where it ends, and where the record at the position lies if the log does not hold it
 // where it was last seen.
 func (r *Reader) locate(ctx context.Context) error {
-	at := r.chain.at
-	start, end, err := r.client.bounds(ctx, r.chain.journal, r.partition)
+	at := r.chain.Position()
+	start, end, err := r.client.bounds(ctx, r.chain.Journal(), r.partition)
 	if err != nil {
 		return err
 	}
 	r.contact.answered()
 	r.contact.end.Store(end)
 	if start > 0 {
-		return r.doubt(r.diverged(Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start)))
+		return r.doubt(r.diverged(record.Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start)))
 	}
 	r.doubts = 0
 	if !at.IsBefore() && (r.moved || end <= at.Offset) {
@@ -334,15 +336,15 @@ func (r *Reader) locate(ctx context.Context) error {
 			return err
 		}
 	}
-	if !at.IsBefore() && r.chain.id.IsZero() {
-		genesis, err := r.client.genesis(ctx, r.chain.journal, r.partition)
+	if !at.IsBefore() && r.chain.ID().IsZero() {
+		genesis, err := r.client.genesis(ctx, r.chain.Journal(), r.partition)
 		if err != nil {
 			return err
 		}
 		if genesis == nil {
-			return r.diverged(Position{Offset: end - 1, Sequence: -1}, "the log has no genesis")
+			return r.diverged(record.Position{Offset: end - 1, Sequence: -1}, "the log has no genesis")
 		}
-		r.chain.id = genesis.JournalID
+		r.chain.SetID(genesis.JournalID)
 	}
 	r.end = end
 	return nil
@@ -357,28 +359,29 @@ func (r *Reader) doubt(diverged error) error {
 }
 
 // find looks the position up by its sequence, since its record is not where it was last seen, and corrects the hint. A
-// *DivergedError says that the log does not hold it.
+// *record.DivergedError says that the log does not hold it.
 func (r *Reader) find(ctx context.Context) error {
-	at := &r.chain.at
+	at := r.chain.Position()
 	if r.lookup == nil {
-		r.lookup = r.client.lookup(r.rules, r.partition, *at)
+		r.lookup = r.client.lookup(r.rules, r.partition, at)
 	}
 	if err := r.lookup.try(ctx); err != nil {
 		return err
 	}
-	l, err := r.client.locator(ctx, r.chain.journal, r.partition)
+	l, err := r.client.locator(ctx, r.chain.Journal(), r.partition)
 	if err != nil {
 		return err
 	}
-	offset, err := l.firstCopy(ctx, *at, r.lookup.at[at.Hash])
+	offset, err := l.firstCopy(ctx, at, r.lookup.at[at.Hash])
 	if err != nil {
 		return err
 	}
 	if offset != at.Offset {
-		r.client.cfg.Logger.Info("a journal's record lies at another offset than it did", "journal", r.chain.journal, "partition", r.partition,
+		r.client.cfg.Logger.Info("a journal's record lies at another offset than it did", "journal", r.chain.Journal(), "partition", r.partition,
 			"sequence", at.Sequence, "offset", offset, "was", at.Offset)
 	}
-	at.Offset, r.next, r.lookup, r.moved = offset, offset+1, nil, false
+	r.chain.SetOffset(offset)
+	r.next, r.lookup, r.moved = offset+1, nil, false
 	return nil
 }
 
@@ -386,15 +389,15 @@ func (r *Reader) find(ctx context.Context) error {
 // record lies, and the journal's identity is known. It starts no session: to end one that has hardly begun to consume is a
 // data race in kgo, between Close and the first fetch that its metadata sets going.
 func (r *Reader) holds(ctx context.Context) error {
-	r.moved = !r.chain.at.IsBefore() // so that it is looked up
+	r.moved = !r.chain.Position().IsBefore() // so that it is looked up
 	return r.persist(ctx, r.locate)
 }
 
 // Position returns the position of the last record that was returned.
-func (r *Reader) Position() Position { return r.chain.at }
+func (r *Reader) Position() record.Position { return r.chain.Position() }
 
 // Term returns the term that the last record is in; -1 if that isn't known because the reader started in the middle.
-func (r *Reader) Term() int64 { return r.chain.term }
+func (r *Reader) Term() int64 { return r.chain.Term() }
 
 // Close ends the reader's connections. It may be polled again and then opens new ones.
 func (r *Reader) Close() { r.closeSession() }

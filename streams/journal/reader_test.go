@@ -13,10 +13,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // written founds a journal with n commands in it and returns its valid records.
-func (r *rig) written(n int) []journal.Entry {
+func (r *rig) written(n int) []record.Entry {
 	r.t.Helper()
 	o := r.owner("writer").ready()
 	for i := range n {
@@ -42,7 +43,7 @@ func (r *rig) recreate(values ...[]byte) {
 	r.produce(values...)
 }
 
-func values(entries []journal.Entry) (list [][]byte) {
+func values(entries []record.Entry) (list [][]byte) {
 	for _, e := range entries {
 		list = append(list, e.Value)
 	}
@@ -50,7 +51,7 @@ func values(entries []journal.Entry) (list [][]byte) {
 }
 
 // poll reads on from a position and returns the sequences of what comes first, or the error.
-func (r *rig) poll(from journal.Position) ([]int64, error) {
+func (r *rig) poll(from record.Position) ([]int64, error) {
 	reader := journal.NewReader(r.client, r.rules, 0, from)
 	defer reader.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -128,7 +129,7 @@ func TestAPositionThatTheLogDoesNotHoldIsDiverged(t *testing.T) {
 	} {
 		r.recreate(c.values...)
 		_, err := r.poll(at)
-		var diverged *journal.DivergedError
+		var diverged *record.DivergedError
 		if !errors.As(err, &diverged) || !diverged.Have.Equal(at) || !strings.Contains(err.Error(), "LOG_DIVERGED") {
 			t.Errorf("%s: %v", c.what, err)
 		}
@@ -149,9 +150,9 @@ func TestALogWhoseBeginningWasDeletedIsDiverged(t *testing.T) {
 	if _, err := admin.DeleteRecords(r.context(), to); err != nil {
 		t.Fatal(err)
 	}
-	for _, from := range []journal.Position{journal.Before, all[1].Position, all[6].Position} {
+	for _, from := range []record.Position{record.Before, all[1].Position, all[6].Position} {
 		_, err := r.poll(from)
-		var diverged *journal.DivergedError
+		var diverged *record.DivergedError
 		if !errors.As(err, &diverged) {
 			t.Errorf("from %v: %v", from, err)
 		}
@@ -163,7 +164,7 @@ func TestAReaderAtWorkNoticesThatTheLogWasReplaced(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := newRig(t)
 			all := r.written(4)
-			reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
+			reader := journal.NewReader(r.client, r.rules, 0, record.Before)
 			defer reader.Close()
 			for reader.Position().Sequence < 5 {
 				if _, err := reader.Poll(r.context()); err != nil {
@@ -183,7 +184,7 @@ func TestAReaderAtWorkNoticesThatTheLogWasReplaced(t *testing.T) {
 				v = append(v, fmt.Appendf(nil, "another log %d", i))
 			}
 			r.recreate(v...)
-			var diverged *journal.DivergedError
+			var diverged *record.DivergedError
 			if err := <-failed; !errors.As(err, &diverged) || !diverged.Have.Equal(all[5].Position) {
 				t.Errorf("%v", err)
 			}
@@ -198,7 +199,7 @@ func TestAReaderVerifiesItsPositionAfterABrokenConnection(t *testing.T) {
 	r := newRig(t)
 	r.written(4)
 	g := newGate()
-	reader := journal.NewReader(r.newClient(nil, g), r.rules, 0, journal.Before)
+	reader := journal.NewReader(r.newClient(nil, g), r.rules, 0, record.Before)
 	defer reader.Close()
 	for reader.Position().Sequence < 5 {
 		if _, err := reader.Poll(r.context()); err != nil {
@@ -226,7 +227,7 @@ func TestAReaderRetriesUntilTheTopicIsThere(t *testing.T) {
 	r := newRig(t)
 	other := newRules()
 	other.name = "identity"
-	reader := journal.NewReader(r.client, other, 0, journal.Before)
+	reader := journal.NewReader(r.client, other, 0, record.Before)
 	defer reader.Close()
 	got := make(chan error, 1)
 	go func() {
@@ -247,7 +248,7 @@ func TestAReaderRetriesUntilTheTopicIsThere(t *testing.T) {
 func TestReadAtSeeksFromAnAnchor(t *testing.T) {
 	r := newRig(t)
 	all := r.written(30)
-	for _, from := range []journal.Position{journal.Before, all[0].Position, all[7].Position, all[31].Position} {
+	for _, from := range []record.Position{record.Before, all[0].Position, all[7].Position, all[31].Position} {
 		for _, n := range []int64{0, 1, 8, 31} {
 			e, err := r.client.ReadAt(r.context(), r.rules, 0, from, n)
 			if err != nil || string(e.Value) != string(all[n].Value) || !e.Position.Equal(all[n].Position) || e.Record == nil || e.Journal != all[0].Journal {
@@ -258,7 +259,7 @@ func TestReadAtSeeksFromAnAnchor(t *testing.T) {
 	if _, err := r.client.ReadAt(r.context(), r.rules, 0, all[5].Position, 32); !errors.Is(err, journal.ErrNoRecord) {
 		t.Errorf("beyond the end: %v", err)
 	}
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	wrong := all[5].Position
 	wrong.Hash[0]++
 	if _, err := r.client.ReadAt(r.context(), r.rules, 0, wrong, 9); !errors.As(err, &diverged) {
@@ -270,10 +271,10 @@ func TestAReaderThatAuditsChecksKeyHeadersAndTimestamp(t *testing.T) {
 	r := newRig(t)
 	all := r.written(1)
 	r.recreate(values(all)...) // the same values, without key and headers
-	reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
+	reader := journal.NewReader(r.client, r.rules, 0, record.Before)
 	reader.Audit()
 	defer reader.Close()
-	var broken *journal.BrokenRecordError
+	var broken *record.BrokenRecordError
 	if _, err := reader.Poll(r.context()); !errors.As(err, &broken) || !strings.Contains(err.Error(), "key") {
 		t.Errorf("%v", err)
 	}
@@ -301,7 +302,7 @@ func TestAReaderGoesBackToItsPosition(t *testing.T) {
 	o := r.owner("n1").ready()
 	last := o.do(command(&add{"a", 1})).Entry.Value
 	g := newGate()
-	reader := journal.NewReader(r.newClient(nil, g), r.rules, 0, journal.Before)
+	reader := journal.NewReader(r.newClient(nil, g), r.rules, 0, record.Before)
 	defer reader.Close()
 	read := func(sequence int64) {
 		t.Helper()

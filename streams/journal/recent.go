@@ -1,5 +1,9 @@
 package journal
 
+import (
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
 // The bounds of what an owner remembers of its latest records.
 const (
 	recentRecords = 8192
@@ -8,11 +12,11 @@ const (
 
 // recent holds the latest records of a partition without a gap, to answer repeated commands from memory.
 type recent struct {
-	entries fifo[Entry]
+	entries fifo[record.Entry]
 	bytes   int
 }
 
-func (r *recent) add(e Entry) {
+func (r *recent) add(e record.Entry) {
 	if all := r.entries.all(); len(all) > 0 && all[len(all)-1].Position.Sequence+1 != e.Position.Sequence {
 		*r = recent{}
 	}
@@ -23,14 +27,14 @@ func (r *recent) add(e Entry) {
 	}
 }
 
-func (r *recent) find(sequence int64) (Entry, bool) {
+func (r *recent) find(sequence int64) (record.Entry, bool) {
 	all := r.entries.all()
 	if len(all) == 0 {
-		return Entry{}, false
+		return record.Entry{}, false
 	}
 	i := sequence - all[0].Position.Sequence
 	if i < 0 || i >= int64(len(all)) {
-		return Entry{}, false
+		return record.Entry{}, false
 	}
 	return all[i], true
 }

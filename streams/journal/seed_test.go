@@ -11,16 +11,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // seededOwner is an owner whose terms begin with whatever seed there is at their time.
-func (r *rig) seededOwner(node string) (*running, *atomic.Pointer[journal.Seed]) {
+func (r *rig) seededOwner(node string) (*running, *atomic.Pointer[record.Seed]) {
 	r.t.Helper()
-	seed := new(atomic.Pointer[journal.Seed])
+	seed := new(atomic.Pointer[record.Seed])
 	cfg := r.ownerConfig(node)
 	cfg.Deadline = time.Minute
-	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Load(), nil }
+	cfg.Seed = func(context.Context) (*record.Seed, error) { return seed.Load(), nil }
 	return r.run(cfg).ready(), seed
 }
 
@@ -40,7 +40,7 @@ func TestASecondTermOfOneRunStartsFromTheNewestSeed(t *testing.T) {
 	state := newCounters()
 	state.totals["a"] = 11
 	state.memory.Note(newest.Stamp(), newest.Record.Command)
-	seed.Store(&journal.Seed{State: state, Position: newest.Position, Term: 1, Time: newest.Record.Time})
+	seed.Store(&record.Seed{State: state, Position: newest.Position, Term: 1, Time: newest.Record.Time})
 	r.refuseOne()
 	late := o.do(command(&add{"a", 100})) // ends the first term and is decided anew in the second
 	if got, _ := o.total("a"); got != "112" {
@@ -66,8 +66,8 @@ func TestASecondTermOfOneRunDoesNotWaitForALostSeed(t *testing.T) {
 	r := newFake(t)
 	o, seed := r.seededOwner("n1")
 	last := o.do(command(&add{"a", 1})).Entry
-	lost := journal.Position{Offset: last.Position.Offset + 5, Sequence: last.Position.Sequence + 5, Hash: journal.Hash{1}}
-	seed.Store(&journal.Seed{State: newCounters(), Position: lost, Term: 1, Time: last.Record.Time})
+	lost := record.Position{Offset: last.Position.Offset + 5, Sequence: last.Position.Sequence + 5, Hash: record.Hash{1}}
+	seed.Store(&record.Seed{State: newCounters(), Position: lost, Term: 1, Time: last.Record.Time})
 	r.refuseOne()
 	o.start(command(&add{"a", 1}))
 	eventually(t, "the owner ends", func() bool {
@@ -78,7 +78,7 @@ func TestASecondTermOfOneRunDoesNotWaitForALostSeed(t *testing.T) {
 			return false
 		}
 	})
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if !errors.As(o.err, &diverged) || !diverged.Have.Equal(lost) {
 		t.Errorf("ended with %v", o.err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -196,7 +197,7 @@ func (t *term) fetched(b batch) error {
 	return b.err
 }
 
-func (t *term) observe(entries []Entry, next int64) error {
+func (t *term) observe(entries []record.Entry, next int64) error {
 	t.flight.next = next
 	for _, e := range entries {
 		if !t.flight.observe(e.Position) {
@@ -211,8 +212,8 @@ func (t *term) observe(entries []Entry, next int64) error {
 }
 
 // intruder says what a valid record is that this term did not append. The term is over either way.
-func (t *term) intruder(e Entry) error {
-	if taken, ok := e.Record.Events[0].(*Taken); ok {
+func (t *term) intruder(e record.Entry) error {
+	if taken, ok := e.Record.Events[0].(*record.TermStarted); ok {
 		if _, own := t.o.sent[e.Record.Command.ID]; !own {
 			return t.foreign(taken)
 		}
@@ -256,12 +257,7 @@ func (t *term) trace(s *slot) {
 	if s.request != nil {
 		traced = s.request.traced
 	}
-	t.o.tracer.Appended(traced, s.entry.Traced(t.o.journal), s.at, time.Now())
-}
-
-// Traced returns what a trace says of a record.
-func (e Entry) Traced(journal string) trace.Record {
-	return trace.Record{Command: e.Record.Command.ID, Type: e.Record.Command.Type, Journal: journal, Sequence: e.Record.Sequence, Time: e.Record.Time}
+	t.o.tracer.Appended(traced, trace.RecordOf(t.o.journal, s.entry), s.at, time.Now())
 }
 
 // roomy reports whether another record may be decided. What it might take at most is reserved before it is.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestNobodyFillsTheQueueAlone: a user who sends without end gets as much of an owner's queue as leaves others room, and
@@ -19,7 +20,7 @@ func TestNobodyFillsTheQueueAlone(t *testing.T) {
 				n++
 				continue
 			}
-			var notAccepted *NotAcceptedError
+			var notAccepted *submit.NotAcceptedError
 			if !errors.As(err, &notAccepted) || notAccepted.RetryAfter == 0 {
 				t.Fatal(err)
 			}

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Standing describes a valid term.
 type Standing struct {
 	Term    int64
-	Taken   Hash      // of the record that opened the term
-	Journal scalar.ID // the journal's identity
+	Taken   record.Hash // of the record that opened the term
+	Journal scalar.ID   // the journal's identity
 }
 
 // Standing asks the goroutine of the present term to describe it: an answer proves that the goroutine still works. It

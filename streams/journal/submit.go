@@ -7,38 +7,9 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
-
-// Result is the answer to a command.
-type Result struct {
-	Position LogPosition
-	Entry    *Entry // the record that answers the command
-	Repeated bool   // it was decided before, in that record
-}
-
-// Submitter takes commands for any journal. ownership.Node is the one that handlers use.
-type Submitter interface {
-	// Submit has the command decided and waits until its record is acknowledged. Its errors are *RefusedError,
-	// *NotAcceptedError, *OutcomeUnknownError and *ElsewhereError; anything else is a fault of the program.
-	Submit(ctx context.Context, journal string, c decide.Command) (Result, error)
-}
-
-// Outcome is what Submit returns for one of several commands.
-type Outcome struct {
-	Result Result
-	Err    error
-}
-
-// BatchSubmitter is a Submitter that takes several commands at once.
-type BatchSubmitter interface {
-	Submitter
-	// SubmitAll has the commands decided in their order, each in a record of its own, and waits until all of them are
-	// answered. Each has the outcome that Submit would have had for it, but once one is left undecided, for want of room or
-	// of time, so are all that come after it: their outcome is a *NotAcceptedError. A refusal that the journal's owner cannot
-	// confirm is a *NotAcceptedError as well, and others may have been decided after it.
-	SubmitAll(ctx context.Context, journal string, cs []decide.Command) []Outcome
-}
 
 // request is a command on its way, shared by the goroutine that waits for its answer and the term that decides it.
 type request struct {
@@ -59,7 +30,7 @@ type request struct {
 }
 
 type answer struct {
-	result Result
+	result submit.Result
 	err    error
 }
 
@@ -71,7 +42,7 @@ const (
 	abandoned              // nobody waits any more
 )
 
-func (r *request) answer(result Result, err error) {
+func (r *request) answer(result submit.Result, err error) {
 	select {
 	case r.reply <- answer{result, err}:
 	default:
@@ -94,12 +65,12 @@ func (r *request) move(to int32) bool {
 // refuse abandons a request that was not decided, and answers it.
 func (r *request) refuse(reason string) {
 	if r.fate.CompareAndSwap(queued, abandoned) {
-		r.answer(Result{}, notAccepted(reason))
+		r.answer(submit.Result{}, notAccepted(reason))
 	}
 }
 
 // giveUp abandons a request and says what is known of it.
-func (r *request) giveUp(reason string) (Result, error) {
+func (r *request) giveUp(reason string) (submit.Result, error) {
 	fate := r.fate.Swap(abandoned)
 	select {
 	case a := <-r.reply:
@@ -107,60 +78,45 @@ func (r *request) giveUp(reason string) (Result, error) {
 	default:
 	}
 	if fate == uncertain {
-		return Result{}, &OutcomeUnknownError{CommandID: r.command.ID}
+		return submit.Result{}, &submit.OutcomeUnknownError{CommandID: r.command.ID}
 	}
-	return Result{}, notAccepted(reason)
+	return submit.Result{}, notAccepted(reason)
 }
 
 func notAccepted(reason string) error {
-	return &NotAcceptedError{RetryAfter: time.Second, Reason: reason}
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: reason}
 }
 
 // Submit has a command decided and waits for its answer, until the context ends or its time is over. What it returns
-// then says whether the command may still take effect (*OutcomeUnknownError) or was never decided
-// (*NotAcceptedError).
-func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
+// then says whether the command may still take effect (*submit.OutcomeUnknownError) or was never decided
+// (*submit.NotAcceptedError).
+func (o *Owner) Submit(ctx context.Context, c decide.Command) (submit.Result, error) {
 	r, err := o.enqueue(ctx, c, nil)
 	if err == nil {
-		tellQueued(ctx)
+		submit.NotifyQueued(ctx)
 	}
 	return o.outcome(ctx, r, err)
 }
 
 // SubmitAll is Submit for several commands, as BatchSubmitter says; commands of others may come between them. Their records
 // are gathered for the log as all are, so nearly always one append answers all of them.
-func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []Outcome {
+func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Outcome {
 	requests, errs := make([]*request, len(cs)), make([]error, len(cs))
 	var before *request
 	for i, c := range cs { // all of them before the first is waited for
 		requests[i], errs[i] = o.enqueue(ctx, c, before)
 		before = requests[i]
 	}
-	tellQueued(ctx)
-	out := make([]Outcome, len(cs))
+	submit.NotifyQueued(ctx)
+	out := make([]submit.Outcome, len(cs))
 	for i, r := range requests {
 		out[i].Result, out[i].Err = o.outcome(ctx, r, errs[i])
 	}
 	return out
 }
 
-type queuedKey struct{}
-
-// OnQueued returns a context by which whoever submits in it is told when its commands have their place in the owner's
-// queue: a command that is submitted after that is decided after them. Where they are refused before, or another node
-// owns the journal, nobody is told. The function must not wait.
-func OnQueued(ctx context.Context, call func()) context.Context {
-	return context.WithValue(ctx, queuedKey{}, call)
-}
-
-func tellQueued(ctx context.Context) {
-	if call, ok := ctx.Value(queuedKey{}).(func()); ok {
-		call()
-	}
-}
-
 // outcome waits for a request, unless it was refused, and counts what became of it.
-func (o *Owner) outcome(ctx context.Context, r *request, err error) (result Result, _ error) {
+func (o *Owner) outcome(ctx context.Context, r *request, err error) (result submit.Result, _ error) {
 	if err == nil {
 		result, err = o.await(ctx, r)
 	}
@@ -178,9 +134,9 @@ func (o *Owner) outcome(ctx context.Context, r *request, err error) (result Resu
 // outcomeLabel names an answer that is an error for the metrics.
 func outcomeLabel(err error) string {
 	var (
-		refused     *RefusedError
-		notAccepted *NotAcceptedError
-		unknown     *OutcomeUnknownError
+		refused     *submit.RefusedError
+		notAccepted *submit.NotAcceptedError
+		unknown     *submit.OutcomeUnknownError
 	)
 	switch {
 	case errors.As(err, &refused):
@@ -233,7 +189,7 @@ const afterUndecided = "a command before it in its batch was not decided"
 func (r *request) orphaned() bool { return r.before != nil && r.before.fate.Load() == abandoned }
 
 // await waits for the answer to a request.
-func (o *Owner) await(ctx context.Context, r *request) (Result, error) {
+func (o *Owner) await(ctx context.Context, r *request) (submit.Result, error) {
 	// Of its own time: one that was lined up with others was waited for while they were.
 	wait := o.timer(max(0, min(patience, o.cfg.Deadline)-time.Since(r.since)))
 	defer o.timers.Put(wait)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestCommandsSubmittedTogether: they stand in the queue in their order before the first is waited for; each has its own
@@ -21,8 +22,8 @@ func TestCommandsSubmittedTogether(t *testing.T) {
 		o.meters.answered = prometheus.NewCounter(prometheus.CounterOpts{Name: "answered"})
 		o.accepting.Store(true)
 		var queuedAt int
-		ctx := OnQueued(t.Context(), func() { queuedAt = len(o.queue) })
-		done := make(chan []Outcome, 1)
+		ctx := submit.OnQueued(t.Context(), func() { queuedAt = len(o.queue) })
+		done := make(chan []submit.Outcome, 1)
 		start := time.Now()
 		go func() {
 			done <- o.SubmitAll(ctx, []decide.Command{{Type: "a"}, {Type: "b"}, {Type: "c"}, {Type: "d"}, {Type: "e"}})
@@ -38,18 +39,18 @@ func TestCommandsSubmittedTogether(t *testing.T) {
 			}
 			if want == "a" {
 				r.move(harmless)
-				r.answer(Result{}, &RefusedError{Refusal: decide.Refuse(decide.Conflict, "NO", "no")})
+				r.answer(submit.Result{}, &submit.RefusedError{Refusal: decide.Refuse(decide.Conflict, "NO", "no")})
 			} else {
 				r.move(uncertain)
-				r.answer(Result{Repeated: true}, nil)
+				r.answer(submit.Result{Repeated: true}, nil)
 			}
 		}
 		out := <-done
 		if took := time.Since(start); took != patience {
 			t.Errorf("what nobody decides is given up after %v", took)
 		}
-		var refused *RefusedError
-		var notAccepted *NotAcceptedError
+		var refused *submit.RefusedError
+		var notAccepted *submit.NotAcceptedError
 		if !errors.As(out[0].Err, &refused) || out[1].Err != nil || !out[1].Result.Repeated {
 			t.Errorf("those that were answered: %+v %+v", out[0], out[1])
 		}
@@ -80,7 +81,7 @@ func TestABatchIsDecidedUpToTheFirstThatIsNot(t *testing.T) {
 		}
 		for i, r := range rs {
 			_, err := r.giveUp("")
-			var notAccepted *NotAcceptedError
+			var notAccepted *submit.NotAcceptedError
 			if !errors.As(err, &notAccepted) {
 				t.Errorf("command %d: %v", i, err)
 			}

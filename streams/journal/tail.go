@@ -5,6 +5,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Tail reads the valid records of one partition as a Reader does and promises the same, for those who stay at the tip:
@@ -20,14 +22,14 @@ import (
 type Tail struct {
 	client *Client
 	rules  decide.Rules
-	place  place
+	shard  submit.Shard
 
 	own          *Reader     // nil while it shares
 	feed         *feed       // nil while it does not
 	subscription *subscriber // there
 	apart        bool        // the feed does not have the present position: the own reader waits for what comes after it
 
-	at       Position // of the last record returned
+	at       record.Position // of the last record returned
 	id       scalar.ID
 	term     int64
 	next     int64 // the offset after the last record observed, valid or not
@@ -36,18 +38,18 @@ type Tail struct {
 }
 
 // NewTail returns a tail that goes on after from. It does not connect before it is polled.
-func NewTail(client *Client, rules decide.Rules, partition int32, from Position) *Tail {
+func NewTail(client *Client, rules decide.Rules, partition int32, from record.Position) *Tail {
 	return NewReader(client, rules, partition, from).tail()
 }
 
 // tail returns a tail that goes on where a reader stands, with that reader. The reader is the tail's from then on.
 func (r *Reader) tail() *Tail {
-	return &Tail{client: r.client, rules: r.rules, place: place{r.chain.journal, r.partition}, own: r, at: r.chain.at, id: r.chain.id,
-		term: r.chain.term, next: r.next, reported: -1}
+	return &Tail{client: r.client, rules: r.rules, shard: submit.Shard{Journal: r.chain.Journal(), Partition: r.partition}, own: r, at: r.chain.Position(), id: r.chain.ID(),
+		term: r.chain.Term(), next: r.next, reported: -1}
 }
 
 // Poll waits for valid records and returns at least one. What errors it returns are final, or the context's.
-func (t *Tail) Poll(ctx context.Context) ([]Entry, error) {
+func (t *Tail) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		entries, _, err := t.Next(ctx)
 		if err != nil || len(entries) > 0 {
@@ -59,13 +61,13 @@ func (t *Tail) Poll(ctx context.Context) ([]Entry, error) {
 // Next is Poll for those who also want to know how far the log has been observed: it returns when that has changed,
 // and at first when the position is verified and nothing may have come after it. next is the offset after the last
 // record observed.
-func (t *Tail) Next(ctx context.Context) (entries []Entry, next int64, err error) {
+func (t *Tail) Next(ctx context.Context) (entries []record.Entry, next int64, err error) {
 	if t.err != nil {
 		return nil, t.next, t.err
 	}
 	for len(entries) == 0 && t.next <= t.reported || t.reported < 0 && len(entries) == 0 && !t.verified() {
 		if entries, err = t.read(ctx); err != nil {
-			if Final(err) {
+			if record.Final(err) {
 				t.err = err
 				t.Close()
 			}
@@ -80,7 +82,7 @@ func (t *Tail) Next(ctx context.Context) (entries []Entry, next int64, err error
 func (t *Tail) verified() bool { return t.feed != nil || t.own.verifiedPosition() }
 
 // read reads on, from wherever the records come at present.
-func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
+func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 	var next int64
 	if t.feed != nil {
 		var held bool
@@ -105,7 +107,7 @@ func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
 	if t.own != nil && t.own.verifiedPosition() {
 		// The own reader knows where the position lies. Until it has, the tail has a hint, which may lie past
 		// the log's end: who waits for the tip must not take that for having seen it.
-		t.at.Offset, t.next = t.own.chain.at.Offset, next
+		t.at.Offset, t.next = t.own.chain.Position().Offset, next
 	}
 	if t.err == nil && t.own != nil && t.own.verifiedPosition() {
 		t.share()
@@ -130,18 +132,18 @@ func (t *Tail) join(own *Reader) (left bool) {
 	// would wait for a reader that is closed.
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
-	f, g := c.feeds[t.place], c.catching[t.place]
+	f, g := c.feeds[t.shard], c.catching[t.shard]
 	switch {
 	case f != nil && f.serves(t.at, tip):
 		left = true
 	case f == nil && tip:
-		f = newFeed(own, false, nil, func(f *feed) { c.forget(t.place, f) })
-		c.feeds[t.place] = f
+		f = newFeed(own, false, nil, func(f *feed) { c.forget(t.shard, f) })
+		c.feeds[t.shard] = f
 	case g != nil && g.serves(t.at, false):
 		f, left = g, true
 	case g == nil && own.farBehind():
-		f = newFeed(own, true, func(f *feed) bool { return c.arrived(t.place, f) }, func(f *feed) { c.forget(t.place, f) })
-		c.catching[t.place] = f
+		f = newFeed(own, true, func(f *feed) bool { return c.arrived(t.shard, f) }, func(f *feed) { c.forget(t.shard, f) })
+		c.catching[t.shard] = f
 	default:
 		return false
 	}
@@ -164,10 +166,11 @@ func (t *Tail) fallBack() {
 	if over && t.switchFeed() {
 		return
 	}
-	t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
-	t.own.chain.id, t.own.chain.term = t.id, t.term
+	t.own = NewReader(t.client, t.rules, t.shard.Partition, t.at)
+	t.own.chain.SetID(t.id)
+	t.own.chain.SetTerm(t.term)
 	if !over {
-		t.client.cfg.Metrics.Behind.WithLabelValues(t.place.journal).Inc()
+		t.client.cfg.Metrics.Behind.WithLabelValues(t.shard.Journal).Inc()
 	}
 }
 
@@ -175,7 +178,7 @@ func (t *Tail) fallBack() {
 func (t *Tail) switchFeed() bool {
 	t.client.sharing.Lock()
 	defer t.client.sharing.Unlock()
-	f := t.client.feeds[t.place]
+	f := t.client.feeds[t.shard]
 	if f == nil || !f.serves(t.at, false) {
 		return false
 	}
@@ -196,7 +199,7 @@ func (t *Tail) leave() {
 	f.tails--
 	last := f.tails == 0
 	if last {
-		c.drop(t.place, f)
+		c.drop(t.shard, f)
 	}
 	c.sharing.Unlock()
 	// Without the lock: the feed's goroutine may be about to take it, in arrived or forget, and has to end first. Nobody
@@ -208,15 +211,15 @@ func (t *Tail) leave() {
 }
 
 // forget has nobody join a feed that has ended.
-func (c *Client) forget(p place, f *feed) {
+func (c *Client) forget(p submit.Shard, f *feed) {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	c.drop(p, f)
 }
 
 // drop is forget with the lock held.
-func (c *Client) drop(p place, f *feed) {
-	for _, feeds := range []map[place]*feed{c.feeds, c.catching} {
+func (c *Client) drop(p submit.Shard, f *feed) {
+	for _, feeds := range []map[submit.Shard]*feed{c.feeds, c.catching} {
 		if feeds[p] == f {
 			delete(feeds, p)
 		}
@@ -225,7 +228,7 @@ func (c *Client) drop(p place, f *feed) {
 
 // arrived makes a feed that has caught up the one at the tip, and returns whether it is: if there is one already, the
 // feed is over.
-func (c *Client) arrived(p place, f *feed) bool {
+func (c *Client) arrived(p submit.Shard, f *feed) bool {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	c.drop(p, f)
@@ -238,14 +241,15 @@ func (c *Client) arrived(p place, f *feed) bool {
 }
 
 // Position returns the position of the last record that was returned.
-func (t *Tail) Position() Position { return t.at }
+func (t *Tail) Position() record.Position { return t.at }
 
 // Close ends what the tail reads with. It may be polled again and then goes on after its position.
 func (t *Tail) Close() {
 	if t.feed != nil {
 		t.leave()
-		t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
-		t.own.chain.id, t.own.chain.term = t.id, t.term
+		t.own = NewReader(t.client, t.rules, t.shard.Partition, t.at)
+		t.own.chain.SetID(t.id)
+		t.own.chain.SetTerm(t.term)
 	}
 	t.own.Close()
 }

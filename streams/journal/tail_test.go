@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // tail is a journal.Tail and what came out of it.
@@ -24,7 +25,7 @@ type tail struct {
 	next int64   // the offset after what it has looked at
 }
 
-func (r *rig) tail(c *journal.Client, from journal.Position) *tail {
+func (r *rig) tail(c *journal.Client, from record.Position) *tail {
 	r.t.Helper()
 	x := &tail{Tail: journal.NewTail(c, r.rules, 0, from), r: r, next: -1}
 	r.t.Cleanup(x.Close)
@@ -108,7 +109,7 @@ func (x *running) many(n int) {
 func TestTailsAtTheTipShareOneReader(t *testing.T) {
 	r := newFake(t)
 	o := r.owner("n1").ready()
-	a, b := r.tail(r.client, journal.Before).rest(), r.tail(r.client, journal.Before).rest()
+	a, b := r.tail(r.client, record.Before).rest(), r.tail(r.client, record.Before).rest()
 	c := r.tail(r.client, a.Position()).rest() // which starts at the tip, and says so before anything comes
 	o.many(1)
 	for _, x := range []*tail{a, b, c} {
@@ -141,10 +142,10 @@ func TestTailsBeginAnywhere(t *testing.T) {
 	o := r.owner("n1").ready()
 	o.many(20)
 	all := r.all()
-	first := r.tail(r.client, journal.Before).rest()
+	first := r.tail(r.client, record.Before).rest()
 	o.many(5)
 	first.to(26)
-	for _, e := range append([]journal.Entry{{Position: journal.Before}}, all...) {
+	for _, e := range append([]record.Entry{{Position: record.Before}}, all...) {
 		x := r.tail(r.client, e.Position).to(26)
 		if len(x.seen) != int(26-e.Position.Sequence) || !x.Position().Equal(first.Position()) {
 			t.Errorf("from %v came %v", e.Position, x.seen)
@@ -156,7 +157,7 @@ func TestTailsBeginAnywhere(t *testing.T) {
 
 func TestATailOnAnEmptyLogWaitsForItsGenesis(t *testing.T) {
 	r := newRig(t)
-	a, b := r.tail(r.client, journal.Before).rest(), r.tail(r.client, journal.Before).rest()
+	a, b := r.tail(r.client, record.Before).rest(), r.tail(r.client, record.Before).rest()
 	o := r.owner("n1").ready()
 	o.many(3)
 	equal(t, "sequences", a.to(4).seen, []int64{0, 1, 2, 3, 4})
@@ -166,7 +167,7 @@ func TestATailOnAnEmptyLogWaitsForItsGenesis(t *testing.T) {
 func TestASlowTailReadsForItselfAndComesBack(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()
-	fast, slow := r.tail(r.client, journal.Before).rest(), r.tail(r.client, journal.Before).rest()
+	fast, slow := r.tail(r.client, record.Before).rest(), r.tail(r.client, record.Before).rest()
 	const n = 9000 // more than a feed holds
 	done := make(chan struct{})
 	go func() {
@@ -198,7 +199,7 @@ func TestASlowTailReadsForItselfAndComesBack(t *testing.T) {
 func TestATailMeetsSkippedRecords(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()
-	a, b := r.tail(r.client, journal.Before).rest(), r.tail(r.client, journal.Before).rest()
+	a, b := r.tail(r.client, record.Before).rest(), r.tail(r.client, record.Before).rest()
 	o.do(command(&add{"a", 1}))
 	r.produce([]byte("x"), []byte("{}"))
 	for _, x := range []*tail{a, b} {
@@ -216,7 +217,7 @@ func TestEveryTailHearsThatTheLogDiverged(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := newRig(t)
 			all := r.written(4)
-			quick, late := r.tail(r.client, journal.Before).rest(), r.tail(r.client, all[2].Position)
+			quick, late := r.tail(r.client, record.Before).rest(), r.tail(r.client, all[2].Position)
 			if _, err := late.Poll(r.context()); err != nil { // some of the rest may be left for later
 				t.Fatal(err)
 			}
@@ -230,7 +231,7 @@ func TestEveryTailHearsThatTheLogDiverged(t *testing.T) {
 				v = append(v, fmt.Appendf(nil, "another log %d", i))
 			}
 			r.recreate(v...)
-			var diverged *journal.DivergedError
+			var diverged *record.DivergedError
 			if err := <-failed; !errors.As(err, &diverged) || !diverged.Have.Equal(all[5].Position) {
 				t.Errorf("%v", err)
 			}
@@ -256,12 +257,12 @@ func TestEveryTailHearsThatTheLogDiverged(t *testing.T) {
 func TestEveryTailHearsOfABrokenRecord(t *testing.T) {
 	r := newRig(t)
 	all := r.written(4)
-	quick, late := r.tail(r.client, journal.Before).rest(), r.tail(r.client, journal.Before).rest()
+	quick, late := r.tail(r.client, record.Before).rest(), r.tail(r.client, record.Before).rest()
 	good := string(all[5].Value)
 	next := strings.Replace(good, fmt.Sprintf(`"prev":"%v"`, all[4].Position.Hash), fmt.Sprintf(`"prev":"%v"`, all[5].Position.Hash), 1)
 	r.produce([]byte(next)) // with the sequence of the record before it
 	for _, x := range []*tail{quick, late} {
-		var broken *journal.BrokenRecordError
+		var broken *record.BrokenRecordError
 		if _, err := x.Poll(r.context()); !errors.As(err, &broken) || broken.Sequence != 5 || broken.Offset <= all[5].Position.Offset {
 			t.Errorf("%v", err)
 		}
@@ -275,11 +276,11 @@ func TestATailOfAnotherLogEndsAlone(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()
 	o.many(3)
-	good := r.tail(r.client, journal.Before).rest()
+	good := r.tail(r.client, record.Before).rest()
 	for _, e := range r.all()[1:] {
 		at := e.Position
 		at.Hash[7]++
-		var diverged *journal.DivergedError
+		var diverged *record.DivergedError
 		if _, err := r.tail(r.client, at).Poll(r.context()); !errors.As(err, &diverged) || !diverged.Have.Equal(at) {
 			t.Errorf("from %v: %v", at, err)
 		}
@@ -293,7 +294,7 @@ func TestTailsGoOnAfterABrokenConnection(t *testing.T) {
 	r.written(4)
 	g := newGate()
 	c := r.newClient(nil, g)
-	a, b := r.tail(c, journal.Before).rest(), r.tail(c, journal.Before).rest()
+	a, b := r.tail(c, record.Before).rest(), r.tail(c, record.Before).rest()
 	o := r.owner("n2").ready()
 	for range 5 {
 		g.cut()
@@ -308,7 +309,7 @@ func TestTheLastTailEndsTheSharing(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()
 	c := r.newClient(nil, nil)
-	a, b := r.tail(c, journal.Before).rest(), r.tail(c, journal.Before).rest()
+	a, b := r.tail(c, record.Before).rest(), r.tail(c, record.Before).rest()
 	o.many(3)
 	a.to(4)
 	a.Close()
@@ -356,13 +357,13 @@ func TestTailsInATempest(t *testing.T) {
 		}
 		written = true
 	})
-	positions := make(chan journal.Position, 8)
+	positions := make(chan record.Position, 8)
 	for i := range 8 {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		group.Go(func() {
-			x := journal.NewTail(c, r.rules, 0, journal.Before)
+			x := journal.NewTail(c, r.rules, 0, record.Before)
 			defer func() { x.Close(); positions <- x.Position() }()
-			for at := journal.Before; at.Sequence < n+1; {
+			for at := record.Before; at.Sequence < n+1; {
 				entries, err := x.Poll(ctx)
 				if err != nil {
 					t.Errorf("tail %d at %v: %v", i, at, err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestATermThatDoesNotFollowEndsTails has a record open a term that can't be next. Every tail that knows the term before
@@ -19,14 +19,14 @@ func TestATermThatDoesNotFollowEndsTails(t *testing.T) {
 	began := r.tail(r.client, all[2].Position).rest() // in the middle, so that it does not know; the others share with it
 	told := r.tail(r.client, last.Position)
 	told.InTerm(1)
-	tails := []*tail{told.rest(), r.tail(r.client, journal.Before).rest()}
+	tails := []*tail{told.rest(), r.tail(r.client, record.Before).rest()}
 	if n := r.counted("perpetua_journal_alarms_total"); n != 0 {
 		t.Fatalf("%v alarms before it", n)
 	}
 
-	link := func(after journal.Position, kind string, events ...decide.Event) []byte {
-		value, err := journal.AppendRecord(nil, &journal.Record{Sequence: after.Sequence + 1, Prev: after.Hash, Time: last.Record.Time,
-			Outcome: decide.Accepted, Events: events, Command: decide.Recorded{ID: journal.NewCommandID(time.Now()), Type: kind, Actor: decide.Engine}})
+	link := func(after record.Position, kind string, events ...decide.Event) []byte {
+		value, err := record.Encode(nil, &record.Record{Sequence: after.Sequence + 1, Prev: after.Hash, Time: last.Record.Time,
+			Outcome: decide.Accepted, Events: events, Command: decide.Recorded{ID: record.NewCommandID(time.Now()), Type: kind, Actor: decide.Engine}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestATermThatDoesNotFollowEndsTails(t *testing.T) {
 	good := link(last.Position, "counter.change", &added{Name: "a", N: 1, Total: 7})
 	r.produce(good)
 	next := began.to(last.Position.Sequence + 1).Position()
-	r.produce(link(next, journal.TypeTaken, &journal.Taken{Term: 7, Node: "forger"}))
+	r.produce(link(next, record.TypeTermStarted, &record.TermStarted{Term: 7, Node: "forger"}))
 	began.to(next.Sequence + 1)
 	alone := r.tail(r.newClient(nil, nil), last.Position) // of another process, with a reader of its own
 	alone.InTerm(1)
@@ -43,7 +43,7 @@ func TestATermThatDoesNotFollowEndsTails(t *testing.T) {
 		x.to(next.Sequence)
 		for range 2 {
 			_, _, err := x.Next(r.context())
-			var broken *journal.BrokenRecordError
+			var broken *record.BrokenRecordError
 			if !errors.As(err, &broken) || broken.Sequence != next.Sequence+1 || !strings.Contains(err.Error(), "it opens term 7 after term 1") || !x.Position().Equal(next) {
 				t.Errorf("tail %d, at %v: %v", i, x.Position(), err)
 			}

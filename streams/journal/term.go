@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // term is one time of owning a partition: a fold to the end, a taken record, and then decisions until something ends
@@ -21,12 +22,12 @@ type term struct {
 	o      *Owner
 	reads  *sync.WaitGroup // of the Run: what it waits for at its end
 	number int64
-	taken  Hash // of the record that opened it
+	taken  record.Hash // of the record that opened it
 
 	state decide.State
 	id    scalar.ID
-	tip   Position    // of the last record decided; its offset is known only once it is complete
-	last  scalar.Time // of that record
+	tip   record.Position // of the last record decided; its offset is known only once it is complete
+	last  scalar.Time     // of that record
 
 	writer *kgo.Client
 	acks   *acks
@@ -37,16 +38,16 @@ type term struct {
 	lost   chan error         // takes the word of each that was silent at first: the log does not hold a position
 	stop   context.CancelFunc // of the reader's goroutine, and theirs
 	ended  sync.WaitGroup
-	early  []Entry // read before the term was served
-	inTerm int64   // the term of the last taken record folded
+	early  []record.Entry // read before the term was served
+	inTerm int64          // the term of the last taken record folded
 
 	flight   flight
 	gathered accumulator
-	held     fifo[heldReply]       // answers that need a record
-	barrier  barrier               // and those that do not
-	pending  map[scalar.ID]pending // whose work goes on in steps
-	again    fifo[*request]        // to be decided anew, before those in the queue
-	fates    map[scalar.ID]*Entry  // the records that kept requests wait for, where the fold has met them
+	held     fifo[heldReply]             // answers that need a record
+	barrier  barrier                     // and those that do not
+	pending  map[scalar.ID]pending       // whose work goes on in steps
+	again    fifo[*request]              // to be decided anew, before those in the queue
+	fates    map[scalar.ID]*record.Entry // the records that kept requests wait for, where the fold has met them
 
 	folded  bool  // up to the end that the log had
 	alone   *slot // no other record may be in flight with it
@@ -61,7 +62,7 @@ type term struct {
 
 // batch is what the reader's goroutine hands over.
 type batch struct {
-	entries []Entry
+	entries []record.Entry
 	next    int64
 	err     error
 }
@@ -140,7 +141,7 @@ func (t *term) ground(ctx context.Context, other chan otherClock) error {
 // Meanwhile others may append: what comes after the end is folded by await, before this node's taken record or instead of
 // it. Nothing that is folded here can be undone by them, since a valid record stays valid. But the log may lose its end under
 // the fold. Then the reader stops at the new end, and a known position beyond it says so.
-func (t *term) fold(ctx context.Context, end int64, known []Position) error {
+func (t *term) fold(ctx context.Context, end int64, known []record.Position) error {
 	passed, err := t.begun(ctx)
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 		return fmt.Errorf("journal: the fold ended at %v, before %v, which the log holds", t.tip, beyond[0])
 	}
 	if t.tip.IsBefore() {
-		return &BrokenRecordError{Journal: t.o.journal, Partition: t.o.cfg.Partition, Offset: end - 1, Sequence: -1,
+		return &record.BrokenRecordError{Journal: t.o.journal, Partition: t.o.cfg.Partition, Offset: end - 1, Sequence: -1,
 			Reason: "the partition holds records and no genesis"}
 	}
 	t.folded = true
@@ -174,9 +175,9 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 
 // begun makes the state that the fold begins with, and its reader. passed are positions that the fold which made the seed
 // has met.
-func (t *term) begun(ctx context.Context) (passed []Position, err error) {
-	t.state, t.tip = t.o.cfg.Rules.NewState(), Before
-	var seed *Seed
+func (t *term) begun(ctx context.Context) (passed []record.Position, err error) {
+	t.state, t.tip = t.o.cfg.Rules.NewState(), record.Before
+	var seed *record.Seed
 	if t.o.cfg.Seed != nil {
 		if seed, err = t.o.cfg.Seed(ctx); err != nil {
 			return nil, fmt.Errorf("journal: loading a snapshot: %w", err)
@@ -191,21 +192,22 @@ func (t *term) begun(ctx context.Context) (passed []Position, err error) {
 	if t.tip.IsBefore() {
 		return passed, nil
 	}
-	t.reader.chain.term, t.inTerm = seed.Term, seed.Term
+	t.reader.chain.SetTerm(seed.Term)
+	t.inTerm = seed.Term
 	// First of all: what leads to a position that the log does not hold would be waited for in vain, and perhaps
 	// nothing follows the seed that would be folded, and so tell whether the log holds it and which log it is.
 	if err := t.reader.holds(ctx); err != nil {
 		return nil, err
 	}
-	t.tip, t.id = t.reader.Position(), t.reader.chain.id
+	t.tip, t.id = t.reader.Position(), t.reader.chain.ID()
 	t.o.anchors.Fill(passed)
 	return passed, nil
 }
 
 // replay applies what follows up to an end offset, and strikes the known positions off the list that it meets.
-func (t *term) replay(ctx context.Context, end int64, check map[int64][]Position) error {
+func (t *term) replay(ctx context.Context, end int64, check map[int64][]record.Position) error {
 	var overtaken error
-	err := t.reader.to(ctx, end, func(entries []Entry) error {
+	err := t.reader.to(ctx, end, func(entries []record.Entry) error {
 		for _, e := range entries {
 			for _, p := range check[e.Position.Sequence] {
 				if !p.Equal(e.Position) {
@@ -232,12 +234,12 @@ func (t *term) replay(ctx context.Context, end int64, check map[int64][]Position
 
 // checkPassed checks that the log holds the known positions that the fold begins after, and returns the others by their
 // sequence. passed are those that the fold met which made its seed.
-func (t *term) checkPassed(ctx context.Context, known, passed []Position) (ahead map[int64][]Position, err error) {
-	ahead = make(map[int64][]Position)
-	var behind []Position
+func (t *term) checkPassed(ctx context.Context, known, passed []record.Position) (ahead map[int64][]record.Position, err error) {
+	ahead = make(map[int64][]record.Position)
+	var behind []record.Position
 	for _, p := range known {
 		switch {
-		case p.IsBefore() || p.Equal(t.tip) || among(passed, p):
+		case p.IsBefore() || p.Equal(t.tip) || record.Contains(passed, p):
 		case p.Sequence > t.tip.Sequence:
 			ahead[p.Sequence] = append(ahead[p.Sequence], p)
 		default:
@@ -255,7 +257,7 @@ func (t *term) passOver(ctx context.Context) error {
 	switch {
 	case len(t.fates) > 0:
 		from = t.o.behind
-	case t.o.met == unknownTerm:
+	case t.o.met == record.UnknownTerm:
 		return nil
 	}
 	if t.tip.Sequence <= from.Sequence {
@@ -263,7 +265,7 @@ func (t *term) passOver(ctx context.Context) error {
 	}
 	r := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, from)
 	defer r.Close()
-	err := r.to(ctx, t.tip.Offset+1, func(entries []Entry) error {
+	err := r.to(ctx, t.tip.Offset+1, func(entries []record.Entry) error {
 		for _, e := range entries {
 			t.decideFate(e)
 			if taken, ok := t.overtakes(e); ok {
@@ -279,13 +281,13 @@ func (t *term) passOver(ctx context.Context) error {
 }
 
 // apply folds one valid record that this term did not decide.
-func (t *term) apply(e Entry) error {
+func (t *term) apply(e record.Entry) error {
 	if err := t.evolve(e); err != nil {
 		return fmt.Errorf("%w: %w", errRules, err)
 	}
 	r := e.Record
 	t.id, t.tip, t.last = e.Journal, e.Position, r.Time
-	if taken, ok := r.Events[0].(*Taken); ok {
+	if taken, ok := r.Events[0].(*record.TermStarted); ok {
 		t.inTerm = taken.Term
 	}
 	t.o.anchors.Note(e.Position)
@@ -295,7 +297,7 @@ func (t *term) apply(e Entry) error {
 }
 
 // decideFate notes that a record is valid which a kept request waits for.
-func (t *term) decideFate(e Entry) {
+func (t *term) decideFate(e record.Entry) {
 	if _, ok := t.fates[e.Record.Command.ID]; ok {
 		t.fates[e.Record.Command.ID] = &e
 	}
@@ -303,15 +305,15 @@ func (t *term) decideFate(e Entry) {
 
 // overtakes returns the foreign term that a record opens, if it does. In a fold, only a term that this Run has not
 // folded before is foreign: the older ones are history.
-func (t *term) overtakes(e Entry) (*Taken, bool) {
-	taken, ok := e.Record.Events[0].(*Taken)
+func (t *term) overtakes(e record.Entry) (*record.TermStarted, bool) {
+	taken, ok := e.Record.Events[0].(*record.TermStarted)
 	if !ok {
 		return nil, false
 	}
 	if _, own := t.o.sent[e.Record.Command.ID]; own {
 		return nil, false
 	}
-	return taken, t.o.met != unknownTerm && taken.Term > t.o.met
+	return taken, t.o.met != record.UnknownTerm && taken.Term > t.o.met
 }
 
 // follow hands over what the reader reads until the term ends, and goes on asking those who were silent what they know.
@@ -348,7 +350,7 @@ func (t *term) askAgain(ctx context.Context, k Known) {
 		positions, err = t.o.positions(ctx, k)
 	}
 	for _, p := range positions {
-		if err := t.o.cfg.Client.Holds(ctx, t.o.cfg.Rules, t.o.cfg.Partition, p); Final(err) {
+		if err := t.o.cfg.Client.Holds(ctx, t.o.cfg.Rules, t.o.cfg.Partition, p); record.Final(err) {
 			t.lost <- err
 			return
 		}
@@ -375,12 +377,12 @@ func (t *term) take(ctx context.Context) (valid bool, err error) {
 	if err := t.openWriter(); err != nil {
 		return false, err
 	}
-	taken := &Taken{Term: t.inTerm + 1, Node: t.o.cfg.Node, URL: t.o.cfg.URL, Build: t.o.cfg.Build}
+	taken := &record.TermStarted{Term: t.inTerm + 1, Node: t.o.cfg.Node, URL: t.o.cfg.URL, Build: t.o.cfg.Build}
 	now := t.now()
-	r := &Record{Sequence: t.tip.Sequence + 1, Prev: t.tip.Hash, Time: now, Outcome: decide.Accepted,
-		Command: decide.Recorded{ID: NewCommandID(now.Std()), Type: TypeTaken, Actor: decide.Engine},
+	r := &record.Record{Sequence: t.tip.Sequence + 1, Prev: t.tip.Hash, Time: now, Outcome: decide.Accepted,
+		Command: decide.Recorded{ID: record.NewCommandID(now.Std()), Type: record.TypeTermStarted, Actor: decide.Engine},
 		Events:  []decide.Event{taken}}
-	value, err := AppendRecord(nil, r)
+	value, err := record.Encode(nil, r)
 	if err != nil {
 		return false, err
 	}
@@ -393,7 +395,7 @@ func (t *term) take(ctx context.Context) (valid bool, err error) {
 }
 
 // await reads on until the taken record with the hash is seen, or until something valid has come before it.
-func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-chan ack) (valid bool, err error) {
+func (t *term) await(ctx context.Context, taken *record.Record, hash record.Hash, passed <-chan ack) (valid bool, err error) {
 	var vanished <-chan time.Time
 	for {
 		select {
@@ -422,7 +424,7 @@ func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-cha
 				if e.Position.Hash == hash {
 					return true, t.begin(e, b.entries[i+1:])
 				}
-				if other, ok := e.Record.Events[0].(*Taken); ok {
+				if other, ok := e.Record.Events[0].(*record.TermStarted); ok {
 					if _, own := t.o.sent[e.Record.Command.ID]; !own {
 						return false, t.foreign(other)
 					}
@@ -442,7 +444,7 @@ func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-cha
 
 // begin makes the valid taken record the base of what this term appends. What was read after it can only be skipped
 // or foreign; the term looks at it first.
-func (t *term) begin(e Entry, after []Entry) error {
+func (t *term) begin(e record.Entry, after []record.Entry) error {
 	if err := t.apply(e); err != nil {
 		return err
 	}
@@ -453,7 +455,7 @@ func (t *term) begin(e Entry, after []Entry) error {
 	return nil
 }
 
-func (t *term) foreign(taken *Taken) error {
+func (t *term) foreign(taken *record.TermStarted) error {
 	return &ForeignTermError{Journal: t.o.journal, Partition: t.o.cfg.Partition, Term: taken.Term, Node: taken.Node}
 }
 
@@ -497,10 +499,10 @@ func (o *Owner) address(id scalar.ID) *address {
 	return &o.to
 }
 
-func (o *Owner) kafkaRecord(id scalar.ID, r *Record, value []byte) *kgo.Record {
+func (o *Owner) kafkaRecord(id scalar.ID, r *record.Record, value []byte) *kgo.Record {
 	return new(message).fill(o.address(id), r, value)
 }
 
-func (o *Owner) diverged(have, found Position, reason string) error {
-	return &DivergedError{Journal: o.journal, Partition: o.cfg.Partition, Have: have, Found: found, Reason: reason}
+func (o *Owner) diverged(have, found record.Position, reason string) error {
+	return &record.DivergedError{Journal: o.journal, Partition: o.cfg.Partition, Have: have, Found: found, Reason: reason}
 }

@@ -14,10 +14,12 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // types lists the command types of the valid records from a sequence on.
-func types(entries []journal.Entry, from int64) (list []string) {
+func types(entries []record.Entry, from int64) (list []string) {
 	for _, e := range entries[from:] {
 		list = append(list, e.Record.Command.Type)
 	}
@@ -67,7 +69,7 @@ func TestTwoNodesMayRaceForTheGenesis(t *testing.T) {
 		return false
 	}
 	eventually(t, "one of them serves", winner)
-	var all []journal.Entry
+	var all []record.Entry
 	eventually(t, "the other genesis is in the log and not valid", func() bool {
 		end, err := r.client.Tip(r.context(), "trading", 0)
 		if err != nil {
@@ -76,11 +78,11 @@ func TestTwoNodesMayRaceForTheGenesis(t *testing.T) {
 		all = r.all()
 		return int64(len(all)) < end
 	})
-	if all[0].Record.Command.Type != journal.TypeGenesis {
+	if all[0].Record.Command.Type != record.TypeGenesis {
 		t.Errorf("the first record is %s", all[0].Value)
 	}
 	for _, e := range all[1:] {
-		if e.Record.Command.Type == journal.TypeGenesis || e.Journal != all[0].Journal {
+		if e.Record.Command.Type == record.TypeGenesis || e.Journal != all[0].Journal {
 			t.Errorf("a second genesis is valid: %s", e.Value)
 		}
 	}
@@ -123,7 +125,7 @@ func TestAnOldOwnersRecordThatLandsAfterANewTakenIsSkipped(t *testing.T) {
 	if got, _ := b.total("a"); got != "3" {
 		t.Errorf("total %s", got)
 	}
-	equal(t, "records", types(r.all(), 1), []string{journal.TypeTaken, "counter.change", journal.TypeTaken, "counter.change"})
+	equal(t, "records", types(r.all(), 1), []string{record.TypeTermStarted, "counter.change", record.TypeTermStarted, "counter.change"})
 }
 
 func TestAnOldOwnersRecordThatLandsBeforeANewTakenIsInItsFold(t *testing.T) {
@@ -181,7 +183,7 @@ func TestARecordThatComesBeforeATakenMakesItTryAgain(t *testing.T) {
 	if got, _ := b.total("a"); got != "100" {
 		t.Errorf("total %s", got)
 	}
-	equal(t, "records", types(r.all(), 1), []string{journal.TypeTaken, "counter.change", journal.TypeTaken})
+	equal(t, "records", types(r.all(), 1), []string{record.TypeTermStarted, "counter.change", record.TypeTermStarted})
 }
 
 func TestAnOwnerThatStopsDrainsWhatIsInFlight(t *testing.T) {
@@ -222,7 +224,7 @@ func TestAnOwnerThatStopsGivesTheRefusalsThatItHolds(t *testing.T) {
 	})
 	pending(t, "a refusal before the brokers have said where the log ends", refused)
 	silent.Remove()
-	var e *journal.RefusedError
+	var e *submit.RefusedError
 	if got := <-refused; !errors.As(got.err, &e) || e.Refusal.Message != "3" {
 		t.Errorf("the refusal is %v", got.err)
 	}
@@ -260,11 +262,11 @@ func TestAConnectionThatBreaksChangesNothing(t *testing.T) {
 type positions struct {
 	mu    sync.Mutex
 	err   error
-	known []journal.Position
+	known []record.Position
 	asked int
 }
 
-func (p *positions) Positions(context.Context, string, int32) ([]journal.Position, error) {
+func (p *positions) Positions(context.Context, string, int32) ([]record.Position, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
@@ -295,10 +297,10 @@ func TestAGenesisWaitsForWhateverMayKnowOfAJournal(t *testing.T) {
 func TestAnEmptyPartitionThatIsKnownToHaveHeldAJournalIsDiverged(t *testing.T) {
 	r := newRig(t)
 	cfg := r.ownerConfig("n1")
-	cfg.Known = []journal.Known{&positions{known: []journal.Position{journal.Before, {Offset: 7, Sequence: 7, Hash: journal.Hash{1}}}}}
+	cfg.Known = []journal.Known{&positions{known: []record.Position{record.Before, {Offset: 7, Sequence: 7, Hash: record.Hash{1}}}}}
 	o := r.run(cfg)
 	<-o.done
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if !errors.As(o.err, &diverged) || diverged.Have.Sequence != 7 {
 		t.Errorf("ended with %v", o.err)
 	}
@@ -316,15 +318,15 @@ func TestAnOwnerTakesNothingWhenTheLogDoesNotHoldAKnownPosition(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.all()
-	for what, p := range map[string]journal.Position{
-		"another hash":   {Offset: at.Offset, Sequence: at.Sequence, Hash: journal.Hash{1}},
+	for what, p := range map[string]record.Position{
+		"another hash":   {Offset: at.Offset, Sequence: at.Sequence, Hash: record.Hash{1}},
 		"beyond the end": {Offset: at.Offset + 9, Sequence: at.Sequence + 9, Hash: at.Hash},
 	} {
 		cfg := r.ownerConfig("n2")
-		cfg.Known = []journal.Known{&positions{known: []journal.Position{at, p}}}
+		cfg.Known = []journal.Known{&positions{known: []record.Position{at, p}}}
 		o := r.run(cfg)
 		<-o.done
-		var diverged *journal.DivergedError
+		var diverged *record.DivergedError
 		if !errors.As(o.err, &diverged) || !diverged.Have.Equal(p) {
 			t.Errorf("%s: ended with %v", what, o.err)
 		}
@@ -332,9 +334,9 @@ func TestAnOwnerTakesNothingWhenTheLogDoesNotHoldAKnownPosition(t *testing.T) {
 	if after := r.all(); len(after) != len(before) {
 		t.Errorf("%d records were appended", len(after)-len(before))
 	}
-	moved := journal.Position{Offset: at.Offset + 1, Sequence: at.Sequence, Hash: at.Hash} // as in a log that it was copied from
+	moved := record.Position{Offset: at.Offset + 1, Sequence: at.Sequence, Hash: at.Hash} // as in a log that it was copied from
 	cfg := r.ownerConfig("n3")
-	cfg.Known = []journal.Known{&positions{known: []journal.Position{at, moved}}, &positions{err: errors.New("away")}}
+	cfg.Known = []journal.Known{&positions{known: []record.Position{at, moved}}, &positions{err: errors.New("away")}}
 	r.run(cfg).ready()
 }
 
@@ -343,7 +345,7 @@ func TestAPartitionWithRecordsAndNoGenesisIsNotTouched(t *testing.T) {
 	r.produce([]byte("something else"))
 	o := r.owner("n1")
 	<-o.done
-	var broken *journal.BrokenRecordError
+	var broken *record.BrokenRecordError
 	if !errors.As(o.err, &broken) {
 		t.Errorf("ended with %v", o.err)
 	}
@@ -365,7 +367,7 @@ func TestARecreatedTopicEndsTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-o.done
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if !errors.As(o.err, &diverged) {
 		t.Errorf("ended with %v", o.err)
 	}
@@ -385,9 +387,9 @@ func TestANewTermStartsFromASeed(t *testing.T) {
 	seeded := newCounters()
 	seeded.totals["a"] = 5
 	cfg := r.ownerConfig("n2")
-	cfg.Known = []journal.Known{&positions{known: []journal.Position{r.all()[1].Position}}} // older than the seed
-	cfg.Seed = func(context.Context) (*journal.Seed, error) {
-		return &journal.Seed{State: seeded, Position: at.Entry.Position, Term: 1, Time: at.Entry.Record.Time}, nil
+	cfg.Known = []journal.Known{&positions{known: []record.Position{r.all()[1].Position}}} // older than the seed
+	cfg.Seed = func(context.Context) (*record.Seed, error) {
+		return &record.Seed{State: seeded, Position: at.Entry.Position, Term: 1, Time: at.Entry.Record.Time}, nil
 	}
 	n2 := r.run(cfg).ready()
 	if got, _ := n2.total("a"); got != "6" {
@@ -412,7 +414,7 @@ func TestAReplayGivesTheSameBytes(t *testing.T) {
 	o.do(command(&later{"b", 1, scalar.TimeOf(time.Now()) - scalar.Second, ""}))
 	o.do(command(&sweep{"c", 3}))
 	for _, e := range r.all() {
-		again, err := journal.AppendRecord(nil, e.Record)
+		again, err := record.Encode(nil, e.Record)
 		if err != nil || !bytes.Equal(again, e.Value) {
 			t.Errorf("record %d again is %s, %v", e.Record.Sequence, again, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestASilentBrokerIsGivenUpInTime: a broker takes a produce, or the question where the log ends, and never answers, as one
@@ -55,6 +57,39 @@ func TestASilentBrokerIsGivenUpInTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestASilentFetchIsGivenUpInTime: a broker takes a fetch and never answers. The reader fetches again over a new connection, after
+// two seconds; with the timeouts of franz-go it would after fifteen.
+func TestASilentFetchIsGivenUpInTime(t *testing.T) {
+	r := newFake(t)
+	want := len(r.written(3))
+	var first atomic.Bool
+	held, release := make(chan time.Time, 1), make(chan struct{})
+	defer close(release)
+	r.fake.ControlKey(kmsg.Fetch.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
+		if first.CompareAndSwap(false, true) {
+			held <- time.Now()
+			r.fake.SleepControl(func() { <-release })
+		}
+		return nil, nil, false
+	})
+	client := r.newClient(nil, nil)
+	reader := journal.NewReader(client, r.rules, 0, record.Before)
+	defer reader.Close()
+	for got := 0; got < want; {
+		entries, err := reader.Poll(r.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(entries)
+	}
+	if took := time.Since(<-held); took < 1500*time.Millisecond || took > 8*time.Second {
+		t.Errorf("the records came %v after a fetch that got no answer", took)
+	}
+	if unanswered := client.Unanswered(); unanswered > 5*time.Second {
+		t.Errorf("no broker has answered for %v", unanswered)
 	}
 }
 
@@ -119,7 +154,7 @@ func (r *rig) metadataWithout(lost int32) kmsg.MetadataResponse {
 
 // refusedOnly returns nil for a refusal.
 func refusedOnly(err error) error {
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestEveryAcknowledgedCommandIsThereOnceUnderFaults has two owners fence each other, while what lies between them and
@@ -46,7 +47,7 @@ func TestEveryAcknowledgedCommandIsThereOnceUnderFaults(t *testing.T) {
 		cfg := r.ownerConfig(fmt.Sprint("n", i))
 		cfg.Client, cfg.Deadline = r.newClient(nil, g), 2*time.Second
 		random := rand.New(rand.NewPCG(seed, uint64(200+i)))
-		cfg.Seed = func(ctx context.Context) (*journal.Seed, error) { return r.seedUpTo(ctx, random.IntN(10)) }
+		cfg.Seed = func(ctx context.Context) (*record.Seed, error) { return r.seedUpTo(ctx, random.IntN(10)) }
 		o, err := journal.NewOwner(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +56,7 @@ func TestEveryAcknowledgedCommandIsThereOnceUnderFaults(t *testing.T) {
 		running.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			for ctx.Err() == nil {
-				if err := o.Run(ctx); err != nil && journal.Final(err) {
+				if err := o.Run(ctx); err != nil && record.Final(err) {
 					t.Error(err)
 					return
 				}
@@ -70,7 +71,7 @@ func TestEveryAcknowledgedCommandIsThereOnceUnderFaults(t *testing.T) {
 
 	type answered struct {
 		key   string
-		entry journal.Entry
+		entry record.Entry
 	}
 	var mu sync.Mutex
 	var acknowledged []answered
@@ -162,7 +163,7 @@ func TestEveryAcknowledgedCommandIsThereOnceUnderFaults(t *testing.T) {
 			if v.Total != 1 {
 				t.Errorf("%s has total %d", v.Name, v.Total)
 			}
-		case *journal.Taken:
+		case *record.TermStarted:
 			terms++
 		}
 	}
@@ -243,16 +244,16 @@ func overtake(ctx context.Context, o *journal.Owner, g *gate) {
 }
 
 // seedUpTo folds the log up to so many records before its end, nil if it is shorter. It reads with a client of no gate.
-func (r *rig) seedUpTo(ctx context.Context, before int) (*journal.Seed, error) {
+func (r *rig) seedUpTo(ctx context.Context, before int) (*record.Seed, error) {
 	end, err := r.client.Tip(ctx, "trading", 0)
 	if err != nil {
 		return nil, err
 	}
-	s := &journal.Seed{State: newCounters(), Position: journal.Before}
-	reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
+	s := &record.Seed{State: newCounters(), Position: record.Before}
+	reader := journal.NewReader(r.client, r.rules, 0, record.Before)
 	defer reader.Close()
 	for next := int64(0); next < end-int64(before); {
-		var entries []journal.Entry
+		var entries []record.Entry
 		if entries, next, err = reader.Next(ctx); err != nil {
 			return nil, err
 		}
@@ -262,7 +263,7 @@ func (r *rig) seedUpTo(ctx context.Context, before int) (*journal.Seed, error) {
 			}
 			s.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 			s.Position, s.Time, s.Journal = e.Position, e.Record.Time, e.Journal
-			if taken, ok := e.Record.Events[0].(*journal.Taken); ok {
+			if taken, ok := e.Record.Events[0].(*record.TermStarted); ok {
 				s.Term, s.URL = taken.Term, taken.URL
 			}
 		}

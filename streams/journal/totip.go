@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // askAgain is how often those who wait for a log's end to be reached ask whether the log still reaches that far.
@@ -50,8 +51,8 @@ func (c *Client) toEnd(ctx context.Context, journal string, partition int32, end
 
 // ToTip reads on to the end that the log has now, and passes the records on, at least all up to there. It ends, without an
 // error, also where the log becomes shorter meanwhile but still holds the reader's position.
-func (r *Reader) ToTip(ctx context.Context, each func([]Entry) error) error {
-	end, err := r.client.Tip(ctx, r.chain.journal, r.partition)
+func (r *Reader) ToTip(ctx context.Context, each func([]record.Entry) error) error {
+	end, err := r.client.Tip(ctx, r.chain.Journal(), r.partition)
 	if err != nil {
 		return err
 	}
@@ -59,8 +60,8 @@ func (r *Reader) ToTip(ctx context.Context, each func([]Entry) error) error {
 }
 
 // to is ToTip for an end that was told before.
-func (r *Reader) to(ctx context.Context, end int64, each func([]Entry) error) error {
-	return r.client.toEnd(ctx, r.chain.journal, r.partition, end, func(ctx context.Context, end int64) error {
+func (r *Reader) to(ctx context.Context, end int64, each func([]record.Entry) error) error {
+	return r.client.toEnd(ctx, r.chain.Journal(), r.partition, end, func(ctx context.Context, end int64) error {
 		// The offset that a reader starts with is a hint, which may be past the end: only a verified one counts.
 		for !r.verifiedPosition() || r.next < end {
 			entries, _, err := r.advance(ctx, r.next >= end)
@@ -77,8 +78,8 @@ func (r *Reader) to(ctx context.Context, end int64, each func([]Entry) error) er
 
 // PollFor is Poll for those who know of a record, by its sequence, that the reader has not come to. Where the log ends before
 // it, since it has lost its end, nothing may ever come: then the error is ErrNoRecord.
-func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []Entry, err error) {
-	got := func(some []Entry) error {
+func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []record.Entry, err error) {
+	got := func(some []record.Entry) error {
 		if entries = some; len(some) > 0 {
 			return errFound
 		}
@@ -94,20 +95,20 @@ func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []Entry, 
 	case err != nil:
 		return nil, err
 	}
-	return nil, noRecord(r.chain.journal, r.partition, sequence)
+	return nil, noRecord(r.chain.Journal(), r.partition, sequence)
 }
 
 // ReadAt returns the valid record with a sequence, reading from a position at or before it: an anchor, or Before. The
 // journal must hold it by now.
-func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32, from Position, sequence int64) (Entry, error) {
+func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32, from record.Position, sequence int64) (record.Entry, error) {
 	if from.Sequence >= sequence {
-		from = Before
+		from = record.Before
 	}
 	r := NewReader(c, rules, partition, from)
-	r.chain.decodeFrom = sequence
+	r.chain.DecodeFrom(sequence)
 	defer r.Close()
-	var found Entry
-	err := r.ToTip(ctx, func(entries []Entry) error {
+	var found record.Entry
+	err := r.ToTip(ctx, func(entries []record.Entry) error {
 		for _, e := range entries {
 			if e.Position.Sequence == sequence {
 				found = e
@@ -120,7 +121,7 @@ func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32
 	case errors.Is(err, errFound):
 		return found, nil
 	case err != nil:
-		return Entry{}, err
+		return record.Entry{}, err
 	}
-	return Entry{}, noRecord(rules.Journal(), partition, sequence)
+	return record.Entry{}, noRecord(rules.Journal(), partition, sequence)
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-func notAccepted(err error) bool { var e *journal.NotAcceptedError; return errors.As(err, &e) }
-func unknown(err error) bool     { var e *journal.OutcomeUnknownError; return errors.As(err, &e) }
+func notAccepted(err error) bool { var e *submit.NotAcceptedError; return errors.As(err, &e) }
+func unknown(err error) bool     { var e *submit.OutcomeUnknownError; return errors.As(err, &e) }
 
 // pending asserts that no answer has come.
 func pending(t *testing.T, what string, ch <-chan outcome) {
@@ -59,14 +60,14 @@ func TestEveryReplyIsHeldUntilItsTipIsAcknowledged(t *testing.T) {
 	if a := <-old; a.err != nil || !a.result.Repeated || string(a.result.Entry.Value) != string(first.Entry.Value) {
 		t.Errorf("old repetition: %+v %v", a.result, a.err)
 	}
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if a := <-conflict; !errors.As(a.err, &refused) || refused.Refusal.Code != "IDEMPOTENCY_KEY_REUSED" || refused.AsOf.Sequence != 3 {
 		t.Errorf("conflict: %v", a.err)
 	}
 	if a := <-refusal; !errors.As(a.err, &refused) || refused.Refusal.Message != "11" || refused.AsOf.Sequence != 3 {
 		t.Errorf("refusal: %v", a.err)
 	}
-	var fault *journal.DecideError
+	var fault *submit.DecideError
 	if a := <-failure; !errors.As(a.err, &fault) {
 		t.Errorf("failure: %v", a.err)
 	}
@@ -103,7 +104,7 @@ func TestIntakeStopsWhenNothingIsAcknowledgedAndStartsAgain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		_, err := o.Submit(ctx, command(&read{"nothing"}))
-		var e *journal.NotAcceptedError
+		var e *submit.NotAcceptedError
 		return errors.As(err, &e) && strings.Contains(e.Reason, "accepts no commands") && e.RetryAfter == time.Second
 	})
 	pending(t, "the held command", held)
@@ -182,7 +183,7 @@ func TestAnUnacknowledgedCommandIsUnknownAndItsRepetitionHasOneOutcome(t *testin
 	g.stall()
 	c := keyed("k", &add{"a", 5})
 	_, err := o.Submit(context.Background(), c)
-	var lost *journal.OutcomeUnknownError
+	var lost *submit.OutcomeUnknownError
 	if !errors.As(err, &lost) || lost.CommandID != c.ID {
 		t.Fatalf("an unacknowledged command: %v", err)
 	}
@@ -194,7 +195,7 @@ func TestAnUnacknowledgedCommandIsUnknownAndItsRepetitionHasOneOutcome(t *testin
 		t.Errorf("a refusal: %v", err)
 	}
 	g.release() // the produce succeeds after its client gave up
-	var result journal.Result
+	var result submit.Result
 	o.until("the repetition is answered", func() bool {
 		result, err = o.Submit(context.Background(), keyed("k", &add{"a", 5}))
 		return err == nil
@@ -213,13 +214,13 @@ func TestAFaultOfTheRulesAppendsNothing(t *testing.T) {
 	o.do(command(&add{"a", 1}))
 	for _, how := range []string{"panic", "utf8", "nothing", "future"} {
 		_, err := o.Submit(context.Background(), command(&bad{how}))
-		var fault *journal.DecideError
+		var fault *submit.DecideError
 		if !errors.As(err, &fault) {
 			t.Errorf("%s: %v", how, err)
 		}
 	}
 	_, err := o.Submit(context.Background(), command(&bad{"large"}))
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if !errors.As(err, &refused) || refused.Refusal.Kind != decide.TooLarge || refused.Refusal.Code != "RECORD_TOO_LARGE" {
 		t.Errorf("large: %v", err)
 	}
@@ -241,7 +242,7 @@ func TestARefusalMayRaiseAnAlarm(t *testing.T) {
 	}
 	for n := 1.0; n <= 3; n++ {
 		_, err := o.insist(command(&bad{"alarming"}))
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		if !errors.As(err, &refused) || refused.Refusal.Code != "NO" {
 			t.Fatalf("%v", err)
 		}
@@ -330,14 +331,14 @@ func TestARecordThatTheBrokerRefusesForItsSizeInMidPipeline(t *testing.T) {
 	eventually(t, "the first is on its way", func() bool { return g.stalled() > 0 })
 	random := make([]byte, 3000) // what compresses would fit
 	for i := range random {
-		random[i] = "0123456789abcdefghijklmnopqrstuv"[int(journal.NewCommandID(time.Now())[15])%32]
+		random[i] = "0123456789abcdefghijklmnopqrstuv"[int(record.NewCommandID(time.Now())[15])%32]
 	}
 	large := o.start(command(&add{string(random), 1}))
 	r.holds(2)
 	after := o.start(command(&add{"a", 1}))
 	r.holds(3) // and it waits to be sent in one batch with the large one
 	g.release()
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if a := <-large; !errors.As(a.err, &refused) || refused.Refusal.Code != "RECORD_TOO_LARGE" {
 		t.Errorf("the large one: %v", a.err)
 	}

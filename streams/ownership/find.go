@@ -11,6 +11,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Finder finds the owners of partitions. It uses the names in the log, which this node passes to Read, and asks the group of
@@ -203,18 +204,18 @@ func (f *Finder) owned(m member) (places []place) {
 
 // Submit returns the error that names the journal's owner. It implements journal.Submitter for a node that owns no
 // partitions.
-func (f *Finder) Submit(ctx context.Context, name string, _ decide.Command) (journal.Result, error) {
-	return journal.Result{}, f.elsewhere(ctx, name)
+func (f *Finder) Submit(ctx context.Context, name string, _ decide.Command) (submit.Result, error) {
+	return submit.Result{}, f.elsewhere(ctx, name)
 }
 
 // SubmitAll returns the error that names the journal's owner for each command. It implements journal.BatchSubmitter.
-func (f *Finder) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
+func (f *Finder) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
 	return allFail(cs, f.elsewhere(ctx, name))
 }
 
 // allFail returns the same error as the outcome of every command.
-func allFail(cs []decide.Command, err error) []journal.Outcome {
-	out := make([]journal.Outcome, len(cs))
+func allFail(cs []decide.Command, err error) []submit.Outcome {
+	out := make([]submit.Outcome, len(cs))
 	for i := range out {
 		out[i].Err = err
 	}
@@ -235,12 +236,12 @@ func (f *Finder) elsewhere(ctx context.Context, name string) error {
 	if err == nil && url != "" && url != f.self {
 		return f.at(p, url)
 	}
-	return &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the journal has no owner at the moment", Unowned: true}
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: "the journal has no owner at the moment", Unowned: true}
 }
 
 // at returns the error that sends a command to the node at a URL.
-func (f *Finder) at(p place, url string) *journal.ElsewhereError {
-	e := &journal.ElsewhereError{URL: url, Next: func(ctx context.Context) *journal.ElsewhereError { return f.next(ctx, p, url) }}
+func (f *Finder) at(p place, url string) *submit.ElsewhereError {
+	e := &submit.ElsewhereError{URL: url, Next: func(ctx context.Context) *submit.ElsewhereError { return f.next(ctx, p, url) }}
 	if n, known := f.lastNamed(p); known {
 		e.Superseded = n.superseded
 	}
@@ -248,7 +249,7 @@ func (f *Finder) at(p place, url string) *journal.ElsewhereError {
 }
 
 // next looks for another owner after the node at a URL could not help. It returns nil if none is found within searchTimeout.
-func (f *Finder) next(ctx context.Context, p place, wrong string) *journal.ElsewhereError {
+func (f *Finder) next(ctx context.Context, p place, wrong string) *submit.ElsewhereError {
 	f.doubt(p, wrong)
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestAwayBrokersAreToldOfOnce has many requests ask who owns a journal while no broker is there.
@@ -33,7 +34,7 @@ func TestAwayBrokersAreToldOfOnce(t *testing.T) {
 	}
 	defer f.Close()
 	for range 3 {
-		var refused *journal.NotAcceptedError
+		var refused *submit.NotAcceptedError
 		if _, err := f.Submit(t.Context(), "trading", decide.Command{}); !errors.As(err, &refused) {
 			t.Fatal(err)
 		}

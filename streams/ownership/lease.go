@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // A refusal leaves no record that could lose its place in the log. The owner asks the brokers for the end of the log after
@@ -31,11 +32,11 @@ const (
 	leasePoll     = 20 * time.Millisecond // interval between two checks of it
 )
 
-var errUnleased = &journal.NotAcceptedError{RetryAfter: time.Second,
+var errUnleased = &submit.NotAcceptedError{RetryAfter: time.Second,
 	Reason: "this node may own the journal no more, and what it refuses may be good"}
 
 func refused(err error) bool {
-	var r *journal.RefusedError
+	var r *submit.RefusedError
 	return err != nil && errors.As(err, &r)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Neighbors asks other nodes of the venue for their terms. An implementation MUST make sure that the answer comes from a
@@ -57,7 +58,7 @@ type Term struct {
 type named struct {
 	term       int64
 	url        string
-	hash       journal.Hash  // of the taken record; zero if it was not read but came with a snapshot
+	hash       record.Hash   // of the taken record; zero if it was not read but came with a snapshot
 	journal    scalar.ID     // zero in the same case
 	superseded chan struct{} // closed when the log names another node
 
@@ -68,8 +69,8 @@ type named struct {
 
 // Read passes the finder a record of a journal's log. It MUST be called with every record that this node reads, in order. It
 // never blocks.
-func (f *Finder) Read(name string, partition int32, e journal.Entry) {
-	taken, ok := e.Record.Events[0].(*journal.Taken)
+func (f *Finder) Read(name string, partition int32, e record.Entry) {
+	taken, ok := e.Record.Events[0].(*record.TermStarted)
 	if !ok {
 		return
 	}
@@ -77,7 +78,7 @@ func (f *Finder) Read(name string, partition int32, e journal.Entry) {
 }
 
 // Begin passes the finder the seed that a reading starts from, which may name an owner. It MUST be called before Read.
-func (f *Finder) Begin(name string, partition int32, s *journal.Seed) {
+func (f *Finder) Begin(name string, partition int32, s *record.Seed) {
 	if s != nil && s.URL != "" {
 		f.learn(place{name, partition}, named{term: s.Term, url: s.URL, journal: s.Journal})
 	}
@@ -145,7 +146,7 @@ func (n *named) differs(here string, t Term) bool {
 	case !n.journal.IsZero() && n.journal != t.Journal:
 		return true
 	// The node took the partition again, and this node has not read that record yet.
-	case t.Term > n.term || n.hash == (journal.Hash{}):
+	case t.Term > n.term || n.hash == (record.Hash{}):
 		return false
 	}
 	return n.hash != t.Taken

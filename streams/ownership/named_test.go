@@ -14,6 +14,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func pause(t *testing.T) {
@@ -65,14 +67,14 @@ func (o *town) Term(ctx context.Context, url string, _ Question) (Term, error) {
 }
 
 // taken is a taken record as a reader returns it.
-func taken(term int64, url string) journal.Entry {
-	return journal.Entry{Journal: scalar.ID{7}, Position: journal.Position{Sequence: term, Hash: journal.Hash{byte(term)}},
-		Record: &journal.Record{Events: []decide.Event{&journal.Taken{Term: term, URL: url, Node: url}}}}
+func taken(term int64, url string) record.Entry {
+	return record.Entry{Journal: scalar.ID{7}, Position: record.Position{Sequence: term, Hash: record.Hash{byte(term)}},
+		Record: &record.Record{Events: []decide.Event{&record.TermStarted{Term: term, URL: url, Node: url}}}}
 }
 
 // serving is what the node says that has appended that record to a log.
-func serving(log string, e journal.Entry) Term {
-	return Term{Log: log, Serving: true, Standing: journal.Standing{Term: e.Record.Events[0].(*journal.Taken).Term,
+func serving(log string, e record.Entry) Term {
+	return Term{Log: log, Serving: true, Standing: journal.Standing{Term: e.Record.Events[0].(*record.TermStarted).Term,
 		Taken: e.Position.Hash, Journal: e.Journal}}
 }
 
@@ -113,19 +115,19 @@ func TestTheLogNamesTheOwnerWhileNoCoordinatorAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.kill(c.coordinator())
-	record := taken(3, "http://a")
+	latest := taken(3, "http://a")
 	for name, learn := range map[string]func(*Finder){
-		"record":   func(f *Finder) { f.Read("trading", 0, record) },
-		"snapshot": func(f *Finder) { f.Begin("trading", 0, &journal.Seed{Term: 3, URL: "http://a"}) },
+		"record":   func(f *Finder) { f.Read("trading", 0, latest) },
+		"snapshot": func(f *Finder) { f.Begin("trading", 0, &record.Seed{Term: 3, URL: "http://a"}) },
 	} {
 		nodes := newTown()
-		nodes.says("http://a", serving(log, record))
+		nodes.says("http://a", serving(log, latest))
 		f := newFinder(t, client, nodes)
 		learn(f)
 		for range 3 {
 			until(t, name+": the command is sent to the owner", func() bool { // a slow machine may miss the time for an answer
 				_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
-				var elsewhere *journal.ElsewhereError
+				var elsewhere *submit.ElsewhereError
 				return errors.As(err, &elsewhere) && elsewhere.URL == "http://a"
 			})
 		}
@@ -157,13 +159,13 @@ func TestANameInTheLogIsNotEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := taken(3, "http://a")
-	other, elder, unknown := record, taken(2, "http://a"), serving("", record)
-	other.Position.Hash = journal.Hash{9}
-	founded := serving(log, record)
+	latest := taken(3, "http://a")
+	other, elder, unknown := latest, taken(2, "http://a"), serving("", latest)
+	other.Position.Hash = record.Hash{9}
+	founded := serving(log, latest)
 	founded.Standing.Journal = scalar.ID{8}
 	for name, says := range map[string]func(context.Context) (Term, error){
-		"another log":                 func(context.Context) (Term, error) { return serving("elsewhere", record), nil },
+		"another log":                 func(context.Context) (Term, error) { return serving("elsewhere", latest), nil },
 		"another record for the term": func(context.Context) (Term, error) { return serving(log, other), nil },
 		"another journal":             func(context.Context) (Term, error) { return founded, nil },
 		"an earlier term":             func(context.Context) (Term, error) { return serving(log, elder), nil },
@@ -175,9 +177,9 @@ func TestANameInTheLogIsNotEnough(t *testing.T) {
 		nodes := newTown()
 		nodes.move("http://a", says)
 		f := newFinder(t, client, nodes)
-		f.Read("trading", 0, record)
+		f.Read("trading", 0, latest)
 		_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
-		var refused *journal.NotAcceptedError
+		var refused *submit.NotAcceptedError
 		if !errors.As(err, &refused) || !refused.Unowned {
 			t.Errorf("the named node answers with %s: the command gets %v", name, err)
 		}
@@ -189,7 +191,7 @@ func TestANameInTheLogIsNotEnough(t *testing.T) {
 	nodes := newTown()
 	nodes.move("http://a", func(context.Context) (Term, error) { return Term{}, ErrNoSuchQuestion })
 	f := newFinder(t, client, nodes)
-	f.Read("trading", 0, record)
+	f.Read("trading", 0, latest)
 	join(t, client, f, "a", "http://a")
 	until(t, "the group names the owner", func() bool {
 		url, err := f.Owner(t.Context(), "trading", 0)
@@ -212,7 +214,7 @@ func TestAWrongOwnerIsFollowedByTheNextOneInTheLog(t *testing.T) {
 	nodes.says("http://b", serving(log, second))
 	f := newFinder(t, client, nodes)
 	f.Read("trading", 0, first)
-	var elsewhere *journal.ElsewhereError
+	var elsewhere *submit.ElsewhereError
 	until(t, "the command is sent to the first node", func() bool {
 		_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
 		return errors.As(err, &elsewhere) && elsewhere.URL == "http://a"
@@ -230,9 +232,9 @@ func TestAWrongOwnerIsFollowedByTheNextOneInTheLog(t *testing.T) {
 	default:
 	}
 	nodes.says("http://a", Term{})
-	next := make(chan *journal.ElsewhereError)
+	next := make(chan *submit.ElsewhereError)
 	go func() {
-		var e *journal.ElsewhereError
+		var e *submit.ElsewhereError
 		for e == nil && t.Context().Err() == nil { // a slow machine may take longer than Next looks
 			e = elsewhere.Next(t.Context())
 		}

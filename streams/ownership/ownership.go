@@ -1,5 +1,5 @@
 // Package ownership distributes the partitions of the journals over the nodes and finds the owner of each. It makes
-// ownership fast, not safe: the log alone decides which records are valid (package journal).
+// ownership fast, not safe: the log alone decides which records are valid (package record).
 //
 // Start reading at Finder, with which every node finds the owners: the log names them, and named.go says when a name counts.
 // Node is an engine: a member of the group (this file) that folds the partitions that it does not own (standby.go), and
@@ -25,6 +25,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Group is the name of the consumer group, after the prefix.
@@ -54,7 +56,7 @@ type Config struct {
 
 	Neighbors Neighbors // to ask other nodes for their terms; nil: only the group names the owners
 
-	Seed func(ctx context.Context, journal string, partition int32) (*journal.Seed, error) // nil: fold from genesis
+	Seed func(ctx context.Context, journal string, partition int32) (*record.Seed, error) // nil: fold from genesis
 
 	OtherClock  func(context.Context) (time.Time, error) // reference for this node's clock, used if it answers; nil for none
 	AcceptClock bool                                     // own partitions even if this node's clock is wrong
@@ -66,7 +68,7 @@ type place struct {
 	partition int32
 }
 
-// Node is this process's membership in the group of engines. It implements journal.BatchSubmitter.
+// Node is this process's membership in the group of engines. It implements submit.BatchSubmitter.
 type Node struct {
 	cfg   Config
 	log   *slog.Logger
@@ -139,7 +141,7 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	}
 	s := &standby{client: n.cfg.Client, rules: rules, partition: p.partition}
 	if n.cfg.Seed != nil {
-		s.from = func(ctx context.Context) (*journal.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
+		s.from = func(ctx context.Context) (*record.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
 	}
 	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
 		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock,
@@ -147,7 +149,7 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	for _, k := range n.cfg.Known {
 		cfg.Known = append(cfg.Known, unpassed{k, p, s})
 	}
-	cfg.Seed = func(ctx context.Context) (*journal.Seed, error) {
+	cfg.Seed = func(ctx context.Context) (*record.Seed, error) {
 		if seed := s.take(); seed != nil || s.from == nil {
 			return seed, nil
 		}
@@ -388,10 +390,10 @@ func (n *Node) leave(kc *kgo.Client) {
 
 // Submit submits a command to the owner of the journal's partition if that is this node. Otherwise the error names the
 // owner.
-func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	o := n.assigned(name)
 	if o == nil {
-		return journal.Result{}, n.find.elsewhere(ctx, name)
+		return submit.Result{}, n.find.elsewhere(ctx, name)
 	}
 	result, err := o.Submit(ctx, c)
 	if refused(err) && !n.leased(ctx, o) {
@@ -402,13 +404,13 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 
 // SubmitAll is Submit for several commands, which go to the same owner together. If that is another node, the outcome
 // of each command names it. It implements journal.BatchSubmitter.
-func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
+func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
 	o := n.assigned(name)
 	if o == nil {
 		return allFail(cs, n.find.elsewhere(ctx, name))
 	}
 	out := o.SubmitAll(ctx, cs)
-	unleased := slices.ContainsFunc(out, func(o journal.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
+	unleased := slices.ContainsFunc(out, func(o submit.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
 	for i := range out {
 		if unleased && refused(out[i].Err) {
 			out[i].Err = errUnleased
@@ -421,7 +423,7 @@ func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) 
 // unowned marks the error of a command that was not accepted because the owner has no valid term (yet, or any more): another
 // node may have one.
 func unowned(o *journal.Owner, err error) error {
-	var busy *journal.NotAcceptedError
+	var busy *submit.NotAcceptedError
 	if err == nil || !errors.As(err, &busy) {
 		return err
 	}
@@ -445,10 +447,10 @@ func (n *Node) assigned(name string) *journal.Owner {
 }
 
 // Read passes the node a record of a journal's log: see Finder.Read.
-func (n *Node) Read(name string, partition int32, e journal.Entry) { n.find.Read(name, partition, e) }
+func (n *Node) Read(name string, partition int32, e record.Entry) { n.find.Read(name, partition, e) }
 
 // Begin passes the node the seed that a reading starts from: see Finder.Begin.
-func (n *Node) Begin(name string, partition int32, s *journal.Seed) { n.find.Begin(name, partition, s) }
+func (n *Node) Begin(name string, partition int32, s *record.Seed) { n.find.Begin(name, partition, s) }
 
 // Term asks this node's term goroutine for its term of a partition. It returns an error if the goroutine does not answer.
 func (n *Node) Term(ctx context.Context, q Question) (Term, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 type node struct {
@@ -74,7 +75,7 @@ func TestOneNodeOwnsEveryJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := n.Submit(context.Background(), "trading", journaltest.Say("too late"))
-	var refused *journal.NotAcceptedError
+	var refused *submit.NotAcceptedError
 	if !errors.As(err, &refused) {
 		t.Errorf("after its end a node says %v", err)
 	}
@@ -96,7 +97,7 @@ func TestTwoNodesShareAndFindEachOther(t *testing.T) {
 	// n2 owns name, and n1 knows.
 	eventually(t, "the first node names the second", func() bool {
 		_, err := n1.Submit(context.Background(), name, journaltest.Say("hello"))
-		var elsewhere *journal.ElsewhereError
+		var elsewhere *submit.ElsewhereError
 		return errors.As(err, &elsewhere) && elsewhere.URL == "http://n2:8080"
 	})
 	if _, err := n2.Submit(context.Background(), name, journaltest.Say("hello")); err != nil {
@@ -122,7 +123,7 @@ func TestAFinderSendsEverythingElsewhere(t *testing.T) {
 		}
 		return err == nil
 	})
-	var busy *journal.NotAcceptedError
+	var busy *submit.NotAcceptedError
 	if _, err := f.Submit(context.Background(), "trading", journaltest.Say("hello")); !errors.As(err, &busy) {
 		t.Errorf("before anybody joined a command gets %v", err)
 	}
@@ -130,7 +131,7 @@ func TestAFinderSendsEverythingElsewhere(t *testing.T) {
 	eventually(t, "the node serves", func() bool { return n.serves("trading") })
 	eventually(t, "the finder names it", func() bool {
 		_, err := f.Submit(context.Background(), "trading", journaltest.Say("hello"))
-		var elsewhere *journal.ElsewhereError
+		var elsewhere *submit.ElsewhereError
 		return errors.As(err, &elsewhere) && elsewhere.URL == "http://n1:8080"
 	})
 	if _, err := f.Submit(context.Background(), "onboarding", journaltest.Say("hello")); err == nil || errors.As(err, &busy) {

@@ -18,8 +18,9 @@ const (
 	silentAfter = 1500 * time.Millisecond
 	unanswered  = 3
 	askWithin   = (silentAfter - pingEvery) / unanswered
-	removeEvery = 30 * time.Second // minimum interval between removals of one node
-	retryRemove = time.Second      // pause after an attempt to end the same membership
+	cutOffAfter = time.Second      // without an answer from any broker, this node is cut off itself
+	removeEvery = 30 * time.Second // how often one node is removed at most
+	retryRemove = time.Second      // after an attempt to end the same membership
 )
 
 // pulseKey identifies one owner and one partition.
@@ -95,12 +96,14 @@ func (ps *pulses) follow(ctx context.Context, members []member) {
 // If a member's build does not support the question, only the group's session timeout removes it.
 //
 // Silence counts once the membership has answered. Otherwise a network that lets this node reach the brokers but not the
-// member would have it removed again and again: each time it joins, and works.
+// member would have it removed again and again: each time it joins, and works. While no broker answers this node, silence does not
+// count either: then it is this node that is cut off, and when it is back, it would remove the owner that works.
 type listener struct {
 	ask      func(context.Context, Question) (Term, error)
 	observed func(p place) int64 // end of the log as this node has read it
 	owned    func() []place      // partitions assigned to the member
 	remove   func(reason) bool
+	cutOff   func() bool // reports whether this node reaches no broker
 
 	place    place
 	question Question
@@ -121,6 +124,7 @@ func (n *Node) newListener(watch context.Context, m member, p place, owned *atom
 		},
 		owned:    func() []place { return *owned.Load() },
 		remove:   func(why reason) bool { return n.mayRemove(m, time.Now()) && n.remove(watch, m, why) == nil },
+		cutOff:   func() bool { return n.cfg.Client.Unanswered() > cutOffAfter },
 		place:    p,
 		question: Question{Journal: p.journal, Partition: p.partition, Engine: n.cfg.NodeID},
 		node:     silence{observed: -1, last: now},
@@ -175,6 +179,9 @@ func (l *listener) judge(now time.Time, err error) (why reason) {
 	switch {
 	case !l.answered:
 		return ""
+	case l.cutOff():
+		l.node.end()
+		l.term.end()
 	case l.node.long():
 		return silent
 	case l.term.long():

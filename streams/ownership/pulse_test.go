@@ -109,6 +109,7 @@ type owner struct {
 	busy    string // the journal that gets a record every 100 ms
 	reasons []reason
 	asked   int
+	cutOff  func() bool // nil for never
 }
 
 // listener returns a listener to the owner's term of trading that has heard nothing yet.
@@ -124,6 +125,7 @@ func (o *owner) listener() *listener {
 		},
 		owned:  func() []place { return []place{trading, {"identity", 0}} },
 		remove: func(why reason) bool { o.reasons = append(o.reasons, why); return true },
+		cutOff: func() bool { return o.cutOff != nil && o.cutOff() },
 		place:  trading,
 		node:   silence{observed: -1, last: start},
 		term:   silence{observed: -1, last: start},
@@ -182,6 +184,48 @@ func TestWhatCountsAsSilence(t *testing.T) {
 					t.Errorf("it was removed for %q", o.reasons)
 				case took < silentAfter-pingEvery || took > silentAfter+pingEvery:
 					t.Errorf("it was removed after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestANodeThatWasCutOffRemovesNobody: for 20 s, a standby reaches neither the owner nor a broker. When it reaches both again, the
+// owner answers, and stays. When it reaches only the brokers again, the owner is removed, after its silence since then.
+func TestANodeThatWasCutOffRemovesNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		then   func(context.Context) error
+		reason reason
+	}{
+		"both are back":         {answers, ""},
+		"only the brokers are":  {lost, silent},
+		"its goroutine is hung": {stuck, hung},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				start := time.Now()
+				cut, back := start.Add(time.Second), start.Add(21*time.Second)
+				o := &owner{cutOff: func() bool { return time.Now().After(cut.Add(cutOffAfter)) && time.Now().Before(back) }}
+				o.answer = func(ctx context.Context) error {
+					switch now := time.Now(); {
+					case now.Before(cut):
+						return nil
+					case now.Before(back):
+						return lost(ctx)
+					}
+					return c.then(ctx)
+				}
+				o.listener().run(ctx)
+				took := time.Since(back)
+				switch {
+				case c.reason == "":
+					if len(o.reasons) > 0 {
+						t.Errorf("it was removed: %q", o.reasons)
+					}
+				case len(o.reasons) != 1 || o.reasons[0] != c.reason || took < silentAfter-2*pingEvery || took > silentAfter+2*pingEvery:
+					t.Errorf("it was removed for %q after %v", o.reasons, took)
 				}
 			})
 		})

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // strict are rules that refuse the word "no".
@@ -35,8 +35,8 @@ func TestAnOwnerThatAnEngineDoesNotHearRefusesNothing(t *testing.T) {
 	refuses := func() bool {
 		_, one := n.Submit(context.Background(), "trading", journaltest.Say("no"))
 		two := n.SubmitAll(context.Background(), "trading", []decide.Command{journaltest.Say("yes"), journaltest.Say("no")})
-		var refused *journal.RefusedError
-		var busy *journal.NotAcceptedError
+		var refused *submit.RefusedError
+		var busy *submit.NotAcceptedError
 		switch {
 		case two[0].Err != nil:
 			t.Fatal(two[0].Err)

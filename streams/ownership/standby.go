@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // standby folds a partition while this node does not own it, so that a term of this node starts with a state at the
@@ -18,17 +19,17 @@ type standby struct {
 	client    *journal.Client
 	rules     decide.Rules
 	partition int32
-	from      func(context.Context) (*journal.Seed, error) // returns where to start; genesis if it is nil or returns nil
+	from      func(context.Context) (*record.Seed, error) // returns where to start; genesis if it is nil or returns nil
 
 	mu       sync.Mutex
 	stop     context.CancelFunc // nil while it does not fold
 	done     chan struct{}
-	seed     *journal.Seed    // used only by the fold until done is closed
-	observed int64            // offset after the last record that the fold has read
-	time     scalar.Time      // time of the last valid record, of this fold or earlier ones
-	anchors  *journal.Anchors // of the positions that the fold has passed
-	met      atomic.Bool      // another source knows a position that the fold has passed
-	seeks    *journal.Anchors // anchors of the owner, which must find old records as if it had folded them
+	seed     *record.Seed    // used only by the fold until done is closed
+	observed int64           // offset after the last record that the fold has read
+	time     scalar.Time     // time of the last valid record, of this fold or earlier ones
+	anchors  *record.Anchors // of the positions that the fold has passed
+	met      atomic.Bool     // another source knows a position that the fold has passed
+	seeks    *record.Anchors // anchors of the owner, which must find old records as if it had folded them
 }
 
 // begin starts the fold unless it is running.
@@ -39,7 +40,7 @@ func (s *standby) begin(ctx context.Context) {
 		return
 	}
 	ctx, stop := context.WithCancel(ctx)
-	done, anchors := make(chan struct{}), new(journal.Anchors)
+	done, anchors := make(chan struct{}), new(record.Anchors)
 	s.met.Store(false)
 	s.stop, s.done, s.seed, s.anchors, s.observed = stop, done, nil, anchors, 0
 	go func() {
@@ -58,8 +59,8 @@ func (s *standby) begin(ctx context.Context) {
 
 // fold folds until the context ends and returns the result. It returns nil if the log is invalid or the rules fail on
 // it: the next fold meets and reports the same error.
-func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.Seed {
-	seed := &journal.Seed{State: s.rules.NewState(), Position: journal.Before}
+func (s *standby) fold(ctx context.Context, anchors *record.Anchors) *record.Seed {
+	seed := &record.Seed{State: s.rules.NewState(), Position: record.Before}
 	if s.from != nil {
 		switch given, err := s.from(ctx); {
 		case err != nil:
@@ -76,7 +77,7 @@ func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.S
 	for {
 		entries, next, err := r.Next(ctx)
 		if err != nil {
-			if journal.Final(err) || seed.Position.IsBefore() {
+			if record.Final(err) || seed.Position.IsBefore() {
 				return nil
 			}
 			return seed
@@ -86,7 +87,7 @@ func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.S
 				return nil
 			}
 			seed.Position, seed.Time = e.Position, e.Record.Time
-			if taken, ok := e.Record.Events[0].(*journal.Taken); ok {
+			if taken, ok := e.Record.Events[0].(*record.TermStarted); ok {
 				seed.Term, seed.URL = taken.Term, taken.URL
 			}
 			anchors.Note(e.Position)
@@ -137,7 +138,7 @@ func (s *standby) atTip(ctx context.Context) {
 }
 
 // take ends the fold and returns its result, or nil if it is not running.
-func (s *standby) take() *journal.Seed {
+func (s *standby) take() *record.Seed {
 	s.mu.Lock()
 	stop, done := s.stop, s.done
 	s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *standby) take() *journal.Seed {
 }
 
 // passed reports whether the running fold has passed a position, so that the seed it hands over includes that record.
-func (s *standby) passed(p journal.Position) bool {
+func (s *standby) passed(p record.Position) bool {
 	s.mu.Lock()
 	anchors := s.anchors
 	s.mu.Unlock()
@@ -172,12 +173,12 @@ type unpassed struct {
 }
 
 // Positions returns the known positions that must still be found in the log.
-func (u unpassed) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+func (u unpassed) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	positions, err := u.Known.Positions(ctx, name, partition)
 	if err != nil || name != u.place.journal || partition != u.place.partition {
 		return positions, err
 	}
-	var left []journal.Position
+	var left []record.Position
 	for _, p := range positions {
 		if u.standby.passed(p) {
 			u.standby.met.Store(true)

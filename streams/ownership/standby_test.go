@@ -9,12 +9,13 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // known is something that remembers positions.
-type known []journal.Position
+type known []record.Position
 
-func (k known) Positions(context.Context, string, int32) ([]journal.Position, error) { return k, nil }
+func (k known) Positions(context.Context, string, int32) ([]record.Position, error) { return k, nil }
 
 // TestWhatAFailedStandbyHasMetIsStillLookedFor loses the log under a standby: its owner folds from elsewhere then, and
 // has to hold every known position against what is there.
@@ -41,7 +42,7 @@ func TestWhatAFailedStandbyHasMetIsStillLookedFor(t *testing.T) {
 	owning, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- o.Run(owning) }()
-	r := journal.NewReader(c, trading.Rules(), 0, journal.Before)
+	r := journal.NewReader(c, trading.Rules(), 0, record.Before)
 	defer r.Close()
 	entries, err := r.Poll(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func TestWhatAFailedStandbyHasMetIsStillLookedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	genesis := entries[0].Position
-	s := &standby{client: c, rules: trading.Rules(), seeks: new(journal.Anchors)}
+	s := &standby{client: c, rules: trading.Rules(), seeks: new(record.Anchors)}
 	left := func() int {
 		positions, err := unpassed{known{genesis}, place{"trading", 0}, s}.Positions(ctx, "trading", 0)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // hanging is a bucket that answers nothing, and knows of no context, until it is let go.
@@ -106,7 +106,7 @@ func TestWhatAKilledProcessWasWritingIsClearedUpInTime(t *testing.T) {
 	defer bucket.Close()
 	var log strings.Builder
 	s := NewStore(Config{Bucket: bucket, Key: key, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	at := journal.Position{Offset: 7, Sequence: 7}
+	at := record.Position{Offset: 7, Sequence: 7}
 	save := func() {
 		t.Helper()
 		if _, err := s.save(t.Context(), Header{Journal: "trading", Position: at, Codec: 1}, nil, []byte("state")); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -25,19 +25,19 @@ const magic = "perpetua snapshot 1\n"
 
 // Header describes a snapshot. It is a line of JSON, readable as text.
 type Header struct {
-	Journal   string           `json:"journal"`
-	Partition int32            `json:"partition"`
-	JournalID scalar.ID        `json:"journal_id"`
-	Position  journal.Position `json:"position"`
-	Time      scalar.Time      `json:"time"` // time of the record at the position
-	Term      int64            `json:"term"`
-	URL       string           `json:"url"` // URL of the node that took the term
-	Rules     int              `json:"rules"`
-	Codec     int              `json:"codec"`
-	Made      time.Time        `json:"made"`
-	Node      string           `json:"node"`
-	Anchors   int              `json:"anchors"`
-	State     int              `json:"state_bytes"`
+	Journal   string          `json:"journal"`
+	Partition int32           `json:"partition"`
+	JournalID scalar.ID       `json:"journal_id"`
+	Position  record.Position `json:"position"`
+	Time      scalar.Time     `json:"time"` // time of the record at the position
+	Term      int64           `json:"term"`
+	URL       string          `json:"url"` // URL of the node that took the term
+	Rules     int             `json:"rules"`
+	Codec     int             `json:"codec"`
+	Made      time.Time       `json:"made"`
+	Node      string          `json:"node"`
+	Anchors   int             `json:"anchors"`
+	State     int             `json:"state_bytes"`
 }
 
 // anchorSize is the size of an anchor in a file, in bytes.
@@ -45,7 +45,7 @@ const anchorSize = 8 + 8 + 32
 
 // appendFile returns the content of a file: the header, the anchors, the state, and an HMAC-SHA-256 of everything
 // before, so that only a holder of the key can create or change a snapshot.
-func appendFile(key []byte, h Header, anchors []journal.Position, state []byte) ([]byte, error) {
+func appendFile(key []byte, h Header, anchors []record.Position, state []byte) ([]byte, error) {
 	h.Anchors, h.State = len(anchors), len(state)
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -71,7 +71,7 @@ var (
 
 // parseFile decodes the result of appendFile. It verifies the HMAC before it decodes anything. The state is a part of
 // b.
-func parseFile(key, b []byte) (h Header, anchors []journal.Position, state []byte, err error) {
+func parseFile(key, b []byte) (h Header, anchors []record.Position, state []byte, err error) {
 	if len(b) < sha256.Size {
 		return h, nil, nil, errDamaged
 	}
@@ -90,7 +90,7 @@ func parseFile(key, b []byte) (h Header, anchors []journal.Position, state []byt
 	if h.Anchors < 0 || h.State < 0 || h.Anchors > len(rest)/anchorSize || len(rest) != h.Anchors*anchorSize+h.State {
 		return h, nil, nil, errForm
 	}
-	anchors = make([]journal.Position, h.Anchors)
+	anchors = make([]record.Position, h.Anchors)
 	for i := range anchors {
 		p := &anchors[i]
 		p.Sequence, p.Offset = int64(binary.BigEndian.Uint64(rest)), int64(binary.BigEndian.Uint64(rest[8:]))
@@ -108,9 +108,9 @@ const maxAnchors = 1 << 16
 
 // thin drops anchors until at most maxAnchors are left. It keeps those with sequences that are multiples of a power of
 // two, 2048 or more.
-func thin(anchors []journal.Position) []journal.Position {
+func thin(anchors []record.Position) []record.Position {
 	for every := int64(2048); len(anchors) > maxAnchors; every *= 2 {
-		kept := make([]journal.Position, 0, len(anchors)/2+1)
+		kept := make([]record.Position, 0, len(anchors)/2+1)
 		for _, p := range anchors {
 			if p.Sequence%every == 0 {
 				kept = append(kept, p)
@@ -124,7 +124,7 @@ func thin(anchors []journal.Position) []journal.Position {
 // name is the name of a snapshot in the folder of its partition, without the seal that follows. It holds all data that
 // an owner needs to verify the snapshot's position in the log.
 type name struct {
-	Position journal.Position
+	Position record.Position
 	Codec    int
 }
 
@@ -158,7 +158,7 @@ func parseName(s string) (n name, ok bool) {
 	var err [4]error
 	n.Position.Sequence, err[0] = strconv.ParseInt(parts[0], 10, 64)
 	n.Position.Offset, err[1] = strconv.ParseInt(parts[1], 10, 64)
-	n.Position.Hash, err[2] = journal.ParseHash(parts[2])
+	n.Position.Hash, err[2] = record.ParseHash(parts[2])
 	n.Codec, err[3] = strconv.Atoi(codec)
 	return n, errors.Join(err[:]...) == nil && n.String() == s && n.Position.Sequence >= 0 && n.Position.Offset >= n.Position.Sequence
 }

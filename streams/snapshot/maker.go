@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 const (
@@ -45,7 +46,7 @@ type MakerConfig struct {
 	Codec     decide.StateCodec
 	Partition int32
 	Fold      *follow.Fold
-	Seed      *journal.Seed // seed of the fold; nil without one
+	Seed      *record.Seed  // seed of the fold; nil without one
 	Node      string        // name of this node
 	Records   int64         // number of new records after which a snapshot is due
 	Interval  time.Duration // age at which a snapshot is due if it saves a hundredth of Records
@@ -63,12 +64,12 @@ type Maker struct {
 	log  *slog.Logger
 
 	mark    mark // mark of the fold; accessed under the fold's lock
-	anchors journal.Anchors
+	anchors record.Anchors
 
-	last journal.Position // position of the newest known snapshot
-	made time.Time        // time at which last was set, or at which this maker started
-	took time.Duration    // duration of making it
-	turn time.Time        // time to make the next one; zero while none is due
+	last record.Position // position of the newest known snapshot
+	made time.Time       // time at which last was set, or at which this maker started
+	took time.Duration   // duration of making it
+	turn time.Time       // time to make the next one; zero while none is due
 }
 
 // mark is the data about the last record that a snapshot holds besides the position.
@@ -81,26 +82,26 @@ type mark struct {
 
 // NewMaker returns a maker that listens to the fold. It must be called before the fold runs.
 func NewMaker(cfg MakerConfig) *Maker {
-	m := &Maker{cfg: cfg, name: cfg.Rules.Journal(), last: journal.Before, made: time.Now()}
+	m := &Maker{cfg: cfg, name: cfg.Rules.Journal(), last: record.Before, made: time.Now()}
 	m.log = cfg.Store.cfg.Logger.With("journal", m.name, "partition", cfg.Partition)
 	m.cfg.Store.metrics.begin(m.name)
 	if s := cfg.Seed; s != nil {
 		m.mark, m.last = markOf(s), s.Position
 		m.anchors.Fill(s.Anchors)
 	}
-	cfg.Fold.Listen(func(e journal.Entry, _ decide.State) {
+	cfg.Fold.Listen(func(e record.Entry, _ decide.State) {
 		m.mark.pass(e)
 		m.anchors.Note(e.Position)
 	})
 	return m
 }
 
-func markOf(s *journal.Seed) mark { return mark{s.Journal, s.Time, s.Term, s.URL} }
+func markOf(s *record.Seed) mark { return mark{s.Journal, s.Time, s.Term, s.URL} }
 
 // pass updates the mark with the next record.
-func (m *mark) pass(e journal.Entry) {
+func (m *mark) pass(e record.Entry) {
 	m.id, m.time = e.Journal, e.Record.Time
-	if taken, ok := e.Record.Events[0].(*journal.Taken); ok {
+	if taken, ok := e.Record.Events[0].(*record.TermStarted); ok {
 		m.term, m.url = taken.Term, taken.URL
 	}
 }
@@ -188,7 +189,7 @@ func (m *Maker) Make(ctx context.Context) error {
 		return nil
 	}
 	size := 0
-	m.cfg.Fold.View(func(s decide.State, _ journal.Position) { size = m.cfg.Codec.Size(s) })
+	m.cfg.Fold.View(func(s decide.State, _ record.Position) { size = m.cfg.Codec.Size(s) })
 	if size <= holdable {
 		return m.hold(ctx)
 	}
@@ -219,15 +220,15 @@ func (m *Maker) hold(ctx context.Context) error {
 	start := time.Now()
 	var saved []byte
 	var h Header
-	var anchors []journal.Position
-	m.cfg.Fold.View(func(s decide.State, at journal.Position) {
+	var anchors []record.Position
+	m.cfg.Fold.View(func(s decide.State, at record.Position) {
 		start := time.Now()
 		saved = m.cfg.Codec.Append(nil, s)
 		h = m.header(s, at, m.mark)
 		anchors = m.anchors.All()
 		m.cfg.Store.metrics.held.WithLabelValues(m.name).Observe(time.Since(start).Seconds())
 	})
-	if err := m.cfg.Fold.Err(); journal.Final(err) {
+	if err := m.cfg.Fold.Err(); record.Final(err) {
 		return err // the state may be invalid
 	}
 	return m.save(ctx, h, anchors, saved, start)
@@ -242,7 +243,7 @@ func (m *Maker) apart(ctx context.Context) error {
 		return err
 	}
 	if seed == nil {
-		seed = &journal.Seed{State: m.cfg.Rules.NewState(), Position: journal.Before}
+		seed = &record.Seed{State: m.cfg.Rules.NewState(), Position: record.Before}
 	}
 	mark, at := markOf(seed), seed.Position
 	r := journal.NewReader(m.cfg.Client, m.cfg.Rules, m.cfg.Partition, at)
@@ -277,7 +278,7 @@ func (m *Maker) apart(ctx context.Context) error {
 	return m.save(ctx, m.header(seed.State, at, mark), anchors, m.cfg.Codec.Append(nil, seed.State), start)
 }
 
-func (m *Maker) header(s decide.State, at journal.Position, k mark) Header {
+func (m *Maker) header(s decide.State, at record.Position, k mark) Header {
 	h := Header{Journal: m.name, Partition: m.cfg.Partition, JournalID: k.id, Position: at, Time: k.time, Term: k.term, URL: k.url,
 		Codec: m.cfg.Codec.Version(), Made: time.Now().UTC(), Node: m.cfg.Node}
 	if ruled, ok := s.(interface{ ActiveRules() int }); ok {
@@ -287,7 +288,7 @@ func (m *Maker) header(s decide.State, at journal.Position, k mark) Header {
 }
 
 // save writes the snapshot and records it as the last one.
-func (m *Maker) save(ctx context.Context, h Header, anchors []journal.Position, saved []byte, start time.Time) error {
+func (m *Maker) save(ctx context.Context, h Header, anchors []record.Position, saved []byte, start time.Time) error {
 	size, err := m.cfg.Store.save(ctx, h, anchors, saved)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -71,7 +72,7 @@ func newVenue(t *testing.T) *venue {
 func (v *venue) own(versions codec) {
 	v.t.Helper()
 	o, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules, Node: "n1", URL: "http://n1", Known: []journal.Known{v.store},
-		Seed: func(ctx context.Context) (*journal.Seed, error) { return v.store.Load(ctx, "trading", 0, versions) }})
+		Seed: func(ctx context.Context) (*record.Seed, error) { return v.store.Load(ctx, "trading", 0, versions) }})
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func (v *venue) until(is func() bool) {
 	v.t.Fatal("it did not come to it")
 }
 
-func (v *venue) say(words ...string) (last journal.Position) {
+func (v *venue) say(words ...string) (last record.Position) {
 	v.t.Helper()
 	for _, word := range words {
 		r, err := v.owner.Submit(v.t.Context(), journaltest.Say(word))
@@ -114,7 +115,7 @@ func (v *venue) say(words ...string) (last journal.Position) {
 }
 
 // follow runs a fold, from a seed if there is one, with a maker of snapshots that are due after every record.
-func (v *venue) follow(c codec, seed *journal.Seed, records int64) (*Maker, *follow.Fold) {
+func (v *venue) follow(c codec, seed *record.Seed, records int64) (*Maker, *follow.Fold) {
 	v.t.Helper()
 	var options []follow.Option
 	if seed != nil {
@@ -126,7 +127,7 @@ func (v *venue) follow(c codec, seed *journal.Seed, records int64) (*Maker, *fol
 	return m, fold
 }
 
-func (v *venue) wait(f *follow.Fold, p journal.Position) {
+func (v *venue) wait(f *follow.Fold, p record.Position) {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(v.t.Context(), 30*time.Second)
 	defer cancel()
@@ -135,7 +136,7 @@ func (v *venue) wait(f *follow.Fold, p journal.Position) {
 	}
 }
 
-func (v *venue) load(c codec) *journal.Seed {
+func (v *venue) load(c codec) *record.Seed {
 	v.t.Helper()
 	seed, err := v.store.Load(v.t.Context(), "trading", 0, c)
 	if err != nil {
@@ -155,7 +156,7 @@ func (v *venue) blobs() (keys []string) {
 }
 
 func words(f *follow.Fold) (list string) {
-	f.View(func(s decide.State, _ journal.Position) { list = strings.Join(s.(*journaltest.Heard).Words, " ") })
+	f.View(func(s decide.State, _ record.Position) { list = strings.Join(s.(*journaltest.Heard).Words, " ") })
 	return list
 }
 
@@ -187,7 +188,7 @@ func TestWhatAFoldStandsAtIsSavedAndStartedFrom(t *testing.T) {
 			if len(seed.Anchors) != 1 || seed.Anchors[0].Sequence != 0 {
 				t.Errorf("anchors %v", seed.Anchors)
 			}
-			if got, err := v.store.Positions(t.Context(), "trading", 0); err != nil || !slices.EqualFunc(got, []journal.Position{three, at}, journal.Position.Equal) {
+			if got, err := v.store.Positions(t.Context(), "trading", 0); err != nil || !slices.EqualFunc(got, []record.Position{three, at}, record.Position.Equal) {
 				t.Errorf("known are %v: %v", got, err)
 			}
 			_, second := v.follow(c, seed, 1)
@@ -258,7 +259,7 @@ func TestSnapshotsThatCantBeUsedAreIgnored(t *testing.T) {
 	if n := testutil.ToFloat64(v.store.metrics.ignored.WithLabelValues("trading", "version")); n != 2 {
 		t.Errorf("%v were told to be of another version", n)
 	}
-	renamed := v.store.key("trading", 0, name{journal.Position{Offset: 99, Sequence: 99}, 1})
+	renamed := v.store.key("trading", 0, name{record.Position{Offset: 99, Sequence: 99}, 1})
 	put(renamed, content)
 	if seed := v.load(c); seed == nil || seed.Position.Sequence != at.Sequence+1 || testutil.ToFloat64(v.store.metrics.ignored.WithLabelValues("trading", "damaged")) != 7 {
 		t.Errorf("one of another name was used: %+v", seed)
@@ -291,7 +292,7 @@ func TestAPlantedNameIsNoPosition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beyond := name{journal.Position{Offset: 999, Sequence: 999, Hash: journal.Hash{1}}, 1}
+	beyond := name{record.Position{Offset: 999, Sequence: 999, Hash: record.Hash{1}}, 1}
 	folder := v.store.folder("trading", 0)
 	for _, key := range []string{folder + beyond.String(), sealed([]byte("another key"), folder+beyond.String()),
 		folder + beyond.String() + strings.TrimPrefix(v.blobs()[0], folder+name{at, 1}.String()),
@@ -347,15 +348,15 @@ func TestASnapshotThatTheLogDoesNotHold(t *testing.T) {
 	v.wait(fold, v.say("one"))
 	v.stop()
 	at, state := fold.Position(), []byte(`["other"]`)
-	for name, wrong := range map[string]journal.Position{
-		"another hash":   {Offset: at.Offset, Sequence: at.Sequence, Hash: journal.Hash{1}},
-		"beyond the end": {Offset: at.Offset + 9, Sequence: at.Sequence + 9, Hash: journal.Hash{2}},
+	for name, wrong := range map[string]record.Position{
+		"another hash":   {Offset: at.Offset, Sequence: at.Sequence, Hash: record.Hash{1}},
+		"beyond the end": {Offset: at.Offset + 9, Sequence: at.Sequence + 9, Hash: record.Hash{2}},
 	} {
 		h := m.header(new(struct{ decide.State }), wrong, m.mark)
 		if _, err := v.store.save(t.Context(), h, nil, state); err != nil {
 			t.Fatal(err)
 		}
-		var diverged *journal.DivergedError
+		var diverged *record.DivergedError
 		_, second := v.follow(c, v.load(c), 1)
 		if err := second.WaitTip(t.Context()); !errors.As(err, &diverged) {
 			t.Errorf("%s: a fold went on: %v", name, err)
@@ -363,7 +364,7 @@ func TestASnapshotThatTheLogDoesNotHold(t *testing.T) {
 		for _, seeded := range []bool{true, false} {
 			cfg := journal.OwnerConfig{Client: v.client, Rules: rules, Node: "n2", Known: []journal.Known{v.store}}
 			if seeded {
-				cfg.Known, cfg.Seed = nil, func(ctx context.Context) (*journal.Seed, error) { return v.store.Load(ctx, "trading", 0, c) }
+				cfg.Known, cfg.Seed = nil, func(ctx context.Context) (*record.Seed, error) { return v.store.Load(ctx, "trading", 0, c) }
 			}
 			o, err := journal.NewOwner(cfg)
 			if err != nil {
@@ -382,7 +383,7 @@ func TestASnapshotThatTheLogDoesNotHold(t *testing.T) {
 
 func TestAnEmptyLogBesideASnapshotIsNotFoundedAnew(t *testing.T) {
 	v := newVenue(t)
-	h := Header{Journal: "trading", Position: journal.Position{Offset: 5, Sequence: 5}, Codec: 9}
+	h := Header{Journal: "trading", Position: record.Position{Offset: 5, Sequence: 5}, Codec: 9}
 	if _, err := v.store.save(t.Context(), h, nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +391,7 @@ func TestAnEmptyLogBesideASnapshotIsNotFoundedAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if err := o.Run(t.Context()); !errors.As(err, &diverged) {
 		t.Errorf("%v", err)
 	}
@@ -465,7 +466,7 @@ func TestABlobStoreThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestNamesHaveOneForm(t *testing.T) {
-	n := name{journal.Position{Offset: 12, Sequence: 10, Hash: journal.Hash{0xab}}, 3}
+	n := name{record.Position{Offset: 12, Sequence: 10, Hash: record.Hash{0xab}}, 3}
 	if got, ok := parseName(n.String()); !ok || !reflect.DeepEqual(got, n) {
 		t.Errorf("%v %t", got, ok)
 	}
@@ -478,9 +479,9 @@ func TestNamesHaveOneForm(t *testing.T) {
 }
 
 func TestAnchorsAreThinnedToTheRoundest(t *testing.T) {
-	var all []journal.Position
+	var all []record.Position
 	for i := range int64(3 * maxAnchors) {
-		all = append(all, journal.Position{Sequence: i * 1024, Offset: i * 1024})
+		all = append(all, record.Position{Sequence: i * 1024, Offset: i * 1024})
 	}
 	thinned := thin(all)
 	if len(thinned) > maxAnchors || len(thinned) < maxAnchors/2 || thinned[1].Sequence != 4096 {
@@ -492,8 +493,8 @@ func TestAnchorsAreThinnedToTheRoundest(t *testing.T) {
 }
 
 func FuzzParseFile(f *testing.F) {
-	whole, err := appendFile(key, Header{Journal: "trading", Position: journal.Position{Offset: 3000, Sequence: 2048}},
-		[]journal.Position{{Offset: 0}, {Offset: 1030, Sequence: 1024}}, []byte("state"))
+	whole, err := appendFile(key, Header{Journal: "trading", Position: record.Position{Offset: 3000, Sequence: 2048}},
+		[]record.Position{{Offset: 0}, {Offset: 1030, Sequence: 1024}}, []byte("state"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -511,7 +512,7 @@ func FuzzParseFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h2, anchors2, saved2, err := parseFile(key, again); err != nil || !h2.Position.Equal(h.Position) || h2.Journal != h.Journal || !slices.EqualFunc(anchors, anchors2, journal.Position.Equal) || !bytes.Equal(saved, saved2) {
+		if h2, anchors2, saved2, err := parseFile(key, again); err != nil || !h2.Position.Equal(h.Position) || h2.Journal != h.Journal || !slices.EqualFunc(anchors, anchors2, record.Position.Equal) || !bytes.Equal(saved, saved2) {
 			t.Errorf("%+v is written as %+v: %v", h, h2, err)
 		}
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 const (
@@ -127,12 +128,12 @@ func compare(a, b name) int {
 }
 
 // Positions returns the positions of all snapshots of a partition, of every codec version. It implements journal.Known.
-func (s *Store) Positions(ctx context.Context, journalName string, partition int32) ([]journal.Position, error) {
+func (s *Store) Positions(ctx context.Context, journalName string, partition int32) ([]record.Position, error) {
 	names, err := s.list(ctx, journalName, partition)
 	if err != nil {
 		return nil, err
 	}
-	positions := make([]journal.Position, len(names))
+	positions := make([]record.Position, len(names))
 	for i, n := range names {
 		positions[i] = n.Position
 	}
@@ -142,10 +143,10 @@ func (s *Store) Positions(ctx context.Context, journalName string, partition int
 // Load returns the newest readable snapshot of a partition. It returns nil if there is none or the blob store does not
 // answer; the log is then folded from its beginning. The only error is that of the context. Each call returns a
 // separate state.
-func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*journal.Seed, error) {
+func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*record.Seed, error) {
 	start := time.Now()
 	err := s.blobs.Resting()
-	var seed *journal.Seed
+	var seed *record.Seed
 	if err == nil {
 		seed, err = s.load(ctx, journalName, partition, codec)
 	}
@@ -170,7 +171,7 @@ func (s *Store) ignored(journalName string, partition int32, reason, message str
 }
 
 // load returns the newest readable snapshot, nil if there is none, or an error if the store does not answer.
-func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*journal.Seed, error) {
+func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*record.Seed, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadWithin)
 	defer cancel()
 	names, err := s.list(ctx, journalName, partition)
@@ -197,7 +198,7 @@ func (s *Store) load(ctx context.Context, journalName string, partition int32, c
 }
 
 // read reads one snapshot.
-func (s *Store) read(ctx context.Context, journalName string, partition int32, n name, codec decide.StateCodec) (*journal.Seed, error) {
+func (s *Store) read(ctx context.Context, journalName string, partition int32, n name, codec decide.StateCodec) (*record.Seed, error) {
 	content, err := s.blobs.Read(ctx, s.key(journalName, partition, n), maxSize)
 	if err != nil {
 		return nil, err
@@ -213,12 +214,12 @@ func (s *Store) read(ctx context.Context, journalName string, partition int32, n
 	if err != nil {
 		return nil, err
 	}
-	return &journal.Seed{State: state, Position: h.Position, Term: h.Term, URL: h.URL, Time: h.Time, Journal: h.JournalID,
+	return &record.Seed{State: state, Position: h.Position, Term: h.Term, URL: h.URL, Time: h.Time, Journal: h.JournalID,
 		Anchors: anchors}, nil
 }
 
 // save writes a snapshot, deletes old ones, and returns the size of the new one in bytes.
-func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, state []byte) (bytes int, err error) {
+func (s *Store) save(ctx context.Context, h Header, anchors []record.Position, state []byte) (bytes int, err error) {
 	content, err := appendFile(s.cfg.Key, h, thin(anchors), state)
 	if err != nil {
 		return 0, err

@@ -33,6 +33,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // late is the age from which a record is not traced by its readers. So a reader that catches up or rebuilds creates no
@@ -222,6 +223,11 @@ type Record struct {
 	Journal  string
 	Sequence int64
 	Time     scalar.Time
+}
+
+// RecordOf returns what a trace says of a record of a journal.
+func RecordOf(journal string, e record.Entry) Record {
+	return Record{Command: e.Record.Command.ID, Type: e.Record.Command.Type, Journal: journal, Sequence: e.Record.Sequence, Time: e.Record.Time}
 }
 
 func (r Record) attributes() trace.SpanStartEventOption {

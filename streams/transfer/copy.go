@@ -13,6 +13,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Log is the source or the target of a copy: the records of one journal.
@@ -53,11 +54,11 @@ func (e *OtherError) Error() string {
 
 // Summary is the result of a copy.
 type Summary struct {
-	Records int64            // number of records in the log
-	Skipped int64            // number of those that every reader skips
-	After   int64            // number of skipped records after the last valid one
-	Found   int64            // number of records that the target already had
-	Tip     journal.Position // last valid record; the offset is that of the target
+	Records int64           // number of records in the log
+	Skipped int64           // number of those that every reader skips
+	After   int64           // number of skipped records after the last valid one
+	Found   int64           // number of records that the target already had
+	Tip     record.Position // last valid record; the offset is that of the target
 }
 
 // Copy makes the target hold all records that the source has now, and verifies the result. tell, if it is not nil, is

@@ -17,6 +17,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var rules = journaltest.Words{Name: "words"}
@@ -35,7 +37,7 @@ func history(t *testing.T, words int) (Log, []*kgo.Record) {
 	for i := range words {
 		c := journaltest.Say(strings.Repeat("word ", i%50))
 		_, err := o.Submit(ctx, c)
-		var busy *journal.NotAcceptedError
+		var busy *submit.NotAcceptedError
 		for deadline := time.Now().Add(90 * time.Second); errors.As(err, &busy) && time.Now().Before(deadline); {
 			<-time.After(5 * time.Millisecond)
 			_, err = o.Submit(ctx, c)
@@ -219,7 +221,7 @@ func TestCopyRefusesARecordThatIsNotWhatItsValueSays(t *testing.T) {
 		for _, from := range []Log{source, Source(file, rules.Name)} {
 			to := empty(t)
 			_, err := Copy(t.Context(), rules, from, to, nil)
-			var broken *journal.BrokenRecordError
+			var broken *record.BrokenRecordError
 			if !errors.As(err, &broken) || broken.Sequence != at || !strings.Contains(err.Error(), "record 9: ") {
 				t.Errorf("%s, from %s: %v", what, from, err)
 			}
@@ -332,7 +334,7 @@ func TestCopyRefusesChangedHistory(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "log.jsonl")
 		appendAll(t, Target(path, rules.Name), c.log...)
 		_, err := Copy(t.Context(), rules, Target(path, rules.Name), empty(t), nil)
-		var diverged *journal.DivergedError
+		var diverged *record.DivergedError
 		if torn := errors.As(err, &diverged); torn != (c.torn > 0) || torn && diverged.Have.Sequence != c.torn || err != nil && !torn {
 			t.Errorf("%s: %v, and sequence %d is missing", what, err, c.torn)
 		}
@@ -348,7 +350,7 @@ func TestCopyChecksTheChain(t *testing.T) {
 	broken.Value = bytes.Replace(broken.Value, []byte(`"sequence":2`), []byte(`"sequence":3`), 1)
 	appendAll(t, source, sound[0], sound[1], &broken)
 	target := empty(t)
-	var fault *journal.BrokenRecordError
+	var fault *record.BrokenRecordError
 	if _, err := Copy(t.Context(), rules, source, target, nil); !errors.As(err, &fault) {
 		t.Fatalf("a broken chain: %v", err)
 	}

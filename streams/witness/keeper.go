@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 const (
@@ -45,15 +46,15 @@ type Keeper struct {
 	cfg  KeeperConfig
 	name string // journal name
 	log  *slog.Logger
-	last journal.Position // last position written by this keeper; Before if none
-	at   time.Time        // time of that write
+	last record.Position // last position written by this keeper; Before if none
+	at   time.Time       // time of that write
 }
 
 // NewKeeper returns a keeper that records the position of a fold.
 func NewKeeper(cfg KeeperConfig) *Keeper {
 	name := cfg.Rules.Journal()
 	return &Keeper{cfg: cfg, name: name, log: cfg.Store.cfg.Logger.With("journal", name, "partition", cfg.Partition),
-		last: journal.Before, at: time.Now()}
+		last: record.Before, at: time.Now()}
 }
 
 // Run writes the witness whenever it is due, until the context ends. It retries a failed write at the next tick; no
@@ -73,7 +74,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) due(at journal.Position, now time.Time) bool {
+func (k *Keeper) due(at record.Position, now time.Time) bool {
 	added := at.Sequence - k.last.Sequence
 	return added >= Every || added > 0 && now.Sub(k.at) >= within
 }
@@ -128,7 +129,7 @@ func (k *Keeper) write(ctx context.Context) {
 
 // follows returns nil if a position is not before the one that an earlier process of this node has recorded, and the
 // log holds the recorded one.
-func (k *Keeper) follows(ctx context.Context, at journal.Position) error {
+func (k *Keeper) follows(ctx context.Context, at record.Position) error {
 	all, err := k.cfg.Store.all(ctx, k.name, k.cfg.Partition)
 	if err == nil && k.cfg.Client.Gone() {
 		err = errors.New("the brokers have failed")

@@ -27,6 +27,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -65,10 +66,10 @@ var _ journal.Known = (*Store)(nil)
 
 // statement is the content of a witness.
 type statement struct {
-	Blob     string           `json:"blob"` // its key, so that it cannot be copied to another key
-	Node     string           `json:"node"`
-	Position journal.Position `json:"position"`
-	Written  time.Time        `json:"written"`
+	Blob     string          `json:"blob"` // its key, so that it cannot be copied to another key
+	Node     string          `json:"node"`
+	Position record.Position `json:"position"`
+	Written  time.Time       `json:"written"`
 }
 
 func (s *Store) folder(journalName string, partition int32) string {
@@ -81,7 +82,7 @@ func (s *Store) key(journalName string, partition int32, node string) string {
 }
 
 // Positions returns the positions of all witnesses of a partition. It implements journal.Known.
-func (s *Store) Positions(ctx context.Context, journalName string, partition int32) (positions []journal.Position, err error) {
+func (s *Store) Positions(ctx context.Context, journalName string, partition int32) (positions []record.Position, err error) {
 	all, err := s.all(ctx, journalName, partition)
 	for _, w := range all {
 		positions = append(positions, w.Position)
@@ -136,7 +137,7 @@ func (s *Store) list(ctx context.Context, journalName string, partition int32) (
 }
 
 // write replaces the witness of a node.
-func (s *Store) write(ctx context.Context, journalName string, partition int32, node string, at journal.Position) error {
+func (s *Store) write(ctx context.Context, journalName string, partition int32, node string, at record.Position) error {
 	w := statement{Blob: s.key(journalName, partition, node), Node: node, Position: at, Written: time.Now().UTC()}
 	line, err := json.Marshal(w)
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *Store) write(ctx context.Context, journalName string, partition int32, 
 // retire deletes witnesses that have not been written for a long time and record less than the given position, which
 // would pile up as nodes are removed. It also deletes the temporary files of killed nodes. It never deletes a witness
 // with a higher position, however old: only that node has seen those records.
-func (s *Store) retire(ctx context.Context, journalName string, partition int32, at journal.Position) error {
+func (s *Store) retire(ctx context.Context, journalName string, partition int32, at record.Position) error {
 	all, err := s.all(ctx, journalName, partition)
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var (
@@ -28,8 +30,8 @@ var (
 	rules = journaltest.Words{Name: "trading"}
 )
 
-func position(sequence int64) journal.Position {
-	return journal.Position{Offset: sequence + 2, Sequence: sequence, Hash: journal.Hash{byte(sequence)}}
+func position(sequence int64) record.Position {
+	return record.Position{Offset: sequence + 2, Sequence: sequence, Hash: record.Hash{byte(sequence)}}
 }
 
 func newStore(t *testing.T, bucket *gocloud.Bucket, prefix string) (*Store, *bytes.Buffer) {
@@ -269,9 +271,9 @@ func (v *venue) own() (o *journal.Owner, stop func()) {
 	}
 }
 
-func (v *venue) say(o *journal.Owner, word string) journal.Position {
+func (v *venue) say(o *journal.Owner, word string) record.Position {
 	v.t.Helper()
-	var busy *journal.NotAcceptedError // it does not serve yet, or the machine is busy
+	var busy *submit.NotAcceptedError // it does not serve yet, or the machine is busy
 	for limit := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		r, err := o.Submit(v.t.Context(), journaltest.Say(word))
 		if err == nil {
@@ -307,7 +309,7 @@ func TestACleanStopLeavesAWitnessOfTheTip(t *testing.T) {
 	v.say(o, "three")
 	stop()
 	journaltest.Cut(t, v.client, "trading", last.Offset)
-	var diverged *journal.DivergedError
+	var diverged *record.DivergedError
 	if err := v.owner().Run(t.Context()); !errors.As(err, &diverged) || !diverged.Have.Equal(last) {
 		t.Errorf("without its end the log is taken: %v", err)
 	}
@@ -339,7 +341,7 @@ func TestAShorterLogLeavesTheWitnessAsItIs(t *testing.T) {
 	last := v.say(o, "two")
 	stop()
 	once()
-	knows := func(what string, want journal.Position) {
+	knows := func(what string, want record.Position) {
 		t.Helper()
 		if positions, err := v.store.Positions(t.Context(), "trading", 0); err != nil || len(positions) != 1 || !positions[0].Equal(want) {
 			t.Errorf("%s: the witness says %v and not %v: %v", what, positions, want, err)

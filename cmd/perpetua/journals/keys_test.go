@@ -10,14 +10,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // old is a journal that a build wrote which did not tell routes apart, folded.
 type old struct {
 	journals.Journal
 	state   decide.State
-	records []*journal.Record
+	records []*record.Record
 	last    decide.Stamp
 }
 
@@ -33,7 +33,7 @@ func open(t *testing.T, name string) *old {
 	}
 	o := &old{Journal: j, state: j.Rules.NewState()}
 	for value := range bytes.Lines(text) {
-		r, err := journal.DecodeRecord(j.Rules.Registry(), bytes.TrimSuffix(value, []byte("\n")))
+		r, err := record.Decode(j.Rules.Registry(), bytes.TrimSuffix(value, []byte("\n")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func open(t *testing.T, name string) *old {
 }
 
 // answer says which record answers a command of this build that has the key of an old one; -1: the key was used for another.
-func (o *old) answer(t *testing.T, r *journal.Record, fingerprint string) int64 {
+func (o *old) answer(t *testing.T, r *record.Record, fingerprint string) int64 {
 	t.Helper()
 	payload, known := o.Payloads.New(r.Command.Type)
 	if !known {

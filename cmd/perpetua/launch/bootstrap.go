@@ -9,8 +9,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // bootstrapPatience bounds the time that bootstrap waits for owners on other nodes.
@@ -45,13 +45,13 @@ func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 // bootstrapped is the JSON output of bootstrap: the file of passwords, and the position of the identity journal after
 // the last user.
 type bootstrapped struct {
-	Users    string              `json:"users"`
-	Position journal.LogPosition `json:"position"`
+	Users    string             `json:"users"`
+	Position record.LogPosition `json:"position"`
 }
 
 // bootstrap creates a venue's initial contents, as the engine or through running engines. It returns the positions of
 // the journals after the last record that it caused.
-func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]journal.LogPosition, err error) {
+func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]record.LogPosition, err error) {
 	if !engine {
 		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // no other node connects to this one
 	}

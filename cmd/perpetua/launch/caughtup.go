@@ -10,24 +10,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // positionsOf returns the positions of a node's folds, by journal.
-func positionsOf(n *node.Node, table journals.Table) (map[string]journal.LogPosition, error) {
-	at := make(map[string]journal.LogPosition)
+func positionsOf(n *node.Node, table journals.Table) (map[string]record.LogPosition, error) {
+	at := make(map[string]record.LogPosition)
 	for _, name := range table.Names() {
 		fold, err := n.Fold(name)
 		if err != nil {
 			return nil, err
 		}
-		at[name] = journal.LogPosition{Journal: name, Sequence: fold.Position().Sequence}
+		at[name] = record.LogPosition{Journal: name, Sequence: fold.Position().Sequence}
 	}
 	return at, nil
 }
 
 // caughtUp waits until a running node has followed the journals to the given positions, according to its /readyz.
-func caughtUp(ctx context.Context, p *local.Process, rest string, to map[string]journal.LogPosition) error {
+func caughtUp(ctx context.Context, p *local.Process, rest string, to map[string]record.LogPosition) error {
 	for {
 		behind, err := behindOf(ctx, rest, to)
 		if behind == "" && err == nil {
@@ -44,7 +44,7 @@ func caughtUp(ctx context.Context, p *local.Process, rest string, to map[string]
 }
 
 // behindOf returns a journal in which a node has not reached the given position, or "".
-func behindOf(ctx context.Context, rest string, to map[string]journal.LogPosition) (name string, err error) {
+func behindOf(ctx context.Context, rest string, to map[string]record.LogPosition) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, rest+"/readyz", nil)
@@ -61,7 +61,7 @@ func behindOf(ctx context.Context, rest string, to map[string]journal.LogPositio
 		return "", fmt.Errorf("what %s says of itself: %w", rest, err)
 	}
 	for name, want := range to {
-		at, err := journal.ParseLogPosition(state.Journals[name])
+		at, err := record.ParseLogPosition(state.Journals[name])
 		if err != nil || at.Sequence < want.Sequence {
 			return name, nil
 		}

@@ -18,7 +18,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // venueBroker is the venue itself as a broker, and the first one to be registered.
@@ -80,7 +81,7 @@ func (s *seeder) newestRules(ctx context.Context) error {
 			return err
 		}
 		var active int
-		fold.View(func(state decide.State, _ journal.Position) {
+		fold.View(func(state decide.State, _ record.Position) {
 			active = state.(interface{ ActiveRules() int }).ActiveRules()
 		})
 		for n := active + 1; n <= newest; n++ {
@@ -165,7 +166,7 @@ func (s *seeder) instruments(ctx context.Context) error {
 	}
 	for _, i := range presetInstruments(s.demo) {
 		var there bool
-		venue.View(func(state decide.State, _ journal.Position) {
+		venue.View(func(state decide.State, _ record.Position) {
 			_, there = state.(*trading.State).Instrument(i.Symbol)
 		})
 		if err := s.once(ctx, there, journals.Trading, trading.CommandListInstrument, i.Symbol, &trading.ListInstrument{Instrument: i}); err != nil {
@@ -193,7 +194,7 @@ func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, p
 	print := sha256.Sum256([]byte(kind + " " + key))
 	err := s.send(ctx, name, decide.Command{ID: web.NewID(), Type: kind, Actor: seedActor(), Payload: payload,
 		Kept: decide.Kept{Key: "seed." + key, Fingerprint: hex.EncodeToString(print[:16])}})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {
 		return nil
 	}
@@ -208,8 +209,8 @@ func (s *seeder) send(ctx context.Context, name string, c decide.Command) error 
 	}
 	for {
 		r, err := s.node.Submitter().Submit(ctx, name, c)
-		var busy *journal.NotAcceptedError
-		var unknown *journal.OutcomeUnknownError // repeating the command is safe: it has a fixed key or the same effect
+		var busy *submit.NotAcceptedError
+		var unknown *submit.OutcomeUnknownError // repeating the command is safe: it has a fixed key or the same effect
 		switch {
 		case errors.As(err, &busy), errors.As(err, &unknown):
 			select {

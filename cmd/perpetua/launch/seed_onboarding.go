@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // catalogue is the demo's questionnaire and entitlement for one type of owners.
@@ -90,7 +90,7 @@ func (s *seeder) onboarding(ctx context.Context) error {
 		return err
 	}
 	done := make(map[owner.Type]bool)
-	fold.View(func(state decide.State, _ journal.Position) {
+	fold.View(func(state decide.State, _ record.Position) {
 		all, _ := state.(*onboarding.State).Entitlements(0, maxSeen)
 		for _, e := range all {
 			done[e.OwnerType] = true
@@ -150,7 +150,7 @@ func (s *seeder) made(c *catalogue) (out madeQuestionnaire, err error) {
 	if err != nil {
 		return out, err
 	}
-	fold.View(func(state decide.State, _ journal.Position) {
+	fold.View(func(state decide.State, _ record.Position) {
 		all, _ := state.(*onboarding.State).Questionnaires(0, maxSeen)
 		for _, q := range all {
 			if q.Name == c.questionnaire && q.OwnerType == c.ownerType {

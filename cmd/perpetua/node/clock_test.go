@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // wrongClock is the machine's with a wall clock that is off.
@@ -60,17 +61,17 @@ lines:
 }
 
 // tradingLog returns the records of the trading journal.
-func (b *bench) tradingLog(t *testing.T) (all []journal.Entry) {
+func (b *bench) tradingLog(t *testing.T) (all []record.Entry) {
 	t.Helper()
 	client, err := b.config.Settings.NewClient(b.config.Brokers, b.config.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	r := journal.NewReader(client, trading.Rules(), 0, journal.Before)
+	r := journal.NewReader(client, trading.Rules(), 0, record.Before)
 	r.Audit()
 	defer r.Close()
-	if err := r.ToTip(t.Context(), func(entries []journal.Entry) error { all = append(all, entries...); return nil }); err != nil {
+	if err := r.ToTip(t.Context(), func(entries []record.Entry) error { all = append(all, entries...); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -78,20 +79,20 @@ func (b *bench) tradingLog(t *testing.T) (all []journal.Entry) {
 
 // order has the engine of a node decide a trading command, and returns its record. What a busy machine refuses for the time
 // being is sent again.
-func (n *Node) do(t *testing.T, payload decide.Payload) *journal.Record {
+func (n *Node) do(t *testing.T, payload decide.Payload) *record.Record {
 	t.Helper()
 	actor := decide.Actor{Sub: "broker-a", Broker: "alpha"}
-	var record *journal.Record
+	var made *record.Record
 	eventually(t, payload.CommandType()+" to be decided", func() string {
-		c := decide.Command{ID: journal.NewCommandID(time.Now()), Type: payload.CommandType(), Actor: actor, Payload: payload}
+		c := decide.Command{ID: record.NewCommandID(time.Now()), Type: payload.CommandType(), Actor: actor, Payload: payload}
 		r, err := n.owning.owners.Submit(t.Context(), journals.Trading, c)
 		if err != nil {
 			return err.Error()
 		}
-		record = r.Entry.Record
+		made = r.Entry.Record
 		return ""
 	})
-	return record
+	return made
 }
 
 // open has a node list an instrument and fund two customers, each with an order: ANNA's expires so many seconds after it is
@@ -104,7 +105,7 @@ func (n *Node) open(t *testing.T, seconds int) {
 		ContractSize: d(1, 0), InitMarginReq: d(500, 2), MaintMarginReq: d(250, 2), MaxLeverage: 13, FundingIntervalSeconds: 3600,
 		PriceBand: d(500, 2), LimitBand: d(2000, 2), MakerFee: d(2, 0), TakerFee: d(5, 0)}})
 	n.do(t, &trading.SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: d(65000, 0)})
-	var last *journal.Record
+	var last *record.Record
 	for _, customer := range []string{"ANNA", "BEN"} {
 		n.do(t, &trading.RegisterCustomer{CustomerCode: customer})
 		last = n.do(t, &trading.MakeDeposit{CustomerCode: customer, Currency: "USDC", Amount: 10_000 * fixed.Unit})
@@ -147,7 +148,7 @@ func TestAVenueGoesOnAfterAClockThatWasAhead(t *testing.T) {
 	eventually(t, "the order to expire and the switch to go off", func() string {
 		var left []order.Order
 		if fold, err := n.Fold(journals.Trading); err == nil {
-			fold.View(func(s decide.State, _ journal.Position) {
+			fold.View(func(s decide.State, _ record.Position) {
 				left = append(s.(*trading.State).OpenOrders("ANNA"), s.(*trading.State).OpenOrders("BEN")...)
 			})
 		}
@@ -196,7 +197,7 @@ func (b *bench) takesNoTerm(t *testing.T) {
 }
 
 // checkTimes wants no two records to share a time, and what was due to have come by it.
-func checkTimes(t *testing.T, all []journal.Entry) {
+func checkTimes(t *testing.T, all []record.Entry) {
 	t.Helper()
 	var last, expires, fires scalar.Time
 	for _, e := range all {

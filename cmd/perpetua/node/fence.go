@@ -17,8 +17,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // fencing watches the fence of the venue.
@@ -62,7 +63,7 @@ func (n *Node) keysBelong(ctx context.Context) error {
 		return fmt.Errorf("waiting for the owners in the log: %w", err)
 	}
 	var sample []owner.Ref
-	owners.View(func(s decide.State, _ journal.Position) { sample = s.(*onboarding.State).FirstOwners(sampledKeys) })
+	owners.View(func(s decide.State, _ record.Position) { sample = s.(*onboarding.State).FirstOwners(sampledKeys) })
 	for _, o := range sample {
 		switch _, err := n.stores.owners.KeyID(ctx, o.String()); {
 		case errors.Is(err, seal.ErrAway):
@@ -115,7 +116,7 @@ func (n *Node) hasOwnKey(v fence.View) bool {
 		return false
 	}
 	known := false
-	identities.View(func(s decide.State, _ journal.Position) { _, known = s.(*identity.State).Key(key.KID) })
+	identities.View(func(s decide.State, _ record.Position) { _, known = s.(*identity.State).Key(key.KID) })
 	if known {
 		purpose := keyPurpose(v)
 		n.fence.replaced.Store(&purpose)
@@ -175,7 +176,7 @@ func (n *Node) replaceKey(ctx context.Context, v fence.View) error {
 	payload := &identity.ReplaceSigningKeys{AddSigningKey: *key}
 	_, err = n.owning.peers.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
 		Actor: decide.Actor{System: "fence"}, Payload: payload})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {
 		return nil // another node was first
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -65,12 +66,12 @@ func TestNodesOfAFencedVenueReplaceTheKeysOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identities.fold.View(func(s decide.State, _ journal.Position) {
+	identities.fold.View(func(s decide.State, _ record.Position) {
 		if keys := s.(*identity.State).Keys(); len(keys) != 1 || keys[0].KID != own.KID {
 			t.Errorf("%d keys are in use", len(keys))
 		}
 	})
-	entries, err := readUpTo(t.Context(), journal.NewReader(identities.client, identities.Rules, 0, journal.Before), identities.fold.Position().Sequence)
+	entries, err := readUpTo(t.Context(), journal.NewReader(identities.client, identities.Rules, 0, record.Before), identities.fold.Position().Sequence)
 	if err != nil {
 		t.Fatal(err)
 	}

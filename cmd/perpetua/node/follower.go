@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
@@ -23,7 +24,7 @@ type follower struct {
 	journals.Journal
 	client *journal.Client
 	fold   *follow.Fold
-	seed   *journal.Seed   // seed of the fold; nil: from genesis
+	seed   *record.Seed    // seed of the fold; nil: from genesis
 	maker  *snapshot.Maker // nil if this node makes no snapshots
 	keeper *witness.Keeper
 	runner *projections.Runner
@@ -37,7 +38,7 @@ type follower struct {
 // readModels reports the position of a journal's rows. It is a runner in this process or a watch of the database.
 type readModels interface {
 	Wait(ctx context.Context, sequence int64) error
-	Position() journal.Position
+	Position() record.Position
 	Err() error
 }
 
@@ -73,7 +74,7 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, 
 	// A listener that is registered before the fold runs receives every record after the seed.
 	f.fold.Listen(f.tail.Observe)
 	f.fold.Listen(f.owner.observe)
-	f.fold.Listen(func(e journal.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
+	f.fold.Listen(func(e record.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
 	f.maker = s.snapshots.maker(s.client, j, f.fold, seed, c.ID, mayWrite)
 	f.keeper = witness.NewKeeper(witness.KeeperConfig{Store: s.snapshots.witnesses, Client: s.client, Rules: j.Rules, Fold: f.fold, Node: c.ID, May: mayWrite})
 	f.runner = projections.NewRunner(s.pool, s.client, j.Rules, j.Projections...)
@@ -142,7 +143,7 @@ func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
 	if f.seed == nil || from > to {
 		return
 	}
-	anchors := new(journal.Anchors)
+	anchors := new(record.Anchors)
 	anchors.Fill(f.seed.Anchors)
 	entries, err := readUpTo(ctx, journal.NewReader(f.client, f.Rules, 0, anchors.Below(from)), to)
 	if err == nil {
@@ -153,7 +154,7 @@ func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
 }
 
 // readUpTo returns the records of a reader up to a sequence that the log contained.
-func readUpTo(ctx context.Context, r *journal.Reader, to int64) (entries []journal.Entry, err error) {
+func readUpTo(ctx context.Context, r *journal.Reader, to int64) (entries []record.Entry, err error) {
 	defer r.Close()
 	for r.Position().Sequence < to {
 		more, err := r.PollFor(ctx, to)
@@ -175,11 +176,11 @@ type lastOwner struct {
 const nobody = "nobody"
 
 // observe processes every record of the fold.
-func (o *lastOwner) observe(e journal.Entry, _ decide.State) {
+func (o *lastOwner) observe(e record.Entry, _ decide.State) {
 	url := nobody
 	switch event := e.Record.Events[0].(type) {
-	case *journal.Genesis:
-	case *journal.Taken:
+	case *record.Genesis:
+	case *record.TermStarted:
 		url = event.URL
 	default:
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestReadUpToEndsWithTheLog asks for records that the log has lost.
@@ -15,7 +16,7 @@ func TestReadUpToEndsWithTheLog(t *testing.T) {
 	client := journaltest.NewClient(t, "trading")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r := journal.NewReader(client, journaltest.Words{Name: "trading"}, 0, journal.Before)
+	r := journal.NewReader(client, journaltest.Words{Name: "trading"}, 0, record.Before)
 	if entries, err := readUpTo(ctx, r, 3); !errors.Is(err, journal.ErrNoRecord) {
 		t.Errorf("%d records, %v", len(entries), err)
 	}

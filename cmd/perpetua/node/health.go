@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The phases of a node's life. Its readiness depends on its roles only while it serves.
@@ -177,7 +178,7 @@ func (n *Node) readiness(ctx context.Context) state {
 	now := time.Now()
 	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now), Fence: n.fenceState()}
 	for _, f := range n.followers {
-		s.Journals[f.Name()] = journal.LogPosition{Journal: f.Name(), Sequence: f.fold.Position().Sequence}.String()
+		s.Journals[f.Name()] = record.LogPosition{Journal: f.Name(), Sequence: f.fold.Position().Sequence}.String()
 	}
 	log, rows := n.logFaults(ctx, s.LogAway), n.rowFaults(now)
 	for _, name := range n.Roles.Names() {
@@ -244,7 +245,7 @@ func (n *Node) rowFaults(now time.Time) (faults []string) {
 		failing := f.runner.Failing() != nil && f.runner.Position().Sequence < f.fold.Position().Sequence
 		since, still := f.pace.still(now)
 		switch {
-		case n.Roles.Projector && f.runner.Err() != nil && journal.Final(f.runner.Err()):
+		case n.Roles.Projector && f.runner.Err() != nil && record.Final(f.runner.Err()):
 			faults = append(faults, fmt.Sprintf("%s: its rows: %v", f.Name(), f.runner.Err()))
 		case failing:
 			faults = append(faults, fmt.Sprintf("%s: its rows can't be written", f.Name()))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // readiness waits until /readyz answers with a status and each role, or none, for a reason that holds the word.
@@ -98,7 +98,7 @@ type stuck struct{ on *atomic.Bool }
 
 func (stuck) Name() string     { return "stuck" }
 func (stuck) Tables() []string { return nil }
-func (s stuck) Project(_ []journal.Entry, batch *projections.Batch) {
+func (s stuck) Project(_ []record.Entry, batch *projections.Batch) {
 	if s.on.Load() {
 		batch.Change(1, `UPDATE checkpoints SET journal = journal WHERE journal = 'none'`)
 	}

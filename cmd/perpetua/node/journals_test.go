@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/records"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // wordsCodec saves what was heard as one line.
@@ -41,7 +41,7 @@ func TestAThirdJournalIsOneEntry(t *testing.T) {
 	if err := fold.Wait(t.Context(), said.Position.Sequence); err != nil {
 		t.Fatal(err)
 	}
-	fold.View(func(s decide.State, _ journal.Position) {
+	fold.View(func(s decide.State, _ record.Position) {
 		if heard := s.(*journaltest.Heard).Words; len(heard) != 1 || heard[0] != "hello" {
 			t.Errorf("the fold heard %q", heard)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -47,7 +48,7 @@ func startTerms(t *testing.T, venue byte, own termFunc) string {
 func TestNodesTellEachOtherTheirTerms(t *testing.T) {
 	here := newNeighbors(boxOf(t, 1))
 	want := ownership.Term{Stamp: 1 << 62, Log: "cluster/topic", Serving: true,
-		Standing: journal.Standing{Term: 7, Taken: journal.Hash{1, 2, 31: 3}, Journal: scalar.ID{5}}}
+		Standing: journal.Standing{Term: 7, Taken: record.Hash{1, 2, 31: 3}, Journal: scalar.ID{5}}}
 	silent := errors.New("silent")
 	question := ownership.Question{Journal: "trading", Partition: 3, Engine: "n2", Heard: 1<<62 - 1}
 	own := func(_ context.Context, q ownership.Question) (ownership.Term, error) {

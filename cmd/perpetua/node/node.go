@@ -21,6 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // build is the name of this build in its term records.
@@ -104,7 +105,7 @@ func (n *Node) Fold(name string) (*follow.Fold, error) {
 }
 
 // Submitter submits commands to the owner of their journal, on any node. It is used for the commands that seed a venue.
-func (n *Node) Submitter() journal.Submitter { return n.owning.peers }
+func (n *Node) Submitter() submit.Submitter { return n.owning.peers }
 
 // drain bounds the time that requests and connections have to end at a stop.
 const drain = 10 * time.Second

@@ -5,8 +5,9 @@ import (
 	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // owning submits commands to the owner of their journal, on this node or another one.
@@ -18,7 +19,7 @@ type owning struct {
 
 // owners accepts commands and names the owners of journals.
 type owners interface {
-	journal.BatchSubmitter
+	submit.BatchSubmitter
 	// Owner returns the URL of the node that owns a partition, or "". The information comes from that node or from the
 	// group of engines.
 	Owner(ctx context.Context, name string, partition int32) (string, error)
@@ -26,8 +27,8 @@ type owners interface {
 	Engines(ctx context.Context) ([]ownership.Engine, error)
 	// Begin passes on the seed that the reading of a journal starts from, and Read each later record, because the log
 	// names the owner.
-	Read(name string, partition int32, e journal.Entry)
-	Begin(name string, partition int32, s *journal.Seed)
+	Read(name string, partition int32, e record.Entry)
+	Begin(name string, partition int32, s *record.Seed)
 	Close()
 }
 
@@ -74,6 +75,6 @@ func (o *owning) close() {
 func (o *owning) learnFrom(all followers) {
 	for _, f := range all {
 		o.owners.Begin(f.Name(), 0, f.seed)
-		f.fold.Listen(func(e journal.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
+		f.fold.Listen(func(e record.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
 	}
 }

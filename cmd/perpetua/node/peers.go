@@ -20,8 +20,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Some commands do not come from a client and cannot use the operator's interface. The seed of a venue precedes its
@@ -64,13 +65,13 @@ type peerAnswer struct {
 // peers submits commands to the owners of their journals, on any node. It implements journal.Submitter. The entry of a
 // result from another node has only the record.
 type peers struct {
-	owners   journal.Submitter
+	owners   submit.Submitter
 	journals journals.Table
 	key      []byte
 	client   *http.Client
 }
 
-func newPeers(owners journal.Submitter, table journals.Table, box *seal.Box) *peers {
+func newPeers(owners submit.Submitter, table journals.Table, box *seal.Box) *peers {
 	transport := newNodeTransport()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, peerIdle
 	return &peers{owners, table, box.Derive("peers"), &http.Client{Timeout: 15 * time.Second, Transport: transport}}
@@ -101,9 +102,9 @@ const maxOwners = 3
 var errNotOwner = errors.New("the node does not own the journal")
 
 // Submit submits a command to the journal's owner, on this node or another one.
-func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	result, err := p.owners.Submit(ctx, name, c)
-	var elsewhere *journal.ElsewhereError
+	var elsewhere *submit.ElsewhereError
 	if !errors.As(err, &elsewhere) {
 		return result, err
 	}
@@ -118,78 +119,78 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 			elsewhere = nil
 		}
 		if elsewhere == nil {
-			return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()}
+			return submit.Result{}, &submit.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()}
 		}
 	}
 }
 
 // send submits a command to another node. It returns errNotOwner if that node did not take it.
-func (p *peers) send(ctx context.Context, url, name string, c decide.Command) (journal.Result, error) {
+func (p *peers) send(ctx context.Context, url, name string, c decide.Command) (submit.Result, error) {
 	payload, err := json.Marshal(c.Payload)
 	if err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	body, err := json.Marshal(peerCommand{time.Now(), name, c.ID, c.Type, c.Actor, c.Kept, payload})
 	if err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+peerPath, bytes.NewReader(body))
 	if err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(peerProof, p.proof(body))
 	response, err := p.client.Do(r)
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return journal.Result{}, fmt.Errorf("%w: %w", errNotOwner, err)
+		return submit.Result{}, fmt.Errorf("%w: %w", errNotOwner, err)
 	}
 	if err != nil {
-		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+		return submit.Result{}, &submit.OutcomeUnknownError{CommandID: c.ID}
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, peerReply))
 	if err != nil {
-		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+		return submit.Result{}, &submit.OutcomeUnknownError{CommandID: c.ID}
 	}
 	var a peerAnswer
 	if err := json.Unmarshal(text, &a); err != nil || response.StatusCode != http.StatusOK {
-		return journal.Result{}, fmt.Errorf("%s answered %s to %s: %.200s", url, response.Status, c.Type, text)
+		return submit.Result{}, fmt.Errorf("%s answered %s to %s: %.200s", url, response.Status, c.Type, text)
 	}
 	j, err := p.journals.Of(name)
 	if err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	return a.result(c, j.Rules)
 }
 
 // result converts the answer back into the result of the owner's Submit.
-func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result, error) {
+func (a peerAnswer) result(c decide.Command, rules decide.Rules) (submit.Result, error) {
 	switch {
 	case a.NotOwner:
-		return journal.Result{}, fmt.Errorf("%w: %s", errNotOwner, a.Error)
-	case a.Code == journal.CodeNotAccepted:
-		return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: a.Error}
-	case a.Code == journal.CodeOutcomeUnknown:
-		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+		return submit.Result{}, fmt.Errorf("%w: %s", errNotOwner, a.Error)
+	case a.Code == submit.CodeNotAccepted:
+		return submit.Result{}, &submit.NotAcceptedError{RetryAfter: time.Second, Reason: a.Error}
+	case a.Code == submit.CodeOutcomeUnknown:
+		return submit.Result{}, &submit.OutcomeUnknownError{CommandID: c.ID}
 	case a.Error != "":
-		return journal.Result{}, fmt.Errorf("%s: %s", c.Type, a.Error)
+		return submit.Result{}, fmt.Errorf("%s: %s", c.Type, a.Error)
 	}
-	at, err := journal.ParseLogPosition(a.Position)
+	at, err := record.ParseLogPosition(a.Position)
 	if err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	if a.Refusal != nil {
-		return journal.Result{}, &journal.RefusedError{Refusal: a.Refusal, AsOf: at}
+		return submit.Result{}, &submit.RefusedError{Refusal: a.Refusal, AsOf: at}
 	}
 	if a.Record == nil { // the command's work continues
-		return journal.Result{Position: at, Repeated: a.Repeated}, nil
+		return submit.Result{Position: at, Repeated: a.Repeated}, nil
 	}
-	record, err := journal.DecodeRecord(rules.Registry(), a.Record)
+	answer, err := record.Decode(rules.Registry(), a.Record)
 	if err != nil {
-		return journal.Result{}, fmt.Errorf("the record that answers %s: %w", c.Type, err)
+		return submit.Result{}, fmt.Errorf("the record that answers %s: %w", c.Type, err)
 	}
-	return journal.Result{Position: at, Repeated: a.Repeated, Entry: &journal.Entry{Record: record, Value: a.Record}}, nil
+	return submit.Result{Position: at, Repeated: a.Repeated, Entry: &record.Entry{Record: answer, Value: a.Record}}, nil
 }
 
 // serve answers a command of another node.
@@ -212,12 +213,12 @@ func (p *peers) serve(c echo.Context) error {
 	return c.JSON(http.StatusOK, answerTo(result, err))
 }
 
-func answerTo(result journal.Result, err error) peerAnswer {
+func answerTo(result submit.Result, err error) peerAnswer {
 	var (
-		refused   *journal.RefusedError
-		busy      *journal.NotAcceptedError
-		unknown   *journal.OutcomeUnknownError
-		elsewhere *journal.ElsewhereError // a command that was forwarded once is not forwarded again
+		refused   *submit.RefusedError
+		busy      *submit.NotAcceptedError
+		unknown   *submit.OutcomeUnknownError
+		elsewhere *submit.ElsewhereError // a command that was forwarded once is not forwarded again
 	)
 	switch {
 	case err == nil:
@@ -225,18 +226,18 @@ func answerTo(result journal.Result, err error) peerAnswer {
 		if result.Entry == nil {
 			return a
 		}
-		if a.Record, err = journal.AppendRecord(nil, result.Entry.Record); err != nil {
+		if a.Record, err = record.Encode(nil, result.Entry.Record); err != nil {
 			return peerAnswer{Error: err.Error()}
 		}
 		return a
 	case errors.As(err, &refused):
 		return peerAnswer{Position: refused.AsOf.String(), Refusal: refused.Refusal}
 	case errors.As(err, &elsewhere):
-		return peerAnswer{Code: journal.CodeNotAccepted, NotOwner: true, Error: err.Error()}
+		return peerAnswer{Code: submit.CodeNotAccepted, NotOwner: true, Error: err.Error()}
 	case errors.As(err, &busy):
-		return peerAnswer{Code: journal.CodeNotAccepted, NotOwner: busy.Unowned, Error: err.Error()}
+		return peerAnswer{Code: submit.CodeNotAccepted, NotOwner: busy.Unowned, Error: err.Error()}
 	case errors.As(err, &unknown):
-		return peerAnswer{Code: journal.CodeOutcomeUnknown, Error: err.Error()}
+		return peerAnswer{Code: submit.CodeOutcomeUnknown, Error: err.Error()}
 	}
 	return peerAnswer{Error: err.Error()}
 }

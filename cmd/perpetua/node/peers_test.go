@@ -17,13 +17,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-type submitFunc func(context.Context, string, decide.Command) (journal.Result, error)
+type submitFunc func(context.Context, string, decide.Command) (submit.Result, error)
 
-func (f submitFunc) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+func (f submitFunc) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	return f(ctx, name, c)
 }
 
@@ -36,19 +37,19 @@ func TestAnotherNodesRecordIsTheAnswer(t *testing.T) {
 	}
 	sent := &onboarding.AddDocument{Ref: owner.Ref{Type: owner.PersonType, ID: scalar.ID{1}}, ID: scalar.ID{2}, Category: "poa", Orientation: "front",
 		Name: onboarding.Sealed("sealed"), Source: "documents/02/x", SHA256: make([]byte, 32), Size: 3, Format: "pdf", ValidUntil: scalar.Second}
-	there := newPeers(submitFunc(func(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+	there := newPeers(submitFunc(func(_ context.Context, _ string, c decide.Command) (submit.Result, error) {
 		p := c.Payload.(*onboarding.AddDocument)
 		event := &onboarding.DocumentAdded{Document: onboarding.Document{ID: p.ID, Ref: p.Ref, Category: p.Category, Orientation: p.Orientation, Source: p.Source,
 			SHA256: p.SHA256, Size: p.Size, Format: p.Format, ValidUntil: p.ValidUntil, Created: 5}, Name: p.Name}
-		record := &journal.Record{Sequence: 7, Time: 5, Command: c.Recorded(), Outcome: decide.Accepted, Events: []decide.Event{event}}
-		return journal.Result{Position: journal.LogPosition{Journal: "onboarding", Sequence: 7}, Entry: &journal.Entry{Record: record}, Repeated: true}, nil
+		made := &record.Record{Sequence: 7, Time: 5, Command: c.Recorded(), Outcome: decide.Accepted, Events: []decide.Event{event}}
+		return submit.Result{Position: record.LogPosition{Journal: "onboarding", Sequence: 7}, Entry: &record.Entry{Record: made}, Repeated: true}, nil
 	}), journals.All(), box)
 	e := echo.New()
 	e.POST(peerPath, there.serve)
 	server := httptest.NewServer(e)
 	defer server.Close()
-	here := newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) {
-		return journal.Result{}, &journal.ElsewhereError{URL: server.URL}
+	here := newPeers(submitFunc(func(context.Context, string, decide.Command) (submit.Result, error) {
+		return submit.Result{}, &submit.ElsewhereError{URL: server.URL}
 	}), journals.All(), box)
 	got, err := here.Submit(t.Context(), "onboarding", decide.Command{ID: scalar.ID{3}, Type: sent.CommandType(), Actor: decide.Actor{Sub: "a", Broker: "alpha"}, Payload: sent})
 	if err != nil {
@@ -75,10 +76,10 @@ func TestConnectionsToNodesAreKept(t *testing.T) {
 	}
 	const atOnce = 32
 	var together sync.WaitGroup // all of a round are under way before the first is answered
-	there := newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) {
+	there := newPeers(submitFunc(func(context.Context, string, decide.Command) (submit.Result, error) {
 		together.Done()
 		together.Wait()
-		return journal.Result{Position: journal.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
+		return submit.Result{Position: record.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
 	}), journals.All(), box)
 	e := echo.New()
 	e.POST(peerPath, there.serve)
@@ -91,8 +92,8 @@ func TestConnectionsToNodesAreKept(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	here := newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) {
-		return journal.Result{}, &journal.ElsewhereError{URL: server.URL}
+	here := newPeers(submitFunc(func(context.Context, string, decide.Command) (submit.Result, error) {
+		return submit.Result{}, &submit.ElsewhereError{URL: server.URL}
 	}), journals.All(), box)
 	defer here.client.CloseIdleConnections()
 	attempt := &onboarding.RecordAttempt{ID: scalar.ID{1}, Number: 1}

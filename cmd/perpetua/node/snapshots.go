@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
@@ -57,7 +58,7 @@ func (s *Snapshots) Close() {
 }
 
 // Seed returns the newest snapshot of a journal, or nil.
-func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*journal.Seed, error) {
+func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*record.Seed, error) {
 	j, err := s.journals.Of(name)
 	if err != nil || j.Codec == nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*jo
 }
 
 // maker returns a maker of snapshots of a fold that started from a seed; nil if this node makes none.
-func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold *follow.Fold, seed *journal.Seed, node string, may func() bool) *snapshot.Maker {
+func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold *follow.Fold, seed *record.Seed, node string, may func() bool) *snapshot.Maker {
 	if s.records == 0 || j.Codec == nil {
 		return nil
 	}

@@ -13,15 +13,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestACommandOfANodeFindsTheNextOwner: a command of a node itself goes on to the next owner after a node that does not own the
 // journal, or is gone, and to no more than a few.
 func TestACommandOfANodeFindsTheNextOwner(t *testing.T) {
-	serve := func(answer func() (journal.Result, error)) string {
+	serve := func(answer func() (submit.Result, error)) string {
 		e := echo.New()
-		e.POST(peerPath, newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) { return answer() }),
+		e.POST(peerPath, newPeers(submitFunc(func(context.Context, string, decide.Command) (submit.Result, error) { return answer() }),
 			journals.All(), boxOf(t, 1)).serve)
 		s := httptest.NewServer(e)
 		t.Cleanup(s.Close)
@@ -30,13 +31,13 @@ func TestACommandOfANodeFindsTheNextOwner(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	decided := 0
-	owner := serve(func() (journal.Result, error) {
+	owner := serve(func() (submit.Result, error) {
 		decided++
-		return journal.Result{Position: journal.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
+		return submit.Result{Position: record.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
 	})
-	full := serve(func() (journal.Result, error) { return journal.Result{}, &journal.NotAcceptedError{Reason: "full"} })
-	knows := serve(func() (journal.Result, error) { return journal.Result{}, &journal.ElsewhereError{URL: owner} })
-	none := serve(func() (journal.Result, error) { return journal.Result{}, &journal.NotAcceptedError{Unowned: true} })
+	full := serve(func() (submit.Result, error) { return submit.Result{}, &submit.NotAcceptedError{Reason: "full"} })
+	knows := serve(func() (submit.Result, error) { return submit.Result{}, &submit.ElsewhereError{URL: owner} })
+	none := serve(func() (submit.Result, error) { return submit.Result{}, &submit.NotAcceptedError{Unowned: true} })
 	attempt := &onboarding.RecordAttempt{ID: scalar.ID{1}, Number: 1}
 	for name, c := range map[string]struct {
 		urls  []string
@@ -52,21 +53,21 @@ func TestACommandOfANodeFindsTheNextOwner(t *testing.T) {
 	} {
 		decided = 0
 		left := c.urls
-		var next func(context.Context) *journal.ElsewhereError
-		next = func(context.Context) *journal.ElsewhereError {
+		var next func(context.Context) *submit.ElsewhereError
+		next = func(context.Context) *submit.ElsewhereError {
 			if len(left) == 0 {
 				return nil
 			}
-			e := &journal.ElsewhereError{URL: left[0], Next: next}
+			e := &submit.ElsewhereError{URL: left[0], Next: next}
 			left = left[1:]
 			return e
 		}
-		here := newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) {
-			return journal.Result{}, next(t.Context())
+		here := newPeers(submitFunc(func(context.Context, string, decide.Command) (submit.Result, error) {
+			return submit.Result{}, next(t.Context())
 		}), journals.All(), boxOf(t, 1))
 		_, err := here.Submit(t.Context(), "onboarding", decide.Command{ID: scalar.ID{2}, Type: attempt.CommandType(),
 			Actor: decide.Actor{System: "sender"}, Payload: attempt})
-		var refused *journal.NotAcceptedError
+		var refused *submit.NotAcceptedError
 		if c.taken && (err != nil || decided != 1) || !c.taken && (!errors.As(err, &refused) || decided != 0) {
 			t.Errorf("%s: %v, decided %d times", name, err, decided)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // auditSchema is the schema into which an audit replays the log.
@@ -66,13 +67,13 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 
 // audited is the JSON output of an audit.
 type audited struct {
-	Equal       bool                  `json:"equal"`
-	Positions   []journal.LogPosition `json:"positions"`
-	Differences []string              `json:"differences"`
+	Equal       bool                 `json:"equal"`
+	Positions   []record.LogPosition `json:"positions"`
+	Differences []string             `json:"differences"`
 }
 
 // positions formats the positions of journals.
-func positions(at []journal.LogPosition) string {
+func positions(at []record.LogPosition) string {
 	texts := make([]string, len(at))
 	for i, p := range at {
 		texts[i] = p.String()
@@ -87,7 +88,7 @@ func replayOf(client *journal.Client, beside *pgxpool.Pool, told func(string)) r
 		replay.Journals = append(replay.Journals, readmodels.Audited{Rules: j.Rules, Projections: j.Projections, Compare: j.Compare,
 			Log: projections.NewLog(client, j.Rules, 0),
 			Read: func() readmodels.Records {
-				r := journal.NewReader(client, j.Rules, 0, journal.Before)
+				r := journal.NewReader(client, j.Rules, 0, record.Before)
 				r.Audit()
 				return r
 			}})

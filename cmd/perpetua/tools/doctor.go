@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -274,7 +275,7 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 		d.add("journal "+name, isNote, "it has no records yet")
 		return
 	}
-	d.add("journal "+name, isGood, "tip %v, hash %s; it holds the %d positions known of it", journal.LogPosition{Journal: name, Sequence: tip.Sequence}, tip.Hash, len(k.all()))
+	d.add("journal "+name, isGood, "tip %v, hash %s; it holds the %d positions known of it", record.LogPosition{Journal: name, Sequence: tip.Sequence}, tip.Hash, len(k.all()))
 	if ahead := time.Until(at); ahead > clockTolerance {
 		d.judgeClockOfLog(name, ahead)
 	}
@@ -290,14 +291,14 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 }
 
 // readTip returns the position of the last valid record, and that record's time.
-func readTip(ctx context.Context, client *journal.Client, j journals.Journal, known []journal.Position) (tip journal.Position, at time.Time, err error) {
+func readTip(ctx context.Context, client *journal.Client, j journals.Journal, known []record.Position) (tip record.Position, at time.Time, err error) {
 	if err := client.Holds(ctx, j.Rules, 0, known...); err != nil {
 		return tip, at, err
 	}
 	r := journal.NewReader(client, j.Rules, 0, lastButOne(known))
 	r.Audit()
 	defer r.Close()
-	err = r.ToTip(ctx, func(entries []journal.Entry) error {
+	err = r.ToTip(ctx, func(entries []record.Entry) error {
 		for _, e := range entries { // none at the end of a log without records
 			at = e.Record.Time.Std()
 		}
@@ -375,18 +376,18 @@ func (d *diagnosis) checkKeys(ctx context.Context, s *settings.Settings) {
 
 // remembered holds the positions of a journal that are stored outside of the log.
 type remembered struct {
-	rows, snapshots, witnesses          []journal.Position
+	rows, snapshots, witnesses          []record.Position
 	rowsErr, snapshotsErr, witnessesErr error
 }
 
-func (k remembered) all() []journal.Position {
-	return append(append(append([]journal.Position(nil), k.rows...), k.snapshots...), k.witnesses...)
+func (k remembered) all() []record.Position {
+	return append(append(append([]record.Position(nil), k.rows...), k.snapshots...), k.witnesses...)
 }
 
 // lastButOne returns the highest position but one by sequence, so that at least one record is read after it; Before if there
 // is none.
-func lastButOne(known []journal.Position) journal.Position {
-	last, before := journal.Before, journal.Before
+func lastButOne(known []record.Position) record.Position {
+	last, before := record.Before, record.Before
 	for _, p := range known {
 		switch {
 		case p.Sequence > last.Sequence:

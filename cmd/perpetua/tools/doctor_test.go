@@ -15,6 +15,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -48,9 +49,9 @@ func TestJudgments(t *testing.T) {
 	three := func(last map[string]string) []journal.BrokerSettings {
 		return []journal.BrokerSettings{{ID: 1, Settings: recommended()}, {ID: 2, Settings: recommended()}, {ID: 3, Settings: last}}
 	}
-	at := func(sequences ...int64) (out []journal.Position) {
+	at := func(sequences ...int64) (out []record.Position) {
 		for _, s := range sequences {
-			out = append(out, journal.Position{Sequence: s})
+			out = append(out, record.Position{Sequence: s})
 		}
 		return out
 	}
@@ -201,11 +202,11 @@ func TestOffset(t *testing.T) {
 }
 
 func TestLastButOne(t *testing.T) {
-	at := func(s int64) journal.Position { return journal.Position{Sequence: s} }
+	at := func(s int64) record.Position { return record.Position{Sequence: s} }
 	for _, c := range []struct {
-		known []journal.Position
+		known []record.Position
 		want  int64
-	}{{nil, -1}, {[]journal.Position{at(5)}, -1}, {[]journal.Position{at(5), at(5)}, -1}, {[]journal.Position{at(3), at(5), at(4)}, 4}, {[]journal.Position{at(5), at(3)}, 3}} {
+	}{{nil, -1}, {[]record.Position{at(5)}, -1}, {[]record.Position{at(5), at(5)}, -1}, {[]record.Position{at(3), at(5), at(4)}, 4}, {[]record.Position{at(5), at(3)}, 3}} {
 		if got := lastButOne(c.known).Sequence; got != c.want {
 			t.Errorf("of %v: %d, not %d", c.known, got, c.want)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // recommendation is the limit or value of a broker's setting. docker/kafka/start.sh follows it.
@@ -199,7 +200,7 @@ func (d *diagnosis) judgeClockOfLog(name string, ahead time.Duration) {
 const manyRecords = 4096
 
 // judgeRows checks how far the read models of a journal are behind its tip.
-func (d *diagnosis) judgeRows(name string, tip int64, known []journal.Position, err error) {
+func (d *diagnosis) judgeRows(name string, tip int64, known []record.Position, err error) {
 	check := "read models " + name
 	at := highest(known)
 	behind := tip - at
@@ -209,14 +210,14 @@ func (d *diagnosis) judgeRows(name string, tip int64, known []journal.Position, 
 	case at < 0:
 		d.add(check, isWarning, "they are empty, %d records behind: does a projector run?", tip+1)
 	case behind > manyRecords:
-		d.add(check, isWarning, "at %v, %d records behind: does a projector run?", journal.LogPosition{Journal: name, Sequence: at}, behind)
+		d.add(check, isWarning, "at %v, %d records behind: does a projector run?", record.LogPosition{Journal: name, Sequence: at}, behind)
 	default:
-		d.add(check, isGood, "at %v, %d records behind", journal.LogPosition{Journal: name, Sequence: at}, max(0, behind))
+		d.add(check, isGood, "at %v, %d records behind", record.LogPosition{Journal: name, Sequence: at}, max(0, behind))
 	}
 }
 
 // judgeWitnesses checks the positions of a journal's witnesses.
-func (d *diagnosis) judgeWitnesses(name string, tip int64, known []journal.Position, err error) {
+func (d *diagnosis) judgeWitnesses(name string, tip int64, known []record.Position, err error) {
 	check := "witnesses " + name
 	switch {
 	case err != nil:
@@ -225,7 +226,7 @@ func (d *diagnosis) judgeWitnesses(name string, tip int64, known []journal.Posit
 		d.add(check, isWarning, "there are none: a log that loses its last records would not be noticed")
 	default:
 		at := highest(known)
-		d.add(check, isGood, "%d, the newest at %v, %d records behind", len(known), journal.LogPosition{Journal: name, Sequence: at}, max(0, tip-at))
+		d.add(check, isGood, "%d, the newest at %v, %d records behind", len(known), record.LogPosition{Journal: name, Sequence: at}, max(0, tip-at))
 	}
 }
 
@@ -251,11 +252,11 @@ func (d *diagnosis) judgeFence(f fence.Fence, place string, founded bool, err er
 }
 
 // highest returns the highest sequence, −1 for none.
-func highest(known []journal.Position) int64 {
+func highest(known []record.Position) int64 {
 	if len(known) == 0 {
 		return -1
 	}
-	return slices.MaxFunc(known, func(a, b journal.Position) int { return int(min(1, max(-1, a.Sequence-b.Sequence))) }).Sequence
+	return slices.MaxFunc(known, func(a, b record.Position) int { return int(min(1, max(-1, a.Sequence-b.Sequence))) }).Sequence
 }
 
 const (

@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
@@ -71,7 +72,7 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 	failed := h.failed
 	for _, j := range table {
 		err := client.HoldsKnown(ctx, j.Rules, 0, known...)
-		if journal.Final(err) {
+		if record.Final(err) {
 			return err
 		}
 		failed = errors.Join(failed, err)
@@ -82,7 +83,7 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 // holdOrTell is hold for a command that continues if a store cannot be read, and prints that on out.
 func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	err := h.hold(ctx, client, out, table...)
-	if err == nil || journal.Final(err) {
+	if err == nil || record.Final(err) {
 		return err
 	}
 	fmt.Fprintf(out, "perpetua: the log is not held against every known position: %v\n", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // logFilter selects the records that `perpetua log` prints.
@@ -74,10 +75,10 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 // prepareLog checks a log against the known positions, and returns the position from which the chain must be verified
 // for records from a sequence on. It stops the services that it started for this, because a log may be followed for
 // days.
-func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start journal.Position, err error) {
+func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start record.Position, err error) {
 	known := openAtHand(ctx, s)
 	defer known.close()
-	start = journal.Before
+	start = record.Before
 	if from > 0 {
 		start = known.startBefore(ctx, j.Name(), from, out)
 	}
@@ -112,11 +113,11 @@ var errPrinted = errors.New("everything that is wanted is printed")
 
 // printLog writes the records after a position that pass the filter, up to the current end of the log or, with follow,
 // until the context ends.
-func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start journal.Position, filter logFilter, follow bool, out *bufio.Writer) error {
+func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start record.Position, filter logFilter, follow bool, out *bufio.Writer) error {
 	r := journal.NewReader(client, rules, 0, start)
 	r.Audit()
 	defer r.Close()
-	print := func(entries []journal.Entry) error {
+	print := func(entries []record.Entry) error {
 		for _, e := range entries {
 			if e.Record.Sequence > filter.to {
 				return errPrinted
@@ -135,7 +136,7 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 		return fmt.Errorf("the journal %s is empty", rules.Journal())
 	}
 	for err == nil && follow {
-		var entries []journal.Entry
+		var entries []record.Entry
 		if err = out.Flush(); err == nil {
 			if entries, err = r.Poll(ctx); err == nil {
 				err = print(entries)
@@ -149,14 +150,14 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 }
 
 // passes reports whether a record passes the filter.
-func (f logFilter) passes(e journal.Entry) bool {
+func (f logFilter) passes(e record.Entry) bool {
 	if e.Record.Sequence < f.from {
 		return false
 	}
 	return (f.kind == "" || f.hasType(e)) && (f.customer == "" || f.concerns(e))
 }
 
-func (f logFilter) hasType(e journal.Entry) bool {
+func (f logFilter) hasType(e record.Entry) bool {
 	if e.Record.Command.Type == f.kind {
 		return true
 	}
@@ -169,7 +170,7 @@ func (f logFilter) hasType(e journal.Entry) bool {
 }
 
 // concerns reports whether any customer_code in the record is the filter's customer.
-func (f logFilter) concerns(e journal.Entry) bool {
+func (f logFilter) concerns(e record.Entry) bool {
 	if e.Record.Command.Actor.Customer == f.customer {
 		return true
 	}

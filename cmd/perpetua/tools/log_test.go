@@ -15,6 +15,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
@@ -34,7 +36,7 @@ func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
 }
 
 // oneWord returns a client of a log that holds a word, and what its owner answered.
-func oneWord(ctx context.Context, t *testing.T, rules journaltest.Words) (*journal.Client, journal.Result) {
+func oneWord(ctx context.Context, t *testing.T, rules journaltest.Words) (*journal.Client, submit.Result) {
 	t.Helper()
 	client := journaltest.NewClient(t, rules.Name)
 	o, err := journal.NewOwner(journal.OwnerConfig{Client: client, Rules: rules, Node: "n1"})
@@ -69,7 +71,7 @@ func TestALogFromItsEndEnds(t *testing.T) {
 	defer stop()
 	rules := journaltest.Words{Name: "trading"}
 	client, said := oneWord(ctx, t, rules)
-	print := func(start journal.Position, from int64) (string, error) {
+	print := func(start record.Position, from int64) (string, error) {
 		var out bytes.Buffer
 		b := bufio.NewWriter(&out)
 		err := printLog(ctx, client, rules, start, logFilter{from: from, to: math.MaxInt64}, false, b)
@@ -77,7 +79,7 @@ func TestALogFromItsEndEnds(t *testing.T) {
 		return out.String(), err
 	}
 	last := said.Entry.Position
-	if text, err := print(journal.Before, last.Sequence); err != nil || text != string(said.Entry.Value)+"\n" {
+	if text, err := print(record.Before, last.Sequence); err != nil || text != string(said.Entry.Value)+"\n" {
 		t.Errorf("the last record is %q: %v", text, err)
 	}
 	if text, err := print(last, last.Sequence+1); err != nil || text != "" {
@@ -87,8 +89,8 @@ func TestALogFromItsEndEnds(t *testing.T) {
 	forged.Hash[0]++
 	beyond.Offset++
 	beyond.Sequence++
-	var diverged *journal.DivergedError
-	for _, p := range []journal.Position{forged, beyond} {
+	var diverged *record.DivergedError
+	for _, p := range []record.Position{forged, beyond} {
 		if text, err := print(p, p.Sequence+1); !errors.As(err, &diverged) || text != "" {
 			t.Errorf("from %v, which the log does not hold, %q: %v", p, text, err)
 		}

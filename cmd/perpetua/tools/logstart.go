@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // seekWithin bounds the search for a position to start from: reading from genesis often takes no longer.
@@ -21,13 +21,13 @@ const seekWithin = 5 * time.Second
 
 // startBefore returns the last known position before a sequence, for a reader that need not start at genesis. The
 // reader checks that the log holds the position. startBefore prints on out which position it is.
-func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, out io.Writer) journal.Position {
+func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, out io.Writer) record.Position {
 	ctx, cancel := context.WithTimeout(ctx, seekWithin)
 	defer cancel()
-	start, whose := journal.Before, ""
+	start, whose := record.Before, ""
 	for _, source := range []struct {
 		whose string
-		last  func(context.Context, string, int64) (journal.Position, error)
+		last  func(context.Context, string, int64) (record.Position, error)
 	}{{"the read models", h.lastAnchor}, {"a snapshot", h.lastSnapshot}} {
 		p, failed := source.last(ctx, name, sequence-1)
 		if failed != nil {
@@ -45,20 +45,20 @@ func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, o
 }
 
 // lastAnchor returns the last position in the read models up to a sequence.
-func (h *atHand) lastAnchor(ctx context.Context, name string, sequence int64) (journal.Position, error) {
+func (h *atHand) lastAnchor(ctx context.Context, name string, sequence int64) (record.Position, error) {
 	if h.rows == nil {
-		return journal.Before, nil
+		return record.Before, nil
 	}
 	return projections.Anchor(ctx, h.rows, name, 0, sequence)
 }
 
 // lastSnapshot returns the position of the last snapshot up to a sequence.
-func (h *atHand) lastSnapshot(ctx context.Context, name string, sequence int64) (journal.Position, error) {
+func (h *atHand) lastSnapshot(ctx context.Context, name string, sequence int64) (record.Position, error) {
 	if h.saved == nil {
-		return journal.Before, nil
+		return record.Before, nil
 	}
 	known, err := h.saved.snapshots.Positions(ctx, name, 0)
-	last := journal.Before
+	last := record.Before
 	for _, p := range known {
 		if p.Sequence <= sequence && p.Sequence > last.Sequence {
 			last = p

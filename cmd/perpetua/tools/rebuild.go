@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // besideSchema is the schema in which a rebuild creates its rows.
@@ -50,7 +51,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		// The new rows replace positions that only the live rows hold. So the log is checked against those positions
 		// again: it may have lost its end while it was read.
 		Confirm: func(ctx context.Context) error { return holdAll(ctx, s, client, live, io.Discard) }}
-	goals := make([]journal.Position, len(rebuild.Journals))
+	goals := make([]record.Position, len(rebuild.Journals))
 	for i, j := range rebuild.Journals {
 		if goals[i], err = tip(ctx, client, j.Rules, live); err != nil {
 			return err
@@ -65,18 +66,18 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 
 // tip returns the position of a journal's last valid record. It starts to read at the checkpoint of the live rows,
 // which openLogAndRows has found in the log.
-func tip(ctx context.Context, client *journal.Client, rules decide.Rules, live *pgxpool.Pool) (journal.Position, error) {
+func tip(ctx context.Context, client *journal.Client, rules decide.Rules, live *pgxpool.Pool) (record.Position, error) {
 	known, err := projections.Known(ctx, live, rules.Journal(), 0)
 	if err != nil {
-		return journal.Before, err
+		return record.Before, err
 	}
-	from := journal.Before
+	from := record.Before
 	if len(known) > 0 { // ordered by sequence
 		from = known[len(known)-1]
 	}
 	reader := journal.NewReader(client, rules, 0, from)
 	defer reader.Close()
-	err = reader.ToTip(ctx, func([]journal.Entry) error { return nil })
+	err = reader.ToTip(ctx, func([]record.Entry) error { return nil })
 	if err == nil && reader.Position().IsBefore() {
 		err = fmt.Errorf("the journal %s is empty", rules.Journal())
 	}

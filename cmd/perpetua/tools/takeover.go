@@ -22,7 +22,7 @@ type tookOver struct {
 }
 
 // TakeOver moves the fence to the venue in a data folder or on the named brokers, and returns when that venue may act. The
-// previous holder reads the new fence and stops. Neither venue needs to run.
+// previous holder reads the new fence and stops, if it uses the same key store. Neither venue needs to run.
 func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	s, err := settings.Parse("admin take-over", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
@@ -49,6 +49,9 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	f, err := fence.TakeOver(ctx, keys, id, place, fence.Settle, func(f fence.Fence, damage error) {
 		if damage != nil {
 			fmt.Fprintf(std.Err, "%v: it was replaced. If the venue was moved or taken over before, holds under its former id stay in the key store, and keep their keys\n", damage)
+		}
+		if s.KeyURL == "" {
+			fmt.Fprintln(std.Err, "the fence lies in the data folder. If the folder is a copy of another venue's, with its keys, that venue has a fence of its own: it does not stop by itself, so stop it first")
 		}
 		fmt.Fprintf(std.Out, "the fence is this venue's, at epoch %d; it acts in %v, once the one before must have stopped\n", f.Epoch, fence.Settle)
 	})

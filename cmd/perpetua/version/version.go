@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // release is the version of a released binary. The linker sets it: -ldflags "-X …/cmd/perpetua/version.release=v1.2.3".
@@ -43,7 +43,7 @@ func Current() Info {
 
 // describe returns the description of a binary from its build information, which may be nil.
 func describe(build *debug.BuildInfo) Info {
-	i := Info{Version: release, Commit: commit, LogFormat: journal.Format, Rules: journals.All().Newest()}
+	i := Info{Version: release, Commit: commit, LogFormat: record.Format, Rules: journals.All().Newest()}
 	if build != nil {
 		i.Go = build.GoVersion
 		if build.Main.Version != "(devel)" {

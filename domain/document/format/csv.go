@@ -10,13 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxRecord is how long one record of a CSV file may be, in bytes: the reader holds one whole.
+// maxRecord is the greatest length of a CSV record in bytes. The reader holds one whole record in memory.
 const maxRecord = 1 << 20
 
 const byteOrderMark = "\ufeff"
 
-// csv reads UTF-8 text record by record (RFC 4180); all have one number of fields. Fields are separated by the comma, the
-// semicolon or the tab, whichever the first line has most of. Text that begins as markup does is not taken for a table.
+// csv checks UTF-8 text record by record (RFC 4180). All records must have the same number of fields. The separator is
+// the comma, the semicolon or the tab: the most frequent in the first record. Text that starts with < is markup
+// and is rejected.
 func (s *source) csv() error {
 	if b, err := s.Peek(len(byteOrderMark)); err == nil && string(b) == byteOrderMark {
 		if _, err := s.next(len(byteOrderMark)); err != nil {
@@ -43,7 +44,7 @@ func (s *source) csv() error {
 	}
 }
 
-// separator returns what separates the fields of the first record, in which what stands in quotes does not count.
+// separator returns the most frequent separator in the first record, outside of quotes.
 func separator(head []byte) rune {
 	counts, quoted := make(map[rune]int), false
 	for _, c := range string(head) {
@@ -66,11 +67,11 @@ func separator(head []byte) rune {
 	return best
 }
 
-// textReader passes on text and nothing else, and no more at a time than a record may have.
+// textReader passes valid text on and limits the length of a record.
 type textReader struct {
 	from *source
-	left int    // of the record that is being read
-	held []byte // the beginning of a character whose rest has not come
+	left int    // bytes that the current record may still have
+	held []byte // the first bytes of a character that is split between two reads
 }
 
 var errLongRecord = fmt.Errorf("a record has more than %d bytes", maxRecord)
@@ -88,7 +89,7 @@ func (t *textReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// check looks at each character; one that is cut by the end of b is looked at with the rest of it.
+// check validates each character of b. An incomplete character at the end of b is completed by the next call.
 func (t *textReader) check(b []byte) error {
 	for len(t.held) > 0 && len(b) > 0 {
 		t.held, b = append(t.held, b[0]), b[1:]
@@ -114,8 +115,8 @@ func (t *textReader) check(b []byte) error {
 	return nil
 }
 
-// character returns how many bytes the first character of b has, 0 where some of them have not come. Those that a text does
-// not have are errors.
+// character returns the length of the first character of b in bytes, or 0 if b ends within it. Invalid UTF-8 and control
+// characters other than line breaks and tabs are errors.
 func character(b []byte) (size int, err error) {
 	r, size := utf8.DecodeRune(b)
 	switch {

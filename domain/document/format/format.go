@@ -1,9 +1,11 @@
-// Package format tells what a file is by its content and whether it is whole. It reads a stream once, from its beginning
-// to its end, in bounded memory, and looks at the file's structure only: nothing is drawn, opened or run.
+// Package format determines the format of a file from its content, and whether the file is complete. It reads a stream
+// once from beginning to end in bounded memory. It inspects only the structure of the file: it renders and executes
+// nothing.
 //
-// A file is whole if it has all that its own structure says: chunks, boxes, segments and entries of the lengths that they
-// name, and the mark at the end. A file that was cut short is refused, and so is one of another kind under this kind's
-// name, since names are not looked at.
+// A file is complete if it contains everything that its structure declares: chunks, boxes, segments and entries of the
+// declared lengths, and the end marker. Truncated files are rejected. File names are ignored.
+//
+// Start reading at Identify. Each format has a check method on source.
 package format
 
 import (
@@ -17,7 +19,7 @@ import (
 // Format is a kind of file.
 type Format string
 
-// The kinds that can be told.
+// The formats that are recognized.
 const (
 	PDF  Format = "pdf"
 	JPEG Format = "jpeg"
@@ -28,22 +30,22 @@ const (
 	XLSX Format = "xlsx"
 )
 
-// MediaType returns the type under which a file of the kind is served.
+// MediaType returns the media type with which a file of the format is served.
 func (f Format) MediaType() string { return mediaTypes[f] }
 
 var mediaTypes = map[Format]string{PDF: "application/pdf", JPEG: "image/jpeg", PNG: "image/png", WebP: "image/webp", HEIC: "image/heic",
 	CSV: "text/csv; charset=utf-8", XLSX: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
 
-// IsTable reports whether the kind holds tables, which only some categories of documents take.
+// IsTable reports whether the format contains tables, which only some document categories accept.
 func (f Format) IsTable() bool { return f == CSV || f == XLSX }
 
-// Error says why a file is not taken.
+// Error says why a file is rejected.
 type Error struct {
-	Format Format // empty: of no kind that can be told
+	Format Format // empty if the format is unknown
 	Reason string
 }
 
-// Error returns the reason, behind the kind.
+// Error returns the format and the reason.
 func (e *Error) Error() string {
 	if e.Format == "" {
 		return e.Reason
@@ -51,12 +53,12 @@ func (e *Error) Error() string {
 	return string(e.Format) + ": " + e.Reason
 }
 
-// Window is how far ahead a file is looked at, in bytes.
+// Window is the lookahead within a file, in bytes.
 const Window = 64 << 10
 
-// Identify reads r to its end and returns what it is. What is no file of the kinds above, or not a whole one, is an
-// *Error; every other error is one of r's own. With tables, CSV and XLSX are among the kinds. A *bufio.Reader of at least
-// Window bytes is read as it is, others through a buffer.
+// Identify reads r to its end and returns the format. It returns an *Error if the file has none of the formats or is
+// incomplete; all other errors are read errors of r. CSV and XLSX are accepted only if tables is true. A *bufio.Reader
+// with a buffer of at least Window bytes is used directly.
 func Identify(r io.Reader, tables bool) (Format, error) {
 	s := &source{r: bufio.NewReaderSize(r, Window)}
 	head, err := s.Peek(32)
@@ -81,7 +83,8 @@ func Identify(r io.Reader, tables bool) (Format, error) {
 	return f, nil
 }
 
-// reader returns the kind whose signature a file begins with, and what reads the rest of it.
+// reader returns the format that matches the signature at the start of the file, and the method that checks the rest.
+// The method is nil if no format matches.
 func reader(head []byte, tables bool) (Format, func(*source) error) {
 	at := func(i int, text string) bool { return len(head) >= i+len(text) && string(head[i:i+len(text)]) == text }
 	switch {
@@ -93,7 +96,7 @@ func reader(head []byte, tables bool) (Format, func(*source) error) {
 		return PNG, (*source).png
 	case at(0, "RIFF") && at(8, "WEBP"):
 		return WebP, (*source).webp
-	case at(4, "ftyp") && head[0] == 0: // the length of the box, which a table with a column of that name does not begin with
+	case at(4, "ftyp") && head[0] == 0: // part of the box length; no CSV file starts with a zero byte
 		return HEIC, (*source).heic
 	case at(0, "PK\x03\x04"):
 		if tables {
@@ -105,20 +108,20 @@ func reader(head []byte, tables bool) (Format, func(*source) error) {
 	return "", nil
 }
 
-// source is a stream that knows how far it was read, and keeps the first error that is not an end.
+// source is a stream that counts the bytes read and keeps the first read error other than the end of the file.
 type source struct {
 	r      *bufio.Reader // not embedded: its WriteTo would read without counting
 	at     int64
 	failed error
 
-	packed io.Reader // what unpacked the last part of a package, to unpack the next
-	piece  []byte    // room for a piece of a part
+	packed io.Reader // the decompressor of the last part of a package, reused for the next
+	piece  []byte    // the buffer for decompressed bytes
 }
 
-// Peek returns the next n bytes without reading them.
+// Peek returns the next n bytes without consuming them.
 func (s *source) Peek(n int) ([]byte, error) { return s.r.Peek(n) }
 
-// note keeps an error of the stream's own, so that it is not taken for a fault of the file.
+// note counts n consumed bytes and keeps a read error of the stream, so that it is not reported as an error of the file.
 func (s *source) note(n int, err error) error {
 	s.at += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && s.failed == nil {
@@ -133,7 +136,8 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, s.note(n, err)
 }
 
-// ReadByte implements io.ByteReader. What inflates reads byte by byte, so that it takes none beyond its own.
+// ReadByte implements io.ByteReader. The decompressor reads single bytes and therefore consumes nothing after the end of
+// its data.
 func (s *source) ReadByte() (byte, error) {
 	b, err := s.r.ReadByte()
 	if err != nil {
@@ -143,7 +147,7 @@ func (s *source) ReadByte() (byte, error) {
 	return b, nil
 }
 
-// next reads n bytes, at most Window. They are valid until the next read.
+// next consumes and returns n bytes, at most Window. They are valid until the next read.
 func (s *source) next(n int) ([]byte, error) {
 	b, err := s.Peek(n)
 	if err != nil {
@@ -156,16 +160,16 @@ func (s *source) next(n int) ([]byte, error) {
 	return b, s.note(d, err)
 }
 
-// skip passes over n bytes, all of which must be there.
+// skip consumes n bytes. It is an error if fewer bytes are left.
 func (s *source) skip(n int64) error { return s.pass(n, func([]byte) {}) }
 
-// pass passes over n bytes, all of which must be there, and shows them as they lie in the buffer.
+// pass consumes n bytes and calls show with each piece, without copying. It is an error if fewer bytes are left.
 func (s *source) pass(n int64, show func([]byte)) error {
 	if n < 0 {
 		return errors.New("a length below zero")
 	}
 	for n > 0 {
-		if _, err := s.Peek(1); err != nil { // and with it the buffer is filled
+		if _, err := s.Peek(1); err != nil { // this also fills the buffer
 			return cut(s.note(0, err))
 		}
 		b, err := s.next(int(min(n, int64(s.r.Buffered()))))
@@ -178,7 +182,7 @@ func (s *source) pass(n int64, show func([]byte)) error {
 	return nil
 }
 
-// ended reports whether the stream is at its end.
+// ended reports whether the stream has no more bytes.
 func (s *source) ended() bool {
 	_, err := s.Peek(1)
 	return err != nil && s.note(0, err) != nil

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// heicBrands are the brands of HEIF files whose pictures are coded by HEVC (ISO/IEC 23008-12, annex B).
+// heicBrands are the brands of HEIF files with HEVC-coded images (ISO/IEC 23008-12, annex B).
 var heicBrands = []string{"heic", "heix", "heim", "heis"}
 
-// heic reads the boxes of the ISO base media file format (ISO/IEC 14496-12, section 4.2). The meta box says where in the
-// file the bytes of each picture are; all of them must be there.
+// heic checks the boxes of the ISO base media file format (ISO/IEC 14496-12, section 4.2). The meta box declares the
+// location of each image in the file. The file must contain all of these bytes.
 func (s *source) heic() error {
 	name, length, _, err := s.box()
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *source) heic() error {
 	if err := s.heicBrand(name, length); err != nil {
 		return err
 	}
-	needed := int64(0) // where the last byte of a picture is, at most; 0 before the meta box
+	needed := int64(0) // the required file length; 0 before the meta box
 	for !s.ended() {
 		name, length, toEnd, err := s.box()
 		switch {
@@ -46,7 +46,8 @@ func (s *source) heic() error {
 	return nil
 }
 
-// box reads the head of a box and returns the length of what follows; toEnd says that it is all the rest.
+// box reads the header of a box and returns the length of the content. toEnd says that the content extends to the end of
+// the file.
 func (s *source) box() (name string, length int64, toEnd bool, err error) {
 	head, err := s.next(8)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *source) box() (name string, length int64, toEnd bool, err error) {
 	return name, size - used, false, nil
 }
 
-// heicBrand reads the file type box, which names the brands that the file keeps to.
+// heicBrand checks the file type box, which lists the brands of the file.
 func (s *source) heicBrand(name string, length int64) error {
 	if name != "ftyp" || length < 8 || length > 1024 || length%4 != 0 {
 		return errors.New("its file type cannot be read")
@@ -83,16 +84,17 @@ func (s *source) heicBrand(name string, length int64) error {
 		return err
 	}
 	for i := 0; i < len(b); i += 4 {
-		if i != 4 && slices.Contains(heicBrands, string(b[i:i+4])) { // the second word is a version
+		if i != 4 && slices.Contains(heicBrands, string(b[i:i+4])) { // the second word is a version, not a brand
 			return nil
 		}
 	}
 	return errors.New("its pictures are of another kind")
 }
 
-// heicMeta reads the boxes inside the meta box, which ends at end, and returns where the last byte of a picture is.
+// heicMeta reads the boxes inside the meta box, which ends at offset end, and returns the file length that the images
+// require.
 func (s *source) heicMeta(end int64) (int64, error) {
-	if err := s.skip(4); err != nil { // its version
+	if err := s.skip(4); err != nil { // version and flags
 		return 0, err
 	}
 	needed := int64(0)
@@ -128,7 +130,7 @@ type locations struct {
 	bad  bool
 }
 
-// uint reads a number of size bytes: 0, 1, 2, 4 or 8.
+// uint reads a big-endian number of size bytes: 0, 1, 2, 4 or 8.
 func (l *locations) uint(size int) uint64 {
 	if size > len(l.rest) {
 		l.bad, l.rest = true, nil
@@ -143,7 +145,7 @@ func (l *locations) uint(size int) uint64 {
 	return n
 }
 
-// end returns where the last byte of all items is that lie in the file itself.
+// end returns the end offset of the last item that is stored in the file, and at least 1.
 func (l *locations) end() (int64, error) {
 	version := l.uint(4) >> 24
 	sizes := l.uint(2)
@@ -159,13 +161,13 @@ func (l *locations) end() (int64, error) {
 		if indexed {
 			method = l.uint(2) & 15
 		}
-		l.uint(2) // the file that it is in: this one, for all that is a picture
+		l.uint(2) // the data reference index: images are in this file
 		begin := l.uint(base)
 		extents := l.uint(2)
 		if !indexed {
 			index = 0
 		}
-		if extents > 1 && offset+length+index == 0 { // all of them are the same nothing, and a few bytes ask for very many
+		if extents > 1 && offset+length+index == 0 { // empty extents; a few bytes could declare very many
 			l.bad = true
 		}
 		for ; extents > 0 && !l.bad; extents-- {

@@ -14,7 +14,8 @@ import (
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
-// png reads chunks, each with its checksum, from IHDR to IEND (W3C Portable Network Graphics, section 5), and what is behind them.
+// png checks the chunks and their checksums from IHDR to IEND (W3C Portable Network Graphics, section 5), and the bytes
+// after them.
 func (s *source) png() error {
 	if _, err := s.next(len(pngSignature)); err != nil {
 		return err
@@ -55,8 +56,8 @@ func (s *source) png() error {
 	}
 }
 
-// pngContent looks at the beginning of a chunk without reading it: a picture has a size, and its data is packed by zlib (RFC 1950,
-// 2.2). image says that there was data before, which this goes on with.
+// pngContent inspects the beginning of a chunk without consuming it: IHDR must give the image a size, and the first IDAT
+// must begin a zlib stream (RFC 1950, 2.2). image says that an earlier IDAT chunk had data, which this one continues.
 func (s *source) pngContent(name string, length int64, image bool) error {
 	if name != "IHDR" && (name != "IDAT" || image || length < 2) {
 		return nil
@@ -73,7 +74,7 @@ func (s *source) pngContent(name string, length int64, image bool) error {
 	return nil
 }
 
-// cut returns err, or the error of a stream that ended early where there is none.
+// cut returns err or, if err is nil, io.ErrUnexpectedEOF.
 func cut(err error) error {
 	if err == nil {
 		return io.ErrUnexpectedEOF
@@ -81,22 +82,22 @@ func cut(err error) error {
 	return err
 }
 
-// The markers of JPEG that are looked at (ITU-T T.81, table B.1).
+// The JPEG markers that the checks use (ITU-T T.81, table B.1).
 const (
 	jpegTEM  = 0x01
 	jpegSOF0 = 0xc0
 	jpegDHT  = 0xc4
 	jpegJPG  = 0xc8
 	jpegDAC  = 0xcc
-	jpegSOF  = 0xcf // the last of them
+	jpegSOF  = 0xcf // the last SOF marker
 	jpegRST0 = 0xd0
 	jpegSOI  = 0xd8
 	jpegEOI  = 0xd9
 	jpegSOS  = 0xda
 )
 
-// jpeg reads segments and scans up to the end of the image. Cameras write further pictures and films behind it, which are
-// taken as they are; a page, a program or an archive is not.
+// jpeg checks the segments and scans up to the end of the image. Cameras append more images and videos, which are
+// accepted; an appended page, program or archive is not.
 func (s *source) jpeg() error {
 	if _, err := s.next(2); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (s *source) jpeg() error {
 	}
 }
 
-// jpegMarker reads the next marker, behind any number of fill bytes.
+// jpegMarker reads the next marker after any number of fill bytes.
 func (s *source) jpegMarker() (byte, error) {
 	b, err := s.next(1)
 	if err != nil {
@@ -167,8 +168,8 @@ func (s *source) jpegSegment() error {
 	return s.skip(length - 2)
 }
 
-// jpegScan passes over coded data up to the next marker that is not part of it: 0xff is followed there by 0, or by the
-// number of a restart.
+// jpegScan consumes coded data up to the next marker that ends it. Within the data, 0xff is followed by 0 or by a
+// restart marker's number.
 func (s *source) jpegScan() error {
 	for {
 		b, err := s.Peek(2)
@@ -177,7 +178,7 @@ func (s *source) jpegScan() error {
 		}
 		n := 1
 		switch {
-		case b[0] != 0xff: // most of the data: what is there is passed over at once, up to the next byte that may be a marker's
+		case b[0] != 0xff: // most of the data: consume the buffer up to the next byte that may begin a marker
 			held, _ := s.Peek(s.r.Buffered())
 			if n = bytes.IndexByte(held, 0xff); n < 0 {
 				n = len(held)
@@ -194,27 +195,28 @@ func (s *source) jpegScan() error {
 	}
 }
 
-// disguised are beginnings of what nobody's camera writes behind a picture: programs, archives and documents.
+// disguised lists signatures that no camera writes after an image: programs, archives and documents.
 var disguised = []string{"PK\x03\x04", "MZ", "\x7fELF", "#!", "%PDF-", "Rar!\x1a", "7z\xbc\xaf", "\xd0\xcf\x11\xe0"}
 
-// pageBegins is how pages begin. A bare < is none: it is also the length of what a camera writes, and editors put XMP there.
+// pageBegins matches the beginning of an HTML, XML or PHP page. A lone < does not match: it also occurs in the length
+// field of camera data. XMP, which editors append, does not match either.
 var pageBegins = regexp.MustCompile(`(?i)^<(!|\?(php|xml|=)|/?(html|head|body|script|svg|iframe|object|embed|style|title|meta|link|base|form|table|div|font|img|h1|br|a|b|p)[\s/>])`)
 
-// behindPicture reads what stands behind a picture, up to the end of the file. Phones write further pictures, films and notes of
-// their own there, and tools that cut a screenshot smaller leave the rest of the old one: those are taken as they are.
+// behindPicture reads the bytes after an image up to the end of the file. Phones append more images, videos and their
+// own data, and some tools that crop a screenshot leave the rest of the old file. These are accepted.
 func (s *source) behindPicture() error {
 	head, err := s.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return s.note(0, err)
 	}
-	if len(head) == 0 { // as behind most
+	if len(head) == 0 { // the usual case
 		return s.end("its picture")
 	}
 	behind := string(bytes.TrimLeft(head, "\x00 \t\r\n\ufeff"))
 	if pageBegins.MatchString(behind) || slices.ContainsFunc(disguised, func(begin string) bool { return strings.HasPrefix(behind, begin) }) {
 		return errors.New("there is something else behind the picture")
 	}
-	// An archive may begin anywhere, and is known by its end.
+	// An archive may begin anywhere. It is recognized by its end.
 	tail, err := s.tail(maxZipEnd)
 	if err != nil {
 		return err
@@ -225,13 +227,13 @@ func (s *source) behindPicture() error {
 	return nil
 }
 
-// drain reads what is left.
+// drain reads the rest of the stream.
 func (s *source) drain() error {
 	_, err := io.Copy(io.Discard, s)
 	return err
 }
 
-// webp reads the chunks of a RIFF container (WebP Container Specification), whose length is that of the file.
+// webp checks the chunks of a RIFF container (WebP Container Specification). The container must be as long as the file.
 func (s *source) webp() error {
 	head, err := s.next(12)
 	if err != nil {
@@ -268,14 +270,14 @@ func (s *source) webp() error {
 	return s.end("what it says is its end")
 }
 
-// webpPictures are how the chunks that hold pictures begin (RFC 6386, 9.1; WebP Lossless Bitstream, 3): a mark and where it stands,
-// and how long one is at least.
+// webpPictures describes the beginning of the chunks that contain images (RFC 6386, 9.1; WebP Lossless Bitstream, 3): a
+// signature, its offset, and the minimum length of the chunk.
 var webpPictures = map[string]struct {
 	mark      string
 	at, least int
 }{"VP8 ": {"\x9d\x01\x2a", 3, 10}, "VP8L": {"\x2f", 0, 6}, "ANMF": {"", 0, 16}}
 
-// webpContent looks at the beginning of a chunk without reading it, and tells whether it is a picture.
+// webpContent inspects the beginning of a chunk without consuming it, and reports whether it is an image.
 func (s *source) webpContent(name string, length int64) (image bool, err error) {
 	p, is := webpPictures[name]
 	if !is {

@@ -7,19 +7,20 @@ import (
 	"strconv"
 )
 
-// pdfTail is how much of the end of a PDF is looked at.
+// pdfTail is the length of the end of a PDF file in which the last lines must be, in bytes.
 const pdfTail = 2048
 
 var (
-	// Servers put a mark of the encoding or blank lines before a document that they pass on. Readers do not mind.
+	// Servers may add a byte order mark or blank lines before a document. PDF readers ignore them.
 	pdfBegin      = regexp.MustCompile(`^(\x{feff}|[ \t\r\n\f\x00])*%PDF-[12]\.`)
 	pdfEnd        = regexp.MustCompile(`startxref[ \t\r\n\f\x00]+([0-9]{1,10})[ \t\r\n\f\x00]+%%EOF[ \t\r\n\f\x00]*$`)
 	pdfLinearized = regexp.MustCompile(`/Linearized[ \t\r\n\f\x00]`)
 	pdfLength     = regexp.MustCompile(`/L[ \t\r\n\f\x00]+([0-9]{1,10})`)
 )
 
-// pdf looks at both ends of a file (ISO 32000-1, 7.5): the last lines say where the cross-reference begins, which must be
-// in the file, and a linearized file says its length at the beginning. A file that was cut has other last lines.
+// pdf checks both ends of a file (ISO 32000-1, 7.5). The last lines give the offset of the cross-reference, which must
+// be within the file. A linearized file also declares its length at the beginning. A truncated file lacks these last
+// lines.
 func (s *source) pdf() error {
 	head, err := s.Peek(1024)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -33,7 +34,7 @@ func (s *source) pdf() error {
 	if err != nil {
 		return err
 	}
-	if endsAsZip(last) { // it has the other's last lines as its comment
+	if endsAsZip(last) { // the PDF's last lines are the comment of the archive
 		return errors.New("it is an archive as well")
 	}
 	tail := last[max(0, len(last)-pdfTail):]
@@ -50,12 +51,12 @@ func (s *source) pdf() error {
 	return nil
 }
 
-// tail reads to the end and returns the last n bytes.
+// tail reads to the end of the stream and returns the last n bytes.
 func (s *source) tail(n int) ([]byte, error) {
 	last, block := make([]byte, 0, 2*n), make([]byte, min(n, 8<<10))
 	for {
 		read, err := s.Read(block)
-		if len(last)+read > cap(last) { // seldom, so that little is moved
+		if len(last)+read > cap(last) { // rare, so that few bytes are copied
 			last = append(last[:0], last[len(last)-n:]...)
 		}
 		last = append(last, block[:read]...)

@@ -13,11 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of a package: what is packed small and unpacks to more is a bomb for whoever opens it.
+// The limits of a package. A small file that unpacks to more is a ZIP bomb for the programs that open it.
 const (
-	maxUnpacked = 256 << 20 // bytes of all parts
+	maxUnpacked = 256 << 20 // bytes of all parts together
 	maxParts    = 10_000
-	maxTypes    = 1 << 20 // bytes of the list of types
+	maxTypes    = 1 << 20 // bytes of the content types part
 )
 
 // The signatures of a ZIP file's records (PKWARE APPNOTE, section 4.3).
@@ -37,22 +37,22 @@ const (
 	zipDeflated   = 8
 	zip64Extra    = 0x0001 // extra fields
 	zipOtherName  = 0x7075
-	zipLarge      = 1<<32 - 1 // stands for what an extra field or a wider record says
+	zipLarge      = 1<<32 - 1 // means that the value is in an extra field or a wider record
 	contentTypes  = "[Content_Types].xml"
 	workbookType  = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
 	bombUnpacked  = "it unpacks to more than is taken"
 	badDescriptor = "a part is not what its description says"
 )
 
-// part is what is known of one entry of a ZIP file.
+// part describes one entry of a ZIP file.
 type part struct {
 	at, packed, unpacked int64
 	method               int64
 	sum                  uint32
 }
 
-// parts are those that were met and are not listed yet, by their names: by a hash of each, since names are long, and very many
-// may be in a file.
+// parts holds the entries that were read and that the directory has not listed yet. The keys are hashes of the names,
+// since a file may have very many long names.
 type parts map[[16]byte]part
 
 func nameKey(name string) (key [16]byte) {
@@ -61,9 +61,9 @@ func nameKey(name string) (key [16]byte) {
 	return key
 }
 
-// xlsx reads a ZIP file from its first entry to its last, as it comes: each part is unpacked and counted, not kept; then
-// the directory at the end, which must list just these parts. So a file that shows different things to readers of
-// entries and to readers of the directory is refused, as is one that unpacks to too much.
+// xlsx reads a ZIP file from its first entry to its last. It unpacks each part, counts the bytes and discards them. Then
+// it reads the directory at the end, which must list exactly these parts. So it rejects a file that shows different
+// content to readers of entries and to readers of the directory, and a file that unpacks to too many bytes.
 func (s *source) xlsx() error {
 	met := make(parts)
 	var types bytes.Buffer
@@ -98,8 +98,8 @@ func (s *source) xlsx() error {
 
 var errHoldsProgram = errors.New("it holds a program")
 
-// workbook says whether the list of the types of a package is that of a workbook without programs. A program is one by its type,
-// whatever its name.
+// workbook checks that the content types are those of a workbook without programs. A part is a program by its type,
+// under any name.
 func workbook(types string) error {
 	if !strings.Contains(types, workbookType) {
 		return errors.New("it is no workbook")
@@ -110,8 +110,8 @@ func workbook(types string) error {
 	return nil
 }
 
-// zipPart reads one entry: its head, its bytes and, where it has one, its description behind them. limit is how much it may
-// unpack to.
+// zipPart reads one entry: its header, its data and, if flagged, the data descriptor after them. The part may unpack to
+// at most limit bytes.
 func (s *source) zipPart(types io.Writer, limit int64) (string, part, error) {
 	p := part{at: s.at}
 	fixed, err := s.next(30)
@@ -158,7 +158,7 @@ func (s *source) zipPart(types io.Writer, limit int64) (string, part, error) {
 	return name, p, nil
 }
 
-// zipName reads the name of a part and the extra field behind it.
+// zipName reads the name of a part and the extra field after it.
 func (s *source) zipName(nameLen, extraLen int) (name string, extra []byte, err error) {
 	b, err := s.next(nameLen)
 	if err != nil {
@@ -169,14 +169,14 @@ func (s *source) zipName(nameLen, extraLen int) (name string, extra []byte, err 
 		return "", nil, err
 	}
 	extra = bytes.Clone(extra)
-	// Some readers take the name from here instead.
+	// Some readers use the name in this extra field instead.
 	if other := extraField(extra, zipOtherName); other != nil && (len(other) < 5 || string(other[5:]) != name) {
 		return "", nil, errors.New("a part has two names")
 	}
 	return name, extra, checkName(name)
 }
 
-// extraField returns what an extra field of the kind holds, nil where there is none.
+// extraField returns the content of the extra field of a kind, or nil.
 func extraField(extra []byte, kind int64) []byte {
 	for len(extra) >= 4 {
 		n := int(le16(extra[2:]))
@@ -191,7 +191,7 @@ func extraField(extra []byte, kind int64) []byte {
 	return nil
 }
 
-// checkName refuses names that lead out of the folder into which somebody might unpack the file.
+// checkName rejects names that lead out of the folder into which a user might unpack the file.
 func checkName(name string) error {
 	if name == "" || len(name) > 512 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.ContainsAny(name, `\:`) {
 		return errors.New("a part has a name that is not taken")
@@ -204,7 +204,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// zip64 replaces those of the values that do not fit a head by what the extra field has for them, in their order.
+// zip64 replaces values that do not fit the header by the values in the extra field, in their order.
 func zip64(extra []byte, values ...*int64) error {
 	wide := extraField(extra, zip64Extra)
 	for _, v := range values {
@@ -226,15 +226,15 @@ func (s *source) unpackStored(p *part, into io.Writer, size, limit int64) error 
 	p.packed, p.unpacked = size, size
 	return s.pass(size, func(b []byte) {
 		p.sum = crc32.Update(p.sum, crc32.IEEETable, b)
-		_, _ = into.Write(b) // to memory or nowhere
+		_, _ = into.Write(b) // a buffer or io.Discard; cannot fail
 	})
 }
 
-// inflate unpacks a part whose end only the packed bytes themselves tell. It stops at the limit, whatever sizes the file
-// claims.
+// inflate unpacks a part. Only the deflate stream marks its own end, so inflate ignores the declared sizes and stops at
+// the limit.
 func (s *source) inflate(p *part, into io.Writer, limit int64) error {
 	begin := s.at
-	if s.packed == nil { // it and the room are large, and a package may have very many parts
+	if s.packed == nil { // the decompressor and the buffer are large, and a package may have very many parts
 		s.packed, s.piece = flate.NewReader(s), make([]byte, 32<<10)
 	} else if err := s.packed.(flate.Resetter).Reset(s, nil); err != nil {
 		return err
@@ -245,7 +245,7 @@ func (s *source) inflate(p *part, into io.Writer, limit int64) error {
 			return errors.New(bombUnpacked)
 		}
 		p.sum = crc32.Update(p.sum, crc32.IEEETable, s.piece[:n])
-		_, _ = into.Write(s.piece[:n]) // to memory or nowhere
+		_, _ = into.Write(s.piece[:n]) // a buffer or io.Discard; cannot fail
 		if err == io.EOF {             //nolint:errorlint // of a stream's own end, bare
 			p.packed = s.at - begin
 			return nil
@@ -256,8 +256,9 @@ func (s *source) inflate(p *part, into io.Writer, limit int64) error {
 	}
 }
 
-// zipDescription reads what stands behind a part whose sizes were not known at its head: with or without a signature,
-// with sizes of four or eight bytes. Which it is, only the sizes themselves tell.
+// zipDescription reads the data descriptor of a part. The header of this part did not contain the sizes. A descriptor
+// may lack the signature, and its sizes may have four or eight bytes. Only a comparison with the actual sizes shows
+// which form it has.
 func (s *source) zipDescription(p part) error {
 	ahead, err := s.Peek(24)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -273,7 +274,8 @@ func (s *source) zipDescription(p part) error {
 				b = binary.LittleEndian.AppendUint32(b, uint32(p.packed))
 				b = binary.LittleEndian.AppendUint32(b, uint32(p.unpacked))
 			}
-			// What follows a description is the next record, whose signature tells a narrow one from a wide one.
+			// A record follows the descriptor. Its signature distinguishes a descriptor with four-byte sizes from one
+			// with eight-byte sizes.
 			if bytes.HasPrefix(ahead, b) && (len(ahead) < len(b)+2 || string(ahead[len(b):len(b)+2]) == "PK") {
 				return s.skip(int64(len(b)))
 			}

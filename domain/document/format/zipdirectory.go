@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-// Readers find a ZIP file's directory by its end, and there are several ways to find it: by the last end record, by what that
-// says of the directory's place or of its length, or by a wider record before it. Here all of them must lead to the one
-// directory that was read.
+// Readers find the directory of a ZIP file from the end of the file, and in several ways: by the last end record, by the
+// directory's offset or length in that record, or by a ZIP64 end record before it. Here all of these must lead to the
+// one directory that was read.
 
-// directory is what the records at the end of a ZIP file are held against.
+// directory describes the directory that was read. The records at the end of a ZIP file must agree with it.
 type directory struct {
 	begin, size, parts int64
-	wide               bool // there is a wider end record, and its locator
+	wide               bool // there is a ZIP64 end record with its locator
 }
 
 var (
@@ -22,7 +22,7 @@ var (
 	errEnd       = errors.New("its end cannot be read")
 )
 
-// zipDirectory reads the directory and the end of the file, and holds them against the parts that were met.
+// zipDirectory reads the directory and the end records, and compares them with the parts that were read.
 func (s *source) zipDirectory(met parts) error {
 	d := directory{begin: s.at, parts: int64(len(met))}
 	for {
@@ -54,7 +54,7 @@ func (s *source) zipDirectory(met parts) error {
 	}
 }
 
-// zipListed reads one entry of the directory, behind its signature, and strikes its part off.
+// zipListed reads one entry of the directory, after its signature, and removes its part from met.
 func (s *source) zipListed(met parts) error {
 	fixed, err := s.next(42)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *source) zipListed(met parts) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(append(extra, note...), []byte(zipLocator64)) { // what ends like one is taken for one, by its distance to the end
+	if bytes.Contains(append(extra, note...), []byte(zipLocator64)) { // readers may mistake it for the locator
 		return errElsewhere
 	}
 	key := nameKey(name)
@@ -86,7 +86,8 @@ func (s *source) zipListed(met parts) error {
 	return nil
 }
 
-// zip64End reads what a writer of large files puts before the end, behind its signature: a wider end record and its locator.
+// zip64End reads a ZIP64 end record, after its signature, and its locator. Writers of large files put them before the
+// end record.
 func (s *source) zip64End(d directory) error {
 	at := s.at - 4
 	b, err := s.next(8)
@@ -113,13 +114,13 @@ func (s *source) zip64End(d directory) error {
 	return nil
 }
 
-// zipEnd reads the last record, behind its signature: where the directory began, and a comment up to the end.
+// zipEnd reads the end record, after its signature: the offset of the directory, and a comment that ends the file.
 func (s *source) zipEnd(d directory) error {
 	b, err := s.next(18)
 	if err != nil {
 		return err
 	}
-	// What is said here must be so, or all ones where the wider record says it.
+	// Each value must be right, or have all bits set if the ZIP64 end record contains it.
 	is := func(said, so, large int64) bool { return said == so || d.wide && said == large }
 	const short = 1<<16 - 1
 	if !is(le16(b), 0, short) || !is(le16(b[2:]), 0, short) || !is(le16(b[4:]), d.parts, short) || !is(le16(b[6:]), d.parts, short) ||
@@ -130,7 +131,7 @@ func (s *source) zipEnd(d directory) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(comment, []byte(zipEnd)) { // the last one counts
+	if bytes.Contains(comment, []byte(zipEnd)) { // readers use the last end record
 		return errElsewhere
 	}
 	return s.end("its end")
@@ -138,10 +139,10 @@ func (s *source) zipEnd(d directory) error {
 
 func le64(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) }
 
-// maxZipEnd is how long the last record of a ZIP file may be with its comment.
+// maxZipEnd is the greatest length of an end record with its comment, in bytes.
 const maxZipEnd = 22 + 1<<16 - 1
 
-// endsAsZip reports whether the end of a file is that of a ZIP file: readers of those do not look at its beginning.
+// endsAsZip reports whether tail ends with a ZIP end record. ZIP readers then ignore the beginning of the file.
 func endsAsZip(tail []byte) bool {
 	for rest := tail; ; {
 		i := bytes.Index(rest, []byte(zipEnd))

@@ -1,5 +1,5 @@
-// Package packtest holds the saved form of a state against golden files, so that neither it nor what it has to hold
-// changes without the number of its version.
+// Package packtest compares the snapshot encoding of a state, and the fields of the state's type, with golden files.
+// Neither may change without a new codec version.
 package packtest
 
 import (
@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// Update is the variable of the environment that has the golden files written anew.
+// Update is the environment variable that makes the tests rewrite the golden files.
 const Update = "PERPETUA_UPDATE_GOLDEN"
 
-// Held fails the test if what the version with the number is to look like is not what it looks like now. Name is what of
-// it: the saved form of some state, or the shape of the state's type.
+// Held fails the test if now differs from the golden file of a codec version. The name selects the file: the encoding of
+// a certain state, or "shape" for the result of Shape.
 func Held(t *testing.T, version int, name string, now []byte) {
 	t.Helper()
 	path := fmt.Sprintf("testdata/saved/v%d.%s", version, name)
@@ -35,8 +35,8 @@ func Held(t *testing.T, version int, name string, now []byte) {
 	}
 }
 
-// Shape lists the fields of a type, and of the types below domain/ that it is made of. Of package book it shows orders
-// only, and what they export: books are built from them anew.
+// Shape lists the fields of a type and of the types in domain/ that it contains. Of package book it lists only the
+// exported fields of orders, since books are rebuilt from the orders.
 func Shape(of reflect.Type) []byte {
 	var out bytes.Buffer
 	seen := make(map[reflect.Type]bool)

@@ -15,7 +15,7 @@ type Level struct {
 	Amount string `json:"amount"`
 }
 
-// Book is an order book rebuilt from the messages of its stream.
+// Book is an order book built from the messages of a stream.
 type Book struct {
 	Sequence int64
 	begun    bool
@@ -37,7 +37,7 @@ type bookMessage struct {
 	} `json:"changes"`
 }
 
-// Apply applies a snapshot or an update. An error says which promise of the stream it breaks.
+// Apply applies a snapshot or an update. It returns an error if the message violates a guarantee of the stream.
 func (b *Book) Apply(m Message) error {
 	var message bookMessage
 	if err := json.Unmarshal(m.Raw, &message); err != nil {

@@ -1,5 +1,5 @@
-// Package livetest is a WebSocket client for tests: it sends requests, keeps every message that comes, waits for what
-// a test expects, and rebuilds order books from their streams. When the test ends, every message that came is held
+// Package livetest is a WebSocket client for tests. It sends requests, stores every received message, waits for
+// expected messages, and rebuilds order books from their streams. When the test ends, it validates every message
 // against the AsyncAPI file.
 package livetest
 
@@ -19,10 +19,10 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Patience is how long a client waits for what must come.
+// Patience is how long a client waits for an expected message.
 const Patience = 30 * time.Second
 
-// Message is a message as it came.
+// Message is a received message.
 type Message struct {
 	Raw     []byte
 	Op      string   `json:"op"`
@@ -34,7 +34,7 @@ type Message struct {
 	Symbol  string   `json:"symbol"`
 }
 
-// Decode reads the message into v.
+// Decode decodes the message into v.
 func (m Message) Decode(t testing.TB, v any) {
 	t.Helper()
 	if err := json.Unmarshal(m.Raw, v); err != nil {
@@ -42,7 +42,7 @@ func (m Message) Decode(t testing.TB, v any) {
 	}
 }
 
-// Fields returns the message's members, strings without their quotes and everything else as it was sent.
+// Fields returns the message's members: strings without quotes, everything else as sent.
 func (m Message) Fields() map[string]string {
 	var values map[string]jsontext.Value
 	if json.Unmarshal(m.Raw, &values) != nil {
@@ -59,7 +59,7 @@ func (m Message) Fields() map[string]string {
 	return out
 }
 
-// Request is what a client asks for. Zero fields are left out.
+// Request is a request. Zero fields are omitted.
 type Request struct {
 	Op         string   `json:"op"`
 	Args       []string `json:"args,omitzero"`
@@ -68,20 +68,20 @@ type Request struct {
 	ID         any      `json:"id,omitzero"`
 }
 
-// Client is one connection.
+// Client is a connection.
 type Client struct {
 	t      testing.TB
 	socket *websocket.Conn
 
 	mu       sync.Mutex
 	messages []Message
-	next     int           // of Next
-	news     chan struct{} // closed and replaced when a message or the end comes
-	err      error         // the end
+	next     int           // index of the next message for Next
+	news     chan struct{} // closed and replaced at each message and at the end
+	err      error         // the error that ended the connection
 }
 
 // Dial connects to a WebSocket address, with a bearer token unless it is empty, and reads until the connection ends.
-// The test closes it.
+// The connection is closed at the end of the test.
 func Dial(t testing.TB, url, token string) *Client {
 	t.Helper()
 	c, _, err := TryDial(t, url, token)
@@ -91,7 +91,7 @@ func Dial(t testing.TB, url, token string) *Client {
 	return c
 }
 
-// TryDial is Dial for a handshake that may be refused; it returns the HTTP response too.
+// TryDial is Dial for a handshake that may be refused. It also returns the HTTP response.
 func TryDial(t testing.TB, url, token string) (*Client, *http.Response, error) {
 	c, response, err := Open(t, url, token)
 	if err != nil {
@@ -101,7 +101,7 @@ func TryDial(t testing.TB, url, token string) (*Client, *http.Response, error) {
 	return c, response, nil
 }
 
-// DialWith is Dial with a dialer of the caller's.
+// DialWith is Dial with the caller's dialer.
 func DialWith(t testing.TB, dialer *websocket.Dialer, url, token string) *Client {
 	t.Helper()
 	c, _, err := open(t, dialer, url, token)
@@ -112,7 +112,7 @@ func DialWith(t testing.TB, dialer *websocket.Dialer, url, token string) *Client
 	return c
 }
 
-// Open connects without reading anything: a stalled client, until Read is called.
+// Open connects without reading. The client is stalled until Read is called.
 func Open(t testing.TB, url, token string) (*Client, *http.Response, error) {
 	return open(t, &websocket.Dialer{ReadBufferSize: 4096}, url, token)
 }
@@ -144,7 +144,7 @@ func open(t testing.TB, dialer *websocket.Dialer, url, token string) (*Client, *
 	return c, response, nil
 }
 
-// Read starts to read.
+// Read starts to read messages.
 func (c *Client) Read() {
 	go func() {
 		for {
@@ -178,7 +178,7 @@ func (c *Client) Send(v any) {
 	c.SendText(raw)
 }
 
-// SendText sends a text message as it is.
+// SendText sends a text message unchanged.
 func (c *Client) SendText(raw []byte) {
 	c.t.Helper()
 	if err := c.socket.WriteMessage(websocket.TextMessage, raw); err != nil {
@@ -186,7 +186,7 @@ func (c *Client) SendText(raw []byte) {
 	}
 }
 
-// Socket returns the connection itself.
+// Socket returns the underlying connection.
 func (c *Client) Socket() *websocket.Conn { return c.socket }
 
 // Authenticate authenticates the connection.
@@ -224,7 +224,7 @@ func (c *Client) Ask(v any) Message {
 	return c.Next("an answer", func(m Message) bool { return m.Op != "" })
 }
 
-// Next waits for the next message that the condition accepts, after the one that Next returned before.
+// Next waits for a message that accept accepts, beginning after the previous result of Next.
 func (c *Client) Next(what string, accept func(Message) bool) Message {
 	c.t.Helper()
 	var found Message
@@ -240,27 +240,28 @@ func (c *Client) Next(what string, accept func(Message) bool) Message {
 	return found
 }
 
-// Until waits until the condition holds for the messages so far, which it must not keep, and returns them.
+// Until waits until enough returns true for the messages so far, and returns them. enough MUST NOT retain its
+// argument.
 func (c *Client) Until(what string, enough func([]Message) bool) []Message {
 	c.t.Helper()
 	c.wait(what, func() bool { return enough(c.messages) })
 	return c.Messages()
 }
 
-// Messages returns what came so far.
+// Messages returns the messages received so far.
 func (c *Client) Messages() []Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.messages)
 }
 
-// On returns what came so far on a topic, without acknowledgements.
+// On returns the messages received so far on a topic, without acknowledgements.
 func (c *Client) On(topic string) []Message {
 	return slices.DeleteFunc(c.Messages(), func(m Message) bool { return m.Channel != topic || m.Op != "" })
 }
 
-// wait waits until done, which is called under the lock, returns true; the test fails if that takes too long or the
-// connection ends first.
+// wait waits until done returns true. It calls done under the lock. The test fails on a timeout or if the connection
+// ends first.
 func (c *Client) wait(what string, done func() bool) {
 	c.t.Helper()
 	timeout := time.NewTimer(Patience)
@@ -283,7 +284,7 @@ func (c *Client) wait(what string, done func() bool) {
 	}
 }
 
-// tail shows the last messages.
+// tail returns the last messages as text.
 func (c *Client) tail() string {
 	messages := c.Messages()
 	var b strings.Builder
@@ -293,8 +294,8 @@ func (c *Client) tail() string {
 	return b.String()
 }
 
-// Closed waits for the end of the connection and returns the code and text of its close frame, or 0 and the error's
-// text if it ended without one.
+// Closed waits for the end of the connection. It returns the code and text of the close frame, or 0 and the error's
+// text if there was none.
 func (c *Client) Closed() (code int, text string) {
 	c.t.Helper()
 	timeout := time.NewTimer(Patience)

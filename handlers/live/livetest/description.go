@@ -9,12 +9,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
 
-// description is the AsyncAPI file, read once.
+// description parses the AsyncAPI file once.
 var description = sync.OnceValues(func() (*conform.Document, error) {
 	return conform.NewDocument("asyncapi/asyncapi.yaml", schemas.AsyncAPI, nil)
 })
 
-// payloads names the schema of each kind of message: by op, or by channel and, where a channel has several, type.
+// payloads maps each kind of message to its schema. The key is the op, or the channel with the type if the channel
+// has several types.
 var payloads = map[string]string{
 	"subscribed": "Subscribed", "unsubscribed": "Unsubscribed", "authenticated": "Authenticated", "pong": "Pong",
 	"error": "Error", "result": "Result", "orders": "Order", "trades": "Trade", "balance-changes": "BalanceChange",
@@ -22,10 +23,10 @@ var payloads = map[string]string{
 	"positions": "PositionMessage", "margin": "MarginMessage", "ticker": "Ticker", "tickers": "Ticker", "candles": "Candle", "instruments": "Instrument", "liquidations": "Liquidation",
 }
 
-// checked remembers what was as described: readers of one topic get the same messages.
+// checked contains messages that were valid, because readers of one topic get the same messages.
 var checked sync.Map
 
-// Check holds a message against the AsyncAPI file.
+// Check validates a message against the AsyncAPI file.
 func Check(m Message) error {
 	if _, known := checked.Load(string(m.Raw)); known {
 		return nil

@@ -1,5 +1,5 @@
-// Package places limits how many operations of a kind a node runs concurrently, in total and for each tenant. So a tenant
-// whose clients send or read slowly, or not at all, leaves capacity for the others.
+// Package places limits how many operations of a kind a node runs concurrently, in total and for each tenant. A
+// tenant with clients that send or read slowly, or not at all, therefore leaves capacity for the others.
 package places
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// Places are what is done at a time. They are safe for concurrent use.
+// Places is a limit of concurrent operations. It is safe for concurrent use.
 type Places struct {
 	all  chan struct{}
-	each int           // of one tenant
-	wait time.Duration // for others to end
+	each int           // limit of one tenant
+	wait time.Duration // maximum wait for capacity
 	busy Busy
 
 	mu     sync.Mutex
-	shares map[string]*share // of the tenants that have a place or wait for one
+	shares map[string]*share // of tenants that use or await capacity
 }
 
 type share struct {
@@ -26,20 +26,20 @@ type share struct {
 	users int
 }
 
-// Busy is what is answered where there is no place: a code, and a sentence.
+// Busy is the error code and message for a lack of capacity.
 type Busy struct{ Code, Message string }
 
-// New returns so many places, of which one tenant has at most each, and which are waited for so long.
+// New returns a limit of all operations and of each operations of one tenant. Take waits up to wait.
 func New(all, each int, wait time.Duration, busy Busy) *Places {
 	return &Places{all: make(chan struct{}, all), each: each, wait: wait, busy: busy, shares: make(map[string]*share)}
 }
 
-// Take waits for a place, which leave gives back. Its error is that of the context, or a 503 that says when to come again.
+// Take waits for capacity, which leave releases. Its error is the context's error, or a 503 with Retry-After.
 func (p *Places) Take(ctx context.Context, tenant string) (leave func(), err error) {
 	soon, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	s := p.join(tenant)
-	// The tenant's own place first: who waits for one of those must not take up another's.
+	// Acquire the tenant's capacity first: a tenant at its limit must not occupy common capacity while waiting.
 	if !enter(soon, s.taken) {
 		p.part(tenant, s)
 		return nil, p.none(ctx)
@@ -56,7 +56,7 @@ func (p *Places) Take(ctx context.Context, tenant string) (leave func(), err err
 	}, nil
 }
 
-// join returns a tenant's share, which is kept until all who joined have parted from it.
+// join returns a tenant's share. The share is removed when all users have called part.
 func (p *Places) join(tenant string) *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func enter(ctx context.Context, into chan<- struct{}) bool {
 	select {
 	case into <- struct{}{}:
 		return true
-	default: // a place that is free is taken, also by who has no time to wait
+	default: // use free capacity even if the context has ended
 	}
 	select {
 	case into <- struct{}{}:

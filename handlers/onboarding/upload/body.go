@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// opened looks at the head of a request, and returns what stands between the parts of its body.
+// opened validates the header of a request and returns the boundary between the parts.
 func opened(r *http.Request) (boundary string, err error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	switch {
@@ -25,7 +25,7 @@ func opened(r *http.Request) (boundary string, err error) {
 		return "", web.NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_ENCODING", "The body must not be compressed.")
 	case r.ContentLength > onboarding.MaxFile+maxOverhead:
 		return "", tooLarge()
-	case params["boundary"] == "" || len(params["boundary"]) > 70: // RFC 2046, 5.1.1
+	case params["boundary"] == "" || len(params["boundary"]) > 70: // RFC 2046, section 5.1.1
 		return "", malformed("the boundary between its parts is missing or too long")
 	}
 	return params["boundary"], nil
@@ -35,7 +35,7 @@ func identity(encodings []string) bool {
 	return len(encodings) == 0 || len(encodings) == 1 && strings.EqualFold(encodings[0], "identity")
 }
 
-// malformed is the fault of a body that can't be read as parts.
+// malformed returns the error for a body that is not valid multipart.
 func malformed(why string) *web.Problem {
 	return web.Invalid(web.FormFault("", "multipart_invalid", "Multipart decode error: "+why, nil))
 }
@@ -45,24 +45,24 @@ var (
 	errTimeout  = errors.New("the body took too long")
 )
 
-// body reads a request's body for as long as its client goes on sending.
+// body reads a request's body with a deadline that is renewed while the client sends.
 type body struct {
 	from    io.Reader
 	control *http.ResponseController
 	ctx     context.Context
-	allowed int64     // that may still come beside what is granted
-	set     time.Time // when the deadline was moved last
-	failed  error     // why it could not be read on, but for its end
+	allowed int64     // bytes that may still arrive, besides granted ones
+	set     time.Time // time of the last renewal of the deadline
+	failed  error     // the error, other than EOF, that ended the reading
 }
 
-// pieceSize is how much of a body is read at a time.
+// pieceSize is the size of one read.
 const pieceSize = 64 << 10
 
 func newBody(ctx context.Context, c echo.Context) *body {
 	return &body{from: c.Request().Body, control: http.NewResponseController(c.Response()), ctx: ctx, allowed: maxOverhead + pieceSize}
 }
 
-// grant lets so much more come: it was of the file, which is counted by itself.
+// grant allows n more bytes. They belonged to the file, which has another limit.
 func (b *body) grant(n int) { b.allowed += int64(n) }
 
 // Read implements io.Reader.
@@ -71,7 +71,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.failed = errTimeout
 		return 0, b.failed
 	}
-	// The server's own limit is for the whole of a request, and a file takes longer on a slow line.
+	// The server's read deadline is for the complete request, and a file may take longer on a slow line.
 	if now := time.Now(); now.Sub(b.set) > time.Second {
 		_ = b.control.SetReadDeadline(now.Add(pieceWithin))
 		b.set = now
@@ -86,7 +86,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end gives the answer its time, which counts from the request's beginning otherwise.
+// end extends the deadline of the response, which otherwise counts from the beginning of the request.
 func (b *body) end() {
 	_ = b.control.SetWriteDeadline(time.Now().Add(time.Minute))
 }

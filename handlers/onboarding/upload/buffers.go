@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/document/format"
 )
 
-// buffers are what uploads are read through, used by one after the other: as many as were needed at once, until the garbage
-// collector takes those that are not in use.
+// buffers is a pool of read buffers. The pool grows with concurrent uploads, and the garbage collector frees unused
+// buffers.
 type buffers struct{ free sync.Pool }
 
 // take returns a buffer that reads from r.
@@ -21,8 +21,8 @@ func (b *buffers) take(r io.Reader) *bufio.Reader {
 	return bufio.NewReaderSize(r, max(pieceSize, format.Window))
 }
 
-// give takes a buffer back. Nothing may be read from it, or be held of what was, any more.
+// give returns a buffer to the pool. Neither the buffer nor its contents may be used afterwards.
 func (b *buffers) give(in *bufio.Reader) {
-	in.Reset(nil) // it must not hold on to its request
+	in.Reset(nil) // release the request
 	b.free.Put(in)
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/files"
 )
 
-// content is the file of an upload while it comes in. What tells its kind reads it, and each piece goes on to the bucket, the
-// scanner and the hash on the way.
+// content is an uploaded file as it arrives. The format detector reads it, and each piece also goes to the bucket,
+// the scanner and the hash.
 type content struct {
 	form    *form
 	from    io.Reader
 	size    int64
-	hash    hash.Hash // of the file in clear, for who asks with an Idempotency-Key; else nil
+	hash    hash.Hash // of the plain text, for requests with an Idempotency-Key; else nil
 	draft   *files.Draft
-	unkept  error // why it can't be kept
+	unkept  error // the error that prevents storing the file
 	scan    *clamd.Scan
-	away    error // why it can't be scanned
+	away    error // the error that prevents scanning
 	format  format.Format
-	wrong   *format.Error // why it is of no kind that is taken
-	dropped bool          // nothing of it is kept any more
+	wrong   *format.Error // the error of a format that is not accepted
+	dropped bool          // the stored part was discarded and nothing more is passed on
 }
 
 func newContent(f *form, from io.Reader) *content {
@@ -39,7 +39,7 @@ func newContent(f *form, from io.Reader) *content {
 	return c
 }
 
-// read reads the file to its end. An error says that there is no point in reading on.
+// read reads the file to its end. It returns an error if reading further is pointless.
 func (c *content) read(tables bool) error {
 	c.begin()
 	ahead := c.form.receiver.buffers.take(c)
@@ -54,11 +54,11 @@ func (c *content) read(tables bool) error {
 	if c.wrong != nil {
 		c.drop()
 	}
-	_, err = io.Copy(io.Discard, struct{ io.Reader }{c}) // the rest of what is refused, whose size matters still
+	_, err = io.Copy(io.Discard, struct{ io.Reader }{c}) // read the rest of a refused file because its size matters
 	return err
 }
 
-// begin opens what the file goes to. A failure refuses the file in the end, if nothing else does.
+// begin opens the draft and the scanner. A failure is reported at the end, unless another error is found.
 func (c *content) begin() {
 	f := c.form
 	var err error
@@ -71,13 +71,13 @@ func (c *content) begin() {
 	}
 }
 
-// fail notes that the file can't be kept.
+// fail records that the file cannot be stored.
 func (c *content) fail(err error) {
 	c.unkept = notKept(err)
 	c.drop()
 }
 
-// leastPiece is how much is gathered before it goes on: parts come in smaller pieces.
+// leastPiece is the minimum size of a piece that is passed on, because multipart reads are smaller.
 const leastPiece = 32 << 10
 
 // Read implements io.Reader.
@@ -96,7 +96,7 @@ func (c *content) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// pass sends a piece on.
+// pass passes a piece to the hash, the scanner and the draft.
 func (c *content) pass(b []byte) {
 	if c.hash != nil {
 		c.hash.Write(b)
@@ -112,7 +112,7 @@ func (c *content) pass(b []byte) {
 	}
 }
 
-// sum returns the hash of the file in clear; zeros where nobody asks for it.
+// sum returns the hash of the plain text, or zeros without a hash.
 func (c *content) sum() (sum [sha256.Size]byte) {
 	if c.hash != nil {
 		c.hash.Sum(sum[:0])
@@ -120,7 +120,7 @@ func (c *content) sum() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// refused returns why the content is not taken as a document of a category, or nil.
+// refused returns the error if the content is not accepted as a document of a category, else nil.
 func (c *content) refused(of document.Category) error {
 	switch {
 	case c.wrong != nil:
@@ -131,7 +131,7 @@ func (c *content) refused(of document.Category) error {
 	return nil
 }
 
-// scanned returns nil if the file was scanned and is clean, or if nothing scans.
+// scanned returns nil if the file is clean or without a scanner.
 func (c *content) scanned() error {
 	if c.form.receiver.scanner == nil {
 		return nil
@@ -139,7 +139,7 @@ func (c *content) scanned() error {
 	found, err := "", c.away
 	if c.scan != nil {
 		defer c.scan.Close()
-		found, err = c.scan.Verdict() // also where it took not all: it may have said why
+		found, err = c.scan.Verdict() // even after a write error, because the scanner may have found something
 	}
 	switch {
 	case found != "":
@@ -150,7 +150,7 @@ func (c *content) scanned() error {
 	return nil
 }
 
-// drop discards what was written, and passes nothing on any more.
+// drop discards the stored part and stops passing pieces on.
 func (c *content) drop() {
 	c.dropped = true
 	if c.scan != nil {

@@ -25,18 +25,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// The fields of an upload.
+// These are the fields of an upload and their limits.
 const (
 	fieldFile        = "file"
 	fieldCategory    = "category"
 	fieldOrientation = "orientation"
 	fieldValidUntil  = "valid_until"
 
-	maxField = 1 << 10 // bytes of a field that is no file
+	maxField = 1 << 10 // maximum size in bytes of a field that is not a file
 	maxParts = 100
 )
 
-// form is an upload while its parts come in.
+// form is the state of an upload as its parts arrive.
 type form struct {
 	receiver *Receiver
 	ctx      context.Context
@@ -46,10 +46,10 @@ type form struct {
 	keyed    bool
 
 	upload  Upload
-	file    *content // nil until it has come
-	seen    []string // the names of the parts
+	file    *content // nil until it has arrived
+	seen    []string // names of the parts so far
 	faults  []web.Fault
-	problem *web.Problem // that ended the reading
+	problem *web.Problem // the error that ended the reading
 }
 
 // read reads all parts.
@@ -74,7 +74,7 @@ func (f *form) read(boundary string) {
 	f.problem = malformed(fmt.Sprintf("it has more than %d parts", maxParts))
 }
 
-// broken is the problem of a body that can't be read on.
+// broken returns the problem for an error that ended the reading.
 func (f *form) broken(err error) *web.Problem {
 	var problem *web.Problem
 	switch {
@@ -124,13 +124,13 @@ func (f *form) fault(name, kind, message string, input any) {
 	f.faults = append(f.faults, web.FormFault(name, kind, message, input))
 }
 
-// skip passes over a part, which counts as beside the file.
+// skip discards a part, which counts as overhead of the file.
 func (f *form) skip(p *multipart.Part) error {
 	_, err := io.Copy(io.Discard, p)
 	return err
 }
 
-// readText reads a field that is no file.
+// readText reads a field that is not a file.
 func (f *form) readText(p *multipart.Part, name string) error {
 	raw, err := io.ReadAll(io.LimitReader(p, maxField+1))
 	if err != nil {
@@ -152,7 +152,7 @@ func (f *form) readText(p *multipart.Part, name string) error {
 	return nil
 }
 
-// take takes a field over.
+// take parses and stores a field.
 func (f *form) take(name, text string) {
 	var known bool
 	switch name {
@@ -176,7 +176,7 @@ func (f *form) take(name, text string) {
 	}
 }
 
-// either lists what is allowed, as the interface's other faults do.
+// either lists the allowed values in the style of this interface's errors.
 func either[T ~string](all []T) string {
 	quoted := make([]string, len(all))
 	for i, s := range all {
@@ -186,7 +186,7 @@ func either[T ~string](all []T) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// shown is a name that a client made up, short and valid enough to be told again.
+// shown returns a client's field name, shortened and valid, for use in an error.
 func shown(name string) string {
 	if len(name) > 128 {
 		name = name[:128] + "…"
@@ -194,14 +194,16 @@ func shown(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// isText reports whether a part has the type of a text field, which is also that of a part without a Content-Type (RFC 7578, 4.4).
+// isText reports whether a part has the type of a text field, which is also the default without a Content-Type (RFC
+// 7578, section 4.4).
 func isText(p *multipart.Part) bool {
 	media, _, err := mime.ParseMediaType(p.Header.Get(echo.HeaderContentType))
 	return err != nil || media == echo.MIMETextPlain
 }
 
-// refuseText reads a text field that was sent in place of the file, and reports it as invalid. Its limit is that of a file, so that a
-// large file without a filename gets the same error. The error does not echo the text, which may be a document.
+// refuseText reads a text field that was sent instead of the file, and reports it as invalid. It applies the limit of
+// a file, so that a large file without a filename gets the same error. The error does not repeat the text, which may
+// be a document.
 func (f *form) refuseText(p *multipart.Part) error {
 	f.fault(fieldFile, "value_error", "Value error, the field must be a file, and this part is text: it has neither a filename nor the type of a file", nil)
 	buffer := make([]byte, 4<<10)
@@ -234,7 +236,7 @@ func (f *form) readFile(p *multipart.Part, filename string) error {
 	return nil
 }
 
-// decide returns the upload if it is taken, or what is wrong with it.
+// decide returns the upload if it is accepted, else the error. others are errors of other parts of the request.
 func (f *form) decide(others []error) (*Upload, error) {
 	if f.problem != nil && f.problem.Code != malformedCode {
 		return nil, f.problem
@@ -268,10 +270,10 @@ func (f *form) decide(others []error) (*Upload, error) {
 	return u, nil
 }
 
-// malformedCode is the code of problems that list faults.
+// malformedCode is the code of problems that list validation errors.
 var malformedCode = web.Invalid().Code
 
-// invalid returns all faults of the request, or nil.
+// invalid returns all validation errors of the request, or nil.
 func (f *form) invalid(others []error) error {
 	var all []web.Fault
 	for _, err := range others {
@@ -285,7 +287,7 @@ func (f *form) invalid(others []error) error {
 		all = append(all, p.Errors...)
 	}
 	switch {
-	case f.problem != nil: // nothing is known of the parts
+	case f.problem != nil: // the parts are unknown
 		all = append(all, f.problem.Errors...)
 	case f.file == nil && !slices.Contains(f.seen, fieldFile):
 		all = append(all, web.FormFault(fieldFile, "missing", "Field required", nil))
@@ -299,17 +301,17 @@ func (f *form) invalid(others []error) error {
 	return f.file.unkept
 }
 
-// discard gives up what has come of the file. It may be called after it was kept.
+// discard removes the stored part of the file. It may be called after the file was kept.
 func (f *form) discard() {
 	if f.file != nil {
 		f.file.drop()
 	}
 }
 
-// said is what the parts of a request say.
+// said is a list of the contents of a request's parts.
 type said []string
 
-// add notes a part: its name, the name of its file, and the hash of its content.
+// add adds a part: its name, its file name and a hash of the content.
 func (s *said) add(name, filename string, sum [sha256.Size]byte) {
 	*s = append(*s, fmt.Sprintf("%d:%s%d:%s%x", len(name), name, len(filename), filename, sum))
 }

@@ -1,11 +1,12 @@
-// Package upload receives files: one multipart/form-data body, read once as a stream, with its parts in any order.
+// Package upload receives files. It reads one multipart/form-data body once, as a stream, with its parts in any
+// order.
 //
-// One pass over the file detects its type (domain/document/format), scans it, hashes it, and seals it into the bucket, with
-// bounded memory and without clear text on a disk. The upload is accepted or refused after the last part, since the category,
-// which limits the types, may come after the file. A refused or incomplete upload is discarded.
+// One pass over the file detects its type (domain/document/format), scans it, hashes it, and encrypts it into the
+// bucket, with bounded memory and without plain text on disk. The upload is accepted or refused after the last part,
+// because the category, which limits the types, may come after the file. A refused or incomplete upload is discarded.
 //
-// The order of errors is: size and type (413, 415), then all invalid parts together (422), then the scanner's finding. If a
-// scanner is configured and gives no verdict, the upload is refused (503).
+// The order of errors is: size and type (413, 415), then all invalid parts together (422), then the scanner's
+// finding. If a scanner is configured and gives no verdict, the upload is refused (503).
 package upload
 
 import (
@@ -30,15 +31,15 @@ import (
 )
 
 const (
-	// maxOverhead is how much of a body may be something else than the file, in bytes: lines between parts, their heads,
-	// and the other fields.
+	// maxOverhead limits the rest of the body besides the file, in bytes: boundaries, part headers and the other
+	// fields.
 	maxOverhead = 64 << 10
-	// receiveWithin is how long a body may take, and pieceWithin how long its client may send nothing.
+	// receiveWithin limits the total time for a body, and pieceWithin the time in which a client sends nothing.
 	receiveWithin = 5 * time.Minute
 	pieceWithin   = 30 * time.Second
-	// placeWithin is how long an upload waits for others to end.
+	// placeWithin is how long an upload waits for capacity.
 	placeWithin = 10 * time.Second
-	// atOnce is how many a node receives at a time, and ofTenant how many of one tenant. Each takes about half a megabyte.
+	// atOnce limits concurrent uploads of a node, and ofTenant those of one tenant. Each takes about half a megabyte.
 	atOnce   = 64
 	ofTenant = atOnce / 2
 )
@@ -46,22 +47,22 @@ const (
 // Receiver receives uploads. It is safe for concurrent use.
 type Receiver struct {
 	files   *files.Store
-	scanner *clamd.Scanner // nil for none
+	scanner *clamd.Scanner // nil: no scanner
 	places  *places.Places
 	buffers buffers
 }
 
-// New returns a receiver that keeps files in a store. Without a scanner nothing is scanned.
+// New returns a receiver that stores files. If scanner is nil, files are not scanned.
 func New(store *files.Store, scanner *clamd.Scanner) *Receiver {
 	return &Receiver{files: store, scanner: scanner, places: places.New(atOnce, ofTenant, placeWithin,
 		places.Busy{Code: "UPLOADS_BUSY", Message: "Too many files are being uploaded."})}
 }
 
-// Upload is a file that was received, and what was said of it.
+// Upload is a received file with its description.
 type Upload struct {
 	Category    document.Category
 	Orientation document.Orientation
-	ValidUntil  scalar.Time // zero: for ever
+	ValidUntil  scalar.Time // zero: no expiry
 	Name        string
 	Format      format.Format
 	File        files.File
@@ -70,18 +71,19 @@ type Upload struct {
 	parts said
 }
 
-// Said is what the request says, as one text: the same for the same parts with the same bytes, in whatever order and with
-// whatever between them. It is there if the request has an Idempotency-Key.
+// Said returns the content of the request as one text. It does not depend on the order of the parts or on the bytes
+// between them. It is available if the request has an Idempotency-Key.
 func (u *Upload) Said() []byte { return u.parts.text() }
 
-// Discard removes the file. It is for who knows that no record names it, and that none will.
+// Discard removes the file. Call it only if no record references the file and none ever will.
 func (u *Upload) Discard(ctx context.Context) {
-	// What can't be removed now is swept later.
+	// If this fails, the sweeper removes the file later.
 	_ = u.draft.Discard(context.WithoutCancel(ctx))
 }
 
-// Receive receives the body of a request as a document of an owner. Its error is a *web.Problem or one of seal.Owners, and
-// nothing is left in the bucket then. The faults of the rest of the request are told with those of the body.
+// Receive receives the body of a request as a document of an owner. It returns a *web.Problem or an error of
+// seal.Owners; in either case, nothing remains in the bucket. others are errors of other parts of the request, which
+// are reported together with those of the body.
 func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ...error) (*Upload, error) {
 	boundary, err := opened(c.Request())
 	if err != nil {
@@ -110,27 +112,28 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	return u, nil
 }
 
-// Refuse answers a request that is refused, and then reads on for a while: a client that sends all of its body before it
-// looks for the answer would find the connection broken instead. It returns the error, which is answered by then.
+// Refuse responds with an error and then reads the rest of the body for a while. A client that reads the response
+// only after sending its complete body would otherwise find the connection broken. Refuse returns the error, which
+// has been written.
 func Refuse(c echo.Context, err error) error {
 	if err == nil || c.Request().Context().Err() != nil {
 		return err
 	}
 	control := http.NewResponseController(c.Response())
-	if control.EnableFullDuplex() != nil { // there is no connection to break
+	if control.EnableFullDuplex() != nil { // the transport has no connection that could break
 		return err
 	}
 	_ = control.SetWriteDeadline(time.Now().Add(pieceWithin))
 	c.Error(err)
 	if control.Flush() != nil || c.Request().Header.Get("Expect") != "" {
-		return err // who asks before it sends has its answer
+		return err // a client that sent Expect reads the response before the body
 	}
 	_ = control.SetReadDeadline(time.Now().Add(pieceWithin))
 	_, _ = io.CopyN(io.Discard, c.Request().Body, onboarding.MaxFile+maxOverhead)
 	return err
 }
 
-// The problems of files.
+// These functions return the problems of files.
 func tooLarge() *web.Problem {
 	return web.NewProblem(http.StatusRequestEntityTooLarge, "DOCUMENT_TOO_LARGE", "The file is larger than 20 MiB.")
 }
@@ -143,7 +146,7 @@ func unscanned(err error) *web.Problem {
 	return web.Unavailable("SCANNER_UNAVAILABLE", "The file could not be scanned.", 5*time.Second).Because(err)
 }
 
-// notKept is the error of a file that can't be kept. What is about the owner's key is for the caller to put into words.
+// notKept converts the error of a file that cannot be stored. The caller converts errors about the owner's key.
 func notKept(err error) error {
 	for _, of := range []error{seal.ErrDestroyed, seal.ErrMissing, seal.ErrAway, context.Canceled} {
 		if errors.Is(err, of) {

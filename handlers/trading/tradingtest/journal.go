@@ -10,11 +10,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Journal is one journal in memory: real rules, real records, one owner, no Kafka. Its records go through the journal's
-// codec, so that what followers see is what was read back from bytes.
+// Journal is a journal in memory with the real rules, real records and one owner, but without Kafka. Records pass
+// through the journal's codec, so followers see decoded bytes.
 type Journal struct {
 	rules decide.Rules
 	id    scalar.ID
@@ -22,23 +23,23 @@ type Journal struct {
 	now   func() scalar.Time
 
 	mu        sync.RWMutex
-	state     decide.State // the owner's
-	followed  decide.State // a follower's, from decoded records
-	entries   []journal.Entry
-	applied   int // how many of them the follower has applied
+	state     decide.State // state of the owner
+	followed  decide.State // state of the follower, from decoded records
+	entries   []record.Entry
+	applied   int // number of entries that the follower has applied
 	held      bool
 	moved     chan struct{}
-	listening []func(journal.Entry, decide.State)
+	listening []func(record.Entry, decide.State)
 }
 
 func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
 	j := &Journal{rules: rules, id: scalar.ID{0xa1, rules.Journal()[0]}, log: projectiontest.NewLog(), now: now,
 		state: rules.NewState(), followed: rules.NewState(), moved: make(chan struct{})}
 	engine := decide.Recorded{ID: scalar.ID{1}, Actor: decide.Engine}
-	engine.Type = journal.TypeGenesis
-	j.append(engine, decide.Accepted, &journal.Genesis{Journal: rules.Journal(), JournalID: j.id, Partitions: 1})
-	engine.ID, engine.Type = scalar.ID{2}, journal.TypeTaken
-	j.append(engine, decide.Accepted, &journal.Taken{Term: 1, Node: "test", URL: "http://127.0.0.1", Build: "test"})
+	engine.Type = record.TypeGenesis
+	j.append(engine, decide.Accepted, &record.Genesis{Journal: rules.Journal(), JournalID: j.id, Partitions: 1})
+	engine.ID, engine.Type = scalar.ID{2}, record.TypeTermStarted
+	j.append(engine, decide.Accepted, &record.TermStarted{Term: 1, Node: "test", URL: "http://127.0.0.1", Build: "test"})
 	return j
 }
 
@@ -46,21 +47,21 @@ func (j *Journal) stamp() decide.Stamp {
 	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
 }
 
-func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) journal.Entry {
+func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) record.Entry {
 	at := j.stamp()
-	r := &journal.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: outcome, Events: events}
+	r := &record.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: outcome, Events: events}
 	if n := len(j.entries); n > 0 {
 		r.Prev = j.entries[n-1].Position.Hash
 	}
-	value, err := journal.AppendRecord(nil, r)
+	value, err := record.Encode(nil, r)
 	if err != nil {
 		panic(fmt.Sprintf("tradingtest: encoding %s: %v", c.Type, err))
 	}
-	decoded, err := journal.DecodeRecord(j.rules.Registry(), value)
+	decoded, err := record.Decode(j.rules.Registry(), value)
 	if err != nil {
 		panic(fmt.Sprintf("tradingtest: decoding %s: %v", value, err))
 	}
-	e := journal.Entry{Record: decoded, Position: journal.Position{Offset: at.Sequence, Sequence: at.Sequence, Hash: sha256.Sum256(value)},
+	e := record.Entry{Record: decoded, Position: record.Position{Offset: at.Sequence, Sequence: at.Sequence, Hash: sha256.Sum256(value)},
 		Journal: j.id, Value: value}
 	j.state.Evolve(at, c, outcome, events)
 	j.entries = append(j.entries, e)
@@ -71,7 +72,7 @@ func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...de
 	return e
 }
 
-// follow has the follower apply what it has not. The lock must be held.
+// follow applies the remaining entries to the follower. The caller must hold the lock.
 func (j *Journal) follow() {
 	for _, e := range j.entries[j.applied:] {
 		j.followed.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
@@ -84,7 +85,7 @@ func (j *Journal) follow() {
 	j.moved = make(chan struct{})
 }
 
-// HoldFold keeps the follower where it is until release is called, while the owner goes on.
+// HoldFold stops the follower until release is called. The owner continues.
 func (j *Journal) HoldFold() (release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -97,7 +98,7 @@ func (j *Journal) HoldFold() (release func()) {
 	}
 }
 
-// SetAside takes the next due work off the list, as if it had failed even alone.
+// SetAside sets the next due work aside, as if its step had failed twice.
 func (j *Journal) SetAside(cause string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,8 +106,8 @@ func (j *Journal) SetAside(cause string) {
 	j.append(decide.Recorded{ID: scalar.ID{3}, Type: "engine.step", Actor: decide.Engine}, d.Outcome, d.Events...)
 }
 
-// Submit has a command decided and its record appended, with all that it makes due.
-func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, error) {
+// Submit decides a command and appends its record and the records of all work that it makes due.
+func (j *Journal) Submit(_ context.Context, c decide.Command) (submit.Result, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.drain(scalar.ID{})
@@ -114,22 +115,22 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, e
 	if err != nil {
 		var refusal *decide.Refusal
 		if !errors.As(err, &refusal) {
-			return journal.Result{}, &journal.DecideError{CommandID: c.ID, Cause: err}
+			return submit.Result{}, &submit.DecideError{CommandID: c.ID, Cause: err}
 		}
-		return journal.Result{}, &journal.RefusedError{Refusal: refusal, AsOf: j.tip()}
+		return submit.Result{}, &submit.RefusedError{Refusal: refusal, AsOf: j.tip()}
 	}
 	if d.Repeated {
-		return journal.Result{Position: j.tip(), Entry: &j.entries[d.Repeat], Repeated: true}, nil
+		return submit.Result{Position: j.tip(), Entry: &j.entries[d.Repeat], Repeated: true}, nil
 	}
 	e := j.append(c.Recorded(), d.Outcome, d.Events...)
 	if d.Pending {
 		e = j.drain(c.ID)
 	}
-	return journal.Result{Position: journal.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
+	return submit.Result{Position: record.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
 }
 
-// drain works off what is due, and returns the record that finishes a command.
-func (j *Journal) drain(finishing scalar.ID) (finished journal.Entry) {
+// drain executes due work. It returns the record that finishes the given command.
+func (j *Journal) drain(finishing scalar.ID) (finished record.Entry) {
 	for range 100_000 {
 		if j.state.Due(j.now()) == decide.Nothing {
 			return finished
@@ -144,45 +145,46 @@ func (j *Journal) drain(finishing scalar.ID) (finished journal.Entry) {
 	panic("tradingtest: due work does not end")
 }
 
-func (j *Journal) tip() journal.LogPosition {
-	return journal.LogPosition{Journal: j.rules.Journal(), Sequence: int64(len(j.entries)) - 1}
+func (j *Journal) tip() record.LogPosition {
+	return record.LogPosition{Journal: j.rules.Journal(), Sequence: int64(len(j.entries)) - 1}
 }
 
 // Tip returns the position of the last record.
-func (j *Journal) Tip() journal.LogPosition {
+func (j *Journal) Tip() record.LogPosition {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.tip()
 }
 
 // Entries returns all records.
-func (j *Journal) Entries() []journal.Entry {
+func (j *Journal) Entries() []record.Entry {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return append([]journal.Entry(nil), j.entries...)
+	return append([]record.Entry(nil), j.entries...)
 }
 
-// View shows the follower's state. With Wait and Err it makes a Journal a follower of itself.
-func (j *Journal) View(look func(s decide.State, at journal.Position)) {
+// View calls look with the follower's state. With View, Wait and Err, a Journal implements a follower.
+func (j *Journal) View(look func(s decide.State, at record.Position)) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	look(j.followed, j.entries[j.applied-1].Position)
 }
 
-// Listen has a function called after each later record.
-func (j *Journal) Listen(call func(e journal.Entry, s decide.State)) {
+// Listen registers a function that is called after each later record.
+func (j *Journal) Listen(call func(e record.Entry, s decide.State)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.listening = append(j.listening, call)
 }
 
-// ListenFrom calls start with the follower's state as it is, and then call after each later record until it is stopped.
-func (j *Journal) ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func()) {
+// ListenFrom calls start with the follower's current state, and then call after each later record until stop is
+// called.
+func (j *Journal) ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	start(j.followed, j.entries[j.applied-1].Position)
 	stopped := false
-	j.listening = append(j.listening, func(e journal.Entry, s decide.State) {
+	j.listening = append(j.listening, func(e record.Entry, s decide.State) {
 		if !stopped {
 			call(e, s)
 		}
@@ -211,10 +213,10 @@ func (j *Journal) Wait(ctx context.Context, sequence int64) error {
 	}
 }
 
-// Err is nil: nothing stops the follower.
+// Err returns nil, because the follower never fails.
 func (j *Journal) Err() error { return nil }
 
-// Drain has done what is due by now, as an owner does without being asked.
+// Drain executes due work, as an owner does without being asked.
 func (j *Journal) Drain() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package tradingtest runs the trading and operator interfaces for tests: over real rules and a journal in memory, with
-// the real projections in a real Postgres. Every answer is held against the OpenAPI file.
+// Package tradingtest runs the trading and operator interfaces for tests: with the real rules, a journal in memory,
+// and the real projections in a real Postgres. It validates every response against the OpenAPI file.
 package tradingtest
 
 import (
@@ -44,11 +44,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Version is the version that the venue's status tells.
+// Version is the version in the venue's status.
 const Version = "v1.2.3-test"
 
 // Start is the time of the first record.
@@ -59,26 +60,27 @@ type Venue struct {
 	t        testing.TB
 	Trading  *Journal
 	Identity *Journal
-	// Onboarding is the journal of owners, for the operator's interface; Owners seals what is about them.
+	// Onboarding is the journal of owners, for the operator's interface. Owners encrypts data about them.
 	Onboarding *Journal
-	Bucket     *gocloud.Bucket // that uploaded files lie in
+	Bucket     *gocloud.Bucket // bucket of uploaded files
 	Owners     *seal.Owners
-	Box        *seal.Box           // that seals what is about no owner
+	Box        *seal.Box           // encrypts data that belongs to no owner
 	OwnerRows  *projections.Runner // of the onboarding journal
 	Server     *web.Server
 	routes     []web.Route
 	openapi    *conform.OpenAPI
-	Nodes      []admin.Node // what the operator's interface is told of the nodes' rules
+	Audience   string       // of links to files
+	Nodes      []admin.Node // the rules that each node reports to the operator's interface
 	key        ed25519.PrivateKey
-	pool       *pgxpool.Pool // that the interfaces read from
+	pool       *pgxpool.Pool // the interfaces read from it
 
 	mu    sync.Mutex
 	time  scalar.Time
 	fault func(decide.Command) error
 }
 
-// New starts a venue as `perpetua run` would leave it on its first start: three brokers, an operator, an auditor and a
-// user of each broker, and the instruments BTCUSDC_PERP and ETHUSDC_PERP. The package's TestMain must be
+// New starts a venue in the state of `perpetua run` after its first start: three brokers, an operator, an auditor and
+// users of the brokers, and the instruments BTCUSDC_PERP and ETHUSDC_PERP. The package's TestMain must be
 // projectiontest.Main.
 func New(t testing.TB) *Venue {
 	t.Helper()
@@ -86,10 +88,10 @@ func New(t testing.TB) *Venue {
 	return On(t, pool, pool)
 }
 
-// On is New over a migrated database: one pool for those who read rows, one for the runners that write them.
+// On is New with a migrated database: one pool for reading rows, one for the runners that write them.
 func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	t.Helper()
-	v := &Venue{t: t, time: scalar.TimeOf(Start), pool: read}
+	v := &Venue{t: t, time: scalar.TimeOf(Start), pool: read, Audience: "a venue, epoch 1"}
 	v.Trading, v.Identity, v.Onboarding = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now), newJournal(onboarding.Rules(), v.now)
 	v.key = ed25519.NewKeyFromSeed([]byte("a seed for tests of 32 bytes.... "[:32]))
 	v.seed()
@@ -119,10 +121,10 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	return v
 }
 
-// wall is the venue's clock.
+// wall returns the venue's time.
 func (v *Venue) wall() time.Time { return v.now().Std() }
 
-// openStores opens the key store and the bucket, in memory.
+// openStores opens the key store and the bucket in memory.
 func (v *Venue) openStores() {
 	v.t.Helper()
 	var err error
@@ -139,7 +141,7 @@ func (v *Venue) openStores() {
 	v.t.Cleanup(func() { v.Bucket.Close() })
 }
 
-// trading makes the trading interface.
+// trading returns the trading interface.
 func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Handler {
 	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: v.wall, Version: Version,
 		Commands: []rows.Source{trades, people},
@@ -147,13 +149,14 @@ func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Han
 		Sockets:  trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
 }
 
-// clients makes the onboarding interface, without a scanner.
+// clients returns the onboarding interface, without a virus scanner.
 func (v *Venue) clients(auth *web.Auth, owners rows.Source) *onboardings.Handler {
 	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
-		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v})
+		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v,
+		Audience: func() web.Audience { return web.Audience{Name: v.Audience} }})
 }
 
-// operator makes the operator's interface, with the reads of the onboarding interface.
+// operator returns the operator's interface, with the reads of the onboarding interface.
 func (v *Venue) operator(auth *web.Auth, clients *onboardings.Handler, people rows.Source, reader admin.Reader) *admin.Handler {
 	return admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: clients.Operated(admin.Base),
@@ -168,17 +171,17 @@ func (v *Venue) operator(auth *web.Auth, clients *onboardings.Handler, people ro
 	})
 }
 
-// description is read once for all tests of a package.
+// description parses the OpenAPI file once for all tests of a package.
 var description = sync.OnceValues(func() (*conform.OpenAPI, error) { return conform.NewOpenAPI(schemas.OpenAPI) })
 
-// mac stands for the keyed hash of a sealing box.
+// mac replaces the keyed hash of a seal.Box.
 func mac(b []byte) []byte {
 	h := hmac.New(sha256.New, []byte("a key for tests"))
 	h.Write(b)
 	return h.Sum(nil)
 }
 
-// tail follows a journal.
+// tail returns a tail of a journal.
 func tail(j *Journal) *admin.Tail {
 	t := admin.NewTail(j.rules.Journal(), 0)
 	for _, e := range j.Entries() {
@@ -202,34 +205,35 @@ func (v *Venue) project(r *projections.Runner) *projections.Runner {
 	return r
 }
 
-// identities shows the identity journal as login wants to see it.
+// identities adapts the identity journal to login.Identity.
 type identities struct{ journal *Journal }
 
 // View implements login.Identity.
 func (i identities) View(look func(*identity.State)) {
-	i.journal.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
+	i.journal.View(func(s decide.State, _ record.Position) { look(s.(*identity.State)) })
 }
 
-// now is the clock of the venue: it moves by itself only in Advance.
+// now returns the venue's time, which only Advance changes.
 func (v *Venue) now() scalar.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.time
 }
 
-// Advance moves the clock.
+// Advance advances the clock.
 func (v *Venue) Advance(d scalar.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.time += d
 }
 
-// HoldRows keeps the rows as they are, until release is called or the test ends. They can be read meanwhile.
+// HoldRows stops changes of the rows until release is called or the test ends. Reads still work.
 func (v *Venue) HoldRows() (release func()) {
 	v.t.Helper()
 	tx, err := v.pool.Begin(context.Background())
 	if err == nil {
-		_, err = tx.Exec(context.Background(), "LOCK TABLE checkpoints IN EXCLUSIVE MODE") // a runner's first statement waits
+		// The runners' first statement waits for this lock.
+		_, err = tx.Exec(context.Background(), "LOCK TABLE checkpoints IN EXCLUSIVE MODE")
 	}
 	if err != nil {
 		v.t.Fatal(err)
@@ -239,31 +243,32 @@ func (v *Venue) HoldRows() (release func()) {
 	return release
 }
 
-// Routes lists the routes of both interfaces.
+// Routes lists the routes of all interfaces.
 func (v *Venue) Routes() []web.Route { return v.routes }
 
-// OpenAPI is the description that answers are held against.
+// OpenAPI returns the description against which responses are validated.
 func (v *Venue) OpenAPI() *conform.OpenAPI { return v.openapi }
 
-// Fail makes submitting fail as fault says, until it is nil again or says nil. The command is not decided then.
+// Fail makes Submit return the error of the given function instead of deciding the command. It has no effect if the
+// function is nil or returns nil.
 func (v *Venue) Fail(fault func(c decide.Command) error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.fault = fault
 }
 
-// Submit implements journal.Submitter.
-func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	v.mu.Lock()
 	fault := v.fault
 	v.mu.Unlock()
 	if fault != nil {
 		if err := fault(c); err != nil {
-			return journal.Result{}, err
+			return submit.Result{}, err
 		}
 	}
-	if ctx.Err() != nil { // who asked is gone, and does not wait for the answer
-		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+	if ctx.Err() != nil { // the client is gone and does not wait for the answer
+		return submit.Result{}, &submit.OutcomeUnknownError{CommandID: c.ID}
 	}
 	switch name {
 	case "identity":
@@ -274,9 +279,9 @@ func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (jour
 	return v.Trading.Submit(ctx, c)
 }
 
-// SubmitAll implements journal.BatchSubmitter.
-func (v *Venue) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
-	out := make([]journal.Outcome, len(cs))
+// SubmitAll implements submit.BatchSubmitter.
+func (v *Venue) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
+	out := make([]submit.Outcome, len(cs))
 	for i, c := range cs {
 		out[i].Result, out[i].Err = v.Submit(ctx, name, c)
 	}
@@ -292,7 +297,7 @@ func (v *Venue) do(name, command string, payload any) {
 	}
 }
 
-// Deposit credits a customer with one unit of 10⁻⁸, sooner than a request does.
+// Deposit credits a customer with 10⁻⁸ USDC. It is faster than a request.
 func (v *Venue) Deposit(customer, reference string) {
 	v.t.Helper()
 	v.do("trading", domain.CommandMakeDeposit, &domain.MakeDeposit{CustomerCode: customer, Currency: "USDC", Amount: 1, ReferenceID: reference})
@@ -321,7 +326,7 @@ func (v *Venue) seed() {
 	}
 }
 
-// Decimal reads a decimal.
+// Decimal parses a decimal.
 func Decimal(s string) fixed.Decimal {
 	d, err := fixed.ParseDecimal(s)
 	if err != nil {
@@ -330,7 +335,7 @@ func Decimal(s string) fixed.Decimal {
 	return d
 }
 
-// account is a user that tokens are made for.
+// account is a user for whom tests create tokens.
 type account struct{ broker, customer, scopes string }
 
 func users() map[string]account {
@@ -342,7 +347,7 @@ func users() map[string]account {
 		"reader-a": {"alpha", "", "read"},
 		"trader-a": {"alpha", "", "trade"},
 		"client-a": {"alpha", "A-1", "trade read"},
-		"client-o": {"alpha", "A-1", "onboarding"}, // who has no business there
+		"client-o": {"alpha", "A-1", "onboarding"}, // lacks the scopes of this interface
 	}
 }
 
@@ -365,7 +370,7 @@ func (v *Venue) Token(username string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(v.key, []byte(text)))
 }
 
-// Reply is an answer.
+// Reply is a response.
 type Reply struct {
 	t      testing.TB
 	what   string
@@ -374,8 +379,8 @@ type Reply struct {
 	Body   string
 }
 
-// Send sends a request on behalf of a user ("" for nobody) and holds the answer against the description. A read waits
-// for all that was written before. Headers come in pairs of name and value.
+// Send sends a request as a user ("" for anonymous) and validates the response against the description. A read waits
+// for everything written before. Headers are pairs of name and value.
 func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply {
 	v.t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -397,7 +402,7 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 	if err := v.openapi.Response(method, r.URL.EscapedPath(), w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		v.t.Errorf("%s: %v\n%s", what, err, w.Body)
 	}
-	if w.Code < http.StatusMultipleChoices { // what is taken is described
+	if w.Code < http.StatusMultipleChoices { // an accepted request must match the description
 		if err := v.openapi.Request(method, r.URL, r.Header, []byte(body)); err != nil {
 			v.t.Errorf("%s is accepted: %v", what, err)
 		}
@@ -405,8 +410,8 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 	return &Reply{t: v.t, what: what, Status: w.Code, Header: w.Header(), Body: w.Body.String()}
 }
 
-// tipFor returns the tip of the journal that a read is answered from.
-func (v *Venue) tipFor(path string) journal.LogPosition {
+// tipFor returns the tip of the journal that answers a read of the path.
+func (v *Venue) tipFor(path string) record.LogPosition {
 	about := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
 	}
@@ -419,7 +424,7 @@ func (v *Venue) tipFor(path string) journal.LogPosition {
 	return v.Trading.Tip()
 }
 
-// Want fails the test if the answer has another status.
+// Want fails the test if the response has another status.
 func (r *Reply) Want(status int) *Reply {
 	r.t.Helper()
 	if r.Status != status {
@@ -428,7 +433,7 @@ func (r *Reply) Want(status int) *Reply {
 	return r
 }
 
-// Detail fails the test if the answer is not an error of the onboarding interface with the status and code.
+// Detail fails the test if the response is not an error of the onboarding interface with the status and code.
 func (r *Reply) Detail(status int, code string) *Reply {
 	r.t.Helper()
 	if r.Want(status); r.Text("detail") != code {
@@ -437,7 +442,7 @@ func (r *Reply) Detail(status int, code string) *Reply {
 	return r
 }
 
-// Details returns the faults that a 422 of the onboarding interface lists, each as its type and its place: "missing
+// Details returns the validation errors of a 422 of the onboarding interface, each as type and location: "missing
 // body.first_name".
 func (r *Reply) Details() []string {
 	r.t.Helper()
@@ -469,7 +474,7 @@ func (r *Reply) Items() []*Reply {
 	return page.List()
 }
 
-// Code fails the test if the answer is not a problem with the status and code.
+// Code fails the test if the response is not a problem with the status and code.
 func (r *Reply) Code(status int, code string) *Reply {
 	r.t.Helper()
 	if r.Want(status); r.Text("code") != code {
@@ -478,7 +483,7 @@ func (r *Reply) Code(status int, code string) *Reply {
 	return r
 }
 
-// JSON reads the body into a value.
+// JSON decodes the body.
 func (r *Reply) JSON(into any) *Reply {
 	r.t.Helper()
 	if err := json.Unmarshal([]byte(r.Body), into); err != nil {
@@ -516,7 +521,8 @@ func (r *Reply) Records() []*Reply {
 	return page.List()
 }
 
-// Text returns a member of the body as text: a string as it is, anything else as JSON, nothing as "".
+// Text returns a member of the body as text: a string unquoted, another value as JSON, an absent or null member as
+// "".
 func (r *Reply) Text(name string) string {
 	r.t.Helper()
 	switch v := r.Fields()[name].(type) {
@@ -533,7 +539,7 @@ func (r *Reply) Text(name string) string {
 	}
 }
 
-// Faults returns the fields and codes of a problem's faults, sorted as they came: "amount REQUIRED".
+// Faults returns the fields and codes of a problem's errors in order: "amount REQUIRED".
 func (r *Reply) Faults() []string {
 	r.t.Helper()
 	var problem struct {

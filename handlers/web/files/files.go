@@ -1,7 +1,7 @@
-// Package files serves the static files of a page for people, from inside the program: each with its type, the content
-// security policy of the page, and a tag by which a browser keeps it.
+// Package files serves the static files of a web page from an embedded file system, with content types, the page's
+// content security policy and ETags.
 //
-// A file may be kept compressed, as <name>.gz; it is served as <name>. What is not of a known type is not served.
+// A file may be stored compressed as <name>.gz and is served as <name>. Files of unknown types are not served.
 package files
 
 import (
@@ -19,27 +19,27 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// types are those of the files that are served, by the end of the name.
+// types maps file extensions to the content types that are served.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
 }
 
-// Files are the files of a page, by name.
+// Files holds the files of a page by name.
 type Files struct {
 	files map[string]*file
 }
 
-// file is a static file with what an answer says of it.
+// file is a static file with its response headers.
 type file struct {
-	content     []byte                 // unless it is kept compressed
-	packed      []byte                 // else
-	unpacked    func() ([]byte, error) // else
+	content     []byte                 // nil if stored compressed
+	packed      []byte                 // nil unless stored compressed
+	unpacked    func() ([]byte, error) // nil unless stored compressed
 	contentType string
 	tag         string
 }
 
-// Read reads the files in some folders, whose names must not meet.
+// Read reads the files of some folders. Two files must not have the same name.
 func Read(fsys fs.FS, folders ...string) (*Files, error) {
 	f := &Files{files: make(map[string]*file)}
 	for _, folder := range folders {
@@ -71,8 +71,8 @@ func (f *Files) read(fsys fs.FS, folder, entry string) error {
 	}
 	one := &file{contentType: contentType, tag: web.TagOf(content)}
 	if compressed {
-		// Browsers take it as it is kept. It is unpacked for the first who does not: every start would take its time for that, and
-		// every node hold the megabytes.
+		// Browsers get the compressed bytes. Decompress only for the first client that does not accept gzip; doing it
+		// at startup would cost time and megabytes on every node.
 		one.packed, one.unpacked = content, sync.OnceValues(func() ([]byte, error) { return unpack(content) })
 	} else {
 		one.content = content
@@ -89,9 +89,8 @@ func unpack(packed []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Serve answers with a file, or with 304 to a browser that has it: files carry no version in their names, so a browser
-// asks each time, and a new build is seen at once. The policy is its Content-Security-Policy. Without such a file the
-// answer is a problem, 404.
+// Serve responds with a file, or with 304 if the browser has it. File names carry no version, so browsers revalidate
+// each time and see a new build immediately. policy is the Content-Security-Policy. An unknown file is a 404 problem.
 func (f *Files) Serve(c echo.Context, name, policy string) error {
 	one := f.files[name]
 	if one == nil {

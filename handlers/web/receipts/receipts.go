@@ -1,4 +1,4 @@
-// Package receipts shows deliveries of webhooks with the receipts of their attempts, to tenants and operators alike.
+// Package receipts shows webhook deliveries with the receipts of their attempts, to tenants and operators.
 package receipts
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Receipts opens what receivers replied.
+// Receipts decrypts the replies of receivers.
 type Receipts struct {
 	Owners *seal.Owners
 	Box    *seal.Box
 }
 
-// Show returns deliveries as they are shown, with the attempts that each row counts. What a receiver replied is opened, where
-// hidden does not say that the owner's data is not to be seen.
+// Show returns deliveries with the attempts of each. It decrypts the replies of receivers unless hidden reports that
+// the owner's data must not be shown.
 func (r Receipts) Show(ctx context.Context, db projections.DB, found []rows.Delivery, hidden func(owner.Ref) bool) ([]wire.Delivery, error) {
 	attempts, err := rows.Attempts(ctx, db, found)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r Receipts) Show(ctx context.Context, db projections.DB, found []rows.Deli
 	return out, nil
 }
 
-// fetchKeys has the keys at hand that replies are opened with, so that the store is not asked for one after the other.
+// fetchKeys fetches the keys for the replies in one request to the key store.
 func (r Receipts) fetchKeys(ctx context.Context, found []rows.Delivery, attempts map[scalar.ID][]rows.Attempt, hidden func(owner.Ref) bool) error {
 	var owners []string
 	for i := range found {
@@ -61,7 +61,7 @@ func (r Receipts) fetchKeys(ctx context.Context, found []rows.Delivery, attempts
 	return keysAway(r.Owners.Fetch(ctx, owners))
 }
 
-// keysAway is the error of who needs keys that can't be read now.
+// keysAway converts the error for keys that cannot be read now to a problem.
 func keysAway(err error) error {
 	if errors.Is(err, seal.ErrAway) {
 		return web.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
@@ -69,7 +69,8 @@ func keysAway(err error) error {
 	return err
 }
 
-// reply opens the beginning of a receiver's reply; nil where there was none, or the owner's key is destroyed.
+// reply decrypts the beginning of a receiver's reply. It returns nil if there was none or if the owner's key is
+// destroyed.
 func (r Receipts) reply(ctx context.Context, d *rows.Delivery, sealed domain.Sealed) ([]byte, error) {
 	if sealed == nil {
 		return nil, nil
@@ -84,7 +85,7 @@ func (r Receipts) reply(ctx context.Context, d *rows.Delivery, sealed domain.Sea
 	return reply, keysAway(err)
 }
 
-// showDelivery shows a delivery without its attempts.
+// showDelivery returns a delivery without its attempts.
 func showDelivery(d *rows.Delivery) wire.Delivery {
 	out := wire.Delivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.NoticeID, EventType: d.Type, Status: d.Status, Created: d.Created,
 		Attempts: []wire.Attempt{}}

@@ -24,7 +24,7 @@ const (
 	csvType  = "text/csv"
 )
 
-// List answers with a page of a list or, where the client asks for text/csv, with all of its rows as CSV.
+// List responds with a page of a list or, if the client prefers text/csv, with all rows as CSV.
 func List[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
 	c.Response().Header().Add(echo.HeaderVary, echo.HeaderAccept)
 	if !web.Prefers(c, csvType, jsonType) {
@@ -33,17 +33,17 @@ func List[Row, Shown any](c echo.Context, s Source, p projections.Page, read Pag
 	return sendCSV(c, s, p, read, show)
 }
 
-// last is a place beyond every row.
+// last is a key after every row.
 var last = projections.Key{Sequence: math.MaxInt64, Ordinal: math.MaxInt32}
 
-// sendCSV answers with all rows of a list from the page's After, or its beginning, on, up to its Before.
+// sendCSV responds with all rows of a list from the page's After, or from the beginning, up to its Before.
 //
-// They are read page by page, each in a snapshot of its own: a client that reads slowly keeps neither a connection nor old
-// rows. Rows that were made after the answer's position are left out, so the answer ends; those that it holds are as their last
-// record left them when they were read.
+// It reads the rows page by page, each page in a separate snapshot, so a slow client occupies neither a connection
+// nor old row versions. Rows that were created after the response's position are left out, so the response ends. The
+// other rows have the state at the time when their page was read.
 func sendCSV[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
 	p.Size = web.MaxPageSize
-	if p.After == nil { // without it, a page that has an end would be the last one before it
+	if p.After == nil { // without After, a page with Before would be the last one before it
 		p.After = &projections.Key{Sequence: -1}
 		if p.Descending {
 			p.After = &last
@@ -89,8 +89,8 @@ func sendCSV[Row, Shown any](c echo.Context, s Source, p projections.Page, read 
 
 var errWentBack = errors.New("the rows went back while they were read")
 
-// table writes records as lines of CSV (RFC 4180). Its columns are the members of the records' JSON form, in their order,
-// and a field is a member's text: "" where it is null or not there.
+// table writes records as lines of CSV (RFC 4180). Its columns are the members of the records' JSON form, in order. A
+// field is the text of a member, or "" if the member is null or missing.
 type table struct {
 	out     *csv.Writer
 	places  map[string]int
@@ -110,7 +110,7 @@ func newTable[Shown any](w io.Writer) *table {
 	return t
 }
 
-// members returns the names of a struct's members in JSON.
+// members returns the JSON names of a struct's fields.
 func members(of reflect.Type) []string {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -129,7 +129,7 @@ func members(of reflect.Type) []string {
 	return names
 }
 
-// add writes a record. The first error stays.
+// add writes a record, unless an earlier one failed.
 func (t *table) add(record any) {
 	if t.err != nil {
 		return
@@ -144,7 +144,7 @@ func (t *table) add(record any) {
 	}
 }
 
-// read puts the members of an object into their places.
+// read copies the members of an object to their columns.
 func (t *table) read(d *jsontext.Decoder) error {
 	if _, err := d.ReadToken(); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (t *table) read(d *jsontext.Decoder) error {
 	return err
 }
 
-// end sends what was written.
+// end sends the lines written so far.
 func (t *table) end(next func() error) error {
 	t.out.Flush()
 	if t.err != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// ReadPaging reads page_size, after, before and sort. Only one of after and before may be given. They are exclusive:
-// after continues behind a record, before ends ahead of it, in the order of the answer.
+// ReadPaging reads page_size, after, before and sort. Only one of after and before may be given. Both are exclusive:
+// after continues after a record, before ends before it, in the order of the response.
 func ReadPaging(f *web.Form, ascendingByDefault bool) projections.Page {
 	p := readPaging(f, ascendingByDefault)
 	p.Before = readCursor(f, "before")
 	return p
 }
 
-// ReadFeed reads the paging of a list that is followed as it grows: page_size and after, the oldest first.
+// ReadFeed reads page_size and after, for a list that clients follow as it grows. The oldest records come first.
 func ReadFeed(f *web.Form) projections.Page {
 	return projections.Page{Size: PageSize(f, "page_size"), After: readCursor(f, "after")}
 }
 
-// ReadHistory reads the paging and the span of a list that is about a time in the past: from and to are required, the
-// oldest come first, and before may be a time.
+// ReadHistory reads the paging and the time span of a list of historical data. from and to are required, the oldest
+// records come first, and before may be a time.
 func ReadHistory(f *web.Form) (projections.Page, projections.Span) {
 	p := readPaging(f, true)
 	if text := f.OptionalString("before"); text.Set {
@@ -51,12 +51,12 @@ func readPaging(f *web.Form, ascendingByDefault bool) projections.Page {
 	return p
 }
 
-// PageSize reads how many records are wanted.
+// PageSize reads the page size.
 func PageSize(f *web.Form, name string) int {
 	return int(f.OptionalInteger(name, 1, web.MaxPageSize).Or(web.DefaultPageSize))
 }
 
-// ReadSpan reads from, inclusive, and to, exclusive, which may be required.
+// ReadSpan reads from (inclusive) and to (exclusive), which may be required.
 func ReadSpan(f *web.Form, required bool) projections.Span {
 	s := projections.Span{From: f.Bound("from", required).Value, To: f.Bound("to", required).Value}
 	if s.From != 0 && s.To != 0 && s.To < s.From {
@@ -90,18 +90,18 @@ func parseCursor(text string) (k projections.Key, ok bool) {
 	return k, err == nil
 }
 
-// Cursor returns the text of a place.
+// Cursor returns the cursor for a key.
 func Cursor(k projections.Key) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorVersion + k.String()))
 }
 
-// Records is the answer of a list with cursors.
+// Records is a page of a list with cursors.
 type Records[T any] struct {
 	Records  []T      `json:"records"`
 	Metadata Metadata `json:"response_metadata"`
 }
 
-// Metadata says what is around a page. The cursors are null on an empty page.
+// Metadata describes the position of a page. The cursors are null for an empty page.
 type Metadata struct {
 	HasNext     bool    `json:"has_next"`
 	HasPrevious bool    `json:"has_previous"`
@@ -109,7 +109,7 @@ type Metadata struct {
 	EndCursor   *string `json:"end_cursor"`
 }
 
-// Show shows a page.
+// Show converts a page to its JSON form.
 func Show[Row, Shown any](p projections.Paged[Row], show func(*Row) Shown) Records[Shown] {
 	out := Records[Shown]{Records: make([]Shown, 0, len(p.Rows)), Metadata: Metadata{HasNext: p.HasNext, HasPrevious: p.HasPrevious}}
 	for i := range p.Rows {

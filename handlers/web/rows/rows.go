@@ -1,7 +1,7 @@
-// Package rows answers reads out of read models: lists that page by cursor and lists that are short, bounded by spans of
-// time, each as of a position that the answer names.
+// Package rows answers reads from read models: lists that page by cursor, and short lists limited by a time span.
+// Each response names the position at which it was read.
 //
-// A cursor holds the place of a row, which never changes, so that it stays good for ever. It is opaque to clients.
+// A cursor contains the key of a row, which never changes, so a cursor stays valid forever. It is opaque to clients.
 package rows
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// Source is where the rows of a journal are read from.
+// Source is a source of a journal's rows.
 type Source struct {
 	Journal string
 	DB      projections.DB
-	// Waiter waits for the rows: it is the runner of the journal's projections.
+	// Waiter waits until the rows have reached a position. It is the runner of the journal's projections.
 	web.Waiter
 }
 
-// Read reads rows that hold the position that the client wants, and makes the answer name the position that they are as
-// of.
+// Read reads rows that have reached the positions that the request must see (see web.ReadRows) and sets the
+// response's position.
 func (s Source) Read(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error {
 	return web.ReadRows(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
 }
@@ -31,7 +31,7 @@ func (s Source) Read(c echo.Context, query func(context.Context, projections.DB)
 // A PageOf reads a page of a list.
 type PageOf[Row any] func(context.Context, projections.DB, projections.Page) (projections.Paged[Row], error)
 
-// Page answers with a page of a list.
+// Page responds with a page of a list.
 func Page[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
 	var out Records[Shown]
 	err := s.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
@@ -45,7 +45,7 @@ func Page[Row, Shown any](c echo.Context, s Source, p projections.Page, read Pag
 	return c.JSON(http.StatusOK, out)
 }
 
-// All answers with the whole of a list that is bounded by its nature.
+// All responds with a complete list, which must be short.
 func All[Row, Shown any](c echo.Context, s Source, read func(context.Context, projections.DB) ([]Row, int64, error), show func(*Row) Shown) error {
 	var out []Shown
 	err := s.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {

@@ -7,12 +7,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// A Walk yields what a list holds beyond a place, exclusive, or all of it, in either direction.
+// A Walk yields the items of a list after the key beyond, exclusive, or all items if beyond is nil, in either
+// direction.
 type Walk[T any] func(beyond *projections.Key, descending bool) iter.Seq2[projections.Key, T]
 
-// Take takes a page of a list that is in memory, which pages as those in read models do.
+// Take returns a page of a list in memory. It pages like the lists of read models.
 func Take[T any](p projections.Page, walk Walk[T]) projections.Paged[T] {
-	backwards := p.Before != nil && p.After == nil // the page that ends at a cursor is read from there
+	backwards := p.Before != nil && p.After == nil // a page that ends at a cursor is read backwards from it
 	from, descending := p.After, p.Descending
 	if backwards {
 		from, descending = p.Before, !descending
@@ -20,7 +21,7 @@ func Take[T any](p projections.Page, walk Walk[T]) projections.Paged[T] {
 	var out projections.Paged[T]
 	beyond := false
 	for k, v := range walk(from, descending) {
-		if beyond = len(out.Rows) == p.Size; beyond { // one more than the page holds: something follows it
+		if beyond = len(out.Rows) == p.Size; beyond { // there is an item after the page
 			break
 		}
 		out.Rows = append(out.Rows, projections.Row[T]{Key: k, Value: v})

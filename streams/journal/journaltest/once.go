@@ -6,7 +6,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Once notes which record each command was accepted in. The zero Once has seen nothing.
@@ -29,7 +29,7 @@ func (o *Once) Add(id scalar.ID, outcome decide.Outcome, sequence int64) error {
 }
 
 // CommandsOnce returns an error that names every command of a log that was accepted more than once.
-func CommandsOnce(log []journal.Entry) error {
+func CommandsOnce(log []record.Entry) error {
 	var once Once
 	var all error
 	for _, e := range log {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Words are rules under which every command is a word that is accepted and remembered.
@@ -71,5 +71,5 @@ func (*Heard) SetAside(decide.Stamp, string) decide.Decision { return decide.Dec
 
 // Say is the command to say a word.
 func Say(word string) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Payload: word}
+	return decide.Command{ID: record.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Payload: word}
 }

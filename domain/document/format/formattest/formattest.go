@@ -1,4 +1,4 @@
-// Package formattest makes files of the kinds that package format tells, for tests.
+// Package formattest generates files in the formats that package format recognizes, for tests.
 package formattest
 
 import (
@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// ContentTypes is the name of the part of a workbook that lists the types of all others.
+// ContentTypes is the name of the part of a workbook that lists the content types of all other parts.
 const ContentTypes = "[Content_Types].xml"
 
 const workbookType = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
 
-// picture is large enough for several chunks and restarts.
+// picture is large enough for several PNG chunks and JPEG restarts.
 func picture() image.Image {
 	m := image.NewRGBA(image.Rect(0, 0, 96, 64))
 	for x := range 96 {
@@ -32,27 +32,27 @@ func picture() image.Image {
 	return m
 }
 
-// PNG is a picture.
+// PNG returns an image.
 func PNG() []byte {
 	var b bytes.Buffer
 	_ = png.Encode(&b, picture())
 	return b.Bytes()
 }
 
-// JPEG is a picture.
+// JPEG returns an image.
 func JPEG() []byte {
 	var b bytes.Buffer
 	_ = jpeg.Encode(&b, picture(), nil)
 	return b.Bytes()
 }
 
-// PDF is a page without anything on it.
+// PDF returns a document with one empty page.
 func PDF() []byte {
 	body := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\n"
 	return []byte(body + "xref\n0 1\n0000000000 65535 f \ntrailer<</Size 4/Root 1 0 R>>\nstartxref\n" + fmt.Sprint(len(body)) + "\n%%EOF\n")
 }
 
-// RIFF wraps chunks, each padded to an even length.
+// RIFF returns a WebP container. Chunk names and contents alternate. Each content is padded to an even length.
 func RIFF(chunks ...string) []byte {
 	var body bytes.Buffer
 	body.WriteString("WEBP")
@@ -67,15 +67,15 @@ func RIFF(chunks ...string) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(body.Len())), body.Bytes()...)
 }
 
-// WebP is a picture.
+// WebP returns an image.
 func WebP() []byte { return RIFF("VP8L", "\x2f\x00\x00\x00\x00\x88\x88\x08\x00", "EXIF", "xy") }
 
-// Box is a box of the ISO base media file format.
+// Box returns a box of the ISO base media file format.
 func Box(name, content string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(content)+8))) + name + content
 }
 
-// HEICMeta says that there are two pictures, of which the last ends at end.
+// HEICMeta returns a meta box that declares two images. The second one ends at offset end.
 func HEICMeta(end uint32) string {
 	iloc := "\x01\x00\x00\x00\x44\x40\x00\x02"
 	for _, extent := range [][2]uint32{{end - 100, 60}, {end - 40, 40}} {
@@ -85,17 +85,17 @@ func HEICMeta(end uint32) string {
 	return Box("meta", "\x00\x00\x00\x00"+Box("hdlr", "pict")+Box("iloc", iloc))
 }
 
-// HEIC is a file of two pictures.
+// HEIC returns a file with two images.
 func HEIC() []byte {
 	head := Box("ftyp", "mif1\x00\x00\x00\x00mif1heic")
 	n := uint32(len(head) + len(HEICMeta(1000)) + 8 + 100)
 	return []byte(head + HEICMeta(n) + Box("mdat", strings.Repeat("d", 100)))
 }
 
-// WorkbookTypes is the list of the types of a workbook's parts.
+// WorkbookTypes is the content of the ContentTypes part of a workbook.
 const WorkbookTypes = `<Types><Override PartName="/xl/workbook.xml" ContentType="` + workbookType + `"/></Types>`
 
-// Zip packs parts, whose names and contents alternate.
+// Zip returns an archive. Part names and contents alternate.
 func Zip(method uint16, parts ...string) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -111,8 +111,8 @@ func add(w *zip.Writer, method uint16, parts []string) {
 	}
 }
 
-// Bomb is Zip with a last part that unpacks to so many MiB of zeros. One MiB is packed, and repeated: to pack them all takes
-// many seconds under the race detector.
+// Bomb returns an archive like Zip, with an additional last part that unpacks to mib MiB of zeros. It compresses only
+// one MiB and repeats the result: compressing everything takes many seconds under the race detector.
 func Bomb(mib int, name string, parts ...string) []byte {
 	zeros, sum := make([]byte, 1<<20), crc32.NewIEEE()
 	for range mib {
@@ -121,7 +121,7 @@ func Bomb(mib int, name string, parts ...string) []byte {
 	var one, end bytes.Buffer
 	f, _ := flate.NewWriter(&one, flate.DefaultCompression)
 	_, _ = f.Write(zeros)
-	_ = f.Flush() // to a whole byte, so that the same can follow
+	_ = f.Flush() // to a byte boundary, so that the result can be repeated
 	packed := bytes.Repeat(one.Bytes(), mib)
 	f.Reset(&end)
 	_ = f.Close()
@@ -130,7 +130,7 @@ func Bomb(mib int, name string, parts ...string) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	add(w, zip.Deflate, parts)
-	const sizesBehind = 0x8 // as where the writer cannot know them yet
+	const sizesBehind = 0x8 // as if the writer did not know the sizes in advance
 	into, _ := w.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, Flags: sizesBehind, CRC32: sum.Sum32(),
 		CompressedSize64: uint64(len(packed)), UncompressedSize64: uint64(mib) << 20})
 	_, _ = into.Write(packed)
@@ -138,7 +138,7 @@ func Bomb(mib int, name string, parts ...string) []byte {
 	return b.Bytes()
 }
 
-// XLSX is a workbook.
+// XLSX returns a workbook.
 func XLSX() []byte {
 	return Zip(zip.Deflate, ContentTypes, WorkbookTypes, "xl/workbook.xml", "<workbook/>", "xl/worksheets/sheet1.xml", strings.Repeat("<c>1</c>", 5000))
 }

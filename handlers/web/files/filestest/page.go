@@ -1,5 +1,5 @@
-// Package filestest checks the pages that are served by package files: that they are whole, that nothing in them comes
-// from another place, and that what is vendored is what its README says.
+// Package filestest tests pages served by package files: that they are complete, load nothing from other origins, and
+// that vendored files match their README.
 package filestest
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// Serve returns a router with what register registers.
+// Serve returns a router with the routes of register.
 func Serve(t *testing.T, register func(*echo.Echo) error) *echo.Echo {
 	t.Helper()
 	e, err := web.New(web.Options{})
@@ -34,7 +34,7 @@ func Serve(t *testing.T, register func(*echo.Echo) error) *echo.Echo {
 	return e.Echo
 }
 
-// Ask sends a GET with headers, given in pairs.
+// Ask sends a GET request with headers, given in pairs.
 func Ask(e *echo.Echo, path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -45,14 +45,16 @@ func Ask(e *echo.Echo, path string, headers ...string) *httptest.ResponseRecorde
 	return w
 }
 
-// loaded is what makes a browser load something: a source, a style sheet, an icon, a module.
+// loaded matches the references in a page that make a browser load something: a source, a style sheet, an icon, a
+// module.
 var loaded = regexp.MustCompile(`<(?:script|img|iframe|source)[^>]* src="([^"]+)"|<link[^>]* href="([^"]+)"|\bfrom "([^"]+)"|\bimport "([^"]+)"`)
 
-// outside is what in a style makes a browser load something from elsewhere.
+// outside matches references in a style to other origins.
 var outside = regexp.MustCompile(`@import|url\(\s*["']?(https?:)?//`)
 
-// Whole follows pages to every file that they load: all must be there, with a type and the policy, and none may come from
-// another place. It returns the paths of the files. Those that others wrote are not looked into, but for where styles load from.
+// Whole follows the pages to every file that they load. Each file must exist, have a content type and the policy, and
+// come from this server. Files for which own is false are not searched for references, except styles for other
+// origins. Whole returns the paths of the files.
 func Whole(t *testing.T, e *echo.Echo, folder string, own func(path string) bool, pages ...string) map[string]bool {
 	t.Helper()
 	seen, next := map[string]bool{}, pages
@@ -89,8 +91,7 @@ func Whole(t *testing.T, e *echo.Echo, folder string, own func(path string) bool
 	return seen
 }
 
-// policed wants a content security policy that lets nothing through which is not this server's own, and runs no script that
-// stands in a page.
+// policed checks that the content security policy allows only this server and forbids inline scripts.
 func policed(t *testing.T, path string, h http.Header) {
 	t.Helper()
 	policy := h.Get("Content-Security-Policy")
@@ -110,7 +111,7 @@ func policed(t *testing.T, path string, h http.Header) {
 	}
 }
 
-// Kept wants a file to be asked for again with a tag, and answered in short to who has it.
+// Kept checks that a file must be revalidated by its tag and that revalidation is answered with 304.
 func Kept(t *testing.T, e *echo.Echo, path string) {
 	t.Helper()
 	first := Ask(e, path)
@@ -124,7 +125,7 @@ func Kept(t *testing.T, e *echo.Echo, path string) {
 	}
 }
 
-// Compressed wants who takes gzip to get a file compressed, and the same file.
+// Compressed checks that a client that accepts gzip gets the same file compressed.
 func Compressed(t *testing.T, e *echo.Echo, path string) {
 	t.Helper()
 	plain, packed := Ask(e, path), Ask(e, path, "Accept-Encoding", "gzip, br")
@@ -153,11 +154,11 @@ func unpacked(t *testing.T, packed []byte) []byte {
 	return text
 }
 
-// row is a line of the README's table: the name that a file is served by, and the hash of the file.
+// row matches a row of the README's table: the name by which a file is served, and the hash of the file.
 var row = regexp.MustCompile(`(?m)^\| ([^ |]+) \| [^|]+ \| [^|]+ \| ([0-9a-f]{64}) \| ((?:MIT|BSD|Apache-2\.0|MPL-2\.0|ISC)[^|]*) \| ([^|]+) \|$`)
 
-// Vendored holds the files of others in a folder against its README: each is there with a hash, a licence that is allowed and
-// whose text is in the folder, and where it comes from.
+// Vendored compares the vendored files of a folder with its README. Each must have a hash, an allowed license with
+// its text in the folder, and a source.
 func Vendored(t *testing.T, folder string) {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(folder, "README.md"))

@@ -1,0 +1,325 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/program"
+)
+
+// browser is a headless Chromium, driven over the W3C WebDriver protocol as a person would: by keys and clicks.
+type browser struct {
+	t       testing.TB
+	session string // the session's address
+	client  http.Client
+}
+
+// startBrowser starts a Chromium and ends it with the test. Where none is installed the test is skipped.
+func startBrowser(t testing.TB) *browser {
+	t.Helper()
+	var binary string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			binary = path
+			break
+		}
+	}
+	driver, ok := program.Find(t, "chromedriver")
+	if !ok || binary == "" {
+		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
+	}
+	// It is removed once all of Chromium is gone: what writes to it meanwhile would have the removal fail, and with it the test.
+	profile := t.TempDir()
+	cmd := exec.Command(driver, "--port=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	port := ""
+	for started := regexp.MustCompile(`started successfully on port (\d+)`); port == "" && lines.Scan(); {
+		if m := started.FindStringSubmatch(lines.Text()); m != nil {
+			port = m[1]
+		}
+	}
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		for lines.Scan() {
+		}
+	}()
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the driver and whatever of Chromium is in its group
+		<-drained
+		cmd.Wait()
+	})
+	b := &browser{t: t, session: "http://127.0.0.1:" + port, client: http.Client{Timeout: patience}}
+	var made struct{ SessionID string }
+	b.must(&made, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
+		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
+			"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+			"--disable-dev-shm-usage", "--window-size=1400,1000", "--user-data-dir=" + profile}}}}})
+	b.session += "/session/" + made.SessionID
+	t.Cleanup(func() { b.call(nil, http.MethodDelete, "", nil) })
+	return b
+}
+
+// call sends a command and reads the value that it is answered with.
+func (b *browser) call(value any, method, path string, body any) error {
+	var text []byte
+	if method == http.MethodPost {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	r, err := http.NewRequest(method, b.session+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	response, err := b.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var answer struct{ Value json.RawMessage }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %d: %.400s", method, path, response.StatusCode, answer.Value)
+	}
+	if value == nil {
+		return nil
+	}
+	return json.Unmarshal(answer.Value, value)
+}
+
+func (b *browser) must(value any, method, path string, body any) {
+	b.t.Helper()
+	if err := b.call(value, method, path, body); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// before has a script run in each page before the page's own.
+func (b *browser) before(script string) {
+	b.t.Helper()
+	b.must(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": "Page.addScriptToEvaluateOnNewDocument",
+		"params": map[string]string{"source": script}})
+}
+
+// lateAnswers lets an answer come late: once window.late is set, the next one from an address with window.watched in it is that of
+// the look before, and comes when window.release is called. While window.paused is set the page does not look by itself.
+// window.open counts the requests that are not answered, window.asked those to such addresses.
+const lateAnswers = `const ask = window.fetch, every = window.setInterval;
+const state = { watched: "", late: false, earlier: null, release: null, paused: false, open: 0, asked: 0 };
+window.answers = state;
+window.setInterval = (work, milliseconds) => every(() => state.paused || work(), milliseconds);
+window.fetch = async (path, options) => {
+  const watched = state.watched && options?.method === "GET" && String(path).includes(state.watched);
+  const late = watched && state.late;
+  if (late) state.late = false;
+  if (watched) state.asked++;
+  state.open++;
+  try {
+    const response = await ask(path, options);
+    if (!watched) return response;
+    const body = await response.text();
+    const shown = late ? state.earlier : body;
+    if (late) await new Promise((release) => { state.release = release; });
+    state.earlier = body;
+    return new Response(shown, { status: response.status, headers: response.headers });
+  } finally {
+    state.open--;
+  }
+};`
+
+// keepBack does something that has the page look at an address: what it would see there is as it was before, and is kept back.
+func (b *browser) keepBack(address string, do func()) {
+	b.t.Helper()
+	b.text(`Object.assign(answers, { watched: arguments[0], earlier: null, release: null })`, address)
+	b.seesScript("what is there before", `return answers.earlier ? "seen" : ""`)
+	b.text(`answers.paused = true`)
+	b.seesScript("all requests to be answered", `return answers.open ? "" : "they are"`)
+	b.text(`answers.late = true`)
+	do()
+	b.seesScript("the look that is kept back", `return answers.release ? "it is" : ""`)
+	b.text(`answers.paused = false`)
+}
+
+// release lets the page have what was kept back, and waits until it looks again.
+func (b *browser) release() {
+	b.t.Helper()
+	b.text(`answers.before = answers.asked; answers.release()`)
+	b.seesScript("the next look", `return answers.asked > answers.before ? "begun" : ""`)
+}
+
+func (b *browser) open(url string) {
+	b.t.Helper()
+	b.must(nil, http.MethodPost, "/url", map[string]string{"url": url})
+}
+
+// text returns what a script returns, as text.
+func (b *browser) text(script string, args ...any) string {
+	b.t.Helper()
+	if args == nil {
+		args = []any{}
+	}
+	var value any
+	b.must(&value, http.MethodPost, "/execute/sync", map[string]any{"script": script, "args": args})
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+// shown returns the text of all elements that a selector finds and that are visible.
+func (b *browser) shown(selector string) string {
+	b.t.Helper()
+	return b.text(`return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("\n")`, selector)
+}
+
+// sees waits until a person would read each of the texts in what the selector finds.
+func (b *browser) sees(selector string, texts ...string) {
+	b.t.Helper()
+	b.wait(selector, func(shown string) string {
+		for _, text := range texts {
+			if !strings.Contains(shown, text) {
+				return text
+			}
+		}
+		return ""
+	})
+}
+
+// seesNot waits until a text is not to be read any more.
+func (b *browser) seesNot(selector, text string) {
+	b.t.Helper()
+	b.wait(selector, func(shown string) string {
+		if strings.Contains(shown, text) {
+			return "no " + text
+		}
+		return ""
+	})
+}
+
+func (b *browser) wait(selector string, missing func(shown string) string) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		shown := b.shown(selector)
+		lack := missing(shown)
+		if lack == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s shows %q, want %s; the banner shows %q", selector, shown, lack, b.shown("#banner"))
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// element waits for an element to do something with. What the page redraws at that moment is looked for again.
+func (b *browser) element(selector string, do func(path string) error) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		var found map[string]string
+		err := b.call(&found, http.MethodPost, "/element", map[string]string{"using": "css selector", "value": selector})
+		if err == nil {
+			for _, id := range found {
+				err = do("/element/" + id)
+			}
+		}
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s: %v", selector, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.element(selector, func(path string) error { return b.call(nil, http.MethodPost, path+"/click", struct{}{}) })
+}
+
+// enter is the Enter key.
+const enter = "\ue007"
+
+// keys types into a field, after what is in it.
+func (b *browser) keys(selector, text string) {
+	b.t.Helper()
+	b.element(selector, func(path string) error {
+		return b.call(nil, http.MethodPost, path+"/value", map[string]string{"text": text})
+	})
+}
+
+// fill types into a field, in place of what is in it.
+func (b *browser) fill(selector, text string) {
+	b.t.Helper()
+	b.element(selector, func(path string) error { return b.call(nil, http.MethodPost, path+"/clear", struct{}{}) })
+	b.keys(selector, text)
+}
+
+// narrow makes the window that of a telephone.
+func (b *browser) narrow() {
+	b.t.Helper()
+	b.must(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": "Emulation.setDeviceMetricsOverride",
+		"params": map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true}})
+}
+
+// screenshotsVariable names a folder for screenshots of the page, for people to look at; there are none without it.
+const screenshotsVariable = "PERPETUA_TEST_SCREENSHOTS"
+
+// screenshot keeps what is shown.
+func (b *browser) screenshot(name string) {
+	b.t.Helper()
+	folder := os.Getenv(screenshotsVariable)
+	if folder == "" {
+		return
+	}
+	var encoded string
+	b.must(&encoded, http.MethodGet, "/screenshot", nil)
+	content, err := base64.StdEncoding.DecodeString(encoded)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".png"), content, 0o600)
+	}
+	if err != nil {
+		b.t.Error(err)
+	}
+}
+
+// complaints returns what the page's scripts and policy complained of: not of answers that are no success.
+func (b *browser) complaints() []string {
+	b.t.Helper()
+	var entries []struct{ Level, Source, Message string }
+	b.must(&entries, http.MethodPost, "/se/log", map[string]string{"type": "browser"})
+	var out []string
+	for _, e := range entries {
+		if e.Level == "SEVERE" && e.Source != "network" {
+			out = append(out, e.Source+": "+e.Message)
+		}
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+)
+
+// TestRateLimits: what a user's tokens and keys ask for counts together, over REST and sockets alike, each order of a batch
+// as one.
+func TestRateLimits(t *testing.T) {
+	v := startVenue(t)
+	v.fund("100000", "ANNA")
+	made := v.must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"k","scopes":["trade","read"]}`)
+	caughtUp(t, v, made.Header.Get("X-Log-Position"))
+	c := livetest.Dial(t, v.WebSocket, made.get("key"))
+	batch := ask(t, c, "before", "order.place_batch", `{"customer_code":"ANNA","orders":[{`+limitBuy+`},{`+limitBuy+`}]}`)
+	if batch.Status != 200 {
+		t.Fatalf("%+v %s", batch, batch.Data)
+	}
+	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/broker-a", `{"rate_limit":{"per_second":1,"burst":20}}`)
+	waitFor(t, "the limit", func() bool {
+		return v.do("broker-a", http.MethodGet, "/v1/limits", nil).Header.Get("RateLimit-Policy") == `"user";q=20;w=20`
+	})
+	order := "{" + limitBuy + "}"
+	orders := order
+	for range 49 {
+		orders += "," + order
+	}
+	overdrawn := ask(t, c, "batch", "order.place_batch", `{"customer_code":"ANNA","orders":[`+orders+`]}`)
+	if overdrawn.Status != 200 {
+		t.Fatalf("%+v %s", overdrawn, overdrawn.Data)
+	}
+	for i := range 3 {
+		if e := ask(t, c, fmt.Sprint("after", i), "order.place", `{"customer_code":"ANNA",`+limitBuy+`}`); e.Status != 429 || e.text("code") != "RATE_LIMITED" {
+			t.Errorf("%+v %s", e, e.Data)
+		}
+	}
+	refused := v.do("broker-a", http.MethodGet, "/v1/orders", nil)
+	if refused.Status != 429 || refused.get("code") != "RATE_LIMITED" || refused.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", refused.Status, refused.Header, refused.Body)
+	}
+	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/broker-a", `{"rate_limit":null}`)
+}
+
+// TestRateLimitsOfAPIKeys: a key with a limit of its own is refused when that is exhausted, over REST and sockets, and told
+// how long; its user and the user's other key are not. The limit outlives a restart and ends with the key.
+func TestRateLimitsOfAPIKeys(t *testing.T) {
+	v := startVenue(t)
+	v.fund("100000", "ANNA")
+	keys := make(map[string]answer)
+	for _, name := range []string{"limited", "free"} {
+		keys[name] = v.must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"`+name+`","scopes":["trade","read"]}`)
+		v.tokens[name] = keys[name].get("key") // which is a user's name to the harness from now on
+	}
+	at := "/admin/v1/users/broker-a/api-keys/" + keys["limited"].get("id")
+	set := v.must(200, "operator", http.MethodPatch, at, `{"rate_limit":{"per_second":1,"burst":10}}`)
+	caughtUp(t, v, set.Header.Get("X-Log-Position"))
+
+	byLimited, byFree := livetest.Dial(t, v.WebSocket, v.tokens["limited"]), livetest.Dial(t, v.WebSocket, v.tokens["free"])
+	const order = `{"customer_code":"ANNA",` + limitBuy + `}`
+	batch := `{"customer_code":"ANNA","orders":[{` + limitBuy + `}` + strings.Repeat(`,{`+limitBuy+`}`, 49) + `]}`
+	if e := ask(t, byLimited, "batch", "order.place_batch", batch); e.Status != 200 { // and 40 tokens are owed
+		t.Fatalf("%+v %s", e, e.Data)
+	}
+	e := ask(t, byLimited, "order", "order.place", order)
+	if wait := e.text("retry_after"); e.Status != 429 || e.text("code") != "RATE_LIMITED" || wait == "" || wait == "0" {
+		t.Errorf("%+v %s", e, e.Data)
+	}
+	refused := v.do("limited", http.MethodGet, "/v1/orders", nil)
+	if refused.Status != 429 || refused.get("retry_after") != refused.Header.Get("Retry-After") || refused.Header.Get("RateLimit-Policy") != `"api_key";q=10;w=10` {
+		t.Errorf("%d %v %s", refused.Status, refused.Header, refused.Body)
+	}
+	for i := range 3 {
+		if e := ask(t, byFree, fmt.Sprint(i), "order.place", order); e.Status != 201 {
+			t.Errorf("another key of the user: %+v %s", e, e.Data)
+		}
+		for _, who := range []string{"free", "broker-a"} {
+			if a := v.must(200, who, http.MethodGet, "/v1/orders", nil); a.Header.Get("RateLimit") != "" {
+				t.Errorf("%s: %v", who, a.Header)
+			}
+		}
+	}
+
+	v.stop()
+	v.start()
+	for name, want := range map[string]string{"limited": "api_key", "free": "none"} {
+		v.tokens[name] = keys[name].get("key")
+		if a := v.must(200, name, http.MethodGet, "/v1/limits", nil); !strings.Contains(string(a.Body), `"policy":"`+want+`"`) {
+			t.Errorf("%s after a restart: %s", name, a.Body)
+		}
+	}
+	gone := v.must(200, "broker-a", http.MethodDelete, "/v1/api-keys/"+keys["limited"].get("id"), nil)
+	caughtUp(t, v, gone.Header.Get("X-Log-Position"))
+	v.must(401, "limited", http.MethodGet, "/v1/limits", nil)
+	v.must(404, "operator", http.MethodPatch, at, `{"rate_limit":null}`)
+}

@@ -1,0 +1,45 @@
+package journal
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
+)
+
+func TestKeyHeadersAndTimestampAreFunctionsOfTheValue(t *testing.T) {
+	r, id := recordtest.Sample(), scalar.ID{9, 9}
+	e := record.Entry{Record: r, Journal: id, Value: []byte("{}")}
+	k := KafkaRecord("x-trading", "trading", 3, id, r, e.Value)
+	if string(k.Key) != "trading/3" || k.Topic != "x-trading" || k.Partition != 3 || k.Timestamp.UnixMicro() != 1772600767000000 {
+		t.Errorf("%+v", k)
+	}
+	want := [][2]string{{"ce_specversion", "1.0"}, {"ce_id", "09090000-0000-0000-0000-000000000000/12"}, {"ce_source", "/journals/trading/3"},
+		{"ce_type", "test.say"}, {"ce_time", "2026-03-04T05:06:07.000089Z"}, {"content-type", "application/json"}}
+	for i, h := range k.Headers {
+		if h.Key != want[i][0] || string(h.Value) != want[i][1] {
+			t.Errorf("header %d is %s: %s", i, h.Key, h.Value)
+		}
+	}
+	if err := VerifyKafka(e, "trading", k); err != nil {
+		t.Error(err)
+	}
+	for what, change := range map[string]func(*kgo.Record){
+		"key":       func(k *kgo.Record) { k.Key = nil },
+		"timestamp": func(k *kgo.Record) { k.Timestamp = k.Timestamp.Add(time.Millisecond) },
+		"value":     func(k *kgo.Record) { k.Headers[3].Value = []byte("test.other") },
+		"name":      func(k *kgo.Record) { k.Headers[0].Key = "x" },
+		"more":      func(k *kgo.Record) { k.Headers = append(k.Headers, kgo.RecordHeader{Key: "x"}) },
+		"partition": func(k *kgo.Record) { k.Partition = 4 },
+	} {
+		k := KafkaRecord("x-trading", "trading", 3, id, r, e.Value)
+		change(k)
+		if VerifyKafka(e, "trading", k) == nil {
+			t.Errorf("another %s passes", what)
+		}
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package journal
-
-// everyPair is false under the race detector.
-const everyPair = true

@@ -1,0 +1,6 @@
+//go:build !race
+
+package record
+
+// everyPair is false under the race detector.
+const everyPair = true
