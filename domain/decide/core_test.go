@@ -125,7 +125,7 @@ func TestASavedCoreGoesOn(t *testing.T) {
 // TestEveryRegisterKnowsWhatEveryJournalTakes: a new journal gets it for nothing.
 func TestEveryRegisterKnowsWhatEveryJournalTakes(t *testing.T) {
 	for _, event := range []Event{&RulesActivated{Rules: 2}, &DueSetAside{Entry: "a/b", Error: "c"}, &DuePutBack{Entry: "a/b"}} {
-		if _, err := NewRegistry().Decode(event.EventType(), event.EventVersion(), []byte(`{}`)); err != nil {
+		if _, err := NewRegistry().Decode(event.EventType(), VersionOf(event), []byte(`{}`)); err != nil {
 			t.Error(err)
 		}
 	}

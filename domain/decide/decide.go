@@ -79,8 +79,22 @@ func (c Command) Recorded() Recorded {
 type Event interface {
 	// EventType is the name, for example "order.rejected".
 	EventType() string
-	// EventVersion is the version of the shape, from 1.
+}
+
+// Versioned is an Event whose data may have another shape than version 1. A type that changes shape MUST implement it and
+// register an upcaster for each older version.
+type Versioned interface {
+	Event
+	// EventVersion returns the version of the shape, from 1.
 	EventVersion() int
+}
+
+// VersionOf returns the version of the shape of e's data: 1 unless e is Versioned.
+func VersionOf(e Event) int {
+	if v, ok := e.(Versioned); ok {
+		return v.EventVersion()
+	}
+	return 1
 }
 
 // Stamp is the position of a decision in the log.

@@ -77,7 +77,7 @@ func (r *Registry) Add(fresh func() Event) {
 			return v
 		}
 	}
-	r.add(shape{e.EventType(), e.EventVersion()}, fresh, reading{written: written, any: func(raw jsontext.Value) (Event, error) {
+	r.add(shape{e.EventType(), VersionOf(e)}, fresh, reading{written: written, any: func(raw jsontext.Value) (Event, error) {
 		v := fresh()
 		if p, ok := v.(Parser); ok {
 			if p.ParseJSON(raw) {

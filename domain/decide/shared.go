@@ -54,9 +54,6 @@ type RulesActivated struct {
 // EventType returns "rules.activated".
 func (*RulesActivated) EventType() string { return TypeRulesActivated }
 
-// EventVersion returns 1.
-func (*RulesActivated) EventVersion() int { return 1 }
-
 // PutBackDue asks to return due work that was set aside to the due list.
 //
 // Event: due.put_back. Refusals: NotFound UNKNOWN_DUE_ENTRY.
@@ -87,9 +84,6 @@ type DueSetAside struct {
 // EventType returns "due.set_aside".
 func (*DueSetAside) EventType() string { return TypeDueSetAside }
 
-// EventVersion returns 1.
-func (*DueSetAside) EventVersion() int { return 1 }
-
 // DuePutBack says that work that was set aside is due again.
 type DuePutBack struct {
 	Entry string `json:"entry"`
@@ -97,6 +91,3 @@ type DuePutBack struct {
 
 // EventType returns "due.put_back".
 func (*DuePutBack) EventType() string { return TypeDuePutBack }
-
-// EventVersion returns 1.
-func (*DuePutBack) EventVersion() int { return 1 }

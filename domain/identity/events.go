@@ -21,17 +21,11 @@ type BrokerRegistered struct{ Broker }
 // EventType returns broker.registered.
 func (*BrokerRegistered) EventType() string { return TypeBrokerRegistered }
 
-// EventVersion returns 1.
-func (*BrokerRegistered) EventVersion() int { return 1 }
-
 // UserRegistered contains the complete new user.
 type UserRegistered struct{ User }
 
 // EventType returns user.registered.
 func (*UserRegistered) EventType() string { return TypeUserRegistered }
-
-// EventVersion returns 1.
-func (*UserRegistered) EventVersion() int { return 1 }
 
 // UserChanged contains the complete user after the change.
 type UserChanged struct{ User }
@@ -39,17 +33,11 @@ type UserChanged struct{ User }
 // EventType returns user.changed.
 func (*UserChanged) EventType() string { return TypeUserChanged }
 
-// EventVersion returns 1.
-func (*UserChanged) EventVersion() int { return 1 }
-
 // SigningKeyAdded contains a new signing key. Its public part is published immediately.
 type SigningKeyAdded struct{ SigningKey }
 
 // EventType returns signing_key.added.
 func (*SigningKeyAdded) EventType() string { return TypeSigningKeyAdded }
-
-// EventVersion returns 1.
-func (*SigningKeyAdded) EventVersion() int { return 1 }
 
 // SigningKeyRetired says that tokens signed with the key are no longer accepted.
 type SigningKeyRetired struct {
@@ -60,17 +48,11 @@ type SigningKeyRetired struct {
 // EventType returns signing_key.retired.
 func (*SigningKeyRetired) EventType() string { return TypeSigningKeyRetired }
 
-// EventVersion returns 1.
-func (*SigningKeyRetired) EventVersion() int { return 1 }
-
 // APIKeyCreated contains a new key. It has the hash of the secret, never the secret.
 type APIKeyCreated struct{ APIKey }
 
 // EventType returns api_key.created.
 func (*APIKeyCreated) EventType() string { return TypeAPIKeyCreated }
-
-// EventVersion returns 1.
-func (*APIKeyCreated) EventVersion() int { return 1 }
 
 // APIKeyRevoked says that the key is no longer accepted. Its open sockets are closed.
 type APIKeyRevoked struct {
@@ -82,9 +64,6 @@ type APIKeyRevoked struct {
 // EventType returns api_key.revoked.
 func (*APIKeyRevoked) EventType() string { return TypeAPIKeyRevoked }
 
-// EventVersion returns 1.
-func (*APIKeyRevoked) EventVersion() int { return 1 }
-
 // APIKeyUsed says that a key was used on a day. There is one event for each key and day, for the first reported use.
 type APIKeyUsed struct {
 	ID  scalar.ID   `json:"id"`
@@ -93,9 +72,6 @@ type APIKeyUsed struct {
 
 // EventType returns api_key.used.
 func (*APIKeyUsed) EventType() string { return TypeAPIKeyUsed }
-
-// EventVersion returns 1.
-func (*APIKeyUsed) EventVersion() int { return 1 }
 
 // APIKeyLimited sets the rate limit of a key. Without a limit, the key counts toward the user's limit again.
 type APIKeyLimited struct {
@@ -106,6 +82,3 @@ type APIKeyLimited struct {
 
 // EventType returns api_key.limited.
 func (*APIKeyLimited) EventType() string { return TypeAPIKeyLimited }
-
-// EventVersion returns 1.
-func (*APIKeyLimited) EventVersion() int { return 1 }

@@ -75,7 +75,7 @@ func (l *log) do(actor decide.Actor, kind, key string, payload any) string {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		r.events = append(r.events, encoded{e.EventType(), e.EventVersion(), data})
+		r.events = append(r.events, encoded{e.EventType(), decide.VersionOf(e), data})
 	}
 	l.records = append(l.records, r)
 	l.state.Evolve(at, r.command, r.outcome, d.Events)
@@ -329,7 +329,6 @@ func TestEvolveIgnoresOtherEvents(t *testing.T) {
 type foreign struct{}
 
 func (foreign) EventType() string { return "journal.taken" }
-func (foreign) EventVersion() int { return 1 }
 
 // TestSigningKeysAreReplaced: a further key, and the end of all others, in one record.
 func TestSigningKeysAreReplaced(t *testing.T) {

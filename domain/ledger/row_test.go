@@ -12,7 +12,6 @@ import (
 type paid struct{ entries []Posting }
 
 func (*paid) EventType() string                 { return "something.paid" }
-func (*paid) EventVersion() int                 { return 1 }
 func (e *paid) Postings() []Posting             { return e.entries }
 func (e *paid) BrokerOf(customer string) string { return "broker of " + customer }
 
@@ -23,7 +22,6 @@ type moved struct {
 }
 
 func (*moved) EventType() string     { return "something.moved" }
-func (*moved) EventVersion() int     { return 1 }
 func (e *moved) Postings() []Posting { return e.entries }
 
 // TestRows checks that the postings of any event to customers are rows, without a list of events that have some, and that

@@ -15,13 +15,16 @@ var (
 	currencyForm = regexp.MustCompile(`^[A-Z0-9]{2,12}$`)
 )
 
+// MaxInstrumentLeverage is the highest max_leverage of an instrument or a margin tier, which clients are shown. What an order
+// may set is lower: see trading.MaxLeverage.
+const MaxInstrumentLeverage = 100
+
 // Limits of parameters.
 const (
-	maxLeverage = 100
-	maxFee      = 100       // basis points
-	maxTiers    = 32        // margin brackets
-	maxSeconds  = 7 * 86400 // maximum of index_stale_seconds
-	daySeconds  = 86400     // must be a multiple of the funding interval
+	maxFee     = 100       // basis points
+	maxTiers   = 32        // margin brackets
+	maxSeconds = 7 * 86400 // maximum of index_stale_seconds
+	daySeconds = 86400     // must be a multiple of the funding interval
 )
 
 // Check returns all errors of an instrument, or none if it can be traded.
@@ -63,7 +66,7 @@ func (i *Instrument) Check() []Fault {
 		wrong(!whole, "max_amount", "must be a whole multiple of amount_step")
 		wrong(i.MinAmount.Cmp(i.MaxAmount) > 0, "min_amount", "must not be above max_amount")
 	}
-	wrong(i.MaxLeverage < 1 || i.MaxLeverage > maxLeverage, "max_leverage", "must be from 1 to %d", maxLeverage)
+	wrong(i.MaxLeverage < 1 || i.MaxLeverage > MaxInstrumentLeverage, "max_leverage", "must be from 1 to %d", MaxInstrumentLeverage)
 	wrong(i.FundingIntervalSeconds < 60 || i.FundingIntervalSeconds > daySeconds || daySeconds%i.FundingIntervalSeconds != 0,
 		"funding_interval_seconds", "must be at least 60 and divide a day of %d", daySeconds)
 	wrong(i.IndexStaleSeconds < 0 || i.IndexStaleSeconds > maxSeconds, "index_stale_seconds", "must be from 0 to %d", maxSeconds)
@@ -149,7 +152,7 @@ func (i Instrument) Normal() Instrument {
 		i.Tiers = []Tier{{InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq}}
 	}
 	if i.MaxLeverage == 0 {
-		i.MaxLeverage = max(1, min(i.Tiers[0].allows(), maxLeverage))
+		i.MaxLeverage = max(1, min(i.Tiers[0].allows(), MaxInstrumentLeverage))
 	}
 	tiers := make([]Tier, len(i.Tiers))
 	for n, t := range i.Tiers {

@@ -253,9 +253,6 @@ type DeliveryCreated struct {
 // EventType returns delivery.created.
 func (*DeliveryCreated) EventType() string { return TypeDeliveryCreated }
 
-// EventVersion returns 1.
-func (*DeliveryCreated) EventVersion() int { return 1 }
-
 // DeliveryAttempted is the result of one attempt and its consequences.
 type DeliveryAttempted struct {
 	ID          scalar.ID      `json:"id"`
@@ -274,6 +271,3 @@ type DeliveryAttempted struct {
 
 // EventType returns delivery.attempted.
 func (*DeliveryAttempted) EventType() string { return TypeDeliveryAttempted }
-
-// EventVersion returns 1.
-func (*DeliveryAttempted) EventVersion() int { return 1 }

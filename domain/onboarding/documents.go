@@ -136,9 +136,6 @@ type DocumentAdded struct {
 // EventType returns document.added.
 func (*DocumentAdded) EventType() string { return TypeDocumentAdded }
 
-// EventVersion returns 1.
-func (*DocumentAdded) EventVersion() int { return 1 }
-
 // DocumentChanged contains the complete document after a change, except for its name, which never changes.
 type DocumentChanged struct {
 	Document
@@ -147,9 +144,6 @@ type DocumentChanged struct {
 
 // EventType returns document.changed.
 func (*DocumentChanged) EventType() string { return TypeDocumentChanged }
-
-// EventVersion returns 1.
-func (*DocumentChanged) EventVersion() int { return 1 }
 
 func (s *State) addDocument(now scalar.Time, d *Document) {
 	s.documents[d.ID] = d

@@ -36,9 +36,6 @@ type Step struct {
 // EventType returns "engine.step".
 func (*Step) EventType() string { return "engine.step" }
 
-// EventVersion returns 1.
-func (*Step) EventVersion() int { return 1 }
-
 // dueKey identifies due work. The list has at most one entry for a kind and a subject.
 type dueKey struct {
 	kind  dueKind

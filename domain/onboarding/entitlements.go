@@ -153,17 +153,11 @@ type EntitlementCreated struct{ entitlement.Definition }
 // EventType returns entitlement.created.
 func (*EntitlementCreated) EventType() string { return TypeEntitlementCreated }
 
-// EventVersion returns 1.
-func (*EntitlementCreated) EventVersion() int { return 1 }
-
 // EntitlementChanged contains the complete definition after the change.
 type EntitlementChanged struct{ entitlement.Definition }
 
 // EventType returns entitlement.changed.
 func (*EntitlementChanged) EventType() string { return TypeEntitlementChanged }
-
-// EventVersion returns 1.
-func (*EntitlementChanged) EventVersion() int { return 1 }
 
 func (s *State) setEntitlement(e entitlement.Definition) {
 	if _, known := s.entitlements[e.ID]; !known {

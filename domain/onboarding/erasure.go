@@ -219,9 +219,6 @@ type RetentionSet struct {
 // EventType returns retention.set.
 func (*RetentionSet) EventType() string { return TypeRetentionSet }
 
-// EventVersion returns 1.
-func (*RetentionSet) EventVersion() int { return 1 }
-
 // OwnerRestricted says that an owner is hidden from everyone except operators, and until when its data is kept.
 type OwnerRestricted struct {
 	owner.Ref
@@ -235,9 +232,6 @@ type OwnerRestricted struct {
 // EventType returns owner.restricted.
 func (*OwnerRestricted) EventType() string { return TypeOwnerRestricted }
 
-// EventVersion returns 1.
-func (*OwnerRestricted) EventVersion() int { return 1 }
-
 // OwnerHeld says that an owner must not be erased until the hold is released.
 type OwnerHeld struct {
 	owner.Ref
@@ -248,9 +242,6 @@ type OwnerHeld struct {
 
 // EventType returns owner.held.
 func (*OwnerHeld) EventType() string { return TypeOwnerHeld }
-
-// EventVersion returns 1.
-func (*OwnerHeld) EventVersion() int { return 1 }
 
 // OwnerReleased says that the hold on an owner was released.
 type OwnerReleased struct {
@@ -263,9 +254,6 @@ type OwnerReleased struct {
 // EventType returns owner.hold_released.
 func (*OwnerReleased) EventType() string { return TypeOwnerReleased }
 
-// EventVersion returns 1.
-func (*OwnerReleased) EventVersion() int { return 1 }
-
 // OwnerErased says that an owner's key must be destroyed and that its external id may be used again. Its open deliveries
 // are canceled, except for the final ones: those that report the end of a trigger caused by the erasure.
 type OwnerErased struct {
@@ -277,9 +265,6 @@ type OwnerErased struct {
 // EventType returns owner.erased.
 func (*OwnerErased) EventType() string { return TypeOwnerErased }
 
-// EventVersion returns 1.
-func (*OwnerErased) EventVersion() int { return 1 }
-
 // KeyDestroyed says that an owner's key was destroyed.
 type KeyDestroyed struct {
 	owner.Ref
@@ -290,9 +275,6 @@ type KeyDestroyed struct {
 
 // EventType returns owner.key_destroyed.
 func (*KeyDestroyed) EventType() string { return TypeKeyDestroyed }
-
-// EventVersion returns 1.
-func (*KeyDestroyed) EventVersion() int { return 1 }
 
 // evolveErasure applies an event about retention and erasure.
 func (s *State) evolveErasure(at decide.Stamp, e decide.Event) {

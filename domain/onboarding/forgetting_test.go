@@ -265,8 +265,8 @@ func TestNothingIsForgottenByTheFirstRules(t *testing.T) {
 		t.Errorf("rules 1 know of %v", got)
 	}
 	l.must(alpha, &onboarding.ReplayDelivery{ID: made[4]})
-	if e := l.last[0].(*onboarding.DeliveryReplayed); e.EventVersion() != 1 || l.records[len(l.records)-1].events[0].version != 1 {
-		t.Errorf("rules 1 tell of a replay by version %d", e.EventVersion())
+	if e := l.last[0].(*onboarding.DeliveryReplayed); decide.VersionOf(e) != 1 || l.records[len(l.records)-1].events[0].version != 1 {
+		t.Errorf("rules 1 tell of a replay by version %d", decide.VersionOf(e))
 	}
 	l.must(operator, &decide.ActivateRules{Rules: 2})
 	if got := known(); !slices.Equal(got, []bool{false, false, true, true, true}) || l.state.Forgotten() != ended-6 {

@@ -101,7 +101,7 @@ func (l *log) fold(c decide.Recorded, d decide.Decision) string {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		r.events = append(r.events, encoded{e.EventType(), e.EventVersion(), data})
+		r.events = append(r.events, encoded{e.EventType(), decide.VersionOf(e), data})
 		types = append(types, e.EventType())
 	}
 	l.records, l.last = append(l.records, r), d.Events

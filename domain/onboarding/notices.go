@@ -56,9 +56,6 @@ type NoticeGiven struct{ Notice }
 // EventType returns notice.given.
 func (*NoticeGiven) EventType() string { return TypeNoticeGiven }
 
-// EventVersion returns 1.
-func (*NoticeGiven) EventVersion() int { return 1 }
-
 // notice decides a notice about the owner of the draft and its deliveries. It sets the id, owner, tenant, form, sequence
 // and time.
 func (d *draft) notice(n Notice) {

@@ -118,9 +118,6 @@ type OwnerRegistered struct {
 // EventType returns owner.registered.
 func (*OwnerRegistered) EventType() string { return TypeOwnerRegistered }
 
-// EventVersion returns 1.
-func (*OwnerRegistered) EventVersion() int { return 1 }
-
 // OwnerChanged contains the complete owner after the change.
 type OwnerChanged struct {
 	Owner
@@ -129,9 +126,6 @@ type OwnerChanged struct {
 
 // EventType returns owner.changed.
 func (*OwnerChanged) EventType() string { return TypeOwnerChanged }
-
-// EventVersion returns 1.
-func (*OwnerChanged) EventVersion() int { return 1 }
 
 // external is the key of an owner by its tenant's external id.
 type external struct {

@@ -246,26 +246,17 @@ type QuestionnaireCreated struct{ questionnaire.Questionnaire }
 // EventType returns questionnaire.created.
 func (*QuestionnaireCreated) EventType() string { return TypeQuestionnaireCreated }
 
-// EventVersion returns 1.
-func (*QuestionnaireCreated) EventVersion() int { return 1 }
-
 // QuestionnaireChanged contains the complete questionnaire after the change.
 type QuestionnaireChanged struct{ questionnaire.Questionnaire }
 
 // EventType returns questionnaire.changed.
 func (*QuestionnaireChanged) EventType() string { return TypeQuestionnaireChanged }
 
-// EventVersion returns 1.
-func (*QuestionnaireChanged) EventVersion() int { return 1 }
-
 // VersionAdded contains a new version, which never changes.
 type VersionAdded struct{ questionnaire.Version }
 
 // EventType returns questionnaire.version_added.
 func (*VersionAdded) EventType() string { return TypeVersionAdded }
-
-// EventVersion returns 1.
-func (*VersionAdded) EventVersion() int { return 1 }
 
 // QuestionnairePublished says that clients can answer a version. It contains the complete questionnaire after the
 // change.
@@ -279,9 +270,6 @@ type QuestionnairePublished struct {
 // EventType returns questionnaire.published.
 func (*QuestionnairePublished) EventType() string { return TypeQuestionnairePublished }
 
-// EventVersion returns 1.
-func (*QuestionnairePublished) EventVersion() int { return 1 }
-
 // QuestionnaireUnpublished says that no version of a questionnaire is published any more. It contains the complete
 // questionnaire after the change.
 type QuestionnaireUnpublished struct {
@@ -291,9 +279,6 @@ type QuestionnaireUnpublished struct {
 
 // EventType returns questionnaire.unpublished.
 func (*QuestionnaireUnpublished) EventType() string { return TypeQuestionnaireUnpublished }
-
-// EventVersion returns 1.
-func (*QuestionnaireUnpublished) EventVersion() int { return 1 }
 
 // asked is a questionnaire with its versions.
 type asked struct {

@@ -130,6 +130,8 @@ type Reopened struct {
 // EventType returns delivery.replayed.
 func (*DeliveryReplayed) EventType() string { return TypeDeliveryReplayed }
 
+var _ decide.Versioned = (*DeliveryReplayed)(nil)
+
 // EventVersion returns 2, or 1 for a decision of rules 1.
 func (e *DeliveryReplayed) EventVersion() int {
 	if e.Reopened == nil {

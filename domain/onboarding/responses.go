@@ -164,6 +164,3 @@ type ResponseAdded struct {
 
 // EventType returns response.added.
 func (*ResponseAdded) EventType() string { return TypeResponseAdded }
-
-// EventVersion returns 1.
-func (*ResponseAdded) EventVersion() int { return 1 }

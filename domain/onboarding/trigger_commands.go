@@ -257,9 +257,6 @@ type TriggerCreated struct {
 // EventType returns entitlement_trigger.created.
 func (*TriggerCreated) EventType() string { return TypeTriggerCreated }
 
-// EventVersion returns 1.
-func (*TriggerCreated) EventVersion() int { return 1 }
-
 // TriggerMoved contains an action on a trigger and the state after it.
 type TriggerMoved struct {
 	ID            scalar.ID `json:"id"`
@@ -289,9 +286,6 @@ type TriggerMoved struct {
 // EventType returns entitlement_trigger.moved.
 func (*TriggerMoved) EventType() string { return TypeTriggerMoved }
 
-// EventVersion returns 1.
-func (*TriggerMoved) EventVersion() int { return 1 }
-
 // RequirementsChanged contains all open requirements of a trigger, oldest first.
 type RequirementsChanged struct {
 	ID scalar.ID `json:"id"`
@@ -302,6 +296,3 @@ type RequirementsChanged struct {
 
 // EventType returns entitlement_trigger.requirements_changed.
 func (*RequirementsChanged) EventType() string { return TypeRequirementsChanged }
-
-// EventVersion returns 1.
-func (*RequirementsChanged) EventVersion() int { return 1 }

@@ -266,9 +266,6 @@ type WebhookCreated struct{ Webhook }
 // EventType returns webhook.created.
 func (*WebhookCreated) EventType() string { return TypeWebhookCreated }
 
-// EventVersion returns 1.
-func (*WebhookCreated) EventVersion() int { return 1 }
-
 // WebhookDeleted says that a webhook was deleted and that its open deliveries are canceled.
 type WebhookDeleted struct {
 	ID     scalar.ID   `json:"id"`
@@ -279,9 +276,6 @@ type WebhookDeleted struct {
 // EventType returns webhook.deleted.
 func (*WebhookDeleted) EventType() string { return TypeWebhookDeleted }
 
-// EventVersion returns 1.
-func (*WebhookDeleted) EventVersion() int { return 1 }
-
 // RotationBegun contains the complete webhook. Its next key also signs from now on, and becomes the only key at
 // NextFrom.
 type RotationBegun struct {
@@ -291,9 +285,6 @@ type RotationBegun struct {
 
 // EventType returns webhook.rotation_begun.
 func (*RotationBegun) EventType() string { return TypeRotationBegun }
-
-// EventVersion returns 1.
-func (*RotationBegun) EventVersion() int { return 1 }
 
 // WebhookRotated says that the next key has replaced the old one.
 type WebhookRotated struct {
@@ -306,9 +297,6 @@ type WebhookRotated struct {
 // EventType returns webhook.rotated.
 func (*WebhookRotated) EventType() string { return TypeWebhookRotated }
 
-// EventVersion returns 1.
-func (*WebhookRotated) EventVersion() int { return 1 }
-
 // WebhookEnabled contains the complete webhook. Deliveries to it resume.
 type WebhookEnabled struct {
 	Webhook
@@ -317,9 +305,6 @@ type WebhookEnabled struct {
 
 // EventType returns webhook.enabled.
 func (*WebhookEnabled) EventType() string { return TypeWebhookEnabled }
-
-// EventVersion returns 1.
-func (*WebhookEnabled) EventVersion() int { return 1 }
 
 // WebhookDisabled says that deliveries to a webhook stopped because all attempts had failed for too long.
 type WebhookDisabled struct {
@@ -330,9 +315,6 @@ type WebhookDisabled struct {
 
 // EventType returns webhook.disabled.
 func (*WebhookDisabled) EventType() string { return TypeWebhookDisabled }
-
-// EventVersion returns 1.
-func (*WebhookDisabled) EventVersion() int { return 1 }
 
 func (s *State) addWebhook(w *Webhook) {
 	s.webhooks[w.ID] = w

@@ -10,9 +10,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
+// MaxLeverage is the highest leverage that an order or a margin profile may set, as a multiple of the equity: it stands for an
+// initial margin of 1/MaxLeverage. It is also an account's default. The trading interface sets it ("integer 1 to 13"); an
+// instrument's own MaxLeverage may only lower it.
+const MaxLeverage = 13
+
 // Limits of the figures in a request.
 const (
-	maxLeverage   = 13
 	maxNotional   = fixed.Money(4e18)              // 40 billion, for an instrument's open interest and for an account's orders
 	latest        = scalar.Time(4133980800_000000) // 2101-01-01
 	maxNameLength = 64

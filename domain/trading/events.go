@@ -70,17 +70,11 @@ type CustomerRegistered struct {
 // EventType returns "customer.registered".
 func (*CustomerRegistered) EventType() string { return "customer.registered" }
 
-// EventVersion returns 1.
-func (*CustomerRegistered) EventVersion() int { return 1 }
-
 // InstrumentListed says that an instrument was listed. Its data is the instrument.
 type InstrumentListed struct{ market.Instrument }
 
 // EventType returns "instrument.listed".
 func (*InstrumentListed) EventType() string { return "instrument.listed" }
-
-// EventVersion returns 1.
-func (*InstrumentListed) EventVersion() int { return 1 }
 
 // InstrumentChanged says that an instrument's status or parameters changed. Its data is the instrument afterwards.
 type InstrumentChanged struct{ market.Instrument }
@@ -88,17 +82,11 @@ type InstrumentChanged struct{ market.Instrument }
 // EventType returns "instrument.changed".
 func (*InstrumentChanged) EventType() string { return "instrument.changed" }
 
-// EventVersion returns 1.
-func (*InstrumentChanged) EventVersion() int { return 1 }
-
 // InstrumentDelisted says that an instrument is no longer listed. Its data is the instrument afterwards.
 type InstrumentDelisted struct{ market.Instrument }
 
 // EventType returns "instrument.delisted".
 func (*InstrumentDelisted) EventType() string { return "instrument.delisted" }
-
-// EventVersion returns 1.
-func (*InstrumentDelisted) EventVersion() int { return 1 }
 
 // DepositCompleted says that a deposit was credited.
 type DepositCompleted struct {
@@ -109,9 +97,6 @@ type DepositCompleted struct {
 // EventType returns "deposit.completed".
 func (*DepositCompleted) EventType() string { return "deposit.completed" }
 
-// EventVersion returns 1.
-func (*DepositCompleted) EventVersion() int { return 1 }
-
 // Postings implements ledger.Posted.
 func (e *DepositCompleted) Postings() []ledger.Posting { return e.Entries }
 
@@ -120,9 +105,6 @@ type WithdrawalRequested struct{ ledger.Transaction }
 
 // EventType returns "withdrawal.requested".
 func (*WithdrawalRequested) EventType() string { return "withdrawal.requested" }
-
-// EventVersion returns 1.
-func (*WithdrawalRequested) EventVersion() int { return 1 }
 
 // WithdrawalCompleted says that a withdrawal was paid out.
 type WithdrawalCompleted struct {
@@ -133,9 +115,6 @@ type WithdrawalCompleted struct {
 // EventType returns "withdrawal.completed".
 func (*WithdrawalCompleted) EventType() string { return "withdrawal.completed" }
 
-// EventVersion returns 1.
-func (*WithdrawalCompleted) EventVersion() int { return 1 }
-
 // Postings implements ledger.Posted.
 func (e *WithdrawalCompleted) Postings() []ledger.Posting { return e.Entries }
 
@@ -144,9 +123,6 @@ type WithdrawalCanceled struct{ ledger.Transaction }
 
 // EventType returns "withdrawal.canceled".
 func (*WithdrawalCanceled) EventType() string { return "withdrawal.canceled" }
-
-// EventVersion returns 1.
-func (*WithdrawalCanceled) EventVersion() int { return 1 }
 
 // FeeProfileSet says which fees a customer pays on an instrument, in basis points.
 type FeeProfileSet struct {
@@ -159,9 +135,6 @@ type FeeProfileSet struct {
 
 // EventType returns "fee_profile.set".
 func (*FeeProfileSet) EventType() string { return "fee_profile.set" }
-
-// EventVersion returns 1.
-func (*FeeProfileSet) EventVersion() int { return 1 }
 
 // MarginProfileSet says which default margins an account has. If a leverage was given, the exact rates are 1/leverage
 // and half of it, and the percentages are rounded up.
@@ -176,9 +149,6 @@ type MarginProfileSet struct {
 // EventType returns "margin_profile.set".
 func (*MarginProfileSet) EventType() string { return "margin_profile.set" }
 
-// EventVersion returns 1.
-func (*MarginProfileSet) EventVersion() int { return 1 }
-
 // LeverageSet says that an order changed a customer's override on an instrument.
 type LeverageSet struct {
 	CustomerCode string `json:"customer_code"`
@@ -189,9 +159,6 @@ type LeverageSet struct {
 
 // EventType returns "leverage.set".
 func (*LeverageSet) EventType() string { return "leverage.set" }
-
-// EventVersion returns 1.
-func (*LeverageSet) EventVersion() int { return 1 }
 
 // LeverageChanged says that a customer's override on an instrument was set or, with Leverage 0, removed without an
 // order. MarginProfile is the account's profile after that.
@@ -206,9 +173,6 @@ type LeverageChanged struct {
 // EventType returns "leverage.changed".
 func (*LeverageChanged) EventType() string { return "leverage.changed" }
 
-// EventVersion returns 1.
-func (*LeverageChanged) EventVersion() int { return 1 }
-
 // CancelAllAfterSet says when the customer's orders will be canceled, or that the dead man's switch is disarmed.
 type CancelAllAfterSet struct {
 	CustomerCode   string      `json:"customer_code"`
@@ -220,9 +184,6 @@ type CancelAllAfterSet struct {
 // EventType returns "cancel_all_after.set".
 func (*CancelAllAfterSet) EventType() string { return "cancel_all_after.set" }
 
-// EventVersion returns 1.
-func (*CancelAllAfterSet) EventVersion() int { return 1 }
-
 // CancelAllAfterFired says that the customer's dead man's switch went off and is disarmed.
 type CancelAllAfterFired struct {
 	CustomerCode string `json:"customer_code"`
@@ -231,6 +192,3 @@ type CancelAllAfterFired struct {
 
 // EventType returns "cancel_all_after.fired".
 func (*CancelAllAfterFired) EventType() string { return "cancel_all_after.fired" }
-
-// EventVersion returns 1.
-func (*CancelAllAfterFired) EventVersion() int { return 1 }

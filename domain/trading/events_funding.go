@@ -25,6 +25,8 @@ type IndexUpdated struct {
 // EventType returns "index.updated".
 func (*IndexUpdated) EventType() string { return "index.updated" }
 
+var _ decide.Versioned = (*IndexUpdated)(nil)
+
 // EventVersion returns 2.
 func (*IndexUpdated) EventVersion() int { return 2 }
 
@@ -51,9 +53,6 @@ type GuardSet struct {
 // EventType returns "guard.set".
 func (*GuardSet) EventType() string { return "guard.set" }
 
-// EventVersion returns 1.
-func (*GuardSet) EventVersion() int { return 1 }
-
 // FundingFixed says at which rate and mark price an instrument's positions pay funding for an instant, or that the
 // instant was missed and no position pays.
 type FundingFixed struct {
@@ -70,9 +69,6 @@ type FundingFixed struct {
 // EventType returns "funding.fixed".
 func (*FundingFixed) EventType() string { return "funding.fixed" }
 
-// EventVersion returns 1.
-func (*FundingFixed) EventVersion() int { return 1 }
-
 // SettlementFixed says at which mark prices all positions are settled.
 type SettlementFixed struct {
 	Time  scalar.Time      `json:"timestamp"` // the scheduled time of the settlement
@@ -87,9 +83,6 @@ type SettlementMark struct {
 
 // EventType returns "settlement.fixed".
 func (*SettlementFixed) EventType() string { return "settlement.fixed" }
-
-// EventVersion returns 1.
-func (*SettlementFixed) EventVersion() int { return 1 }
 
 // DebtPosted has the common fields of the postings of funding and of settlement.
 type DebtPosted struct {
@@ -118,9 +111,6 @@ type FundingPosted struct {
 // EventType returns "funding.posted".
 func (*FundingPosted) EventType() string { return "funding.posted" }
 
-// EventVersion returns 1.
-func (*FundingPosted) EventVersion() int { return 1 }
-
 // FundingTerms implements ledger.Funded.
 func (e *FundingPosted) FundingTerms() ledger.FundingTerms {
 	return ledger.FundingTerms{FundingRate: e.FundingRate, PositionAmount: e.PositionAmount, MarkPrice: e.MarkPrice}
@@ -135,9 +125,6 @@ type SettlementPosted struct {
 
 // EventType returns "settlement.posted".
 func (*SettlementPosted) EventType() string { return "settlement.posted" }
-
-// EventVersion returns 1.
-func (*SettlementPosted) EventVersion() int { return 1 }
 
 // PositionsAfter implements PositionEvent.
 func (e *SettlementPosted) PositionsAfter() []PositionHeld { return e.Positions }

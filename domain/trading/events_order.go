@@ -44,17 +44,11 @@ type (
 // EventType returns "order.opened".
 func (*OrderOpened) EventType() string { return "order.opened" }
 
-// EventVersion returns 1.
-func (*OrderOpened) EventVersion() int { return 1 }
-
 // After implements OrderEvent.
 func (e *OrderOpened) After() *order.Order { return &e.Order }
 
 // EventType returns "order.partially_filled".
 func (*OrderPartiallyFilled) EventType() string { return "order.partially_filled" }
-
-// EventVersion returns 1.
-func (*OrderPartiallyFilled) EventVersion() int { return 1 }
 
 // After implements OrderEvent.
 func (e *OrderPartiallyFilled) After() *order.Order { return &e.Order }
@@ -62,17 +56,11 @@ func (e *OrderPartiallyFilled) After() *order.Order { return &e.Order }
 // EventType returns "order.filled".
 func (*OrderFilled) EventType() string { return "order.filled" }
 
-// EventVersion returns 1.
-func (*OrderFilled) EventVersion() int { return 1 }
-
 // After implements OrderEvent.
 func (e *OrderFilled) After() *order.Order { return &e.Order }
 
 // EventType returns "order.canceled".
 func (*OrderCanceled) EventType() string { return "order.canceled" }
-
-// EventVersion returns 1.
-func (*OrderCanceled) EventVersion() int { return 1 }
 
 // After implements OrderEvent.
 func (e *OrderCanceled) After() *order.Order { return &e.Order }
@@ -80,14 +68,13 @@ func (e *OrderCanceled) After() *order.Order { return &e.Order }
 // EventType returns "order.expired".
 func (*OrderExpired) EventType() string { return "order.expired" }
 
-// EventVersion returns 1.
-func (*OrderExpired) EventVersion() int { return 1 }
-
 // After implements OrderEvent.
 func (e *OrderExpired) After() *order.Order { return &e.Order }
 
 // EventType returns "order.rejected".
 func (*OrderRejected) EventType() string { return "order.rejected" }
+
+var _ decide.Versioned = (*OrderRejected)(nil)
 
 // EventVersion returns 2. Version 1 did not include the leverage.
 func (*OrderRejected) EventVersion() int { return 2 }
@@ -108,9 +95,6 @@ func (e *OrderRejected) After() *order.Order { return &e.Order }
 // EventType returns "order.amended".
 func (*OrderAmended) EventType() string { return "order.amended" }
 
-// EventVersion returns 1.
-func (*OrderAmended) EventVersion() int { return 1 }
-
 // After implements OrderEvent.
 func (e *OrderAmended) After() *order.Order { return &e.Order }
 
@@ -129,6 +113,3 @@ type TriggerFired struct {
 
 // EventType returns "trigger.fired".
 func (*TriggerFired) EventType() string { return "trigger.fired" }
-
-// EventVersion returns 1.
-func (*TriggerFired) EventVersion() int { return 1 }

@@ -16,9 +16,6 @@ type SessionOpened struct {
 // EventType returns "session.opened".
 func (*SessionOpened) EventType() string { return "session.opened" }
 
-// EventVersion returns 1.
-func (*SessionOpened) EventVersion() int { return 1 }
-
 // GatewaySeen says that a process with sessions is alive.
 type GatewaySeen struct {
 	Gateway   scalar.ID   `json:"gateway"`
@@ -28,9 +25,6 @@ type GatewaySeen struct {
 // EventType returns "gateway.seen".
 func (*GatewaySeen) EventType() string { return "gateway.seen" }
 
-// EventVersion returns 1.
-func (*GatewaySeen) EventVersion() int { return 1 }
-
 // GatewayLost says that a process did not report in time, and that all its sessions have ended.
 type GatewayLost struct {
 	Gateway scalar.ID `json:"gateway"`
@@ -38,9 +32,6 @@ type GatewayLost struct {
 
 // EventType returns "gateway.lost".
 func (*GatewayLost) EventType() string { return "gateway.lost" }
-
-// EventVersion returns 1.
-func (*GatewayLost) EventVersion() int { return 1 }
 
 // SessionEnded says that a session has ended. Its orders are canceled: the first ones in this record.
 type SessionEnded struct {
@@ -54,9 +45,6 @@ type SessionEnded struct {
 // EventType returns "session.ended".
 func (*SessionEnded) EventType() string { return "session.ended" }
 
-// EventVersion returns 1.
-func (*SessionEnded) EventVersion() int { return 1 }
-
 // SessionSwept says that a step canceled orders of a session that has ended.
 type SessionSwept struct {
 	Session  scalar.ID `json:"session"`
@@ -67,6 +55,3 @@ type SessionSwept struct {
 
 // EventType returns "session.swept".
 func (*SessionSwept) EventType() string { return "session.swept" }
-
-// EventVersion returns 1.
-func (*SessionSwept) EventVersion() int { return 1 }

@@ -58,9 +58,6 @@ type WorkStarted struct {
 // EventType returns "work.started".
 func (*WorkStarted) EventType() string { return "work.started" }
 
-// EventVersion returns 1.
-func (*WorkStarted) EventVersion() int { return 1 }
-
 // WorkFinished says that a command's work is done, in one record or in several.
 type WorkFinished struct {
 	Work         Work      `json:"work"`
@@ -75,9 +72,6 @@ type WorkFinished struct {
 // EventType returns "work.finished".
 func (*WorkFinished) EventType() string { return "work.finished" }
 
-// EventVersion returns 1.
-func (*WorkFinished) EventVersion() int { return 1 }
-
 // Step is the first event of every record of due work.
 type Step struct {
 	Work Work `json:"work"`
@@ -85,6 +79,3 @@ type Step struct {
 
 // EventType returns "engine.step".
 func (*Step) EventType() string { return "engine.step" }
-
-// EventVersion returns 1.
-func (*Step) EventVersion() int { return 1 }

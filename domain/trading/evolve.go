@@ -219,7 +219,7 @@ func (f *fold) customer(e *CustomerRegistered) {
 	}
 	a := &account{code: e.CustomerCode, broker: e.Broker, name: e.Name, created: e.Created, updated: e.Created,
 		transfers: make(map[string]transfer)}
-	a.setMargins(&MarginProfileSet{Leverage: maxLeverage})
+	a.setMargins(&MarginProfileSet{Leverage: MaxLeverage})
 	f.register(a)
 }
 

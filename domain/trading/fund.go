@@ -106,9 +106,6 @@ type InsuranceDeposited struct {
 // EventType returns "insurance.deposited".
 func (*InsuranceDeposited) EventType() string { return "insurance.deposited" }
 
-// EventVersion returns 1.
-func (*InsuranceDeposited) EventVersion() int { return 1 }
-
 // Postings implements ledger.Posted.
 func (e *InsuranceDeposited) Postings() []ledger.Posting { return e.Entries }
 
@@ -125,9 +122,6 @@ type InsurancePaid struct {
 
 // EventType returns "insurance.paid".
 func (*InsurancePaid) EventType() string { return "insurance.paid" }
-
-// EventVersion returns 1.
-func (*InsurancePaid) EventVersion() int { return 1 }
 
 // Postings implements ledger.Posted.
 func (e *InsurancePaid) Postings() []ledger.Posting { return e.Entries }

@@ -183,7 +183,7 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 		}
 		checkWritten(j.t, e, data)
 		size += len(data) + 60
-		r.events = append(r.events, testEvent{e.EventType(), e.EventVersion(), data})
+		r.events = append(r.events, testEvent{e.EventType(), decide.VersionOf(e), data})
 		if o, ok := e.(OrderEvent); ok {
 			if changed[o.After().Code] {
 				j.t.Fatalf("two events of one order in a record")

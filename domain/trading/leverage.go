@@ -69,8 +69,8 @@ func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLever
 // checkLeverage adds the errors of a leverage; 0 means none was given.
 func checkLeverage(f *faults, c *market.Contract, leverage int) {
 	switch {
-	case leverage < 0 || leverage > maxLeverage:
-		f.add("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", maxLeverage)
+	case leverage < 0 || leverage > MaxLeverage:
+		f.add("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", MaxLeverage)
 	case leverage > c.MaxLeverage:
 		f.add("leverage", "LEVERAGE_ABOVE_MAXIMUM", "leverage must not be above %d on %s", c.MaxLeverage, c.Symbol)
 	}

@@ -78,7 +78,7 @@ func (v *wideVenue) decode(d decide.Decision) []decide.Event {
 		if err != nil {
 			v.b.Fatal(err)
 		}
-		again, err := r.Decode(e.EventType(), e.EventVersion(), data)
+		again, err := r.Decode(e.EventType(), decide.VersionOf(e), data)
 		if err != nil {
 			v.b.Fatal(err)
 		}

@@ -38,9 +38,6 @@ type TradeExecuted struct {
 // EventType returns "trade.executed".
 func (*TradeExecuted) EventType() string { return "trade.executed" }
 
-// EventVersion returns 1.
-func (*TradeExecuted) EventVersion() int { return 1 }
-
 // Postings implements ledger.Posted.
 func (e *TradeExecuted) Postings() []ledger.Posting { return e.Entries }
 

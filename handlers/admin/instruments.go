@@ -39,7 +39,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 		ContractSize:           body.OptionalDecimal("contract_size", web.Positive).Or(decimal(1, 0)),
 		InitMarginReq:          body.Decimal("init_margin_req", web.Positive),
 		MaintMarginReq:         body.Decimal("maint_margin_req", web.Positive),
-		MaxLeverage:            int(body.OptionalInteger("max_leverage", 1, 100).Value),
+		MaxLeverage:            int(body.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage).Value),
 		FundingIntervalSeconds: int(body.OptionalInteger("funding_interval_seconds", 60, 86400).Or(3600)),
 		PriceBand:              body.OptionalDecimal("price_band", web.Positive).Or(decimal(500, 2)),
 		LimitBand:              body.OptionalDecimal("limit_band", web.Positive).Or(decimal(2000, 2)),
@@ -88,7 +88,7 @@ func marginTiers(f *web.Form) []market.Tier {
 	var out []market.Tier
 	f.OptionalObjects("margin_tiers", 1, maxTiers, func(_ int, item *web.Form) {
 		out = append(out, market.Tier{NotionalFrom: item.Notional("notional_from"), InitMarginReq: item.Decimal("init_margin_req", web.Positive),
-			MaintMarginReq: item.Decimal("maint_margin_req", web.Positive), MaxLeverage: int(item.OptionalInteger("max_leverage", 1, 100).Value)})
+			MaintMarginReq: item.Decimal("maint_margin_req", web.Positive), MaxLeverage: int(item.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage).Value)})
 	})
 	return out
 }
@@ -101,7 +101,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 		MaxAmount:              body.OptionalDecimal("max_amount", web.Positive).Pointer(),
 		InitMarginReq:          body.OptionalDecimal("init_margin_req", web.Positive).Pointer(),
 		MaintMarginReq:         body.OptionalDecimal("maint_margin_req", web.Positive).Pointer(),
-		MaxLeverage:            integer(body.OptionalInteger("max_leverage", 1, 100)),
+		MaxLeverage:            integer(body.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage)),
 		FundingIntervalSeconds: integer(body.OptionalInteger("funding_interval_seconds", 60, 86400)),
 		PriceBand:              body.OptionalDecimal("price_band", web.Positive).Pointer(),
 		LimitBand:              body.OptionalDecimal("limit_band", web.Positive).Pointer(),

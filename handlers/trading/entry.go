@@ -8,9 +8,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// maxLeverage is the maximum leverage of an order.
-const maxLeverage = 13
-
 // symbolRule is the syntax of symbols. It does not check that the instrument exists.
 var symbolRule = web.Characters(32, "_")
 
@@ -34,7 +31,7 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 		ExpireTime:  f.OptionalTime("expire_time").Value,
 		PostOnly:    f.OptionalBool("post_only").Value,
 		ReduceOnly:  f.OptionalBool("reduce_only").Value,
-		Leverage:    int(f.OptionalLeverage("leverage", maxLeverage).Value),
+		Leverage:    int(f.OptionalLeverage("leverage", domain.MaxLeverage).Value),
 		ReferenceID: f.OptionalString("reference_id", web.Reference).Value,
 		CashAmount:  f.OptionalMoney("cash_amount").Value,
 	}

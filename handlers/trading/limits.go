@@ -82,7 +82,7 @@ func (h *Handler) getLimits(c echo.Context) error {
 	return c.JSON(http.StatusOK, limitsInForce{
 		RateLimit: rateLimit{own.Policy(), Limit(own.PerSecond), Limit(own.Burst)},
 		Requests:  requestLimits{BodyBytes: web.MaxBody, PageSize: web.MaxPageSize, CandlesPageSize: maxCandles, OrderbookDepth: maxDepth, FilterCharacters: maxFilter},
-		Orders:    orderLimits{Leverage: maxLeverage, Batch: maxBatch, ReduceOnly: domain.MaxReduceOnly, RememberedReferences: domain.MaxReferences, CancelAllAfterSeconds: maxTimeout},
+		Orders:    orderLimits{Leverage: domain.MaxLeverage, Batch: maxBatch, ReduceOnly: domain.MaxReduceOnly, RememberedReferences: domain.MaxReferences, CancelAllAfterSeconds: maxTimeout},
 		Sockets:   h.sockets,
 	})
 }

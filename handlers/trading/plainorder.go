@@ -207,14 +207,14 @@ func (r *plainReader) bool() bool {
 	return false
 }
 
-// leverage reads an integer from 1 to maxLeverage, as a number or a string.
+// leverage reads an integer from 1 to domain.MaxLeverage, as a number or a string.
 func (r *plainReader) leverage() int {
 	quoted := r.word(`"`)
 	n, digits := 0, 0
 	for ; digits < len(r.rest) && digits < 3 && r.rest[digits] >= '0' && r.rest[digits] <= '9'; digits++ {
 		n = 10*n + int(r.rest[digits]-'0')
 	}
-	if digits == 0 || r.rest[0] == '0' || n > maxLeverage {
+	if digits == 0 || r.rest[0] == '0' || n > domain.MaxLeverage {
 		r.odd = true
 		return 0
 	}

@@ -97,7 +97,7 @@ func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
 	for i, e := range d.Events {
 		text, err := json.Marshal(e)
 		if err == nil {
-			events[i], err = o.rules.Registry().Decode(e.EventType(), e.EventVersion(), text)
+			events[i], err = o.rules.Registry().Decode(e.EventType(), decide.VersionOf(e), text)
 		}
 		if err != nil {
 			o.t.Fatalf("event %s: %v", e.EventType(), err)

@@ -123,7 +123,7 @@ func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 	for i, e := range d.Events {
 		text, err := json.Marshal(e)
 		if err == nil {
-			events[i], err = r.rules.Registry().Decode(e.EventType(), e.EventVersion(), text)
+			events[i], err = r.rules.Registry().Decode(e.EventType(), decide.VersionOf(e), text)
 		}
 		if err != nil {
 			r.t.Fatalf("event %s: %v", e.EventType(), err)

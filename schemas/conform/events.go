@@ -106,7 +106,7 @@ func IsShared(name string) bool {
 }
 
 func nameOf(event decide.Event) string {
-	return fmt.Sprintf("%s.v%d", event.EventType(), event.EventVersion())
+	return fmt.Sprintf("%s.v%d", event.EventType(), decide.VersionOf(event))
 }
 
 // Event holds an event against its golden file, byte for byte in both directions, and that against its schema.
@@ -118,7 +118,7 @@ func (e Events) Event(t testing.TB, registry *decide.Registry, event decide.Even
 		t.Fatal(err)
 	}
 	want := e.Golden(t, name+".json", made)
-	read, err := registry.Decode(event.EventType(), event.EventVersion(), want)
+	read, err := registry.Decode(event.EventType(), decide.VersionOf(event), want)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,11 +66,7 @@ func (*added) EventType() string   { return "counter.added" }
 func (*planned) EventType() string { return "counter.planned" }
 func (*swept) EventType() string   { return "counter.swept" }
 func (*stepped) EventType() string { return "engine.step" }
-func (*added) EventVersion() int   { return 1 }
 func (*added) Canonical() bool     { return true }
-func (*planned) EventVersion() int { return 1 }
-func (*swept) EventVersion() int   { return 1 }
-func (*stepped) EventVersion() int { return 1 }
 
 const testLimit = 8 << 10
 

@@ -143,7 +143,7 @@ func appendEvent(b []byte, e decide.Event) ([]byte, error) {
 		return b, fmt.Errorf("journal: event type: %w", err)
 	}
 	b = append(b, `,"version":`...)
-	b = strconv.AppendInt(b, int64(e.EventVersion()), 10)
+	b = strconv.AppendInt(b, int64(decide.VersionOf(e)), 10)
 	b = append(b, `,"data":`...)
 	if a, ok := e.(Appender); ok {
 		if b, err = a.AppendJSON(b); err != nil {

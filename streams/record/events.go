@@ -22,9 +22,6 @@ type Genesis struct {
 // EventType returns journal.genesis.
 func (*Genesis) EventType() string { return TypeGenesis }
 
-// EventVersion returns 1.
-func (*Genesis) EventVersion() int { return 1 }
-
 // TermStarted starts a term, in which one node decides commands. Once its record is valid, no record that an earlier term
 // still has in flight can become valid.
 type TermStarted struct {
@@ -36,9 +33,6 @@ type TermStarted struct {
 
 // EventType returns journal.taken.
 func (*TermStarted) EventType() string { return TypeTermStarted }
-
-// EventVersion returns 1.
-func (*TermStarted) EventVersion() int { return 1 }
 
 // Shapes returns the registry of the events that the journal itself makes. Every journal may hold them, in addition to those
 // that the rules make.

@@ -43,7 +43,7 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := version(e.EventType(), e.EventVersion())
+		name := version(e.EventType(), decide.VersionOf(e))
 		if schemas[name] == nil {
 			schemas[name] = events().Schema(t, name+".schema.json")
 		}
@@ -82,7 +82,7 @@ func version(eventType string, n int) string { return fmt.Sprintf("%s.v%d", even
 func TestReplaysOfVersion1(t *testing.T) {
 	registry := onboarding.Rules().Registry()
 	e, ok := events().Retired(t, registry, onboarding.TypeDeliveryReplayed, 1).(*onboarding.DeliveryReplayed)
-	if !ok || e.EventVersion() != 1 || e.Reopened != nil || e.ID.IsZero() || e.WebhookID.IsZero() || e.Tenant == "" || e.Attempts == 0 || e.By == "" || e.Time == 0 {
+	if !ok || decide.VersionOf(e) != 1 || e.Reopened != nil || e.ID.IsZero() || e.WebhookID.IsZero() || e.Tenant == "" || e.Attempts == 0 || e.By == "" || e.Time == 0 {
 		t.Errorf("%+v", e)
 	}
 	for _, text := range []string{`{"event_id":"00000000-0000-8000-8000-000000000001"}`, `{"made":{"sequence":1,"ordinal":0}}`, `{"unknown":1}`} {

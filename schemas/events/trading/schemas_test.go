@@ -41,7 +41,7 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if schemas[name] == nil {
-			schemas[name] = events().Schema(t, fmt.Sprintf("%s.v%d.schema.json", name, e.EventVersion()))
+			schemas[name] = events().Schema(t, fmt.Sprintf("%s.v%d.schema.json", name, decide.VersionOf(e)))
 		}
 		if err := conform.Validate(t, schemas[name], made); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, made)
@@ -78,7 +78,7 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 func TestRejectedOrdersOfVersion1(t *testing.T) {
 	registry := trading.Rules().Registry()
 	e := events().Retired(t, registry, "order.rejected", 1).(*trading.OrderRejected)
-	if e.EventVersion() != 2 || e.Leverage != 0 || e.Status != order.Rejected || e.CustomerCode == "" || e.Reason == "" {
+	if decide.VersionOf(e) != 2 || e.Leverage != 0 || e.Status != order.Rejected || e.CustomerCode == "" || e.Reason == "" {
 		t.Errorf("%+v", *e)
 	}
 	for _, text := range []string{`{"code":"x"}`, `{"unknown":1}`} {

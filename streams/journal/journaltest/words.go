@@ -21,9 +21,6 @@ type Said struct {
 // EventType implements decide.Event.
 func (*Said) EventType() string { return "test.said" }
 
-// EventVersion implements decide.Event.
-func (*Said) EventVersion() int { return 1 }
-
 // Journal implements decide.Rules.
 func (w Words) Journal() string { return w.Name }
 

@@ -29,9 +29,6 @@ type Quick struct {
 // EventType returns test.quick.
 func (*Quick) EventType() string { return "test.quick" }
 
-// EventVersion returns 1.
-func (*Quick) EventVersion() int { return 1 }
-
 // AppendJSON implements record.Appender.
 func (q *Quick) AppendJSON(b []byte) ([]byte, error) {
 	if q.N < 0 {
