@@ -6,39 +6,40 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// slot is one record of this term, from its decision until its fate is known.
+// slot is one record of this term from its decision until the log has settled whether it is valid.
 type slot struct {
-	entry    record.Entry // its position's offset is set when it is complete
+	entry    record.Entry // its position's offset is set on completion
 	message  message
 	at       time.Time
 	acked    bool
-	ackedAt  int64    // the offset that the broker said, if it said one
-	seen     bool     // the owner's own reader has found it valid …
+	ackedAt  int64    // the acknowledged offset; see acked
+	seen     bool     // the owner's reader has found it valid …
 	seenAt   int64    // … at this offset
-	request  *request // whose first record it is, if any
+	request  *request // the request that the record was decided for; nil for a step
 	aside    bool     // it is a step that alternates with commands
-	tooLarge bool     // the broker refused it, or a batch with it, for the size
+	tooLarge bool     // the broker rejected it, or a batch that contains it, for the size
 }
 
-// flight are the records of a term on their way. A record is complete once it is acknowledged and known to be valid:
-// because no offset lies between its own and that of the record before it, or, after a gap, because the owner's own
+// flight tracks the records of a term between decision and completion. A record is complete when it is acknowledged and
+// known to be valid: either its offset directly follows that of the record before it, or, after a gap, the owner's
 // reader has passed it.
 //
-// Two sources tell of each record, and in any order: the producer, that it was appended, and where; the reader, that it is
-// valid. The producer is the faster one and is enough while its offsets follow on, since nothing can then have come between.
-// An offset that is missing may be another owner's taken record, behind which nothing of this term is valid, or a duplicate
-// of a batch that was sent again. Only the reader can tell them apart, so nothing completes until it has caught up.
+// Each record has two sources of information, which may report in either order. The producer reports that and where the
+// record was appended; the reader reports that it is valid. The producer is faster, and is sufficient while its offsets
+// are consecutive, because no other record can then be between them. A missing offset may be another owner's taken
+// record, after which no record of this term is valid, or a duplicate of a batch that was sent twice. Only the reader
+// can distinguish the two, so no record completes until the reader has caught up.
 type flight struct {
 	inFlight fifo[*slot]
 	unseen   fifo[*slot]
-	bytes    int // of those in flight
-	aside    int // and of the steps among them that alternate with commands
+	bytes    int // of the records in flight
+	aside    int // bytes of the steps in flight that alternate with commands
 
 	unseenBytes int
 	last        record.Position // of the last complete record
-	gap         bool            // an acknowledgement did not follow on; the reader decides until it has caught up
+	gap         bool            // an acknowledged offset was not consecutive; the reader decides until it has caught up
 	lastAck     time.Time
-	next        int64 // the offset after the last one that the reader looked at
+	next        int64 // the offset after the last one that the reader has passed
 }
 
 func (f *flight) add(s *slot) {
