@@ -79,7 +79,7 @@ func newBrokers(cfg Config) *brokers {
 
 var _ kgo.HookBrokerE2E = (*brokers)(nil)
 
-// OnBrokerE2E notes that a broker has answered.
+// OnBrokerE2E records the time of an answer.
 func (b *brokers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
 	if e2e.Err() == nil {
 		b.answered.Store(int64(time.Since(b.made)))
@@ -136,7 +136,7 @@ func abort(c net.Conn) {
 // lostError returns an error of the kind that a closed port gives: franz-go then forgets which broker coordinates a group.
 func lostError(network string) error { return &net.OpError{Op: "dial", Net: network, Err: errLost} }
 
-// add notes an attempt. It returns false if the broker is lost.
+// add registers an attempt. It returns false if the broker is lost.
 func (b *brokers) add(address string, l *brokerLink) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +159,7 @@ func (b *brokers) forget(address string, l *brokerLink) {
 	}
 }
 
-// follow asks the brokers whom they list until close.
+// follow asks the brokers for their list of brokers until close.
 func (b *brokers) follow() {
 	var client *kgo.Client
 	select {
@@ -180,7 +180,7 @@ func (b *brokers) follow() {
 	}
 }
 
-// list asks all known brokers at once and returns what those that answer list, by number. It is nil if none answers.
+// list asks all known brokers concurrently and returns the union of their lists, by number. It is nil if none answers.
 func (b *brokers) list(client *kgo.Client) map[int32]string {
 	ctx, cancel := context.WithTimeout(b.ctx, listTimeout)
 	defer cancel()
@@ -218,8 +218,8 @@ func (b *brokers) list(client *kgo.Client) map[int32]string {
 	return listed
 }
 
-// update notes which brokers are listed, closes what is open to those that no longer are, and returns how many brokers are
-// known. Without an answer no broker counts as lost: each must be tried again.
+// update processes the listed brokers, closes the connections to known brokers that are not listed, and returns the
+// number of known brokers. Without an answer no broker counts as lost: each must be tried again.
 func (b *brokers) update(listed map[int32]string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Compression names how the producer compresses batches. The brokers store a batch as it was sent. Compression does not
+// Compression names how the producer compresses batches. The brokers store the compressed batch. Compression does not
 // change a record: key, value, headers and hash are those after decompression.
 type Compression string
 

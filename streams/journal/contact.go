@@ -9,7 +9,7 @@ import (
 )
 
 // silence is the time without an answer after which the readers of a journal have lost contact with the brokers. The
-// brokers answer a fetch within half a second, even if there are no records.
+// brokers answer a fetch within half a second, even an empty one.
 const silence = 8 * time.Second
 
 // Contact is the state of a journal's brokers as the readers in this process see it: the end of the log, and whether

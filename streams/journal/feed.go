@@ -27,13 +27,13 @@ const (
 // feed is the reader of a partition that the tails of a client share. It retains the latest records that it has read.
 //
 // At the tip the feed never waits for a tail. A tail that falls behind finds that its position is no longer retained,
-// and reads by a reader of its own. While the feed is catching up, and all tails have much to process, it waits for the
-// slowest one. It stops waiting when other tails are idle for too long. Then the position of the slow tail is dropped
-// as well.
+// and opens a separate reader. While the feed is catching up, and all tails have much to process, it waits for the
+// slowest one. It stops waiting when other tails are idle for too long. Then the position of the slow tail is dropped,
+// as at the tip.
 //
 // The guarantees of a Reader hold for each tail. All entries belong to one chain, and a tail only receives the entries
-// after its own position if the feed holds that exact position. The only exception is the start of the log, which has
-// no position. So every check of the reader's position also covers the positions of the tails.
+// after its own position if the feed holds that exact position (record.Before at the start of the log). So every check
+// of the reader's position also covers the positions of the tails.
 type feed struct {
 	tails int // guarded by the client's lock
 	stop  context.CancelFunc
@@ -251,8 +251,8 @@ func (f *feed) behind(at record.Position) bool {
 	return f.err == nil && !f.over && at.Sequence > f.base.Sequence+int64(len(f.entries))
 }
 
-// serves reports whether a tail at a position can use the feed. With wait, the feed may still have to reach the
-// position; a tail that must itself be the one to read on passes false.
+// serves reports whether a tail at a position can use the feed. With wait, a feed that has yet to reach the position
+// serves it: the tail can wait for that because it need not read further on its own.
 func (f *feed) serves(at record.Position, wait bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

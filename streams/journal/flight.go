@@ -55,7 +55,7 @@ func (f *flight) add(s *slot) {
 // acknowledge notes an acknowledgement, and reports whether it makes the oldest record complete.
 func (f *flight) acknowledge(a ack) (complete bool) {
 	a.slot.acked, a.slot.ackedAt = true, a.offset
-	// Within a gap even an offset that follows on proves nothing: what it follows on may have come after a foreign record.
+	// Within a gap even a consecutive offset proves nothing: the offset before it may belong to a foreign record.
 	if f.gap || a.offset != f.last.Offset+1 || f.inFlight.peek() != a.slot {
 		f.gap = true
 		return false
@@ -75,7 +75,8 @@ func (f *flight) complete(offset int64) *slot {
 	return s
 }
 
-// observe tells that the reader found a valid record. It returns false if that isn't the next one of this term.
+// observe processes a valid record that the reader has found. It returns false if that is not the next record of this
+// term.
 func (f *flight) observe(p record.Position) bool {
 	if f.unseen.len() == 0 || f.unseen.peek().entry.Position.Hash != p.Hash {
 		return false
@@ -86,8 +87,8 @@ func (f *flight) observe(p record.Position) bool {
 	return true
 }
 
-// resolved returns whether the oldest record of a gap has been acknowledged and found valid by the reader. When none
-// is left, the gap is closed.
+// resolved reports whether the oldest record of a gap has been acknowledged and found valid by the reader. It closes
+// the gap if no record is in flight, or if the oldest one is not acknowledged.
 func (f *flight) resolved() (offset int64, ok bool) {
 	if !f.gap {
 		return 0, false
@@ -98,15 +99,15 @@ func (f *flight) resolved() (offset int64, ok bool) {
 	}
 	s := f.inFlight.peek()
 	if !s.acked {
-		// Everything acknowledged so far has been accounted for. The next acknowledgement follows on, or is a gap
-		// of its own.
+		// Every acknowledged record is accounted for. The next acknowledgement either has the next offset or opens a
+		// new gap.
 		f.gap = false
 		return 0, false
 	}
 	return s.seenAt, s.seen
 }
 
-// lost reports whether the reader has gone past a record that was acknowledged without finding it valid.
+// lost reports whether the reader has passed an acknowledged record without finding it valid.
 func (f *flight) lost() bool {
 	if !f.gap || f.inFlight.len() == 0 {
 		return false
@@ -115,10 +116,11 @@ func (f *flight) lost() bool {
 	return s.acked && !s.seen && s.ackedAt > f.last.Offset && f.next > s.ackedAt
 }
 
-// accounted returns the offset before which there is nothing valid in the log that this term does not know.
+// accounted returns the offset before which this term has accounted for every valid record.
 func (f *flight) accounted() int64 { return max(f.last.Offset+1, f.next) }
 
-// waitingSince returns since when the oldest record waits with no acknowledgement in between.
+// waitingSince returns the time since which the oldest record has waited without any acknowledgement. ok is false if no
+// record is in flight.
 func (f *flight) waitingSince() (time.Time, bool) {
 	if f.inFlight.len() == 0 {
 		return time.Time{}, false

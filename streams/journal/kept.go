@@ -12,25 +12,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// kept is a request whose term ended before it could be answered. The next fold says what became of its records.
+// kept is a request whose term ended before it was answered. The next term's replay determines whether its records are
+// valid.
 type kept struct {
 	request *request
-	record  scalar.ID // the command of the record that its answer needs to be valid; none if it left no record
-	finish  scalar.ID // the step that completes it, where that was decided
-	steps   bool      // it is complete only with a step
-	valid   bool      // the record is known to be valid, whatever the next fold meets
-	refused bool      // the brokers refused its record, or a batch with it, for the size
-	failed  error     // its record could not be applied: the answer, once it is known that nothing of it is in the log
+	record  scalar.ID // the command of the record that must be valid for the answer; zero if there is no record
+	finish  scalar.ID // the step that completes it, if decided
+	steps   bool      // only a step completes it
+	valid   bool      // the record is known to be valid, whether or not the next replay reads it
+	refused bool      // the brokers rejected its record, or a batch with it, for the size
+	failed  error     // its record could not be applied; the answer, after a valid taken record has excluded its record from the log
 }
 
-// close ends a term and keeps the requests that it did not answer, in the order in which they were decided.
+// close ends a term and carries over the requests that it did not answer, in the order of their submission.
 //
-// Their records may be in the log, or be on their way there, or be lost, and no acknowledgement will come any more. So none
-// is answered here, and none is decided again before a later valid taken record: until then each of them may still become
-// valid, and what a client sent once would take effect twice.
+// Their records may be in the log, on their way, or lost, and no acknowledgement will arrive. Until the next valid
+// taken record each of them may still become valid. So close neither answers a request nor allows it to be decided
+// again before that record: a command that the client sent once would otherwise take effect twice.
 func (o *Owner) close(t *term) {
-	t.close()                                                 // first: until then the producer's callbacks still add to what was said
-	for _, a := range append(t.unread, t.acks.take(nil)...) { // the neighbours in a batch that was refused
+	t.close()                                                 // first: until it returns, the producer's callbacks add results
+	for _, a := range append(t.unread, t.acks.take(nil)...) { // the neighbors in a rejected batch
 		a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
 	}
 	var left []kept
