@@ -9,9 +9,9 @@ import (
 // Other answers need no barrier: a record of an owner that was superseded never becomes valid, so its answer is never
 // sent. A refusal has no record. The owner may have been paused, or the group may have given the partition to another
 // node that cannot reach this node's port. The other node may then have acknowledged a command that makes the refusal
-// wrong, and this owner's reader may be the last to see it. So the barrier answers a refusal only after the brokers
-// have reported the end of the log at a time after the decision, and every record up to that end is this term's own or
-// was passed by its reader. A term taken before the refusal was decided has its taken record before that end.
+// wrong, and this owner's reader may be the last to see it. So the barrier answers a refusal only when two conditions
+// hold: the brokers have reported the end of the log after the decision, and every record before that end is this
+// term's own or was passed by its reader. A term taken before the decision has its taken record before that end.
 //
 // One request for the end is in flight at any time. It covers all refusals decided before it was sent.
 type barrier struct {

@@ -26,10 +26,11 @@ var errLost = errors.New("the other brokers no longer list this broker")
 
 // brokers closes the connections of all clients of a [Client] to brokers that the cluster has lost.
 //
-// A broker that hangs, or whose packets are lost, closes no connection. A request to it then costs a client its timeout, and a
-// new connection costs the timeout several times. The controller fences such a broker when its session ends, and from then on the
-// other brokers do not list it. brokers asks all of them at once, closes what is open to a broker that none of them lists, and
-// refuses connections to it until one lists it again. A silent broker so costs a client no more than a killed one.
+// A broker that hangs, or that loses packets, closes no connection. A request to it then costs a client its timeout,
+// and a new connection costs the timeout several times. The controller fences the broker when its session ends, and
+// after that the other brokers do not list it. brokers asks all known brokers concurrently, closes the connections to a
+// broker that none of them lists, and refuses connections to it until one lists it again. So a silent broker costs a
+// client no more than a killed one.
 type brokers struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	log  *slog.Logger

@@ -30,7 +30,7 @@ type heldReply struct {
 	void    bool  // with err: applying the command's record failed, and would fail in any later term
 }
 
-// pending is a request whose record starts work that later steps complete.
+// pending is a request with a record that starts work which later steps complete.
 type pending struct {
 	request  *request
 	slot     *slot // of the record, if this term decided it
@@ -73,8 +73,8 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		}
 		t.hold(heldReply{request: r, err: &submit.RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:
-		// Hold it like any other answer: the state behind the decision may never become part of the log, and the rules
-		// may succeed on the state that does.
+		// Hold it like any other answer: the state behind the decision may never become part of the log, and the same
+		// command may succeed on the state that does.
 		t.o.alarm("decide", "the rules failed on a command", "command", r.command.ID, "type", r.command.Type, "error", err)
 		t.hold(heldReply{request: r, err: &submit.DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
 	case s == nil:
@@ -165,8 +165,8 @@ func (t *term) evolve(e record.Entry) (err error) {
 	return nil
 }
 
-// step decides the next due work. If that fails, step tries a single entry. If the entry fails as well, step appends a
-// record that sets it aside for an operator.
+// step decides the next due work. If that fails, step tries a single entry. If that fails again, step appends a record
+// that sets the entry aside for an operator.
 func (t *term) step(now scalar.Time, urgency decide.Urgency) error {
 	at := t.stamp(now)
 	s, d, err := t.tryStep(at, func() decide.Decision { return t.state.Step(at, false) })
@@ -237,7 +237,7 @@ func (t *term) hold(h heldReply, fate int32) {
 	t.release()
 }
 
-// release sends the held replies whose tip is complete.
+// release sends the held replies that have a complete tip.
 func (t *term) release() {
 	for t.held.len() > 0 && t.held.peek().tip <= t.flight.last.Sequence {
 		h := t.held.pop()

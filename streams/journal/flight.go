@@ -52,7 +52,7 @@ func (f *flight) add(s *slot) {
 	f.unseenBytes += len(s.entry.Value)
 }
 
-// acknowledge notes an acknowledgement, and reports whether it makes the oldest record complete.
+// acknowledge processes an acknowledgement, and reports whether it makes the oldest record complete.
 func (f *flight) acknowledge(a ack) (complete bool) {
 	a.slot.acked, a.slot.ackedAt = true, a.offset
 	// Within a gap even a consecutive offset proves nothing: the offset before it may belong to a foreign record.
@@ -63,7 +63,7 @@ func (f *flight) acknowledge(a ack) (complete bool) {
 	return true
 }
 
-// complete takes the oldest slot out at its offset.
+// complete removes the oldest slot from flight. Its record is at the offset.
 func (f *flight) complete(offset int64) *slot {
 	s := f.inFlight.pop()
 	f.bytes -= len(s.entry.Value)

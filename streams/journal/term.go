@@ -147,8 +147,8 @@ func (t *term) fold(ctx context.Context, end int64, known []record.Position) err
 	if err != nil {
 		return err
 	}
-	// Before replay, for two reasons. An owner that was superseded must find out before it replays a long log. And a
-	// carried request whose record the seed covers would otherwise be decided again.
+	// Before replay, for two reasons. An owner that was superseded must find out before it replays a long log. And the
+	// seed may cover the record of a carried request, which would otherwise be decided again.
 	if err := t.passOver(ctx); err != nil {
 		return err
 	}
@@ -411,9 +411,9 @@ func (t *term) await(ctx context.Context, taken *record.Record, hash record.Hash
 			if a.err != nil {
 				return false, fmt.Errorf("journal: appending a taken record: %w", a.err)
 			}
-			// And the reader may never find it: a log that has lost its end since then holds neither the record nor any
-			// later one. Without a limit, this term would wait forever and the partition would have no owner. The next
-			// term replays the rest of the log and compares it with the known positions.
+			// And the reader may never find it: if the log has lost its end, it holds neither the record nor any later
+			// one. Without a limit, this term would wait forever and the partition would have no owner. The next term
+			// replays the rest of the log and compares it with the known positions.
 			limit := time.NewTimer(t.o.cfg.Deadline)
 			defer limit.Stop()
 			vanished = limit.C
