@@ -40,7 +40,7 @@ type OwnerConfig struct {
 	URL        string
 	Build      string
 	Known      []Known
-	Vouched    func() bool                                 // reports whether the log was compared with a known position; nil for no
+	Vouched    func() bool                                 // whether the log was compared with a known position; nil for no
 	Seed       func(context.Context) (*record.Seed, error) // if it or its Seed is nil, replay starts from genesis
 	Deadline   time.Duration                               // for answering a command; 10 s if zero
 
