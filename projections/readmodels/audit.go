@@ -11,32 +11,32 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Audit holds rows against the log in two ways, neither of which knows any table by name.
+// Audit compares the live rows with the log in two ways. Neither of them names a table.
 //
-// The log is replayed through the projections into an empty schema beside the rows, and every column of every table is
-// compared. That finds whatever became of the rows since they were written, and projections that have changed, but not
-// a projection that is wrong: it makes the same mistake twice. So the new rows are held against a fold of the log, which
-// knows nothing of projections, and the live rows against what must hold among them.
+// It replays the log through the projections into an empty schema, and compares every column of every table with the
+// live rows. That finds rows that were changed after they were written, and projections that have changed. It does not
+// find a wrong projection, which makes the same mistake twice. So Audit also compares the new rows with a fold of the
+// log that does not use projections, and checks the invariants among the live rows.
 //
-// The venue may go on meanwhile: the live rows are read in one snapshot, and the others are brought to its position. The
-// caller drops the schema.
+// The venue may run during an audit: the live rows are read in one snapshot, and the new rows are brought to its
+// position. The caller drops the schema.
 type Audit struct {
 	Replay
 	Live *pgxpool.Pool
 }
 
-// mostDifferences is how many are told of a table.
+// mostDifferences is the largest number of differences reported for a table.
 const mostDifferences = 100
 
-// Run returns where the rows stand in each journal, and what differs.
+// Run returns the position of the live rows in each journal, and the differences.
 func (a Audit) Run(ctx context.Context) (at []record.LogPosition, differences []string, err error) {
 	r := a.begin()
 	defer r.end()
-	if err := a.follow(ctx, r, a.Live); err != nil { // without a snapshot, which nobody can vacuum behind
+	if err := a.follow(ctx, r, a.Live); err != nil { // outside of a snapshot, which would block vacuum
 		return nil, nil, err
 	}
 	err = inSnapshot(ctx, a.Live, func(live pgx.Tx) error {
-		if err := a.follow(ctx, r, live); err != nil { // what came meanwhile
+		if err := a.follow(ctx, r, live); err != nil { // the records since the first call
 			return err
 		}
 		return a.compare(ctx, r, live)
@@ -44,7 +44,7 @@ func (a Audit) Run(ctx context.Context) (at []record.LogPosition, differences []
 	return r.positions(), r.found, err
 }
 
-// follow brings the folds and the rows beside to where the live rows stand in each journal.
+// follow brings the folds and the new rows to the position of the live rows in each journal.
 func (a Audit) follow(ctx context.Context, r *replay, live projections.Querier) error {
 	goals := make([]record.Position, len(r.journals))
 	for i, j := range r.journals {
@@ -59,7 +59,8 @@ func (a Audit) follow(ctx context.Context, r *replay, live projections.Querier) 
 	return r.follow(ctx, goals)
 }
 
-// compare holds the live rows against those beside, those against the folds, and the live rows against each other.
+// compare compares the live rows with the new rows and the new rows with the folds, and checks the invariants among the
+// live rows.
 func (a Audit) compare(ctx context.Context, r *replay, live pgx.Tx) error {
 	err := inSnapshot(ctx, a.Beside, func(made pgx.Tx) (err error) {
 		r.found, err = projections.Differences(ctx, live, made, mostDifferences, func(table string) { r.tell("compared %s", table) })
@@ -76,7 +77,7 @@ func (a Audit) compare(ctx context.Context, r *replay, live pgx.Tx) error {
 	return err
 }
 
-// inSnapshot runs in a transaction that reads one state of a database, however long that takes.
+// inSnapshot runs read in a transaction that reads one state of a database. The transaction has no time limit.
 func inSnapshot(ctx context.Context, pool *pgxpool.Pool, read func(tx pgx.Tx) error) error {
 	tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {

@@ -25,15 +25,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 )
 
-// ErrMoved says that the rows are as of another position than the state: let both reach the same one and try again.
+// ErrMoved reports that the rows and the state are at different positions. Bring both to the same position and try
+// again.
 var ErrMoved = errors.New("the rows and the state stand at different positions")
 
-// maxDifferences is how many differences are told.
+// maxDifferences is the largest number of differences reported.
 const maxDifferences = 100
 
-// Compare holds the rows against a fold of the trading journal that stands at the sequence, and returns what differs:
-// customers and their settings, instruments, prices, live orders in every field, balances, positions and withdrawals.
-// Neither may move meanwhile; if the rows stand elsewhere, the error is ErrMoved.
+// Compare compares the rows with a fold of the trading journal at the sequence, and returns the differences: customers
+// and their settings, instruments, prices, live orders in every field, balances, positions and withdrawals. Neither
+// rows nor fold may change during the comparison. If the rows are at another position, the error is ErrMoved.
 func Compare(ctx context.Context, pool *pgxpool.Pool, s *trading.State, sequence int64) ([]string, error) {
 	c := &comparison{ctx: ctx, pool: pool, state: s, sequence: sequence}
 	for _, part := range []func() error{c.customers, c.instruments, c.orders, c.balances, c.venue, c.positions, c.withdrawals} {
@@ -61,7 +62,7 @@ type comparison struct {
 	differences []string
 }
 
-// read is what every query of the comparison goes through: its rows must be as of the state's position.
+// read checks the result of a query: its rows must be at the state's position.
 func read[T any](c *comparison, rows T, asOf int64, err error) (T, error) {
 	if err == nil && asOf != c.sequence {
 		err = fmt.Errorf("%w: rows at %d, state at %d", ErrMoved, asOf, c.sequence)
@@ -95,10 +96,10 @@ func (c *comparison) customers() error {
 	return c.leverages(known)
 }
 
-// of is something that a customer has of an instrument.
+// of is the key of a customer's value for an instrument.
 type of struct{ customer, symbol string }
 
-// fees compares what is in force: own values where there are any, else the instruments' defaults.
+// fees compares the fees in force: the customer's own, or else the instrument's defaults.
 func (c *comparison) fees(known []trading.Customer) error {
 	own, asOf, err := customers.FeeProfiles().All(c.ctx, c.pool)
 	if own, err = read(c, own, asOf, err); err != nil {
@@ -166,7 +167,7 @@ func (c *comparison) instruments() error {
 	return nil
 }
 
-// holders are the codes of all who may have orders and positions: the insurance fund and the customers.
+// holders returns the codes of all possible holders of orders and positions: the insurance fund and the customers.
 func (c *comparison) holders() []string {
 	codes := []string{trading.FundCode}
 	for _, customer := range c.state.CustomersOf("") {
@@ -312,7 +313,7 @@ func (c *comparison) people(s *domainidentity.State) error {
 	c.same("the number of users", len(found), len(s.Users()))
 	for _, u := range s.Users() {
 		known := *u
-		known.PasswordHash, known.PasswordChanged = nil, 0 // no row has them
+		known.PasswordHash, known.PasswordChanged = nil, 0 // not in any row
 		c.same("user "+u.Username, users[u.Username], known)
 	}
 	return nil

@@ -18,9 +18,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// CompareOnboarding is Compare for the onboarding journal: owners and their ends, documents, questionnaires with their versions,
-// entitlements, triggers with what is requested and open, webhooks, deliveries, and how much was answered and told. What is
-// sealed a fold does not keep.
+// CompareOnboarding is Compare for the onboarding journal. It compares owners and their erasures, documents,
+// questionnaires and their versions, entitlements, triggers with their requests and open requirements, webhooks,
+// deliveries, and the numbers of responses and notices. It does not compare sealed data, which a fold does not contain.
 func CompareOnboarding(ctx context.Context, pool *pgxpool.Pool, s *domain.State, sequence int64) ([]string, error) {
 	c := &onboardingComparison{comparison{ctx: ctx, pool: pool, sequence: sequence}, s}
 	for _, part := range []func() error{c.owners, c.erasures, c.retention, c.documents, c.questionnaires, c.versions, c.entitlements, c.responses,
@@ -37,7 +37,7 @@ type onboardingComparison struct {
 	state *domain.State
 }
 
-// same is that of every comparison, and tells in JSON: printed, all that names an owner would be but its name.
+// same is comparison.same, but reports the values as JSON. The Go format would print nothing but the name of an owner.
 func (c *onboardingComparison) same(what string, rows, state any) {
 	if reflect.DeepEqual(rows, state) {
 		return
@@ -56,7 +56,8 @@ func (c *onboardingComparison) same(what string, rows, state any) {
 	c.comparison.same(what, texts[0], texts[1])
 }
 
-// each calls a function with every row of a table, which must be as of the state's position, and returns how many there are.
+// each calls a function with every row of a table, and returns the number of rows. They must be at the state's
+// position.
 func each[T any](c *comparison, table *projections.Table[T], do func(row *T)) (n int, err error) {
 	asOf, err := table.Each(c.ctx, c.pool, func(row *T) { n++; do(row) })
 	_, err = read(c, n, asOf, err)
@@ -169,7 +170,7 @@ func (c *onboardingComparison) entitlements() error {
 	return err
 }
 
-// answered is what was answered of a questionnaire by an owner.
+// answered is the key of an owner's responses to a questionnaire.
 type answered struct {
 	owner.Ref
 	questionnaire scalar.ID
@@ -210,7 +211,8 @@ func (c *onboardingComparison) triggers() error {
 	return err
 }
 
-// requests compares what timelines say of requests for information, and that a timeline begins with its trigger.
+// requests compares the requests for information in the timelines, and checks that every timeline begins with its
+// trigger.
 func (c *onboardingComparison) requests() error {
 	asked, created := make(map[scalar.ID][]entitlement.Request), 0
 	_, err := each(&c.comparison, onboarding.AllTriggerEvents(), func(r *onboarding.TriggerEvent) {
@@ -260,7 +262,7 @@ func (c *onboardingComparison) deliveries() error {
 			want.Before = 0 // its attempts have it
 			kept++
 			c.same("delivery "+r.ID.String(), r.Domain(), want)
-		// The state has forgotten it, as it can of what was over by then, and only of that.
+		// The state may have dropped a delivery, but only if it was finished up to the sequence Forgotten.
 		case r.Status.IsOpen() || r.Sequence > c.state.Forgotten():
 			c.same("delivery "+r.ID.String(), r.Domain(), domain.Delivery{})
 		}

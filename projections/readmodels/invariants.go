@@ -13,10 +13,10 @@ import (
 //go:embed invariants.sql
 var invariants string
 
-// Broken checks what must hold among the rows whatever the log says: no record is missing, every record's postings sum
-// to zero, balances are the sums of transactions, orders of trades, positions net to zero and clearing mirrors their
-// costs; lists have the lengths that are counted, attempts receipts, deliveries notices, and erased owners no ciphertext.
-// It returns what does not hold. It reads every row.
+// Broken checks the invariants among the rows, which do not depend on the log: no record is missing, every record's
+// postings sum to zero, balances are the sums of transactions and orders the sums of trades, positions net to zero and
+// clearing mirrors their costs; lists have the counted lengths, attempts have receipts, deliveries have notices, and
+// erased owners have no ciphertext. It returns the violations. It reads every row.
 func Broken(ctx context.Context, db projections.Querier) ([]string, error) {
 	rows, err := db.Query(ctx, invariants)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package readmodels says which projections are kept of which journal, and holds what they keep against a fold of the
-// log.
+// Package readmodels lists the projections of each journal, and compares their rows with a fold of the log.
 package readmodels
 
 import (

@@ -14,35 +14,38 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Replay makes rows anew: the log goes through the projections into an empty schema and, beside that, through a fold which
-// knows nothing of projections or tables. The rows are held against the fold. An audit and a rebuild both begin with it.
+// Replay creates new rows from the log. It applies the log to an empty schema through the projections and,
+// independently, to a fold that does not use projections or tables. Then it compares the rows with the fold. Audit and
+// Rebuild both start with a Replay.
 type Replay struct {
-	// Beside is where the rows are made: a migrated schema without rows.
+	// Beside is the database of the new rows: a migrated schema without rows.
 	Beside   *pgxpool.Pool
 	Journals []Audited
-	// Told is told every second how far it is, unless it is nil.
+	// Told is called every second with the progress. It may be nil.
 	Told func(progress string)
 }
 
-// Audited is a journal as a replay reads it.
+// Audited is a journal that a replay reads.
 type Audited struct {
 	Rules       decide.Rules
 	Projections []projections.Projection
-	// Log is replayed, and Read opens another reading from the first record on, which checks what it reads.
+	// Log is replayed into the rows. Read opens a second reader of the same log for the fold. It starts at the first
+	// record and verifies the records.
 	Log  projections.Log
 	Read func() Records
-	// Compare holds rows against a fold as of a sequence and tells the differences; nil where there is nothing to compare.
+	// Compare compares rows with a fold at a sequence and returns the differences. It is nil if there is nothing to
+	// compare.
 	Compare func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error)
 }
 
-// Records is a reading of a journal; *journal.Reader is one. next is the offset after the last record looked at.
+// Records reads a journal; *journal.Reader implements it. next is the offset after the last record read.
 type Records interface {
 	Next(ctx context.Context) (entries []record.Entry, next int64, err error)
 	Close()
 }
 
-// Run makes the rows up to a position in each journal, and returns where they stand and what differs: between them and the
-// fold, or among them.
+// Run creates the rows up to a position in each journal. It returns their positions and the differences: between rows
+// and fold, and violated invariants among the rows.
 func (p Replay) Run(ctx context.Context, goals []record.Position) (at []record.LogPosition, differences []string, err error) {
 	r := p.begin()
 	defer r.end()
@@ -56,14 +59,14 @@ func (p Replay) Run(ctx context.Context, goals []record.Position) (at []record.L
 	return r.positions(), append(r.found, broken...), err
 }
 
-// replay is one run.
+// replay is one run of a Replay.
 type replay struct {
 	Replay
 	journals []*auditedJournal
 	found    []string
 }
 
-// begin opens the journals. The caller ends the run.
+// begin opens the journals. The caller must call end.
 func (p Replay) begin() *replay {
 	r := &replay{Replay: p}
 	for _, j := range p.Journals {
@@ -80,7 +83,7 @@ func (r *replay) end() {
 	}
 }
 
-// positions returns where the folds and the rows stand.
+// positions returns the positions of the folds and the rows.
 func (r *replay) positions() (at []record.LogPosition) {
 	for _, j := range r.journals {
 		at = append(at, record.LogPosition{Journal: j.Rules.Journal(), Sequence: j.at.Sequence})
@@ -88,7 +91,7 @@ func (r *replay) positions() (at []record.LogPosition) {
 	return at
 }
 
-// auditedJournal is a journal, its fold and its rows beside.
+// auditedJournal is a journal with its fold and its new rows.
 type auditedJournal struct {
 	Audited
 	records Records
@@ -100,7 +103,7 @@ type auditedJournal struct {
 	runner  *projections.Runner
 }
 
-// follow brings the folds and the rows to a position in each journal, which its log must hold.
+// follow brings the folds and the rows to a position in each journal. The log must hold that position.
 func (r *replay) follow(ctx context.Context, goals []record.Position) error {
 	group, working := errgroup.WithContext(ctx)
 	for i, j := range r.journals {
@@ -108,7 +111,8 @@ func (r *replay) follow(ctx context.Context, goals []record.Position) error {
 		// First: the runner would otherwise wait for records that it may not read yet.
 		j.bound.Raise(goal.Sequence)
 		group.Go(func() error { return j.fold(working, goal) })
-		// Should the log not hold the goal, the fold says so, and this ends with it: the runner would wait for ever.
+		// If the log does not hold the goal, fold returns an error, which also ends this goroutine. Alone, the runner
+		// would wait forever.
 		group.Go(func() error {
 			if err := j.runner.Replay(working, goal.Sequence); err != nil {
 				return fmt.Errorf("replaying %s: %w", j.Rules.Journal(), err)
@@ -138,8 +142,8 @@ func (r *replay) tell(format string, args ...any) {
 	}
 }
 
-// fold applies records up to the goal, which the log must hold. It does not wait for records that are not there: the
-// live rows were made of them.
+// fold applies records up to the goal. It returns a *record.DivergedError if the log does not hold the goal. It does
+// not wait for records after the end of the log, because the live rows already contain the goal.
 func (j *auditedJournal) fold(ctx context.Context, goal record.Position) error {
 	name := j.Rules.Journal()
 	end, err := j.Log.Tip(ctx)
@@ -167,11 +171,12 @@ func (j *auditedJournal) fold(ctx context.Context, goal record.Position) error {
 	return nil
 }
 
-// lookAgain is how often an audit that waits for records asks whether the log still reaches that far.
+// lookAgain is the interval at which an audit that waits for records checks the end of the log.
 const lookAgain = time.Second
 
-// read waits for more records. Where none come, it asks again where the log ends: one that has lost its end since never reaches
-// it. What is told once only may be the word of a broker that has just lost the partition.
+// read waits for more records. After each timeout it asks for the end of the log, because a log that has lost its end
+// never reaches the former end. It believes a shorter end only when that is reported twice: the first report may come
+// from a broker that has just lost the partition.
 func (j *auditedJournal) read(ctx context.Context, end *int64) error {
 	for shorter := false; ; {
 		some, cancel := context.WithTimeout(ctx, lookAgain)
@@ -196,7 +201,7 @@ func (j *auditedJournal) read(ctx context.Context, end *int64) error {
 	}
 }
 
-// compareFolds holds the rows against the folds.
+// compareFolds compares the rows with the folds.
 func (r *replay) compareFolds(ctx context.Context) error {
 	for _, j := range r.journals {
 		if j.Compare == nil {

@@ -1,9 +1,9 @@
-// Package conform holds what the program serves against the files under schemas that describe it: answers of the REST
-// interface against the OpenAPI file, messages of the WebSocket interface against the AsyncAPI file. Tests use it, so
-// that neither file can drift away from the program.
+// Package conform compares the behavior of the program with its descriptions under schemas: responses of the REST
+// interface with the OpenAPI file, messages of the WebSocket interface with the AsyncAPI file. Tests use it, so that
+// neither file can drift away from the program.
 //
-// Both kinds of file embed JSON Schemas of draft 2020-12, which are compiled from inside the document that holds them,
-// so that references between its parts work.
+// Both kinds of file embed JSON Schemas of draft 2020-12. They are compiled inside their document, so that references
+// between its parts work.
 package conform
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is a YAML or JSON file with JSON Schemas somewhere inside.
+// Document is a YAML or JSON file that contains JSON Schemas.
 type Document struct {
 	name string
 	root any
@@ -27,11 +27,11 @@ type Document struct {
 	compiled map[string]*jsonschema.Schema
 }
 
-// base is where documents live as far as references between them are concerned.
+// base is the base URL of documents, for references between them.
 const base = "https://perpetua.invalid/"
 
-// NewDocument reads a file. The name is its path under schemas, like "openapi/openapi.yaml". References to other
-// files resolve if those are given too, under such names.
+// NewDocument reads a file. The name is its path under schemas, like "openapi/openapi.yaml". References to other files
+// resolve only if others contains those files under their names.
 func NewDocument(name string, source []byte, others map[string][]byte) (*Document, error) {
 	d := &Document{name: name, compiler: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema)}
 	d.compiler.DefaultDraft(jsonschema.Draft2020)
@@ -64,7 +64,7 @@ func (d *Document) add(name string, source []byte) (any, error) {
 	return root, nil
 }
 
-// none loads nothing: what a document refers to is given to NewDocument.
+// none is a loader that loads nothing, because NewDocument gets every document.
 type none struct{}
 
 // Load fails.
@@ -72,7 +72,7 @@ func (none) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is not one of the documents given", url)
 }
 
-// Validate holds a JSON text against the schema at a JSON pointer, like "/components/schemas/Order".
+// Validate checks a JSON text against the schema at a JSON pointer, like "/components/schemas/Order".
 func (d *Document) Validate(pointer string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -107,8 +107,8 @@ func (d *Document) Schema(pointer string) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// At returns what stands at a JSON pointer, following references inside the document on the way, and the pointer of
-// the place where it stands without them. It returns nil if there is nothing.
+// At returns the value at a JSON pointer and the value's pointer after resolving references inside the document. It
+// returns nil if the value does not exist.
 func (d *Document) At(pointer string) (value any, where string) {
 	value, where = d.root, ""
 	if pointer == "" {
@@ -123,7 +123,7 @@ func (d *Document) At(pointer string) (value any, where string) {
 	return value, where
 }
 
-// child returns the member or item of a value under an escaped token, with references followed.
+// child returns the member or item of a value with an escaped token. It resolves references.
 func (d *Document) child(value any, where, token string) (any, string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -151,7 +151,7 @@ func Escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1
 
 func unescape(token string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(token) }
 
-// escapeFragment percent-encodes what a JSON pointer may hold and a URL's fragment may not.
+// escapeFragment percent-encodes the characters of a JSON pointer that a URL fragment must not contain.
 func escapeFragment(pointer string) string {
 	return strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D", " ", "%20").Replace(pointer)
 }

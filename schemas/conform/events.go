@@ -15,8 +15,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// Events is a folder with the JSON Schemas of what a journal's records hold, and below it, in golden, an example of
-// each. A golden file is written once, for a new type or version. An old one never changes: that would change history.
+// Events is a folder with the JSON Schemas of the events and commands in a journal's records. Its subfolder golden has
+// an example of each. A golden file is written once, for a new type or version. An old one never changes: that would
+// change history.
 type Events struct {
 	Folder string
 	Update bool // writes the golden files that are missing
@@ -46,7 +47,7 @@ func (e Events) Schema(t testing.TB, file string) *jsonschema.Schema {
 	return s
 }
 
-// Validate holds a JSON text against a schema.
+// Validate checks a JSON text against a schema.
 func Validate(t testing.TB, s *jsonschema.Schema, text []byte) error {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -56,7 +57,7 @@ func Validate(t testing.TB, s *jsonschema.Schema, text []byte) error {
 	return s.Validate(v)
 }
 
-// Strict fails where a schema refuses a text, or allows it with one more member, or allows nothing at all.
+// Strict fails if a schema rejects a text, accepts it with an unknown member, or accepts an empty object.
 func Strict(t testing.TB, name string, s *jsonschema.Schema, text []byte) {
 	t.Helper()
 	if err := Validate(t, s, text); err != nil {
@@ -70,7 +71,7 @@ func Strict(t testing.TB, name string, s *jsonschema.Schema, text []byte) {
 	}
 }
 
-// Golden holds a text against a golden file, and returns what that holds.
+// Golden compares a text with a golden file and returns the content of the file.
 func (e Events) Golden(t testing.TB, name string, made []byte) []byte {
 	t.Helper()
 	path := filepath.Join(e.Folder, "golden", name)
@@ -88,7 +89,7 @@ func (e Events) Golden(t testing.TB, name string, made []byte) []byte {
 	return want
 }
 
-// Written returns what the golden file of an event's type and version holds, or nil while there is none.
+// Written returns the content of the golden file for an event's type and version, or nil if there is none.
 func (e Events) Written(t testing.TB, event decide.Event) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(e.Folder, "golden", nameOf(event)+".json"))
@@ -98,7 +99,7 @@ func (e Events) Written(t testing.TB, event decide.Event) []byte {
 	return bytes.TrimSuffix(text, []byte("\n"))
 }
 
-// IsShared reports whether an event or command is one that every journal may hold. Those are described with the journal's
+// IsShared reports whether every journal may hold an event or command. The shared ones are described with the journal's
 // own records.
 func IsShared(name string) bool {
 	return slices.ContainsFunc(decide.NewRegistry().Shapes(), func(s decide.Shape) bool { return s.Type == name }) ||
@@ -109,7 +110,8 @@ func nameOf(event decide.Event) string {
 	return fmt.Sprintf("%s.v%d", event.EventType(), decide.VersionOf(event))
 }
 
-// Event holds an event against its golden file, byte for byte in both directions, and that against its schema.
+// Event compares an event with its golden file, byte for byte in both directions, and validates the file with its
+// schema.
 func (e Events) Event(t testing.TB, registry *decide.Registry, event decide.Event) {
 	t.Helper()
 	name := nameOf(event)
@@ -129,8 +131,8 @@ func (e Events) Event(t testing.TB, registry *decide.Registry, event decide.Even
 	Strict(t, name, e.Schema(t, name+".schema.json"), want)
 }
 
-// Retired holds the golden file of a version that is written no more: its schema describes it, and the registry reads it as
-// the current version.
+// Retired checks the golden file of a version that is no longer written: its schema accepts it, and the registry
+// decodes it as the current version.
 func (e Events) Retired(t testing.TB, registry *decide.Registry, eventType string, version int) decide.Event {
 	t.Helper()
 	name := fmt.Sprintf("%s.v%d", eventType, version)
@@ -147,7 +149,7 @@ func (e Events) Retired(t testing.TB, registry *decide.Registry, eventType strin
 	return event
 }
 
-// Command holds what records keep of a command against its schema: the good and the bad.
+// Command checks that the schema of a command's recorded data accepts the good texts and rejects the bad ones.
 func (e Events) Command(t testing.TB, name string, good, bad []string) {
 	t.Helper()
 	s := e.Schema(t, name+".command.schema.json")
@@ -163,7 +165,7 @@ func (e Events) Command(t testing.TB, name string, good, bad []string) {
 	}
 }
 
-// NothingElse fails for a file that belongs to none of the types. The pattern's last star stands for the type.
+// NothingElse fails for a file that belongs to none of the types. The last star in the pattern matches the type.
 func (e Events) NothingElse(t testing.TB, pattern string, types map[string]bool) {
 	t.Helper()
 	before, after, _ := strings.Cut(filepath.Base(pattern), "*")
@@ -181,8 +183,8 @@ func (e Events) NothingElse(t testing.TB, pattern string, types map[string]bool)
 	}
 }
 
-// NoCopies fails for an object of several members that schemas of the folders describe more than once, rather than
-// referring to one description in common.schema.json.
+// NoCopies fails if the schemas describe an object of several members more than once. They should refer to one
+// description in common.schema.json.
 func NoCopies(t testing.TB, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -212,7 +214,7 @@ func NoCopies(t testing.TB, pattern string) {
 	}
 }
 
-// eachObject calls each for the members of every object that a schema describes in full, where there are more than two.
+// eachObject calls each with the members of every described object that has more than two.
 func eachObject(schema any, each func(map[string]any)) {
 	switch s := schema.(type) {
 	case map[string]any:

@@ -55,11 +55,11 @@ func NewOpenAPI(source []byte) (*OpenAPI, error) {
 var methods = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodPatch, http.MethodHead,
 	http.MethodOptions, http.MethodTrace}
 
-// Routes lists what is described.
+// Routes returns the described routes.
 func (o *OpenAPI) Routes() []Route { return slices.Clone(o.routes) }
 
-// Find returns the described route that a request goes to. A path without parameters goes before one with them, whatever
-// its methods are.
+// Find returns the described route for a request. A path without parameters takes precedence over a path with
+// parameters, for all methods.
 func (o *OpenAPI) Find(method, path string) (Route, bool) {
 	best, fewest := "", -1
 	for _, r := range o.routes {
@@ -71,7 +71,7 @@ func (o *OpenAPI) Find(method, path string) (Route, bool) {
 	return route, slices.Contains(o.routes, route)
 }
 
-// matches reports whether a path has the form of a template, and how many parameters that takes.
+// matches reports whether a path matches a template, and the number of parameters.
 func matches(template, path string) (parameters int, ok bool) {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {
@@ -91,8 +91,8 @@ func matches(template, path string) (parameters int, ok bool) {
 	return parameters, true
 }
 
-// Response holds an answer against the description: its status, its headers and content type, and its body. An
-// unknown path must be answered 404, and a method that a path does not have 405, both with a problem.
+// Response checks a response against the description: its status, its headers and content type, and its body. An
+// unknown path must have the response 404, and an undescribed method of a known path 405, both with a problem.
 func (o *OpenAPI) Response(method, path string, status int, header http.Header, body []byte) error {
 	route, ok := o.Find(method, path)
 	if !ok {
@@ -168,8 +168,8 @@ func (o *OpenAPI) body(where, contentType string, body []byte) error {
 	return o.validate(at, string(body))
 }
 
-// Transport checks every answer that goes through it. A fault is given to report, and the answer goes on as it is.
-// Answers to upgrades, which are not HTTP any more, are let through.
+// Transport checks every response that passes through it. It calls report with an error, and returns the response
+// unchanged. It does not check responses to upgrades, which are not HTTP afterwards.
 func (o *OpenAPI) Transport(next http.RoundTripper, report func(error)) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -183,7 +183,7 @@ type transport struct {
 	report  func(error)
 }
 
-// RoundTrip sends the request and checks its answer.
+// RoundTrip sends the request and checks its response.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	if err != nil || resp.StatusCode == http.StatusSwitchingProtocols {

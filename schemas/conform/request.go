@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Request holds a request against the description: its query, the headers that the operation names, and its JSON body.
-// What is not described must not be there, other headers apart.
+// Request checks a request against the description: its query, the headers in the operation's description, and its
+// body. It returns an error for an undescribed query parameter or body, but not for an undescribed header.
 func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, body []byte) error {
 	route, ok := o.Find(method, target.EscapedPath())
 	if !ok {
@@ -54,7 +54,7 @@ func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, bo
 	return nil
 }
 
-// form holds the fields of a multipart form against a schema, as texts. An empty one is as good as absent.
+// form checks the fields of a multipart form against a schema, as strings. An empty field counts as absent.
 func (o *OpenAPI) form(where, contentType string, body []byte) error {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -87,8 +87,8 @@ func (o *OpenAPI) form(where, contentType string, body []byte) error {
 	return o.Validate(where, text)
 }
 
-// withoutNulls takes the members of a body that are null out of it: in what is sent, null is as good as absent, or
-// clears what is there.
+// withoutNulls removes the null members of a body. In a request, null is equivalent to an absent member, or clears the
+// current value.
 func withoutNulls(body []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
@@ -106,7 +106,7 @@ func withoutNulls(body []byte) []byte {
 	return text
 }
 
-// parameters judges the parameters that are described at a place, and takes them out of the query.
+// parameters checks the parameters that are described at a place, and removes them from the query.
 func (o *OpenAPI) parameters(place string, query url.Values, header http.Header) error {
 	list, _ := o.At(place)
 	items, _ := list.([]any)
@@ -136,7 +136,7 @@ func (o *OpenAPI) parameters(place string, query url.Values, header http.Header)
 	return nil
 }
 
-// plain judges a text that may stand for a string or, where the schema wants another type, for JSON.
+// plain checks a text as a string or, if the schema requires another type, as JSON.
 func (o *OpenAPI) plain(at, text string) error {
 	asText := o.validate(at, text)
 	if asText == nil || !json.Valid([]byte(text)) {

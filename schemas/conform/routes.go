@@ -2,8 +2,8 @@ package conform
 
 import "strings"
 
-// Compare holds the described routes against the registered ones, whose parameters are written as :name. It returns
-// what is registered and not described, and what is described and not registered.
+// Compare compares the described routes with the registered ones, which write parameters as :name. It returns the
+// registered routes that are not described, and the described routes that are not registered.
 func (o *OpenAPI) Compare(registered []Route) (undescribed, unregistered []Route) {
 	known := make(map[Route]bool)
 	for _, r := range registered {
@@ -25,7 +25,7 @@ func (o *OpenAPI) Compare(registered []Route) (undescribed, unregistered []Route
 	return undescribed, unregistered
 }
 
-// Braces writes a path with parameters like :name with {name}.
+// Braces replaces parameters like :name in a path by {name}.
 func Braces(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {

@@ -1,5 +1,5 @@
-// Package spec holds the documents that fix the two interfaces, as they were when the venue was last held against them,
-// and takes them apart: into one Fact for each thing that they say, so that a test can ask for each of them.
+// Package spec contains the documents that define the two interfaces, in the version that the venue was last compared
+// with. It splits each document into Facts, so that a test can check each of them.
 package spec
 
 import (
@@ -13,7 +13,7 @@ import (
 //go:embed trading.md
 var Trading string
 
-// TradingDecisions says what holds where Trading is silent, in Markdown.
+// TradingDecisions defines the behavior that Trading leaves open, in Markdown.
 //
 //go:embed trading-decisions.md
 var TradingDecisions string
@@ -23,22 +23,22 @@ var TradingDecisions string
 //go:embed onboarding.md
 var Onboarding string
 
-// OnboardingDecisions says what holds where Onboarding is silent, in Markdown.
+// OnboardingDecisions defines the behavior that Onboarding leaves open, in Markdown.
 //
 //go:embed onboarding-decisions.md
 var OnboardingDecisions string
 
-// Fact is one thing that a document says: a cell of a table, an item of a list or a sentence, or, where several are put
-// together by semicolons, one of them. A cell of a column called Change is a list of changes, so there commas part them, too.
+// Fact is one statement of a document: a cell of a table, an item of a list, or a sentence. Semicolons separate several
+// facts in one of these. In a column called Change, commas separate them as well.
 type Fact struct {
-	Line    int    // of the document, from 1
+	Line    int    // in the document, from 1
 	Section string // the heading above it
-	Subject string // of a table's row, the first cells, which no other row has; of an item, the list's title and its number
-	Column  string // of a table's cell
-	Text    string // without the full stop
+	Subject string // for a table, the first cells of the row, enough to be unique; for an item, the list's title and its number
+	Column  string // the heading of a table's cell
+	Text    string // without the final period
 }
 
-// Key tells a fact from the others of its section, in words of the document alone: a fact whose text changes gets another.
+// Key identifies a fact within its section, using only words of the document: a fact with a changed text has a new key.
 func (f Fact) Key() string {
 	switch {
 	case f.Column != "":
@@ -49,8 +49,8 @@ func (f Fact) Key() string {
 	return f.Text
 }
 
-// Parse takes a document apart. What says nothing by itself is in no fact: headings, the heads of tables, and a line that
-// ends in a colon, which is the title of the list below it.
+// Parse splits a document into facts. Lines without a statement give no fact: headings, the heads of tables, and a line
+// that ends in a colon, which is the title of the list below it.
 func Parse(document string) []Fact {
 	p := parser{lines: strings.Split(document, "\n")}
 	for p.at < len(p.lines) {
@@ -92,7 +92,7 @@ func (p *parser) block() {
 	p.at++
 }
 
-// whole returns an item with the indented lines that go on with it.
+// whole returns an item with its indented continuation lines.
 func (p *parser) whole(item string) string {
 	for p.at+1 < len(p.lines) && strings.HasPrefix(p.lines[p.at+1], "  ") {
 		p.at++
@@ -116,11 +116,11 @@ func (p *parser) table() {
 		for column := named; column < len(head) && column < len(row); column++ {
 			text := row[column]
 			if column == len(head)-1 {
-				text = strings.Join(row[column:], "|") // in code a bar is no end of a cell
+				text = strings.Join(row[column:], "|") // in code a bar does not end a cell
 			}
 			p.say(first+2+i, strings.Join(row[:named], " "), head[column], text)
 		}
-		if len(p.facts) == before { // its first cells say all
+		if len(p.facts) == before { // the first cells are the whole statement
 			p.say(first+2+i, "", "", strings.Join(row[:named], " "))
 		}
 	}
@@ -134,7 +134,7 @@ func cells(line string) []string {
 	return out
 }
 
-// distinct returns how many of their first cells tell rows apart: at least one.
+// distinct returns the number of first cells that make the rows unique: at least one.
 func distinct(rows [][]string) int {
 	for n := 1; ; n++ {
 		seen := make(map[string]bool)
@@ -147,7 +147,7 @@ func distinct(rows [][]string) int {
 	}
 }
 
-// say adds what a cell, an item or a line says.
+// say adds the facts of a cell, an item or a line.
 func (p *parser) say(line int, subject, column, text string) {
 	for sentence := range strings.SplitSeq(text, ". ") {
 		for fact := range strings.SplitSeq(strings.TrimSuffix(sentence, "."), "; ") {

@@ -7,24 +7,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The bounds of what a term gathers before it hands it to the producer.
+// The limits on the records that a term gathers before it hands them to the producer.
 const (
-	gatherRecords = 64                   // are enough when nothing is under way
-	gatherMost    = 1024                 // are enough in any case
-	gatherFor     = 2 * time.Millisecond // is the longest that a record waits for others
+	gatherRecords = 64                   // flush at this count while no batch is in flight
+	gatherMost    = 1024                 // flush at this count in any case
+	gatherFor     = 2 * time.Millisecond // flush when the oldest record has waited this long
 )
 
-// accumulator are the records of a term that are decided and not handed to the producer yet. What is decided while a batch
-// is under way goes with the next one, once that is acknowledged: a batch costs the brokers about the same whatever it
-// holds, a sync of the disk above all. So that this is never more than a small part of a second late, where brokers are
-// slow or far, a record waits no longer than gatherFor; several batches may then be under way.
+// accumulator collects the records of a term that are decided but not yet handed to the producer. Records decided while
+// a batch is in flight form the next batch, which is flushed when the current one is acknowledged: the cost of a batch
+// for the brokers, mainly one disk sync, hardly depends on its size. Slow or distant brokers could make that wait long,
+// so a record waits at most gatherFor, and several batches may then be in flight.
 type accumulator struct {
 	slots    []*slot
-	inFlight int       // records handed over and not acknowledged
-	since    time.Time // of the oldest of slots
+	inFlight int       // records handed to the producer and not acknowledged
+	since    time.Time // when the oldest of slots was added
 }
 
-// add takes a record whose time is now.
+// add appends a record. The record's own time s.at is the current time.
 func (b *accumulator) add(s *slot) {
 	if len(b.slots) == 0 {
 		b.since = s.at
@@ -32,7 +32,7 @@ func (b *accumulator) add(s *slot) {
 	b.slots = append(b.slots, s)
 }
 
-// ready reports whether to hand over what has gathered; more says that another decision follows at once.
+// ready reports whether to flush. more says that another decision follows immediately.
 func (b *accumulator) ready(more bool) bool {
 	switch n := len(b.slots); {
 	case n == 0:
@@ -44,12 +44,12 @@ func (b *accumulator) ready(more bool) bool {
 	}
 }
 
-// left returns how long what has gathered may still wait, if there is anything.
+// left returns how much longer the gathered records may wait. ok is false if none are gathered.
 func (b *accumulator) left() (wait time.Duration, ok bool) {
 	return gatherFor - time.Since(b.since), len(b.slots) > 0
 }
 
-// flush hands over what has gathered.
+// flush hands the gathered records to the producer.
 func (t *term) flush() {
 	b := &t.gathered
 	to := t.o.address(t.id)

@@ -2,17 +2,17 @@ package journal
 
 import "sync"
 
-// ack is the producer's word on one record.
+// ack is the producer's result for one record.
 type ack struct {
 	slot   *slot
 	offset int64
 	err    error
 }
 
-// acks are what the producer has said and the term has not read yet. The producer speaks of a whole batch at a time,
-// and never waits for the term.
+// acks queues the producer's results until the term reads them. The producer reports a whole batch together and never
+// waits for the term.
 type acks struct {
-	some chan struct{} // takes a word without blocking when there are some
+	some chan struct{} // has a buffer of one; signals that said is not empty
 
 	mu   sync.Mutex
 	said []ack
@@ -33,7 +33,7 @@ func (q *acks) put(a ack) {
 	}
 }
 
-// take returns everything that was said, in its order. room is used again for what comes next.
+// take returns all queued results in order. It reuses room as the buffer for the following ones.
 func (q *acks) take(room []ack) []ack {
 	q.mu.Lock()
 	defer q.mu.Unlock()

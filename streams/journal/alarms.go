@@ -5,19 +5,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// logAgainAfter is how long an alarm of the rules is not logged again.
+// logAgainAfter is the interval during which a repeated alarm of the rules is counted but not logged.
 const logAgainAfter = scalar.Minute
 
-// repeated is an alarm that was logged lately.
+// repeated is an alarm that was logged recently.
 type repeated struct {
-	at   scalar.Time // when
-	more int         // how often it was raised since
-	last []any       // what the log says of the last time
+	at   scalar.Time // when it was last logged
+	more int         // how often it was raised since then
+	last []any       // the log arguments of its latest occurrence
 }
 
-// alarmOfRules raises an alarm of the rules. A source of prices that does not read its answers causes the same one every
-// second, and a wave of liquidations many of them in one. Each is counted, so that an alert lasts as long as its cause. The log
-// has the first at once, and then one a minute that tells how many there were.
+// alarmOfRules raises an alarm of the rules. A price source with unreadable responses raises the same alarm every
+// second, and a wave of liquidations raises it many times in one second. Every occurrence is counted in the metrics, so
+// an alert lasts as long as its cause. The log gets the first occurrence immediately, then at most one line a minute
+// with the number of repetitions.
 func (o *Owner) alarmOfRules(now scalar.Time, alarm decide.Alarm, args ...any) {
 	o.countAlarm(alarm.Kind)
 	o.logRepeated(now)
@@ -30,7 +31,7 @@ func (o *Owner) alarmOfRules(now scalar.Time, alarm decide.Alarm, args ...any) {
 	o.logAlarm(alarm.Kind, alarm.Message, args...)
 }
 
-// logRepeated logs what has been raised again, and for a minute not been logged.
+// logRepeated logs the alarms that were raised again and not logged for a minute.
 func (o *Owner) logRepeated(now scalar.Time) {
 	for alarm, r := range o.repeated {
 		switch {
@@ -38,7 +39,7 @@ func (o *Owner) logRepeated(now scalar.Time) {
 		case r.more > 0:
 			o.logAlarm(alarm.Kind, alarm.Message, append(r.last, "times", r.more)...)
 			*r = repeated{at: now}
-		default: // or the map would grow with every text that there ever was
+		default: // without this the map would grow by one entry for each distinct text
 			delete(o.repeated, alarm)
 		}
 	}

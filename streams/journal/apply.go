@@ -8,9 +8,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Apply applies a valid record to a state that follows the partition. Evolve is total by contract. Where it panics all
-// the same the state is void, so the panic is the end of whoever follows, a *record.BrokenRecordError that names the record,
-// and an alarm: never a record that was left out, and never the end of the process without a word.
+// Apply applies a valid record to a state that follows the partition. Evolve is total by contract. If it panics anyway,
+// the state is unusable: Apply raises an alarm and returns a *record.BrokenRecordError that names the record, and the
+// caller MUST stop following the partition. A record is never skipped, and the panic never ends the process silently.
 func (c *Client) Apply(name string, partition int32, s decide.State, e record.Entry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

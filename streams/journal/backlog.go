@@ -11,29 +11,29 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The bounds of a piece: what is decoded together, and by one goroutine.
+// The limits of a piece. A piece is a run of records that one goroutine decodes.
 const (
 	pieceRecords = 256
-	pieceBytes   = 256 << 10 // of their values, unless a single one is larger
+	pieceBytes   = 256 << 10 // total size of the values, unless a single value is larger
 )
 
-// backlog is what a reader has fetched and its chain has not come to yet.
+// backlog holds the records that a reader has fetched and its chain has not processed yet.
 //
-// One piece of records, which is all that comes at a time to a reader at the tip, is left to the chain, which hashes
-// and decodes as it goes. Where there is more the reader is behind: then the pieces are hashed and decoded ahead of the
-// chain, each by a goroutine and a few of them at a time, since both depend on a value alone. What the values say in
-// their order (which of them are valid, and what is wrong with one) is the chain's to find out, one after the other.
+// A reader at the tip fetches at most one piece. The chain then hashes and decodes its records as it processes them. A
+// reader that is behind fetches more. Then several goroutines hash and decode pieces ahead of the chain, one piece
+// each, because the hash and the decoded record depend on the value alone. The validity of a record and the reason why
+// a record is broken depend on the order of the records: the chain decides those sequentially.
 type backlog struct {
 	registry *decide.Registry
-	piece    int            // records of a piece
-	rest     []*kgo.Record  // not begun
-	lanes    []*lane        // one more than are under way at a time: the last one taken is still being read
-	begun    int            // pieces, since the lanes were made
-	taken    int            // of them
-	under    sync.WaitGroup // those who decode
+	piece    int            // records in a piece
+	rest     []*kgo.Record  // records of pieces that are not started
+	lanes    []*lane        // one more than may run at the same time: the caller still reads the piece it took last
+	begun    int            // pieces started since the lanes were made
+	taken    int            // pieces taken, of those started
+	under    sync.WaitGroup // the running decode goroutines
 }
 
-// lane is where one piece at a time is decoded.
+// lane decodes one piece after another.
 type lane struct {
 	decoder *record.Decoder
 	records []*kgo.Record
@@ -45,34 +45,34 @@ func newBacklog(registry *decide.Registry) *backlog {
 	return &backlog{registry: registry, piece: pieceRecords}
 }
 
-// empty reports whether everything that was put was taken.
+// empty reports whether all records that were put have been taken.
 func (b *backlog) empty() bool { return len(b.rest) == 0 && b.begun == b.taken }
 
-// put adds what was fetched. The backlog must be empty.
+// put adds fetched records. The backlog must be empty.
 func (b *backlog) put(records []*kgo.Record) { b.rest = records }
 
-// first takes one record. None may be under way.
+// first takes one record. No piece may be in progress.
 func (b *backlog) first() *kgo.Record {
 	k := b.rest[0]
 	b.rest = b.rest[1:]
 	return k
 }
 
-// next takes a piece, with what each of its values is if that was decoded; both are good until the next call. plain
-// says that decoding ahead would be a waste.
+// next takes a piece. If the piece was decoded ahead, next also returns the decoded form of each value. Both slices are
+// valid until the next call. plain says that decoding ahead would be wasted work.
 func (b *backlog) next(plain bool) ([]*kgo.Record, []record.Decoded) {
 	if b.begun == b.taken {
 		if n := b.cut(); plain || n == len(b.rest) || !b.widen() {
 			records := b.rest[:n]
-			b.rest, b.lanes = b.rest[n:], nil // which would keep what they have decoded
+			b.rest, b.lanes = b.rest[n:], nil // drop the lanes, which would retain their decoded records
 			return records, nil
 		}
 	}
 	for len(b.rest) > 0 && b.begun-b.taken < len(b.lanes)-1 {
 		b.begin()
 	}
-	// The caller has still the piece that it took last in its hands. So one lane less than there are is under way, and the
-	// next piece goes into the lane before that, which nobody reads.
+	// The caller still uses the piece that it took last. So all lanes but one may be in progress, and the next piece is
+	// decoded in the lane before that one, which is free.
 	l := b.lanes[b.taken%len(b.lanes)]
 	<-l.done
 	b.taken++
@@ -82,13 +82,13 @@ func (b *backlog) next(plain bool) ([]*kgo.Record, []record.Decoded) {
 	return l.records, l.seen
 }
 
-// drop forgets everything.
+// drop waits for the running goroutines and discards all records.
 func (b *backlog) drop() {
 	b.under.Wait()
 	b.rest, b.lanes, b.begun, b.taken = nil, nil, 0, 0
 }
 
-// cut returns how many of the records are the next piece.
+// cut returns the number of records in the next piece.
 func (b *backlog) cut() int {
 	bytes := 0
 	for n, k := range b.rest {
@@ -99,8 +99,8 @@ func (b *backlog) cut() int {
 	return len(b.rest)
 }
 
-// widen makes as many lanes as there are processors to decode ahead with, and reports whether there is more than one.
-// Nothing may be under way.
+// widen makes the lanes for decoding ahead on all processors, and reports whether there is more than one processor. No
+// piece may be in progress.
 func (b *backlog) widen() bool {
 	width := runtime.GOMAXPROCS(0)
 	if width > 1 && len(b.lanes) != width+1 {
@@ -112,7 +112,7 @@ func (b *backlog) widen() bool {
 	return width > 1
 }
 
-// begin has a goroutine decode the next piece.
+// begin starts a goroutine that decodes the next piece.
 func (b *backlog) begin() {
 	n, l := b.cut(), b.lanes[b.begun%len(b.lanes)]
 	l.records, b.rest = b.rest[:n], b.rest[n:]

@@ -4,31 +4,31 @@ import (
 	"context"
 )
 
-// barrier holds back what an owner answers and leaves no record of: refusals.
+// barrier delays refusals, the answers of an owner that leave no record.
 //
-// A record of an owner that was overtaken never becomes valid, so the log itself keeps its answer from being given. A
-// refusal has no record. The owner may have been taken out of the group by another node that no longer reaches its port, or
-// have been stopped for a while; somebody else then has acknowledged what would have been no refusal, and this owner's own
-// reader may be the last to see it. So a refusal is answered once the brokers have said, after it was decided, where the
-// log ends, and everything up to there is this term's own or was passed by its reader. Whoever took a term before the
-// refusal was decided has put its taken record there.
+// Other answers need no barrier: a record of an owner that was superseded never becomes valid, so its answer is never
+// sent. A refusal has no record. The owner may have been paused, or the group may have given the partition to another
+// node that cannot reach this node's port. The other node may then have acknowledged a command that makes the refusal
+// wrong, and this owner's reader may be the last to see it. So the barrier answers a refusal only when two conditions
+// hold: the brokers have reported the end of the log after the decision, and every record before that end is this
+// term's own or was passed by its reader. A term taken before the decision has its taken record before that end.
 //
-// One question is under way at a time, for all that were decided before it was asked.
+// One request for the end is in flight at any time. It covers all refusals decided before it was sent.
 type barrier struct {
-	held    fifo[heldReply] // in the order in which they were decided
-	covered int             // of those, by the question that was asked last
-	answers chan int64      // takes the answer without blocking
-	end     int64           // the answer, while some that it covers are held; -1 for none yet
+	held    fifo[heldReply] // in the order of their decisions
+	covered int             // how many of held the latest request for the end covers
+	answers chan int64      // has a buffer of one, so that the answer never blocks
+	end     int64           // the reported end while refusals that it covers are held; -1 before the answer
 	ask     func()
 }
 
-// add holds a refusal.
+// add delays a refusal.
 func (b *barrier) add(h heldReply) {
 	b.held.push(h)
 	b.next()
 }
 
-// next asks for those that are not covered, unless there is a question whose refusals are still held.
+// next requests the end for the refusals not yet covered, unless an earlier request still has refusals waiting.
 func (b *barrier) next() {
 	if b.covered == 0 && b.held.len() > 0 {
 		b.covered, b.end = b.held.len(), -1
@@ -36,7 +36,8 @@ func (b *barrier) next() {
 	}
 }
 
-// pop returns the next refusal to answer: its tip is complete, and the log up to the end that was told is accounted for.
+// pop returns the next refusal that may be answered: its tip is complete, and the log is accounted for up to the
+// reported end.
 func (b *barrier) pop(complete, accounted int64) (h heldReply, ok bool) {
 	if b.covered == 0 || b.end < 0 || b.end > accounted || b.held.peek().tip > complete {
 		return heldReply{}, false
@@ -47,7 +48,7 @@ func (b *barrier) pop(complete, accounted int64) (h heldReply, ok bool) {
 	return h, true
 }
 
-// askEnd asks the brokers where the log ends, until they say it or the term ends.
+// askEnd requests the end of the log from the brokers. It retries until they answer or the term ends.
 func (t *term) askEnd(ctx context.Context) {
 	t.ended.Go(func() {
 		for attempt := 0; ; attempt++ {
@@ -63,7 +64,7 @@ func (t *term) askEnd(ctx context.Context) {
 	})
 }
 
-// told takes in where the log ends.
+// told processes the reported end of the log.
 func (t *term) told(end int64) {
 	t.barrier.end = end
 	t.release()

@@ -26,10 +26,11 @@ var errLost = errors.New("the other brokers no longer list this broker")
 
 // brokers closes the connections of all clients of a [Client] to brokers that the cluster has lost.
 //
-// A broker that hangs, or whose packets are lost, closes no connection. A request to it then costs a client its timeout, and a
-// new connection costs the timeout several times. The controller fences such a broker when its session ends, and from then on the
-// other brokers do not list it. brokers asks all of them at once, closes what is open to a broker that none of them lists, and
-// refuses connections to it until one lists it again. A silent broker so costs a client no more than a killed one.
+// A broker that hangs, or that loses packets, closes no connection. A request to it then costs a client its timeout,
+// and a new connection costs the timeout several times. The controller fences the broker when its session ends, and
+// after that the other brokers do not list it. brokers asks all known brokers concurrently, closes the connections to a
+// broker that none of them lists, and refuses connections to it until one lists it again. So a silent broker costs a
+// client no more than a killed one.
 type brokers struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	log  *slog.Logger
@@ -79,7 +80,7 @@ func newBrokers(cfg Config) *brokers {
 
 var _ kgo.HookBrokerE2E = (*brokers)(nil)
 
-// OnBrokerE2E notes that a broker has answered.
+// OnBrokerE2E records the time of an answer.
 func (b *brokers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
 	if e2e.Err() == nil {
 		b.answered.Store(int64(time.Since(b.made)))
@@ -136,7 +137,7 @@ func abort(c net.Conn) {
 // lostError returns an error of the kind that a closed port gives: franz-go then forgets which broker coordinates a group.
 func lostError(network string) error { return &net.OpError{Op: "dial", Net: network, Err: errLost} }
 
-// add notes an attempt. It returns false if the broker is lost.
+// add registers an attempt. It returns false if the broker is lost.
 func (b *brokers) add(address string, l *brokerLink) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +160,7 @@ func (b *brokers) forget(address string, l *brokerLink) {
 	}
 }
 
-// follow asks the brokers whom they list until close.
+// follow asks the brokers for their list of brokers until close.
 func (b *brokers) follow() {
 	var client *kgo.Client
 	select {
@@ -180,7 +181,7 @@ func (b *brokers) follow() {
 	}
 }
 
-// list asks all known brokers at once and returns what those that answer list, by number. It is nil if none answers.
+// list asks all known brokers concurrently and returns the union of their lists, by number. It is nil if none answers.
 func (b *brokers) list(client *kgo.Client) map[int32]string {
 	ctx, cancel := context.WithTimeout(b.ctx, listTimeout)
 	defer cancel()
@@ -218,8 +219,8 @@ func (b *brokers) list(client *kgo.Client) map[int32]string {
 	return listed
 }
 
-// update notes which brokers are listed, closes what is open to those that no longer are, and returns how many brokers are
-// known. Without an answer no broker counts as lost: each must be tried again.
+// update processes the listed brokers, closes the connections to known brokers that are not listed, and returns the
+// number of known brokers. Without an answer no broker counts as lost: each must be tried again.
 func (b *brokers) update(listed map[int32]string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

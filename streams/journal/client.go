@@ -28,15 +28,16 @@ type Config struct {
 	// Dial makes connections in place of the network and of TLS. It may be nil.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	Compression Compression // of what is appended; the default for ""
+	Compression Compression // of appended batches; DefaultCompression for ""
 
-	// Gone says that the brokers are gone for good: then nothing is waited for at a stop. nil for never.
+	// Gone reports whether the brokers are permanently gone. A stopping process then waits for nothing. nil means
+	// never.
 	Gone func() bool
 
 	Logger  *slog.Logger
-	Clock   Clock         // the system's if nil
-	Metrics *Metrics      // none are kept if nil
-	Tracer  *trace.Tracer // nothing is traced if nil
+	Clock   Clock         // the system's clocks if nil
+	Metrics *Metrics      // not collected if nil
+	Tracer  *trace.Tracer // no tracing if nil
 }
 
 // Client reaches the journals of one cluster. It is safe for concurrent use.
@@ -44,19 +45,19 @@ type Client struct {
 	cfg     Config
 	brokers *brokers
 	kafka   *kgo.Client
-	admin   *kadm.Client // with it
-	offsets *kadm.Client // with it, for questions about offsets, which have a time of their own
+	admin   *kadm.Client // uses kafka
+	offsets *kadm.Client // uses kafka; has its own timeout, for requests for offsets
 
 	sharing  sync.Mutex
-	feeds    map[submit.Shard]*feed                // those that tails share at the tip
-	catching map[submit.Shard]*feed                // and on the way there
-	own      map[submit.Shard]*record.EncodedCache // the records of its owners
+	feeds    map[submit.Shard]*feed                // the feeds that tails share at the tip
+	catching map[submit.Shard]*feed                // the feeds that tails share while catching up
+	own      map[submit.Shard]*record.EncodedCache // records encoded by owners in this process
 
 	identifying sync.Mutex
-	identities  map[string]string // of the logs that were asked for, by journal
+	identities  map[string]string // ids of the logs requested so far, by journal
 }
 
-// NewClient returns a client. It does not connect before it is used.
+// NewClient returns a client. It connects on first use.
 func NewClient(cfg Config) (*Client, error) {
 	if len(cfg.Brokers) == 0 {
 		return nil, errors.New("journal: no Kafka brokers are named")
@@ -83,7 +84,7 @@ func NewClient(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the client's connections. Readers and owners have their own and end with their contexts.
+// Close closes the client's own connections. Readers and owners have separate connections and end with their contexts.
 func (c *Client) Close() {
 	c.brokers.close()
 	c.admin.Close()
@@ -95,22 +96,22 @@ func (c *Client) Topic(journal string) string { return c.cfg.Prefix + journal }
 // Prefix returns the prefix of every topic and group name.
 func (c *Client) Prefix() string { return c.cfg.Prefix }
 
-// Tracer returns the tracer of the process, nil for none.
+// Tracer returns the tracer of the process, or nil.
 func (c *Client) Tracer() *trace.Tracer { return c.cfg.Tracer }
 
 // Logger returns the client's logger.
 func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 
-// Gone reports whether the brokers are known to be gone for good, so that it is of no use to wait for them.
+// Gone reports whether the brokers are known to be permanently gone, so that waiting for them is useless.
 func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 
-// Unanswered returns the time since a broker last answered this process, or since the client was made if none has. While
-// something is read, it stays below a second unless this node cannot reach the brokers.
+// Unanswered returns the time since a broker last answered this process, or since the client was made if none has.
+// While a reader runs, it stays below a second unless this node cannot reach the brokers.
 func (c *Client) Unanswered() time.Duration {
 	return time.Since(c.brokers.made) - time.Duration(c.brokers.answered.Load())
 }
 
-// Contact returns what the brokers tell the readers of a journal of its log.
+// Contact returns the reported end of a journal's log and the state of the readers' connections to the brokers.
 func (c *Client) Contact(journal string) *Contact { return c.cfg.Metrics.contacts.of(journal) }
 
 // Kafka returns a new Kafka client with the connection settings of c and the given options. The caller closes it.
@@ -118,7 +119,7 @@ func (c *Client) Kafka(options ...kgo.Opt) (*kgo.Client, error) {
 	return c.KafkaFor(ForOther, options...)
 }
 
-// KafkaFor is Kafka for a client whose metrics are to tell what it is for.
+// KafkaFor is Kafka for a client with a purpose. The metrics of Kafka clients are grouped by purpose.
 func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, error) {
 	all := append([]kgo.Opt{
 		kgo.SeedBrokers(c.cfg.Brokers...),
@@ -136,7 +137,7 @@ func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, err
 	return kc, nil
 }
 
-// Ping asks a broker for its metadata, and so tells whether the cluster answers.
+// Ping requests the metadata of the brokers. It returns an error if the cluster does not answer.
 func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.admin.BrokerMetadata(ctx); err != nil {
 		return fmt.Errorf("journal: asking Kafka for its brokers: %w", err)
@@ -150,7 +151,7 @@ func (c *Client) built(p submit.Shard) *record.EncodedCache {
 	defer c.sharing.Unlock()
 	cache := c.own[p]
 	if cache == nil {
-		cache = record.NewEncodedCache(windowRecords) // as many as may be on their way to the log and back
+		cache = record.NewEncodedCache(windowRecords) // the most records that may be between the owner and its reader
 		c.own[p] = cache
 	}
 	return cache

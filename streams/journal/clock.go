@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Clock is where an owner reads the time: the wall clock, which may be set, and a monotonic one, which may not.
+// Clock is an owner's source of time: the wall clock, which may be set, and a monotonic clock, which may not.
 type Clock interface {
 	Wall() time.Time
 	Elapsed() time.Duration // since any fixed instant
@@ -23,44 +23,46 @@ func (systemClock) Wall() time.Time { return time.Now().Round(0) }
 // Elapsed returns the monotonic time since the clock was made.
 func (c systemClock) Elapsed() time.Duration { return time.Since(c.start) }
 
-// maxJump is how far the wall clock may move against the monotonic one between two readings and still be followed. It is
-// also how far time may run ahead of the wall clock before that is an alarm.
+// maxJump is the largest difference between the wall clock and the monotonic clock, between two readings, at which
+// steady still follows the wall clock. It is also how far record time may run ahead of the wall clock before an alarm
+// is raised.
 const maxJump = time.Second
 
-// maxDrift is how fast the wall clock may gain or lose against the monotonic one and still be followed, for longer than it
-// takes to be maxJump away: one part in so many. Clocks are disciplined no faster than that.
+// maxDrift is the highest rate at which steady follows a wall clock that gains or loses against the monotonic one: one
+// part in maxDrift. A faster drift is followed only until the difference reaches maxJump. Clock discipline (NTP) is
+// never that fast.
 const maxDrift = 10
 
-// slower is how much slower than the monotonic clock time goes while it is ahead of the wall clock: by one part in so many.
-// At the same pace the wall clock would never catch up.
+// slower is by how much record time runs slower than the monotonic clock while it is ahead of the wall clock: one part
+// in slower. At the same rate the wall clock would never catch up.
 const slower = 100
 
-// steady makes the time of records out of a wall clock. It never goes back and never stands still.
+// steady derives the time of records from a wall clock. It never goes back and never stops.
 //
-// It follows the wall clock as long as that moves with the monotonic one. Small differences are how a clock that is being
-// disciplined looks, and they add up: so the base that the next reading is held against goes along, as fast as clocks are
-// disciplined. A jump is not followed, nor a clock that runs away in many small ones: time goes on with the monotonic clock
-// until the wall clock is back where it should be.
+// It follows the wall clock while that agrees with the monotonic clock. A disciplined clock shows small differences,
+// which add up. So the base for the next comparison moves along, at most at the rate of clock discipline. steady does
+// not follow a jump, nor a clock that drifts away in many small jumps: time then advances with the monotonic clock
+// until the wall clock is correct again.
 //
-// Where the wall clock is behind the time that was reached already, in the log or by an earlier reading, time goes on from
-// there, by the monotonic clock and a hundredth slower, until the wall clock has caught up.
+// If the wall clock is behind a time that the log or an earlier reading has already reached, time advances from that
+// time with the monotonic clock, one hundredth slower, until the wall clock has caught up.
 type steady struct {
 	clock   Clock
-	wall    time.Time     // the base: where the wall clock should have been …
-	elapsed time.Duration // … when the monotonic clock was here
+	wall    time.Time     // the base: the expected wall clock time …
+	elapsed time.Duration // … at this time of the monotonic clock
 
 	reached time.Time     // a time that was reached …
-	since   time.Duration // … and the monotonic clock then
+	since   time.Duration // … at this time of the monotonic clock
 }
 
-// reading is what a steady clock says.
+// reading is one reading of a steady clock.
 type reading struct {
 	time  scalar.Time
-	jump  time.Duration // by which the wall clock has jumped, while it isn't followed; else 0
-	ahead time.Duration // of the wall clock as far as that is followed
+	jump  time.Duration // the jump of the wall clock while it is not followed, else 0
+	ahead time.Duration // of the wall clock, or of its expected time while it is not followed
 }
 
-// off returns by how much the time lies ahead of what the wall clock shows; less than 0 if it is behind.
+// off returns how far record time is ahead of the wall clock; it is negative if behind.
 func (r reading) off() time.Duration { return r.ahead - r.jump }
 
 func newSteady(c Clock) *steady {
@@ -69,17 +71,17 @@ func newSteady(c Clock) *steady {
 	return s
 }
 
-// follow makes the wall clock, wherever it is by now, the one that is followed. What was reached stays.
+// follow makes the current wall clock time the base. The time reached so far stays the lower bound.
 func (s *steady) follow() { s.wall, s.elapsed = s.clock.Wall(), s.clock.Elapsed() }
 
-// goOn has time go on from that of a log's last record.
+// goOn makes the time of a log's last record the lower bound, if that is later than the present one.
 func (s *steady) goOn(last scalar.Time) {
 	if t := last.Std(); t.After(s.atLeast(s.clock.Elapsed())) {
 		s.reached, s.since = t, s.clock.Elapsed()
 	}
 }
 
-// atLeast returns the earliest that the time can be.
+// atLeast returns the lower bound of the time.
 func (s *steady) atLeast(elapsed time.Duration) time.Time {
 	gone := elapsed - s.since
 	return s.reached.Add(gone - gone/slower)

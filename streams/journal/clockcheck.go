@@ -7,20 +7,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// maxOff is how far a node's wall clock may be behind the log's last record, or off another clock, for it to take a term.
+// maxOff is how far a node's wall clock may be behind the log's last record, or off a reference clock, for the node to
+// take a term.
 const maxOff = time.Minute
 
-// clockWithin is how long another clock may take to answer.
+// clockWithin is the timeout for reading the reference clock.
 const clockWithin = 2 * time.Second
 
-// otherClock is what the clock beside this node's said, if it answered.
+// otherClock is the reading of a reference clock, if it answered.
 type otherClock struct {
 	known bool
-	time  time.Time     // of the other clock …
-	off   time.Duration // … which this node's wall clock was ahead of by so much, or behind if less than 0
+	time  time.Time     // the time of the reference clock
+	off   time.Duration // how far this node's wall clock is ahead of it; negative if behind
 }
 
-// askClock asks the other clock. The time that the answer takes counts for this node.
+// askClock reads the reference clock. The duration of the call is interpreted in this node's favor.
 func (o *Owner) askClock(ctx context.Context) otherClock {
 	if o.cfg.OtherClock == nil {
 		return otherClock{}
@@ -42,7 +43,8 @@ func (o *Owner) askClock(ctx context.Context) otherClock {
 	return otherClock{known: true, time: t, off: off}
 }
 
-// checkClock returns a *ClockError if this node's wall clock is too far from the log's last time or from the other clock.
+// checkClock returns a *ClockError if this node's wall clock is too far from the log's last time or from the reference
+// clock.
 func (o *Owner) checkClock(last scalar.Time, other otherClock) error {
 	wall := o.cfg.Client.cfg.Clock.Wall()
 	fault := &ClockError{Journal: o.journal, Partition: o.cfg.Partition, Wall: wall}
@@ -61,26 +63,27 @@ func (o *Owner) checkClock(last scalar.Time, other otherClock) error {
 	return fault
 }
 
-// ClockOff returns a *ClockError while this node's clock keeps it from taking a term; last is the time of the last record
-// that is known. When that begins, there is an alarm. It may be called while the owner runs.
+// ClockOff returns a *ClockError while this node's clock prevents it from taking a term. last is the time of the last
+// known record. The first such error raises an alarm. ClockOff may be called while the owner runs.
 func (o *Owner) ClockOff(ctx context.Context, last scalar.Time) error {
 	err := o.checkClock(last, o.askClock(ctx))
 	o.noteClock(err)
 	return err
 }
 
-// ClockRefused reports whether this node's clock keeps it from taking a term, by what was looked at last.
+// ClockRefused reports whether this node's clock prevented it from taking a term at the latest check.
 func (o *Owner) ClockRefused() bool { return o.clockOff.Load() }
 
-// noteClock raises an alarm when the clock comes to keep this node from taking a term.
+// noteClock records the result of a clock check, and raises an alarm at the first error after a success.
 func (o *Owner) noteClock(err error) {
 	if was := o.clockOff.Swap(err != nil); err != nil && !was {
 		o.alarm("clock", "this node takes no term with its clock; --accept-clock has it do so", "error", err)
 	}
 }
 
-// setClock has the time go on from the log's last record. The wall clock is followed from where it is, unless it has
-// jumped since this process began to follow it and nothing says that it is right now.
+// setClock makes the log's last time the lower bound of the owner's clock. It also follows the wall clock from its
+// current time, unless the wall clock has jumped by more than maxOff since this process began to follow it and neither
+// a reference clock nor AcceptClock confirms the new time.
 func (t *term) setClock(other otherClock) {
 	c := t.o.clock
 	if jump := c.now().jump; other.known || t.o.cfg.AcceptClock || jump <= maxOff && jump >= -maxOff {
@@ -89,7 +92,8 @@ func (t *term) setClock(other otherClock) {
 	c.goOn(t.last)
 }
 
-// now returns the time for the next decision: never before the last record's.
+// now returns the time for the next decision, which is never before the last record's. It raises alarms for a wall
+// clock that jumps and for a log time ahead of the wall clock.
 func (t *term) now() scalar.Time {
 	r := t.o.clock.now()
 	t.off = r.off()

@@ -8,22 +8,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// silence is how long the brokers may not answer the readers of a journal before that counts as no contact: they
-// answer a fetch within half a second, be it with nothing.
+// silence is the time without an answer after which the readers of a journal have lost contact with the brokers. The
+// brokers answer a fetch within half a second, even an empty one.
 const silence = 8 * time.Second
 
-// Contact is what the brokers answer the readers of a journal in this process: where the log ends, and whether they answer
-// at all. It is safe for concurrent use.
+// Contact is the state of a journal's brokers as the readers in this process see it: the end of the log, and whether
+// the brokers answer. It is safe for concurrent use.
 type Contact struct {
-	end        atomic.Int64 // as the brokers last told it
+	end        atomic.Int64 // as last reported by the brokers
 	answeredAt atomic.Int64 // when they last answered, in Unix milliseconds; 0 for never
-	lost       atomic.Int64 // since when they do not, in Unix milliseconds; 0 while they do
+	lost       atomic.Int64 // since when they have not answered, in Unix milliseconds; 0 while they do
 }
 
-// End returns the offset after the last record of the log, as the brokers last told it.
+// End returns the offset after the last record of the log, as last reported by the brokers.
 func (c *Contact) End() int64 { return c.end.Load() }
 
-// Lost returns since when the brokers give this process nothing to read, and false while they do or nobody reads.
+// Lost returns the time since which the brokers have not answered the readers of this process. lost is false while they
+// answer or if this process does not read the journal.
 func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 	if at := c.lost.Load(); at != 0 {
 		return time.UnixMilli(at), true
@@ -34,13 +35,13 @@ func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 	return time.Time{}, false
 }
 
-// answered notes that the brokers answered.
+// answered records an answer of the brokers.
 func (c *Contact) answered() {
 	c.answeredAt.Store(time.Now().UnixMilli())
 	c.lost.Store(0)
 }
 
-// failed notes that they did not. What was lost was lost when they answered for the last time.
+// failed records a failed request. Contact counts as lost since the last answer.
 func (c *Contact) failed() {
 	since := c.answeredAt.Load()
 	if since == 0 {
@@ -49,7 +50,7 @@ func (c *Contact) failed() {
 	c.lost.CompareAndSwap(0, since)
 }
 
-// contacts are those of a process, by journal.
+// contacts holds the contacts of a process by journal.
 type contacts struct {
 	mu        sync.Mutex
 	all       map[string]*Contact
@@ -66,7 +67,7 @@ func newContacts() *contacts {
 	}
 }
 
-// of returns the contact of a journal, the same one every time.
+// of returns the contact of a journal. It always returns the same one for the same journal.
 func (cs *contacts) of(journal string) *Contact {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -16,21 +16,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// errTooLarge says that a decision does not fit into a record.
+// errTooLarge reports that a decision does not fit into a record.
 var errTooLarge = errors.New("the record would be too large")
 
-// heldReply is an answer that waits until the tip it was decided on is acknowledged.
+// heldReply is an answer that waits for the acknowledgement of the tip that it was decided on.
 type heldReply struct {
 	tip     int64
 	request *request
-	slot    *slot // the record that answers, or
-	began   int64 // with a slot that ends the work of a record before it: the sequence of that record
-	err     error // the refusal, or the failure of the rules, or
-	repeat  int64 // the sequence of the record that answers again
-	void    bool  // with err: the command's record could not be applied, and could not be in a later term either
+	slot    *slot // the record that is the answer, or
+	began   int64 // set if slot is the step that finishes an earlier record's work: the sequence of that earlier record
+	err     error // the refusal, or the error of the rules, or
+	repeat  int64 // the sequence of the earlier record that is repeated as the answer
+	void    bool  // with err: applying the command's record failed, and would fail in any later term
 }
 
-// pending is a request whose record leaves work that goes on in steps.
+// pending is a request with a record that starts work which later steps complete.
 type pending struct {
 	request  *request
 	slot     *slot // of the record, if this term decided it
@@ -41,11 +41,11 @@ func (t *term) stamp(now scalar.Time) decide.Stamp {
 	return decide.Stamp{Journal: t.id, Sequence: t.tip.Sequence + 1, Time: now}
 }
 
-// decide decides one command. Only a failure of the rules that leaves the state unusable is returned.
+// decide decides one command. It returns an error only if the rules have left the state unusable.
 //
-// The state is ahead of the log by what is in flight, and the log may never catch up with it: another owner's taken record
-// may come first. So nothing is answered here. Whatever the outcome (a record, a refusal, a repetition, a failure), it is
-// held until the tip that it was decided on is complete, or kept for the next term if this one ends before.
+// The state is ahead of the log by the records in flight, and the log may never reach it: another owner's taken record
+// may come first. So decide answers nothing directly. Any outcome (a record, a refusal, a repetition, an error) is held
+// until the tip that it was decided on is complete, or carried to the next term if this one ends first.
 func (t *term) decide(now scalar.Time, r *request) error {
 	if r.traced != nil {
 		defer func(began time.Time) { r.traced.Decided(r.since, began, time.Now()) }(time.Now())
@@ -73,24 +73,26 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		}
 		t.hold(heldReply{request: r, err: &submit.RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:
-		// Held like any other answer: what it was decided on may never become part of the log, and the rules may not fail
-		// on what does.
+		// Hold it like any other answer: the state behind the decision may never become part of the log, and the same
+		// command may succeed on the state that does.
 		t.o.alarm("decide", "the rules failed on a command", "command", r.command.ID, "type", r.command.Type, "error", err)
 		t.hold(heldReply{request: r, err: &submit.DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
 	case s == nil:
-		// Who gives up on a repetition may have to be told that the outcome is unknown: that of the record it repeats is.
+		// If the client gives up waiting, the outcome of the repetition is as uncertain as that of the record it
+		// repeats.
 		fate := harmless
 		if d.Repeat > t.flight.last.Sequence {
 			fate = uncertain
 		}
 		t.hold(heldReply{request: r, repeat: d.Repeat}, fate)
 	default:
-		s.request = r // before append, after which the producer may speak of the slot at any time
+		s.request = r // before append: afterwards the producer may report on the slot at any time
 		if r.alone {
 			t.alone = s
 		}
 		if err := t.append(s); err != nil {
-			// The term ends with it. The answer is kept, and never the command: decided anew, it would end every term.
+			// This error ends the term. Carry the error to the next term and not the command, which would end every
+			// term.
 			t.hold(heldReply{request: r, err: &submit.DecideError{CommandID: r.command.ID, Cause: err}, void: true}, harmless)
 			return err
 		}
@@ -103,8 +105,8 @@ func (t *term) decide(now scalar.Time, r *request) error {
 	return nil
 }
 
-// guard runs a decision of the rules and turns a panic into an error. Decide never touches the state, so a panic in
-// it leaves nothing behind.
+// guard runs a decision of the rules and turns a panic into an error. Decide never changes the state, so the state is
+// still valid after a panic.
 func (t *term) guard(run func() (decide.Decision, error)) (d decide.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -115,7 +117,7 @@ func (t *term) guard(run func() (decide.Decision, error)) (d decide.Decision, er
 	return run()
 }
 
-// build makes the record of a decision and everything else that can fail, before the state changes.
+// build makes the record of a decision. Every operation that can fail comes here, before the state changes.
 func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*slot, error) {
 	outcome := d.Outcome
 	if outcome == "" {
@@ -127,7 +129,7 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 		return nil, err
 	}
 	t.o.scratch = value
-	value = bytes.Clone(value) // of its very size, and no larger for having grown
+	value = bytes.Clone(value) // with no spare capacity
 	if len(value) > t.o.cfg.Rules.Limit() {
 		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, len(value))
 	}
@@ -135,7 +137,7 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 		Position: record.Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
 }
 
-// append applies the record to the state and has it appended to the log. Nothing after Evolve can fail here.
+// append applies the record to the state and queues it for the log. Nothing after Evolve can fail.
 func (t *term) append(s *slot) (err error) {
 	if err := t.evolve(s.entry); err != nil {
 		return err
@@ -148,8 +150,8 @@ func (t *term) append(s *slot) (err error) {
 	return nil
 }
 
-// evolve applies a record. Evolve is total by contract; where it panics all the same the state is void, so the term
-// ends before the record is appended.
+// evolve applies a record. Evolve is total by contract. If it panics anyway, the state is unusable and the term ends
+// before the record is appended.
 func (t *term) evolve(e record.Entry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -163,8 +165,8 @@ func (t *term) evolve(e record.Entry) (err error) {
 	return nil
 }
 
-// step decides the next piece of due work. One that fails is tried with a single entry, and if that fails too the
-// entry is set aside, on record, for an operator to look at.
+// step decides the next due work. If that fails, step tries a single entry. If that fails again, step appends a record
+// that sets the entry aside for an operator.
 func (t *term) step(now scalar.Time, urgency decide.Urgency) error {
 	at := t.stamp(now)
 	s, d, err := t.tryStep(at, func() decide.Decision { return t.state.Step(at, false) })
@@ -184,7 +186,7 @@ func (t *term) step(now scalar.Time, urgency decide.Urgency) error {
 	if err != nil {
 		return fmt.Errorf("%w on due work: %w", errRules, err)
 	}
-	if d.Alarm.Kind != "" { // of a record that is on its way to the log, and not of a decision that came to nothing
+	if d.Alarm.Kind != "" { // only after append: the alarm belongs to a record and not to a discarded decision
 		t.o.alarmOfRules(now, d.Alarm, "sequence", t.tip.Sequence)
 	}
 	if !d.Finishes.IsZero() {
@@ -196,17 +198,17 @@ func (t *term) step(now scalar.Time, urgency decide.Urgency) error {
 	return nil
 }
 
-// maxCause is how much of an error a record keeps.
+// maxCause is the number of bytes of an error's text that a record stores.
 const maxCause = 1024
 
-// causeOf returns the text of an error in a form that fits into a record, whatever the rules panicked with.
+// causeOf returns the text of an error as valid UTF-8, cut to maxCause bytes first. The rules may panic with arbitrary
+// text.
 func causeOf(err error) string {
 	text := err.Error()
 	return strings.ToValidUTF8(text[:min(len(text), maxCause)], "\uFFFD")
 }
 
-// tryStep builds the record of a step. A record of the engine's own carries its type as the command's and as the
-// first event's.
+// tryStep builds the record of a step. A record of the engine has the type of its first event as its command type.
 func (t *term) tryStep(at decide.Stamp, run func() decide.Decision) (*slot, decide.Decision, error) {
 	d, err := t.guard(func() (decide.Decision, error) { return run(), nil })
 	if err != nil {
@@ -220,7 +222,8 @@ func (t *term) tryStep(at decide.Stamp, run func() decide.Decision) (*slot, deci
 	return s, d, err
 }
 
-// hold keeps a reply until the tip that it was decided on is acknowledged: at once, if nothing is in flight.
+// hold delays a reply until the tip that it was decided on is acknowledged. If nothing is in flight it answers
+// immediately, except that a refusal always waits for the barrier.
 func (t *term) hold(h heldReply, fate int32) {
 	h.tip = t.tip.Sequence
 	if !h.request.move(fate) {
@@ -234,7 +237,7 @@ func (t *term) hold(h heldReply, fate int32) {
 	t.release()
 }
 
-// release answers what was decided on no more than is complete.
+// release sends the held replies that have a complete tip.
 func (t *term) release() {
 	for t.held.len() > 0 && t.held.peek().tip <= t.flight.last.Sequence {
 		h := t.held.pop()
@@ -257,7 +260,7 @@ func (o *Owner) respond(r *request, e *record.Entry, repeated bool) {
 	r.answer(submit.Result{Position: o.position(e.Position.Sequence), Entry: e, Repeated: repeated}, nil)
 }
 
-// repeat answers with a record of the past: from memory, or else from the log.
+// repeat answers a request with an earlier record, from memory or else from the log.
 func (t *term) repeat(h heldReply) {
 	if e, ok := t.o.recent.find(h.repeat); ok {
 		t.o.respond(h.request, &e, true)

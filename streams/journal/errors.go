@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// The codes that clients and operators see.
+// The error codes that clients and operators see.
 const (
 	CodeRecordTooLarge = "RECORD_TOO_LARGE"
 	CodeClockOff       = "CLOCK_OFF"
 )
 
-// ForeignTermError says that another process took the partition while this one owned it or was about to. The owner
-// leaves it; it may come back when it is assigned anew.
+// ForeignTermError reports that another process took the partition while this process owned it or was about to own it.
+// The owner leaves the partition, and may return when it is assigned again.
 type ForeignTermError struct {
 	Journal   string
 	Partition int32
@@ -25,14 +25,14 @@ func (e *ForeignTermError) Error() string {
 	return fmt.Sprintf("journal %s/%d was taken by node %s in term %d", e.Journal, e.Partition, e.Node, e.Term)
 }
 
-// ClockError says that this node takes no term with its clock, which is more than a minute behind the log's last record or
-// off another clock. The owner leaves the partition to others.
+// ClockError reports that this node must not take a term because its clock is more than a minute behind the log's last
+// record, or more than a minute off a reference clock. The owner leaves the partition to other nodes.
 type ClockError struct {
 	Journal   string
 	Partition int32
-	Wall      time.Time // of this node
-	Of        string    // what it was compared with …
-	Other     time.Time // … and that time
+	Wall      time.Time // this node's time
+	Of        string    // the clock that it was compared with
+	Other     time.Time // the time of that clock
 }
 
 // Error names the code, the journal and both times.

@@ -9,61 +9,63 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The bounds of what a feed holds for the tails that have not got to it yet.
+// The limits on the entries that a feed retains for tails that have not read them yet.
 const (
 	feedRecords = 8192
-	feedBytes   = 32 << 20 // of their values
-	maxTaken    = 2048     // that a tail gets at once
+	feedBytes   = 32 << 20 // total size of the values
+	maxTaken    = 2048     // most entries returned to a tail in one call
 )
 
-// starveFor is how long a feed on its way to the tip lets its other tails starve for one that does not keep up, beside
-// half of the time for which it is counted: what takes twice as long as others is waited for.
+// A feed that is catching up waits for a slow tail until its other tails have been idle for starveFor plus half of the
+// measured time. Measurement restarts after the time in counted. So the feed waits for a tail that takes twice as long
+// as the others.
 const (
 	starveFor = 100 * time.Millisecond
 	counted   = 5 * time.Second
 )
 
-// feed is the one reader of a partition that the tails of a client share, with the latest records that it has read.
+// feed is the reader of a partition that the tails of a client share. It retains the latest records that it has read.
 //
-// At the tip it waits for nobody: a tail that does not keep up finds that its place is gone, and reads for itself. On
-// its way there (catching up), where everybody has a lot to do, it waits for the slowest, unless others have nothing to
-// do meanwhile: then its place is gone as well.
+// At the tip the feed never waits for a tail. A tail that falls behind finds that its position is no longer retained,
+// and opens a separate reader. While the feed is catching up, and all tails have much to process, it waits for the
+// slowest one. It stops waiting when other tails are idle for too long. Then the position of the slow tail is dropped,
+// as at the tip.
 //
-// What the reader promises holds for each tail: the records stand in one chain, and a tail is given what comes after
-// its own position only where the feed has that very position, or none before it. So what verifies the reader's
-// position, again and again, verifies all of theirs, of which it is the continuation.
+// The guarantees of a Reader hold for each tail. All entries belong to one chain, and a tail only receives the entries
+// after its own position if the feed holds that exact position (record.Before at the start of the log). So every check
+// of the reader's position also covers the positions of the tails.
 type feed struct {
 	tails int // guarded by the client's lock
 	stop  context.CancelFunc
 	done  chan struct{}
 
 	mu          sync.Mutex
-	catching    bool                     // it has not been at the tip yet
-	subscribers map[*subscriber]struct{} // of the tails that it may wait for
-	starved     starvation               // and how long they may
-	base        record.Position          // of the record before the first entry
-	entries     []record.Entry           // never overwritten, since tails hold parts of it
+	catching    bool                     // it has not reached the tip yet
+	subscribers map[*subscriber]struct{} // the tails that the feed may wait for
+	starved     starvation               // how long they have been idle
+	base        record.Position          // the position of the record before entries[0]
+	entries     []record.Entry           // never overwritten, because tails hold parts of the array
 	bytes       int
-	gone        int           // bytes of those that were let go of, and that the array of the entries still holds
-	next        int64         // the offset after the last record observed, valid or not
-	err         error         // final, after the last entry
-	over        bool          // nothing comes after the last entry, since there is another feed at the tip
-	changed     chan struct{} // closed at the next change; nil if nobody waits
-	moved       chan struct{} // holds something once a tail has gone on, or away
+	gone        int           // size of the dropped values that the array of entries still retains
+	next        int64         // the offset after the last record read, valid or not
+	err         error         // final; returned after the last entry
+	over        bool          // no entry follows the last one, because another feed is at the tip
+	changed     chan struct{} // closed at the next change; nil if no tail waits
+	moved       chan struct{} // signals that a tail has advanced or left
 }
 
-// subscriber is how far a tail of a feed has come.
+// subscriber is the progress of one tail of a feed.
 type subscriber struct{ sequence int64 }
 
-// starvation is how long a feed has let tails starve for others.
+// starvation measures how long a feed has left tails idle while it waits for others.
 type starvation struct {
-	since   time.Time // it is counted
+	since   time.Time // start of the measurement
 	starved time.Duration
 	checked time.Time
 }
 
-// newFeed makes a feed of a reader and everything that it reads from now on. arrived is called when a feed that is
-// catching up gets to the tip, and says whether it is to go on.
+// newFeed makes a feed of a reader and its following records. When a feed that is catching up reaches the tip, it calls
+// arrived, which reports whether the feed shall continue. The feed calls ended if reading fails.
 func newFeed(r *Reader, catching bool, arrived func(*feed) bool, ended func(*feed)) *feed {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &feed{stop: stop, done: make(chan struct{}), base: r.Position(), next: r.next, catching: catching,
@@ -91,15 +93,15 @@ func newFeed(r *Reader, catching bool, arrived func(*feed) bool, ended func(*fee
 	return f
 }
 
-// put publishes what was read, and lets go of what is old.
+// put publishes records that were read, and drops old ones.
 func (f *feed) put(entries []record.Entry, next int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if cap(f.entries)-len(f.entries) < len(entries) {
-		f.entries, f.gone = slices.Grow(f.entries, len(f.entries)+len(entries)), 0 // so that it is seldom, and the old array goes
+		f.entries, f.gone = slices.Grow(f.entries, len(f.entries)+len(entries)), 0 // grow rarely, and free the old array
 	}
-	// Tails read parts of this array without the lock. What they hold is never written again: entries are only added after
-	// it, and shed moves the beginning of the slice and not the entries.
+	// Tails read parts of this array without the lock. That is safe because published entries are never written again:
+	// put appends after them, and shed only moves the start of the slice.
 	f.entries = append(f.entries, entries...)
 	for _, e := range entries {
 		f.bytes += len(e.Value)
@@ -109,7 +111,8 @@ func (f *feed) put(entries []record.Entry, next int64, err error) {
 	f.wake()
 }
 
-// shed lets go of the oldest entries, of more than there is room for; by force even of those that a tail still needs.
+// shed drops the oldest entries while the feed is over its limits. Only if force is set does it drop entries that a
+// tail still needs.
 func (f *feed) shed(force bool) {
 	for f.full() && (force || !f.needed()) {
 		f.base = f.entries[0].Position
@@ -117,7 +120,7 @@ func (f *feed) shed(force bool) {
 		f.gone += len(f.entries[0].Value)
 		f.entries = f.entries[1:]
 	}
-	if f.gone > feedBytes { // where large records follow on small ones, the array has room for very many of them
+	if f.gone > feedBytes { // the array may have room for very many large records if large ones follow small ones
 		f.entries, f.gone = slices.Clone(f.entries), 0
 	}
 }
@@ -126,10 +129,10 @@ func (f *feed) full() bool {
 	return len(f.entries) > feedRecords || f.bytes > feedBytes && len(f.entries) > 1
 }
 
-// needed reports whether a tail, whose place is not gone already, still has to get the oldest entry.
+// needed reports whether a tail still has to read the oldest entry.
 func (f *feed) needed() bool { return f.anybodyAt(f.base.Sequence) }
 
-// starving reports whether a tail has had everything.
+// starving reports whether a tail has read all entries.
 func (f *feed) starving() bool { return f.anybodyAt(f.base.Sequence + int64(len(f.entries))) }
 
 func (f *feed) anybodyAt(sequence int64) bool {
@@ -141,8 +144,8 @@ func (f *feed) anybodyAt(sequence int64) bool {
 	return false
 }
 
-// makeRoom waits until the tails have got to the oldest entries of a feed that holds too many, or until some of them
-// have waited long enough for others.
+// makeRoom waits while the feed is over its limits: until the tails have read the oldest entries, or until some tails
+// have been idle too long.
 func (f *feed) makeRoom(ctx context.Context) {
 	f.starved.checked = time.Now()
 	if !f.overfull() {
@@ -160,7 +163,7 @@ func (f *feed) makeRoom(ctx context.Context) {
 	}
 }
 
-// overfull lets go of what it may, and reports whether that was not enough.
+// overfull drops the entries that it may drop, and reports whether the feed is still over its limits.
 func (f *feed) overfull() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +187,7 @@ func (f *feed) overfull() bool {
 	return false
 }
 
-// endCatchUp ends the waiting for tails, and the feed as well if it is over.
+// endCatchUp stops the feed from waiting for tails. over also ends the feed.
 func (f *feed) endCatchUp(over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -198,7 +201,7 @@ func (f *feed) isOver() bool {
 	return f.over
 }
 
-// wake wakes those who wait for something. The lock must be held.
+// wake wakes the tails that wait for a change. The caller must hold the lock.
 func (f *feed) wake() {
 	if f.changed != nil {
 		close(f.changed)
@@ -206,7 +209,7 @@ func (f *feed) wake() {
 	}
 }
 
-// subscribe has the feed wait for a tail that is at a position, where it waits for any.
+// subscribe registers a tail at a position. While the feed is catching up, it waits for registered tails.
 func (f *feed) subscribe(at record.Position) *subscriber {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,7 +218,7 @@ func (f *feed) subscribe(at record.Position) *subscriber {
 	return s
 }
 
-// unsubscribe has it wait for the tail no more.
+// unsubscribe removes a tail.
 func (f *feed) unsubscribe(s *subscriber) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,7 +226,7 @@ func (f *feed) unsubscribe(s *subscriber) {
 	f.wakeReader()
 }
 
-// wakeReader says that a tail has.
+// wakeReader signals that a tail has advanced or left.
 func (f *feed) wakeReader() {
 	select {
 	case f.moved <- struct{}{}:
@@ -231,7 +234,7 @@ func (f *feed) wakeReader() {
 	}
 }
 
-// after returns the index of the entry that follows a position, and whether the feed holds that position.
+// after returns the index of the entry after a position. held reports whether the feed holds the position.
 func (f *feed) after(at record.Position) (i int, held bool) {
 	n := at.Sequence - f.base.Sequence
 	switch {
@@ -243,13 +246,13 @@ func (f *feed) after(at record.Position) (i int, held bool) {
 	return int(n), f.entries[n-1].Position.Equal(at)
 }
 
-// behind reports whether the feed has not come to a position yet, and may still.
+// behind reports whether the feed has not reached a position yet and may still reach it.
 func (f *feed) behind(at record.Position) bool {
 	return f.err == nil && !f.over && at.Sequence > f.base.Sequence+int64(len(f.entries))
 }
 
-// serves reports whether a tail at a position can go on with the feed: at once or, where it need not be the one that
-// reads on, when the feed has come to the position.
+// serves reports whether a tail at a position can use the feed. With wait, a feed that has yet to reach the position
+// serves it: the tail can wait for that because it need not read further on its own.
 func (f *feed) serves(at record.Position, wait bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,10 +260,9 @@ func (f *feed) serves(at record.Position, wait bool) bool {
 	return held && f.err == nil && !f.over || wait && f.behind(at)
 }
 
-// take waits for something that follows the position of a tail, and returns it with the offset after the last record
-// observed; without an entry if only that is beyond what the caller knows of. held is false if the feed does not hold
-// the position, or no more, or is over. The error comes after the last entry: the context's, or the one that ended the
-// feed.
+// take waits for entries after a tail's position. It returns them with the offset after the last record read. It
+// returns no entries if only that offset has advanced past known. held is false if the feed does not hold the position
+// or is over. The error is the context's, or the one that ended the feed; the latter comes after the last entry.
 func (f *feed) take(ctx context.Context, s *subscriber, at record.Position, known int64) (entries []record.Entry, next int64, held bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -293,12 +295,12 @@ func (f *feed) take(ctx context.Context, s *subscriber, at record.Position, know
 	}
 }
 
-// await gives the lock up until something changes or the context ends.
+// await releases the lock until a change or the end of the context.
 func (f *feed) await(ctx context.Context) error {
 	if f.changed == nil {
 		f.changed = make(chan struct{})
 	}
-	// The channel is taken before the lock is given up, so that a change right after that closes this very one and wakes
+	// Fetch the channel before releasing the lock: a change right after the release then closes this channel and wakes
 	// the tail.
 	changed := f.changed
 	f.mu.Unlock()

@@ -10,7 +10,7 @@ func (q *fifo[T]) len() int { return len(q.items) - q.head }
 
 func (q *fifo[T]) push(v T) { q.items = append(q.items, v) }
 
-// peek returns the oldest item; the queue must not be empty.
+// peek returns the oldest item. The queue must not be empty.
 func (q *fifo[T]) peek() T { return q.items[q.head] }
 
 func (q *fifo[T]) pop() T {
@@ -29,5 +29,5 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
-// all returns the items from the oldest on, to be read only.
+// all returns the items, oldest first. The caller must not change the slice.
 func (q *fifo[T]) all() []T { return q.items[q.head:] }

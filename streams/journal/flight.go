@@ -6,39 +6,40 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// slot is one record of this term, from its decision until its fate is known.
+// slot is one record of this term from its decision until the log has settled whether it is valid.
 type slot struct {
-	entry    record.Entry // its position's offset is set when it is complete
+	entry    record.Entry // its position's offset is set on completion
 	message  message
 	at       time.Time
 	acked    bool
-	ackedAt  int64    // the offset that the broker said, if it said one
-	seen     bool     // the owner's own reader has found it valid …
+	ackedAt  int64    // the acknowledged offset; see acked
+	seen     bool     // the owner's reader has found it valid …
 	seenAt   int64    // … at this offset
-	request  *request // whose first record it is, if any
+	request  *request // the request that the record was decided for; nil for a step
 	aside    bool     // it is a step that alternates with commands
-	tooLarge bool     // the broker refused it, or a batch with it, for the size
+	tooLarge bool     // the broker rejected it, or a batch that contains it, for the size
 }
 
-// flight are the records of a term on their way. A record is complete once it is acknowledged and known to be valid:
-// because no offset lies between its own and that of the record before it, or, after a gap, because the owner's own
+// flight tracks the records of a term between decision and completion. A record is complete when it is acknowledged and
+// known to be valid: either its offset directly follows that of the record before it, or, after a gap, the owner's
 // reader has passed it.
 //
-// Two sources tell of each record, and in any order: the producer, that it was appended, and where; the reader, that it is
-// valid. The producer is the faster one and is enough while its offsets follow on, since nothing can then have come between.
-// An offset that is missing may be another owner's taken record, behind which nothing of this term is valid, or a duplicate
-// of a batch that was sent again. Only the reader can tell them apart, so nothing completes until it has caught up.
+// Each record has two sources of information, which may report in either order. The producer reports that and where the
+// record was appended; the reader reports that it is valid. The producer is faster, and is sufficient while its offsets
+// are consecutive, because no other record can then be between them. A missing offset may be another owner's taken
+// record, after which no record of this term is valid, or a duplicate of a batch that was sent twice. Only the reader
+// can distinguish the two, so no record completes until the reader has caught up.
 type flight struct {
 	inFlight fifo[*slot]
 	unseen   fifo[*slot]
-	bytes    int // of those in flight
-	aside    int // and of the steps among them that alternate with commands
+	bytes    int // of the records in flight
+	aside    int // bytes of the steps in flight that alternate with commands
 
 	unseenBytes int
 	last        record.Position // of the last complete record
-	gap         bool            // an acknowledgement did not follow on; the reader decides until it has caught up
+	gap         bool            // an acknowledged offset was not consecutive; the reader decides until it has caught up
 	lastAck     time.Time
-	next        int64 // the offset after the last one that the reader looked at
+	next        int64 // the offset after the last one that the reader has passed
 }
 
 func (f *flight) add(s *slot) {
@@ -51,10 +52,10 @@ func (f *flight) add(s *slot) {
 	f.unseenBytes += len(s.entry.Value)
 }
 
-// acknowledge notes an acknowledgement, and reports whether it makes the oldest record complete.
+// acknowledge processes an acknowledgement, and reports whether it makes the oldest record complete.
 func (f *flight) acknowledge(a ack) (complete bool) {
 	a.slot.acked, a.slot.ackedAt = true, a.offset
-	// Within a gap even an offset that follows on proves nothing: what it follows on may have come after a foreign record.
+	// Within a gap even a consecutive offset proves nothing: the offset before it may belong to a foreign record.
 	if f.gap || a.offset != f.last.Offset+1 || f.inFlight.peek() != a.slot {
 		f.gap = true
 		return false
@@ -62,7 +63,7 @@ func (f *flight) acknowledge(a ack) (complete bool) {
 	return true
 }
 
-// complete takes the oldest slot out at its offset.
+// complete removes the oldest slot from flight. Its record is at the offset.
 func (f *flight) complete(offset int64) *slot {
 	s := f.inFlight.pop()
 	f.bytes -= len(s.entry.Value)
@@ -74,7 +75,8 @@ func (f *flight) complete(offset int64) *slot {
 	return s
 }
 
-// observe tells that the reader found a valid record. It returns false if that isn't the next one of this term.
+// observe processes a valid record that the reader has found. It returns false if that is not the next record of this
+// term.
 func (f *flight) observe(p record.Position) bool {
 	if f.unseen.len() == 0 || f.unseen.peek().entry.Position.Hash != p.Hash {
 		return false
@@ -85,8 +87,8 @@ func (f *flight) observe(p record.Position) bool {
 	return true
 }
 
-// resolved returns whether the oldest record of a gap has been acknowledged and found valid by the reader. When none
-// is left, the gap is closed.
+// resolved reports whether the oldest record of a gap has been acknowledged and found valid by the reader. It closes
+// the gap if no record is in flight, or if the oldest one is not acknowledged.
 func (f *flight) resolved() (offset int64, ok bool) {
 	if !f.gap {
 		return 0, false
@@ -97,15 +99,15 @@ func (f *flight) resolved() (offset int64, ok bool) {
 	}
 	s := f.inFlight.peek()
 	if !s.acked {
-		// Everything acknowledged so far has been accounted for. The next acknowledgement follows on, or is a gap
-		// of its own.
+		// Every acknowledged record is accounted for. The next acknowledgement either has the next offset or opens a
+		// new gap.
 		f.gap = false
 		return 0, false
 	}
 	return s.seenAt, s.seen
 }
 
-// lost reports whether the reader has gone past a record that was acknowledged without finding it valid.
+// lost reports whether the reader has passed an acknowledged record without finding it valid.
 func (f *flight) lost() bool {
 	if !f.gap || f.inFlight.len() == 0 {
 		return false
@@ -114,10 +116,11 @@ func (f *flight) lost() bool {
 	return s.acked && !s.seen && s.ackedAt > f.last.Offset && f.next > s.ackedAt
 }
 
-// accounted returns the offset before which there is nothing valid in the log that this term does not know.
+// accounted returns the offset before which this term has accounted for every valid record.
 func (f *flight) accounted() int64 { return max(f.last.Offset+1, f.next) }
 
-// waitingSince returns since when the oldest record waits with no acknowledgement in between.
+// waitingSince returns the time since which the oldest record has waited without any acknowledgement. ok is false if no
+// record is in flight.
 func (f *flight) waitingSince() (time.Time, bool) {
 	if f.inFlight.len() == 0 {
 		return time.Time{}, false

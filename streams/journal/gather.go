@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// gather is how far apart a reader's polls are at least. A record that comes alone is read at once; of those that
-// follow on its heels a reader takes together what has come within this time, since to fetch costs about as much for
-// one record as for many, and it would have to compete for the processors with the owner that appends them.
+// gather is the minimum interval between a reader's polls. An isolated record is read immediately. Records in rapid
+// succession are fetched together once per interval: a fetch of many records costs about as much as a fetch of one, and
+// it competes for the processors with the owner that appends the records.
 const gather = time.Millisecond
 
-// gather waits until the last poll was long enough ago.
+// gather waits until the interval since the last poll has passed.
 func (r *Reader) gather(ctx context.Context) error {
 	wait := gather - time.Since(r.polled)
 	if wait <= 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// askFor is how long whatever knows positions may take to answer.
+// askFor is the timeout for asking one source of known positions.
 const askFor = 5 * time.Second
 
-// known gathers the positions that anything knows of the partition. silent are those that did not answer.
+// known collects the known positions of the partition from all sources. silent are the sources that did not answer.
 func (o *Owner) known(ctx context.Context) (positions []record.Position, silent []Known) {
 	if !o.acknowledged.IsBefore() {
 		positions = append(positions, o.acknowledged)
@@ -40,10 +40,11 @@ func (o *Owner) positions(ctx context.Context, k Known) ([]record.Position, erro
 	return k.Positions(ctx, o.journal, o.cfg.Partition)
 }
 
-// vouched is known for a log that is there. It returns once something vouches for the log: a position that the fold will be
-// held against, or the word of everything that might know one that there is none. While nothing does, the log may have lost
-// its end, and a taken record on top of what is left would hide that, and have everything acknowledged there be lost for
-// good. So what does not answer is waited for, as it is before a genesis.
+// vouched returns the known positions of a log that is not empty. It waits until one of these confirms the log: a
+// source that knows a position, which replay then compares with the log; the answers of all sources that none is known;
+// or OwnerConfig.Vouched. Without confirmation the log may have lost its end. A taken record on top of the rest would
+// hide that, and the acknowledged records would be lost for good. So vouched waits for sources that do not answer, as
+// appendGenesis does.
 func (o *Owner) vouched(ctx context.Context) (known []record.Position, silent []Known, err error) {
 	for attempt := 0; ; attempt++ {
 		known, silent = o.known(ctx)
@@ -60,8 +61,8 @@ func (o *Owner) vouched(ctx context.Context) (known []record.Position, silent []
 	}
 }
 
-// appendGenesis appends a genesis to an empty partition, provided that nothing knows of a journal there: else the log was
-// lost, and founding another would hide it. What could know of one and doesn't answer is waited for.
+// appendGenesis appends a genesis to an empty partition, unless a source knows a position of the journal: then the log
+// was lost, and a second genesis would hide that. It waits for sources that do not answer.
 func (o *Owner) appendGenesis(ctx context.Context) error {
 	known, silent := o.known(ctx)
 	for attempt := 0; len(silent) > 0; attempt++ {
@@ -69,7 +70,7 @@ func (o *Owner) appendGenesis(ctx context.Context) error {
 			return err
 		}
 		if end, err := o.cfg.Client.Tip(ctx, o.journal, o.cfg.Partition); err != nil || end > 0 {
-			return err // another node knew more and was first
+			return err // another node got its answers sooner and was first
 		}
 		known, silent = o.known(ctx)
 	}

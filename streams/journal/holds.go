@@ -12,15 +12,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Known is something outside of the log that remembers positions of it: a projection's checkpoints, its anchors, the
-// snapshots, the witnesses.
+// Known is a source of positions outside of the log: a projection's checkpoints, its anchors, the snapshots, the
+// witnesses.
 type Known interface {
-	// Positions returns the positions known of a partition, none if nothing is known.
+	// Positions returns the known positions of a partition, or none.
 	Positions(ctx context.Context, journal string, partition int32) ([]record.Position, error)
 }
 
-// Holds returns nil if a partition's log holds the positions, wherever they were last seen, and a *record.DivergedError that names
-// one which it does not hold. It tries until the brokers answer.
+// Holds returns nil if a partition's log holds the positions, at any offset, and otherwise a *record.DivergedError that
+// names a missing one. It retries until the brokers answer.
 func (c *Client) Holds(ctx context.Context, rules decide.Rules, partition int32, positions ...record.Position) error {
 	k := c.lookup(rules, partition, positions...)
 	for attempt := 0; ; attempt++ {
@@ -34,10 +34,10 @@ func (c *Client) Holds(ctx context.Context, rules decide.Rules, partition int32,
 	}
 }
 
-// HoldsKnown holds a partition's log against every position that is known of it, as an owner does before it takes a term:
-// who reads the log only, and would make something of it that an owner trusts, calls it first. Its error is a
-// *record.DivergedError for a position that the log does not hold, or says who could not be asked, or is the context's. It ends
-// also where the log has lost its end.
+// HoldsKnown checks that a partition's log holds every known position, as an owner does before it takes a term. A
+// process that only reads the log, but derives data that an owner trusts, calls it first. The error is a
+// *record.DivergedError for a position that the log does not hold, names the sources that could not be asked, or is the
+// context's. HoldsKnown also returns if the log has lost its end.
 func (c *Client) HoldsKnown(ctx context.Context, rules decide.Rules, partition int32, known ...Known) error {
 	var all []record.Position
 	var silent error
@@ -57,18 +57,18 @@ func (c *Client) HoldsKnown(ctx context.Context, rules decide.Rules, partition i
 	return nil
 }
 
-// certain is how often in a row the brokers must say where the log lies before it is believed that a position is not in
-// it: one that has lost the partition, and does not know it yet, answers with an end that is long past.
+// certain is how many times in a row the brokers must give the bounds of the log before a missing position is believed
+// to be missing. A broker that has lost the partition and has not noticed yet answers with an obsolete end.
 const certain = 4
 
-// lookup finds where a log holds positions.
+// lookup finds the offsets of positions in a log.
 type lookup struct {
 	client    *Client
 	rules     decide.Rules
 	partition int32
-	left      []record.Position     // to be found
-	at        map[record.Hash]int64 // the offsets of those that were
-	doubts    int                   // how often in a row some were not found
+	left      []record.Position     // not found yet
+	at        map[record.Hash]int64 // the offsets of the positions found
+	doubts    int                   // how many times in a row some were not found
 }
 
 func (c *Client) lookup(rules decide.Rules, partition int32, positions ...record.Position) *lookup {
@@ -83,8 +83,8 @@ func (c *Client) lookup(rules decide.Rules, partition int32, positions ...record
 	return k
 }
 
-// try looks for the positions that are left. It returns a *record.DivergedError once it is certain that the log does not hold one
-// of them, and an error that is not final if it is to be called again.
+// try searches for the positions that are left. It returns a *record.DivergedError when it is certain that the log does
+// not hold one of them. After an error that is not final, call it again.
 func (k *lookup) try(ctx context.Context) error {
 	if len(k.left) == 0 {
 		return nil
@@ -122,8 +122,8 @@ func (k *lookup) try(ctx context.Context) error {
 
 var errFound = errors.New("all positions are found")
 
-// scan follows the chain from genesis to where it says what the log holds instead of the positions that are left. That
-// takes its time, and nothing less would prove that they are not there: any record may be one to skip.
+// scan follows the chain from genesis to a record that contradicts one of the positions left, or to the end of the log.
+// That is slow, but only a scan proves that a position is missing: a search may have met records that readers skip.
 func (k *lookup) scan(ctx context.Context, start, end int64) error {
 	if start > 0 {
 		return k.diverged(k.left[0], record.Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start))

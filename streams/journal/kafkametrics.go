@@ -9,13 +9,14 @@ import (
 	"github.com/twmb/franz-go/plugin/kprom"
 )
 
-// Purpose is what a Kafka client is for. A process has many clients, and some live for a term or a connection only; the
-// metrics of those with one purpose are counted together, so that there are never more series than purposes.
+// Purpose is the purpose of a Kafka client. A process has many clients, and some live for one term or one connection
+// only. The metrics of all clients with one purpose are summed, so the number of series is bounded by the number of
+// purposes.
 type Purpose string
 
-// The purposes.
+// The purposes of Kafka clients.
 const (
-	ForAdmin   Purpose = "admin"  // asks for offsets, topics and the group
+	ForAdmin   Purpose = "admin"  // requests offsets, topics and the group
 	ForWriting Purpose = "writer" // appends records, for one term
 	ForGroup   Purpose = "group"  // is a member of the group of engines
 	ForReading Purpose = "reader" // reads a journal
@@ -38,18 +39,19 @@ func newKafkaMetrics() *kafkaMetrics {
 		options := []kprom.Opt{kprom.Registerer(k), kprom.Subsystem("kafka"), kprom.WithStaticLabel(prometheus.Labels{"client": string(p)}),
 			kprom.FetchAndProduceDetail(kprom.ByTopic, kprom.Batches, kprom.Records, kprom.CompressedBytes, kprom.UncompressedBytes, kprom.ConsistentNaming),
 			kprom.NativeBucketFactor(1)}
-		if p == ForWriting || p == ForAdmin { // the others' requests wait for something to happen
+		if p == ForWriting || p == ForAdmin { // requests of the other purposes wait for events
 			options = append(options, kprom.Histograms(kprom.RequestDurationE2E),
 				kprom.Buckets([]float64{.0005, .001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1, 2, 4, 8, 16}))
 		}
 		m := kprom.NewMetrics("perpetua", options...)
-		m.OnNewClient(nil) // makes the collectors, once for all clients of the purpose
+		m.OnNewClient(nil) // makes the collectors, once for all clients with the purpose
 		k.hooks[p] = kafkaHooks{m}
 	}
 	return k
 }
 
-// Register implements prometheus.Registerer. Gauges that look into one client are left out: there are many, or none.
+// Register implements prometheus.Registerer. It ignores the gauges that inspect one client: a purpose has any number of
+// clients.
 func (k *kafkaMetrics) Register(c prometheus.Collector) error {
 	if _, gauge := c.(prometheus.GaugeFunc); !gauge {
 		k.collectors = append(k.collectors, c)
@@ -64,12 +66,12 @@ func (k *kafkaMetrics) MustRegister(collectors ...prometheus.Collector) {
 	}
 }
 
-// Unregister implements prometheus.Registerer. What is counted once stays, as a counter should.
+// Unregister implements prometheus.Registerer. Collectors stay registered, because counters must not disappear.
 func (k *kafkaMetrics) Unregister(prometheus.Collector) bool { return false }
 
-// kafkaHooks hands what happens to any client of a purpose to the metrics of that purpose. It leaves the hooks for the
-// beginning and the end of a client out, with which kprom registers and unregisters the metrics of one. All of them are
-// called for each request or batch, none for each record.
+// kafkaHooks passes the events of all clients with a purpose to the metrics of that purpose. It omits the hooks for the
+// start and the end of a client, in which kprom registers and unregisters the client's metrics. The hooks are called
+// for each request or batch, never for each record.
 type kafkaHooks struct{ m *kprom.Metrics }
 
 var (

@@ -12,25 +12,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// kept is a request whose term ended before it could be answered. The next fold says what became of its records.
+// kept is a request that was not answered before its term ended. The next term's replay determines which of its records
+// are valid.
 type kept struct {
 	request *request
-	record  scalar.ID // the command of the record that its answer needs to be valid; none if it left no record
-	finish  scalar.ID // the step that completes it, where that was decided
-	steps   bool      // it is complete only with a step
-	valid   bool      // the record is known to be valid, whatever the next fold meets
-	refused bool      // the brokers refused its record, or a batch with it, for the size
-	failed  error     // its record could not be applied: the answer, once it is known that nothing of it is in the log
+	record  scalar.ID // the command of the record that must be valid for the answer; zero if there is no record
+	finish  scalar.ID // the step that completes it, if decided
+	steps   bool      // only a step completes it
+	valid   bool      // the record is known to be valid, whether or not the next replay reads it
+	refused bool      // the brokers rejected its record, or a batch with it, for the size
+	failed  error     // the error of applying its record: the answer, after a valid taken record
 }
 
-// close ends a term and keeps the requests that it did not answer, in the order in which they were decided.
+// close ends a term and keeps the requests that it did not answer, in the order of their submission.
 //
-// Their records may be in the log, or be on their way there, or be lost, and no acknowledgement will come any more. So none
-// is answered here, and none is decided again before a later valid taken record: until then each of them may still become
-// valid, and what a client sent once would take effect twice.
+// Their records may be in the log, on their way, or lost, and no acknowledgement will arrive. Until the next valid
+// taken record each of them may still become valid. So close neither answers a request nor allows it to be decided
+// again before that record: a command that the client sent once would otherwise take effect twice.
 func (o *Owner) close(t *term) {
-	t.close()                                                 // first: until then the producer's callbacks still add to what was said
-	for _, a := range append(t.unread, t.acks.take(nil)...) { // the neighbours in a batch that was refused
+	t.close()                                                 // first: until it returns, the producer's callbacks add results
+	for _, a := range append(t.unread, t.acks.take(nil)...) { // the neighbors in a rejected batch
 		a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
 	}
 	var left []kept
@@ -60,17 +61,18 @@ func (o *Owner) close(t *term) {
 		add(kept{request: r})
 	}
 	if t.resumed {
-		o.behind = o.acknowledged // what was answered is up to there; what is kept now was decided after it
+		o.behind = o.acknowledged // requests up to here were answered; those kept now were decided after it
 	} else {
-		// The term ended before it looked at what earlier ones had kept, perhaps with its own taken record acknowledged
-		// already. What those wait for lies before that record, so the place to look for it from must not move.
+		// The term ended before resume, perhaps with its own taken record acknowledged. The requests kept from earlier
+		// terms wait for records before that taken record, so behind must not move.
 		left = append(left, slices.DeleteFunc(o.kept, func(k kept) bool { return k.request.fate.Load() == abandoned })...)
 	}
 	slices.SortStableFunc(left, func(a, b kept) int { return a.request.since.Compare(b.request.since) })
 	o.kept = left
 }
 
-// fates returns a place for each record that a kept request waits for; the fold fills those that it meets.
+// fates returns a map with a nil entry for each record that a kept request waits for. The replay stores the records
+// that it meets.
 func (o *Owner) fates() map[scalar.ID]*record.Entry {
 	m := make(map[scalar.ID]*record.Entry)
 	for _, k := range o.kept {
@@ -83,20 +85,20 @@ func (o *Owner) fates() map[scalar.ID]*record.Entry {
 	return m
 }
 
-// resume answers the kept requests whose records turned out valid, now that a valid taken record has decided the
-// fate of everything before it, and lines the others up to be decided anew.
+// resume handles the kept requests, now that a valid taken record has settled all earlier records. It answers those
+// that have a valid record and queues the others to be decided again.
 //
-// It comes after the term has looked at what was read together with its taken record. A foreign one there ends the term, and
-// what resume had lined up would be dropped or decided by a state that is past. A request whose record is not among the fates
-// never took effect and never will: the fates cover the log from behind the first kept record to the taken record, whatever
-// the fold began with.
+// It must run after the term has processed the records read together with its taken record. A foreign record among them
+// ends the term, and the requests queued by resume would be lost or decided on an obsolete state. A request without a
+// record among the fates never took effect and never will: the fates cover the log from before the first kept record to
+// the taken record, independent of the seed.
 func (t *term) resume() {
 	for _, k := range t.o.kept {
 		record, finish := t.fates[k.record], t.fates[k.finish]
 		switch {
 		case k.failed != nil:
 			k.request.answer(submit.Result{}, k.failed)
-		case k.record.IsZero(): // a refusal or a repetition, decided on a tip that may be gone
+		case k.record.IsZero(): // a refusal or a repetition; its tip may not be in the log
 			t.anew(k)
 		case k.steps && finish != nil:
 			t.o.respond(k.request, finish, false)
@@ -108,7 +110,7 @@ func (t *term) resume() {
 			t.pending[k.request.command.ID] = p
 		case record != nil:
 			t.o.respond(k.request, record, false)
-		case k.refused && k.request.alone: // it had no neighbours in its batch, so it is the one that is too large
+		case k.refused && k.request.alone: // it was alone in its batch, so its record is too large
 			k.request.answer(submit.Result{}, &submit.RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
 				CodeRecordTooLarge, "the brokers refused the record for its size")})
 		default:
@@ -126,7 +128,7 @@ func (t *term) anew(k kept) {
 	}
 }
 
-// giveUp answers every request that is left, because this owner will not open another term.
+// giveUp answers the remaining requests, because this owner will not open another term.
 func (o *Owner) giveUp() {
 	o.refuse("this node no longer owns the journal")
 	for _, k := range o.kept {

@@ -14,34 +14,34 @@ import (
 )
 
 const (
-	stretchBytes = 1 << 20           // fetched at a time by who looks for a record
-	maxProbes    = 64                // places of a log that are looked at for one record
-	copiesWithin = 2 * windowRecords // offsets between a record and a copy of it, from a produce that was tried again
+	stretchBytes = 1 << 20           // most bytes of one fetch
+	maxProbes    = 64                // most fetches of one search
+	copiesWithin = 2 * windowRecords // most offsets between a record and a copy of it from a retried produce
 )
 
-// stretch is what lies in a partition at an offset and after it.
+// stretch is the result of one fetch.
 type stretch struct {
 	records []*kgo.Record
-	next    int64 // the offset after what was looked at, records or not
+	next    int64 // the offset after the fetched range, even if that holds no records
 }
 
-// locator looks for records of one partition by their sequence. It asks the partition's leader, which answers at once
-// whatever there is: nothing here waits for records to come.
+// locator searches for records of one partition by their sequence. It asks the partition's leader with requests that
+// return immediately: it never waits for new records.
 type locator struct {
 	client    *Client
 	journal   string
 	partition int32
 	topic     string
-	id        [16]byte // of the topic
+	id        [16]byte // the topic's id
 	leader    int32
-	bytes     int32 // of a stretch, at most, where a single batch is not larger
+	bytes     int32 // most bytes of a stretch; a single larger batch is returned whole
 	unpack    kgo.Decompressor
 }
 
-// locator finds the partition's leader. What it returns is good until another leads.
+// locator finds the partition's leader. The result is valid until another broker leads.
 func (c *Client) locator(ctx context.Context, journal string, partition int32) (*locator, error) {
 	l := &locator{client: c, journal: journal, partition: partition, topic: c.Topic(journal), bytes: stretchBytes, unpack: kgo.DefaultDecompressor()}
-	req := kmsg.NewPtrMetadataRequest() // and not what the client remembers: the topic may have been made anew
+	req := kmsg.NewPtrMetadataRequest() // not the client's cached metadata: the topic may have been created again
 	topic := kmsg.NewMetadataRequestTopic()
 	topic.Topic = &l.topic
 	req.Topics = append(req.Topics, topic)
@@ -71,8 +71,8 @@ func (l *locator) ask(ctx context.Context, req *kmsg.MetadataRequest) error {
 	return kerr.LeaderNotAvailable
 }
 
-// at returns the records from an offset on, as many as fit into one fetch. None, and next no further than the offset, means
-// that the log ends there.
+// at returns the records from an offset on that fit into one fetch. If the log ends at the offset, it returns none, and
+// next is not larger than the offset.
 func (l *locator) at(ctx context.Context, offset int64) (stretch, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID, req.MinBytes, req.MaxBytes, req.SessionEpoch = -1, 1, l.bytes, -1
@@ -104,18 +104,18 @@ func (l *locator) failed(offset int64, err error) error {
 	return fmt.Errorf("journal: reading %s/%d at offset %d: %w", l.topic, l.partition, offset, err)
 }
 
-// matches reports whether a Kafka record matches the one of a position.
+// matches reports whether a Kafka record is the record of a position.
 func matches(k *kgo.Record, p record.Position) bool {
 	sequence, ok := record.SequenceOf(k.Value)
 	return ok && sequence == p.Sequence && sha256.Sum256(k.Value) == p.Hash
 }
 
-// search looks for the record of a position in a log that ends before an offset: where it was last seen, and then where its
-// sequence should lie. The sequences of valid records rise with the offset, by no more than that does. Records that were
-// skipped follow no order, so that a record that is not found may be there all the same: only a scan can tell. What is
-// found may be a later copy of the record.
+// search searches for the record of a position before the offset end: first at the hinted offset, then where its
+// sequence suggests. The sequences of valid records rise with the offset, and never faster than the offset. Skipped
+// records follow no order, so the search may miss an existing record: only a scan is conclusive. The result may be a
+// later copy of the record.
 func (l *locator) search(ctx context.Context, p record.Position, end int64) (offset int64, found bool, err error) {
-	low, high := p.Sequence, end // no record lies before the offset that is its sequence
+	low, high := p.Sequence, end // the offset of a record is never below its sequence
 	guess := p.Offset
 	for probe := 0; low < high && probe < maxProbes; probe++ {
 		if guess < low || guess >= high || probe%3 == 2 {
@@ -131,21 +131,21 @@ func (l *locator) search(ctx context.Context, p record.Position, end int64) (off
 			}
 		}
 		switch {
-		case first < 0: // nothing is there that has a sequence
+		case first < 0: // no record with a sequence
 			high = guess
 		case first > p.Sequence:
 			high, guess = guess, guess-(first-p.Sequence)
 		case last < p.Sequence:
-			low, guess = s.next, s.next-1+p.Sequence-last // each record in between takes an offset at least
+			low, guess = s.next, s.next-1+p.Sequence-last // each record in between occupies at least one offset
 		default:
-			return 0, false, nil // it should be among these
+			return 0, false, nil // it should be in this stretch
 		}
 	}
 	return 0, false, nil
 }
 
-// sequences returns the first stretch from an offset on, before another offset, that holds anything with a sequence, and
-// the sequences of the first and the last such record; -1 if there is none.
+// sequences returns the first stretch between two offsets that holds a record with a sequence, and the sequences of the
+// first and the last of these records; -1 if there are none.
 func (l *locator) sequences(ctx context.Context, offset, end int64) (s stretch, first, last int64, err error) {
 	first, last = -1, -1
 	for offset < end && first < 0 {
@@ -167,8 +167,8 @@ func (l *locator) sequences(ctx context.Context, offset, end int64) (s stretch, 
 	return s, first, last, nil
 }
 
-// firstCopy returns the offset of the first copy of a record, given that of one. Where a produce was tried again a log may
-// hold two: the later is skipped, and who went on after it would miss what follows the first.
+// firstCopy returns the offset of the first copy of a record, given the offset of a copy. A retried produce may leave
+// two copies. Readers skip the later one, so a reader that continued after it would miss the records after the first.
 func (l *locator) firstCopy(ctx context.Context, p record.Position, known int64) (int64, error) {
 	for next := max(p.Sequence, known-copiesWithin); next < known; {
 		s, err := l.at(ctx, next)
@@ -188,7 +188,7 @@ func (l *locator) firstCopy(ctx context.Context, p record.Position, known int64)
 	return known, nil
 }
 
-// genesis returns what the valid genesis of a partition says, or nil if it has none yet.
+// genesis returns the valid genesis event of a partition, or nil if there is none yet.
 func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*record.Genesis, error) {
 	_, end, err := c.bounds(ctx, journal, partition)
 	if err != nil || end == 0 {
@@ -213,7 +213,7 @@ func (c *Client) genesis(ctx context.Context, journal string, partition int32) (
 				return entry.Record.Events[0].(*record.Genesis), nil
 			}
 		}
-		if s.next <= next { // the log has become shorter than it was
+		if s.next <= next { // the log has become shorter
 			break
 		}
 		next = s.next

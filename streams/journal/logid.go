@@ -2,8 +2,8 @@ package journal
 
 import "context"
 
-// LogID returns the place of a journal's log as one word, as LogPlace has it. It asks the brokers once: the place never
-// changes while a client lives, because a reader stops when its log is replaced.
+// LogID returns the LogPlace of a journal's log as a string. It asks the brokers once: the place never changes while a
+// client lives, because a reader stops when its log is replaced.
 func (c *Client) LogID(ctx context.Context, journal string) (string, error) {
 	c.identifying.Lock()
 	id, known := c.identities[journal]

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are what owners and readers report of themselves, by journal. It is a prometheus.Collector.
+// Metrics holds the metrics of owners and readers, by journal. It is a prometheus.Collector.
 type Metrics struct {
 	Appends      *prometheus.CounterVec   // records acknowledged
 	AppendTime   *prometheus.HistogramVec // seconds from produce to acknowledgement
@@ -17,12 +17,12 @@ type Metrics struct {
 	Serving      *prometheus.GaugeVec     // 1 while a term is valid
 	Commands     *prometheus.CounterVec   // commands answered, by result
 	Skipped      *prometheus.CounterVec   // records that readers skipped
-	Behind       *prometheus.CounterVec   // times that a tail fell behind what others of its process read
-	Alarms       *prometheus.CounterVec   // what an operator should look at, by kind
+	Behind       *prometheus.CounterVec   // times that a tail fell behind a shared reader
+	Alarms       *prometheus.CounterVec   // conditions that an operator should look at, by kind
 	Acknowledged *prometheus.GaugeVec     // the sequence that an owner has acknowledged
-	Unseen       *prometheus.GaugeVec     // records produced that the owner's own reader has not met
-	Term         *prometheus.GaugeVec     // the term that is served, 0 while none is
-	Stalled      *prometheus.GaugeVec     // 1 while nothing is acknowledged and so nothing taken in
+	Unseen       *prometheus.GaugeVec     // records decided that the owner's reader has not passed
+	Term         *prometheus.GaugeVec     // the number of the served term, 0 for none
+	Stalled      *prometheus.GaugeVec     // 1 while acknowledgements are missing and intake is stopped
 	ClockOff     *prometheus.GaugeVec     // seconds by which records' time is ahead of the wall clock
 
 	contacts *contacts     // of the readers
@@ -35,8 +35,8 @@ const (
 	alarmBroken   = "log_broken"
 )
 
-// begin makes the series of an owner before anything is counted: one that comes into being with its first count shows
-// no increase.
+// begin creates the series of an owner before the first count: a series that starts with its first count shows no
+// increase.
 func (m *Metrics) begin(journal string) {
 	for _, kind := range []string{alarmDiverged, alarmBroken, "auto_deleveraging", "clock", "decide", "due", "evolve",
 		"insurance_fund", "price_refused", "set_aside", "settlement_left_out", "unvouched"} {
@@ -51,7 +51,7 @@ func (m *Metrics) begin(journal string) {
 	m.Skipped.WithLabelValues(journal)
 }
 
-// NewMetrics returns collectors that are registered nowhere yet.
+// NewMetrics returns unregistered collectors.
 func NewMetrics() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "perpetua", Subsystem: "journal", Name: name, Help: help},

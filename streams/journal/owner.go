@@ -18,33 +18,33 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// The bounds of an owner.
+// The limits of an owner.
 const (
-	windowRecords  = 4096              // produced and not acknowledged
-	windowBytes    = 16 << 20          // of their values
-	queueCommands  = 8192              // waiting for their decision
-	maxUnseen      = 4 * windowRecords // produced, and not yet passed by the owner's own reader
+	windowRecords  = 4096              // decided and not acknowledged
+	windowBytes    = 16 << 20          // total size of their values
+	queueCommands  = 8192              // queued commands
+	maxUnseen      = 4 * windowRecords // decided and not yet passed by the owner's reader
 	maxUnseenBytes = 4 * windowBytes
 	stallAfter     = 2 * time.Second // without an acknowledgement, intake stops
-	patience       = time.Second     // that a command waits for its decision
-	drainFor       = 5 * time.Second // that a stopping owner waits for its acknowledgements
+	patience       = time.Second     // the longest wait of a command for its decision
+	drainFor       = 5 * time.Second // the longest wait of a stopping owner for acknowledgements
 )
 
-// OwnerConfig says what an owner owns and as whom.
+// OwnerConfig configures an owner: the partition that it owns, and the node that it runs on.
 type OwnerConfig struct {
 	Client     *Client
 	Rules      decide.Rules
 	Partition  int32
-	Partitions int32 // of the journal, for its genesis; 1 if zero
+	Partitions int32 // the number in the journal's genesis; 1 if zero
 	Node       string
 	URL        string
 	Build      string
 	Known      []Known
-	Vouched    func() bool                                 // says that the log was held against a known position already; nil for no
-	Seed       func(context.Context) (*record.Seed, error) // nil, or a nil Seed: fold from genesis
-	Deadline   time.Duration                               // by which a command is answered; 10 s if zero
+	Vouched    func() bool                                 // whether the log was compared with a known position; nil for no
+	Seed       func(context.Context) (*record.Seed, error) // if it or its Seed is nil, replay starts from genesis
+	Deadline   time.Duration                               // for answering a command; 10 s if zero
 
-	OtherClock  func(context.Context) (time.Time, error) // to hold this node's clock against, where it answers; nil for none
+	OtherClock  func(context.Context) (time.Time, error) // a reference for this node's clock, used if it answers; nil for none
 	AcceptClock bool                                     // take terms even if this node's clock is off
 }
 
@@ -59,29 +59,29 @@ type Owner struct {
 
 	queue     chan *request
 	shares    shares    // of the queue
-	timers    sync.Pool // of *time.Timer, stopped
+	timers    sync.Pool // of stopped *time.Timer
 	accepting atomic.Bool
-	serving   atomic.Int64 // the valid term, or 0
-	clockOff  atomic.Bool  // this node's clock keeps it from taking a term
-	stalled   atomic.Int64 // since when nothing is acknowledged, in Unix milliseconds, or 0
-	run       sync.Mutex   // held by Run; guards what follows
+	serving   atomic.Int64 // the number of the valid term, or 0
+	clockOff  atomic.Bool  // this node's clock prevents it from taking a term
+	stalled   atomic.Int64 // since when acknowledgements are missing, in Unix milliseconds, or 0
+	run       sync.Mutex   // held by Run; guards the following fields
 
-	kept         []kept                 // requests that outlived their term
-	behind       record.Position        // before every record that they wait for
-	sent         map[scalar.ID]struct{} // the taken records of this process
-	met          int64                  // the highest term that this Run has folded; none before its first fold
-	acknowledged record.Position        // the last position that this process knew to be acknowledged
+	kept         []kept                 // requests carried over from ended terms
+	behind       record.Position        // a position before every record that they wait for
+	sent         map[scalar.ID]struct{} // the command ids of this process's taken records
+	met          int64                  // the highest term that this Run has applied; record.UnknownTerm before its first replay
+	acknowledged record.Position        // the last position known to this process to be acknowledged
 	anchors      record.Anchors
 	recent       recent
-	to           address // what the records of the partition have in common
+	to           address // the common parts of the partition's Kafka records
 	built        *record.EncodedCache
-	scratch      []byte // where records are written
+	scratch      []byte // the buffer for encoding records
 	repeated     map[decide.Alarm]*repeated
-	reading      chan struct{} // a token for each read of an old record
+	reading      chan struct{} // a semaphore for reads of old records
 	probes       chan chan<- Standing
 }
 
-// meters are the client's metrics with the journal's label filled in.
+// meters are the client's metrics with the journal's label set.
 type meters struct {
 	appends, terms, answered                  prometheus.Counter
 	appendTime                                prometheus.Observer
@@ -90,7 +90,7 @@ type meters struct {
 	clockOff                                  prometheus.Gauge
 }
 
-// NewOwner returns an owner that accepts nothing until Run has a valid term.
+// NewOwner returns an owner that accepts no commands until Run has a valid term.
 func NewOwner(cfg OwnerConfig) (*Owner, error) {
 	if cfg.Partitions == 0 {
 		cfg.Partitions = 1
@@ -129,9 +129,9 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 	}, nil
 }
 
-// Run owns the partition until the context ends, which drains what is in flight and returns nil. It returns a
-// *ForeignTermError when another process took the partition, a *ClockError when this node's clock is off, and a final error
-// when the log is at fault; after each it may be called again.
+// Run owns the partition until the context ends. It then drains the records in flight and returns nil. It returns a
+// *ForeignTermError when another process took the partition, a *ClockError when this node's clock is off, and a final
+// error when the log is broken or the rules fail. After each of these it may be called again.
 func (o *Owner) Run(ctx context.Context) error {
 	o.run.Lock()
 	defer o.run.Unlock()
@@ -178,9 +178,9 @@ func (o *Owner) Run(ctx context.Context) error {
 	}
 }
 
-// Take folds the journal, appends a taken record, and returns its position. It decides nothing. From that record on, a term that
-// another process still has, perhaps a suspended one, appends nothing valid and acknowledges nothing; the process can take a
-// later term. The journal must have been founded.
+// Take replays the journal, appends a taken record, and returns that record's position. It decides no commands. After
+// that record, a term of another process, even of a suspended one, can append nothing valid and acknowledge nothing.
+// The other process can take a later term. The journal must have a genesis.
 func (o *Owner) Take(ctx context.Context) (record.Position, error) {
 	o.run.Lock()
 	defer o.run.Unlock()
@@ -197,7 +197,7 @@ func (o *Owner) count(cause string) {
 	o.cfg.Client.cfg.Metrics.TermEnds.WithLabelValues(o.journal, cause).Inc()
 }
 
-// alarm says something that an operator should look at.
+// alarm reports a condition that an operator should look at.
 func (o *Owner) alarm(kind, message string, args ...any) {
 	o.countAlarm(kind)
 	o.logAlarm(kind, message, args...)
@@ -211,20 +211,20 @@ func (o *Owner) countAlarm(kind string) {
 	o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues(o.journal, kind).Inc()
 }
 
-// Serving returns the owner's term and whether it is valid.
+// Serving returns the number of the valid term. ok is false if there is none.
 func (o *Owner) Serving() (term int64, ok bool) {
 	n := o.serving.Load()
 	return n, n > 0
 }
 
-// Stalled returns since when nothing has been acknowledged that should have been, if that is so long ago that nothing is
-// taken in.
+// Stalled returns the time since which acknowledgements have been missing. stalled is false unless that has stopped the
+// intake.
 func (o *Owner) Stalled() (since time.Time, stalled bool) {
 	at := o.stalled.Load()
 	return time.UnixMilli(at), at != 0
 }
 
-// Anchors returns the positions that the owner keeps of its log.
+// Anchors returns the anchors that the owner has collected.
 func (o *Owner) Anchors() *record.Anchors { return &o.anchors }
 
 func (o *Owner) position(sequence int64) record.LogPosition {

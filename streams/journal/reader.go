@@ -15,36 +15,36 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Reader reads the valid records of one partition, in order, from a position on. It is not safe for concurrent use.
+// Reader reads the valid records of one partition, in order, from a position. It is not safe for concurrent use.
 //
-// It never trusts the place where it left off: whenever it opens a session with the brokers (at the start, after a
-// broken connection, when the brokers report a loss of data, and once for each run of records that it skips) it
-// begins with the record at its position and compares the hash. Where another record is there, or the log ends before
-// it, the reader looks the position up by its sequence, since the log may have been copied. A log that does not hold it
-// anywhere is a *record.DivergedError. There is no offset reset.
+// It never trusts a stored offset. Whenever it opens a session with the brokers (at the start, after a broken
+// connection, when the brokers report data loss, and once for each run of skipped records) it first reads the record at
+// its position again and compares the hash. If another record is at that offset, or the log ends before it, the reader
+// searches for the position by its sequence, because the log may be a copy. If the log does not hold the position at
+// all, the error is a *record.DivergedError. The reader never resets its offset.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
 	partition int32
 	contact   *Contact
 	chain     *record.Chain
-	next      int64 // the offset after the last record observed
-	end       int64 // the high watermark, as the session was last told
+	next      int64 // the offset after the last record read
+	end       int64 // the high watermark last reported to the session
 	backlog   *backlog
 
 	session   *session
 	verifying bool // the next record must be the one at the position
 	polled    time.Time
-	verified  bool    // the position was verified within the present run of skipped records
+	verified  bool    // the position was verified within the current run of skipped records
 	attempts  int     // since the last success
-	doubts    int     // how often in a row the log was said not to begin at its beginning
-	moved     bool    // the position's record is not where it was last seen
-	lookup    *lookup // of it, under way
+	doubts    int     // how many times in a row the log was reported not to start at offset 0
+	moved     bool    // the position's record is not at the hinted offset
+	lookup    *lookup // the search for it, in progress
 	err       error
 	audit     bool
 }
 
-// NewReader returns a reader that goes on after from. It does not connect before the first Poll.
+// NewReader returns a reader that continues after from. It connects at the first Poll.
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry())}
@@ -52,12 +52,12 @@ func NewReader(client *Client, rules decide.Rules, partition int32, from record.
 	return r
 }
 
-// Audit makes the reader check the key, the headers and the timestamp of every valid record as well. A deviation ends
-// it with a *record.BrokenRecordError.
+// Audit makes the reader also check the key, the headers and the timestamp of every valid record. A deviation ends the
+// reader with a *record.BrokenRecordError.
 func (r *Reader) Audit() { r.audit = true }
 
-// Poll waits for valid records and returns at least one. Errors of the brokers are retried for ever; what it returns
-// is final: a *record.DivergedError, a *record.BrokenRecordError, or the context's error.
+// Poll waits for valid records and returns at least one. It retries errors of the brokers without limit. Its errors are
+// final: a *record.DivergedError, a *record.BrokenRecordError, or the context's error.
 func (r *Reader) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		entries, _, err := r.Next(ctx)
@@ -67,24 +67,24 @@ func (r *Reader) Poll(ctx context.Context) ([]record.Entry, error) {
 	}
 }
 
-// Next is Poll for those who also want to know how far the log was observed: it returns when the reader has moved
-// on, even if all that it saw were records to skip. next is the offset after the last record observed.
+// Next is Poll for callers that also need the observed end of the log. It also returns when the reader has only
+// advanced past records to skip. next is the offset after the last record read.
 func (r *Reader) Next(ctx context.Context) (entries []record.Entry, next int64, err error) {
 	return r.advance(ctx, false)
 }
 
-// verifiedPosition reports whether the log was seen, in this session, to hold the position.
+// verifiedPosition reports whether the log was seen in this session to hold the position.
 func (r *Reader) verifiedPosition() bool {
 	return r.err == nil && r.session != nil && !r.session.broken.Load() && !r.verifying
 }
 
-// atTip reports whether the reader stands, verified, at the end that the log had when the brokers last told it.
+// atTip reports whether the reader has verified its position and reached the last reported end of the log.
 func (r *Reader) atTip() bool { return r.verifiedPosition() && r.next >= r.end }
 
-// farBehind reports whether more is left to read, in a log that was seen to hold the position, than a feed holds.
+// farBehind reports whether the reader has verified its position and more records are left to read than a feed retains.
 func (r *Reader) farBehind() bool { return r.verifiedPosition() && r.end-r.next > feedRecords }
 
-// advance is Next, and returns without anything new if it is at the tip and shall not wait there.
+// advance is Next. With tip it also returns when the reader is at the tip, without waiting there.
 func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry, next int64, err error) {
 	if r.err != nil {
 		return nil, r.next, r.err
@@ -95,14 +95,14 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry,
 			return nil, r.next, err
 		}
 		if r.session != nil && r.session.broken.Load() {
-			// What was fetched over two connections is not one log until the position is verified.
+			// Records from two connections do not form one log until the position is verified.
 			if err := r.backOff(ctx); err != nil {
 				return nil, r.next, err
 			}
 			r.closeSession()
 		}
 		if r.session == nil {
-			if r.moved { // which may be for the second time, where the brokers contradict each other
+			if r.moved { // possibly for the second time, if the brokers contradict each other
 				if err := r.backOff(ctx); err != nil {
 					return nil, r.next, err
 				}
@@ -129,7 +129,7 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry,
 	return entries, r.next, nil
 }
 
-// fetch waits for records. It returns false if it lost its place with the brokers instead.
+// fetch waits for records. It returns false if the session broke instead.
 func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 	if err := r.gather(ctx); err != nil {
 		return false, err
@@ -140,7 +140,7 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 		return false, ctx.Err()
 	}
 	if r.verifying && fetches.NumRecords() == 0 && errors.Is(fetches.Err0(), context.DeadlineExceeded) {
-		r.moved = true // nothing lies at the hint, nor after it
+		r.moved = true // no record at the hint or after it
 		r.closeSession()
 		return false, nil
 	}
@@ -171,10 +171,10 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// verifyWithin is how long the record at the position is waited for where the position should be.
+// verifyWithin is how long the reader waits for the record at its position.
 const verifyWithin = 5 * time.Second
 
-// poll waits for records: for the first one of a session, which is there already, not for ever.
+// poll waits for records. The wait for the first record of a session is limited, because that record should exist.
 func (r *Reader) poll(ctx context.Context) kgo.Fetches {
 	if r.verifying {
 		some, cancel := context.WithDeadline(ctx, r.session.opened.Add(verifyWithin))
@@ -184,8 +184,8 @@ func (r *Reader) poll(ctx context.Context) kgo.Fetches {
 	return r.session.kafka.PollFetches(ctx)
 }
 
-// keepFinal remembers a final error, so that the records before it can be returned first and it comes back on every
-// later call.
+// keepFinal stores a final error, so that the records before it can be returned first and every later call returns it
+// again.
 func (r *Reader) keepFinal(err error) error {
 	if record.Final(err) {
 		r.err = err
@@ -195,7 +195,7 @@ func (r *Reader) keepFinal(err error) error {
 	return err
 }
 
-// alarm counts what ends a reader for good. Its user tells why.
+// alarm counts a final error in the metrics. The reader's caller reports the reason.
 func (r *Reader) alarm(err error) {
 	kind := alarmBroken
 	var diverged *record.DivergedError
@@ -210,7 +210,7 @@ func (r *Reader) backOff(ctx context.Context) error {
 	return pause(ctx, r.attempts)
 }
 
-// read applies the rule of validity to the next piece of what was fetched.
+// read applies the rule of validity to the next piece of the fetched records.
 func (r *Reader) read() (entries []record.Entry, err error) {
 	if r.verifying && !r.backlog.empty() {
 		if r.verify(r.backlog.first()); r.moved {
@@ -234,7 +234,7 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			return entries, err
 		}
 		if !ok {
-			// A run of foreign records may be all that is left of a log that was replaced. Once for each run.
+			// If the log was replaced, this run of foreign records may be its only content. Verify once for each run.
 			if !r.verified && !r.chain.Position().IsBefore() {
 				r.verified = true
 				r.closeSession()
@@ -258,8 +258,8 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 	return entries, nil
 }
 
-// verify compares the first record of a session with the position. Another one says that the hint is past: the log may
-// still hold the position, elsewhere.
+// verify compares the first record of a session with the position. If they differ, the hint is obsolete: the log may
+// still hold the position at another offset.
 func (r *Reader) verify(record *kgo.Record) {
 	if record.Offset == r.chain.Position().Offset && matches(record, r.chain.Position()) {
 		r.verifying, r.attempts = false, 0
@@ -273,13 +273,13 @@ func (r *Reader) diverged(found record.Position, reason string) error {
 	return &record.DivergedError{Journal: r.chain.Journal(), Partition: r.partition, Have: r.chain.Position(), Found: found, Reason: reason}
 }
 
-// open starts a session at the position, when the log still reaches that far. It tries for ever.
+// open starts a session at the position. It retries without limit.
 func (r *Reader) open(ctx context.Context) error {
 	r.closeSession()
 	return r.persist(ctx, r.tryOpen)
 }
 
-// persist tries for ever, until the error is final or the context ends.
+// persist retries without limit until try succeeds, its error is final, or the context ends.
 func (r *Reader) persist(ctx context.Context, try func(context.Context) error) error {
 	for {
 		err := try(ctx)
@@ -291,7 +291,7 @@ func (r *Reader) persist(ctx context.Context, try func(context.Context) error) e
 		}
 		r.contact.failed()
 		level := slog.LevelDebug
-		if r.attempts%16 == 8 { // the first seconds are those of a start or a failover
+		if r.attempts%16 == 8 { // the first seconds may be a start or a failover
 			level = slog.LevelWarn
 		}
 		r.client.cfg.Logger.Log(ctx, level, "a journal can't be read for now", "journal", r.chain.Journal(),
@@ -306,8 +306,8 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	if err := r.locate(ctx); err != nil {
 		return err
 	}
-	// The session begins with the record at the position although that was just found: what was asked before may have been
-	// another broker's log than the one that is consumed now.
+	// The session begins with the record at the position although locate may just have found it: locate may have read
+	// another broker's log than the one that the session consumes.
 	at := r.chain.Position()
 	s, err := r.client.session(r.chain.Journal(), r.partition, max(at.Offset, 0))
 	if err != nil {
@@ -317,8 +317,8 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	return nil
 }
 
-// locate finds out which log it is, where it ends, and where the record at the position lies if the log does not hold it
-// where it was last seen.
+// locate identifies the log and finds its end. It also finds the record at the position if that is not at the hinted
+// offset.
 func (r *Reader) locate(ctx context.Context) error {
 	at := r.chain.Position()
 	start, end, err := r.client.bounds(ctx, r.chain.Journal(), r.partition)
@@ -350,16 +350,17 @@ func (r *Reader) locate(ctx context.Context) error {
 	return nil
 }
 
-// doubt returns the divergence, or an error that is not final while the brokers have to be asked again.
+// doubt returns the divergence if the brokers have reported it several times in a row. Before that it returns an error
+// that is not final.
 func (r *Reader) doubt(diverged error) error {
 	if r.doubts++; r.doubts < certain {
-		return fmt.Errorf("journal: asking again, since %s", diverged.Error()) // not wrapped: it isn't believed yet
+		return fmt.Errorf("journal: asking again, since %s", diverged.Error()) // not wrapped: the divergence is not confirmed
 	}
 	return diverged
 }
 
-// find looks the position up by its sequence, since its record is not where it was last seen, and corrects the hint. A
-// *record.DivergedError says that the log does not hold it.
+// find searches for the position by its sequence and corrects the hinted offset. A *record.DivergedError means that the
+// log does not hold it.
 func (r *Reader) find(ctx context.Context) error {
 	at := r.chain.Position()
 	if r.lookup == nil {
@@ -385,9 +386,9 @@ func (r *Reader) find(ctx context.Context) error {
 	return nil
 }
 
-// holds returns nil if the log holds the reader's position, without reading on. The position's offset is then where its
-// record lies, and the journal's identity is known. It starts no session: to end one that has hardly begun to consume is a
-// data race in kgo, between Close and the first fetch that its metadata sets going.
+// holds returns nil if the log holds the reader's position, without reading further. It sets the position's offset and
+// the journal's identity. It starts no session, because ending a session that has hardly begun to consume is a data
+// race in kgo between Close and the first fetch that the metadata triggers.
 func (r *Reader) holds(ctx context.Context) error {
 	r.moved = !r.chain.Position().IsBefore() // so that it is looked up
 	return r.persist(ctx, r.locate)
@@ -396,14 +397,14 @@ func (r *Reader) holds(ctx context.Context) error {
 // Position returns the position of the last record that was returned.
 func (r *Reader) Position() record.Position { return r.chain.Position() }
 
-// Term returns the term that the last record is in; -1 if that isn't known because the reader started in the middle.
+// Term returns the term of the last record, or -1 if it is unknown because the reader started in the middle.
 func (r *Reader) Term() int64 { return r.chain.Term() }
 
-// Close ends the reader's connections. It may be polled again and then opens new ones.
+// Close closes the reader's connections. The reader may be polled again and then opens new ones.
 func (r *Reader) Close() { r.closeSession() }
 
 func (r *Reader) closeSession() {
-	r.backlog.drop() // it is the session's
+	r.backlog.drop() // the records belong to the session
 	if r.session != nil {
 		r.session.closed.Store(true)
 		r.session.kafka.Close()
@@ -411,14 +412,14 @@ func (r *Reader) closeSession() {
 	}
 }
 
-// session is one Kafka client that consumes one partition, from its connecting until something happens to it.
+// session is one Kafka client that consumes one partition, until it fails or is closed.
 type session struct {
 	kafka  *kgo.Client
 	opened time.Time
-	broken atomic.Bool // a fetch failed, so that the next one may be answered by another log
+	broken atomic.Bool // a fetch failed; the next one may reach another log
 
 	contact *Contact
-	closed  atomic.Bool // what fails from now on fails for that
+	closed  atomic.Bool // later errors are caused by closing
 }
 
 // session starts to consume a partition at an offset.
@@ -441,8 +442,7 @@ func (c *Client) session(journal string, partition int32, offset int64) (*sessio
 
 const keyFetch = 1
 
-// OnBrokerE2E implements kgo.HookBrokerE2E: a fetch that failed on the wire means that the next one goes over another
-// connection.
+// OnBrokerE2E implements kgo.HookBrokerE2E. If a fetch fails on the wire, the next one uses another connection.
 func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E) {
 	switch {
 	case key != keyFetch:
@@ -456,7 +456,7 @@ func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E
 	}
 }
 
-// ErrNoRecord says that a journal does not reach as far as the sequence that was asked for.
+// ErrNoRecord reports that a journal ends before the requested sequence.
 var ErrNoRecord = errors.New("no such record yet")
 
 func noRecord(journal string, partition int32, sequence int64) error {

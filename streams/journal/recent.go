@@ -4,7 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// The bounds of what an owner remembers of its latest records.
+// The limits on an owner's recent records.
 const (
 	recentRecords = 8192
 	recentBytes   = 32 << 20

@@ -16,16 +16,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// idle is the longest that a term sleeps, so that what it reports of itself stays fresh.
+// idle is the longest that a term sleeps, so that its metrics stay current.
 const idle = 10 * time.Second
 
-// overdue is how often due work is looked at that the rules hold back.
+// overdue is the interval for checking due work that the rules hold back.
 const overdue = 20 * time.Millisecond
 
 // gapLasts is how long a gap may stay open before the term ends.
 const gapLasts = 10 * time.Second
 
-// serve decides until the context ends, which drains, or something ends the term.
+// serve decides commands until the context ends, after which it drains, or until an error ends the term.
 func (t *term) serve(ctx context.Context) error {
 	if err := t.observe(t.early, t.flight.next); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (t *term) serve(ctx context.Context) error {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
-		// What has been said comes before the next decision: it may end the term, and it makes room in the window.
+		// Process pending results before the next decision: they may end the term, and they free space in the window.
 		for more := true; more; {
 			var err error
 			if more, err = t.poll(); err != nil {
@@ -64,15 +64,15 @@ func (t *term) serve(ctx context.Context) error {
 	}
 }
 
-// beginServing has commands come in.
+// beginServing opens the intake of commands.
 func (t *term) beginServing() {
-	t.o.accepting.Store(true) // first: who sees the owner serve may submit
+	t.o.accepting.Store(true) // first: a caller that observes the owner serving may submit
 	t.o.serving.Store(t.number)
 	t.o.meters.serving.Set(1)
 	t.o.meters.term.Set(float64(t.number))
 }
 
-// endServing ends that. What is in the queue stays there for the next term, or until the owner gives up.
+// endServing closes the intake. Queued commands stay in the queue for the next term, or until the owner gives up.
 func (t *term) endServing() {
 	t.o.serving.Store(0)
 	t.o.accepting.Store(false)
@@ -83,10 +83,10 @@ func (t *term) endServing() {
 	}
 }
 
-// wait sleeps until something is said, a command comes or something is due.
+// wait sleeps until a result arrives, a command arrives or work is due.
 func (t *term) wait(ctx context.Context, timer *time.Timer, urgency decide.Urgency) error {
-	// Blocking work comes before every command, and without room nothing can be decided: commands stay in the queue then, where
-	// their clients may still give them up.
+	// Blocking work precedes every command, and nothing can be decided while the window is full. Leave commands in the
+	// queue in those cases, where their clients can still withdraw them.
 	commands := t.o.queue
 	if urgency == decide.Blocking || !t.roomy() {
 		commands = nil
@@ -119,9 +119,11 @@ func (t *term) wait(ctx context.Context, timer *time.Timer, urgency decide.Urgen
 	return nil
 }
 
-// poll takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
+// poll processes one pending acknowledgement or batch of the reader. It stops intake when acknowledgements take too
+// long.
 func (t *term) poll() (more bool, err error) {
-	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.barrier.answers) > 0 || len(t.lost) > 0 || len(t.o.probes) > 0 { // which costs less to find out than to select
+	// These checks cost less than a select.
+	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.barrier.answers) > 0 || len(t.lost) > 0 || len(t.o.probes) > 0 {
 		select {
 		case <-t.acks.some:
 			return true, t.acknowledgeAll()
@@ -158,7 +160,7 @@ func (t *term) poll() (more bool, err error) {
 	return false, nil
 }
 
-// acknowledgeAll takes in what the producer has said. What it leaves at an error, the end of the term looks at.
+// acknowledgeAll processes the producer's results. After an error it leaves the rest in t.unread, for Owner.close.
 func (t *term) acknowledgeAll() error {
 	said := t.acks.take(t.unread)
 	t.gathered.inFlight -= len(said)
@@ -189,7 +191,7 @@ func (t *term) acknowledge(now time.Time, a ack) error {
 	return t.resolve()
 }
 
-// fetched takes in what the owner's own reader has read.
+// fetched processes a batch of the owner's reader.
 func (t *term) fetched(b batch) error {
 	if err := t.observe(b.entries, b.next); err != nil {
 		return err
@@ -207,11 +209,11 @@ func (t *term) observe(entries []record.Entry, next int64) error {
 	if err := t.resolve(); err != nil {
 		return err
 	}
-	t.release() // what waited for the reader to get there
+	t.release() // replies that waited for the reader
 	return nil
 }
 
-// intruder says what a valid record is that this term did not append. The term is over either way.
+// intruder returns the error for a valid record that this term did not append. It ends the term.
 func (t *term) intruder(e record.Entry) error {
 	if taken, ok := e.Record.Events[0].(*record.TermStarted); ok {
 		if _, own := t.o.sent[e.Record.Command.ID]; !own {
@@ -221,7 +223,7 @@ func (t *term) intruder(e record.Entry) error {
 	return fmt.Errorf("journal: the log holds a %s as record %d that this term did not append", e.Record.Command.Type, e.Record.Sequence)
 }
 
-// resolve completes what a gap held up.
+// resolve completes the records that a gap has delayed.
 func (t *term) resolve() error {
 	for {
 		offset, ok := t.flight.resolved()
@@ -236,7 +238,7 @@ func (t *term) resolve() error {
 	return nil
 }
 
-// complete takes the oldest record out of flight and releases the replies that were decided on it.
+// complete removes the oldest record from flight and releases the replies that were decided on it.
 func (t *term) complete(offset int64) {
 	s := t.flight.complete(offset)
 	if t.o.tracer != nil {
@@ -251,7 +253,7 @@ func (t *term) complete(offset int64) {
 	t.release()
 }
 
-// trace tells of a record that is complete.
+// trace reports a complete record to the tracer.
 func (t *term) trace(s *slot) {
 	var traced *trace.Command
 	if s.request != nil {
@@ -260,14 +262,14 @@ func (t *term) trace(s *slot) {
 	t.o.tracer.Appended(traced, trace.RecordOf(t.o.journal, s.entry), s.at, time.Now())
 }
 
-// roomy reports whether another record may be decided. What it might take at most is reserved before it is.
+// roomy reports whether the window has room for another record of the largest size.
 func (t *term) roomy() bool {
 	f := &t.flight
 	return !t.stalled && t.alone == nil && f.inFlight.len() < windowRecords && f.bytes+t.o.cfg.Rules.Limit() <= windowBytes &&
 		f.unseen.len() < maxUnseen && f.unseenBytes < maxUnseenBytes
 }
 
-// work decides one thing: a step of what is due, or the next command.
+// work decides one unit of work: a due step or the next command.
 func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
 	if !t.roomy() {
 		return false, decide.Nothing, nil
@@ -291,26 +293,27 @@ func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
 	return false, urgency, nil
 }
 
-// crowded reports whether no more steps are taken that alternate with commands until some of them are acknowledged.
+// crowded reports whether alternating steps must wait until some of them are acknowledged.
 //
-// They are as large as a record may be, and made faster than a log takes them. With nothing but the window to stop them
-// they would fill it, and a command between them would be acknowledged only behind all of its sixteen megabytes.
+// A step's record may have the maximum size, and steps are decided faster than a log accepts them. If only the window
+// limited them, they would fill it, and a command between them would be acknowledged only after its sixteen megabytes.
 func (t *term) crowded() bool { return t.flight.aside >= t.o.cfg.Rules.Limit()/2 }
 
-// due asks the rules for due work. Were they asked again after a panic, they would panic again, so it ends the owner.
+// due asks the rules for the urgency of due work. A panic of the rules ends the owner, because it would occur again on
+// every call.
 func (t *term) due(now scalar.Time) (urgency decide.Urgency, err error) {
 	defer t.failed("saying what is due", &err)
 	return t.state.Due(now), nil
 }
 
-// nextDue asks the rules when something will be due.
+// nextDue asks the rules for the next time at which work is due.
 func (t *term) nextDue() (at scalar.Time, ok bool, err error) {
 	defer t.failed("saying when something is due", &err)
 	at, ok = t.state.NextDue()
 	return at, ok, nil
 }
 
-// failed is deferred, and turns a panic of the rules into an error that ends the owner.
+// failed is deferred. It turns a panic of the rules into an error that ends the owner.
 func (t *term) failed(doing string, err *error) {
 	if p := recover(); p != nil {
 		t.o.alarm("due", "the rules panicked on "+doing, "panic", p, "stack", string(debug.Stack()))
@@ -318,7 +321,7 @@ func (t *term) failed(doing string, err *error) {
 	}
 }
 
-// nextRequest returns the next command that somebody still waits for, or nil.
+// nextRequest returns the next command that a client still waits for, or nil.
 func (t *term) nextRequest() *request {
 	for {
 		var r *request
@@ -343,14 +346,14 @@ func (t *term) nextRequest() *request {
 	}
 }
 
-// untilNext returns how long nothing will happen by itself.
+// untilNext returns the time until the next internal event: a stall, due work or a report.
 func (t *term) untilNext() (time.Duration, error) {
 	wait := idle
 	if since, waiting := t.flight.waitingSince(); waiting {
 		if left := stallAfter - time.Since(since); left > 0 {
 			wait = min(wait, left)
 		} else {
-			wait = min(wait, time.Second) // stalled, or a gap that may have to be given up
+			wait = min(wait, time.Second) // stalled, or with a gap that may time out
 		}
 	}
 	due, ok, err := t.nextDue()
@@ -378,11 +381,11 @@ func (t *term) report() {
 	t.o.meters.clockOff.Set(t.off.Seconds())
 }
 
-// drain waits for what is in flight and for the brokers' word on the refusals that are held, up to a limit, and decides
-// nothing more.
+// drain waits, for drainFor at most, for the records in flight and for the brokers' confirmation of held refusals. It
+// decides nothing more.
 //
-// A refusal that is not given has changed nothing, and would be answered NOT_ACCEPTED. But it was decided, and its client is
-// better served with it than with another try elsewhere.
+// A held refusal has changed nothing and could be answered NOT_ACCEPTED. But it was decided, and a client is better
+// served with the refusal than with a retry elsewhere.
 func (t *term) drain() error {
 	t.o.accepting.Store(false)
 	t.o.refuse("this node is stopping")
@@ -390,7 +393,7 @@ func (t *term) drain() error {
 	limit := time.NewTimer(drainFor)
 	defer limit.Stop()
 	for t.flight.inFlight.len() > 0 || t.barrier.held.len() > 0 {
-		if t.o.cfg.Client.Gone() { // what they said last, and was not taken in, stays unknown
+		if t.o.cfg.Client.Gone() { // results not processed yet stay unknown
 			return errors.New("journal: stopped, and the brokers will acknowledge nothing more")
 		}
 		var err error
@@ -413,7 +416,7 @@ func (t *term) drain() error {
 	return nil
 }
 
-// refuse answers the commands that wait for their decision.
+// refuse answers the queued commands with NOT_ACCEPTED.
 func (o *Owner) refuse(reason string) {
 	for {
 		select {

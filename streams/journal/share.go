@@ -7,16 +7,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// shares keep one user from filling an owner's queue: of each, no more commands wait than there is room left for others. So
-// alone a user gets half of the queue, two who want all of it get a third each, and whoever comes next finds room.
+// shares prevents one user from filling an owner's queue. A user may have at most as many queued commands as there are
+// free slots. So one user can fill half of the queue and two users a third each, and another user still finds room.
 type shares struct {
-	users sync.Map // of *share, by username: no more than there are users
+	users sync.Map // of *share, by username; bounded by the number of users
 }
 
-// share is how many commands of a user wait in the queue. A nil share is that of commands which nobody's share bounds.
+// share counts a user's queued commands. A nil share is unlimited.
 type share struct{ waiting atomic.Int64 }
 
-// of returns an actor's share. The system's commands are few, and nothing goes on without them.
+// of returns an actor's share. It returns nil for the system, which sends few commands and must never be blocked.
 func (s *shares) of(a decide.Actor) *share {
 	if a.System != "" || a.Sub == "" {
 		return nil
@@ -28,12 +28,12 @@ func (s *shares) of(a decide.Actor) *share {
 	return own.(*share)
 }
 
-// take counts one more command that waits, unless there is less room than the user would then have waiting.
+// take counts one more queued command. It returns false if the user would then have more queued commands than room.
 func (s *share) take(room int) bool {
 	if s == nil {
 		return true
 	}
-	// Counted before it is compared: of several that come at once, none is passed over.
+	// Count before comparing: concurrent calls then see each other.
 	if s.waiting.Add(1) <= int64(room) {
 		return true
 	}
@@ -41,7 +41,7 @@ func (s *share) take(room int) bool {
 	return false
 }
 
-// leave counts one that waits no more.
+// leave counts a command that has left the queue.
 func (s *share) leave() {
 	if s != nil {
 		s.waiting.Add(-1)

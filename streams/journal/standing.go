@@ -14,13 +14,14 @@ type Standing struct {
 	Journal scalar.ID   // the journal's identity
 }
 
-// Standing asks the goroutine of the present term to describe it: an answer proves that the goroutine still works. It
-// returns false without waiting if this node has no valid term, and the context's error if the goroutine does not answer.
+// Standing asks the goroutine of the current term to describe the term. An answer proves that the goroutine is running.
+// Standing returns false without waiting if this node has no valid term, and the context's error if the goroutine does
+// not answer.
 func (o *Owner) Standing(ctx context.Context) (s Standing, serving bool, err error) {
 	if _, serving := o.Serving(); !serving {
 		return Standing{}, false, nil
 	}
-	reply := make(chan Standing, 1) // has room, so that the term never waits for an asker that has left
+	reply := make(chan Standing, 1) // has a buffer, so that the term never waits for a caller that has left
 	select {
 	case o.probes <- reply:
 	case <-ctx.Done():
@@ -34,7 +35,7 @@ func (o *Owner) Standing(ctx context.Context) (s Standing, serving bool, err err
 	}
 }
 
-// maxAskers is how many questions may wait for a term's goroutine.
+// maxAskers is how many calls of Standing may wait for a term's goroutine.
 const maxAskers = 16
 
 // standing describes the term.

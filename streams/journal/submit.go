@@ -11,21 +11,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// request is a command on its way, shared by the goroutine that waits for its answer and the term that decides it.
+// request is a submitted command. The goroutine that waits for the answer and the term that decides the command share
+// it.
 type request struct {
 	command decide.Command
-	before  *request // of the same batch: this one is decided only if that one was; nil for none
-	share   *share   // of the queue, that its user has
+	before  *request // the request before it in the same batch, without which this one must not be decided; nil if none
+	share   *share   // of its user in the queue
 	since   time.Time
 	fate    atomic.Int32
-	reply   chan answer    // takes one answer without blocking
-	traced  *trace.Command // nil if it is not
+	reply   chan answer    // has a buffer of one, so that answering never blocks
+	traced  *trace.Command // nil if it is not traced
 
-	// kept says that it outlived the term that decided it, so that it is decided anew whenever that is within its time.
+	// kept is set after the term that decided the request has ended. The request is then decided again at any time
+	// before its deadline.
 	kept atomic.Bool
 
-	// alone says that the brokers refused a batch with the request's record in it for its size, so that the record has
-	// to be appended by itself to know whether it is the one to blame. Only the owner's goroutine looks at it.
+	// alone is set after the brokers rejected, for its size, a batch that contains the request's record. The record
+	// must then be appended alone to find out whether it is the one that is too large. Only the owner's goroutine reads
+	// it.
 	alone bool
 }
 
@@ -34,12 +37,12 @@ type answer struct {
 	err    error
 }
 
-// The fates of a request say what may be told to a client that waits no longer.
+// The states of a request determine the answer to a client that stops waiting.
 const (
 	queued    int32 = iota // not decided, or decided in a term whose records turned out never to become valid
-	harmless               // decided without a record: a refusal, or a repetition of something acknowledged
-	uncertain              // it, or what it repeats, is in a record that isn't acknowledged, or its work goes on
-	abandoned              // nobody waits any more
+	harmless               // decided without a record: a refusal, or a repetition of an acknowledged record
+	uncertain              // its record, or the one it repeats, is not acknowledged, or its work is not finished
+	abandoned              // the client has stopped waiting
 )
 
 func (r *request) answer(result submit.Result, err error) {
@@ -49,7 +52,7 @@ func (r *request) answer(result submit.Result, err error) {
 	}
 }
 
-// move changes the fate unless the request was abandoned.
+// move changes the state unless the request was abandoned.
 func (r *request) move(to int32) bool {
 	for {
 		from := r.fate.Load()
@@ -62,14 +65,14 @@ func (r *request) move(to int32) bool {
 	}
 }
 
-// refuse abandons a request that was not decided, and answers it.
+// refuse abandons an undecided request and answers it.
 func (r *request) refuse(reason string) {
 	if r.fate.CompareAndSwap(queued, abandoned) {
 		r.answer(submit.Result{}, notAccepted(reason))
 	}
 }
 
-// giveUp abandons a request and says what is known of it.
+// giveUp abandons a request and returns its answer, or an error that says whether the command may still take effect.
 func (r *request) giveUp(reason string) (submit.Result, error) {
 	fate := r.fate.Swap(abandoned)
 	select {
@@ -87,8 +90,8 @@ func notAccepted(reason string) error {
 	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: reason}
 }
 
-// Submit has a command decided and waits for its answer, until the context ends or its time is over. What it returns
-// then says whether the command may still take effect (*submit.OutcomeUnknownError) or was never decided
+// Submit submits a command and waits for its answer until the context ends or the deadline passes. Its error then
+// states whether the command may still take effect (*submit.OutcomeUnknownError) or was never decided
 // (*submit.NotAcceptedError).
 func (o *Owner) Submit(ctx context.Context, c decide.Command) (submit.Result, error) {
 	r, err := o.enqueue(ctx, c, nil)
@@ -98,12 +101,12 @@ func (o *Owner) Submit(ctx context.Context, c decide.Command) (submit.Result, er
 	return o.outcome(ctx, r, err)
 }
 
-// SubmitAll is Submit for several commands, as BatchSubmitter says; commands of others may come between them. Their records
-// are gathered for the log as all are, so nearly always one append answers all of them.
+// SubmitAll is Submit for several commands with the guarantees of BatchSubmitter. Commands of other callers may come
+// between them. Their records are batched like all others, so one append nearly always answers the whole batch.
 func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Outcome {
 	requests, errs := make([]*request, len(cs)), make([]error, len(cs))
 	var before *request
-	for i, c := range cs { // all of them before the first is waited for
+	for i, c := range cs { // enqueue all of them before waiting for the first
 		requests[i], errs[i] = o.enqueue(ctx, c, before)
 		before = requests[i]
 	}
@@ -115,7 +118,7 @@ func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Out
 	return out
 }
 
-// outcome waits for a request, unless it was refused, and counts what became of it.
+// outcome waits for the answer to a request, unless enqueue returned an error, and counts the result.
 func (o *Owner) outcome(ctx context.Context, r *request, err error) (result submit.Result, _ error) {
 	if err == nil {
 		result, err = o.await(ctx, r)
@@ -131,7 +134,7 @@ func (o *Owner) outcome(ctx context.Context, r *request, err error) (result subm
 	return result, err
 }
 
-// outcomeLabel names an answer that is an error for the metrics.
+// outcomeLabel returns the metrics label of an error.
 func outcomeLabel(err error) string {
 	var (
 		refused     *submit.RefusedError
@@ -149,12 +152,12 @@ func outcomeLabel(err error) string {
 	return "failed"
 }
 
-// enqueue lines a command up to be decided. It always returns the request, which with an error is not lined up.
+// enqueue queues a command. It always returns the request, which is not queued if there is an error.
 func (o *Owner) enqueue(ctx context.Context, c decide.Command, before *request) (*request, error) {
 	r := &request{command: c, before: before, share: o.shares.of(c.Actor), since: time.Now(), reply: make(chan answer, 1), traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
 	err := o.lineUp(r)
 	if err != nil {
-		r.fate.Store(abandoned) // for those that come after it in its batch
+		r.fate.Store(abandoned) // for the later requests of its batch
 	}
 	return r, err
 }
@@ -178,19 +181,20 @@ func (o *Owner) lineUp(r *request) error {
 	}
 }
 
-// afterUndecided is why a command of a batch is not decided although there is room.
+// afterUndecided is the reason for not deciding a command of a batch although the queue has room.
 const afterUndecided = "a command before it in its batch was not decided"
 
-// orphaned reports whether a request of a batch must not be decided, since the one before it was not.
+// orphaned reports whether an earlier command of the batch was not decided. If so, this one must not be decided either.
 //
-// The queue may be full for the one and have room for the next; a stall empties the queue while the rest of a batch is
-// still being lined up; and a client gives up what is not decided one by one, while the owner goes on to the next. So the
-// owner asks this of each request that it takes from the queue: the one before it left the queue earlier, so its fate is known.
+// An earlier command may miss the queue and a later one not: the queue may be full for the first only; a stall empties
+// the queue while the rest of a batch is being queued; and a client gives up its undecided commands one after another
+// while the owner continues with the next. So the owner checks each request that it takes from the queue. The request
+// before it has left the queue earlier, so its state is known.
 func (r *request) orphaned() bool { return r.before != nil && r.before.fate.Load() == abandoned }
 
 // await waits for the answer to a request.
 func (o *Owner) await(ctx context.Context, r *request) (submit.Result, error) {
-	// Of its own time: one that was lined up with others was waited for while they were.
+	// Measured from the request's submission: the requests of a batch are waited for one after another.
 	wait := o.timer(max(0, min(patience, o.cfg.Deadline)-time.Since(r.since)))
 	defer o.timers.Put(wait)
 	defer wait.Stop()
@@ -210,7 +214,7 @@ func (o *Owner) await(ctx context.Context, r *request) (submit.Result, error) {
 	}
 }
 
-// timer returns one that fires after d, and was perhaps used before.
+// timer returns a timer that fires after d. It may reuse a pooled one.
 func (o *Owner) timer(d time.Duration) *time.Timer {
 	if t, ok := o.timers.Get().(*time.Timer); ok {
 		t.Reset(d)

@@ -9,46 +9,46 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Tail reads the valid records of one partition as a Reader does and promises the same, for those who stay at the tip:
-// there, all tails of a client's partition share one reader, so that a record is fetched, verified and decoded once in
-// a process, however many follow it. They must know the same rules.
+// Tail reads the valid records of one partition with the guarantees of a Reader, for callers that stay at the tip. At
+// the tip, all tails of a partition in a client share one reader, so a process fetches, verifies and decodes each
+// record once for any number of tails. All of them MUST have the same rules.
 //
-// A tail begins with a reader of its own, which verifies the position that it starts from. It shares as soon as its
-// position, sequence and hash, is one that the shared reader has passed, or starts the sharing once it is at the tip.
-// Those that begin far behind at about the same time, as at the start of a process, share one reader on their way to the
-// tip as well. One that falls behind what is held for it reads for itself until it has caught up. A final error of the
-// shared reader is the tail's, after the last record before it. A Tail is not safe for concurrent use, and its entries
-// are shared: nobody may change what they hold.
+// A tail begins with a separate reader, which verifies the start position. It joins the shared reader when that has
+// passed the tail's position (sequence and hash), or makes its reader the shared one when it reaches the tip first.
+// Tails that begin far behind at about the same time, as at the start of a process, also share one reader while they
+// catch up. A tail that falls behind the retained records opens a separate reader until it has caught up. A final error
+// of the shared reader becomes the tail's error, after the last record before it. A Tail is not safe for concurrent
+// use. Its entries are shared and MUST NOT be changed.
 type Tail struct {
 	client *Client
 	rules  decide.Rules
 	shard  submit.Shard
 
-	own          *Reader     // nil while it shares
-	feed         *feed       // nil while it does not
-	subscription *subscriber // there
-	apart        bool        // the feed does not have the present position: the own reader waits for what comes after it
+	own          *Reader     // nil while the tail uses a feed
+	feed         *feed       // nil while the tail has a separate reader
+	subscription *subscriber // to the feed
+	apart        bool        // no feed holds the present position: own waits for the next record
 
 	at       record.Position // of the last record returned
 	id       scalar.ID
 	term     int64
-	next     int64 // the offset after the last record observed, valid or not
-	reported int64 // what of it Next has returned
+	next     int64 // the offset after the last record read, valid or not
+	reported int64 // the last value of next that Next returned; -1 for none
 	err      error
 }
 
-// NewTail returns a tail that goes on after from. It does not connect before it is polled.
+// NewTail returns a tail that continues after from. It connects on first use.
 func NewTail(client *Client, rules decide.Rules, partition int32, from record.Position) *Tail {
 	return NewReader(client, rules, partition, from).tail()
 }
 
-// tail returns a tail that goes on where a reader stands, with that reader. The reader is the tail's from then on.
+// tail returns a tail that continues after the reader's position. It takes ownership of the reader.
 func (r *Reader) tail() *Tail {
 	return &Tail{client: r.client, rules: r.rules, shard: submit.Shard{Journal: r.chain.Journal(), Partition: r.partition}, own: r, at: r.chain.Position(), id: r.chain.ID(),
 		term: r.chain.Term(), next: r.next, reported: -1}
 }
 
-// Poll waits for valid records and returns at least one. What errors it returns are final, or the context's.
+// Poll waits for valid records and returns at least one. Its errors are final, or the context's.
 func (t *Tail) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		entries, _, err := t.Next(ctx)
@@ -58,9 +58,8 @@ func (t *Tail) Poll(ctx context.Context) ([]record.Entry, error) {
 	}
 }
 
-// Next is Poll for those who also want to know how far the log has been observed: it returns when that has changed,
-// and at first when the position is verified and nothing may have come after it. next is the offset after the last
-// record observed.
+// Next is Poll for callers that also need the observed end of the log. It returns when that has changed, and the first
+// time when the position has been verified, possibly without records. next is the offset after the last record read.
 func (t *Tail) Next(ctx context.Context) (entries []record.Entry, next int64, err error) {
 	if t.err != nil {
 		return nil, t.next, t.err
@@ -81,7 +80,7 @@ func (t *Tail) Next(ctx context.Context) (entries []record.Entry, next int64, er
 // verified reports whether the log was seen to hold the position.
 func (t *Tail) verified() bool { return t.feed != nil || t.own.verifiedPosition() }
 
-// read reads on, from wherever the records come at present.
+// read reads from the feed or from the tail's own reader.
 func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 	var next int64
 	if t.feed != nil {
@@ -105,8 +104,8 @@ func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 	}
 	t.next = max(t.next, next)
 	if t.own != nil && t.own.verifiedPosition() {
-		// The own reader knows where the position lies. Until it has, the tail has a hint, which may lie past
-		// the log's end: who waits for the tip must not take that for having seen it.
+		// The own reader has the verified offset of the position. Before that, the offset is a hint, which may be past
+		// the log's end: a caller that waits for the tip must not mistake the hint for the tip.
 		t.at.Offset, t.next = t.own.chain.Position().Offset, next
 	}
 	if t.err == nil && t.own != nil && t.own.verifiedPosition() {
@@ -116,20 +115,20 @@ func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 	return entries, nil
 }
 
-// share goes on with the client's feed of the partition, if that has the tail's position or may come to it, or makes a
-// feed of the tail's own reader if there is none.
+// share joins a feed of the partition that has the tail's position or can reach it. If there is none, it makes a feed
+// of the tail's own reader.
 func (t *Tail) share() {
 	own := t.own
 	if t.join(own) {
-		own.Close() // with nobody kept waiting meanwhile
+		own.Close() // after join has released the lock
 	}
 }
 
-// join is share, and says whether the tail's own reader is left over.
+// join does the work of share. left reports that the tail's own reader is no longer needed.
 func (t *Tail) join(own *Reader) (left bool) {
 	c, tip := t.client, own.atTip()
-	// To find a feed and to subscribe is one step: between the two its last tail could leave and end it, and this tail
-	// would wait for a reader that is closed.
+	// Finding a feed and subscribing to it must be one step. Otherwise the feed's last tail could leave and end it in
+	// between, and this tail would wait for a closed reader.
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	f, g := c.feeds[t.shard], c.catching[t.shard]
@@ -152,14 +151,14 @@ func (t *Tail) join(own *Reader) (left bool) {
 	return left
 }
 
-// subscribe has the tail read from a feed. The client's lock must be held.
+// subscribe connects the tail to a feed. The caller must hold the client's lock.
 func (t *Tail) subscribe(f *feed) {
 	f.tails++
 	t.feed, t.subscription = f, f.subscribe(t.at)
 }
 
-// fallBack leaves the feed: for the one at the tip if that has the position, or else for a reader of the tail's own,
-// which verifies its position first.
+// fallBack leaves the feed. It switches to the feed at the tip if the old feed is over and the other has the tail's
+// position. Otherwise it opens a separate reader, which verifies the position first.
 func (t *Tail) fallBack() {
 	over := t.feed.isOver()
 	t.leave()
@@ -186,7 +185,7 @@ func (t *Tail) switchFeed() bool {
 	return true
 }
 
-// leave ends the sharing. The last to leave a feed ends it.
+// leave unsubscribes from the feed. The last tail to leave ends the feed.
 func (t *Tail) leave() {
 	f := t.feed
 	if f == nil {
@@ -202,22 +201,22 @@ func (t *Tail) leave() {
 		c.drop(t.shard, f)
 	}
 	c.sharing.Unlock()
-	// Without the lock: the feed's goroutine may be about to take it, in arrived or forget, and has to end first. Nobody
-	// subscribes any more, since the feed was dropped under the lock.
+	// Stop the feed without the lock: its goroutine may be about to acquire the lock, in arrived or forget, and must
+	// finish first. No tail can subscribe any more, because the feed was dropped under the lock.
 	if last {
 		f.stop()
 		<-f.done
 	}
 }
 
-// forget has nobody join a feed that has ended.
+// forget removes a feed that has ended, so that no tail joins it.
 func (c *Client) forget(p submit.Shard, f *feed) {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	c.drop(p, f)
 }
 
-// drop is forget with the lock held.
+// drop is forget for callers that hold the lock.
 func (c *Client) drop(p submit.Shard, f *feed) {
 	for _, feeds := range []map[submit.Shard]*feed{c.feeds, c.catching} {
 		if feeds[p] == f {
@@ -226,8 +225,8 @@ func (c *Client) drop(p submit.Shard, f *feed) {
 	}
 }
 
-// arrived makes a feed that has caught up the one at the tip, and returns whether it is: if there is one already, the
-// feed is over.
+// arrived makes a feed that has caught up the feed at the tip, and reports whether it succeeded. If another feed is
+// already at the tip, or no tail is left, the feed is over.
 func (c *Client) arrived(p submit.Shard, f *feed) bool {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
@@ -243,7 +242,8 @@ func (c *Client) arrived(p submit.Shard, f *feed) bool {
 // Position returns the position of the last record that was returned.
 func (t *Tail) Position() record.Position { return t.at }
 
-// Close ends what the tail reads with. It may be polled again and then goes on after its position.
+// Close closes the tail's reader or leaves its feed. The tail may be polled again and then continues after its
+// position.
 func (t *Tail) Close() {
 	if t.feed != nil {
 		t.leave()

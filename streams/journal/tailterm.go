@@ -6,12 +6,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// InTerm tells a tail which term its position is in, as a Seed does, so that the next one is held against it. A tail that
-// begins with genesis knows. It is called before the tail is polled.
+// InTerm sets the term of a tail's position, as in a Seed, so that the tail can check the next term. A tail that starts
+// at genesis does not need it. It must be called before the tail is polled.
 func (t *Tail) InTerm(term int64) { t.term = term }
 
-// followTerms returns the entries up to the first that opens a term which can't follow the one before it, and then has the
-// tail end with that. The reader below, which others may share, need not have known the term when it began.
+// followTerms returns the entries before the first that opens a term out of sequence, and sets the error of the tail if
+// there is one. The reader below, which may be shared, may not have had the term at its start.
 func (t *Tail) followTerms(entries []record.Entry, next int64) ([]record.Entry, int64) {
 	for i, e := range entries {
 		taken, ok := e.Record.Events[0].(*record.TermStarted)

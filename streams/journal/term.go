@@ -15,59 +15,59 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// term is one time of owning a partition: a fold to the end, a taken record, and then decisions until something ends
-// it. All of it belongs to one goroutine, but for the producer's callbacks and the reader, which talk to it over
-// channels.
+// term is one period of ownership of a partition: replay the log to its end, append a taken record, then decide
+// commands until ownership ends. One goroutine uses it. The producer's callbacks and the reader send to that goroutine
+// over channels.
 type term struct {
 	o      *Owner
-	reads  *sync.WaitGroup // of the Run: what it waits for at its end
+	reads  *sync.WaitGroup // the reads of old records, which Run waits for at its end
 	number int64
-	taken  record.Hash // of the record that opened it
+	taken  record.Hash // the hash of the record that opened the term
 
 	state decide.State
 	id    scalar.ID
-	tip   record.Position // of the last record decided; its offset is known only once it is complete
+	tip   record.Position // the last record decided; its offset is known only on completion
 	last  scalar.Time     // of that record
 
 	writer *kgo.Client
 	acks   *acks
-	unread []ack // of the acks, and not taken in yet
+	unread []ack // results taken from acks and not processed
 	reader *Reader
-	shared *Tail // what the reader became part of when the fold was done
+	shared *Tail // the reader's tail after the replay
 	tail   chan batch
-	lost   chan error         // takes the word of each that was silent at first: the log does not hold a position
-	stop   context.CancelFunc // of the reader's goroutine, and theirs
+	lost   chan error         // the errors of sources that were silent at first: the log does not hold a position
+	stop   context.CancelFunc // ends the goroutines of the reader and of those sources
 	ended  sync.WaitGroup
 	early  []record.Entry // read before the term was served
-	inTerm int64          // the term of the last taken record folded
+	inTerm int64          // the term of the last taken record applied
 
 	flight   flight
 	gathered accumulator
 	held     fifo[heldReply]             // answers that need a record
-	barrier  barrier                     // and those that do not
-	pending  map[scalar.ID]pending       // whose work goes on in steps
-	again    fifo[*request]              // to be decided anew, before those in the queue
-	fates    map[scalar.ID]*record.Entry // the records that kept requests wait for, where the fold has met them
+	barrier  barrier                     // answers that do not
+	pending  map[scalar.ID]pending       // requests whose work continues in steps
+	again    fifo[*request]              // to be decided again, before the queue
+	fates    map[scalar.ID]*record.Entry // the records that carried requests wait for; nil until replay meets them
 
-	folded  bool  // up to the end that the log had
-	alone   *slot // no other record may be in flight with it
-	resumed bool  // what outlived earlier terms has been answered or lined up
+	folded  bool  // the replay has reached the end that the log had
+	alone   *slot // no other record may be in flight together with it
+	resumed bool  // the requests of earlier terms have been answered or queued
 	stalled bool  // nothing has been acknowledged for too long: no intake
 	stepped bool  // the last decision was a step: a command is next
 
 	jumped bool          // the wall clock has jumped and is not followed
-	ahead  bool          // the log's time is ahead of it
-	off    time.Duration // by which time is ahead of it
+	ahead  bool          // the log's time is ahead of the wall clock
+	off    time.Duration // by which the log's time is ahead of it
 }
 
-// batch is what the reader's goroutine hands over.
+// batch is the result of one read.
 type batch struct {
 	entries []record.Entry
 	next    int64
 	err     error
 }
 
-// errRules says that the rules can't be gone on with.
+// errRules reports that the rules cannot continue.
 var errRules = errors.New("the rules failed")
 
 func newTerm(o *Owner, reads *sync.WaitGroup) *term {
@@ -75,7 +75,7 @@ func newTerm(o *Owner, reads *sync.WaitGroup) *term {
 		lost: make(chan error, len(o.cfg.Known)), acks: newAcks(), barrier: barrier{answers: make(chan int64, 1)}}
 }
 
-// run opens the term and serves it. opened says that its taken record was valid.
+// run opens the term and serves it. opened reports whether its taken record was valid.
 func (t *term) run(ctx context.Context) (opened bool, err error) {
 	if err := t.open(ctx); err != nil {
 		return false, err
@@ -85,10 +85,10 @@ func (t *term) run(ctx context.Context) (opened bool, err error) {
 	return true, t.serve(ctx)
 }
 
-// open folds the journal to its end and takes it, as often as something else comes first.
+// open replays the journal to its end and appends a taken record. It repeats the latter while other records come first.
 func (t *term) open(ctx context.Context) error {
 	other := make(chan otherClock, 1)
-	t.reads.Go(func() { other <- t.o.askClock(ctx) }) // which need not be waited for while there is something to fold
+	t.reads.Go(func() { other <- t.o.askClock(ctx) }) // concurrent with the replay
 	if err := t.ground(ctx, other); err != nil {
 		return err
 	}
@@ -96,7 +96,8 @@ func (t *term) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Asked for after the known positions: whoever noted one had read it, so the log reaches as far by now, or has lost it.
+	// Read the end after the known positions: the process that stored a position had read the log up to it, so the log
+	// reaches at least that far now, or has lost its end.
 	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
 	if err != nil {
 		return err
@@ -121,8 +122,8 @@ func (t *term) open(ctx context.Context) error {
 	}
 }
 
-// ground has the partition begin with a genesis. With a clock that is off none is appended: its time would be the log's
-// first, and no later one can be before it.
+// ground appends the genesis record if the partition is empty. It returns an error if the clock is off: the genesis has
+// the log's first time, and no later record may have an earlier one.
 func (t *term) ground(ctx context.Context, other chan otherClock) error {
 	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
 	if err != nil || end > 0 {
@@ -138,16 +139,16 @@ func (t *term) ground(ctx context.Context, other chan otherClock) error {
 
 // fold applies the journal up to an end offset and checks that it holds every known position.
 //
-// Meanwhile others may append: what comes after the end is folded by await, before this node's taken record or instead of
-// it. Nothing that is folded here can be undone by them, since a valid record stays valid. But the log may lose its end under
-// the fold. Then the reader stops at the new end, and a known position beyond it says so.
+// Other nodes may append during the fold. await applies the records after end, before this node's taken record or
+// instead of it. They cannot undo a record applied here, because a valid record stays valid. But the log may lose its
+// end during the fold. Then the reader stops at the new end, and a known position beyond that end reveals the loss.
 func (t *term) fold(ctx context.Context, end int64, known []record.Position) error {
 	passed, err := t.begun(ctx)
 	if err != nil {
 		return err
 	}
-	// Before the fold: an owner that was overtaken must not learn it only after it has folded a long log, and a kept request
-	// whose record the seed hides would be decided again.
+	// Before replay, for two reasons. An owner that was superseded must find out before it replays a long log. And the
+	// seed may cover the record of a carried request, which would otherwise be decided again.
 	if err := t.passOver(ctx); err != nil {
 		return err
 	}
@@ -159,7 +160,8 @@ func (t *term) fold(ctx context.Context, end int64, known []record.Position) err
 		return err
 	}
 	for _, beyond := range check {
-		// The log has lost its end, or a broker that has just lost the partition told an older one: it is asked once more.
+		// Either the log has lost its end, or a broker that has just lost the partition reported an older end: check
+		// again.
 		if err := t.o.cfg.Client.Holds(ctx, t.o.cfg.Rules, t.o.cfg.Partition, beyond...); err != nil {
 			return err
 		}
@@ -173,8 +175,8 @@ func (t *term) fold(ctx context.Context, end int64, known []record.Position) err
 	return nil
 }
 
-// begun makes the state that the fold begins with, and its reader. passed are positions that the fold which made the seed
-// has met.
+// begun makes the initial state of the replay, and its reader. passed are positions that the fold behind the seed has
+// met.
 func (t *term) begun(ctx context.Context) (passed []record.Position, err error) {
 	t.state, t.tip = t.o.cfg.Rules.NewState(), record.Before
 	var seed *record.Seed
@@ -194,8 +196,8 @@ func (t *term) begun(ctx context.Context) (passed []record.Position, err error) 
 	}
 	t.reader.chain.SetTerm(seed.Term)
 	t.inTerm = seed.Term
-	// First of all: what leads to a position that the log does not hold would be waited for in vain, and perhaps
-	// nothing follows the seed that would be folded, and so tell whether the log holds it and which log it is.
+	// Verify the seed's position first. If the log does not hold it, nothing after it would ever arrive. And if no
+	// records follow the seed, the replay would not verify it, nor identify the log.
 	if err := t.reader.holds(ctx); err != nil {
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func (t *term) begun(ctx context.Context) (passed []record.Position, err error) 
 	return passed, nil
 }
 
-// replay applies what follows up to an end offset, and strikes the known positions off the list that it meets.
+// replay applies the records up to an end offset, and removes the known positions that it meets from check.
 func (t *term) replay(ctx context.Context, end int64, check map[int64][]record.Position) error {
 	var overtaken error
 	err := t.reader.to(ctx, end, func(entries []record.Entry) error {
@@ -218,8 +220,8 @@ func (t *term) replay(ctx context.Context, end int64, check map[int64][]record.P
 			if err := t.apply(e); err != nil {
 				return err
 			}
-			// Not returned at once: what is known beyond must be looked for all the same, and what kept requests wait for
-			// is in the fold already when this node is assigned the partition again.
+			// Do not return yet: the known positions beyond it must still be checked. And the records that carried
+			// requests wait for are then applied when this node is assigned the partition again.
 			if taken, ok := t.overtakes(e); ok {
 				overtaken = t.foreign(taken)
 			}
@@ -232,8 +234,8 @@ func (t *term) replay(ctx context.Context, end int64, check map[int64][]record.P
 	return err
 }
 
-// checkPassed checks that the log holds the known positions that the fold begins after, and returns the others by their
-// sequence. passed are those that the fold met which made its seed.
+// checkPassed checks that the log holds the known positions before the start of the replay, and returns the later ones
+// by sequence. passed are positions that the fold behind the seed has met.
 func (t *term) checkPassed(ctx context.Context, known, passed []record.Position) (ahead map[int64][]record.Position, err error) {
 	ahead = make(map[int64][]record.Position)
 	var behind []record.Position
@@ -249,9 +251,10 @@ func (t *term) checkPassed(ctx context.Context, known, passed []record.Position)
 	return ahead, t.o.cfg.Client.Holds(ctx, t.o.cfg.Rules, t.o.cfg.Partition, behind...)
 }
 
-// passOver looks at what a seed spares the fold, for the records that kept requests wait for and for a foreign term that
-// this Run has not folded. The latter comes after the last record that this process knew to be acknowledged. The former
-// may come before it: a term that ended before it resumed has acknowledged its own taken record and answered nobody.
+// passOver reads records that the seed already covers. A carried request may have been recorded there, and so may a
+// foreign term that this Run has not applied. A foreign term comes after the last record that this process knew to be
+// acknowledged. A carried request's record may come before it: a term that ended before resume has acknowledged its
+// taken record and answered no request.
 func (t *term) passOver(ctx context.Context) error {
 	from := t.o.acknowledged
 	switch {
@@ -280,7 +283,7 @@ func (t *term) passOver(ctx context.Context) error {
 	return err
 }
 
-// apply folds one valid record that this term did not decide.
+// apply applies a valid record that this term did not decide.
 func (t *term) apply(e record.Entry) error {
 	if err := t.evolve(e); err != nil {
 		return fmt.Errorf("%w: %w", errRules, err)
@@ -296,15 +299,15 @@ func (t *term) apply(e record.Entry) error {
 	return nil
 }
 
-// decideFate notes that a record is valid which a kept request waits for.
+// decideFate stores a record that a carried request waits for.
 func (t *term) decideFate(e record.Entry) {
 	if _, ok := t.fates[e.Record.Command.ID]; ok {
 		t.fates[e.Record.Command.ID] = &e
 	}
 }
 
-// overtakes returns the foreign term that a record opens, if it does. In a fold, only a term that this Run has not
-// folded before is foreign: the older ones are history.
+// overtakes reports whether a record opens a foreign term, and returns that. During replay only a term that this Run
+// has not applied before is foreign: older terms are history.
 func (t *term) overtakes(e record.Entry) (*record.TermStarted, bool) {
 	taken, ok := e.Record.Events[0].(*record.TermStarted)
 	if !ok {
@@ -316,7 +319,8 @@ func (t *term) overtakes(e record.Entry) (*record.TermStarted, bool) {
 	return taken, t.o.met != record.UnknownTerm && taken.Term > t.o.met
 }
 
-// follow hands over what the reader reads until the term ends, and goes on asking those who were silent what they know.
+// follow starts the goroutine that passes on the reader's batches until the term ends. It also keeps asking the silent
+// sources for their positions.
 func (t *term) follow(ctx context.Context, silent []Known) {
 	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
 	t.barrier.ask = func() { t.askEnd(ctx) }
@@ -339,8 +343,9 @@ func (t *term) follow(ctx context.Context, silent []Known) {
 	})
 }
 
-// askAgain asks something that did not answer before the term was taken, until it does. The term ends if it knows of a
-// position that the log does not hold: no more than what was acknowledged meanwhile stands on a log that has lost its end.
+// askAgain asks a source that was silent when the term was taken, until it answers. If the source knows a position that
+// the log does not hold, the term ends. That limits the records on top of a log that has lost its end to those
+// acknowledged before the source answered.
 func (t *term) askAgain(ctx context.Context, k Known) {
 	positions, err := t.o.positions(ctx, k)
 	for attempt := 0; err != nil; attempt++ {
@@ -357,7 +362,7 @@ func (t *term) askAgain(ctx context.Context, k Known) {
 	}
 }
 
-// close ends the term's producer and reader. Nothing of the term is touched by another goroutine after it.
+// close ends the term's producer and reader. After it, no other goroutine uses the term.
 func (t *term) close() {
 	t.closeWriter()
 	if t.stop != nil {
@@ -372,7 +377,7 @@ func (t *term) close() {
 	}
 }
 
-// take appends a taken record and reads on until that record has gone by. valid says that nothing came before it.
+// take appends a taken record and reads until that record has passed. valid reports that no other record came first.
 func (t *term) take(ctx context.Context) (valid bool, err error) {
 	if err := t.openWriter(); err != nil {
 		return false, err
@@ -394,7 +399,7 @@ func (t *term) take(ctx context.Context) (valid bool, err error) {
 	return t.await(ctx, r, sha256.Sum256(value), passed)
 }
 
-// await reads on until the taken record with the hash is seen, or until something valid has come before it.
+// await reads until it finds the taken record with the hash, or until another valid record comes first.
 func (t *term) await(ctx context.Context, taken *record.Record, hash record.Hash, passed <-chan ack) (valid bool, err error) {
 	var vanished <-chan time.Time
 	for {
@@ -402,13 +407,13 @@ func (t *term) await(ctx context.Context, taken *record.Record, hash record.Hash
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case a := <-passed:
-			// That it was appended says nothing yet: only the reader tells whether something valid came before it.
+			// The append proves nothing yet: only the reader can report whether another valid record came first.
 			if a.err != nil {
 				return false, fmt.Errorf("journal: appending a taken record: %w", a.err)
 			}
-			// And the reader may never show it: a log that has lost its end since holds neither the record nor anything
-			// after it. This term would be awaited for ever, and the partition have no owner, where the next one folds
-			// what is left and is held against what is known.
+			// And the reader may never find it: if the log has lost its end, it holds neither the record nor any later
+			// one. Without a limit, this term would wait forever and the partition would have no owner. The next term
+			// replays the rest of the log and compares it with the known positions.
 			limit := time.NewTimer(t.o.cfg.Deadline)
 			defer limit.Stop()
 			vanished = limit.C
@@ -442,8 +447,8 @@ func (t *term) await(ctx context.Context, taken *record.Record, hash record.Hash
 	}
 }
 
-// begin makes the valid taken record the base of what this term appends. What was read after it can only be skipped
-// or foreign; the term looks at it first.
+// begin makes the valid taken record the base of this term's appends. Records read after it can only be skipped or
+// foreign ones. serve looks at them first.
 func (t *term) begin(e record.Entry, after []record.Entry) error {
 	if err := t.apply(e); err != nil {
 		return err
@@ -477,8 +482,8 @@ func (t *term) closeWriter() {
 	}
 }
 
-// writer returns a producer for one term. Its records carry no request's context, since cancelling one record of a
-// batch fails its neighbours, and it retries for ever: a record's fate is known only from the log.
+// writer returns a producer for one term. No request's context is attached to a record, because canceling one record of
+// a batch fails its neighbors. The producer retries without limit: only the log settles whether a record was appended.
 func (c *Client) writer() (*kgo.Client, error) {
 	return c.KafkaFor(ForWriting,
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -491,7 +496,7 @@ func (c *Client) writer() (*kgo.Client, error) {
 	)
 }
 
-// address returns what the Kafka records of the partition have in common.
+// address returns the common parts of the partition's Kafka records.
 func (o *Owner) address(id scalar.ID) *address {
 	if o.to.journal != id {
 		o.to = newAddress(o.cfg.Client.Topic(o.journal), o.journal, o.cfg.Partition, id)

@@ -7,29 +7,31 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Timeouts of a client. franz-go's defaults are 10 s for a dial, 20 s for a produce and 15 s for a fetch. A broker that hangs
-// or whose packets are lost closes no connection, so with the defaults a client would use it for that long.
+// Timeouts of a client. franz-go's defaults are 10 s for a dial, 20 s for a produce and 15 s for a fetch. A broker that
+// hangs or loses packets closes no connection, so with the defaults a client would use it for that long.
 //
-// The values are chosen for brokers with the settings in docker/kafka: the controller notices the loss of a broker after a
-// session of 2 s and elects leaders within 0.5 s. They are safe with any settings, and with brokers that are slow but healthy:
+// The values are chosen for brokers with the settings in docker/kafka: the controller notices the loss of a broker
+// after a session of 2 s and elects leaders within 0.5 s. They are safe with any settings, and with brokers that are
+// slow but healthy:
 //
-//   - A produce that times out is sent again in order, with the same producer id and sequence. A broker that has appended it
-//     answers the retry with the original offset once that is replicated, so nothing is appended twice. The writer retries
-//     without limit. A short timeout therefore costs a slow broker only retries.
+//   - A produce that times out is sent again in order, with the same producer id and sequence. A broker that has
+//     appended it answers the retry with the original offset once that is replicated, so nothing is appended twice. The
+//     writer retries without limit. A short timeout therefore costs a slow broker only retries.
 //   - A fetch or a metadata request that times out is sent again.
 const (
 	dialTimeout     = 1500 * time.Millisecond // leaves time to send a lost SYN again, after 1 s
 	requestTimeout  = time.Second             // for a request that does not wait for anything at the broker, and to write any
-	produceTimeout  = 2 * time.Second         // that a broker waits for its followers; a produce is given up after …
+	produceTimeout  = 2 * time.Second         // the broker's wait for its followers; the client ends the request after …
 	produceOverhead = 800 * time.Millisecond  // … this much more
-	fetchWait       = 500 * time.Millisecond  // that a broker waits for records; a fetch is given up after …
-	fetchOverhead   = 1500 * time.Millisecond // … this much more, in which 4 MiB must come through
+	fetchWait       = 500 * time.Millisecond  // the broker's wait for records; the client ends the request after …
+	fetchOverhead   = 1500 * time.Millisecond // … this much more, enough to transfer 4 MiB
 
-	// offsetsWait is how long a broker may take to find an offset, where it does not keep the log itself; the question is given
-	// up after requestTimeout more. Questions about topics have kadm's 15 s: a broker creates one while it waits.
+	// offsetsWait is how long a broker may take to find an offset if it does not store the log itself. The client ends
+	// the request requestTimeout later. Requests about topics have kadm's 15 s, because a broker creates a topic within
+	// the request.
 	offsetsWait = 200 * time.Millisecond
 
-	// metadataAge is how often a client reads the list of brokers and leaders. A silent broker is given up sooner: see
+	// metadataAge is how often a client reads the list of brokers and leaders. A silent broker is detected sooner: see
 	// [brokers].
 	metadataAge = time.Second
 	// metadataMinAge is how soon a client reads it again after an error. franz-go's default of 5 s would prolong every failover.

@@ -18,11 +18,11 @@ import (
 // maxMessage is the topics' max.message.bytes: more than the largest record of any journal with its envelope.
 const maxMessage = 4 << 20
 
-// clusterReplicas is how many replicas a journal has where there are that many brokers.
+// clusterReplicas is the number of replicas of a journal on a cluster with at least that many brokers.
 const clusterReplicas = 3
 
-// settings are those of every journal's topic. A broker would otherwise delete records, rewrite their timestamps, or
-// refuse those of a clock that is an hour ahead, which would stop the journal.
+// settings returns the settings of every journal's topic. With the defaults a broker would delete records, rewrite
+// their timestamps, or reject those of a clock that is an hour ahead, which would stop the journal.
 func settings() map[string]string {
 	longest := strconv.FormatInt(math.MaxInt64, 10)
 	return map[string]string{
@@ -36,13 +36,14 @@ func settings() map[string]string {
 	}
 }
 
-// sinceKafka36 are settings whose absence from a broker means that it doesn't check what they would switch off.
+// sinceKafka36 reports whether a setting exists since Kafka 3.6. An older broker does not have the check that it
+// disables.
 func sinceKafka36(name string) bool {
 	return name == "message.timestamp.before.max.ms" || name == "message.timestamp.after.max.ms"
 }
 
-// EnsureTopics creates the topics of the journals, one partition each, with the settings that a journal needs.
-// Topics that exist are left as they are.
+// EnsureTopics creates the topics of the journals with one partition each and the settings that a journal needs. It
+// does not change existing topics.
 func (c *Client) EnsureTopics(ctx context.Context, journals ...string) error {
 	brokers, err := c.admin.ListBrokers(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *Client) EnsureTopics(ctx context.Context, journals ...string) error {
 	return nil
 }
 
-// awaitTopic waits until the brokers know a topic: right after its creation another broker may not.
+// awaitTopic waits until the brokers have a topic. Right after its creation some brokers may not have it yet.
 func (c *Client) awaitTopic(ctx context.Context, journal string) error {
 	for attempt := 0; ; attempt++ {
 		_, _, err := c.bounds(ctx, journal, 0)
@@ -88,7 +89,7 @@ func (c *Client) awaitTopic(ctx context.Context, journal string) error {
 	}
 }
 
-// SettingsError lists everything about topics that a journal can't live with.
+// SettingsError lists all deviations of topics from the settings that a journal needs.
 type SettingsError struct{ Deviations []string }
 
 // Error lists the deviations.
@@ -97,8 +98,8 @@ func (e *SettingsError) Error() string {
 }
 
 // CheckTopics verifies the topics of the journals: that they exist, their settings, that they begin at offset 0 and
-// have as many partitions as their genesis says. Its *SettingsError lists every deviation; any other error says that
-// the cluster could not be asked.
+// that they have the number of partitions in their genesis. A *SettingsError lists every deviation. Any other error
+// means that the cluster could not be asked.
 func (c *Client) CheckTopics(ctx context.Context, journals ...string) error {
 	var deviations []string
 	brokers, err := c.admin.ListBrokers(ctx)
@@ -161,7 +162,7 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (d
 		got, known := have[name]
 		switch {
 		case !known && (sinceKafka36(name) || name == "unclean.leader.election.enable"):
-			// The broker has no such setting, so it does not do what the setting would prevent.
+			// The broker does not have the setting, so it does not do what the setting would prevent.
 		case got != want[name]:
 			deviate("%s is %q instead of %q", name, got, want[name])
 		}
@@ -197,8 +198,8 @@ func (c *Client) bounds(ctx context.Context, journal string, partition int32) (s
 	return start, end, err
 }
 
-// Tip returns the end offset of a partition: the offset after its last committed record. While the brokers elect a
-// leader of the partition it waits for one, for electing at most.
+// Tip returns the end offset of a partition: the offset after its last committed record. While the partition has no
+// leader, Tip waits for one, at most for electing.
 func (c *Client) Tip(ctx context.Context, journal string, partition int32) (int64, error) {
 	topic := c.Topic(journal)
 	end, err := ask(ctx, c.offsets.ListEndOffsets, topic, partition)
@@ -208,10 +209,10 @@ func (c *Client) Tip(ctx context.Context, journal string, partition int32) (int6
 	return end, nil
 }
 
-// electing is for how long a partition may have no leader before that is an error.
+// electing is how long a partition may have no leader before that is an error.
 const electing = 15 * time.Second
 
-// ask asks for an offset until the partition has a leader that tells it.
+// ask requests an offset until the partition has a leader that answers.
 func ask(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error), topic string, partition int32) (offset int64, err error) {
 	since := time.Now()
 	for attempt := 0; ; attempt++ {

@@ -9,13 +9,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// askAgain is how often those who wait for a log's end to be reached ask whether the log still reaches that far.
+// askAgain is the interval at which ToTip checks whether the log still reaches its end.
 const askAgain = time.Second
 
-// ToTip has reach go on until it has come to the end that a partition's log has now. It is called with that end, an offset,
-// and a context that ends after a second, over and over until it returns nil or an error of another kind. In between the
-// brokers are asked again: a log that was cut off since they were first asked never reaches its former end, and who waits
-// for that waits for ever. Then the end is the present one.
+// ToTip calls reach until it reaches the current end of a partition's log. Each call gets the end, an offset, and a
+// context with a timeout of askAgain. ToTip returns when reach returns nil or an error other than the timeout. After
+// each timeout ToTip reads the end of the log again. A log that has lost its end never reaches the former one, so a
+// caller that waits for it would wait forever. ToTip then continues with the present end.
 func (c *Client) ToTip(ctx context.Context, journal string, partition int32, reach func(ctx context.Context, end int64) error) error {
 	end, err := c.Tip(ctx, journal, partition)
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *Client) ToTip(ctx context.Context, journal string, partition int32, rea
 	return c.toEnd(ctx, journal, partition, end, reach)
 }
 
-// toEnd is ToTip for an end that was told before.
+// toEnd is ToTip for a given end.
 func (c *Client) toEnd(ctx context.Context, journal string, partition int32, end int64, reach func(ctx context.Context, end int64) error) error {
 	for shorter := false; ; {
 		some, cancel := context.WithTimeout(ctx, askAgain)
@@ -41,7 +41,7 @@ func (c *Client) toEnd(ctx context.Context, journal string, partition int32, end
 			}
 		case now >= end:
 			shorter = false
-		case shorter: // twice in a row: a broker that has just lost the partition may tell an end that is past
+		case shorter: // Twice in a row: a broker that has just lost the partition may report an obsolete end.
 			end = now
 		default:
 			shorter = true
@@ -49,8 +49,8 @@ func (c *Client) toEnd(ctx context.Context, journal string, partition int32, end
 	}
 }
 
-// ToTip reads on to the end that the log has now, and passes the records on, at least all up to there. It ends, without an
-// error, also where the log becomes shorter meanwhile but still holds the reader's position.
+// ToTip reads to the current end of the log and passes the records to each, possibly with later records. It also
+// returns nil if the log becomes shorter in the meantime but still holds the reader's position.
 func (r *Reader) ToTip(ctx context.Context, each func([]record.Entry) error) error {
 	end, err := r.client.Tip(ctx, r.chain.Journal(), r.partition)
 	if err != nil {
@@ -59,10 +59,10 @@ func (r *Reader) ToTip(ctx context.Context, each func([]record.Entry) error) err
 	return r.to(ctx, end, each)
 }
 
-// to is ToTip for an end that was told before.
+// to is ToTip for a given end.
 func (r *Reader) to(ctx context.Context, end int64, each func([]record.Entry) error) error {
 	return r.client.toEnd(ctx, r.chain.Journal(), r.partition, end, func(ctx context.Context, end int64) error {
-		// The offset that a reader starts with is a hint, which may be past the end: only a verified one counts.
+		// The offset at the start of a reader is a hint that may be past the end. Only a verified offset counts.
 		for !r.verifiedPosition() || r.next < end {
 			entries, _, err := r.advance(ctx, r.next >= end)
 			if err != nil {
@@ -76,8 +76,8 @@ func (r *Reader) to(ctx context.Context, end int64, each func([]record.Entry) er
 	})
 }
 
-// PollFor is Poll for those who know of a record, by its sequence, that the reader has not come to. Where the log ends before
-// it, since it has lost its end, nothing may ever come: then the error is ErrNoRecord.
+// PollFor is Poll for a caller that expects the record with a sequence, which the reader has not reached. If the log
+// has lost its end and stops before that record, the error is ErrNoRecord instead of an endless wait.
 func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []record.Entry, err error) {
 	got := func(some []record.Entry) error {
 		if entries = some; len(some) > 0 {
@@ -85,7 +85,7 @@ func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []record.
 		}
 		return nil
 	}
-	// The end that the session was told is good for most polls, so that the brokers are asked at the tip only.
+	// The end reported to the session suffices for most polls. Only at the tip are the brokers asked.
 	if err = r.to(ctx, r.end, got); err == nil {
 		err = r.ToTip(ctx, got)
 	}
@@ -98,8 +98,8 @@ func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []record.
 	return nil, noRecord(r.chain.Journal(), r.partition, sequence)
 }
 
-// ReadAt returns the valid record with a sequence, reading from a position at or before it: an anchor, or Before. The
-// journal must hold it by now.
+// ReadAt returns the valid record with a sequence. It reads from a position, an anchor or Before. from should be before
+// the record; otherwise ReadAt reads from Before. The log must already hold the record.
 func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32, from record.Position, sequence int64) (record.Entry, error) {
 	if from.Sequence >= sequence {
 		from = record.Before

@@ -13,14 +13,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// NewClient returns a client with topics of its own for the journals: on the brokers that KAFKA_BROKERS names, else on
-// a broker that lives as long as the test. What it logs is shown if TEST_LOG is set.
+// NewClient returns a client with new topics for the journals. It uses the brokers in KAFKA_BROKERS, or else starts a
+// broker for the duration of the test. If TEST_LOG is set, the client's log is shown.
 func NewClient(t testing.TB, journals ...string) *journal.Client {
 	t.Helper()
 	return Connect(t, journal.Config{}, journals...)
 }
 
-// Connect is NewClient with settings; brokers, prefix and logger are set here.
+// Connect is NewClient with settings. It sets the brokers, the prefix and the logger itself.
 func Connect(t testing.TB, cfg journal.Config, journals ...string) *journal.Client {
 	t.Helper()
 	var brokers []string

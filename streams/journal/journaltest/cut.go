@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Cut makes a journal's log end before an offset, as an unclean election of a follower does: the topic is made anew and
-// holds the records that come before.
+// Cut ends a journal's log before an offset, as an unclean election of a follower does. It deletes the topic, creates
+// it again and copies the earlier records to it.
 func Cut(t testing.TB, c *journal.Client, name string, end int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -9,11 +9,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Once notes which record each command was accepted in. The zero Once has seen nothing.
+// Once records the sequence at which each command was accepted. The zero Once is empty.
 type Once struct{ accepted map[scalar.ID]int64 }
 
-// Add takes a valid record into account. It returns an error if the record's command was accepted in another one before:
-// what a client sent once has then taken effect twice.
+// Add adds a valid record. It returns an error if an earlier record accepted the same command: the command has then
+// taken effect twice.
 func (o *Once) Add(id scalar.ID, outcome decide.Outcome, sequence int64) error {
 	if outcome != decide.Accepted {
 		return nil

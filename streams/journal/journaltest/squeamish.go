@@ -2,7 +2,7 @@ package journaltest
 
 import "github.com/perpetua-exchange/perpetua/domain/decide"
 
-// Squeamish are Words that panic on applying the word "poison", which Words can stomach.
+// Squeamish is Words with a state that panics on applying the word "poison".
 type Squeamish struct{ Words }
 
 // NewState implements decide.Rules.

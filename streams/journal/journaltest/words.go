@@ -1,5 +1,5 @@
-// Package journaltest is what the tests of packages on top of the journal share: rules of the simplest kind, and a
-// client on a broker of the test's own.
+// Package journaltest provides helpers for tests of packages that use a journal: very simple rules, and a client with a
+// broker for the duration of a test.
 package journaltest
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Words are rules under which every command is a word that is accepted and remembered.
-type Words struct{ Name string } // of the journal
+// Words is a set of rules under which every command is a word. It is accepted and appended to the state.
+type Words struct{ Name string } // the journal's name
 
-// Said is their event.
+// Said is the event of an accepted word.
 type Said struct {
 	Word string `json:"word"`
 }
@@ -40,7 +40,7 @@ func (Words) Registry() *decide.Registry {
 	return r
 }
 
-// Heard is their state: all words, in order.
+// Heard is the state of Words: all words, in order.
 type Heard struct{ Words []string }
 
 // Decide implements decide.State.
@@ -69,7 +69,7 @@ func (*Heard) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{
 // SetAside implements decide.State.
 func (*Heard) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
 
-// Say is the command to say a word.
+// Say returns the command to say a word.
 func Say(word string) decide.Command {
 	return decide.Command{ID: record.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Payload: word}
 }
