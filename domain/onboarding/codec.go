@@ -41,7 +41,7 @@ const (
 func (stateCodec) Size(state decide.State) int {
 	s := state.(*State)
 	return (len(s.owners)+len(s.triggers))*ownerSize + (len(s.documents)+len(s.deliveries)+len(s.webhooks)+len(s.entitlements))*smallSize +
-		len(s.questionnaires)*versionSize + s.core.Size()
+		len(s.questionnaires)*versionSize + pack.Size(s.core.Visit)
 }
 
 // Append implements decide.StateCodec.
@@ -75,7 +75,7 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 	w.Int(s.made)
 	w.Int(int64(s.retention))
 	w.due(&s.due)
-	s.core.Pack(&w.Writer)
+	w.Visit(s.core.Visit)
 	return w.Bytes
 }
 
@@ -339,7 +339,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 	s.made = r.Int()
 	s.retention = r.time()
 	r.due(s)
-	s.core.Unpack(r.Reader)
+	r.Visit(s.core.Visit)
 	r.refuse(r.Err() == nil && !s.coherent())
 	if err := r.Done(); err != nil {
 		return nil, fmt.Errorf("onboarding: %w", err)

@@ -477,7 +477,7 @@ func (l *dueList) order() {
 
 func (v *loader) loadTask() *task {
 	w := &task{kind: Work(v.Word())}
-	w.command.Unpack(v.Reader)
+	v.Visit(w.command.Visit)
 	w.started = v.when()
 	w.account = v.account()
 	if n := v.Index(len(v.listing) + 1); n > 0 {
@@ -537,7 +537,7 @@ func (v *loader) loadRest() {
 		name := ledger.Account(v.Word())
 		v.venue[name] = v.money()
 	}
-	v.core.Unpack(v.Reader)
+	v.Visit(v.core.Visit)
 }
 
 func (v *loader) transaction() ledger.Transaction {

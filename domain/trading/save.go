@@ -37,7 +37,7 @@ const (
 // Size implements decide.Codec.
 func (stateCodec) Size(of decide.State) int {
 	s := of.(*State)
-	size := 4096 + s.orders.Len()*orderSize + len(s.recent.ring)*18 + len(s.withdrawals)*transferSize + s.core.Size()
+	size := 4096 + s.orders.Len()*orderSize + len(s.recent.ring)*18 + len(s.withdrawals)*transferSize + pack.Size(s.core.Visit)
 	for _, a := range s.registered {
 		size += accountSize + len(a.references.names)*nameSize + len(a.transfers)*transferSize
 	}
@@ -412,7 +412,7 @@ func (v *saver) saveDue() {
 
 func (v *saver) saveTask(w *task) {
 	v.Word(string(w.kind))
-	w.command.Pack(&v.Writer)
+	v.Visit(w.command.Visit)
 	v.Int(int64(w.started))
 	v.saveAccount(w.account)
 	symbol := 0
@@ -454,7 +454,7 @@ func (v *saver) saveRest() {
 		v.Word(string(name))
 		v.Int(int64(v.venue[name]))
 	}
-	v.core.Pack(&v.Writer)
+	v.Visit(v.core.Visit)
 }
 
 func (v *saver) saveTransaction(t *ledger.Transaction) {
