@@ -38,22 +38,8 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 
 // visit visits the whole state. What is read goes into s, which is new.
 func (s *State) visit(c *pack.Coder) {
-	pack.List(c, s.Brokers(), 3, func(b *Broker) {
-		b.visit(c)
-		if c.Reading() {
-			c.Check(s.brokers[b.Broker] == nil)
-			s.brokerOrder = append(s.brokerOrder, b.Broker)
-			s.brokers[b.Broker] = b
-		}
-	})
-	pack.List(c, s.Users(), 12, func(u *User) {
-		u.visit(c)
-		if c.Reading() {
-			c.Check(s.users[u.Username] == nil)
-			s.userOrder = append(s.userOrder, u.Username)
-			s.users[u.Username] = u
-		}
-	})
+	pack.Ordered(c, &s.brokerOrder, s.brokers, 3, func(b *Broker) string { return b.visit(c) })
+	pack.Ordered(c, &s.userOrder, s.users, 12, func(u *User) string { return u.visit(c) })
 	pack.List(c, s.keys, 5, func(k *SigningKey) {
 		k.visit(c)
 		if c.Reading() {
@@ -77,13 +63,16 @@ func (s *State) visit(c *pack.Coder) {
 	s.core.Visit(c)
 }
 
-func (b *Broker) visit(c *pack.Coder) {
+// visit returns the broker's code.
+func (b *Broker) visit(c *pack.Coder) string {
 	pack.Word(c, &b.Broker)
 	pack.String(c, &b.Name)
 	pack.Int(c, &b.Created)
+	return b.Broker
 }
 
-func (u *User) visit(c *pack.Coder) {
+// visit returns the username.
+func (u *User) visit(c *pack.Coder) string {
 	pack.String(c, &u.Username)
 	pack.Word(c, &u.Broker)
 	pack.String(c, &u.CustomerCode)
@@ -100,6 +89,7 @@ func (u *User) visit(c *pack.Coder) {
 	pack.Int(c, &u.Created)
 	pack.Int(c, &u.Updated)
 	pack.Int(c, &u.PasswordChanged)
+	return u.Username
 }
 
 func (k *SigningKey) visit(c *pack.Coder) {

@@ -246,6 +246,24 @@ func List[T any](c *Coder, written []*T, least int, visit func(*T)) {
 	}
 }
 
+// Ordered visits the values of a map in the order of their keys in a list. Visit returns the key of the value. Reading
+// adds to both and fails where a key comes twice.
+func Ordered[K comparable, V any](c *Coder, order *[]K, m map[K]*V, least int, visit func(*V) K) {
+	n := c.Len(len(*order), least)
+	if !c.reading {
+		c.each(n, func(i int) { visit(m[(*order)[i]]) })
+		return
+	}
+	for n > 0 && c.r.err == nil {
+		one := new(V)
+		key := visit(one)
+		c.Check(m[key] == nil)
+		m[key] = one
+		*order = append(*order, key)
+		n--
+	}
+}
+
 // Map visits the entries of a map, of at least least bytes each, in the order of their keys. Reading adds to the map and
 // fails where a key comes twice.
 func Map[K comparable, V any](c *Coder, m map[K]V, compare func(a, b K) int, least int, visit func(*K, *V)) {

@@ -25,6 +25,8 @@ type form struct {
 	Words   []string
 	Bytes   []byte
 	Items   []*item
+	Order   []string
+	Ordered map[string]*item
 	Map     map[string]item
 	None    *item
 	Some    *item
@@ -64,8 +66,9 @@ func (f *form) visit(c *pack.Coder) {
 		}
 	})
 	if c.Reading() {
-		f.Map = make(map[string]item)
+		f.Map, f.Ordered = make(map[string]item), make(map[string]*item)
 	}
+	pack.Ordered(c, &f.Order, f.Ordered, 1, func(i *item) string { i.visit(c); return i.Name })
 	pack.Map(c, f.Map, strings.Compare, 2, func(k *string, i *item) {
 		pack.Word(c, k)
 		i.visit(c)
@@ -84,7 +87,8 @@ func example() *form {
 		Numbers: []int64{0, 1, -1, 63, -64, 64, 1 << 40, -1 << 40, math.MaxInt64, math.MinInt64},
 		Near:    [3]int64{1 << 40, 1<<40 + 1, math.MinInt64}, Small: math.MinInt32, Byte: 0xff, Uint: math.MaxUint64, Bool: true,
 		Raw: [3]byte{1, 2, 3}, Text: "text", Words: []string{"alpha", "", "beta", "alpha", "", "beta"}, Bytes: []byte{8},
-		Items: []*item{a, b}, Map: map[string]item{"x": {"1"}, "y": {"2"}}, Some: &item{"some"}, Chosen: a, Last: b, Index: 3,
+		Items: []*item{a, b}, Order: []string{"z", "y"}, Ordered: map[string]*item{"z": {"z"}, "y": {"y"}},
+		Map: map[string]item{"x": {"1"}, "y": {"2"}}, Some: &item{"some"}, Chosen: a, Last: b, Index: 3,
 	}
 }
 
@@ -130,6 +134,9 @@ func TestInvalidValuesFail(t *testing.T) {
 		"more than 64 bits":               {full, func(c *pack.Coder) { pack.Int(c, new(int64)) }},
 		"more than 32 bits":               {full[:9], func(c *pack.Coder) { pack.Small(c, new(int)) }},
 		"a failed check":                  {nil, func(c *pack.Coder) { c.Check(false) }},
+		"a name that comes twice": {[]byte{2, 1, 'a', 1, 'a'}, func(c *pack.Coder) {
+			pack.Ordered(c, new([]string), make(map[string]*item), 1, func(i *item) string { i.visit(c); return i.Name })
+		}},
 		"a key that comes twice": {[]byte{2, 1, 'a', 1, 'a'}, func(c *pack.Coder) {
 			pack.Map(c, make(map[string]int), strings.Compare, 1, func(k *string, _ *int) { pack.String(c, k) })
 		}},
