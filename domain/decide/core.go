@@ -85,9 +85,10 @@ func (c *Core) Visit(v *pack.Coder) {
 		return
 	}
 	c.Memory.visit(v)
-	pack.Map(v, c.sources, strings.Compare, 3, func(name *string, a *applied) {
-		pack.Word(v, name)
+	pack.Map(v, &c.sources, strings.Compare, 3, func(name string, a applied) (string, applied) {
+		pack.Word(v, &name)
 		pack.Int(v, &a.source)
 		pack.Int(v, &a.sequence)
+		return name, a
 	})
 }

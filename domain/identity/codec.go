@@ -40,19 +40,14 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 func (s *State) visit(c *pack.Coder) {
 	pack.Ordered(c, &s.brokerOrder, s.brokers, 3, func(b *Broker) string { return b.visit(c) })
 	pack.Ordered(c, &s.userOrder, s.users, 12, func(u *User) string { return u.visit(c) })
-	pack.List(c, s.keys, 5, func(k *SigningKey) {
-		k.visit(c)
-		if c.Reading() {
-			s.keys = append(s.keys, k)
-		}
-	})
+	pack.List(c, &s.keys, 5, func(k *SigningKey) { k.visit(c) })
 	var keys []*APIKey
 	for _, username := range s.userOrder {
 		if !c.Reading() {
 			keys = append(keys, s.APIKeys(username)...)
 		}
 	}
-	pack.List(c, keys, 13, func(k *APIKey) {
+	pack.List(c, &keys, 13, func(k *APIKey) {
 		k.visit(c)
 		if c.Reading() {
 			_, twice := s.apiKeys.byHash[hashOf(k)]

@@ -67,7 +67,7 @@ func (s *State) visit(c *pack.Coder) {
 		if !c.Reading() {
 			hooks = s.Webhooks(tenants[n])
 		}
-		pack.List(c, hooks, idSize, func(w *Webhook) {
+		pack.List(c, &hooks, idSize, func(w *Webhook) {
 			w.visit(c)
 			if c.Reading() {
 				c.Check(s.webhooks[w.ID] == nil)
@@ -116,12 +116,13 @@ func (s *State) visitFile(c *pack.Coder, f *file) scalar.ID {
 		d.visit(c)
 		return d.ID
 	})
-	pack.Map(c, f.answered, compareIDs, idSize, func(id *scalar.ID, a *entitlement.Answered) {
+	pack.Map(c, &f.answered, compareIDs, idSize, func(id scalar.ID, a entitlement.Answered) (scalar.ID, entitlement.Answered) {
 		c.Raw(id[:])
 		pack.Small(c, &a.Version)
 		pack.Int(c, &a.Sequence)
+		return id, a
 	})
-	pack.List(c, f.triggers, idSize, func(t *Trigger) {
+	pack.List(c, &f.triggers, idSize, func(t *Trigger) {
 		t.visit(c)
 		if c.Reading() {
 			t.Ref = o.Ref
@@ -134,11 +135,10 @@ func (s *State) visitFile(c *pack.Coder, f *file) scalar.ID {
 	return o.ID
 }
 
-// readTrigger adds a trigger that was read to its owner's file.
+// readTrigger notes a trigger that was read.
 func (s *State) readTrigger(c *pack.Coder, f *file, t *Trigger) {
 	_, known := s.triggers[t.ID]
 	c.Check(!known)
-	f.triggers = append(f.triggers, t)
 	s.triggers[t.ID] = f.owner.ID
 	for _, q := range t.requires() {
 		s.required[q]++
@@ -217,11 +217,10 @@ func (q *asked) visit(c *pack.Coder) scalar.ID {
 	c.Raw(q.OwnerTypeID[:])
 	c.Bool(&q.IsPublished)
 	pack.Int(c, &q.Created)
-	pack.List(c, q.versions, idSize, func(v *questionnaire.Version) {
+	pack.List(c, &q.versions, idSize, func(v *questionnaire.Version) {
 		if c.Reading() {
 			q.published = append(q.published, false)
-			q.versions = append(q.versions, v)
-			v.Number, v.QuestionnaireID = len(q.versions), q.ID
+			v.Number, v.QuestionnaireID = len(q.published), q.ID
 		}
 		c.Bool(&q.published[v.Number-1])
 		c.Raw(v.ID[:])
@@ -297,14 +296,15 @@ func (s *State) visitDeliveries(c *pack.Coder) {
 		c.Add(len(s.deliveries) * deliverySize)
 		return
 	}
-	pack.List(c, s.OpenDeliveries(), idSize, func(d *Delivery) {
+	open, closed := s.OpenDeliveries(), s.closedInOrder() // none while reading
+	pack.List(c, &open, idSize, func(d *Delivery) {
 		d.visit(c)
 		if c.Reading() {
 			c.Check(s.deliveries[d.ID] == nil && d.Status.IsOpen() && d.Closed == 0)
 			s.addDelivery(d)
 		}
 	})
-	pack.List(c, s.closedInOrder(), idSize, func(d *Delivery) {
+	pack.List(c, &closed, idSize, func(d *Delivery) {
 		d.visit(c)
 		if c.Reading() {
 			c.Check(s.deliveries[d.ID] == nil && !d.Status.IsOpen() && d.Closed != 0)
@@ -338,7 +338,7 @@ func (l *dueList) visit(c *pack.Coder) {
 		sorted = slices.SortedFunc(slices.Values(l.heap), (*dueEntry).compare)
 	}
 	for n, entries := range [...][]*dueEntry{sorted, l.aside} {
-		pack.List(c, entries, idSize, func(e *dueEntry) {
+		pack.List(c, &entries, idSize, func(e *dueEntry) {
 			pack.Byte(c, &e.kind)
 			c.Raw(e.about[:])
 			pack.Int(c, &e.time)

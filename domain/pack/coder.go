@@ -1,12 +1,9 @@
 package pack
 
-import (
-	"crypto/sha256"
-	"slices"
-)
+import "slices"
 
-// A visit calls a Coder once for each field of a state, always in the same order. It describes the form: Append, Read,
-// Size and Digest all follow from it.
+// A visit calls a Coder once for each field of a state, always in the same order. It describes the form: Append, Read and
+// Size follow from it.
 //
 // A visit MUST NOT change the state unless the Coder is reading. It MUST do the same for equal states.
 
@@ -42,11 +39,8 @@ const sampled = 64
 func Size(visit func(*Coder)) int {
 	c := Coder{sample: sampled}
 	visit(&c)
-	return c.size() + c.size()/16
+	return c.size()
 }
-
-// Digest returns the SHA-256 of what Append would append to nothing.
-func Digest(visit func(*Coder)) [32]byte { return sha256.Sum256(Append(nil, visit)) }
 
 // Visit has a visit write to w.
 func (w *Writer) Visit(visit func(*Coder)) {
@@ -211,11 +205,12 @@ func (c *Coder) each(n int, visit func(int)) {
 		}
 		return
 	}
-	before := c.size()
+	before := c.size() // 3 % are added to the sample's size, so that the estimate is seldom too low
 	for i := range c.sample {
 		visit(i * n / c.sample)
 	}
-	c.more += (c.size() - before) * (n - c.sample) / c.sample
+	like := (c.size() - before) * (n - c.sample) / c.sample
+	c.more += like + like/32
 }
 
 // Slice visits a list of elements of at least least bytes each. If there are none, nil is read.
@@ -232,16 +227,19 @@ func Slice[T any](c *Coder, p *[]T, least int, visit func(*T, *Coder)) {
 	}
 }
 
-// List visits elements of at least least bytes each: those of written, or new ones, which the visit MUST add to where
-// they belong. It stops where reading fails.
-func List[T any](c *Coder, written []*T, least int, visit func(*T)) {
-	n := c.Len(len(written), least)
+// List visits a list of pointers to elements of at least least bytes each. Reading appends each element after it was
+// visited, and stops where it fails.
+func List[T any](c *Coder, p *[]*T, least int, visit func(*T)) {
+	n := c.Len(len(*p), least)
 	if !c.reading {
-		c.each(n, func(i int) { visit(written[i]) })
+		c.each(n, func(i int) { visit((*p)[i]) })
 		return
 	}
+	*p = slices.Grow(*p, n)
 	for n > 0 && c.r.err == nil {
-		visit(new(T))
+		one := new(T)
+		visit(one)
+		*p = append(*p, one)
 		n--
 	}
 }
@@ -264,32 +262,35 @@ func Ordered[K comparable, V any](c *Coder, order *[]K, m map[K]*V, least int, v
 	}
 }
 
-// Map visits the entries of a map, of at least least bytes each, in the order of their keys. Reading adds to the map and
-// fails where a key comes twice.
-func Map[K comparable, V any](c *Coder, m map[K]V, compare func(a, b K) int, least int, visit func(*K, *V)) {
-	n := c.Len(len(m), least)
-	var key K
-	var value V
+// Map visits the entries of a map, of at least least bytes each, in the order of their keys. The visit returns the key and
+// the value, which are new while reading. Reading makes the map if it is nil, and fails where a key comes twice.
+func Map[K comparable, V any](c *Coder, p *map[K]V, compare func(a, b K) int, least int, visit func(K, V) (K, V)) {
+	n := c.Len(len(*p), least)
 	if !c.reading {
-		keys := make([]K, 0, n)
-		for key := range m {
-			keys = append(keys, key)
-		}
-		slices.SortFunc(keys, compare)
-		c.each(n, func(i int) {
-			key, value = keys[i], m[keys[i]]
-			visit(&key, &value)
-		})
+		keys := sortedKeys(*p, compare)
+		c.each(n, func(i int) { visit(keys[i], (*p)[keys[i]]) })
 		return
 	}
+	if *p == nil {
+		*p = make(map[K]V, n)
+	}
 	for n > 0 && c.r.err == nil {
-		key, value = *new(K), *new(V)
-		visit(&key, &value)
-		_, twice := m[key]
+		key, value := visit(*new(K), *new(V))
+		_, twice := (*p)[key]
 		c.Check(!twice)
-		m[key] = value
+		(*p)[key] = value
 		n--
 	}
+}
+
+// sortedKeys returns the keys of a map in their order.
+func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
+	keys := make([]K, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compare)
+	return keys
 }
 
 // Optional visits whether there is a value, and the value.
@@ -312,16 +313,27 @@ type Table[T any] struct {
 	all     []*T       // reading
 }
 
+// Expect makes room for about n values. It is called before Add, if at all.
+func (t *Table[T]) Expect(c *Coder, n int) {
+	switch {
+	case c.reading:
+		t.all = make([]*T, 0, n)
+	case c.sample == 0:
+		t.numbers = make(map[*T]int, n)
+	}
+}
+
 // Add gives a value the next number.
 func (t *Table[T]) Add(c *Coder, p *T) {
-	if c.reading {
+	switch {
+	case c.reading:
 		t.all = append(t.all, p)
-		return
+	case c.sample == 0:
+		if t.numbers == nil {
+			t.Expect(c, 0)
+		}
+		t.numbers[p] = len(t.numbers)
 	}
-	if t.numbers == nil {
-		t.numbers = make(map[*T]int)
-	}
-	t.numbers[p] = len(t.numbers)
 }
 
 // Ref visits a pointer to a value in a table, as its number. Reading fails and leaves the pointer as it is if there is no

@@ -2,7 +2,6 @@ package pack_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"math"
 	"reflect"
@@ -58,20 +57,18 @@ func (f *form) visit(c *pack.Coder) {
 	pack.String(c, &f.Text)
 	pack.Slice(c, &f.Words, 1, func(w *string, c *pack.Coder) { pack.Word(c, w) })
 	pack.Bytes(c, &f.Bytes)
-	pack.List(c, f.Items, 1, func(i *item) {
+	pack.List(c, &f.Items, 1, func(i *item) {
 		i.visit(c)
 		table.Add(c, i)
-		if c.Reading() {
-			f.Items = append(f.Items, i)
-		}
 	})
 	if c.Reading() {
-		f.Map, f.Ordered = make(map[string]item), make(map[string]*item)
+		f.Ordered = make(map[string]*item)
 	}
 	pack.Ordered(c, &f.Order, f.Ordered, 1, func(i *item) string { i.visit(c); return i.Name })
-	pack.Map(c, f.Map, strings.Compare, 2, func(k *string, i *item) {
-		pack.Word(c, k)
+	pack.Map(c, &f.Map, strings.Compare, 2, func(k string, i item) (string, item) {
+		pack.Word(c, &k)
 		i.visit(c)
+		return k, i
 	})
 	pack.Optional(c, &f.None, (*item).visit)
 	pack.Optional(c, &f.Some, (*item).visit)
@@ -105,9 +102,6 @@ func TestAFormIsReadAsItWasWritten(t *testing.T) {
 	if now.Chosen != now.Items[0] || now.Last != now.Items[1] {
 		t.Error("what refers to an item refers to another one")
 	}
-	if pack.Digest(was.visit) != sha256.Sum256(saved) {
-		t.Error("the digest is of other bytes")
-	}
 	for n := range saved {
 		if err := pack.Read(saved[:n], new(form).visit); !errors.Is(err, pack.ErrForm) {
 			t.Errorf("cut off after %d of %d bytes: %v", n, len(saved), err)
@@ -121,6 +115,7 @@ func TestAFormIsReadAsItWasWritten(t *testing.T) {
 func TestInvalidValuesFail(t *testing.T) {
 	full := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	var table pack.Table[item]
+	var twice map[string]int
 	for name, test := range map[string]struct {
 		bytes []byte
 		visit func(*pack.Coder)
@@ -138,7 +133,7 @@ func TestInvalidValuesFail(t *testing.T) {
 			pack.Ordered(c, new([]string), make(map[string]*item), 1, func(i *item) string { i.visit(c); return i.Name })
 		}},
 		"a key that comes twice": {[]byte{2, 1, 'a', 1, 'a'}, func(c *pack.Coder) {
-			pack.Map(c, make(map[string]int), strings.Compare, 1, func(k *string, _ *int) { pack.String(c, k) })
+			pack.Map(c, &twice, strings.Compare, 1, func(k string, n int) (string, int) { pack.String(c, &k); return k, n })
 		}},
 	} {
 		err := pack.Read(test.bytes, func(c *pack.Coder) {

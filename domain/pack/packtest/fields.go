@@ -187,7 +187,8 @@ func (f *fields) change(field string, v reflect.Value, commit func()) {
 			set(true, func() reflect.Value { return without(v, key) })
 		}
 	default:
-		set(false, func() reflect.Value { return other(v) })
+		set(false, func() reflect.Value { return other(v, 1) })
+		set(false, func() reflect.Value { return other(v, -1) }) // of a length that is counted, more may panic
 	}
 }
 
@@ -201,12 +202,12 @@ func without(m, key reflect.Value) reflect.Value {
 	return fewer
 }
 
-// other returns another value of a scalar's type.
-func other(v reflect.Value) reflect.Value {
+// other returns another value of a scalar's type: for a number, that much more.
+func other(v reflect.Value, more int64) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	switch {
 	case v.CanInt():
-		out.SetInt(v.Int() + 1)
+		out.SetInt(v.Int() + more)
 	case v.CanUint():
 		out.SetUint(v.Uint() ^ 1)
 	case v.Kind() == reflect.Bool:
