@@ -1,9 +1,6 @@
 package decide
 
-import (
-	"github.com/perpetua-exchange/perpetua/domain/pack"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
-)
+import "github.com/perpetua-exchange/perpetua/domain/pack"
 
 // StateCodec encodes the states of one journal for snapshots. A decoded state MUST decide and evolve like the state that
 // was encoded, and encode to the same bytes.
@@ -21,84 +18,77 @@ type StateCodec interface {
 // perKey estimates the encoded size of a remembered key, in bytes.
 const perKey = 60
 
-// Size estimates how many bytes Pack will write.
-func (m *Memory) Size() int { return len(m.keys) * perKey }
-
-// Pack writes the remembered keys.
-func (m *Memory) Pack(w *pack.Writer) {
-	w.Int(int64(m.last))
-	w.Int(int64(m.stood))
-	n := 0
-	m.valid(func(expiring, remembered) { n++ })
-	w.Len(n)
+// visit visits the memory. What is read goes into m, which is empty.
+func (m *Memory) visit(c *pack.Coder) {
+	pack.Int(c, &m.last)
+	pack.Int(c, &m.stood)
+	if c.Sizing() {
+		c.Add(len(m.keys) * perKey)
+		return
+	}
 	var last remembered
-	m.valid(func(e expiring, r remembered) {
-		w.Word(e.key.broker)
-		w.Word(e.key.command)
-		w.String(e.key.key)
-		w.String(r.fingerprint)
-		w.Int(r.sequence - last.sequence)
-		w.Int(int64(r.time - last.time))
+	n := c.Len(m.count(c), 6)
+	if !c.Reading() {
+		m.valid(func(e expiring, r remembered) {
+			r.visit(c, &e.key, &last)
+			last = r
+		})
+		return
+	}
+	if n > 0 {
+		m.keys, m.queue = make(map[memoryKey]remembered, n), make([]expiring, 0, n)
+	}
+	for range n {
+		var k memoryKey
+		var r remembered
+		r.visit(c, &k, &last)
 		last = r
-	})
+		m.keys[k] = r
+		m.queue = append(m.queue, expiring{k, r.time})
+	}
 }
 
-// valid calls each for every remembered key, in the order in which the keys expire.
+// count returns the number of remembered keys to write.
+func (m *Memory) count(c *pack.Coder) (n int) {
+	if !c.Reading() {
+		m.valid(func(expiring, remembered) { n++ })
+	}
+	return n
+}
+
+// visit visits a remembered key after the last one.
+func (r *remembered) visit(c *pack.Coder, k *memoryKey, last *remembered) {
+	pack.Word(c, &k.broker)
+	pack.Word(c, &k.command)
+	pack.String(c, &k.key)
+	pack.String(c, &r.fingerprint)
+	pack.Delta(c, &r.sequence, last.sequence)
+	pack.Delta(c, &r.time, last.time)
+}
+
+// valid passes the remembered keys in the order in which they will be forgotten.
 func (m *Memory) valid(each func(expiring, remembered)) {
 	for _, e := range m.queue[m.head:] {
-		if r, ok := m.keys[e.key]; ok && r.time == e.time { // otherwise the key was used again later
+		if r, ok := m.keys[e.key]; ok && r.time == e.time { // otherwise the key was used again since
 			each(e, r)
 		}
 	}
 }
 
-// Unpack reads the remembered keys into m, which must be empty.
-func (m *Memory) Unpack(r *pack.Reader) {
-	m.last, m.stood = scalar.Time(r.Int()), scalar.Time(r.Int())
-	n := r.Len(6)
-	if n == 0 {
-		return
+// Visit visits the command.
+func (r *Recorded) Visit(c *pack.Coder) {
+	c.Raw(r.ID[:])
+	pack.Word(c, &r.Type)
+	for _, word := range [...]*string{&r.Actor.Sub, &r.Actor.Broker, &r.Actor.Customer, &r.Actor.System} {
+		pack.Word(c, word)
 	}
-	m.keys, m.queue = make(map[memoryKey]remembered, n), make([]expiring, 0, n)
-	var last remembered
-	for range n {
-		k := memoryKey{broker: r.Word(), command: r.Word(), key: r.String()}
-		last = remembered{fingerprint: r.String(), sequence: last.sequence + r.Int(), time: last.time + scalar.Time(r.Int())}
-		m.keys[k] = last
-		m.queue = append(m.queue, expiring{k, last.time})
-	}
+	pack.String(c, &r.Kept.Key)
+	pack.String(c, &r.Kept.Fingerprint)
+	c.Raw(r.Kept.Session[:])
+	pack.Optional(c, &r.Kept.Source, (*Source).visit)
 }
 
-// Pack writes the command.
-func (c *Recorded) Pack(w *pack.Writer) {
-	w.Raw(c.ID[:])
-	w.Word(c.Type)
-	c.Actor.pack(w)
-	w.String(c.Kept.Key)
-	w.String(c.Kept.Fingerprint)
-	w.Raw(c.Kept.Session[:])
-	w.Bool(c.Kept.Source != nil)
-	if s := c.Kept.Source; s != nil {
-		w.Word(s.Journal)
-		w.Int(s.Sequence)
-	}
-}
-
-// Unpack reads the command.
-func (c *Recorded) Unpack(r *pack.Reader) {
-	r.Raw(c.ID[:])
-	c.Type = r.Word()
-	c.Actor = Actor{Sub: r.Word(), Broker: r.Word(), Customer: r.Word(), System: r.Word()}
-	c.Kept.Key, c.Kept.Fingerprint = r.String(), r.String()
-	r.Raw(c.Kept.Session[:])
-	if r.Bool() {
-		c.Kept.Source = &Source{Journal: r.Word(), Sequence: r.Int()}
-	}
-}
-
-func (a *Actor) pack(w *pack.Writer) {
-	w.Word(a.Sub)
-	w.Word(a.Broker)
-	w.Word(a.Customer)
-	w.Word(a.System)
+func (s *Source) visit(c *pack.Coder) {
+	pack.Word(c, &s.Journal)
+	pack.Int(c, &s.Sequence)
 }

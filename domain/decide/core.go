@@ -2,8 +2,7 @@ package decide
 
 import (
 	"fmt"
-	"maps"
-	"slices"
+	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
@@ -78,29 +77,18 @@ func (c *Core) follow(rules int) {
 	c.rules = rules
 }
 
-// Pack writes the core.
-func (c *Core) Pack(w *pack.Writer) {
-	w.Int(int64(c.rules))
-	c.Memory.Pack(w)
-	w.Len(len(c.sources))
-	for _, name := range slices.Sorted(maps.Keys(c.sources)) {
-		w.Word(name)
-		w.Int(c.sources[name].source)
-		w.Int(c.sources[name].sequence)
-	}
-}
-
-// Unpack reads a core into c, which must be new. The reader fails if this build does not support the rules in force.
-func (c *Core) Unpack(r *pack.Reader) {
-	rules := r.Small()
-	if rules < 1 || rules > c.newest {
-		r.Fail(fmt.Errorf("the saved state follows rules %d, of which this build knows %d", rules, c.newest))
+// Visit visits the core. What is read goes into c, which is new. Reading fails for rules that this build does not know.
+func (c *Core) Visit(v *pack.Coder) {
+	pack.Small(v, &c.rules)
+	if c.rules < 1 || c.rules > c.newest {
+		v.Fail(fmt.Errorf("the saved state follows rules %d, of which this build knows %d", c.rules, c.newest))
 		return
 	}
-	c.rules = rules
-	c.Memory.Unpack(r)
-	for range r.Len(3) {
-		name := r.Word()
-		c.sources[name] = applied{r.Int(), r.Int()}
-	}
+	c.Memory.visit(v)
+	pack.Map(v, &c.sources, strings.Compare, 3, func(name string, a applied) (string, applied) {
+		pack.Word(v, &name)
+		pack.Int(v, &a.source)
+		pack.Int(v, &a.sequence)
+		return name, a
+	})
 }

@@ -68,12 +68,11 @@ func TestRulesAreActivatedOneAfterTheOther(t *testing.T) {
 func TestNewerRulesStopABuild(t *testing.T) {
 	newer := NewCore(2)
 	newer.Evolve(Stamp{Sequence: 1}, Recorded{}, []Event{&RulesActivated{Rules: 2}})
-	var w pack.Writer
-	newer.Pack(&w)
-	older, r := NewCore(1), pack.NewReader(w.Bytes)
-	if older.Unpack(r); r.Err() == nil || !strings.Contains(r.Err().Error(), "follows rules 2") {
-		t.Errorf("an older build reads it: %v", r.Err())
+	older := NewCore(1)
+	if err := pack.Read(pack.Append(nil, newer.Visit), older.Visit); err == nil || !strings.Contains(err.Error(), "follows rules 2") {
+		t.Errorf("an older build reads it: %v", err)
 	}
+	older = NewCore(1)
 	defer func() {
 		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "must be upgraded") {
 			t.Errorf("it went on: %v", p)
@@ -113,11 +112,8 @@ func TestASavedCoreGoesOn(t *testing.T) {
 		{Kept: Kept{Source: &Source{Journal: "identity", Sequence: 9}}, Payload: 7}, {Kept: Kept{Source: &Source{Journal: "onboarding", Sequence: 8}}, Payload: 7}} {
 		commanded(t, &c, int64(n), cmd, nil)
 	}
-	var w pack.Writer
-	c.Pack(&w)
-	read, r := NewCore(2), pack.NewReader(w.Bytes)
-	read.Unpack(r)
-	if err := r.Done(); err != nil || !reflect.DeepEqual(read, c) {
+	read := NewCore(2)
+	if err := pack.Read(pack.Append(nil, c.Visit), read.Visit); err != nil || !reflect.DeepEqual(read, c) {
 		t.Errorf("%+v was read back as %+v (%v)", c, read, err)
 	}
 }

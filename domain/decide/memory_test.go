@@ -51,14 +51,12 @@ func said(m *Memory, now scalar.Time, sequence int64, c Command) (answer int64, 
 
 // reloaded is a memory as a snapshot has it.
 func reloaded(r *rapid.T, m *Memory) *Memory {
-	var w, again pack.Writer
-	m.Pack(&w)
-	read, in := new(Memory), pack.NewReader(w.Bytes)
-	if read.Unpack(in); in.Done() != nil {
-		r.Fatal(in.Done())
+	read, saved := new(Memory), pack.Append(nil, m.visit)
+	if err := pack.Read(saved, read.visit); err != nil {
+		r.Fatal(err)
 	}
-	if read.Pack(&again); string(again.Bytes) != string(w.Bytes) {
-		r.Fatalf("%x is read back and written as %x", w.Bytes, again.Bytes)
+	if again := pack.Append(nil, read.visit); string(again) != string(saved) {
+		r.Fatalf("%x is read back and written as %x", saved, again)
 	}
 	return read
 }

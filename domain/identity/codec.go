@@ -6,7 +6,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // codecVersion is the version of the encoding in this file. It MUST change with the encoding and with the fields of
@@ -21,161 +20,99 @@ type stateCodec struct{}
 // Version implements decide.StateCodec.
 func (stateCodec) Version() int { return codecVersion }
 
-// userSize estimates the encoded size of a broker, a user or a key, in bytes.
-const userSize = 300
-
 // Size implements decide.StateCodec.
-func (stateCodec) Size(state decide.State) int {
-	s := state.(*State)
-	return (len(s.brokers)+len(s.users)+len(s.keys)+len(s.apiKeys.byID))*userSize + s.core.Size()
-}
+func (stateCodec) Size(s decide.State) int { return pack.Size(s.(*State).visit) }
 
 // Append implements decide.StateCodec.
-func (stateCodec) Append(b []byte, state decide.State) []byte {
-	s, w := state.(*State), &pack.Writer{Bytes: b}
-	w.Len(len(s.brokerOrder))
-	for _, k := range s.Brokers() {
-		w.Word(k.Broker)
-		w.String(k.Name)
-		w.Int(int64(k.Created))
-	}
-	w.Len(len(s.userOrder))
-	for _, u := range s.Users() {
-		w.String(u.Username)
-		w.Word(u.Broker)
-		w.String(u.CustomerCode)
-		w.Bool(u.Scopes != nil)
-		w.Len(len(u.Scopes))
-		for _, scope := range u.Scopes {
-			w.Word(scope)
-		}
-		w.Bool(u.IsActive)
-		w.Bool(u.IsVerified)
-		packLimit(w, u.RateLimit)
-		w.String(string(u.PasswordHash))
-		w.Int(int64(u.Created))
-		w.Int(int64(u.Updated))
-		w.Int(int64(u.PasswordChanged))
-	}
-	w.Len(len(s.keys))
-	for _, k := range s.keys {
-		w.String(k.KID)
-		w.String(string(k.Public))
-		w.String(string(k.Private))
-		w.Int(int64(k.Created))
-		w.Int(int64(k.Retired))
-	}
-	w.Len(len(s.apiKeys.byID))
-	for _, username := range s.userOrder {
-		for _, k := range s.APIKeys(username) {
-			k.pack(w)
-		}
-	}
-	s.core.Pack(w)
-	return w.Bytes
-}
-
-func (k *APIKey) pack(w *pack.Writer) {
-	w.Raw(k.ID[:])
-	w.String(k.Username)
-	w.Word(k.Broker)
-	w.String(k.Name)
-	w.String(k.Prefix)
-	w.String(string(k.Hash))
-	w.Len(len(k.Scopes))
-	for _, scope := range k.Scopes {
-		w.Word(scope)
-	}
-	w.String(k.CustomerCode)
-	w.Len(len(k.IPAllowList))
-	for _, network := range k.IPAllowList {
-		w.String(network)
-	}
-	w.Int(int64(k.ExpiresAt))
-	w.Int(int64(k.Created))
-	w.Int(int64(k.LastUsed))
-	packLimit(w, k.RateLimit)
-}
-
-func packLimit(w *pack.Writer, l *RateLimit) {
-	w.Bool(l != nil)
-	if l != nil {
-		w.Int(l.PerSecond)
-		w.Int(l.Burst)
-	}
-}
-
-func readLimit(r *pack.Reader) *RateLimit {
-	if !r.Bool() {
-		return nil
-	}
-	return &RateLimit{PerSecond: r.Int(), Burst: r.Int()}
-}
-
-func readAPIKey(r *pack.Reader) *APIKey {
-	k := new(APIKey)
-	r.Raw(k.ID[:])
-	k.Username, k.Broker, k.Name, k.Prefix, k.Hash = r.String(), r.Word(), r.String(), r.String(), []byte(r.String())
-	for range r.Len(1) {
-		k.Scopes = append(k.Scopes, r.Word())
-	}
-	k.CustomerCode = r.String()
-	for range r.Len(1) {
-		k.IPAllowList = append(k.IPAllowList, r.String())
-	}
-	k.ExpiresAt, k.Created, k.LastUsed = scalar.Time(r.Int()), scalar.Time(r.Int()), scalar.Time(r.Int())
-	k.RateLimit = readLimit(r)
-	return k
-}
+func (stateCodec) Append(b []byte, s decide.State) []byte { return pack.Append(b, s.(*State).visit) }
 
 // Read implements decide.StateCodec.
 func (stateCodec) Read(b []byte) (decide.State, error) {
-	s, r := NewState(), pack.NewReader(b)
-	for range r.Len(3) {
-		k := &Broker{Broker: r.Word(), Name: r.String(), Created: scalar.Time(r.Int())}
-		s.brokerOrder = append(s.brokerOrder, k.Broker)
-		s.brokers[k.Broker] = k
-	}
-	for range r.Len(12) {
-		u := readUser(r)
-		s.userOrder = append(s.userOrder, u.Username)
-		s.users[u.Username] = u
-	}
-	for range r.Len(5) {
-		s.keys = append(s.keys, &SigningKey{KID: r.String(), Public: []byte(r.String()), Private: Sealed(r.String()),
-			Created: scalar.Time(r.Int()), Retired: scalar.Time(r.Int())})
-	}
-	n := r.Len(13)
-	for range n {
-		k := readAPIKey(r)
-		if _, known := s.users[k.Username]; !known || len(k.Hash) != sha256.Size {
-			r.Fail(pack.ErrForm)
-			break
-		}
-		s.apiKeys.add(k)
-	}
-	s.core.Unpack(r)
-	if len(s.brokers) != len(s.brokerOrder) || len(s.users) != len(s.userOrder) || len(s.apiKeys.byID) != n || len(s.apiKeys.byHash) != n {
-		r.Fail(pack.ErrForm)
-	}
-	if err := r.Done(); err != nil {
+	s := NewState()
+	if err := pack.Read(b, s.visit); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
 	return s, nil
 }
 
-func readUser(r *pack.Reader) *User {
-	u := &User{Username: r.String(), Broker: r.Word(), CustomerCode: r.String()}
-	some, n := r.Bool(), r.Len(1)
-	if some {
-		u.Scopes = make([]string, 0, n)
+// visit visits the whole state. What is read goes into s, which is new.
+func (s *State) visit(c *pack.Coder) {
+	pack.Ordered(c, &s.brokerOrder, s.brokers, 3, func(b *Broker) string { return b.visit(c) })
+	pack.Ordered(c, &s.userOrder, s.users, 12, func(u *User) string { return u.visit(c) })
+	pack.List(c, &s.keys, 5, func(k *SigningKey) { k.visit(c) })
+	var keys []*APIKey
+	for _, username := range s.userOrder {
+		if !c.Reading() {
+			keys = append(keys, s.APIKeys(username)...)
+		}
 	}
-	for range n {
-		u.Scopes = append(u.Scopes, r.Word())
-	}
-	u.IsActive, u.IsVerified = r.Bool(), r.Bool()
-	u.RateLimit = readLimit(r)
-	u.PasswordHash, u.Created, u.Updated = Sealed(r.String()), scalar.Time(r.Int()), scalar.Time(r.Int())
-	u.PasswordChanged = scalar.Time(r.Int())
-	return u
+	pack.List(c, &keys, 13, func(k *APIKey) {
+		k.visit(c)
+		if c.Reading() {
+			_, twice := s.apiKeys.byHash[hashOf(k)]
+			c.Check(s.users[k.Username] != nil && len(k.Hash) == sha256.Size && !twice && s.apiKeys.byID[k.ID] == nil)
+			s.apiKeys.add(k)
+		}
+	})
+	s.core.Visit(c)
 }
+
+// visit returns the broker's code.
+func (b *Broker) visit(c *pack.Coder) string {
+	pack.Word(c, &b.Broker)
+	pack.String(c, &b.Name)
+	pack.Int(c, &b.Created)
+	return b.Broker
+}
+
+// visit returns the username.
+func (u *User) visit(c *pack.Coder) string {
+	pack.String(c, &u.Username)
+	pack.Word(c, &u.Broker)
+	pack.String(c, &u.CustomerCode)
+	some := u.Scopes != nil // JSON tells an empty list from none
+	c.Bool(&some)
+	if c.Reading() && some {
+		u.Scopes = []string{}
+	}
+	pack.Slice(c, &u.Scopes, 1, visitWord)
+	c.Bool(&u.IsActive)
+	c.Bool(&u.IsVerified)
+	pack.Optional(c, &u.RateLimit, (*RateLimit).visit)
+	pack.Bytes(c, &u.PasswordHash)
+	pack.Int(c, &u.Created)
+	pack.Int(c, &u.Updated)
+	pack.Int(c, &u.PasswordChanged)
+	return u.Username
+}
+
+func (k *SigningKey) visit(c *pack.Coder) {
+	pack.String(c, &k.KID)
+	pack.Bytes(c, &k.Public)
+	pack.Bytes(c, &k.Private)
+	pack.Int(c, &k.Created)
+	pack.Int(c, &k.Retired)
+}
+
+func (k *APIKey) visit(c *pack.Coder) {
+	c.Raw(k.ID[:])
+	pack.String(c, &k.Username)
+	pack.Word(c, &k.Broker)
+	pack.String(c, &k.Name)
+	pack.String(c, &k.Prefix)
+	pack.Bytes(c, &k.Hash)
+	pack.Slice(c, &k.Scopes, 1, visitWord)
+	pack.String(c, &k.CustomerCode)
+	pack.Slice(c, &k.IPAllowList, 1, func(network *string, c *pack.Coder) { pack.String(c, network) })
+	pack.Int(c, &k.ExpiresAt)
+	pack.Int(c, &k.Created)
+	pack.Int(c, &k.LastUsed)
+	pack.Optional(c, &k.RateLimit, (*RateLimit).visit)
+}
+
+func (l *RateLimit) visit(c *pack.Coder) {
+	pack.Int(c, &l.PerSecond)
+	pack.Int(c, &l.Burst)
+}
+
+func visitWord(word *string, c *pack.Coder) { pack.Word(c, word) }

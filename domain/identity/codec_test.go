@@ -131,6 +131,16 @@ func TestTheFormIsThatOfItsVersion(t *testing.T) {
 	packtest.Held(t, version, "shape", packtest.Shape(reflect.TypeFor[identity.State]()))
 }
 
+// TestEveryFieldIsSaved fails for a field of the state that the codec forgets.
+func TestEveryFieldIsSaved(t *testing.T) {
+	f := packtest.NewFields(func(s *identity.State) []byte { return identity.Codec().Append(nil, s) }, packtest.Derived{
+		"decide.Core.newest":      "the build's",
+		"identity.apiKeys.byHash": "follows from the keys",
+	})
+	f.Try(golden(t))
+	f.Report(t)
+}
+
 func TestNothingSealedIsOpened(t *testing.T) {
 	saved := identity.Codec().Append(nil, golden(t))
 	if n := bytes.Count(saved, []byte("ciphertext")); n != 5 {

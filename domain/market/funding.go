@@ -103,18 +103,15 @@ func (p *Premiums) Add(premium fixed.Decimal) {
 	p.Count++
 }
 
-// Pack writes the samples.
-func (p *Premiums) Pack(to *pack.Writer) {
+// Visit visits the sum and the number of samples.
+func (p *Premiums) Visit(c *pack.Coder) {
 	hi, lo := p.Sum.Words()
-	to.Int(hi)
-	to.Uint(lo)
-	to.Int(p.Count)
-}
-
-// Unpack reads samples.
-func (p *Premiums) Unpack(from *pack.Reader) {
-	hi := from.Int()
-	p.Sum, p.Count = fixed.WideFrom(hi, from.Uint()), from.Int()
+	pack.Int(c, &hi)
+	c.Uint(&lo)
+	if c.Reading() {
+		p.Sum = fixed.WideFrom(hi, lo)
+	}
+	pack.Int(c, &p.Count)
 }
 
 // FundingRate returns the funding rate from an interval's samples, in parts of 10⁸ for the interval, rounded half to

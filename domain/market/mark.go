@@ -106,44 +106,30 @@ func (w *Window) Add(c *Contract, now scalar.Time, index, bid, ask int64) {
 	w.second = second
 }
 
-// each calls pass with the samples, oldest first.
-func (w *Window) each(pass func(basis)) {
-	for n := range w.length {
-		pass(w.ring[(w.next-w.length+n+windowLength)%windowLength])
-	}
-}
-
 // sum returns the sum of the samples that have a basis, each twice the basis, and their number.
 func (w *Window) sum() (sum *big.Int, count int64) {
 	sum = new(big.Int)
-	w.each(func(b basis) {
+	for _, b := range w.ring { // without a sample, b is zero
 		if b.there {
 			sum.Add(sum, big.NewInt(b.twice))
 			count++
 		}
-	})
+	}
 	return sum, count
 }
 
-// Pack writes the window.
-func (w *Window) Pack(to *pack.Writer) {
-	to.Len(w.length)
-	to.Int(w.second)
-	w.each(func(b basis) {
-		to.Bool(b.there)
-		to.Int(b.twice)
-	})
-}
-
-// Unpack reads a window into w, which must be empty.
-func (w *Window) Unpack(from *pack.Reader) {
-	length := from.Index(windowLength + 1)
-	w.second = from.Int()
-	for range length {
-		w.ring[w.next] = basis{from.Bool(), from.Int()}
-		w.next = (w.next + 1) % windowLength
+// Visit visits the window. What is read goes into w, which is empty.
+func (w *Window) Visit(c *pack.Coder) {
+	n := c.Index(w.length, windowLength+1)
+	pack.Int(c, &w.second)
+	if c.Reading() {
+		w.length, w.next = n, n%windowLength
 	}
-	w.length = length
+	for i := range n { // oldest first
+		b := &w.ring[(w.next-n+i+windowLength)%windowLength]
+		c.Bool(&b.there)
+		pack.Int(c, &b.twice)
+	}
 }
 
 // Pricing holds the inputs of a mark price.

@@ -95,11 +95,8 @@ func TestWindow(t *testing.T) {
 	if sum, count := w.sum(); count != 30 || sum.Int64() != 30*2*10*1e8 {
 		t.Errorf("%d samples sum to %s", count, sum)
 	}
-	var packed pack.Writer
-	w.Pack(&packed)
-	again, from := &Window{}, pack.NewReader(packed.Bytes)
-	again.Unpack(from)
-	if err := from.Done(); err != nil {
+	again := new(Window)
+	if err := pack.Read(pack.Append(nil, w.Visit), again.Visit); err != nil {
 		t.Fatal(err)
 	}
 	for n := range int64(3) {

@@ -234,6 +234,33 @@ func TestTheFormIsThatOfItsVersion(t *testing.T) {
 	packtest.Held(t, version, "shape", packtest.Shape(reflect.TypeFor[onboarding.State]()))
 }
 
+// TestEveryFieldIsSaved fails for a field of the state that the codec forgets.
+func TestEveryFieldIsSaved(t *testing.T) {
+	f := packtest.NewFields(func(s *onboarding.State) []byte { return onboarding.Codec().Append(nil, s) }, packtest.Derived{
+		"decide.Core.newest":                    "the build's",
+		"onboarding.State.external":             "follows from the owners",
+		"onboarding.State.required":             "follows from the triggers",
+		"onboarding.State.triggers":             "follows from the owners' files",
+		"onboarding.Document.Ref":               "the owner whose file has the document",
+		"onboarding.Trigger.Ref":                "the owner whose file has the trigger",
+		"onboarding.closedDeliveries.keep":      "part of the rules",
+		"onboarding.closedDeliveries.n":         "follows from the deliveries",
+		"onboarding.dueList.known":              "follows from the entries",
+		"onboarding.dueEntry.place":             "follows from the order of the entries",
+		"questionnaire.Version.Number":          "the place among the versions",
+		"questionnaire.Version.QuestionnaireID": "the questionnaire that has the version",
+	})
+	f.Try(golden(t))
+	l := owners(t)
+	q := l.questionnaire("a")
+	l.publish(q)
+	l.trigger(define(entitlement.Automatic, q)) // still waits for an answer
+	taken := decide.Recorded{Kept: decide.Kept{Source: &decide.Source{Journal: "trading", Sequence: 7}}}
+	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, nil)
+	f.Try(l.state)
+	f.Report(t)
+}
+
 func TestDamagedStates(t *testing.T) {
 	saved := onboarding.Codec().Append(nil, golden(t))
 	for n := range saved {

@@ -40,10 +40,9 @@ type dueWork interface {
 	// this kind and in order. With single set there is one entry, and the step may do no more than one order or fill of
 	// it.
 	step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision
-	// save writes the identity of an entry that was set aside. load reads it, and returns nil if the entry cannot
-	// exist.
-	save(v *saver, e *dueEntry)
-	load(v *loader) *dueEntry
+	// visit visits the identity of an entry that was set aside, and returns the entry. While reading, e is new, and nil
+	// is returned if the entry cannot exist.
+	visit(v *visit, e *dueEntry) *dueEntry
 }
 
 // dueTable has the handler of every kind of due work, and whether it blocks client commands or alternates with them.

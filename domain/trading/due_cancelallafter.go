@@ -10,13 +10,12 @@ type cancelAllAfterWork struct{}
 
 func (cancelAllAfterWork) work(*dueEntry) Work        { return WorkCancelAllAfter }
 func (cancelAllAfterWork) subject(e *dueEntry) string { return e.account.code }
-func (cancelAllAfterWork) save(v *saver, e *dueEntry) { v.Len(v.accountNumbers[e.account]) }
 
-func (cancelAllAfterWork) load(v *loader) *dueEntry {
-	if n := v.Index(len(v.registered)); v.Err() == nil {
-		return v.registered[n].deadMan
+func (cancelAllAfterWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.customerRef(&e.account); e.account == nil {
+		return nil
 	}
-	return nil
+	return e.account.deadMan
 }
 
 func (cancelAllAfterWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {

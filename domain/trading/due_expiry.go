@@ -11,10 +11,9 @@ type expiryWork struct{}
 
 func (expiryWork) work(*dueEntry) Work        { return WorkExpiry }
 func (expiryWork) subject(e *dueEntry) string { return e.order.Code.String() }
-func (expiryWork) save(v *saver, e *dueEntry) { v.saveNumber(e.order, 0) }
 
-func (expiryWork) load(v *loader) *dueEntry {
-	if o := v.number(new(int64)); o != nil {
+func (expiryWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if o := v.number(e.order, new(int64)); o != nil {
 		return o.Value.due
 	}
 	return nil

@@ -16,9 +16,12 @@ type fundingWork struct{}
 
 func (fundingWork) work(*dueEntry) Work        { return WorkFunding }
 func (fundingWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
-func (fundingWork) save(v *saver, e *dueEntry) { v.Len(e.instrument.index) }
-func (fundingWork) load(v *loader) *dueEntry {
-	return v.entryOf(func(i *instrument) *dueEntry { return i.funding })
+
+func (fundingWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.instrumentRef(&e.instrument); e.instrument == nil {
+		return nil
+	}
+	return e.instrument.funding
 }
 
 // step fixes the instants that are due at the same time, one per instrument, and further instants of those instruments

@@ -15,13 +15,12 @@ type insuranceWork struct{}
 
 func (insuranceWork) work(*dueEntry) Work        { return WorkInsuranceOrder }
 func (insuranceWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
-func (insuranceWork) save(v *saver, e *dueEntry) { v.Len(e.instrument.index) }
 
-func (insuranceWork) load(v *loader) *dueEntry {
-	if n := v.Index(len(v.listing)); v.Err() == nil {
-		return v.listing[n].fundMoves
+func (insuranceWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.instrumentRef(&e.instrument); e.instrument == nil {
+		return nil
 	}
-	return nil
+	return e.instrument.fundMoves
 }
 
 // fundOrder returns what the fund's order on an instrument should be. A price of 0 means no order.

@@ -19,13 +19,12 @@ type liquidationWork struct{}
 
 func (liquidationWork) work(*dueEntry) Work        { return WorkLiquidation }
 func (liquidationWork) subject(e *dueEntry) string { return e.account.code }
-func (liquidationWork) save(v *saver, e *dueEntry) { v.Len(v.accountNumbers[e.account]) }
 
-func (liquidationWork) load(v *loader) *dueEntry {
-	if n := v.Index(len(v.registered)); v.Err() == nil {
-		return v.registered[n].failing
+func (liquidationWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.customerRef(&e.account); e.account == nil {
+		return nil
 	}
-	return nil
+	return e.account.failing
 }
 
 func (liquidationWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {

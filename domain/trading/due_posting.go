@@ -2,6 +2,7 @@ package trading
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
 
 // postingWork posts the instants of funding and settlement: see instant. It alternates with clients, so that a venue
@@ -60,17 +61,15 @@ func (k instantKind) String() string {
 	return string(WorkSettlement)
 }
 
-// save writes the identity of an entry that was set aside.
-func (postingWork) save(v *saver, e *dueEntry) {
-	v.Len(e.instant.instrument.index)
-	v.Int(e.instant.number)
-}
-
-func (postingWork) load(v *loader) *dueEntry {
-	i, number := v.whichInstrument(), v.Int()
-	if i != nil {
+func (postingWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.Reading() {
+		e.instant = new(instant)
+	}
+	v.instrumentRef(&e.instant.instrument)
+	pack.Int(v.Coder, &e.instant.number)
+	if i := e.instant.instrument; i != nil {
 		for _, x := range i.instants {
-			if x.number == number {
+			if x.number == e.instant.number {
 				return x.posting
 			}
 		}

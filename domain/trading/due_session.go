@@ -7,10 +7,13 @@ type gatewayWork struct{}
 
 func (gatewayWork) work(*dueEntry) Work        { return WorkGateway }
 func (gatewayWork) subject(e *dueEntry) string { return e.gateway.id.String() }
-func (gatewayWork) save(v *saver, e *dueEntry) { v.Raw(e.gateway.id[:]) }
 
-func (gatewayWork) load(v *loader) *dueEntry {
-	if g := v.findGateway(v.id()); g != nil {
+func (gatewayWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.Reading() {
+		e.gateway = new(gateway)
+	}
+	v.Raw(e.gateway.id[:])
+	if g := v.findGateway(e.gateway.id); g != nil {
 		return g.due
 	}
 	return nil
@@ -25,10 +28,13 @@ type sessionWork struct{}
 
 func (sessionWork) work(*dueEntry) Work        { return WorkSession }
 func (sessionWork) subject(e *dueEntry) string { return e.session.id.String() }
-func (sessionWork) save(v *saver, e *dueEntry) { v.Raw(e.session.id[:]) }
 
-func (sessionWork) load(v *loader) *dueEntry {
-	if w := v.sessions[v.id()]; w != nil {
+func (sessionWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.Reading() {
+		e.session = new(session)
+	}
+	v.Raw(e.session.id[:])
+	if w := v.sessions[e.session.id]; w != nil {
 		return w.due
 	}
 	return nil

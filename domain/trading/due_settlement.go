@@ -16,8 +16,8 @@ type settlementWork struct{}
 
 func (settlementWork) work(*dueEntry) Work      { return WorkSettlement }
 func (settlementWork) subject(*dueEntry) string { return "daily" }
-func (settlementWork) save(*saver, *dueEntry)   {}
-func (settlementWork) load(v *loader) *dueEntry { return v.settlement }
+
+func (settlementWork) visit(v *visit, _ *dueEntry) *dueEntry { return v.settlement }
 
 func (settlementWork) step(s *State, at decide.Stamp, entries []*dueEntry, _ bool) decide.Decision {
 	e := &SettlementFixed{Time: entries[0].time, Marks: []SettlementMark{}}

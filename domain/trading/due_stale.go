@@ -12,9 +12,12 @@ type staleGuardWork struct{}
 
 func (staleGuardWork) work(*dueEntry) Work        { return WorkStaleGuard }
 func (staleGuardWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
-func (staleGuardWork) save(v *saver, e *dueEntry) { v.Len(e.instrument.index) }
-func (staleGuardWork) load(v *loader) *dueEntry {
-	return v.entryOf(func(i *instrument) *dueEntry { return i.guard })
+
+func (staleGuardWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.instrumentRef(&e.instrument); e.instrument == nil {
+		return nil
+	}
+	return e.instrument.guard
 }
 
 func (staleGuardWork) step(_ *State, _ decide.Stamp, entries []*dueEntry, _ bool) decide.Decision {

@@ -25,8 +25,7 @@ type task struct {
 // taskWork continues the running task.
 type taskWork struct{}
 
-func (taskWork) work(e *dueEntry) Work      { return e.task.kind }
-func (taskWork) save(v *saver, e *dueEntry) { v.saveTask(e.task) }
+func (taskWork) work(e *dueEntry) Work { return e.task.kind }
 
 // subject returns the command's id. If no command waits for the end, it returns the order that fired and sweeps, or the
 // customer.
@@ -41,9 +40,14 @@ func (taskWork) subject(e *dueEntry) string {
 	}
 }
 
-func (taskWork) load(v *loader) *dueEntry {
-	w := v.loadTask()
-	return &dueEntry{kind: dueTask, task: w, time: w.started}
+func (taskWork) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.Reading() {
+		e.task = new(task)
+	}
+	if v.task(e.task); v.Reading() {
+		e.time = e.task.started
+	}
+	return e
 }
 
 func (taskWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {

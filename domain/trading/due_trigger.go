@@ -3,6 +3,7 @@ package trading
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
 
 // triggerWork fires the stops with a reached price, one per record, each as an order that may take. An instrument has
@@ -23,17 +24,15 @@ func (triggerWork) subject(e *dueEntry) string {
 	return next.order.Code.String()
 }
 
-func (triggerWork) save(v *saver, e *dueEntry) {
-	v.saveNumber(e.order, 0)
-	v.Int(int64(e.time))
-}
-
-func (triggerWork) load(v *loader) *dueEntry {
-	o, at := v.number(new(int64)), v.when()
-	if o == nil || !o.Value.untriggered() || o.Value.stop.held == "" {
-		return nil
+func (triggerWork) visit(v *visit, e *dueEntry) *dueEntry {
+	o := v.number(e.order, new(int64))
+	if pack.Int(v.Coder, &e.time); v.Reading() {
+		if o == nil || !o.Value.untriggered() || o.Value.stop.held == "" {
+			return nil
+		}
+		e.order = o
 	}
-	return &dueEntry{kind: dueTrigger, order: o, time: at}
+	return e
 }
 
 func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {

@@ -239,6 +239,128 @@ func TestTheFormIsThatOfItsVersion(t *testing.T) {
 	compare(t, state, read.(*State))
 }
 
+// TestEveryFieldIsSaved fails for a field of the state that the codec forgets.
+func TestEveryFieldIsSaved(t *testing.T) {
+	f := packtest.NewFields(func(s *State) []byte { return Codec().Append(nil, s) }, derivedFields)
+	f.Try(golden(t))
+	f.Try(rarities(t))
+	for _, name := range []string{"funding", "insurance", "liquidation_waits", "stale_index", "trigger_set_aside"} {
+		file := "testdata/" + name + ".scenario"
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runScenario(t, file, string(text), func(j *testJournal) { f.Try(j.state) })
+	}
+	f.Report(t)
+}
+
+// rarities is a state with values that few states have. No records lead to this one.
+func rarities(t fataler) *State {
+	s := golden(t)
+	a, i := s.accounts["ann"], s.listing[0]
+	a.deleveraging = a.positions[0]
+	a.references.saved(&reference{name: "final"})
+	a.references.saved(&reference{name: "later"})
+	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
+	over := &session{id: scalar.ID{77}, due: &dueEntry{kind: dueSession}}
+	s.sessions[over.id] = over
+	i.fundMoves = &dueEntry{kind: dueInsurance, instrument: i}
+	x := &instant{instrument: i, posting: &dueEntry{kind: duePosting}}
+	x.posting.instant = x
+	s.aside = append(s.aside, asideEntry{dueEntry: x.posting})
+	return s
+}
+
+// derivedFields are the fields that are not saved.
+var derivedFields = packtest.Derived{
+	"decide.Core.newest": "the build's",
+
+	"trading.State.accounts":     "the registered accounts by code",
+	"trading.State.registeredOf": "the registered accounts by broker",
+	"trading.State.instruments":  "the listing by symbol",
+	"trading.State.orders":       "the orders of the accounts by code",
+	"trading.State.solvent":      "follows from the fund's balance",
+	"trading.State.waiting":      "follows from the accounts to liquidate",
+	"trading.State.balances":     "sums up the accounts",
+	"trading.State.outstanding":  "counts the instants",
+	"trading.State.firing":       "follows from the stops",
+	"trading.State.limit":        "the build's",
+	"trading.State.tracking":     "the caller's",
+	"trading.State.changes":      "of the last record only, for readers of the book",
+	"trading.State.affected":     "empty between records",
+	"trading.State.looks":        "a test's",
+
+	"trading.instrument.book":     "the orders by price",
+	"trading.instrument.costs":    "sums up the positions",
+	"trading.instrument.open":     "follows from the status",
+	"trading.instrument.bounds":   "follow from the accounts' slack",
+	"trading.instrument.rankings": "a cache",
+	"trading.instrument.levy":     "counts from 0 again, as the bounds then do",
+	"trading.holders.last":        "the end of the list",
+	"trading.watch.legs":          "the stops by price",
+	"trading.instant.instrument":  "the instrument that has the instant",
+	"trading.instant.owing":       "follows from what the holders have posted",
+
+	"market.Contract.Unit":      "follows from the instrument",
+	"market.Contract.MinSteps":  "follows from the instrument",
+	"market.Contract.MaxSteps":  "follows from the instrument",
+	"market.Contract.Maker":     "follows from the instrument",
+	"market.Contract.Taker":     "follows from the instrument",
+	"market.Contract.markScale": "follows from the instrument",
+	"market.Contract.tickMarks": "follows from the instrument",
+	"market.Contract.markNum":   "follows from the instrument",
+	"market.Contract.MarkDen":   "follows from the instrument",
+	"market.Contract.brackets":  "follow from the instrument",
+	"market.Contract.band":      "follows from the instrument",
+	"market.Contract.limit":     "follows from the instrument",
+	"market.Window.next":        "where the ring begins does not matter",
+
+	"trading.account.initial":     "follows from the percentages or the leverage",
+	"trading.account.maintenance": "follows from the percentages or the leverage",
+	"trading.account.waits":       "whether the account is in State.waiting",
+	"trading.account.affected":    "whether the account is in State.affected",
+	"trading.withdrawal.account":  "saved as a number, which a missing account has too",
+	"trading.references.names":    "the names of live orders, and those of the list of final ones",
+	"trading.references.newest":   "the end of the list",
+	"trading.reference.order":     "the live order that has the name",
+	"trading.reference.final":     "whether the name is in the list",
+	"trading.reference.prev":      "the list backwards",
+
+	"trading.position.account":    "the account that has the position",
+	"trading.position.last":       "the end of the list",
+	"trading.position.liveOrders": "counts the list",
+	"trading.position.before":     "the list backwards",
+	"trading.position.bounds":     "follow from the account's slack",
+	"trading.position.rank":       "a cache",
+
+	"trading.live.prev":                  "the list backwards",
+	"trading.live.session":               "the session that has the order",
+	"trading.stop.order":                 "the order that has the stop",
+	"book.Order[trading.live].prev":      "the place in the book",
+	"book.Order[trading.live].level":     "the place in the book",
+	"book.Order[trading.live].place":     "the place among the codes",
+	"book.Order[trading.stop].Code":      "legs have none",
+	"book.Order[trading.stop].Remaining": "always 1",
+	"book.Order[trading.stop].Side":      "follows from the order",
+	"book.Order[trading.stop].Value":     "the stop that has the leg",
+	"book.Order[trading.stop].prev":      "the place in the lists of stops",
+	"book.Order[trading.stop].next":      "the place in the lists of stops",
+	"book.Order[trading.stop].level":     "the place in the lists of stops",
+	"book.Order[trading.stop].handle":    "legs have none",
+	"book.Order[trading.stop].place":     "legs have none",
+	"trading.session.live":               "counts the orders that are live",
+	"trading.session.full":               "when to drop final orders, which does not change what is canceled",
+	"trading.recent.codes":               "the places in the ring by code",
+	"trading.agenda.blocking":            "the entries of instruments, accounts and tasks",
+	"trading.agenda.alternating":         "the entries of accounts, gateways, sessions and instants",
+	"trading.agenda.expiries":            "the entries of orders",
+	"trading.dueEntry.place":             "follows from the order of the entries",
+	"trading.dueEntry.account":           "the account that has the entry",
+	"trading.dueEntry.session":           "the session that has the entry",
+	"trading.dueEntry.gateway":           "the gateway that has the entry",
+}
+
 // TestDamagedStates checks that a saved state of which any byte is another is read as an error or as a state that can
 // be read and stepped, and that one that is cut off is never read.
 func TestDamagedStates(t *testing.T) {

@@ -9,11 +9,10 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Digest returns a SHA-256 of everything that decisions depend on, in a fixed order, to compare the results of two
-// replays of the same records. It visits the whole state, so it is for tests and audits.
+// replays of the same records. Unlike the saved form, it has what follows from other parts.
 func (s *State) Digest() [32]byte {
 	h := sha256.New()
 	s.dump(h)
@@ -75,9 +74,7 @@ func (s *State) dump(w io.Writer) {
 // dump writes the inputs of the instrument's mark price, its instants that some position has not posted, and its
 // holders.
 func (i *instrument) dump(w io.Writer) {
-	var window pack.Writer
-	i.window.Pack(&window)
-	fmt.Fprintf(w, "prices %x stale %t premiums %s of %d minute %d rate %d\n", window.Bytes, i.stale, i.premiums.Sum.Big(), i.premiums.Count, i.minute, i.rate)
+	fmt.Fprintf(w, "prices %x stale %t premiums %s of %d minute %d rate %d\n", pack.Append(nil, i.window.Visit), i.stale, i.premiums.Sum.Big(), i.premiums.Count, i.minute, i.rate)
 	for _, x := range i.instants {
 		fmt.Fprintf(w, "instant %d %s %s mark %d rate %d owing %d left %d\n", x.number, x.kind, x.time, x.mark, x.rate, x.owing, x.left)
 	}
@@ -132,5 +129,3 @@ func (i *instrument) dumpStops(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 }
-
-func compareIDs(a, b scalar.ID) int { return slices.Compare(a[:], b[:]) }
