@@ -1,5 +1,5 @@
-// Package command is the command line of perpetua: the table of its commands, their help, the completion of shells, and the
-// exit codes. What a command does is in the packages beside it.
+// Package command implements the command line of perpetua: the table of commands, help, shell completion, and exit codes.
+// Other packages under cmd/perpetua implement the commands.
 package command
 
 import (
