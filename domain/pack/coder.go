@@ -1,34 +1,36 @@
+// Package pack writes and reads the compact binary form of saved states: numbers of variable length, strings with their
+// lengths, and words, which are written once and then referred to by number.
+//
+// The form has no types. A visit calls a Coder once for each field of a state, always in the same order, and thereby
+// describes the form: Append, Read and Size follow from it. A visit MUST NOT change the state unless the Coder is
+// reading, and MUST do the same for equal states. A Coder that reads validates everything: after the first invalid value
+// it has failed, and reads only zero values.
 package pack
 
 import "slices"
-
-// A visit calls a Coder once for each field of a state, always in the same order. It describes the form: Append, Read and
-// Size follow from it.
-//
-// A visit MUST NOT change the state unless the Coder is reading. It MUST do the same for equal states.
 
 // Coder writes the fields that a visit passes to it, or reads them.
 type Coder struct {
 	reading bool
 	sample  int // sizing: the number of elements that are visited of a list; otherwise 0
 	more    int // sizing: bytes of the elements that were not visited
-	w       Writer
-	r       Reader
+	w       writer
+	r       reader
 }
 
 // Append appends what the visit writes.
 func Append(b []byte, visit func(*Coder)) []byte {
-	c := Coder{w: Writer{Bytes: slices.Grow(b, Size(visit))}}
+	c := Coder{w: writer{bytes: slices.Grow(b, Size(visit))}}
 	visit(&c)
-	return c.w.Bytes
+	return c.w.bytes
 }
 
 // Read has the visit read what Append appended. It fails with the visit's error, or with ErrForm if the bytes are cut
 // off, damaged or too many. Nothing that is read refers to b.
 func Read(b []byte, visit func(*Coder)) error {
-	c := Coder{reading: true, r: Reader{rest: b}}
+	c := Coder{reading: true, r: reader{bytes: b}}
 	visit(&c)
-	return c.r.Done()
+	return c.r.done()
 }
 
 // sampled is the number of elements of a list by which Size estimates the others.
@@ -42,20 +44,6 @@ func Size(visit func(*Coder)) int {
 	return c.size()
 }
 
-// Visit has a visit write to w.
-func (w *Writer) Visit(visit func(*Coder)) {
-	c := Coder{w: *w}
-	visit(&c)
-	*w = c.w
-}
-
-// Visit has a visit read from r.
-func (r *Reader) Visit(visit func(*Coder)) {
-	c := Coder{reading: true, r: *r}
-	visit(&c)
-	*r = c.r
-}
-
 // Reading reports whether the visit fills the state.
 func (c *Coder) Reading() bool { return c.reading }
 
@@ -65,7 +53,7 @@ func (c *Coder) Sizing() bool { return c.sample > 0 }
 // Add adds bytes to what Size returns, for parts that a visit leaves out while it is Sizing.
 func (c *Coder) Add(bytes int) { c.more += bytes }
 
-func (c *Coder) size() int { return len(c.w.Bytes) + c.more }
+func (c *Coder) size() int { return len(c.w.bytes) + c.more }
 
 // Err returns why reading failed, or nil.
 func (c *Coder) Err() error { return c.r.err }
@@ -73,7 +61,7 @@ func (c *Coder) Err() error { return c.r.err }
 // Fail makes reading fail. From then on only zero values are read. It does nothing while writing.
 func (c *Coder) Fail(err error) {
 	if c.reading {
-		c.r.Fail(err)
+		c.r.fail(err)
 	}
 }
 
@@ -98,102 +86,120 @@ func Delta[T ~int64](c *Coder, p *T, near T) {
 	}
 }
 
+// int is what Int and Delta, which are inlined, have in common.
 func (c *Coder) int(n int64) int64 {
 	if c.reading {
-		return c.r.Int()
+		if n, ok := c.r.one(); ok {
+			return int64(n>>1) ^ -int64(n&1)
+		}
+		return c.r.int()
 	}
-	c.w.Int(n)
+	c.w.int(n)
 	return n
 }
 
 // Small visits a number that fits an int32.
 func Small[T ~int](c *Coder, p *T) {
 	if c.reading {
-		*p = T(c.r.Small())
+		*p = T(c.r.small())
 		return
 	}
-	c.w.Int(int64(*p))
+	c.w.int(int64(*p))
 }
 
 // Byte visits a byte.
 func Byte[T ~uint8](c *Coder, p *T) {
 	if c.reading {
-		*p = T(c.r.Byte())
+		*p = T(c.r.byte())
 		return
 	}
-	c.w.Byte(byte(*p))
+	c.w.byte(byte(*p))
 }
 
 // Uint visits a number that is not negative.
 func (c *Coder) Uint(p *uint64) {
 	if c.reading {
-		*p = c.r.Uint()
+		*p = c.r.uint()
 		return
 	}
-	c.w.Uint(*p)
+	c.w.uint(*p)
 }
 
 // Bool visits a boolean.
 func (c *Coder) Bool(p *bool) {
 	if c.reading {
-		*p = c.r.Bool()
+		*p = c.r.bool()
 		return
 	}
-	c.w.Bool(*p)
+	b := byte(0)
+	if *p {
+		b = 1
+	}
+	c.w.byte(b)
 }
 
 // Raw visits all bytes of b, whose length the reader knows.
 func (c *Coder) Raw(b []byte) {
 	if c.reading {
-		c.r.Raw(b)
+		c.r.raw(b)
 		return
 	}
-	c.w.Raw(b)
+	c.w.raw(b)
 }
 
 // String visits a string.
 func String[T ~string](c *Coder, p *T) {
 	if c.reading {
-		*p = T(c.r.String())
+		*p = T(c.r.string())
 		return
 	}
-	c.w.String(string(*p))
+	c.w.string(string(*p))
 }
 
 // Bytes visits bytes. If there are none, nil is read.
 func Bytes[T ~[]byte](c *Coder, p *T) {
 	if !c.reading {
-		c.w.String(string(*p))
-	} else if s := c.r.String(); s != "" {
+		c.w.string(string(*p))
+	} else if s := c.r.string(); s != "" {
 		*p = T(s)
 	}
 }
 
 // Word visits a string that is likely to be visited again. Equal words that are read share their memory.
 func Word[T ~string](c *Coder, p *T) {
-	if c.reading {
-		*p = T(c.r.Word())
-		return
+	if s := c.word(string(*p)); c.reading {
+		*p = T(s)
 	}
-	c.w.Word(string(*p))
+}
+
+func (c *Coder) word(s string) string {
+	if c.reading {
+		return c.r.word()
+	}
+	if last := &c.w.last[len(s)%len(c.w.last)]; last.number > 0 && last.text == s {
+		c.w.uint(last.number)
+	} else {
+		c.w.word(s, last)
+	}
+	return s
 }
 
 // Len visits the number of elements of a list: n, if the Coder is writing. Reading fails if elements of at least
 // least bytes each cannot be that many.
 func (c *Coder) Len(n, least int) int {
 	if c.reading {
-		return c.r.Len(least)
+		return c.r.len(least)
 	}
-	c.w.Len(n)
+	c.w.uint(uint64(n))
 	return n
 }
 
 // Index visits a number below a limit: n, if the Coder is writing. It returns 0 if reading fails.
 func (c *Coder) Index(n, limit int) int {
 	if c.reading {
-		return c.r.Index(limit)
+		return c.r.index(limit)
 	}
-	c.w.Len(n)
+	c.w.uint(uint64(n))
 	return n
 }
 
@@ -340,8 +346,8 @@ func (t *Table[T]) Add(c *Coder, p *T) {
 // such value.
 func Ref[T any](c *Coder, p **T, t *Table[T]) {
 	if !c.reading {
-		c.w.Len(t.numbers[*p])
-	} else if n := c.r.Index(len(t.all)); c.r.err == nil {
+		c.w.uint(uint64(t.numbers[*p]))
+	} else if n := c.r.index(len(t.all)); c.r.err == nil {
 		*p = t.all[n]
 	}
 }
@@ -353,8 +359,8 @@ func OptionalRef[T any](c *Coder, p **T, t *Table[T]) {
 		if some {
 			n++
 		}
-		c.w.Len(n)
-	} else if n := c.r.Index(len(t.all) + 1); n > 0 {
+		c.w.uint(uint64(n))
+	} else if n := c.r.index(len(t.all) + 1); n > 0 {
 		*p = t.all[n-1]
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Writer appends to Bytes. The zero Writer is ready for use.
-type Writer struct {
-	Bytes []byte
+type writer struct {
+	bytes []byte
 	words map[string]uint64 // text to number; numbers start at 1
 	last  [4]word           // the most recent words, by length modulo 4
 }
@@ -23,47 +23,33 @@ type word struct {
 	number uint64
 }
 
-// Uint appends a non-negative number.
-func (w *Writer) Uint(n uint64) { w.Bytes = binary.AppendUvarint(w.Bytes, n) }
-
-// Len appends a length or count.
-func (w *Writer) Len(n int) { w.Uint(uint64(n)) }
-
-// Int appends a number. Numbers closer to zero take fewer bytes.
-func (w *Writer) Int(n int64) { w.Bytes = binary.AppendVarint(w.Bytes, n) }
-
-// Byte appends a byte.
-func (w *Writer) Byte(b byte) { w.Bytes = append(w.Bytes, b) }
-
-// Bool appends a boolean.
-func (w *Writer) Bool(b bool) {
-	if b {
-		w.Byte(1)
-	} else {
-		w.Byte(0)
+// uint appends a number that is not negative.
+func (w *writer) uint(n uint64) {
+	for n >= 0x80 {
+		w.bytes = append(w.bytes, byte(n)|0x80)
+		n >>= 7
 	}
+	w.bytes = append(w.bytes, byte(n))
 }
 
 // Raw appends bytes without their length, which the reader must derive.
-func (w *Writer) Raw(b []byte) { w.Bytes = append(w.Bytes, b...) }
+func (w *writer) int(n int64) { w.uint(uint64(n)<<1 ^ uint64(n>>63)) }
 
-// String appends a string.
-func (w *Writer) String(s string) {
-	w.Len(len(s))
-	w.Bytes = append(w.Bytes, s...)
+func (w *writer) byte(b byte) { w.bytes = append(w.bytes, b) }
+
+func (w *writer) raw(b []byte) { w.bytes = append(w.bytes, b...) }
+
+func (w *writer) string(s string) {
+	w.uint(uint64(len(s)))
+	w.bytes = append(w.bytes, s...)
 }
 
-// Word appends a string that is likely to occur again.
-func (w *Writer) Word(s string) {
-	last := &w.last[len(s)%len(w.last)]
-	if last.number > 0 && last.text == s {
-		w.Uint(last.number)
-		return
-	}
+// word appends a string, or its number if it was appended before, and notes it in last.
+func (w *writer) word(s string, last *word) {
 	n, ok := w.words[s]
 	if ok {
 		*last = word{s, n}
-		w.Uint(n)
+		w.uint(n)
 		return
 	}
 	if w.words == nil {
@@ -71,145 +57,139 @@ func (w *Writer) Word(s string) {
 	}
 	*last = word{s, uint64(len(w.words) + 1)}
 	w.words[s] = last.number
-	w.Uint(0)
-	w.String(s)
+	w.uint(0)
+	w.string(s)
 }
 
-// ErrForm says that the input is truncated, or that a Writer did not write it.
+// ErrForm is the error for bytes that Append did not append, or not all of them.
 var ErrForm = errors.New("the saved state is cut off or damaged")
 
-// Reader reads the output of a Writer. The values that it returns do not alias its input.
-type Reader struct {
-	rest  []byte
+// reader reads what a writer wrote. It refers to nothing of the bytes that it has read. After the first invalid value it
+// has failed and returns only zero values.
+type reader struct {
+	bytes []byte
+	at    int // of the next byte
 	err   error
 	words []string
 }
 
-// NewReader returns a reader of b.
-func NewReader(b []byte) *Reader { return &Reader{rest: b} }
-
-// Err returns the error with which the reader has failed, or nil.
-func (r *Reader) Err() error { return r.err }
-
-// Fail makes the reader fail with err, unless it has failed before. Callers use it for invalid values.
-func (r *Reader) Fail(err error) {
+func (r *reader) fail(err error) {
 	if r.err == nil {
-		r.err, r.rest = err, nil
+		r.err, r.at = err, len(r.bytes)
 	}
 }
 
-// Done returns the reader's error, or ErrForm if unread input is left.
-func (r *Reader) Done() error {
-	if len(r.rest) > 0 {
-		r.Fail(ErrForm)
+// left returns the number of bytes that were not read.
+func (r *reader) left() int { return len(r.bytes) - r.at }
+
+// done returns an error unless everything was read, and without a failure.
+func (r *reader) done() error {
+	if r.left() > 0 {
+		r.fail(ErrForm)
 	}
 	return r.err
 }
 
-// Uint reads a non-negative number.
-func (r *Reader) Uint() uint64 {
-	if len(r.rest) > 0 && r.rest[0] < 0x80 {
-		n := r.rest[0]
-		r.rest = r.rest[1:]
+// one reads a number of one byte. It returns false, and reads nothing, if the next number is longer.
+func (r *reader) one() (n uint8, ok bool) {
+	if r.at < len(r.bytes) && r.bytes[r.at] < 0x80 {
+		n, ok = r.bytes[r.at], true
+		r.at++
+	}
+	return n, ok
+}
+
+func (r *reader) uint() uint64 {
+	if n, ok := r.one(); ok {
 		return uint64(n)
 	}
-	n, size := binary.Uvarint(r.rest)
+	n, size := binary.Uvarint(r.bytes[r.at:])
 	if size <= 0 {
-		r.Fail(ErrForm)
+		r.fail(ErrForm)
 		return 0
 	}
-	r.rest = r.rest[size:]
+	r.at += size
 	return n
 }
 
-// Int reads a number.
-func (r *Reader) Int() int64 {
-	n := r.Uint()
-	if n&1 != 0 {
-		return ^int64(n >> 1)
-	}
-	return int64(n >> 1)
+func (r *reader) int() int64 {
+	n := r.uint()
+	return int64(n>>1) ^ -int64(n&1)
 }
 
 // Len reads the number of the elements that follow, each of at least size bytes. The reader fails if its remaining input
 // is too short for them.
-func (r *Reader) Len(size int) int {
-	n := r.Uint()
-	if n > uint64(len(r.rest)/size) {
-		r.Fail(ErrForm)
+func (r *reader) len(size int) int {
+	n := r.uint()
+	if n > uint64(r.left()/size) {
+		r.fail(ErrForm)
 		return 0
 	}
 	return int(n)
 }
 
 // Index reads a non-negative number below limit.
-func (r *Reader) Index(limit int) int {
-	n := r.Uint()
+func (r *reader) index(limit int) int {
+	n := r.uint()
 	if n >= uint64(max(limit, 0)) {
-		r.Fail(ErrForm)
+		r.fail(ErrForm)
 		return 0
 	}
 	return int(n)
 }
 
-// Small reads a number that fits an int32.
-func (r *Reader) Small() int {
-	n := r.Int()
+// small reads a number that fits an int32.
+func (r *reader) small() int {
+	n := r.int()
 	if n < math.MinInt32 || n > math.MaxInt32 {
-		r.Fail(ErrForm)
+		r.fail(ErrForm)
 		return 0
 	}
 	return int(n)
 }
 
-// Byte reads a byte.
-func (r *Reader) Byte() byte {
-	if len(r.rest) == 0 {
-		r.Fail(ErrForm)
+func (r *reader) byte() byte {
+	if r.left() == 0 {
+		r.fail(ErrForm)
 		return 0
 	}
-	b := r.rest[0]
-	r.rest = r.rest[1:]
-	return b
+	r.at++
+	return r.bytes[r.at-1]
 }
 
-// Bool reads a boolean.
-func (r *Reader) Bool() bool {
-	b := r.Byte()
+func (r *reader) bool() bool {
+	b := r.byte()
 	if b > 1 {
-		r.Fail(ErrForm)
+		r.fail(ErrForm)
 	}
 	return b == 1
 }
 
 // Raw reads len(b) bytes into b.
-func (r *Reader) Raw(b []byte) {
-	if len(r.rest) < len(b) {
-		r.Fail(ErrForm)
+func (r *reader) raw(b []byte) {
+	if r.left() < len(b) {
+		r.fail(ErrForm)
 		return
 	}
-	copy(b, r.rest)
-	r.rest = r.rest[len(b):]
+	r.at += copy(b, r.bytes[r.at:])
 }
 
-// String reads a string.
-func (r *Reader) String() string {
-	n := r.Len(1)
-	s := string(r.rest[:n])
-	r.rest = r.rest[n:]
-	return s
+func (r *reader) string() string {
+	n := r.len(1)
+	r.at += n
+	return string(r.bytes[r.at-n : r.at])
 }
 
 // Word reads a word. Equal words share one string in memory.
-func (r *Reader) Word() string {
-	n := r.Uint()
+func (r *reader) word() string {
+	n := r.uint()
 	if n == 0 {
-		s := r.String()
+		s := r.string()
 		r.words = append(r.words, s)
 		return s
 	}
 	if n > uint64(len(r.words)) {
-		r.Fail(ErrForm)
+		r.fail(ErrForm)
 		return ""
 	}
 	return r.words[n-1]

@@ -125,12 +125,20 @@ const (
 
 // savedParts returns the flags of a live order.
 func (l *live) savedParts() (flags uint64) {
-	for bit, is := range [...]bool{l.cash != 0, l.filledQuote != 0, l.updated != l.created, l.due != nil, l.reference != "", l.remembered() != nil,
-		l.postOnly, l.reduceOnly, l.stop != nil} {
+	note := func(part uint64, is bool) {
 		if is {
-			flags |= 1 << bit
+			flags |= part
 		}
 	}
+	note(savedCash, l.cash != 0)
+	note(savedQuote, l.filledQuote != 0)
+	note(savedUpdated, l.updated != l.created)
+	note(savedDue, l.due != nil)
+	note(savedReference, l.reference != "")
+	note(savedRemembered, l.remembered() != nil)
+	note(savedPostOnly, l.postOnly)
+	note(savedReduceOnly, l.reduceOnly)
+	note(savedStop, l.stop != nil)
 	return flags
 }
 
@@ -205,7 +213,10 @@ func (v *visit) orderParts(o *resting, flags uint64) {
 		}
 		v.reference(ref)
 	}
-	if v.check(l.kind.Conditional() == (flags&savedStop != 0)); flags&savedStop != 0 && c.Err() == nil {
+	if c.Reading() {
+		v.check(l.kind.Conditional() == (flags&savedStop != 0))
+	}
+	if flags&savedStop != 0 && c.Err() == nil {
 		v.stop(o)
 	}
 }
@@ -296,7 +307,7 @@ func (v *visit) lists() {
 	}
 	listed := 0
 	for _, a := range v.holders() {
-		v.arrivals(a)
+		named := v.arrivals(a)
 		listed += a.liveOrders
 		for _, h := range a.positions {
 			v.numbers(h.reduceOnly, func(o *resting) bool {
@@ -304,29 +315,33 @@ func (v *visit) lists() {
 				return o.Value.position == h
 			})
 		}
-		v.otherNames(a)
+		v.otherNames(a, named)
 	}
 	v.check(listed == v.State.orders.Len())
 }
 
-// arrivals visits an account's orders in order of arrival.
-func (v *visit) arrivals(a *account) {
+// arrivals visits an account's orders in order of arrival. While writing, it returns how many of them have a remembered
+// name.
+func (v *visit) arrivals(a *account) (named int) {
 	last := int64(0)
 	n := v.Len(a.liveOrders, 1)
 	if !v.Reading() {
 		for o := range a.orders(nil) {
-			v.number(o, &last)
+			if v.number(o, &last); o.Value.remembered() != nil {
+				named++
+			}
 		}
-		return
+		return named
 	}
 	for range n {
 		o := v.number(nil, &last)
 		if o == nil || o.Value.position.account != a || o.Value.prev != nil || o == o.Value.position.first {
 			v.Fail(errContradiction)
-			return
+			return 0
 		}
 		o.Value.position.enlist(o)
 	}
+	return 0
 }
 
 // returned visits the stops of an instrument that were returned to the due list and have not fired.
@@ -345,9 +360,13 @@ func (v *visit) returned(i *instrument) {
 	}
 }
 
-// otherNames visits the names that belong neither to a final order nor to any live order. There should be none.
-func (v *visit) otherNames(a *account) {
-	names := a.otherNames()
+// otherNames visits the names that belong neither to a final order nor to any of the named live orders. There should be
+// none.
+func (v *visit) otherNames(a *account, named int) {
+	var names []*reference
+	if !v.Reading() && a.references.final+named != len(a.references.names) {
+		names = a.otherNames()
+	}
 	pack.List(v.Coder, &names, 4, func(r *reference) {
 		pack.String(v.Coder, &r.name)
 		v.reference(r)
@@ -358,15 +377,6 @@ func (v *visit) otherNames(a *account) {
 }
 
 func (a *account) otherNames() (other []*reference) {
-	held := 0
-	for o := range a.orders(nil) {
-		if o.Value.remembered() != nil {
-			held++
-		}
-	}
-	if a.references.final+held == len(a.references.names) {
-		return nil
-	}
 	known := make(map[string]bool)
 	for o := range a.orders(nil) {
 		known[o.Value.reference] = true
