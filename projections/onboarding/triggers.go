@@ -113,7 +113,7 @@ func (x *triggerChanges) add(at place, event decide.Event) {
 	}
 }
 
-// texts converts a list to strings. The result is never null.
+// texts returns the JSON text of a list. For an empty list it is [] and not null.
 func texts[T any](list []T) string {
 	if len(list) == 0 {
 		return "[]"
@@ -162,7 +162,7 @@ type TriggerFilter struct {
 	OldestFirst   bool                 // instead of newest first
 }
 
-// list returns the name under which the triggers with a status are counted; "" counts all of them.
+// list returns the name under which the triggers with a status are counted, or the name for the total if status is "".
 func (f *TriggerFilter) list(status string) string {
 	if f.EntitlementID.IsZero() {
 		return listName("triggers", status, f.Tenant)
