@@ -15,7 +15,7 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Delivery is a notice on its way to a registration, which may be deleted since. Of a test it has no owner.
+// Delivery is the delivery of a notice to a webhook, which may be deleted already. A test delivery has no owner.
 type Delivery struct {
 	ID        scalar.ID
 	WebhookID scalar.ID
@@ -26,15 +26,15 @@ type Delivery struct {
 	Final       bool
 	Status      webhook.Status
 	Attempts    int         // so far
-	NextAttempt scalar.Time // of one that is retried
+	NextAttempt scalar.Time // while it is being retried
 	Created     scalar.Time
-	Sequence    int64 // of the record that changed it last
-	// Key is its place among all deliveries.
+	Sequence    int64 // of the record that last changed it
+	// Key is its unique order among all deliveries.
 	projections.Key
 }
 
-// Domain returns the delivery as a state has it, but for how many of its attempts were made before it was last replayed: no row
-// has that.
+// Domain returns the delivery in the form of the state. The number of attempts before its last replay is missing: rows
+// do not contain it.
 func (d *Delivery) Domain() domain.Delivery {
 	v := domain.Delivery{ID: d.ID, WebhookID: d.WebhookID, NoticeID: d.NoticeID, Tenant: d.Tenant, Ref: d.Ref, Final: d.Final, Status: d.Status,
 		Attempts: d.Attempts, NextAttempt: d.NextAttempt, Made: domain.Place{Sequence: d.Key.Sequence, Ordinal: d.Key.Ordinal}}
@@ -44,16 +44,16 @@ func (d *Delivery) Domain() domain.Delivery {
 	return v
 }
 
-// Attempt is the receipt of an attempt. Once the owner is erased it has no Reply.
+// Attempt is the receipt of an attempt. It has no Reply after the erasure of the owner.
 type Attempt struct {
 	DeliveryID scalar.ID
 	Number     int
 	Started    scalar.Time
 	DurationMS int64
-	StatusCode int // 0: no answer came
+	StatusCode int // 0 if there was no answer
 	Error      string
 	Reply      domain.Sealed
-	Status     webhook.Status // of the delivery after it
+	Status     webhook.Status // of the delivery after this attempt
 	Time       scalar.Time
 	Sequence   int64
 }
@@ -107,7 +107,7 @@ var attempts = &projections.Table[Attempt]{
 type deliveryChanges struct {
 	deliveries projections.Latest[scalar.ID, changed[Delivery]]
 	attempts   projections.Adder[Attempt]
-	deleted    doomed // registrations
+	deleted    doomed // webhooks
 	erased     doomed // owners
 }
 
@@ -147,9 +147,9 @@ func (x *deliveryChanges) write(b *projections.Batch) {
 	x.cancel(b)
 }
 
-// cancel cancels the open deliveries to registrations, or about owners, that the records leave without any. What the batch did to
-// a delivery later, where the id of a registration is in use again, stays. One that loses both is canceled by the record that
-// came first, so one statement looks at both.
+// cancel cancels the open deliveries to deleted webhooks and about erased owners. It does not touch later changes of a
+// delivery in the same batch, after the id of a webhook was used again. A delivery that loses both is canceled by the
+// earlier record, so one statement handles both.
 func (x *deliveryChanges) cancel(b *projections.Batch) {
 	if len(x.deleted.ids)+len(x.erased.ids) == 0 {
 		return
@@ -165,20 +165,20 @@ func (x *deliveryChanges) cancel(b *projections.Batch) {
 		x.deleted.ids, x.deleted.sequences, x.erased.ids, x.erased.sequences)
 }
 
-// DeliveryFilter narrows a list of deliveries.
+// DeliveryFilter restricts a list of deliveries.
 type DeliveryFilter struct {
-	WebhookID scalar.ID        // the zero ID: the whole venue's
-	Statuses  []webhook.Status // none: all
-	OwnerID   scalar.ID        // the zero ID: about everybody
+	WebhookID scalar.ID        // zero for the whole venue
+	Statuses  []webhook.Status // empty for all
+	OwnerID   scalar.ID        // zero for all
 }
 
 func deliveryStatuses() []webhook.Status {
 	return []webhook.Status{webhook.Pending, webhook.Retrying, webhook.Delivered, webhook.Dead, webhook.Canceled}
 }
 
-// Deliveries returns a numbered page of deliveries, newest first, and how many there are. Whether the viewer may see the
-// registration, the caller has found out; those of the whole venue are for operators. It takes as long however many there are;
-// of those about one owner it counts the owner's own.
+// Deliveries returns a numbered page of deliveries, newest first, and the length of the list. The caller must have
+// checked that the viewer may see the webhook; the list of the whole venue is for operators. The time does not depend
+// on the number of deliveries, except that the deliveries about one owner are counted.
 func Deliveries(ctx context.Context, db projections.DB, f DeliveryFilter, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
 	if !f.OwnerID.IsZero() {
 		return deliveriesAbout(ctx, db, f, size, offset)
@@ -206,7 +206,7 @@ func Deliveries(ctx context.Context, db projections.DB, f DeliveryFilter, size, 
 	return l.Numbered(ctx, db, size, offset)
 }
 
-// deliveriesAbout is Deliveries of those about one owner.
+// deliveriesAbout is Deliveries for one owner.
 func deliveriesAbout(ctx context.Context, db projections.DB, f DeliveryFilter, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
 	l := projections.List[Delivery]{Table: deliveries, Order: newest}
 	l.Where.And("owner_id = ?", c.UUID(f.OwnerID))
@@ -225,8 +225,8 @@ func OneDelivery(ctx context.Context, db projections.DB, v Viewer, id scalar.ID)
 	return l.One(ctx, db)
 }
 
-// Attempts returns the attempts of deliveries, by delivery, in their order. They are as of a position of their own: of each
-// delivery it leaves out those that came after the row that it is given.
+// Attempts returns the attempts of deliveries, by delivery, in order. They have a separate position: for each delivery,
+// Attempts omits those that came after the given row.
 func Attempts(ctx context.Context, db projections.DB, of []Delivery) (map[scalar.ID][]Attempt, error) {
 	ids, known := make([]pgtype.UUID, len(of)), make(map[scalar.ID]int, len(of))
 	for i := range of {

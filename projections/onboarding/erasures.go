@@ -13,22 +13,23 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Erasure is what is known of an owner's end: its certificate. Times and sequences of what has not come yet are zero.
+// Erasure is the state of an owner's erasure: its certificate. Times and sequences are zero until their step has
+// happened.
 type Erasure struct {
 	owner.Ref
 	Tenant       string
 	RequestedAt  scalar.Time
 	RequestedBy  string
-	Reason       domain.Sealed // with the venue's key
+	Reason       domain.Sealed // sealed with the venue's key
 	RetainUntil  scalar.Time
 	ErasedAt     scalar.Time
 	KeyID        string
 	KeyDestroyed scalar.Time
-	// Requested, Erased and Destroyed are the sequences of the records that say so.
+	// Requested, Erased and Destroyed are the sequences of the records of these steps.
 	Requested, Erased, Destroyed int64
 }
 
-// Positions returns the sequences of the records that tell of the end.
+// Positions returns the sequences of the erasure's records.
 func (e *Erasure) Positions() []int64 {
 	all := []int64{e.Requested}
 	for _, sequence := range []int64{e.Erased, e.Destroyed} {
@@ -39,16 +40,16 @@ func (e *Erasure) Positions() []int64 {
 	return all
 }
 
-// Hold is that an owner was held, or released.
+// Hold is a record that holds or releases an owner.
 type Hold struct {
 	owner.Ref
 	Held   bool
-	Reason domain.Sealed // with the venue's key
+	Reason domain.Sealed // sealed with the venue's key
 	Actor  string
 	Time   scalar.Time
 }
 
-// Retention is how long data is kept of owners who are erased from a time on.
+// Retention is the retention period for the data of owners erased from a time on.
 type Retention struct {
 	Seconds int64
 	Actor   string
@@ -105,7 +106,7 @@ var retentions = &projections.Table[Retention]{
 	},
 }
 
-// The groups of columns of an end that change together.
+// The groups of columns of an erasure that change together.
 const (
 	endErased = iota
 	endDestroyed
@@ -132,14 +133,14 @@ func (x *ownerChanges) writeErasures(b *projections.Batch) {
 	put(b, erasures, x.erasures.Rows(), []string{"erased_at", "erased_sequence"}, []string{"key_id", "destroyed_at", "destroyed_sequence"})
 }
 
-// erasing takes the ciphertexts of erased owners out of all rows. No event says so of each row: it is the rows from before the
-// erasure that change, whatever else the batch holds. A reply of a receiver may be sealed after the erasure and before the key
-// is gone, so ciphertexts are taken out once more then.
+// erasing removes the ciphertexts of erased owners from all rows. The record contains one event for an owner and none
+// for the rows: erasing changes the rows from before the erasure, independent of the rest of the batch. A receiver's
+// reply may be sealed after the erasure and before the key is destroyed, so KeyDestroyed removes the ciphertexts again.
 type erasing struct {
 	emptied doomed
 }
 
-// doomed are owners or registrations, and the records that decided their fate.
+// doomed contains the ids of owners or webhooks, and the sequences of the records that ended them.
 type doomed struct {
 	ids       []pgtype.UUID
 	sequences []int64
@@ -149,7 +150,7 @@ func (d *doomed) add(at place, id scalar.ID) {
 	d.ids, d.sequences = append(d.ids, c.UUID(id)), append(d.sequences, at.Sequence)
 }
 
-// queue adds a statement in which n are the doomed.
+// queue adds a statement in which n is a table of the ids and sequences.
 func (d *doomed) queue(b *projections.Batch, sql string) {
 	if len(d.ids) > 0 {
 		b.Queue("WITH n AS (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS n (id, sequence)) "+sql, d.ids, d.sequences)
@@ -165,7 +166,7 @@ func (x *erasing) add(at place, event decide.Event) {
 	}
 }
 
-// ciphertexts are the statements that take them out.
+// ciphertexts are the statements that remove the ciphertexts.
 var ciphertexts = []string{
 	`UPDATE owners t SET external_id = NULL, fields = NULL FROM n WHERE t.id = n.id`,
 	`UPDATE documents t SET name = NULL FROM n WHERE t.owner_id = n.id AND t.created_sequence < n.sequence`,
@@ -184,7 +185,7 @@ func (x *erasing) write(b *projections.Batch) {
 	}
 }
 
-// OneErasure returns what is known of the end of an owner, its certificate once it is erased. It is for operators.
+// OneErasure returns the erasure of an owner, which is the certificate after the owner is erased. It is for operators.
 func OneErasure(ctx context.Context, db projections.DB, ref owner.Ref) (e Erasure, found bool, asOf int64, err error) {
 	l := projections.List[Erasure]{Table: erasures, Order: "owner_id"}
 	of(&l.Where, ref)
@@ -198,12 +199,12 @@ func Holds(ctx context.Context, db projections.DB, ref owner.Ref) ([]Hold, int64
 	return l.All(ctx, db)
 }
 
-// RetentionInForce returns the retention that was set last; not found if it is still the default.
+// RetentionInForce returns the retention that was set last. found is false if it is still the default.
 func RetentionInForce(ctx context.Context, db projections.DB) (r Retention, found bool, asOf int64, err error) {
 	return projections.List[Retention]{Table: retentions, Order: "sequence DESC, ordinal DESC"}.One(ctx, db)
 }
 
-// AllErasures returns the table of the ends of owners.
+// AllErasures returns the table of erasures.
 func AllErasures() *projections.Table[Erasure] { return erasures }
 
 // AllHolds returns the table of holds and releases.

@@ -15,7 +15,7 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Notice is what receivers are told. Once the owner is erased, what was sealed of its reason is nil.
+// Notice is a notice to webhook receivers. After the erasure of the owner, the sealed part of its reason is nil.
 type Notice struct {
 	domain.Notice
 
@@ -74,15 +74,15 @@ func (x *noticeChanges) add(at place, event decide.Event) {
 
 func (x *noticeChanges) write(*projections.Batch) {}
 
-// NoticeFilter narrows the feed.
+// NoticeFilter restricts the feed.
 type NoticeFilter struct {
 	Viewer
 	Type  webhook.EventType // empty: all
 	Owner owner.Ref         // zero: all
 }
 
-// Notices returns a page of the feed. Those about owners that are restricted or erased are in it: what may be told of them,
-// the caller sees to; OwnerStates helps.
+// Notices returns a page of the feed. It includes notices about restricted and erased owners. The caller must decide
+// which of their fields may be shown; OwnerStates helps with that.
 func Notices(ctx context.Context, db projections.DB, f NoticeFilter, p projections.Page) (projections.Paged[Notice], error) {
 	l := projections.List[Notice]{Table: notices}
 	l.Where.AndText("tenant", f.Tenant)
@@ -100,7 +100,7 @@ func OneNotice(ctx context.Context, db projections.DB, id scalar.ID) (n Notice, 
 	return l.One(ctx, db)
 }
 
-// NoticesByID returns those of the notices that are there, by their ids.
+// NoticesByID returns the existing notices among the given ids, by id.
 func NoticesByID(ctx context.Context, db projections.DB, ids []scalar.ID) (map[scalar.ID]*domain.Notice, error) {
 	wanted := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {

@@ -1,13 +1,14 @@
-// Package onboarding is the read model of the onboarding journal: owners and their documents, questionnaires and responses,
-// triggers with their timelines, notices, and deliveries.
+// Package onboarding is the read model of the onboarding journal: owners and their documents, questionnaires and
+// responses, triggers with their timelines, notices, and deliveries.
 //
 // Sealed fields stay sealed. The rows of an erased owner hold no ciphertext: those columns are NULL and read as nil.
 //
-// Rows are listed in the order of the records that made them. Lists are read newest first, by numbered pages with the length
-// of the whole list; the feed of notices is read by cursor. The lengths of long lists are counted when rows are written.
+// Rows are listed in the order of the records that made them. Lists are read newest first, by numbered pages with the
+// length of the whole list; the feed of notices is read by cursor. The lengths of long lists are counted when rows are
+// written.
 //
-// A Viewer says which rows a query returns. A tenant gets its own; of restricted and erased owners it gets only the feed and
-// the deliveries: ids, types and times. An operator gets all rows.
+// A Viewer determines which rows a query returns. A tenant gets only its rows; of restricted and erased owners it gets
+// only the feed and the deliveries: ids, types and times. An operator gets all rows.
 package onboarding
 
 import (
@@ -18,10 +19,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// journalName is the journal whose rows these are.
+// journalName is the name of the journal.
 const journalName = "onboarding"
 
-// Projection keeps all tables of the onboarding journal. They are one family, since an erasure touches most of them.
+// Projection maintains all tables of the onboarding journal. They form one family, because an erasure changes most of
+// them.
 type Projection struct{}
 
 // Name returns "onboarding".
@@ -33,24 +35,24 @@ func (Projection) Tables() []string {
 		responses.Name, entitlements.Name, triggers.Name, timeline.Name, webhooks.Name, deliveries.Name, attempts.Name, notices.Name}
 }
 
-// part is what a batch of entries makes of some of the tables.
+// part maintains some of the tables from a batch of entries.
 type part interface {
-	// add adds an event of a record, the ordinal one of it.
+	// add adds an event of a record. ordinal is its index in the record.
 	add(at place, event decide.Event)
 	// write adds the changed rows to the batch.
 	write(b *projections.Batch)
 }
 
-// place is where an event stands in the journal.
+// place is the position of an event in the journal.
 type place struct {
 	entry *record.Entry
 	projections.Key
 }
 
-// tenant is the tenant of the client who gave the command.
+// tenant returns the tenant of the client that sent the command.
 func (p place) tenant() string { return p.entry.Record.Command.Actor.Broker }
 
-// actor names who gave the command.
+// actor names the user who sent the command.
 func (p place) actor() string {
 	if a := p.entry.Record.Command.Actor; a.System != "" {
 		return a.System
@@ -58,8 +60,8 @@ func (p place) actor() string {
 	return p.entry.Record.Command.Actor.Sub
 }
 
-// Project adds what the entries make of all tables. What erases, deletes and cancels comes last: no record after one that
-// does so brings back what it took away.
+// Project applies the entries to all tables. Erasures, deletions and cancellations come last: no later record restores
+// the data that they remove.
 func (Projection) Project(entries []record.Entry, b *projections.Batch) {
 	parts := []part{newOwners(b), newDocuments(b), newQuestionnaires(b), newResponses(b), newEntitlements(b), newTriggers(b),
 		newTimeline(b), newWebhooks(b), newDeliveries(b), newNotices(b), &erasing{}}
@@ -77,14 +79,14 @@ func (Projection) Project(entries []record.Entry, b *projections.Batch) {
 	}
 }
 
-// changed is a row as a batch leaves it: made by it, or there before and changed in some groups of columns.
+// changed is a row after a batch: either new, or existing and changed in some groups of columns.
 type changed[T any] struct {
 	projections.Row[T]
 	made   bool
 	groups uint8 // a bit for each group
 }
 
-// put writes rows. A group is named by the columns that change together.
+// put writes rows. A group consists of columns that change together, and is named by them.
 func put[T any](b *projections.Batch, table *projections.Table[T], rows []changed[T], groups ...[]string) {
 	to := table.Copy(b)
 	for i := range rows {
@@ -103,16 +105,16 @@ func put[T any](b *projections.Batch, table *projections.Table[T], rows []change
 	}
 }
 
-// Viewer says whose rows are seen.
+// Viewer determines the visible rows.
 type Viewer struct {
-	Tenant string // empty: an operator, who sees every tenant's
+	Tenant string // empty for an operator, who sees the rows of every tenant
 }
 
 // Operator sees all rows.
 var Operator = Viewer{}
 
-// confine confines rows to those of the viewer: of a tenant's owners, those that are active. owner is the column that names the
-// owner.
+// confine restricts a query to the rows that the viewer may see: for a tenant, those of its active owners. ownerColumn
+// is the column with the owner's id.
 func (v Viewer) confine(w *projections.Where, ownerColumn string) {
 	if v.Tenant != "" {
 		w.And("tenant = ?", v.Tenant)
@@ -120,7 +122,7 @@ func (v Viewer) confine(w *projections.Where, ownerColumn string) {
 	}
 }
 
-// of confines rows to an owner's.
+// of restricts a query to the rows of an owner.
 func of(w *projections.Where, ref owner.Ref) {
 	w.And("owner_id = ?", c.UUID(ref.ID))
 	w.And("owner_type = ?", string(ref.Type))

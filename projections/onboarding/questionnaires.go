@@ -70,7 +70,7 @@ var versions = &projections.Table[Version]{
 	},
 }
 
-// text returns the JSON text of the journal. What it is used for holds nothing that could fail to encode.
+// text returns a value as JSON in the journal's encoding. It must only be used for values that cannot fail to encode.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -150,14 +150,14 @@ func (x *questionnaireChanges) write(b *projections.Batch) {
 // QuestionnaireFilter narrows a list of questionnaires.
 type QuestionnaireFilter struct {
 	Type owner.Type
-	// Owner adds the questionnaires that are for this owner alone; the zero ID adds none. Whether the viewer may see the
-	// owner, the caller has found out.
+	// Owner adds the questionnaires that are only for this owner. The zero ID adds none. The caller must have checked
+	// that the viewer may see the owner.
 	Owner scalar.ID
-	// All are the unpublished ones as well, and those of every owner: for operators.
+	// All adds the unpublished questionnaires and those of every owner. It is for operators.
 	All bool
 }
 
-// Questionnaires returns a numbered page of questionnaires, newest first, and how many there are.
+// Questionnaires returns a numbered page of questionnaires, newest first, and the length of the list.
 func Questionnaires(ctx context.Context, db projections.DB, f QuestionnaireFilter, size, offset int) (rows []Questionnaire, total int, asOf int64, err error) {
 	l := projections.Counted[Questionnaire]{Table: questionnaires, Names: []string{"questionnaires/generic/" + string(f.Type)}}
 	switch {

@@ -16,7 +16,7 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// PendingRequirement is what is open of one trigger for one reason.
+// PendingRequirement is an open requirement of one trigger for one reason.
 type PendingRequirement struct {
 	TriggerID scalar.ID
 	entitlement.Requirement
@@ -24,8 +24,8 @@ type PendingRequirement struct {
 	Reason domain.Reason
 }
 
-// PendingRequirements returns what is open of all open triggers of an owner, oldest first. What a definition asks for is as old
-// as the trigger's start.
+// PendingRequirements returns the open requirements of all open triggers of an owner, oldest first. The requirements of
+// a definition have the age of the trigger's start.
 func PendingRequirements(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref) (pending []PendingRequirement, asOf int64, err error) {
 	const isOpen = "status IN ('pending', 'ongoing', 'blocked')"
 	l := projections.List[Trigger]{Table: triggers, Order: "place"}

@@ -16,8 +16,9 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// TriggerEvent is an event of a case: its creation, what moved it, a change of what it requires, or a notice that names it.
-// What a kind of event does not have is empty. Once the owner is erased, what was sealed is nil.
+// TriggerEvent is an event in the timeline of a case: its creation, a change of its status, a change of its
+// requirements, or a notice that names it. Fields that a kind of event does not have are empty. After the erasure of
+// the owner, sealed fields are nil.
 type TriggerEvent struct {
 	Sequence  int64 // of the record
 	TriggerID scalar.ID
@@ -27,17 +28,17 @@ type TriggerEvent struct {
 	Status entitlement.Status // after it
 	Result entitlement.Result
 	By     domain.ActorKind
-	// Actor names who gave the command. It is for operators, as is InternalReason.
+	// Actor names the user who sent the command. It is for operators, like InternalReason.
 	Actor          string
 	Code           string
 	Reason         domain.Reason
 	InternalReason domain.Sealed
-	// RequestID names a request for information, and Questionnaires are what it asks for.
+	// RequestID identifies a request for information. Questionnaires are the requested ones.
 	RequestID         scalar.ID
 	Questionnaires    []scalar.ID
 	Outcome           domain.Outcome
 	ExternalReference domain.Sealed
-	Open              []entitlement.Requirement // of a change of what is required
+	Open              []entitlement.Requirement // of a change of requirements
 	NoticeID          scalar.ID
 	NoticeType        webhook.EventType
 	Time              scalar.Time
@@ -115,7 +116,7 @@ func (x *timelineChanges) add(at place, event decide.Event) {
 
 func (x *timelineChanges) write(*projections.Batch) {}
 
-// Timeline returns every event of a case in its order. Whether the viewer may see the case, the caller has found out.
+// Timeline returns every event of a case in order. The caller must have checked that the viewer may see the case.
 func Timeline(ctx context.Context, db projections.DB, trigger scalar.ID) ([]TriggerEvent, int64, error) {
 	l := projections.List[TriggerEvent]{Table: timeline, Order: "sequence, ordinal"}
 	l.Where.And("trigger_id = ?", c.UUID(trigger))

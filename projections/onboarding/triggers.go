@@ -17,15 +17,15 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Trigger is a case. Of its Needs the requests are not here: its timeline has them.
+// Trigger is a case. Needs.Requests is always empty: the requests are in the timeline.
 type Trigger struct {
 	domain.Trigger
 	Tenant string
-	Code   string        // of its end
-	Reason domain.Reason // of its end; the sealed one is nil once the owner is erased
-	// Started is the sequence of the record that started it, 0 before.
+	Code   string        // the reason code of its end
+	Reason domain.Reason // of its end; the sealed part is nil after the erasure of the owner
+	// Started is the sequence of the record that started it, or 0 before that.
 	Started  int64
-	Sequence int64 // of the record that changed it last
+	Sequence int64 // of the record that last changed it
 
 	pinned, open string
 }
@@ -113,7 +113,7 @@ func (x *triggerChanges) add(at place, event decide.Event) {
 	}
 }
 
-// texts is text of a list, which is never null.
+// texts returns the JSON text of a list. For an empty list it is [] and not null.
 func texts[T any](list []T) string {
 	if len(list) == 0 {
 		return "[]"
@@ -154,15 +154,15 @@ func (x *triggerChanges) write(b *projections.Batch) {
 		[]string{"open", "sequence"})
 }
 
-// TriggerFilter narrows a list of triggers of the whole venue.
+// TriggerFilter restricts a list of triggers of the whole venue.
 type TriggerFilter struct {
-	Tenant        string               // empty: every tenant's
-	Statuses      []entitlement.Status // none: all
-	EntitlementID scalar.ID            // the zero ID: for all
-	OldestFirst   bool                 // and not the newest
+	Tenant        string               // empty for all tenants
+	Statuses      []entitlement.Status // empty for all
+	EntitlementID scalar.ID            // zero for all
+	OldestFirst   bool                 // instead of newest first
 }
 
-// list is what the triggers of a status are counted under, of all for "".
+// list returns the name under which the triggers with a status are counted, or the name for the total if status is "".
 func (f *TriggerFilter) list(status string) string {
 	if f.EntitlementID.IsZero() {
 		return listName("triggers", status, f.Tenant)
@@ -170,7 +170,7 @@ func (f *TriggerFilter) list(status string) string {
 	return strings.Join([]string{"triggers", status, f.Tenant, f.EntitlementID.String()}, "/")
 }
 
-// OpenCases are the states of cases that are not over.
+// OpenCases returns the statuses of open cases.
 func OpenCases() []entitlement.Status {
 	return []entitlement.Status{entitlement.Pending, entitlement.Ongoing, entitlement.Blocked}
 }
@@ -179,8 +179,8 @@ func allStatuses() []entitlement.Status {
 	return append(OpenCases(), entitlement.Finished, entitlement.Failed, entitlement.Canceled, entitlement.Terminated)
 }
 
-// Triggers returns a numbered page of the venue's triggers, newest first unless the filter says otherwise, and how many there
-// are. It is for operators.
+// Triggers returns a numbered page of the venue's triggers, newest first unless the filter says otherwise, and the
+// length of the list. It is for operators.
 func Triggers(ctx context.Context, db projections.DB, f TriggerFilter, size, offset int) (rows []Trigger, total int, asOf int64, err error) {
 	l := projections.Counted[Trigger]{Table: triggers, OldestFirst: f.OldestFirst}
 	for _, status := range allStatuses() {
@@ -202,7 +202,8 @@ func Triggers(ctx context.Context, db projections.DB, f TriggerFilter, size, off
 	return l.Numbered(ctx, db, size, offset)
 }
 
-// listName is what rows of a table with a status are counted under, those of somebody alone if of is not empty.
+// listName returns the name under which the rows of a table with a status are counted. If of is not empty, only the
+// rows of one tenant or owner are counted.
 func listName(table, status, of string) string {
 	switch {
 	case of != "":
@@ -213,7 +214,7 @@ func listName(table, status, of string) string {
 	return table
 }
 
-// TriggersOf returns a numbered page of an owner's triggers, newest first, and how many there are.
+// TriggersOf returns a numbered page of an owner's triggers, newest first, and the length of the list.
 func TriggersOf(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Trigger, total int, asOf int64, err error) {
 	l := projections.Placed[Trigger]{Table: triggers}
 	v.confine(&l.Where, "owner_id")
@@ -221,7 +222,7 @@ func TriggersOf(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref,
 	return l.Numbered(ctx, db, size, offset)
 }
 
-// OneTrigger returns a trigger, of an owner unless the reference is zero.
+// OneTrigger returns a trigger. Unless the reference is zero, the trigger must belong to that owner.
 func OneTrigger(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, id scalar.ID) (t Trigger, found bool, asOf int64, err error) {
 	l := projections.List[Trigger]{Table: triggers, Order: "id"}
 	l.Where.And("id = ?", c.UUID(id))

@@ -67,7 +67,8 @@ const (
 	webhookDisabled
 )
 
-// webhookChange is what a batch leaves of a registration. One that it made may stand where one with its id was before.
+// webhookChange is a webhook's row after a batch. A webhook created by the batch may replace an earlier one with the
+// same id.
 type webhookChange struct {
 	changed[Webhook]
 	gone    bool // at the end

@@ -1,7 +1,8 @@
-// Package orders is the read model of orders: every order there ever was, as its last record left it.
+// Package orders is the read model of orders: one row for every order, in its state after the last record that changed
+// it.
 //
-// An order's place in every list is that of the record that made it, so it never moves while a client pages. The
-// sequence beside it is that of the record that changed it last.
+// An order has the sequence of the record that created it, which determines its place in every list. So it never moves
+// while a client pages. Order.Sequence is the sequence of the record that last changed it.
 package orders
 
 import (
@@ -23,7 +24,7 @@ func (Projection) Name() string { return "orders" }
 // Tables returns the table orders.
 func (Projection) Tables() []string { return []string{table.Name} }
 
-// Order is an order as it is after the record Sequence.
+// Order is an order in its state after the record Sequence.
 type Order struct {
 	order.Order
 	Sequence int64

@@ -82,7 +82,7 @@ func list(f Filter) projections.List[Order] {
 	return l
 }
 
-// live confines a list to live orders, which are few and have an index of their own, by broker and customer.
+// live restricts a list to live orders. There are few of them, and they have a separate index by broker and customer.
 func live(l *projections.List[Order], f Filter) {
 	l.Where.And("live")
 	if f.Broker == "" && f.CustomerCode != "" {

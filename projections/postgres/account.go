@@ -15,11 +15,11 @@ import (
 type account struct {
 	name     string
 	uid, gid int
-	other    bool // not this process's own
+	other    bool // it is not this process's user
 }
 
-// chooseAccount takes this process's user, or for root the owner of an existing
-// data directory, else the first of postgres and nobody that exists.
+// chooseAccount returns this process's user. For root it returns the owner of an existing data directory, or else the
+// first of postgres and nobody that exists.
 func chooseAccount(data string) (account, error) {
 	if uid := os.Getuid(); uid != 0 {
 		return account{name: strconv.Itoa(uid), uid: uid, gid: os.Getgid()}, nil
@@ -44,8 +44,8 @@ func chooseAccount(data string) (account, error) {
 	return account{}, errors.New("neither a user postgres nor nobody exists, and as root Postgres does not run: run as an ordinary user, or give --database-url")
 }
 
-// attributes makes a command run as the account, in a process group of its own
-// so that Ctrl-C in a terminal reaches this process alone.
+// attributes makes a command run as the account. The command gets a separate process group, so that Ctrl-C in a
+// terminal reaches this process only.
 func (a account) attributes() *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true}
 	if a.other {
@@ -54,8 +54,7 @@ func (a account) attributes() *syscall.SysProcAttr {
 	return attributes
 }
 
-// reaches says whether the account may pass through all folders down to path,
-// by the mode bits alone.
+// reaches reports whether the mode bits allow the account to traverse all folders down to path.
 func (a account) reaches(path string) bool {
 	if !a.other {
 		return true
@@ -89,8 +88,8 @@ func (a account) reaches(path string) bool {
 	}
 }
 
-// place returns the folder for the data directory, owned by the account: below
-// dir if the account can reach that, else in a place for variable data.
+// place returns the folder for the data directory, owned by the account: below dir if the account can reach dir, else
+// in a folder for variable data.
 func (a account) place(dir string, logger *slog.Logger) (string, error) {
 	if !a.reaches(dir) {
 		return a.elsewhere(dir, logger)
@@ -106,8 +105,9 @@ func (a account) makeFolder(path string) error {
 	return a.own(path)
 }
 
-// writeFile writes a file that only the account (and root) can read, in place of whatever was there. The folder is the
-// account's, so a link that somebody put there must not lead root to write or give away another file.
+// writeFile writes a file that only the account and root can read. It replaces an existing file. The account owns the
+// folder, so another process may have put a link there: the link must not make root write to another file or change its
+// owner.
 func (a account) writeFile(path, text string) error {
 	if err := removeFile(path); err != nil {
 		return err

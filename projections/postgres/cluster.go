@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// cluster is a Postgres data directory with what runs it.
+// cluster is a Postgres data directory with the account and the binaries that run it.
 type cluster struct {
 	account  account
 	binaries string // the folder of postgres and initdb
-	base     string // ours, owned by the account; holds data
+	base     string // created by this package and owned by the account; contains data
 	data     string // the data directory
 	log      string
 	port     string // the file with the last port
@@ -107,8 +107,8 @@ func (c *cluster) ownerPassword() (string, error) {
 	return password, c.account.writeFile(file, password+"\n")
 }
 
-// initialize runs initdb beside the final place and renames the result, so a
-// kill leaves no half of a data directory there.
+// initialize runs initdb in a temporary folder and renames the result, so that a killed process leaves no partial data
+// directory.
 func (c *cluster) initialize(ctx context.Context) (string, error) {
 	fresh := filepath.Join(c.base, "new")
 	for _, path := range []string{fresh, c.data} {

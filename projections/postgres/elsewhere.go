@@ -11,19 +11,16 @@ import (
 	"syscall"
 )
 
-// locationFile in Dir names the folder that holds the data when Dir cannot be
-// reached by the account, and ownerFile in that folder names Dir. They bind the
-// two: without Dir, the data are not found again, so a new Dir does not meet the
-// rows of an old one; and a copy of Dir, which names the same data, is not the
-// folder that those are of.
+// locationFile in Dir names the folder that holds the data if the account cannot reach Dir. ownerFile in that folder
+// names Dir. The two files bind the folders to each other. A new Dir does not find the data of an old one, so it does
+// not get the old rows. A copy of Dir names the same data, but the data name the original.
 const (
 	locationFile = "location"
 	ownerFile    = "owner.json"
 )
 
-// owner is a folder as its data elsewhere know it. A folder that is moved within
-// its file system keeps its number; a copy, or what is restored from a backup,
-// has another.
+// owner identifies a Dir in ownerFile. A folder that is moved within its file system keeps its inode number. A copy, or
+// a folder restored from a backup, has another number.
 type owner struct {
 	Folder string `json:"folder"`
 	Inode  uint64 `json:"inode"`
@@ -41,13 +38,12 @@ func ownerOf(dir string) (owner, error) {
 	return owner{dir, stat.Ino}, nil
 }
 
-// is says whether the folder that data belong to is this one: under the same
-// name, or another, or moved from where it was.
+// is reports whether o and now are the same folder: under the same name, under another name, or moved.
 func (o owner) is(now owner) bool {
 	if o.Inode != now.Inode {
 		return false
 	}
-	// Two folders of two file systems may have one number.
+	// Folders of two file systems may have the same number.
 	there, err := os.Stat(o.Folder)
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
@@ -56,8 +52,8 @@ func (o owner) is(now owner) bool {
 	return err == nil && os.SameFile(there, here)
 }
 
-// elsewhere returns the folder for the data of a dir that the account cannot
-// reach: the one that dir names, if that is dir's own, else a new one.
+// elsewhere returns the data folder for a dir that the account cannot reach: the folder named by dir, if its data
+// belong to dir, else a new one.
 func (a account) elsewhere(dir string, logger *slog.Logger) (string, error) {
 	now, err := ownerOf(dir)
 	if err != nil {
@@ -91,7 +87,7 @@ func (a account) elsewhere(dir string, logger *slog.Logger) (string, error) {
 	return made, nil
 }
 
-// makeElsewhere makes a folder of the account's in a place for variable data.
+// makeElsewhere creates a folder in a place for variable data. The account owns it.
 func (a account) makeElsewhere() (string, error) {
 	for _, parent := range []string{"/var/lib/perpetua", os.TempDir()} {
 		if err := os.MkdirAll(parent, 0o755); err != nil || !a.reaches(parent) {
@@ -106,8 +102,8 @@ func (a account) makeElsewhere() (string, error) {
 	return "", errors.New("nor any other place for its data")
 }
 
-// readOwner returns whose data are in a folder. Where there is no folder, the
-// error is os.ErrNotExist.
+// readOwner returns the Dir that the data in a folder belong to. If the folder does not exist, the error is
+// os.ErrNotExist.
 func readOwner(base string) (o owner, err error) {
 	text, err := os.ReadFile(filepath.Join(base, ownerFile))
 	if err != nil {

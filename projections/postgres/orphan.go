@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// stopOrphan stops a server that an earlier process left running on the data
-// directory. Stopping and starting anew is simpler than adopting: the server is
-// then always our child, with our settings.
+// stopOrphan stops a server that an earlier process left running on the data directory. That is simpler than adopting
+// the server: the server is then always a child of this process, with the current settings.
 func (c *cluster) stopOrphan(ctx context.Context) error {
 	lockFile := filepath.Join(c.data, "postmaster.pid")
 	text, err := os.ReadFile(lockFile)
@@ -29,13 +28,13 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid <= 1 || !c.isServer(ctx, pid) {
 		if !hasProc() && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			return nil // Postgres looks for what the dead one left, and refuses to start beside it
+			return nil // Postgres looks for remaining processes and refuses to start if there are any
 		}
 		if err := c.stopChildren(ctx); err != nil {
 			return err
 		}
-		// The process is gone, or its number belongs to another by now. In
-		// the second case Postgres would refuse to start because of this file.
+		// The process is gone, or another process has its number. In the second case Postgres would refuse to start
+		// because of this file.
 		return removeFile(lockFile)
 	}
 	c.logger.Warn("stopping the embedded Postgres that an earlier run left behind", "pid", pid)
@@ -59,8 +58,8 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 	return fmt.Errorf("process %d, a Postgres on %s, does not end", pid, c.data)
 }
 
-// stopChildren ends what a postmaster left behind that was killed itself. Its children end when they notice, which one
-// in the middle of its work does late; until then they write to the same files as the next server would.
+// stopChildren ends the children of a postmaster that was killed. They end when they notice its death, which may take
+// long while they work. Until that they write to the files of the next server.
 func (c *cluster) stopChildren(ctx context.Context) error {
 	pause := time.NewTicker(10 * time.Millisecond)
 	defer pause.Stop()
@@ -88,9 +87,9 @@ func (c *cluster) stopChildren(ctx context.Context) error {
 	}
 }
 
-// children returns the processes of Postgres in our data directory; none where there is no /proc.
+// children returns the Postgres processes in the data directory. It returns none if /proc does not exist.
 func (c *cluster) children(ctx context.Context) (pids []int) {
-	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
+	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	for _, folder := range folders {
 		if pid, err := strconv.Atoi(filepath.Base(folder)); err == nil && c.isServer(ctx, pid) {
 			pids = append(pids, pid)
@@ -99,18 +98,17 @@ func (c *cluster) children(ctx context.Context) (pids []int) {
 	return pids
 }
 
-// isServer says whether the process is a Postgres whose data directory is ours.
+// isServer reports whether the process is a Postgres in the data directory.
 func (c *cluster) isServer(ctx context.Context, pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
 	if !hasProc() {
-		// Without /proc: the name alone. The pid file is in our directory.
+		// Without /proc, check only the name. The pid file is in the data directory.
 		out, err := exec.CommandContext(ctx, "ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
 		return err == nil && strings.Contains(string(out), "postgres")
 	}
-	// A postmaster's working directory is its data directory. A process that
-	// has ended and is not collected yet has none.
+	// A postmaster's working directory is its data directory. A process that has ended and was not waited for has none.
 	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 	if err != nil {
 		return false

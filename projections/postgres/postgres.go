@@ -1,23 +1,19 @@
-// Package postgres runs a Postgres server of our own for the projections, so
-// that `perpetua run` needs nothing installed.
+// Package postgres runs an embedded Postgres server for the projections, so that `perpetua run` needs no installation.
 //
-// It uses the newest Postgres found on the machine, or downloads one, and starts
-// it on loopback with a random password. Postgres refuses to run as root; started
-// by root, it runs as the user postgres or nobody, in a folder that this user can
-// reach.
+// It uses the newest Postgres on the machine, or downloads one, and starts it on loopback with a random password.
+// Postgres refuses to run as root. A process that runs as root starts it as the user postgres or nobody, in a folder
+// that this user can reach.
 //
-// The role in the URL owns the database but is not a superuser. Start creates it. In a
-// data directory of an earlier version, in which a superuser owns everything, Start
-// transfers the ownership to that role.
+// The role in the URL owns the database but is not a superuser. Start creates it. In a data directory of an earlier
+// version, in which a superuser owns everything, Start transfers the ownership to that role.
 //
-// What is in it are projections: all of it can be rebuilt from the log. That is
-// why the settings trade a little durability for speed, never consistency
-// (synchronous_commit is off: a power cut may lose the last transactions, rows
-// and checkpoint together), and why a cluster that cannot be used, of another
-// major version or without its password, is replaced by an empty one.
+// The database contains only projections, which can be rebuilt from the log. So the settings trade some durability for
+// speed, but never consistency: synchronous_commit is off, and a power failure may lose the last transactions, rows and
+// checkpoint together. For the same reason, a cluster that cannot be used, because of another major version or a
+// missing password, is replaced by an empty one.
 //
-// If this process is killed, the server is told to stop (Linux) or goes on as an
-// orphan; the next Start on the folder stops it and starts anew.
+// If this process is killed, the server is stopped (on Linux) or continues as an orphan. The next Start in the folder
+// stops the orphan and starts a new server.
 package postgres
 
 import (
@@ -117,8 +113,7 @@ func (s *Server) open(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	// Another process may take the port between our choice and Postgres's
-	// listen, so a few are tried.
+	// Another process may take the port between the choice and Postgres's listen, so try several.
 	for attempt := 1; ; attempt++ {
 		port, err := c.choosePort(ctx, attempt)
 		if err != nil {
@@ -175,7 +170,7 @@ func AdminURL(dir, address string) (string, error) {
 	return u.String(), nil
 }
 
-// Done is closed when the server's process has ended, by Close or by itself.
+// Done is closed when the server's process has ended, after Close or for another reason.
 func (s *Server) Done() <-chan struct{} { return s.process.done }
 
 // Close stops the server, ending open connections, and waits until it is gone.
@@ -187,8 +182,8 @@ func (s *Server) Close() error {
 	return s.err
 }
 
-// Postgres's shutdown signals: fast ends sessions and writes a checkpoint,
-// immediate ends at once and leaves recovery to the next start.
+// Postgres's shutdown signals. Fast ends the sessions and writes a checkpoint. Immediate ends the server without a
+// checkpoint and leaves recovery to the next start.
 const (
 	fastShutdown      = syscall.SIGINT
 	immediateShutdown = syscall.SIGQUIT

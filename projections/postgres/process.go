@@ -37,9 +37,8 @@ func (c *cluster) launch(ctx context.Context, port int) (*process, error) {
 		"unix_socket_directories=",
 		"max_connections=200",
 		"shared_buffers=256MB", // holds the indexes that grow at random places
-		// Rows and checkpoint are lost together or not at all, and the log
-		// has them: no need to wait for the disk at every commit, nor to sync
-		// several times a second beside a broker that does so for its own log.
+		// Rows and checkpoint are lost together or not at all, and the log contains the data. So Postgres need not wait
+		// for the disk at every commit, nor sync several times a second next to a broker that syncs its log.
 		"synchronous_commit=off",
 		"wal_writer_delay=1s",
 		"wal_writer_flush_after=16MB",

@@ -1,4 +1,4 @@
-// Package projectiontest gives tests a Postgres of their own, a log in memory, and entries to put into it.
+// Package projectiontest provides tests with a separate Postgres database, a log in memory, and entries for the log.
 package projectiontest
 
 import (

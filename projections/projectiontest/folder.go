@@ -2,11 +2,11 @@ package projectiontest
 
 import "os"
 
-// Folder makes a folder for the data of a test's venue or database, which other users may enter: Postgres may run as one.
-// Where the system has room for it in memory it is there, unless TMPDIR says otherwise: what is created, synced and removed
-// within seconds would otherwise keep the disk busier than the tests keep the processors. Nobody clears memory up after a
-// test that was killed, so the next test does: by the lock on the folder, so a folder that is removed and made again under the
-// same name is lost.
+// Folder creates a folder for the data of a test's venue or database. Other users may enter it, because Postgres may
+// run as another user. Unless TMPDIR is set, the folder is in memory if the system has enough: files that are created,
+// synced and removed within seconds would keep the disk busier than the tests keep the processors. A test that was
+// killed leaves its folder in memory. The next test removes it if it can lock it. So a folder that is removed and
+// created again under the same name, which loses the lock, may be removed.
 func Folder(pattern string) (string, error) {
 	parent := ""
 	if os.Getenv("TMPDIR") == "" {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// room is what must be free in memory: many times what the tests of a package ever hold at once. A container's usual 64 MiB
-// are not enough.
+// room is the free memory that inMemory requires: many times more than the tests of a package use. A container's usual
+// 64 MiB are not enough.
 const room = 4 << 30
 
-// inMemory returns a folder that is kept in memory, or "" where there is none with enough room.
+// inMemory returns a folder in memory, or "" if none has enough room.
 func inMemory() string {
 	const dir = "/dev/shm"
 	var fs unix.Statfs_t
@@ -23,21 +23,22 @@ func inMemory() string {
 	return dir
 }
 
-// The names of folders end so, once they are locked and before.
+// The suffixes of folders after and before they are locked.
 const (
 	lockedSuffix = ".perpetua-locked"
 	newSuffix    = ".perpetua-new"
 )
 
-// holding are the folders that this process has locked: one that nobody refers to would be closed.
+// holding contains the folders that this process has locked. Without a reference the garbage collector would close
+// them.
 var holding struct {
 	mu      sync.Mutex
 	folders []*os.File
 }
 
-// lockedFolder makes a folder that is locked until the process ends, however it does. It has its name only once it is locked:
-// under that name, whoever sweeps could lock it first, and would take it for one that nobody holds. Processes that this one
-// starts do not hold it.
+// lockedFolder creates a folder that is locked until the process ends, even by a crash. The folder gets its final name
+// after it is locked: otherwise another process's sweep could lock it first and take it for an abandoned one. Child
+// processes do not inherit the lock.
 func lockedFolder(parent, pattern string) (string, error) {
 	made, err := os.MkdirTemp(parent, strings.TrimSuffix(pattern, "*")+"*"+newSuffix)
 	if err != nil {
@@ -60,16 +61,16 @@ func lockedFolder(parent, pattern string) (string, error) {
 	return dir, os.Rename(made, dir)
 }
 
-// sweep removes the folders that nobody holds any more.
+// sweep removes the folders that no process has locked.
 func sweep(parent string) {
-	found, _ := filepath.Glob(filepath.Join(parent, "*"+lockedSuffix)) // the pattern is a good one
+	found, _ := filepath.Glob(filepath.Join(parent, "*"+lockedSuffix)) // the pattern is valid
 	for _, dir := range found {
 		folder, err := os.Open(dir)
 		if err != nil {
-			continue // another has swept it
+			continue // another process has removed it
 		}
 		if unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(dir) // what stays for now, because it is another user's perhaps, is tried again the next time
+			_ = os.RemoveAll(dir) // on failure, perhaps because another user owns it, the next sweep tries again
 		}
 		_ = folder.Close()
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Owner plays the owner of the trading journal: it gives random commands to the real rules and keeps the records, read
-// back from their JSON as a reader of the journal would. State is the fold of all Entries.
+// Owner simulates the owner of the trading journal. It submits random commands to the real rules and collects the
+// records, decoded from their JSON as a reader of the journal would. State is the fold of all Entries.
 type Owner struct {
 	State   *trading.State
 	Entries []record.Entry
@@ -32,7 +32,7 @@ type Owner struct {
 	refused   int
 }
 
-// NewOwner returns an owner whose journal is a function of the seed. The instruments are listed and priced.
+// NewOwner returns an owner. Its journal is a function of the seed. The instruments are listed and have prices.
 func NewOwner(t testing.TB, seed uint64) *Owner {
 	o := &Owner{State: trading.NewState(), t: t, venue: NewVenue(seed), rules: trading.Rules(), random: rand.New(rand.NewPCG(seed, 2))}
 	o.keep(o.venue.Entries(2)...) // genesis and taken
@@ -52,7 +52,7 @@ func (o *Owner) keep(entries ...record.Entry) {
 	o.Entries = append(o.Entries, entries...)
 }
 
-// do decides a command and whatever work it leaves, and keeps the records. A refusal leaves none.
+// do decides a command and the due work that follows, and collects the records. A refusal leaves no record.
 func (o *Owner) do(actor decide.Actor, kind string, payload any) []decide.Event {
 	o.t.Helper()
 	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: kind, Actor: actor, Payload: payload})
@@ -68,7 +68,7 @@ func (o *Owner) do(actor decide.Actor, kind string, payload any) []decide.Event 
 	return d.Events
 }
 
-// drain works off what is due.
+// drain executes the due work.
 func (o *Owner) drain() {
 	o.t.Helper()
 	for o.State.Due(o.venue.time) != decide.Nothing {
@@ -76,8 +76,8 @@ func (o *Owner) drain() {
 	}
 }
 
-// PassHour lets the time pass to the next full hour, at which funding is fixed and, at 8, positions are settled. The last
-// index price before it comes in a minute of its own, so that there is a premium.
+// PassHour advances the time to the next full hour, at which funding is fixed and, at 8, positions are settled. To
+// create a premium, it sets the index price again one minute before the hour.
 func (o *Owner) PassHour() {
 	o.t.Helper()
 	now := o.venue.Pass(0)
@@ -106,7 +106,7 @@ func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
 	o.keep(o.venue.Entry(kind, actor, d.Outcome, events...))
 }
 
-// Play gives n random commands.
+// Play submits n random commands.
 func (o *Owner) Play(n int) {
 	o.t.Helper()
 	for range n {
@@ -133,7 +133,7 @@ func (o *Owner) command(customer string) {
 		o.do(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: customer, Currency: ledger.USDC, Amount: fixed.Money(1 + o.random.Int64N(1e12))})
 	case n < 6:
 		for _, e := range o.do(operator, trading.CommandRequestWithdrawal, &trading.RequestWithdrawal{CustomerCode: customer, Currency: ledger.USDC, Amount: fixed.Money(1 + o.random.Int64N(1e11))}) {
-			if requested, ok := e.(*trading.WithdrawalRequested); ok { // before it may stand what the account owed
+			if requested, ok := e.(*trading.WithdrawalRequested); ok { // postings of unpaid charges may come first
 				o.pending = append(o.pending, requested.Code)
 			}
 		}

@@ -20,8 +20,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Registrar plays the owner of the onboarding journal: it gives random commands to the real rules and keeps the records, read
-// back from their JSON as a reader of the journal would. State is the fold of all Entries. It knows the ids of all that it made.
+// Registrar simulates the owner of the onboarding journal. It submits random commands to the real rules and collects
+// the records, decoded from their JSON as a reader of the journal would. State is the fold of all Entries. The other
+// lists contain the ids of all entities created.
 type Registrar struct {
 	State   *onboarding.State
 	Entries []record.Entry
@@ -31,7 +32,7 @@ type Registrar struct {
 	Questionnaires []scalar.ID
 	Entitlements   []scalar.ID
 	Triggers       []scalar.ID
-	Webhooks       []scalar.ID // deleted ones included
+	Webhooks       []scalar.ID // including deleted ones
 	Deliveries     []scalar.ID
 	Refused        map[string]int // how often, by code
 
@@ -41,7 +42,7 @@ type Registrar struct {
 	rules  decide.Rules
 }
 
-// NewRegistrar returns a registrar whose journal is a function of the seed.
+// NewRegistrar returns a registrar. Its journal is a function of the seed.
 func NewRegistrar(t testing.TB, seed uint64) *Registrar {
 	r := &Registrar{State: onboarding.NewState(), t: t, venue: NewVenue(seed), rules: onboarding.Rules(), random: rand.New(rand.NewPCG(seed, 7)),
 		Refused: make(map[string]int)}
@@ -67,7 +68,7 @@ func (r *Registrar) keep(entries ...record.Entry) {
 	r.Entries = append(r.Entries, entries...)
 }
 
-// learn keeps the ids of what is made.
+// learn collects the ids of created entities.
 func (r *Registrar) learn(event decide.Event) {
 	switch e := event.(type) {
 	case *onboarding.OwnerRegistered:
@@ -87,7 +88,8 @@ func (r *Registrar) learn(event decide.Event) {
 	}
 }
 
-// Do decides a command and whatever work it leaves, and keeps the records. A refusal leaves none: its code is returned.
+// Do decides a command and the due work that follows, and collects the records. A refusal leaves no record: Do returns
+// its code.
 func (r *Registrar) Do(actor decide.Actor, payload decide.Payload) (refused string) {
 	r.t.Helper()
 	d, err := r.State.Decide(r.venue.stamp(), decide.Command{ID: r.venue.id(), Type: payload.CommandType(), Actor: actor, Payload: payload})
@@ -103,7 +105,7 @@ func (r *Registrar) Do(actor decide.Actor, payload decide.Payload) (refused stri
 	return ""
 }
 
-// Pass lets time pass, and does what becomes due.
+// Pass advances the time and executes the work that becomes due.
 func (r *Registrar) Pass(d scalar.Time) {
 	r.t.Helper()
 	r.venue.Pass(d)
@@ -132,7 +134,7 @@ func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 	r.keep(r.venue.Entry(kind, actor, d.Outcome, events...))
 }
 
-// Play gives n random commands. Amid them the newest rules come into force, if they are not.
+// Play submits n random commands. Halfway it activates the newest rules.
 func (r *Registrar) Play(n int) {
 	r.t.Helper()
 	for i := range n {
@@ -155,7 +157,7 @@ func (r *Registrar) Play(n int) {
 	}
 }
 
-// act gives one random command.
+// act submits one random command.
 func (r *Registrar) act() {
 	acts := []struct {
 		weight int
@@ -175,10 +177,10 @@ func (r *Registrar) act() {
 	}
 }
 
-// pick returns one of a list, which must not be empty.
+// pick returns a random item of a list, which must not be empty.
 func pick[T any](r *Registrar, of []T) T { return of[r.random.IntN(len(of))] }
 
-// some returns one of a list, or the zero value of an empty one.
+// some returns a random item of a list, or the zero value if the list is empty.
 func some[T any](r *Registrar, of []T) (v T) {
 	if len(of) == 0 {
 		return v
@@ -200,7 +202,7 @@ func (r *Registrar) bytes(n int) []byte {
 	return b[:n]
 }
 
-// client is somebody of the owner's tenant, now and then of another.
+// client returns a client of the owner's tenant, and occasionally of another tenant.
 func (r *Registrar) client(ref owner.Ref) decide.Actor {
 	if o, known := r.State.Owner(ref); known && r.random.IntN(30) > 0 {
 		return tenant(o.Tenant)
@@ -317,7 +319,7 @@ func (r *Registrar) trigger() {
 	r.Do(r.client(ref), &onboarding.CreateTrigger{Ref: ref, EntitlementID: pick(r, r.Entitlements)})
 }
 
-// decide does something about a trigger.
+// decide acts on a trigger.
 func (r *Registrar) decide() {
 	p := &onboarding.ActOnTrigger{ID: some(r, r.Triggers), Action: pick(r, entitlement.Actions()[1:]), Code: "CODE", Reason: r.Sealed()}
 	if r.random.IntN(2) == 0 {
@@ -332,7 +334,7 @@ func (r *Registrar) decide() {
 	r.Do(operator, p)
 }
 
-// answer answers something that a trigger waits for, or else anything.
+// answer responds to a questionnaire that a trigger is waiting for, or else to any questionnaire.
 func (r *Registrar) answer() {
 	ref, about := pick(r, r.Owners), pick(r, r.Questionnaires)
 	if t, known := r.State.Trigger(some(r, r.Triggers)); known && len(t.Open) > 0 && len(t.Open[0].Questionnaires) > 0 {
@@ -360,7 +362,7 @@ func (r *Registrar) answer() {
 	r.Do(r.client(ref), p)
 }
 
-// SigningKey makes a key of a registration.
+// SigningKey returns a key for a webhook.
 func (r *Registrar) SigningKey() onboarding.SigningKey {
 	return onboarding.SigningKey{KeyID: r.ID().String(), Public: r.bytes(32), Private: r.Sealed()}
 }
@@ -370,7 +372,7 @@ func (r *Registrar) hook() {
 	if !p.All {
 		p.Types = []webhook.EventType{webhook.Test, webhook.RequirementsQuestionnaire}
 	}
-	if gone := some(r, r.Webhooks); !gone.IsZero() && r.random.IntN(4) == 0 { // an id may be used again once its webhook is deleted
+	if gone := some(r, r.Webhooks); !gone.IsZero() && r.random.IntN(4) == 0 { // the id of a deleted webhook may be used again
 		p.ID = gone
 	}
 	r.Do(tenant(pick(r, Tenants())), p)
@@ -394,8 +396,8 @@ func (r *Registrar) changeHook() {
 	}
 }
 
-// attempt tells of attempts at some of the latest deliveries. A receiver's answers depend on the registration, so that some
-// fail for long.
+// attempt records an attempt at one of the latest deliveries. The simulated receiver's status depends on the webhook,
+// so that some webhooks fail for a long time.
 func (r *Registrar) attempt() {
 	recent := r.Deliveries[max(0, len(r.Deliveries)-30):]
 	v, known := r.State.Delivery(some(r, recent))
@@ -415,7 +417,7 @@ func (r *Registrar) attempt() {
 	r.Do(sender, p)
 }
 
-// confirmed reports whether the owner's key is known to be destroyed: nothing can be sealed with it then.
+// confirmed reports whether the owner's key is known to be destroyed. Nothing can be sealed with it after that.
 func (r *Registrar) confirmed(ref owner.Ref) bool {
 	e, known := r.State.Erasure(ref)
 	return known && e.KeyID != ""
@@ -433,7 +435,7 @@ func (r *Registrar) replay() {
 	r.Do(tenant(v.Tenant), &onboarding.ReplayDelivery{ID: v.ID})
 }
 
-// end takes a step towards an owner's end.
+// end takes a step towards the erasure of an owner.
 func (r *Registrar) end() {
 	ref := pick(r, r.Owners)
 	switch r.random.IntN(6) {

@@ -16,8 +16,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 )
 
-// Databases that the tests' own are copied from: to copy tables takes a fraction of what it takes to make them. Each is made
-// for the first test that asks for it. Like the server they are the process's, not a test's.
+// The template databases. Tests copy them, because copying tables takes a fraction of the time of creating them. A
+// template is created for the first test that needs it. Like the server, the templates belong to the process and not to
+// a test.
 var (
 	rowsTemplate = sync.OnceValues(func() (string, error) {
 		return makeTemplate("template1", func(ctx context.Context, pool *pgxpool.Pool) error {
@@ -34,7 +35,7 @@ var (
 	})
 )
 
-// templates are the names of those that were made.
+// templates contains the names of the templates created.
 var templates struct {
 	mu    sync.Mutex
 	names []string
@@ -59,11 +60,11 @@ func makeTemplate(from string, migrate func(context.Context, *pgxpool.Pool) erro
 	if err != nil {
 		return "", err
 	}
-	defer pool.Close() // Postgres copies no database that somebody is connected to
+	defer pool.Close() // Postgres does not copy a database with open connections
 	return name, migrate(ctx, pool)
 }
 
-// dropTemplates removes them from a server that outlives the tests.
+// dropTemplates removes the templates from a server that outlives the tests.
 func dropTemplates() (err error) {
 	templates.mu.Lock()
 	defer templates.mu.Unlock()
@@ -75,11 +76,11 @@ func dropTemplates() (err error) {
 
 func newName() string { return "test_" + rand.Text()[:16] }
 
-// objectInUse is the SQLSTATE of a database that somebody is connected to.
+// objectInUse is the SQLSTATE for a database with open connections.
 const objectInUse = "55006"
 
-// copyDatabase makes a copy of a database. Postgres waits five seconds for those who are connected to it to go: the backend of a
-// connection that was closed may take longer on a busy machine.
+// copyDatabase copies a database. Postgres waits five seconds for open connections to end. On a busy machine the
+// backend of a closed connection may take longer.
 func copyDatabase(name, from string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize()

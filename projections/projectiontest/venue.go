@@ -37,7 +37,7 @@ type Venue struct {
 	old bool
 }
 
-// NewVenue returns a venue whose entries are a function of the seed.
+// NewVenue returns a venue. Its entries are a function of the seed.
 func NewVenue(seed uint64) *Venue {
 	v := &Venue{random: rand.New(rand.NewPCG(seed, 1)), at: record.Before, Orders: map[scalar.ID]*order.Order{},
 		Withdrawals: map[scalar.ID]ledger.Transaction{}, Balances: map[string]fixed.Money{},

@@ -12,15 +12,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Recent are the latest trades of a fold. The rest of a ticker comes from the fold, and its figures of the day from
-// rows, which follow the log on their own and stand a few records before it or behind it. With the trades in between
-// the figures become those of the fold's position, and the whole ticker is as of one record.
+// Recent holds the latest trades of a fold. The rest of a ticker comes from the fold. Its figures of the day come from
+// rows, which follow the log independently and are a few records before or behind the fold. Adding the trades in
+// between brings the figures to the fold's position, so that the whole ticker is as of one record.
 //
-// Observe is a fold's listener, and Bring is called in a view of the same fold. The fold's lock keeps them apart.
+// Observe is a listener of the fold, and Bring is called in a view of the same fold. The fold's lock separates the two.
 type Recent struct {
 	ring  []recentTrade
-	next  int   // the place of the oldest once the ring is full
-	whole int64 // the sequence from which on no trade is missing
+	next  int   // the index of the oldest trade when the ring is full
+	whole int64 // the sequence from which no trade is missing
 	begun bool
 }
 
@@ -33,11 +33,11 @@ type recentTrade struct {
 	notional fixed.Money
 }
 
-// mostRecent is how many trades are kept: those of ten seconds and more on a busy market, where rows are some tens of
-// milliseconds behind.
+// mostRecent is the capacity of the ring: the trades of ten seconds or more in a busy market. Rows are usually some
+// tens of milliseconds behind.
 const mostRecent = 1 << 16
 
-// Observe keeps the trades of a record.
+// Observe adds the trades of a record.
 func (r *Recent) Observe(e record.Entry, _ decide.State) {
 	if !r.begun {
 		r.begun, r.whole = true, e.Position.Sequence
@@ -52,16 +52,15 @@ func (r *Recent) Observe(e record.Entry, _ decide.State) {
 			r.ring = append(r.ring, kept)
 			continue
 		}
-		// What is overwritten may have been one trade of several in its record.
+		// The overwritten trade may be one of several in its record.
 		r.whole = r.ring[r.next].sequence + 1
 		r.ring[r.next] = kept
 		r.next = (r.next + 1) % len(r.ring)
 	}
 }
 
-// Bring brings figures, of what was traded since a time, from the sequence that they are as of to a later one, at which
-// the fold stands: it adds the trades of the records in between. It reports false, and changes nothing, where it does
-// not know them all, or the figures are newer.
+// Bring adds to figures the trades of the records after the figures' sequence, up to the fold's later position. It
+// returns false and changes nothing if some of these trades are no longer held, or if the figures are newer.
 func (r *Recent) Bring(figures []Figures, since scalar.Time, from, to int64) ([]Figures, bool) {
 	if from == to {
 		return figures, true
@@ -69,7 +68,7 @@ func (r *Recent) Bring(figures []Figures, since scalar.Time, from, to int64) ([]
 	if from > to || !r.begun || from+1 < r.whole {
 		return figures, false
 	}
-	// Of what is kept, oldest first, the trades after from are at the end.
+	// The trades after from are the last ones.
 	behind := 0
 	for behind < len(r.ring) && r.at(len(r.ring)-1-behind).sequence > from {
 		behind++
@@ -83,10 +82,10 @@ func (r *Recent) Bring(figures []Figures, since scalar.Time, from, to int64) ([]
 	return figures, true
 }
 
-// at returns the trade at a place, counted from the oldest.
+// at returns the trade with an index, counted from the oldest.
 func (r *Recent) at(i int) *recentTrade { return &r.ring[(r.next+i)%len(r.ring)] }
 
-// add adds a trade, which is later than all that the figures hold.
+// add adds a trade that is later than all trades in the figures.
 func add(figures []Figures, t *recentTrade) []Figures {
 	i := slices.IndexFunc(figures, func(f Figures) bool { return f.Symbol == t.symbol })
 	if i < 0 {

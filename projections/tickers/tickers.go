@@ -1,5 +1,5 @@
-// Package tickers reads the figures of tickers, what was traded since a minute began, out of the candles of hours and
-// minutes. It keeps no rows of its own.
+// Package tickers computes ticker statistics since the start of a minute from the candles of hours and minutes. It
+// maintains no tables.
 package tickers
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed since.sql
 var since string
 
-// Figures are what was traded of an instrument since a time. Deleveraging moves no prices and is left out.
+// Figures are an instrument's trade statistics since a time. They exclude deleveraging, which does not move prices.
 type Figures struct {
 	Symbol   string
 	Open     fixed.Decimal // price of the first trade
@@ -33,11 +33,12 @@ type Figures struct {
 // VolumeText returns the volume with all decimals of the step.
 func (f *Figures) VolumeText() string { return f.Volume.StringFixed(-f.Volume.Exponent()) }
 
-// DayBefore returns when the minute began in which a time lay 24 hours ago: from there on the figures of the day at the
-// time are counted.
+// DayBefore returns the start of the minute that contains the time 24 hours before a time. The figures of the day count
+// from there.
 func DayBefore(t scalar.Time) scalar.Time { return market.OneMinute.Start(t - scalar.Day) }
 
-// Since returns the figures of every instrument that traded since a minute began, and the sequence that they are as of.
+// Since returns the figures of every instrument that traded since the start of a minute, and the sequence up to which
+// they are complete.
 func Since(ctx context.Context, db projections.DB, minute scalar.Time) (figures []Figures, asOf int64, err error) {
 	hour := minute + (scalar.Hour-minute%scalar.Hour)%scalar.Hour
 	asOf, err = projections.Read(ctx, db, "trading", projections.Statement{SQL: since,
