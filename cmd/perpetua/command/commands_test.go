@@ -105,7 +105,6 @@ func TestHelp(t *testing.T) {
 		"admin take-over":  {[]string{"json", "key-url", "data"}, []string{"listen", "scanner-url"}, 20},
 		"admin reader":     {[]string{"json", "name", "timeout", "data"}, []string{"listen", "scanner-url"}, 20},
 		"doctor":           {[]string{"json", "data", "kafka-brokers", "database-url", "key-url", "blob-url"}, []string{"listen", "demo", "role", "scanner-url"}, 26},
-		"bench":            {[]string{"json", "only"}, []string{"listen", "role"}, 26},
 		"completion":       {nil, []string{"listen", "data"}, 0},
 		"version":          {[]string{"json"}, []string{"data"}, 1},
 	} {

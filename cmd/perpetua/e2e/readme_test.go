@@ -293,11 +293,11 @@ func TestContinuousIntegrationHasTheTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	called := regexp.MustCompile(`(?:needs|needsProgram|installed)\((?:d\.)?t, ("[^)]*")\)`)
+	called := regexp.MustCompile(`(?:needs|program\.Need|program\.Find)\((?:d\.)?t, ("[^)]*")\)`)
 	quoted := regexp.MustCompile(`"([a-z0-9]+)"`)
 	found := 0
 	for _, source := range sources {
-		for _, call := range called.FindAllStringSubmatch(readDocument(t, filepath.Join("cmd/perpetua", source)), -1) {
+		for _, call := range called.FindAllStringSubmatch(readDocument(t, filepath.Join("cmd/perpetua/e2e", source)), -1) {
 			for _, program := range quoted.FindAllStringSubmatch(call[1], -1) {
 				found++
 				if name := program[1]; !slices.Contains([]string{"sha256sum", "base64"}, name) && !slices.Contains(strings.Fields(tools), name) {
