@@ -138,9 +138,11 @@ func TestACopyWithItsKeys(t *testing.T) {
 	}
 	liveToken := live.token("operator")
 	isFenced(t, copied)
-	console := startBrowser(t)
-	console.open(copied.REST + "/")
-	console.sees("#banner", "Fenced", "perpetua admin take-over")
+	browser := startBrowser(t)
+	for _, page := range []string{"/", "/compliance"} {
+		browser.open(copied.REST + page)
+		browser.sees("#banner", "Fenced", "perpetua admin take-over")
+	}
 	tokensOfTwoVenues(t, live, copied, liveToken)
 
 	copied.must(200, "operator", http.MethodPut, "/admin/v1/retention", `{"seconds":0}`)
