@@ -10,7 +10,6 @@ LINT_VERSION := v2.15.0
 PACKAGES ?= ./...
 # For `perpetua version`. Go does not record the commit of a worktree, and only Go records that there are changes.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo +dirty)
-VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
 INFO := github.com/perpetua-exchange/perpetua/cmd/perpetua/version
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
@@ -32,7 +31,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## compile the binary to bin/perpetua
-	$(GO) build -ldflags "-X $(INFO).release=$(VERSION) -X $(INFO).commit=$(if $(filter +dirty,$(COMMIT)),,$(COMMIT))" -o $(BIN) ./cmd/perpetua
+	$(GO) build -ldflags "-X $(INFO).commit=$(if $(filter +dirty,$(COMMIT)),,$(COMMIT))" -o $(BIN) ./cmd/perpetua
 
 .PHONY: run
 run: build ## bring up everything on embedded defaults and serve (ARGS="…" are passed on)

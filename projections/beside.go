@@ -9,10 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// ErrInUse says that another process has the schema open.
+var ErrInUse = errors.New("another process is at work in it")
+
 // OpenBeside creates empty tables in a separate schema and returns a pool that uses it, so that rows can be built while
 // the live ones are read. remove closes the pool and drops the schema. OpenBeside first drops the tables that a killed
-// process left in the schema. It fails while another process has the schema open, because both would write to the same
-// tables.
+// process left in the schema. It returns ErrInUse while another process has the schema open, because both would write to
+// the same tables.
 func OpenBeside(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
 	return openEmpty(ctx, url, schema, migrated)
 }
@@ -43,7 +46,7 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 	}
 	var locked bool
 	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('perpetua schema ' || $1::text, 0))", schema).Scan(&locked); err == nil && !locked {
-		err = errors.New("another process is at work in it")
+		err = ErrInUse
 	}
 	if err == nil {
 		_, err = conn.Exec(ctx, drop)

@@ -9,8 +9,7 @@ import (
 )
 
 // Counted is a numbered list, newest row first. Triggers in the database count its rows when rows are inserted and
-// updated (see 00014_lists.sql, 00018_long_lists.sql and 00019_counts_by_group.sql). So the cost of the total and of
-// each page does not grow with the number of rows.
+// updated (see 00026_lists.sql). So the cost of the total and of each page does not grow with the number of rows.
 type Counted[T any] struct {
 	Table *Table[T] // its keys must be created_sequence and created_ordinal
 	// Names are the groups under which its rows are counted. Each row belongs to exactly one of them.

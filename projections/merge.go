@@ -311,6 +311,9 @@ func (m *Merge) write(ctx context.Context, tx pgx.Tx) (written int64, err error)
 	if err := durable(ctx, tx); err != nil {
 		return 0, err
 	}
+	if err := m.renew(ctx, tx); err != nil {
+		return 0, err
+	}
 	if _, err := m.collect(ctx, tx); err != nil {
 		return 0, err
 	}

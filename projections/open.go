@@ -75,7 +75,8 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 }
 
 // Migrate brings the schema of the database up to date and returns the number of applied migrations. It takes an
-// advisory lock, so any number of nodes may call it at the same time.
+// advisory lock, so any number of nodes may call it at the same time. The tables of a build before version 0.1.0 stay. The
+// caller must rebuild their rows if Outdated returns true.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	files, err := fs.Sub(schemas.SQL, "sql")
 	if err != nil {
@@ -85,6 +86,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID), lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return 0, fmt.Errorf("projections: the migrations' lock: %w", err)
+	}
+	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return adopt(ctx, tx) }); err != nil {
+		return 0, fmt.Errorf("projections: migrating the database: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // the pool stays open

@@ -8,7 +8,7 @@ import (
 )
 
 // Placed is a numbered list of rows that the database numbers from 1 for each owner, as the rows are created (see
-// 00017_places.sql). So the cost of a page does not grow with the number of rows.
+// place_document in 00034_owners.sql). So the cost of a page does not grow with the number of rows.
 type Placed[T any] struct {
 	Table *Table[T]
 	// Where must select all rows of one owner or no rows.

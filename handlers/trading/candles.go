@@ -50,11 +50,10 @@ func (h *Handler) listCandles(c echo.Context) error {
 		return err
 	}
 	f.Clock = scalar.TimeOf(h.now()) - quietFor
-	var out wire.Candles
+	var out *wire.Candles
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
-		page, asOf, err := candles.Page(ctx, db, f)
-		out = showCandles(page)
-		return asOf, err
+		out = wire.NewCandles(f.Limit)
+		return candles.Each(ctx, db, f, func(k *candles.Candle) { addCandle(out, k) })
 	})
 	if err != nil {
 		return err
@@ -82,16 +81,11 @@ func unknownSymbol() *web.Problem {
 	return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
 }
 
-func showCandles(page []candles.Candle) wire.Candles {
-	out := make(wire.Candles, len(page))
-	traded := make([]wire.Traded, len(page))
-	for i := range page {
-		k := &page[i]
-		out[i] = wire.Candle{Time: k.Start, Open: k.Open, High: k.High, Low: k.Low, Close: k.Close, Closed: k.Closed}
-		if k.Volume != "" {
-			traded[i] = wire.Traded{Volume: k.Volume, Turnover: k.Turnover, Trades: k.Trades}
-			out[i].Traded = &traded[i]
-		}
+// addCandle encodes a candle.
+func addCandle(out *wire.Candles, k *candles.Candle) {
+	shown := wire.Candle{Time: k.Start, Open: k.Open, High: k.High, Low: k.Low, Close: k.Close, Closed: k.Closed}
+	if k.Volume != "" {
+		shown.Traded = &wire.Traded{Volume: k.Volume, Turnover: k.Turnover, Trades: k.Trades}
 	}
-	return out
+	out.Add(&shown)
 }

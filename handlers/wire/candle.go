@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
@@ -29,20 +28,29 @@ type Traded struct {
 // candleSize is the capacity reserved per candle; nearly every candle fits.
 const candleSize = 208
 
-// Candles is a list of candles.
-type Candles []Candle
+// Candles is a list that encodes each candle when it is added, so that a page is encoded while its rows are read.
+type Candles struct{ w fastjson.Writer }
 
-// AppendJSON appends the list exactly as the generic encoder writes it.
-func (list Candles) AppendJSON(b []byte) ([]byte, error) {
-	w := fastjson.Writer{Bytes: append(slices.Grow(b, 2+len(list)*candleSize), '[')}
-	for i := range list {
-		if i > 0 {
-			w.Raw(`,`)
-		}
-		list[i].write(&w)
+// NewCandles returns an empty list with space for n candles.
+func NewCandles(n int) *Candles {
+	return &Candles{fastjson.Writer{Bytes: append(make([]byte, 0, 2+n*candleSize), '[')}}
+}
+
+// Add appends a candle, exactly as the generic encoder writes it.
+func (list *Candles) Add(k *Candle) {
+	if len(list.w.Bytes) > 1 {
+		list.w.Raw(`,`)
 	}
-	w.Raw(`]`)
-	return w.Bytes, w.Err
+	k.write(&list.w)
+}
+
+// AppendJSON appends the list. If b is empty, the result is the list's own memory, which may no longer be used.
+func (list *Candles) AppendJSON(b []byte) ([]byte, error) {
+	list.w.Raw(`]`)
+	if len(b) == 0 {
+		return list.w.Bytes, list.w.Err
+	}
+	return append(b, list.w.Bytes...), list.w.Err
 }
 
 func (k *Candle) write(w *fastjson.Writer) {

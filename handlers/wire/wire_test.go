@@ -60,6 +60,17 @@ func drawMarketTrade(t *rapid.T) *MarketTradeMessage {
 			Sequence: rapid.Int64().Draw(t, "sequence"), Ordinal: rapid.IntRange(0, 99).Draw(t, "ordinal")}}
 }
 
+// candles is a list as the generic encoder and Candles write it.
+type candles []Candle
+
+func (list candles) AppendJSON(b []byte) ([]byte, error) {
+	w := NewCandles(len(list))
+	for i := range list {
+		w.Add(&list[i])
+	}
+	return w.AppendJSON(b)
+}
+
 // TestByHand holds what is written by hand against the generic encoder.
 func TestByHand(t *testing.T) {
 	type appender interface {
@@ -78,7 +89,7 @@ func TestByHand(t *testing.T) {
 			return list
 		},
 		"candles": func(t *rapid.T) appender {
-			list := Candles{}
+			list := candles{}
 			for range rapid.IntRange(0, 3).Draw(t, "candles") {
 				price := func(name string) string { return decimal.Draw(t, name).String() }
 				k := Candle{Time: moment.Draw(t, "time"), Open: price("open"), High: price("high"), Low: price("low"), Close: price("close"), Closed: rapid.Bool().Draw(t, "closed")}

@@ -3,11 +3,9 @@ package candles
 import (
 	"context"
 	_ "embed"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -47,41 +45,47 @@ var window string
 const columns = `SELECT n.start, n.open::text, n.high::text, n.low::text, n.close::text, n.volume::text, n.turnover::text, n.trades
 	FROM candles n WHERE n.symbol = $1 AND n.price = $2 AND n.seconds = $3 AND n.start `
 
-// Page returns candles without gaps, oldest first, and the sequence that they are as of. A candle without a price
-// repeats the previous close. The page begins no earlier than the first price. The last candle may be open.
+// Each calls do for every candle of a page without gaps, oldest first, and returns the sequence that they are as of. It
+// calls do while the database still sends later rows, so do should be quick. After an error the page is incomplete.
 //
-// The time of the log determines which candles are open. Record times never decrease, so a candle that ended before that
-// time cannot change.
-func Page(ctx context.Context, db projections.DB, f Filter) (page []Candle, asOf int64, err error) {
+// A candle without a price repeats the previous close. The page begins no earlier than the first price. The last candle
+// may be open. The time of the log determines which candles are open. Record times never decrease, so a candle that
+// ended before that time cannot change.
+func Each(ctx context.Context, db projections.DB, f Filter, do func(k *Candle)) (asOf int64, err error) {
 	step := f.Interval.Span()
 	up := func(t scalar.Time) scalar.Time { return (t + step - 1) / step * step } // the first start at t or later
 	args := []any{f.Symbol, string(f.Price), int(f.Interval), c.Timestamp(up(f.From)), c.Timestamp(up(f.To)), f.Limit, c.Timestamp(f.Clock), f.Known}
-	last := f
-	last.Limit = 1
-	var before, rows []Candle
-	var span struct{ opened, first, last scalar.Time }
-	asOf, err = projections.Read(ctx, db, "trading",
+	p := filling{step: step, do: do}
+	return projections.Read(ctx, db, "trading",
 		projections.Statement{SQL: window + "SELECT opened, first, last FROM span", Args: args, Collect: func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{c.IntoTime(&span.opened), c.IntoTime(&span.first), c.IntoTime(&span.last)}, func() error { return nil })
+			_, err := pgx.ForEachRow(rows, []any{c.IntoTime(&p.opened), c.IntoTime(&p.next), c.IntoTime(&p.end)}, func() error { return nil })
 			return err
 		}},
-		projections.Statement{SQL: window + columns + "< (SELECT first FROM span) ORDER BY n.start DESC LIMIT 1", Args: args, Collect: last.collect(&before)},
-		projections.Statement{SQL: window + columns + ">= (SELECT first FROM span) AND n.start < (SELECT last FROM span) ORDER BY n.start", Args: args, Collect: f.collect(&rows)})
-	if err != nil {
-		return nil, asOf, err
-	}
-	return filled(before, rows, span.first, span.last, span.opened, step), asOf, nil
+		projections.Statement{SQL: window + columns + "< (SELECT first FROM span) ORDER BY n.start DESC LIMIT 1", Args: args,
+			Collect: f.collect(func(k *Candle) { p.previous = *k })},
+		projections.Statement{SQL: window + columns + ">= (SELECT first FROM span) AND n.start < (SELECT last FROM span) ORDER BY n.start", Args: args,
+			Collect: func(rows pgx.Rows) error {
+				err := f.collect(p.add)(rows)
+				if err == nil {
+					p.repeat(p.end)
+				}
+				return err
+			}})
 }
 
-// collect reads rows. The texts of a row are substrings of one string: a page has thousands of rows, and allocating each
-// text would dominate the time.
-func (f *Filter) collect(into *[]Candle) func(pgx.Rows) error {
+// collect reads rows. A page has thousands of them, so it takes the texts from the connection's memory, where the next row
+// overwrites them, and allocates one string for those of a row.
+func (f *Filter) collect(do func(k *Candle)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		found := make([]Candle, 0, f.Limit)
+		defer rows.Close()
 		var k Candle
-		var texts [6]pgtype.DriverBytes // the next row overwrites them
+		targets := []any{c.IntoTime(&k.Start), nil, nil, nil, nil, nil, nil, &k.Trades}
 		var joined []byte
-		_, err := pgx.ForEachRow(rows, []any{c.IntoTime(&k.Start), &texts[0], &texts[1], &texts[2], &texts[3], &texts[4], &texts[5], &k.Trades}, func() error {
+		for rows.Next() {
+			if err := rows.Scan(targets...); err != nil {
+				return err
+			}
+			texts := rows.RawValues()[1:7] // the same bytes in both formats
 			joined = joined[:0]
 			for _, text := range texts {
 				joined = append(joined, text...)
@@ -93,11 +97,9 @@ func (f *Filter) collect(into *[]Candle) func(pgx.Rows) error {
 			if k.Turnover = trimmed(k.Turnover); f.Price != Trade {
 				k.Volume, k.Turnover = "", ""
 			}
-			found = append(found, k)
-			return nil
-		})
-		*into = found
-		return err
+			do(&k)
+		}
+		return rows.Err()
 	}
 }
 
@@ -109,27 +111,37 @@ func trimmed(text string) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// filled returns the candles with start times from first to last, exclusive. A start time without a row gets a candle
-// that repeats the previous close. Candles from opened on are open.
-func filled(before, rows []Candle, first, last, opened, step scalar.Time) []Candle {
-	out := make([]Candle, 0, max(0, last-first)/step)
-	previous := before
-	for start := first; start < last; start += step {
-		switch {
-		case len(rows) > 0 && rows[0].Start == start:
-			previous, rows = rows[:1], rows[1:]
-			out = append(out, previous[0])
-		case len(previous) > 0:
-			out = append(out, previous[0].repeated(start))
-		case len(rows) > 0:
-			start = rows[0].Start - step // there are no candles before the first price
-			continue
-		default:
-			return out
-		}
-		out[len(out)-1].Closed = start < opened
+// filling passes the candles with start times from next to end, exclusive, on to do. It fills the start times without a
+// row. Candles from opened on are open.
+type filling struct {
+	next, end, opened, step scalar.Time
+	previous                Candle // zero before the first price
+	do                      func(k *Candle)
+}
+
+// add passes a row on, after the candles before it.
+func (p *filling) add(k *Candle) {
+	if p.previous.Start.IsZero() {
+		p.next = k.Start // there are no candles before the first price
 	}
-	return slices.Clip(out)
+	p.repeat(k.Start)
+	p.previous = *k
+	p.pass(k)
+}
+
+// repeat passes on the candles before a start time. They repeat the previous close.
+func (p *filling) repeat(until scalar.Time) {
+	for !p.previous.Start.IsZero() && p.next < until {
+		quiet := p.previous.repeated(p.next)
+		p.pass(&quiet)
+	}
+}
+
+// pass passes on the candle with the next start time.
+func (p *filling) pass(k *Candle) {
+	k.Closed = k.Start < p.opened
+	p.do(k)
+	p.next += p.step
 }
 
 // repeated returns the candle of an interval without a price that follows this candle.

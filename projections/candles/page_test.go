@@ -142,6 +142,16 @@ func page(all []candles.Candle, f candles.Filter) []candles.Candle {
 	return all[:min(len(all), f.Limit)]
 }
 
+// read returns a page.
+func read(t *testing.T, pool *pgxpool.Pool, f candles.Filter) (page []candles.Candle, asOf int64) {
+	t.Helper()
+	asOf, err := candles.Each(t.Context(), pool, f, func(k *candles.Candle) { page = append(page, *k) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page, asOf
+}
+
 // project brings the database to a sequence of the log.
 func project(t *testing.T, pool *pgxpool.Pool, log *projectiontest.Log, last int64) {
 	t.Helper()
@@ -202,9 +212,9 @@ func TestPagesAreThoseOfTheLog(t *testing.T) {
 			if random.IntN(2) == 0 {
 				f.To = around()
 			}
-			got, asOf, err := candles.Page(t.Context(), pool, f)
-			if err != nil || asOf != last {
-				t.Fatalf("as of %d of %d, %v", asOf, last, err)
+			got, asOf := read(t, pool, f)
+			if asOf != last {
+				t.Fatalf("as of %d of %d", asOf, last)
 			}
 			want := page(prices.candles(f.Price, interval, now), f)
 			if len(got) == 0 && len(want) == 0 {
@@ -223,10 +233,9 @@ func TestNoPricesNoCandles(t *testing.T) {
 	look := func(symbol string) {
 		t.Helper()
 		for _, from := range []scalar.Time{0, 1} {
-			got, _, err := candles.Page(t.Context(), pool, candles.Filter{Symbol: symbol, Price: candles.Trade, Interval: market.OneMinute,
-				Span: projections.Span{From: from}, Limit: 5})
-			if err != nil || len(got) != 0 {
-				t.Errorf("%v, %v", got, err)
+			if got, _ := read(t, pool, candles.Filter{Symbol: symbol, Price: candles.Trade, Interval: market.OneMinute,
+				Span: projections.Span{From: from}, Limit: 5}); len(got) != 0 {
+				t.Errorf("%v", got)
 			}
 		}
 	}

@@ -1,28 +1,26 @@
 package projectiontest
 
 import (
-	"io/fs"
+	_ "embed"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-
-	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/jackc/pgx/v5"
 )
 
-// Migrations returns what takes the schema of a database back to an earlier one, and brings it up again.
-func Migrations(t testing.TB, pool *pgxpool.Pool) *goose.Provider {
+//go:embed testdata/before-0.1.0.sql
+var unreleased string
+
+// UnreleasedURL is URL for a database with the empty tables of the last build before version 0.1.0.
+func UnreleasedURL(t testing.TB) string {
 	t.Helper()
-	files, err := fs.Sub(schemas.SQL, "sql")
+	at := URL(t)
+	conn, err := pgx.Connect(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { _ = db.Close() })
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName("schema_versions"), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
+	defer func() { _ = conn.Close(t.Context()) }()
+	if _, err := conn.Exec(t.Context(), unreleased); err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return at
 }

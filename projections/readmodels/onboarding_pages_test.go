@@ -293,27 +293,6 @@ func TestPagesOfLongListsArePlannedOnce(t *testing.T) {
 	}
 }
 
-// TestMigrationsKeepOnboardingRows: rows of before the lists were counted by three widths, and the rows of an owner had places, are
-// those that projections write now.
-func TestMigrationsKeepOnboardingRows(t *testing.T) {
-	ctx := t.Context()
-	_, pool := onboarded(t, 57, 600)
-	before, err := projections.Digests(ctx, pool)
-	must(t, err)
-	versions := projectiontest.Migrations(t, pool)
-	_, err = versions.DownTo(ctx, 16)
-	must(t, err)
-	_, err = versions.Up(ctx)
-	must(t, err)
-	after, err := projections.Digests(ctx, pool)
-	must(t, err)
-	for _, name := range (onboarding.Projection{}).Tables() {
-		if before[name] != after[name] || before[name].Rows == 0 {
-			t.Errorf("%s: %v, before %v", name, after[name], before[name])
-		}
-	}
-}
-
 // TestOnboardingListsStayNarrow: no list reads a whole table, whichever of its pages is asked for, and whoever asks.
 func TestOnboardingListsStayNarrow(t *testing.T) {
 	ctx, pool := t.Context(), projectiontest.Database(t)

@@ -259,7 +259,8 @@ func TestListsStayNarrow(t *testing.T) {
 	for what, span := range map[string]projections.Span{"latest": {}, "of a span": span, "from the first on": {From: 1}, "up to the middle": {To: at(size / 2)}} {
 		for _, symbol := range []string{"BTCUSDC_PERP", "NOTHING"} {
 			once("candles, "+what+", "+symbol, func() error {
-				_, _, err := candles.Page(ctx, db, candles.Filter{Symbol: symbol, Price: candles.Trade, Interval: market.OneMinute, Span: span, Limit: 500})
+				_, err := candles.Each(ctx, db, candles.Filter{Symbol: symbol, Price: candles.Trade, Interval: market.OneMinute, Span: span, Limit: 500},
+					func(*candles.Candle) {})
 				return err
 			})
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
+// RebuildSchema is the schema in which rebuilds make their rows.
+const RebuildSchema = "rebuilt"
+
 // Rebuild replays the log into an empty schema, checks the new rows against a fold of the log, compares them with the live
 // rows, and makes the live rows equal to them. The venue may run during a rebuild.
 type Rebuild struct {

@@ -34,7 +34,13 @@ type rebuilt struct {
 // newRebuilt starts the runners on the first part of the trading entries, and on all of the others.
 func newRebuilt(t *testing.T, trade []record.Entry) *rebuilt {
 	t.Helper()
-	r := &rebuilt{t: t, url: projectiontest.MigratedURL(t)}
+	return newRebuiltAt(t, projectiontest.MigratedURL(t), trade)
+}
+
+// newRebuiltAt is newRebuilt for the database at a URL.
+func newRebuiltAt(t *testing.T, url string, trade []record.Entry) *rebuilt {
+	t.Helper()
+	r := &rebuilt{t: t, url: url}
 	r.live = projectiontest.Open(t, r.url)
 	registrar := projectiontest.NewRegistrar(t, 35)
 	registrar.Play(600)

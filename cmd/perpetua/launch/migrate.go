@@ -49,7 +49,8 @@ func found(ctx context.Context, s *settings.Settings, brokers []string, table jo
 	return emptyIdentity(ctx, client)
 }
 
-// migrate creates the topics of the journals and the tables of the read models, and checks the topics' settings.
+// migrate creates the topics of the journals and the tables of the read models, and checks the topics' settings. It rebuilds
+// the rows of a build before version 0.1.0.
 func migrate(ctx context.Context, client *journal.Client, table journals.Table, databaseURL string, log *slog.Logger) error {
 	names := table.Names()
 	if err := client.EnsureTopics(ctx, names...); err != nil {
@@ -74,6 +75,10 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 	}
 	if err := jobs.Migrate(ctx, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
+	}
+	r := renewal{client: client, table: table, url: databaseURL, live: pool, log: log}
+	if err := r.run(ctx); err != nil {
+		return fmt.Errorf("migrate: rebuilding the read models: %w", err)
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -42,7 +41,7 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer remove()
-	a := readmodels.Audit{Live: live, Replay: replayOf(client, beside, progress(std))}
+	a := readmodels.Audit{Live: live, Replay: journals.All().Replay(client, beside, progress(std))}
 	at, differences, err := a.Run(ctx)
 	if err != nil {
 		return err
@@ -79,21 +78,6 @@ func positions(at []record.LogPosition) string {
 		texts[i] = p.String()
 	}
 	return strings.Join(texts, ", ")
-}
-
-// replayOf returns the replay of all journals into a schema. It also verifies keys, headers and timestamps.
-func replayOf(client *journal.Client, beside *pgxpool.Pool, told func(string)) readmodels.Replay {
-	replay := readmodels.Replay{Beside: beside, Told: told}
-	for _, j := range journals.All() {
-		replay.Journals = append(replay.Journals, readmodels.Audited{Rules: j.Rules, Projections: j.Projections, Compare: j.Compare,
-			Log: projections.NewLog(client, j.Rules, 0),
-			Read: func() readmodels.Records {
-				r := journal.NewReader(client, j.Rules, 0, record.Before)
-				r.Audit()
-				return r
-			}})
-	}
-	return replay
 }
 
 // progress returns a function that prints the progress of a long command on the terminal, or nil if there is no

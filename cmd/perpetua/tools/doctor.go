@@ -158,6 +158,9 @@ func (d *diagnosis) checkPostgres(ctx context.Context, s *settings.Settings) (po
 	} else {
 		d.judgeSchema(have, newest)
 	}
+	if outdated, err := projections.Outdated(ctx, pool); err == nil && outdated && have == newest {
+		d.add("tables", isWarning, "a build before version 0.1.0 has written their rows: run perpetua migrate, which rebuilds them")
+	}
 	before := time.Now()
 	var theirs time.Time
 	if err := pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {

@@ -7,18 +7,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/record"
 )
-
-// besideSchema is the schema in which a rebuild creates its rows.
-const besideSchema = "rebuilt"
 
 // Rebuild makes every row of the read models from the log in a separate schema, checks the new rows against a fold of the
 // log, reports which live tables differ, and makes the live rows equal to the new ones in one transaction. It replaces no
@@ -41,20 +34,24 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer closeBoth()
-	beside, remove, err := projections.OpenScratch(ctx, url, besideSchema)
+	beside, remove, err := projections.OpenScratch(ctx, url, readmodels.RebuildSchema)
 	if err != nil {
 		return err
 	}
 	defer remove()
 	print := func(line string) { fmt.Fprintln(std.Out, line) }
-	rebuild := readmodels.Rebuild{Replay: replayOf(client, beside, print), Live: live, Schema: besideSchema, CompareOnly: compareOnly, Print: print,
+	table := journals.All()
+	rebuild := readmodels.Rebuild{Replay: table.Replay(client, beside, print), Live: live, Schema: readmodels.RebuildSchema, CompareOnly: compareOnly, Print: print,
 		// The new rows replace positions that only the live rows hold. So the log is checked against those positions
 		// again: it may have lost its end while it was read.
 		Confirm: func(ctx context.Context) error { return holdAll(ctx, s, client, live, io.Discard) }}
-	goals := make([]record.Position, len(rebuild.Journals))
-	for i, j := range rebuild.Journals {
-		if goals[i], err = tip(ctx, client, j.Rules, live); err != nil {
-			return err
+	goals, err := table.Tips(ctx, client, live)
+	if err != nil {
+		return err
+	}
+	for i, j := range table {
+		if goals[i].IsBefore() {
+			return fmt.Errorf("the journal %s is empty", j.Name())
 		}
 	}
 	report, err := rebuild.Run(ctx, goals)
@@ -62,24 +59,4 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		err = errors.Join(err, said.PrintJSON(report))
 	}
 	return err
-}
-
-// tip returns the position of a journal's last valid record. It starts to read at the checkpoint of the live rows,
-// which openLogAndRows has found in the log.
-func tip(ctx context.Context, client *journal.Client, rules decide.Rules, live *pgxpool.Pool) (record.Position, error) {
-	known, err := projections.Known(ctx, live, rules.Journal(), 0)
-	if err != nil {
-		return record.Before, err
-	}
-	from := record.Before
-	if len(known) > 0 { // ordered by sequence
-		from = known[len(known)-1]
-	}
-	reader := journal.NewReader(client, rules, 0, from)
-	defer reader.Close()
-	err = reader.ToTip(ctx, func([]record.Entry) error { return nil })
-	if err == nil && reader.Position().IsBefore() {
-		err = fmt.Errorf("the journal %s is empty", rules.Journal())
-	}
-	return reader.Position(), err
 }

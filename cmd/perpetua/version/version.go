@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,17 +17,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// release is the version of a released binary. The linker sets it: -ldflags "-X …/cmd/perpetua/version.release=v1.2.3".
-var release string
+// number is the version of the last release. The tag of a release is v and this number. A build from a later commit has
+// the number too: the commit tells them apart.
+const number = "0.1.0"
 
-// commit is set by the linker like release, for builds without a checkout such as container images.
+// commit is set by the linker (-ldflags "-X …/cmd/perpetua/version.commit=…"), for builds without a checkout such as
+// container images.
 var commit string
 
 // Info describes a build.
 type Info struct {
-	// Version is that of the release, or else the module's: a pseudo-version of the commit, or "devel".
+	// Version is that of the last release.
 	Version string `json:"version"`
 	// Commit is the hash of the commit, with "+dirty" if the checkout had changes; "unknown" if the build did not record it.
+	// A binary of go install has the first 12 digits, or none if it is of a release.
 	Commit string `json:"commit"`
 	// LogFormat is the format of the records that the build writes.
 	LogFormat int `json:"log_format"`
@@ -43,17 +47,12 @@ func Current() Info {
 
 // describe returns the description of a binary from its build information, which may be nil.
 func describe(build *debug.BuildInfo) Info {
-	i := Info{Version: release, Commit: commit, LogFormat: record.Format, Rules: journals.All().Newest()}
+	i := Info{Version: number, Commit: commit, LogFormat: record.Format, Rules: journals.All().Newest()}
 	if build != nil {
 		i.Go = build.GoVersion
-		if build.Main.Version != "(devel)" {
-			i.Version = cmp.Or(i.Version, build.Main.Version)
-		}
-		if i.Commit == "" {
-			i.Commit = revision(build.Settings)
-		}
+		i.Commit = cmp.Or(i.Commit, revision(build.Settings), pseudoRevision(build.Main.Version))
 	}
-	i.Version, i.Commit = cmp.Or(i.Version, "devel"), cmp.Or(i.Commit, "unknown")
+	i.Commit = cmp.Or(i.Commit, "unknown")
 	return i
 }
 
@@ -72,6 +71,17 @@ func revision(settings []debug.BuildSetting) string {
 		return ""
 	}
 	return hash + suffix
+}
+
+// pseudoVersion matches a module's version that names a time and a commit: v0.1.1-0.20260102030405-0123456789ab.
+var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})(\+dirty)?$`)
+
+// pseudoRevision returns the commit in a module's version, or "" if there is none.
+func pseudoRevision(version string) string {
+	if m := pseudoVersion.FindStringSubmatch(version); m != nil {
+		return m[1] + m[2]
+	}
+	return ""
 }
 
 // RulesText lists the newest rules of each journal, like "identity 1, onboarding 3, trading 1".

@@ -15,26 +15,26 @@ func TestDescribe(t *testing.T) {
 		}
 		return b
 	}
+	module := func(version string) *debug.BuildInfo { return &debug.BuildInfo{Main: debug.Module{Version: version}} }
 	for name, test := range map[string]struct {
-		build           *debug.BuildInfo
-		release, commit string // of the linker
-		wantVersion     string
-		wantCommit      string
+		build        *debug.BuildInfo
+		commit, want string // of the linker, and of the description
 	}{
-		"a checkout":                {vcs("vcs.revision", "abc", "vcs.modified", "false"), "", "", "v0.0.0-20260102030405-0123456789ab", "abc"},
-		"a checkout with changes":   {vcs("vcs.modified", "true", "vcs.revision", "abc"), "", "", "v0.0.0-20260102030405-0123456789ab", "abc+dirty"},
-		"a release":                 {vcs("vcs.revision", "abc"), "v1.2.3", "", "v1.2.3", "abc"},
-		"an image":                  {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "v1.2.3", "def", "v1.2.3", "def"},
-		"no checkout":               {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "", "", "devel", "unknown"},
-		"no checkout, with changes": {&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.modified", Value: "true"}}}, "", "", "devel", "unknown"},
-		"no build information":      {nil, "", "", "devel", "unknown"},
+		"a checkout":                {vcs("vcs.revision", "abc", "vcs.modified", "false"), "", "abc"},
+		"a checkout with changes":   {vcs("vcs.modified", "true", "vcs.revision", "abc"), "", "abc+dirty"},
+		"an image":                  {module("(devel)"), "def", "def"},
+		"an installed commit":       {module("v0.1.1-0.20260102030405-0123456789ab"), "", "0123456789ab"},
+		"an installed release":      {module("v0.1.0"), "", "unknown"},
+		"no checkout":               {module("(devel)"), "", "unknown"},
+		"no checkout, with changes": {&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.modified", Value: "true"}}}, "", "unknown"},
+		"no build information":      {nil, "", "unknown"},
 	} {
-		release, commit = test.release, test.commit
-		if got := describe(test.build); got.Version != test.wantVersion || got.Commit != test.wantCommit || got.LogFormat != 1 || len(got.Rules) != 3 {
+		commit = test.commit
+		if got := describe(test.build); got.Version != "0.1.0" || got.Commit != test.want || got.LogFormat != 1 || len(got.Rules) != 3 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	release, commit = "", ""
+	commit = ""
 }
 
 func TestPrint(t *testing.T) {

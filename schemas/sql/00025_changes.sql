@@ -55,14 +55,3 @@ BEGIN
     END LOOP;
 END $$;
 -- +goose StatementEnd
-
-SELECT track_changes(name) FROM unnest(ARRAY['anchors', 'balances', 'brokers', 'candles', 'checkpoints', 'customers', 'deliveries',
-    'delivery_attempts', 'documents', 'entitlements', 'erasures', 'fee_profiles', 'funding_rates', 'holds', 'instruments',
-    'leverages', 'list_counts', 'margin_profiles', 'notices', 'orders', 'owners', 'positions', 'prices', 'questionnaire_versions',
-    'questionnaires', 'records', 'responses', 'retentions', 'trades', 'transactions', 'trigger_events', 'triggers', 'users',
-    'venue_balances', 'venue_postings', 'webhooks']) name;
-
--- +goose Down
-DROP FUNCTION record_changes CASCADE;
-DROP FUNCTION track_changes;
-DROP TABLE changed_rows;

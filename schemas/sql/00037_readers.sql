@@ -31,6 +31,3 @@ BEGIN
     END LOOP;
 END $$;
 -- +goose StatementEnd
-
--- +goose Down
-DROP FUNCTION grant_readers;

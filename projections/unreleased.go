@@ -1,0 +1,77 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Builds before version 0.1.0 had the migrations 1 to lastUnreleased. Version 0.1.0 replaced them with fewer ones, up to
+// lastOfFirstRelease, which make the same tables.
+//
+// A database of such a build keeps its tables and is marked as having the new migrations. Its rows are made from the log
+// once more, because what those builds have written lacks what later ones write. Until then, the old migrations count as
+// applied. Their rows in the version table are never deleted: without them, an earlier build that starts beside a newer one
+// would run its migrations again.
+const (
+	lastUnreleased     = 24
+	lastOfFirstRelease = 37
+)
+
+// adopt marks the migrations of the first release as applied if a build before it has made the tables.
+func adopt(ctx context.Context, tx pgx.Tx) error {
+	there, err := hasVersions(ctx, tx)
+	if err != nil || !there {
+		return err
+	}
+	// Two processes that adopt the tables at the same time would write the rows twice.
+	if _, err := tx.Exec(ctx, "LOCK TABLE "+versions+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		return err
+	}
+	var old, newest int64
+	if err := tx.QueryRow(ctx, "SELECT COALESCE(max(version_id) FILTER (WHERE version_id <= $1), 0), COALESCE(max(version_id), 0) FROM "+versions,
+		lastUnreleased).Scan(&old, &newest); err != nil {
+		return err
+	}
+	switch {
+	case newest == 0 || newest > lastUnreleased:
+		return nil
+	case old < lastUnreleased:
+		return fmt.Errorf("the tables are at migration %d of a build before version 0.1.0, which had %d: let the last build before 0.1.0 "+
+			"migrate them, or drop the database, whose rows come back from the log", old, lastUnreleased)
+	}
+	if err := durable(ctx, tx); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO "+versions+" (version_id, is_applied) SELECT n, true FROM generate_series($1::bigint, $2::bigint) n",
+		lastUnreleased+1, lastOfFirstRelease)
+	return err
+}
+
+// hasVersions reports whether the current schema has the version table.
+func hasVersions(ctx context.Context, db Querier) (there bool, err error) {
+	err = db.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1)", versions).Scan(&there)
+	return there, err
+}
+
+// unreleased is the condition of the migrations that a rebuild has not replaced yet.
+var unreleased = fmt.Sprintf("is_applied AND version_id BETWEEN 1 AND %d", lastUnreleased)
+
+// Outdated reports whether the rows are those of a build before version 0.1.0. A rebuild makes them from the log: see Merge.
+func Outdated(ctx context.Context, db Querier) (outdated bool, err error) {
+	there, err := hasVersions(ctx, db)
+	if err == nil && there {
+		err = db.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+versions+" WHERE "+unreleased+")").Scan(&outdated)
+	}
+	if err != nil {
+		return false, fmt.Errorf("projections: whether the rows are outdated: %w", err)
+	}
+	return outdated, nil
+}
+
+// renew marks the rows as those of this build.
+func (m *Merge) renew(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "UPDATE "+pgx.Identifier{m.target, versions}.Sanitize()+" SET is_applied = false WHERE "+unreleased)
+	return err
+}
