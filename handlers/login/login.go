@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -35,7 +36,7 @@ const DefaultIssuer = "perpetua"
 
 // Options configures a Handler.
 type Options struct {
-	Identity Followed
+	Identity record.Follower
 	Box      *seal.Box
 	Issuer   string
 	// Audience returns the audience of new tokens. If it is nil, tokens carry none. If its name is empty, login fails.
@@ -49,7 +50,7 @@ type Options struct {
 
 // Handler serves the login and the key set.
 type Handler struct {
-	identity Followed
+	identity record.Follower
 	box      *seal.Box
 	signer   *signer
 	attempts *attempts
@@ -144,7 +145,7 @@ func (h *Handler) login(c echo.Context) error {
 // verify returns the user if the password is correct, else nil. An unknown user takes as long as a known one.
 func (h *Handler) verify(ctx context.Context, username, password string) (*identity.User, error) {
 	var user *identity.User
-	h.identity.View(func(s *identity.State) { user, _ = s.User(username) })
+	View(h.identity, func(s *identity.State) { user, _ = s.User(username) })
 	hash := h.decoy
 	if user != nil {
 		opened, err := h.box.Open(user.PasswordHash, passwordPlace(username))

@@ -558,6 +558,7 @@ func (n named) CommandType() string { return string(n) }
 
 // failing is a follower that fails while it is viewed: the state that it shows is no record's.
 type failing struct {
+	record.Follower
 	waiter
 	err error
 }
@@ -567,7 +568,7 @@ func (f *failing) View(look func(decide.State, record.Position)) {
 	f.err = &record.BrokenRecordError{}
 }
 
-func (f *failing) Listen(func(record.Entry, decide.State)) {}
+func (f *failing) Wait(ctx context.Context, sequence int64) error { return f.waiter.Wait(ctx, sequence) }
 
 func (f *failing) Err() error { return f.err }
 
