@@ -6,8 +6,8 @@ package schemas
 import "embed"
 
 // Events holds the schemas and golden files of the journals' records, a folder for each journal: events/<journal>/
-// <event type>.v<version>.schema.json for an event's data, <command type>.command.schema.json for what a record keeps
-// of a command, and golden/ with one encoding of each, which never changes. What several of them have in common is in
+// <event type>.v<version>.schema.json for an event's data, commands.json with the types of commands,
+// command.schema.json for what a record keeps of each, and golden/ with one encoding of each, which never changes. What several of them have in common is in
 // events/common.schema.json, which they refer to as urn:perpetua:common.
 //
 //go:embed events/*.json events/*/*.json events/*/golden/*.json

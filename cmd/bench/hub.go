@@ -19,8 +19,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// follower implements live.Follower with an engine in memory.
+// follower implements the methods of record.Follower that the hub calls, with an engine in memory.
 type follower struct {
+	record.Follower
 	mu     sync.RWMutex
 	engine *engine
 	listen []func(record.Entry, decide.State)

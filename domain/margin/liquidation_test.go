@@ -17,7 +17,7 @@ func perpetual(least string) *market.Contract {
 		InitMarginReq: number("5"), MaintMarginReq: number("2.5"), MaxLeverage: 13, FundingIntervalSeconds: 3600,
 		PriceBand: number("5"), LimitBand: number("20"), MakerFee: number("2"), TakerFee: number("5")}.Normal()
 	if faults := i.Check(); len(faults) > 0 {
-		panic(faults[0].Field + " " + faults[0].Message)
+		panic(faults[0].Path.String() + " " + faults[0].Message)
 	}
 	return market.NewContract(i)
 }

@@ -26,7 +26,7 @@ func contract(tiers []market.Tier) *market.Contract {
 		InitMarginReq: tiers[0].InitMarginReq, MaintMarginReq: tiers[0].MaintMarginReq, MaxLeverage: 13, FundingIntervalSeconds: 3600,
 		PriceBand: number("5"), LimitBand: number("20"), MakerFee: number("2"), TakerFee: number("5"), Tiers: tiers}.Normal()
 	if faults := i.Check(); len(faults) > 0 {
-		panic(faults[0].Field + " " + faults[0].Message)
+		panic(faults[0].Path.String() + " " + faults[0].Message)
 	}
 	return market.NewContract(i)
 }

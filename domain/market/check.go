@@ -1,14 +1,11 @@
 package market
 
 import (
-	"fmt"
 	"regexp"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
-
-// Fault is an error in a field of an instrument.
-type Fault struct{ Field, Message string }
 
 var (
 	symbolForm   = regexp.MustCompile(`^[A-Z0-9]{1,24}(_[A-Z0-9]{1,8})?$`)
@@ -27,12 +24,12 @@ const (
 	daySeconds = 86400     // must be a multiple of the funding interval
 )
 
-// Check returns all errors of an instrument, or none if it can be traded.
-func (i *Instrument) Check() []Fault {
-	var faults []Fault
+// Check returns all errors of an instrument, or none if it can be traded. The messages do not begin with the field.
+func (i *Instrument) Check() []validation.FieldError {
+	var errs validation.Errors
 	wrong := func(bad bool, field, format string, args ...any) {
 		if bad {
-			faults = append(faults, Fault{field, fmt.Sprintf(format, args...)})
+			errs.AddCode(field, validation.InvalidValue, format, args...)
 		}
 	}
 	wrong(!symbolForm.MatchString(i.Symbol), "symbol", "must look like BTCUSDC_PERP")
@@ -76,7 +73,8 @@ func (i *Instrument) Check() []Fault {
 	wrong(!FeeInRange(i.TakerFee, false), "taker_fee", "must be from 0 to %d basis points with at most 4 decimals", maxFee)
 	wrong(i.InitMarginReq.Trim().Scale > 2, "init_margin_req", "must have at most 2 decimals")
 	wrong(i.MaintMarginReq.Trim().Scale > 2, "maint_margin_req", "must have at most 2 decimals")
-	return append(faults, i.checkTiers()...)
+	i.checkTiers(&errs)
+	return errs.List
 }
 
 // countsMarks reports whether values at mark can be counted exactly in 128 bits.
@@ -88,37 +86,32 @@ func (i *Instrument) countsMarks() bool {
 		i.PriceTick.Trim().Coef < 1e6 && scale+int(i.PriceTick.Scale)+markDigits-8 <= 6
 }
 
-func (i *Instrument) checkTiers() []Fault {
+func (i *Instrument) checkTiers(errs *validation.Errors) {
 	if len(i.Tiers) == 0 || len(i.Tiers) > maxTiers {
-		return []Fault{{"margin_tiers", fmt.Sprintf("must be 1 to %d", maxTiers)}}
+		errs.AddCode("margin_tiers", validation.InvalidValue, "must be 1 to %d", maxTiers)
+		return
 	}
-	var faults []Fault
 	for n, t := range i.Tiers {
-		field := func(name string) string { return fmt.Sprintf("margin_tiers[%d].%s", n, name) }
-		switch {
-		case n == 0 && t.NotionalFrom != 0:
-			faults = append(faults, Fault{field("notional_from"), "must be 0 in the first tier"})
-		case n > 0 && t.NotionalFrom <= i.Tiers[n-1].NotionalFrom:
-			faults = append(faults, Fault{field("notional_from"), "must rise from tier to tier"})
+		wrong := func(bad bool, field, message string) {
+			if bad {
+				errs.Add(validation.FieldError{Path: validation.At("margin_tiers", n, field), Code: validation.InvalidValue, Message: message})
+			}
 		}
-		if !percentage(t.InitMarginReq) || t.InitMarginReq.Sign() == 0 {
-			faults = append(faults, Fault{field("init_margin_req"), "must be a percentage above 0 and at most 100, with at most 4 decimals"})
-		}
-		if most := t.allows(); most > 0 && (t.MaxLeverage < 1 || t.MaxLeverage > most) {
-			faults = append(faults, Fault{field("max_leverage"), "must be at least 1, and at most what init_margin_req allows"})
-		}
-		if !percentage(t.MaintMarginReq) || t.MaintMarginReq.Sign() == 0 || t.MaintMarginReq.Cmp(t.InitMarginReq) > 0 {
-			faults = append(faults, Fault{field("maint_margin_req"), "must be a percentage above 0 and at most init_margin_req, with at most 4 decimals"})
-		}
+		wrong(n == 0 && t.NotionalFrom != 0, "notional_from", "must be 0 in the first tier")
+		wrong(n > 0 && t.NotionalFrom <= i.Tiers[n-1].NotionalFrom, "notional_from", "must rise from tier to tier")
+		wrong(!percentage(t.InitMarginReq) || t.InitMarginReq.Sign() == 0, "init_margin_req", "must be a percentage above 0 and at most 100, with at most 4 decimals")
+		most := t.allows()
+		wrong(most > 0 && (t.MaxLeverage < 1 || t.MaxLeverage > most), "max_leverage", "must be at least 1, and at most what init_margin_req allows")
+		wrong(!percentage(t.MaintMarginReq) || t.MaintMarginReq.Sign() == 0 || t.MaintMarginReq.Cmp(t.InitMarginReq) > 0,
+			"maint_margin_req", "must be a percentage above 0 and at most init_margin_req, with at most 4 decimals")
 	}
 	first := i.Tiers[0]
 	if first.InitMarginReq.Cmp(i.InitMarginReq) != 0 {
-		faults = append(faults, Fault{"init_margin_req", "must be that of the first tier"})
+		errs.AddCode("init_margin_req", validation.InvalidValue, "must be that of the first tier")
 	}
 	if first.MaintMarginReq.Cmp(i.MaintMarginReq) != 0 {
-		faults = append(faults, Fault{"maint_margin_req", "must be that of the first tier"})
+		errs.AddCode("maint_margin_req", validation.InvalidValue, "must be that of the first tier")
 	}
-	return faults
 }
 
 func percentage(d fixed.Decimal) bool {

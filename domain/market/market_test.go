@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 func number(s string) fixed.Decimal {
@@ -74,14 +75,14 @@ func TestCheck(t *testing.T) {
 			i := btc()
 			c.change(&i)
 			faults := i.Normal().check()
-			if !slices.ContainsFunc(faults, func(f Fault) bool { return f.Field == c.field }) {
+			if !slices.ContainsFunc(faults, func(e validation.FieldError) bool { return e.Path.String() == c.field }) {
 				t.Errorf("no fault in %s: %v", c.field, faults)
 			}
 		})
 	}
 }
 
-func (i Instrument) check() []Fault { return i.Check() }
+func (i Instrument) check() []validation.FieldError { return i.Check() }
 
 func TestCounting(t *testing.T) {
 	c := NewContract(btc().Normal())

@@ -1,5 +1,7 @@
 package order
 
+import "github.com/perpetua-exchange/perpetua/domain/validation"
+
 // Fields is a set of fields of an order entry that may not be combined freely.
 type Fields uint16
 
@@ -75,22 +77,6 @@ func (t Type) Has(price Fields) bool {
 	return s != nil && s.prices&price != 0
 }
 
-// The error codes of order entries, as clients see them.
-const (
-	Required     = "REQUIRED"
-	NotAllowed   = "NOT_ALLOWED"
-	InvalidValue = "INVALID_VALUE"
-)
-
-// Fault is an error in a field.
-type Fault struct{ Field, Code, Message string }
-
-// faults collects errors. Usually there are none, and then it allocates nothing, which matters because every order is
-// checked.
-type faults []Fault
-
-func (f *faults) add(field, code, message string) { *f = append(*f, Fault{field, code, message}) }
-
 // Entry is the combination of fields in an order entry: the part that can be checked without the instrument and the
 // figures.
 type Entry struct {
@@ -101,60 +87,65 @@ type Entry struct {
 	Given            Fields // the fields that the entry has, valid or not
 }
 
-// Faults returns all fields that are missing or may not be combined. The type must be Valid.
-func (e *Entry) Faults() []Fault {
-	var f faults
+// Sound reports whether Check finds no error.
+func (e *Entry) Sound() bool {
+	var errs validation.Errors
+	e.Check(&errs)
+	return len(errs.List) == 0
+}
+
+// Check adds an error for each field that is missing or may not be combined. The type must be Valid.
+func (e *Entry) Check(errs *validation.Errors) {
 	s := shapeOf(e.Type)
-	e.checkSize(&f, s)
-	e.checkPrices(&f, s)
-	e.checkTime(&f, s)
-	return f
+	e.checkSize(errs, s)
+	e.checkPrices(errs, s)
+	e.checkTime(errs, s)
 }
 
 func (e *Entry) has(f Fields) bool { return e.Given&f != 0 }
 
 // checkSize checks that the entry has exactly one of amount and cash_amount.
-func (e *Entry) checkSize(to *faults, s *shape) {
+func (e *Entry) checkSize(to *validation.Errors, s *shape) {
 	amount, cash := e.has(FieldAmount), e.has(FieldCashAmount)
 	switch {
 	case !s.cash && cash:
-		to.add("cash_amount", NotAllowed, "only market and limit orders can be sized by cash_amount")
+		to.AddCode("cash_amount", validation.NotAllowed, "only market and limit orders can be sized by cash_amount")
 		if !amount {
-			to.add("amount", Required, "the field is required")
+			to.AddCode("amount", validation.Required, "the field is required")
 		}
 	case !s.cash && !amount:
-		to.add("amount", Required, "the field is required")
+		to.AddCode("amount", validation.Required, "the field is required")
 	case amount && cash:
-		to.add("cash_amount", NotAllowed, "only one of amount and cash_amount may be given")
+		to.AddCode("cash_amount", validation.NotAllowed, "only one of amount and cash_amount may be given")
 	case !amount && !cash:
-		to.add("amount", Required, "one of amount and cash_amount is required")
+		to.AddCode("amount", validation.Required, "one of amount and cash_amount is required")
 	}
 }
 
 // checkPrices checks that the entry has the prices that the type requires, and no others.
-func (e *Entry) checkPrices(to *faults, s *shape) {
+func (e *Entry) checkPrices(to *validation.Errors, s *shape) {
 	for _, p := range prices {
 		if e.Given&allPrices == s.prices {
 			break // the usual case
 		}
 		switch needed, given := s.prices&p.field != 0, e.has(p.field); {
 		case needed && !given:
-			to.add(p.name, Required, "the field is required for "+string(e.Type)+" orders")
+			to.AddCode(p.name, validation.Required, "the field is required for %s orders", e.Type)
 		case !needed && given:
-			to.add(p.name, NotAllowed, "the field does not go with "+string(e.Type)+" orders")
+			to.AddCode(p.name, validation.NotAllowed, "the field does not go with %s orders", e.Type)
 		}
 	}
 	switch {
 	case e.TriggerPriceType == "" || e.TriggerPriceType == s.trigger:
 	case s.trigger == "":
-		to.add("trigger_price_type", NotAllowed, "the field does not go with "+string(e.Type)+" orders")
+		to.AddCode("trigger_price_type", validation.NotAllowed, "the field does not go with %s orders", e.Type)
 	default:
-		to.add("trigger_price_type", InvalidValue, string(e.Type)+" orders are triggered by "+string(s.trigger))
+		to.AddCode("trigger_price_type", validation.InvalidValue, "%s orders are triggered by %s", e.Type, s.trigger)
 	}
 }
 
 // checkTime checks the time in force, the expiry time and post_only.
-func (e *Entry) checkTime(to *faults, s *shape) {
+func (e *Entry) checkTime(to *validation.Errors, s *shape) {
 	tif, cash := e.TimeInForce, s.cash && e.has(FieldCashAmount)
 	switch {
 	case tif == "" && e.has(FieldTimeInForce):
@@ -162,24 +153,24 @@ func (e *Entry) checkTime(to *faults, s *shape) {
 	case tif == "":
 		tif = e.Type.DefaultTimeInForce(cash)
 	case cash && tif != IOC:
-		to.add("time_in_force", NotAllowed, "orders sized by cash_amount must be IOC")
+		to.AddCode("time_in_force", validation.NotAllowed, "orders sized by cash_amount must be IOC")
 	case s.atOnce && tif.Rests():
-		to.add("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC or FOK")
+		to.AddCode("time_in_force", validation.NotAllowed, "%s orders must be IOC or FOK", e.Type)
 	}
 	if s.market && tif == GTC { // GTD limits the wait for its price
-		to.add("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC, FOK or GTD: they never rest in the book")
+		to.AddCode("time_in_force", validation.NotAllowed, "%s orders must be IOC, FOK or GTD: they never rest in the book", e.Type)
 	}
 	switch expires := e.has(FieldExpireTime); {
 	case tif == GTD && !expires:
-		to.add("expire_time", Required, "the field is required with GTD")
+		to.AddCode("expire_time", validation.Required, "the field is required with GTD")
 	case tif != GTD && expires:
-		to.add("expire_time", NotAllowed, "the field goes with GTD only")
+		to.AddCode("expire_time", validation.NotAllowed, "the field goes with GTD only")
 	}
 	switch {
 	case !e.PostOnly:
 	case !s.rests || cash:
-		to.add("post_only", NotAllowed, "only limit orders that may rest can be post_only")
+		to.AddCode("post_only", validation.NotAllowed, "only limit orders that may rest can be post_only")
 	case !tif.Rests():
-		to.add("post_only", NotAllowed, "post_only orders must be GTC or GTD")
+		to.AddCode("post_only", validation.NotAllowed, "post_only orders must be GTC or GTD")
 	}
 }

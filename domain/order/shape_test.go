@@ -3,11 +3,15 @@ package order
 import (
 	"strings"
 	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 func told(e Entry) (out []string) {
-	for _, f := range e.Faults() {
-		out = append(out, f.Field+" "+f.Code)
+	var errs validation.Errors
+	e.Check(&errs)
+	for _, f := range errs.List {
+		out = append(out, f.Path.String()+" "+f.Code)
 	}
 	return out
 }

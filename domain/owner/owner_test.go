@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/text/language"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 var today = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -91,10 +93,10 @@ func TestCorporates(t *testing.T) {
 	}
 }
 
-func told(all []Fault) string {
+func told(all []validation.FieldError) string {
 	out := make([]string, len(all))
 	for i, f := range all {
-		out[i] = strings.Join(f.Path, ".") + " " + f.Type
+		out[i] = f.Path.String() + " " + f.Kind
 	}
 	return strings.Join(out, ", ")
 }

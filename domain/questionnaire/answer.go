@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // The members of an answer. An answer has exactly one of them, in addition to question_id.
@@ -94,11 +95,11 @@ func VersionOf(versions []*Version, answers []Answer) *Version {
 
 // Check returns all errors in the answers to a version. owns reports whether a document belongs to the respondent. Each
 // path begins with "answers", followed by the index of an answer or, for a missing answer, by the id of the question.
-func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []Fault {
-	var f faults
+func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []validation.FieldError {
+	var f checks
 	if len(answers) > MaxAnswers {
-		f.add(ListTooLong, fmt.Sprintf("a response has at most %d answers", MaxAnswers), "answers")
-		return f
+		f.addListTooLong(MaxAnswers, len(answers), "a response has at most %d answers", "answers")
+		return f.List
 	}
 	met := make(map[scalar.ID]bool, len(answers))
 	for i := range answers {
@@ -106,9 +107,9 @@ func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []
 		q := v.Question(a.QuestionID)
 		switch {
 		case q == nil:
-			f.add(BadValue, "there is no such question in this version of the questionnaire", "answers", i, "question_id")
+			f.AddKind(validation.ValueError, "there is no such question in this version of the questionnaire", "answers", i, "question_id")
 		case met[q.ID]:
-			f.add(BadValue, "the question is answered more than once", "answers", i, "question_id")
+			f.AddKind(validation.ValueError, "the question is answered more than once", "answers", i, "question_id")
 		default:
 			f.answer(q, a, owns, i)
 			met[q.ID] = true
@@ -116,27 +117,27 @@ func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []
 	}
 	for i := range v.Questions {
 		if q := &v.Questions[i]; !q.IsOptional && !met[q.ID] {
-			f.add(Missing, fmt.Sprintf("the question %s (%s) is not answered", q.ID, q.Value), "answers", q.ID.String())
+			f.AddKind(validation.Unanswered, fmt.Sprintf("the question %s (%s) is not answered", q.ID, q.Value), "answers", q.ID.String())
 		}
 	}
-	return f
+	return f.List
 }
 
-func (f *faults) answer(q *Question, a *Answer, owns func(scalar.ID) bool, i int) {
+func (f *checks) answer(q *Question, a *Answer, owns func(scalar.ID) bool, i int) {
 	given, want := a.Fields(), q.Type.AnswerField()
 	switch {
 	case len(given) == 0:
-		f.add(Missing, "a question of type "+string(q.Type)+" is answered by "+want, "answers", i, want)
+		f.AddKind(validation.Unanswered, "a question of type "+string(q.Type)+" is answered by "+want, "answers", i, want)
 		return
 	case len(given) > 1:
-		f.add(BadValue, "an answer has one member of "+strings.Join(given, ", "), "answers", i)
+		f.AddKind(validation.ValueError, "an answer has one member of "+strings.Join(given, ", "), "answers", i)
 		return
 	case given[0] != want:
-		f.add(BadValue, "a question of type "+string(q.Type)+" is answered by "+want, "answers", i, given[0])
+		f.AddKind(validation.ValueError, "a question of type "+string(q.Type)+" is answered by "+want, "answers", i, given[0])
 		return
 	case a.IsEmpty():
 		if !q.IsOptional {
-			f.add(Missing, "the question must be answered", "answers", i, want)
+			f.AddKind(validation.Unanswered, "the question must be answered", "answers", i, want)
 		}
 		return
 	}
@@ -144,11 +145,11 @@ func (f *faults) answer(q *Question, a *Answer, owns func(scalar.ID) bool, i int
 	case a.Text != nil:
 		f.answerText(*a.Text, i)
 	case a.Country != nil && !owner.IsCountry(*a.Country):
-		f.add(BadValue, "must be an ISO 3166-1 alpha-3 country code", "answers", i, want)
+		f.AddKind(validation.ValueError, "must be an ISO 3166-1 alpha-3 country code", "answers", i, want)
 	case a.OptionID != nil && !q.offers(*a.OptionID):
-		f.add(BadValue, "must be an option of the question", "answers", i, want)
+		f.AddKind(validation.ValueError, "must be an option of the question", "answers", i, want)
 	case a.DocumentID != nil && !owns(*a.DocumentID):
-		f.add(BadValue, "must be a document of the owner", "answers", i, want)
+		f.AddKind(validation.ValueError, "must be a document of the owner", "answers", i, want)
 	case a.OptionIDs != nil:
 		f.ids(*a.OptionIDs, q.offers, "must be an option of the question", i, want)
 	case a.DocumentIDs != nil:
@@ -156,28 +157,28 @@ func (f *faults) answer(q *Question, a *Answer, owns func(scalar.ID) bool, i int
 	}
 }
 
-func (f *faults) answerText(text string, i int) {
+func (f *checks) answerText(text string, i int) {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, control):
-		f.add(BadValue, "must be text without control characters but line breaks and tabs", "answers", i, FieldText)
+		f.AddKind(validation.ValueError, "must be text without control characters but line breaks and tabs", "answers", i, FieldText)
 	case utf8.RuneCountInString(text) > MaxText:
-		f.add(TextTooLong, fmt.Sprintf("must have at most %d characters", MaxText), "answers", i, FieldText)
+		f.AddTooLong(MaxText, "answers", i, FieldText)
 	}
 }
 
-func (f *faults) ids(ids []scalar.ID, known func(scalar.ID) bool, message string, i int, field string) {
+func (f *checks) ids(ids []scalar.ID, known func(scalar.ID) bool, message string, i int, field string) {
 	if len(ids) > MaxIDs {
-		f.add(ListTooLong, fmt.Sprintf("must have at most %d ids", MaxIDs), "answers", i, field)
+		f.addListTooLong(MaxIDs, len(ids), "must have at most %d ids", "answers", i, field)
 		return
 	}
 	met := make(map[scalar.ID]bool, len(ids))
 	for n, id := range ids {
 		switch {
 		case !known(id):
-			f.add(BadValue, message, "answers", i, field, n)
+			f.AddKind(validation.ValueError, message, "answers", i, field, n)
 		case met[id]:
-			f.add(BadValue, "the id is given more than once", "answers", i, field, n)
+			f.AddKind(validation.ValueError, "the id is given more than once", "answers", i, field, n)
 		}
 		met[id] = true
 	}

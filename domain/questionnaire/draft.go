@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // The limits of a version.
@@ -17,40 +19,29 @@ const (
 	maxPosition  = 1_000_000
 )
 
-// Fault is an error in one member of a body.
-type Fault struct {
-	// Path leads to the member: names of members (string) and indices of arrays (int).
-	Path []any
-	// Type is a machine-readable error type, as validators of JSON bodies use it.
-	Type    string
-	Message string
+// checks collects the errors in the questions of a version or in the answers of a response.
+type checks struct{ validation.Errors }
+
+// addListTooLong adds the error of a list that has more than limit items.
+func (f *checks) addListTooLong(limit, items int, message string, path ...any) {
+	f.Add(validation.FieldError{Kind: validation.ListTooLong, Args: []any{limit, items}, Path: slices.Clone(path),
+		Message: fmt.Sprintf(message, limit)})
 }
 
-// The error types.
-const (
-	Missing      = "missing"
-	BadValue     = "value_error"
-	BadEnum      = "enum"
-	TextTooLong  = "string_too_long"
-	ListTooLong  = "too_long"
-	ListTooShort = "too_short"
-)
-
-type faults []Fault
-
-func (f *faults) add(kind, message string, path ...any) {
-	*f = append(*f, Fault{Path: slices.Clone(path), Type: kind, Message: message})
+// addEmpty adds the error of a list that needs at least one item.
+func (f *checks) addEmpty(message string, path ...any) {
+	f.Add(validation.FieldError{Kind: validation.ListTooShort, Args: []any{1, 0}, Message: message, Path: slices.Clone(path)})
 }
 
 // CheckDraft returns all errors in the questions of a new version. It ignores their ids.
-func CheckDraft(questions []Question) []Fault {
-	var f faults
+func CheckDraft(questions []Question) []validation.FieldError {
+	var f checks
 	switch {
 	case len(questions) == 0:
-		f.add(ListTooShort, "a version has at least one question", "questions")
+		f.addEmpty("a version has at least one question", "questions")
 	case len(questions) > MaxQuestions:
-		f.add(ListTooLong, fmt.Sprintf("a version has at most %d questions", MaxQuestions), "questions")
-		return f
+		f.addListTooLong(MaxQuestions, len(questions), "a version has at most %d questions", "questions")
+		return f.List
 	}
 	values, positions := make(map[string]bool), make(map[int]bool)
 	for i := range questions {
@@ -59,23 +50,24 @@ func CheckDraft(questions []Question) []Fault {
 		f.named(q.Label, q.Value, q.Position, values, positions, at)
 		switch {
 		case !slices.Contains(QuestionTypes(), q.Type):
-			f.add(BadEnum, "must be one of "+typeNames(), append(at, "question_type")...)
+			f.Add(validation.FieldError{Kind: validation.Enum, Args: []any{typeNames()}, Path: append(slices.Clone(at), "question_type"),
+				Message: "must be one of " + strings.Join(typeNames(), ", ")})
 		case q.Type.HasOptions():
 			f.options(q.Options, at)
 		case len(q.Options) > 0:
-			f.add(BadValue, "only a choice has options", append(at, "options")...)
+			f.AddKind(validation.ValueError, "only a choice has options", append(at, "options")...)
 		}
 	}
-	return f
+	return f.List
 }
 
-func (f *faults) options(options []Option, at []any) {
+func (f *checks) options(options []Option, at []any) {
 	path := append(slices.Clone(at), "options")
 	switch {
 	case len(options) == 0:
-		f.add(ListTooShort, "a choice has at least one option", path...)
+		f.addEmpty("a choice has at least one option", path...)
 	case len(options) > MaxOptions:
-		f.add(ListTooLong, fmt.Sprintf("a choice has at most %d options", MaxOptions), path...)
+		f.addListTooLong(MaxOptions, len(options), "a choice has at most %d options", path...)
 		return
 	}
 	values, positions := make(map[string]bool), make(map[int]bool)
@@ -86,38 +78,38 @@ func (f *faults) options(options []Option, at []any) {
 
 // named validates the members that questions and options share. Programs identify an element by its value and pages sort
 // by its position, so both must be unique within a list.
-func (f *faults) named(label, value string, position int, values map[string]bool, positions map[int]bool, at []any) {
+func (f *checks) named(label, value string, position int, values map[string]bool, positions map[int]bool, at []any) {
 	in := func(name string) []any { return append(slices.Clone(at), name) }
 	f.text(label, maxLabel, in("label"))
 	f.text(value, maxValue, in("value"))
 	if value != "" && values[value] {
-		f.add(BadValue, "the value is there already", in("value")...)
+		f.AddKind(validation.ValueError, "the value is there already", in("value")...)
 	}
 	values[value] = true
 	switch {
 	case position < 0 || position > maxPosition:
-		f.add(BadValue, fmt.Sprintf("must be from 0 to %d", maxPosition), in("position")...)
+		f.AddKind(validation.ValueError, fmt.Sprintf("must be from 0 to %d", maxPosition), in("position")...)
 	case positions[position]:
-		f.add(BadValue, "the position is taken already", in("position")...)
+		f.AddKind(validation.ValueError, "the position is taken already", in("position")...)
 	}
 	positions[position] = true
 }
 
-func (f *faults) text(s string, limit int, path []any) {
+func (f *checks) text(s string, limit int, path []any) {
 	switch {
 	case strings.TrimSpace(s) == "":
-		f.add(Missing, "is required", path...)
+		f.AddKind(validation.Missing, "is required", path...)
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
-		f.add(BadValue, "must be text without control characters", path...)
+		f.AddKind(validation.ValueError, "must be text without control characters", path...)
 	case utf8.RuneCountInString(s) > limit:
-		f.add(TextTooLong, fmt.Sprintf("must have at most %d characters", limit), path...)
+		f.AddTooLong(limit, path...)
 	}
 }
 
-func typeNames() string {
+func typeNames() []string {
 	var names []string
 	for _, t := range QuestionTypes() {
 		names = append(names, string(t))
 	}
-	return strings.Join(names, ", ")
+	return names
 }

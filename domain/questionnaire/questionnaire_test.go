@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 func id(n byte) scalar.ID { return scalar.ID{15: n} }
@@ -65,32 +66,32 @@ func TestAnswers(t *testing.T) {
 		}, ""},
 		"none":          {func([]Answer) []Answer { return nil }, unanswered(1, 2, 3, 4, 5, 6, 7, 8)},
 		"one left out":  {func(a []Answer) []Answer { return a[1:] }, unanswered(1)},
-		"a stranger":    {func(a []Answer) []Answer { return append(a, Answer{QuestionID: id(99), Text: ref("x")}) }, "answers.8.question_id value_error"},
-		"one repeated":  {func(a []Answer) []Answer { return append(a, a[0]) }, "answers.8.question_id value_error"},
-		"no field":      {func(a []Answer) []Answer { a[0].Text = nil; return a }, "answers.0.answer_text missing"},
-		"two fields":    {func(a []Answer) []Answer { a[0].Integer = ref(int64(1)); return a }, "answers.0 value_error"},
-		"another field": {func(a []Answer) []Answer { a[0] = Answer{QuestionID: id(1), Country: ref("DEU")}; return a }, "answers.0.answer_country value_error"},
-		"empty text":    {func(a []Answer) []Answer { a[0].Text = ref(""); return a }, "answers.0.answer_text missing"},
-		"empty country": {func(a []Answer) []Answer { a[3].Country = ref(""); return a }, "answers.3.answer_country missing"},
-		"no options":    {func(a []Answer) []Answer { a[5].OptionIDs = ref([]scalar.ID{}); return a }, "answers.5.answer_option_ids missing"},
-		"no documents":  {func(a []Answer) []Answer { a[7].DocumentIDs = ref([]scalar.ID{}); return a }, "answers.7.answer_document_ids missing"},
+		"a stranger":    {func(a []Answer) []Answer { return append(a, Answer{QuestionID: id(99), Text: ref("x")}) }, "answers[8].question_id value_error"},
+		"one repeated":  {func(a []Answer) []Answer { return append(a, a[0]) }, "answers[8].question_id value_error"},
+		"no field":      {func(a []Answer) []Answer { a[0].Text = nil; return a }, "answers[0].answer_text unanswered"},
+		"two fields":    {func(a []Answer) []Answer { a[0].Integer = ref(int64(1)); return a }, "answers[0] value_error"},
+		"another field": {func(a []Answer) []Answer { a[0] = Answer{QuestionID: id(1), Country: ref("DEU")}; return a }, "answers[0].answer_country value_error"},
+		"empty text":    {func(a []Answer) []Answer { a[0].Text = ref(""); return a }, "answers[0].answer_text unanswered"},
+		"empty country": {func(a []Answer) []Answer { a[3].Country = ref(""); return a }, "answers[3].answer_country unanswered"},
+		"no options":    {func(a []Answer) []Answer { a[5].OptionIDs = ref([]scalar.ID{}); return a }, "answers[5].answer_option_ids unanswered"},
+		"no documents":  {func(a []Answer) []Answer { a[7].DocumentIDs = ref([]scalar.ID{}); return a }, "answers[7].answer_document_ids unanswered"},
 		"the longest text": {func(a []Answer) []Answer {
 			a[0].Text = ref(strings.Repeat("ü", MaxText))
 			return a
 		}, ""},
-		"a longer text":           {func(a []Answer) []Answer { a[0].Text = ref(strings.Repeat("ü", MaxText+1)); return a }, "answers.0.answer_text string_too_long"},
-		"a control character":     {func(a []Answer) []Answer { a[0].Text = ref("\u0001"); return a }, "answers.0.answer_text value_error"},
-		"bytes that are no text":  {func(a []Answer) []Answer { a[0].Text = ref("\xff"); return a }, "answers.0.answer_text value_error"},
-		"no country":              {func(a []Answer) []Answer { a[3].Country = ref("CH"); return a }, "answers.3.answer_country value_error"},
-		"another one's option":    {func(a []Answer) []Answer { a[4].OptionID = ref(id(61)); return a }, "answers.4.answer_option_id value_error"},
-		"one strange option":      {func(a []Answer) []Answer { *a[5].OptionIDs = append(*a[5].OptionIDs, id(52)); return a }, "answers.5.answer_option_ids.2 value_error"},
-		"an option twice":         {func(a []Answer) []Answer { *a[5].OptionIDs = append(*a[5].OptionIDs, id(61)); return a }, "answers.5.answer_option_ids.2 value_error"},
-		"another one's document":  {func(a []Answer) []Answer { a[6].DocumentID = ref(id(202)); return a }, "answers.6.answer_document_id value_error"},
-		"one strange document":    {func(a []Answer) []Answer { (*a[7].DocumentIDs)[0] = id(202); return a }, "answers.7.answer_document_ids.0 value_error"},
-		"too many ids":            {func(a []Answer) []Answer { a[7].DocumentIDs = &many; return a }, "answers.7.answer_document_ids too_long"},
+		"a longer text":           {func(a []Answer) []Answer { a[0].Text = ref(strings.Repeat("ü", MaxText+1)); return a }, "answers[0].answer_text string_too_long"},
+		"a control character":     {func(a []Answer) []Answer { a[0].Text = ref("\u0001"); return a }, "answers[0].answer_text value_error"},
+		"bytes that are no text":  {func(a []Answer) []Answer { a[0].Text = ref("\xff"); return a }, "answers[0].answer_text value_error"},
+		"no country":              {func(a []Answer) []Answer { a[3].Country = ref("CH"); return a }, "answers[3].answer_country value_error"},
+		"another one's option":    {func(a []Answer) []Answer { a[4].OptionID = ref(id(61)); return a }, "answers[4].answer_option_id value_error"},
+		"one strange option":      {func(a []Answer) []Answer { *a[5].OptionIDs = append(*a[5].OptionIDs, id(52)); return a }, "answers[5].answer_option_ids[2] value_error"},
+		"an option twice":         {func(a []Answer) []Answer { *a[5].OptionIDs = append(*a[5].OptionIDs, id(61)); return a }, "answers[5].answer_option_ids[2] value_error"},
+		"another one's document":  {func(a []Answer) []Answer { a[6].DocumentID = ref(id(202)); return a }, "answers[6].answer_document_id value_error"},
+		"one strange document":    {func(a []Answer) []Answer { (*a[7].DocumentIDs)[0] = id(202); return a }, "answers[7].answer_document_ids[0] value_error"},
+		"too many ids":            {func(a []Answer) []Answer { a[7].DocumentIDs = &many; return a }, "answers[7].answer_document_ids too_long"},
 		"more answers than asked": {func([]Answer) []Answer { return make([]Answer, MaxAnswers+1) }, "answers too_long"},
 		"all faults are told": {func(a []Answer) []Answer { a[0].Text, a[3].Country = nil, ref("X"); return a[:7] },
-			"answers.0.answer_text missing, answers.3.answer_country value_error, " + unanswered(8)},
+			"answers[0].answer_text unanswered, answers[3].answer_country value_error, " + unanswered(8)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := told(everyType().Check(test.change(whole()), owned)); got != test.want {
@@ -151,18 +152,18 @@ func TestDrafts(t *testing.T) {
 		"every type":            {func(*Version) {}, ""},
 		"no question":           {func(v *Version) { v.Questions = nil }, "questions too_short"},
 		"too many":              {func(v *Version) { v.Questions = make([]Question, MaxQuestions+1) }, "questions too_long"},
-		"an unknown type":       {func(v *Version) { v.Questions[0].Type = "date" }, "questions.0.question_type enum"},
-		"no label":              {func(v *Version) { v.Questions[0].Label = " " }, "questions.0.label missing"},
-		"a long label":          {func(v *Version) { v.Questions[0].Label = strings.Repeat("x", maxLabel+1) }, "questions.0.label string_too_long"},
-		"a value twice":         {func(v *Version) { v.Questions[1].Value = v.Questions[0].Value }, "questions.1.value value_error"},
-		"a position twice":      {func(v *Version) { v.Questions[1].Position = v.Questions[0].Position }, "questions.1.position value_error"},
-		"a position below 0":    {func(v *Version) { v.Questions[0].Position = -1 }, "questions.0.position value_error"},
-		"options of a text":     {func(v *Version) { v.Questions[0].Options = []Option{{}} }, "questions.0.options value_error"},
-		"a choice without any":  {func(v *Version) { v.Questions[8].Options = nil }, "questions.8.options too_short"},
-		"a choice of too many":  {func(v *Version) { v.Questions[8].Options = make([]Option, MaxOptions+1) }, "questions.8.options too_long"},
-		"an option's value":     {func(v *Version) { v.Questions[8].Options[1].Value = "" }, "questions.8.options.1.value missing"},
-		"an option's value too": {func(v *Version) { v.Questions[8].Options[1].Value = "0" }, "questions.8.options.1.value value_error"},
-		"a control character":   {func(v *Version) { v.Questions[8].Options[2].Label = "\n" + "x" }, "questions.8.options.2.label value_error"},
+		"an unknown type":       {func(v *Version) { v.Questions[0].Type = "date" }, "questions[0].question_type enum"},
+		"no label":              {func(v *Version) { v.Questions[0].Label = " " }, "questions[0].label missing"},
+		"a long label":          {func(v *Version) { v.Questions[0].Label = strings.Repeat("x", maxLabel+1) }, "questions[0].label string_too_long"},
+		"a value twice":         {func(v *Version) { v.Questions[1].Value = v.Questions[0].Value }, "questions[1].value value_error"},
+		"a position twice":      {func(v *Version) { v.Questions[1].Position = v.Questions[0].Position }, "questions[1].position value_error"},
+		"a position below 0":    {func(v *Version) { v.Questions[0].Position = -1 }, "questions[0].position value_error"},
+		"options of a text":     {func(v *Version) { v.Questions[0].Options = []Option{{}} }, "questions[0].options value_error"},
+		"a choice without any":  {func(v *Version) { v.Questions[8].Options = nil }, "questions[8].options too_short"},
+		"a choice of too many":  {func(v *Version) { v.Questions[8].Options = make([]Option, MaxOptions+1) }, "questions[8].options too_long"},
+		"an option's value":     {func(v *Version) { v.Questions[8].Options[1].Value = "" }, "questions[8].options[1].value missing"},
+		"an option's value too": {func(v *Version) { v.Questions[8].Options[1].Value = "0" }, "questions[8].options[1].value value_error"},
+		"a control character":   {func(v *Version) { v.Questions[8].Options[2].Label = "\n" + "x" }, "questions[8].options[2].label value_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := everyType()
@@ -189,21 +190,17 @@ func TestWhoMayAnswer(t *testing.T) {
 
 // unanswered are the faults of questions without an answer.
 func unanswered(questions ...byte) string {
-	var all []Fault
+	var all []validation.FieldError
 	for _, n := range questions {
-		all = append(all, Fault{Path: []any{"answers", id(n)}, Type: Missing})
+		all = append(all, validation.FieldError{Path: validation.At("answers", id(n).String()), Kind: validation.Unanswered})
 	}
 	return told(all)
 }
 
-func told(all []Fault) string {
+func told(all []validation.FieldError) string {
 	out := make([]string, len(all))
 	for i, f := range all {
-		var path []string
-		for _, p := range f.Path {
-			path = append(path, fmt.Sprint(p))
-		}
-		out[i] = strings.Join(path, ".") + " " + f.Type
+		out[i] = f.Path.String() + " " + f.Kind
 	}
 	return strings.Join(out, ", ")
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // registerCustomer decides a new customer account.
 func (s *State) registerCustomer(at decide.Stamp, c decide.Command, payload *RegisterCustomer) (decide.Decision, error) {
-	var f faults
+	var f validation.Errors
 	code, broker := payload.CustomerCode, payload.Broker
 	if code == "" {
 		id := at.Derive(0)
@@ -23,15 +24,15 @@ func (s *State) registerCustomer(at decide.Stamp, c decide.Command, payload *Reg
 		broker = c.Actor.Broker
 	}
 	if !validCode(code) {
-		f.add("customer_code", "INVALID_CUSTOMER_CODE", "customer_code must be 1 to 32 of A-Z a-z 0-9 . _ -")
+		f.AddCode("customer_code", "INVALID_CUSTOMER_CODE", "customer_code must be 1 to 32 of A-Z a-z 0-9 . _ -")
 	}
 	if !validCode(broker) {
-		f.add("broker", "INVALID_BROKER", "broker must be 1 to 32 of A-Z a-z 0-9 . _ -")
+		f.AddCode("broker", "INVALID_BROKER", "broker must be 1 to 32 of A-Z a-z 0-9 . _ -")
 	}
 	if !validName(payload.Name) {
-		f.add("name", "INVALID_NAME", "name must be at most 64 characters without control characters")
+		f.AddCode("name", "INVALID_NAME", "name must be at most 64 characters without control characters")
 	}
-	if err := f.first(); err != nil {
+	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
 	if s.holder(code) != nil { // the insurance fund has a code as well
@@ -47,7 +48,7 @@ func validName(s string) bool {
 // listInstrument decides a new instrument.
 func (s *State) listInstrument(payload *ListInstrument) (decide.Decision, error) {
 	i := payload.Instrument.Normal()
-	if err := instrumentFaults(&i).first(); err != nil {
+	if err := checkInstrument(&i); err != nil {
 		return decide.Decision{}, err
 	}
 	if s.instruments[i.Symbol] != nil {
@@ -56,21 +57,18 @@ func (s *State) listInstrument(payload *ListInstrument) (decide.Decision, error)
 	return accepted(&InstrumentListed{i})
 }
 
-// CheckInstrument returns all errors of an instrument for listing.
-func CheckInstrument(i market.Instrument) []*decide.Refusal {
-	i = i.Normal()
-	return instrumentFaults(&i)
-}
-
-func instrumentFaults(i *market.Instrument) faults {
-	var f faults
-	for _, fault := range i.Check() {
-		f.add(fault.Field, "INVALID_INSTRUMENT", "%s %s", fault.Field, fault.Message)
+// checkInstrument returns the first error of an instrument as Decide's answer, or nil.
+func checkInstrument(i *market.Instrument) error {
+	invalid := func(field, message string) error {
+		return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_INSTRUMENT", Field: field, Message: field + " " + message}
+	}
+	if errs := i.Check(); len(errs) > 0 {
+		return invalid(errs[0].Path.String(), errs[0].Message)
 	}
 	if i.Status == market.Withdrawn {
-		f.add("status", "INVALID_INSTRUMENT", "status must be open, post_only, cancel_only or trade_halt")
+		return invalid("status", "must be open, post_only, cancel_only or trade_halt")
 	}
-	return f
+	return nil
 }
 
 // changeInstrument decides new parameters of an instrument.
@@ -80,7 +78,7 @@ func (s *State) changeInstrument(at decide.Stamp, payload *ChangeInstrument) (de
 		return decide.Decision{}, err
 	}
 	after := payload.applyTo(i.contract.Instrument)
-	if err := instrumentFaults(&after).first(); err != nil {
+	if err := checkInstrument(&after); err != nil {
 		return decide.Decision{}, err
 	}
 	if lifted := i.guardLifted(at, &after); lifted != nil {
@@ -136,14 +134,14 @@ func (s *State) setFeeProfile(c decide.Command, payload *SetFeeProfile) (decide.
 	if _, err := s.traded(payload.Symbol); err != nil {
 		return decide.Decision{}, err
 	}
-	var f faults
+	var f validation.Errors
 	if !market.FeeInRange(payload.MakerFee, payload.Operator) {
-		f.add("maker_fee", "INVALID_FEE", "maker_fee must be from 0 to 100 basis points with at most 4 decimals; rebates are the operator's to give")
+		f.AddCode("maker_fee", "INVALID_FEE", "maker_fee must be from 0 to 100 basis points with at most 4 decimals; rebates are the operator's to give")
 	}
 	if !market.FeeInRange(payload.TakerFee, false) {
-		f.add("taker_fee", "INVALID_FEE", "taker_fee must be from 0 to 100 basis points with at most 4 decimals")
+		f.AddCode("taker_fee", "INVALID_FEE", "taker_fee must be from 0 to 100 basis points with at most 4 decimals")
 	}
-	if err := f.first(); err != nil {
+	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
 	return accepted(&FeeProfileSet{CustomerCode: a.code, Broker: a.broker, Symbol: payload.Symbol, MakerFee: payload.MakerFee.Trim(), TakerFee: payload.TakerFee.Trim()})
@@ -168,14 +166,14 @@ func (s *State) setMarginProfile(payload *SetMarginProfile) (decide.Decision, er
 		e.InitialMargin, e.MaintenanceMargin = rate.Percent(), rate.Half().Percent()
 		return accepted(e)
 	}
-	var f faults
+	var f validation.Errors
 	if !marginPercentage(payload.InitialMargin) {
-		f.add("initial_margin", "INVALID_MARGIN", "initial_margin must be a percentage above 0 and at most 100, with at most 4 decimals")
+		f.AddCode("initial_margin", "INVALID_MARGIN", "initial_margin must be a percentage above 0 and at most 100, with at most 4 decimals")
 	}
 	if !marginPercentage(payload.MaintenanceMargin) || payload.MaintenanceMargin.Cmp(payload.InitialMargin) > 0 {
-		f.add("maintenance_margin", "INVALID_MARGIN", "maintenance_margin must be a percentage above 0 and at most initial_margin, with at most 4 decimals")
+		f.AddCode("maintenance_margin", "INVALID_MARGIN", "maintenance_margin must be a percentage above 0 and at most initial_margin, with at most 4 decimals")
 	}
-	if err := f.first(); err != nil {
+	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
 	return accepted(e)

@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // amendOrder decides new terms of a live order. The release of the old reserve and the new reserve are one decision: if
@@ -25,7 +26,7 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order has fired: it waits for no price any more")
 	}
 	i := o.Value.position.instrument
-	if err := checkAmend(i.contract, o, payload, at.Time).first(); err != nil {
+	if err := refuseFirst(checkAmend(i.contract, o, payload, at.Time)); err != nil {
 		return decide.Decision{}, err
 	}
 	d := s.newDraft(at, i)
@@ -114,15 +115,15 @@ func (d *draft) releaseOld(t *taker) {
 	t.party.bids, t.party.asks = t.party.bids.Sub(bids), t.party.asks.Sub(asks)
 }
 
-func checkAmend(c *market.Contract, o *resting, payload *AmendOrder, now scalar.Time) faults {
-	var f faults
+func checkAmend(c *market.Contract, o *resting, payload *AmendOrder, now scalar.Time) []validation.FieldError {
+	var f validation.Errors
 	if payload.Amount == nil && payload.LimitPrice == nil && payload.TriggerPrice == nil && payload.StopLossPrice == nil && payload.TakeProfitPrice == nil && payload.ExpireTime == nil {
-		f.add("", "NOTHING_TO_AMEND", "at least one field to amend must be given")
+		f.AddCode("", "NOTHING_TO_AMEND", "at least one field to amend must be given")
 	}
 	if payload.Amount != nil {
 		checkAmount(&f, c, *payload.Amount)
 		if steps, whole := c.Steps(*payload.Amount); whole && steps <= filled(o) {
-			f.add("amount", "AMOUNT_NOT_ABOVE_FILLED", "amount must be above what is filled")
+			f.AddCode("amount", "AMOUNT_NOT_ABOVE_FILLED", "amount must be above what is filled")
 		}
 	}
 	for _, p := range [...]struct {
@@ -136,19 +137,19 @@ func checkAmend(c *market.Contract, o *resting, payload *AmendOrder, now scalar.
 		switch {
 		case p.price == nil:
 		case !o.Value.kind.Has(p.field):
-			f.add(p.name, order.NotAllowed, "the field does not go with %s orders", o.Value.kind)
+			f.AddCode(p.name, validation.NotAllowed, "the field does not go with %s orders", o.Value.kind)
 		default:
 			checkPrice(&f, c, p.name, *p.price)
 		}
 	}
 	if payload.ExpireTime != nil {
 		if o.Value.tif != order.GTD {
-			f.add("expire_time", order.NotAllowed, "the field goes with GTD only")
+			f.AddCode("expire_time", validation.NotAllowed, "the field goes with GTD only")
 		} else {
 			checkExpiry(&f, *payload.ExpireTime, now)
 		}
 	}
-	return f
+	return f.List
 }
 
 // liveOrder returns a customer's live order.

@@ -1,13 +1,12 @@
 package trading
 
 import (
-	"fmt"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // MaxLeverage is the highest leverage that an order or a margin profile may set, as a multiple of the equity: it stands for an
@@ -22,46 +21,38 @@ const (
 	maxNameLength = 64
 )
 
-// faults collects the errors of a request.
-type faults []*decide.Refusal
-
-func (f *faults) add(field, code, format string, args ...any) {
-	*f = append(*f, &decide.Refusal{Kind: decide.Invalid, Code: code, Field: field, Message: fmt.Sprintf(format, args...)})
-}
-
-// first returns the first error as Decide's answer, or nil.
-func (f faults) first() error {
-	if len(f) == 0 {
+// refuseFirst returns the first error as Decide's answer, or nil.
+func refuseFirst(errs []validation.FieldError) error {
+	if len(errs) == 0 {
 		return nil
 	}
-	return f[0]
+	e := &errs[0]
+	return &decide.Refusal{Kind: decide.Invalid, Code: e.Code, Field: e.Path.String(), Message: e.Message}
 }
 
 // CheckOrder returns all errors of an order that do not depend on the state of the market, or none. Decide refuses the
 // order with the first error; a handler that has the contract can report every one.
-func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*decide.Refusal {
-	var f faults
+func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []validation.FieldError {
+	var f validation.Errors
 	if !payload.Action.Valid() {
-		f.add("action", "INVALID_ACTION", "action must be buy or sell")
+		f.AddCode("action", "INVALID_ACTION", "action must be buy or sell")
 	}
 	if !payload.Type.Valid() {
-		f.add("type", "INVALID_ORDER_TYPE", "type must be market, limit, stop_loss, stop_loss_limit, take_profit, take_profit_limit or take_profit_stop_loss")
-		return f
+		f.AddCode("type", "INVALID_ORDER_TYPE", "type must be market, limit, stop_loss, stop_loss_limit, take_profit, take_profit_limit or take_profit_stop_loss")
+		return f.List
 	}
 	entry := payload.shape()
 	if payload.TimeInForce != "" && !payload.TimeInForce.Valid() {
-		f.add("time_in_force", order.InvalidValue, "time_in_force must be GTC, IOC, FOK or GTD")
+		f.AddCode("time_in_force", validation.InvalidValue, "time_in_force must be GTC, IOC, FOK or GTD")
 		entry.TimeInForce, entry.Given = "", entry.Given|order.FieldTimeInForce
 	}
-	for _, fault := range entry.Faults() {
-		f.add(fault.Field, fault.Code, "%s", fault.Message)
-	}
+	entry.Check(&f)
 	payload.checkFigures(&f, c, now)
 	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
-		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
+		f.AddCode("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
 	}
 	checkLeverage(&f, c, payload.Leverage)
-	return f
+	return f.List
 }
 
 // shape returns the parts of the order that can be checked without the contract.
@@ -83,12 +74,12 @@ func given(is bool, field order.Fields) order.Fields {
 }
 
 // checkFigures checks the figures of the fields that the order has.
-func (p *PlaceOrder) checkFigures(f *faults, c *market.Contract, now scalar.Time) {
+func (p *PlaceOrder) checkFigures(f *validation.Errors, c *market.Contract, now scalar.Time) {
 	switch {
 	case p.CashAmount < 0:
-		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must be positive")
+		f.AddCode("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must be positive")
 	case p.CashAmount > maxNotional:
-		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must not be above %s", maxNotional)
+		f.AddCode("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must not be above %s", maxNotional)
 	case p.CashAmount == 0 && !p.Amount.IsZero():
 		checkAmount(f, c, p.Amount)
 	}
@@ -101,43 +92,43 @@ func (p *PlaceOrder) checkFigures(f *faults, c *market.Contract, now scalar.Time
 	}
 }
 
-func checkAmount(f *faults, c *market.Contract, amount fixed.Decimal) {
+func checkAmount(f *validation.Errors, c *market.Contract, amount fixed.Decimal) {
 	steps, whole := c.Steps(amount)
 	switch {
 	case amount.Sign() <= 0:
-		f.add("amount", "INVALID_AMOUNT", "amount must be positive")
+		f.AddCode("amount", "INVALID_AMOUNT", "amount must be positive")
 	case amount.Cmp(c.MinAmount) < 0:
-		f.add("amount", "AMOUNT_BELOW_MINIMUM", "amount must be at least %s", c.MinAmount)
+		f.AddCode("amount", "AMOUNT_BELOW_MINIMUM", "amount must be at least %s", c.MinAmount)
 	case amount.Cmp(c.MaxAmount) > 0:
-		f.add("amount", "AMOUNT_ABOVE_MAXIMUM", "amount must not be above %s", c.MaxAmount)
+		f.AddCode("amount", "AMOUNT_ABOVE_MAXIMUM", "amount must not be above %s", c.MaxAmount)
 	case !whole || steps == 0:
-		f.add("amount", "INVALID_AMOUNT_STEP", "amount must be a whole multiple of %s", c.AmountStep)
+		f.AddCode("amount", "INVALID_AMOUNT_STEP", "amount must be a whole multiple of %s", c.AmountStep)
 	}
 }
 
-func checkPrice(f *faults, c *market.Contract, field string, price fixed.Decimal) {
+func checkPrice(f *validation.Errors, c *market.Contract, field string, price fixed.Decimal) {
 	_, whole := c.Ticks(price)
 	switch {
 	case price.Sign() <= 0:
-		f.add(field, "INVALID_PRICE", "%s must be positive", field)
+		f.AddCode(field, "INVALID_PRICE", "%s must be positive", field)
 	case price.Cmp(fixed.Decimal{Coef: market.MaxPrice}) >= 0:
-		f.add(field, "INVALID_PRICE", "%s must be below %d", field, int64(market.MaxPrice))
+		f.AddCode(field, "INVALID_PRICE", "%s must be below %d", field, int64(market.MaxPrice))
 	case !whole:
-		f.add(field, "INVALID_PRICE_TICK", "%s must be a whole multiple of %s", field, c.PriceTick)
+		f.AddCode(field, "INVALID_PRICE_TICK", "%s must be a whole multiple of %s", field, c.PriceTick)
 	}
 }
 
-// checkPriceOf checks a price that is present and belongs to the type. order.Entry.Faults reports missing and
+// checkPriceOf checks a price that is present and belongs to the type. order.Entry.Check reports missing and
 // superfluous prices.
-func checkPriceOf(f *faults, c *market.Contract, of order.Type, field order.Fields, name string, price fixed.Decimal) {
+func checkPriceOf(f *validation.Errors, c *market.Contract, of order.Type, field order.Fields, name string, price fixed.Decimal) {
 	if !price.IsZero() && of.Has(field) {
 		checkPrice(f, c, name, price)
 	}
 }
 
-func checkExpiry(f *faults, expires, now scalar.Time) {
+func checkExpiry(f *validation.Errors, expires, now scalar.Time) {
 	if expires <= now || expires >= latest {
-		f.add("expire_time", "INVALID_EXPIRE_TIME", "expire_time must lie in the future, before the year 2101")
+		f.AddCode("expire_time", "INVALID_EXPIRE_TIME", "expire_time must lie in the future, before the year 2101")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // The insurance fund takes the positions for which a liquidation finds no buyer, and covers the losses that accounts
@@ -42,14 +43,14 @@ func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *Dep
 	if known, ok := s.fund.transfers[payload.ReferenceID]; ok && payload.ReferenceID != "" {
 		return repeat(known.fingerprint, c.Kept.Fingerprint, known.sequence)
 	}
-	var f faults
+	var f validation.Errors
 	if payload.Amount <= 0 {
-		f.add("amount", "INVALID_AMOUNT", "amount must be positive")
+		f.AddCode("amount", "INVALID_AMOUNT", "amount must be positive")
 	}
 	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
-		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
+		f.AddCode("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
 	}
-	if err := f.first(); err != nil {
+	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
 	till := s.newTill()

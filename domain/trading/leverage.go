@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // overrideLeverage applies the leverage that came with an order to the position and to its resting orders. The override
@@ -49,9 +50,9 @@ func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLever
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	var f faults
+	var f validation.Errors
 	checkLeverage(&f, i.contract, payload.Leverage)
-	if err := f.first(); err != nil {
+	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
 	floor := a.initial
@@ -67,12 +68,12 @@ func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLever
 }
 
 // checkLeverage adds the errors of a leverage; 0 means none was given.
-func checkLeverage(f *faults, c *market.Contract, leverage int) {
+func checkLeverage(f *validation.Errors, c *market.Contract, leverage int) {
 	switch {
 	case leverage < 0 || leverage > MaxLeverage:
-		f.add("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", MaxLeverage)
+		f.AddCode("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", MaxLeverage)
 	case leverage > c.MaxLeverage:
-		f.add("leverage", "LEVERAGE_ABOVE_MAXIMUM", "leverage must not be above %d on %s", c.MaxLeverage, c.Symbol)
+		f.AddCode("leverage", "LEVERAGE_ABOVE_MAXIMUM", "leverage must not be above %d on %s", c.MaxLeverage, c.Symbol)
 	}
 }
 

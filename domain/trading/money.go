@@ -5,6 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // makeDeposit decides a deposit.
@@ -35,20 +36,20 @@ func (s *State) transferOf(c decide.Command, customer, in string, amount fixed.M
 		d, err := repeat(known.fingerprint, c.Kept.Fingerprint, known.sequence)
 		return a, d, err
 	}
-	var f faults
+	var f validation.Errors
 	if in != currency {
-		f.add("currency", "UNSUPPORTED_CURRENCY", "currency must be %s", currency)
+		f.AddCode("currency", "UNSUPPORTED_CURRENCY", "currency must be %s", currency)
 	}
 	if amount <= 0 {
-		f.add("amount", "INVALID_AMOUNT", "amount must be positive")
+		f.AddCode("amount", "INVALID_AMOUNT", "amount must be positive")
 	}
 	if amount > maxNotional {
-		f.add("amount", "AMOUNT_ABOVE_MAXIMUM", "amount must not be above %s", maxNotional)
+		f.AddCode("amount", "AMOUNT_ABOVE_MAXIMUM", "amount must not be above %s", maxNotional)
 	}
 	if reference != "" && !validReference(reference) {
-		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
+		f.AddCode("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
 	}
-	return a, decide.Decision{}, f.first()
+	return a, decide.Decision{}, refuseFirst(f.List)
 }
 
 // transaction returns the deposit or withdrawal for the record's event at index.

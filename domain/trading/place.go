@@ -25,8 +25,7 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	wrong := faults(CheckOrder(i.contract, payload, at.Time))
-	if err := wrong.first(); err != nil {
+	if err := refuseFirst(CheckOrder(i.contract, payload, at.Time)); err != nil {
 		return decide.Decision{}, err
 	}
 	d := s.newDraft(at, i)

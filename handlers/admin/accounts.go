@@ -7,6 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
@@ -36,11 +37,11 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 	case body.Has("leverage") && percentages:
 		body.Fault("leverage", "NOT_ALLOWED", "either leverage or the two margins may be given")
 	case !body.Has("leverage") && !percentages:
-		body.Fault("leverage", web.Required, "either leverage or the two margins are required")
+		body.Fault("leverage", validation.Required, "either leverage or the two margins are required")
 	case percentages:
 		for _, name := range []string{"initial_margin", "maintenance_margin"} {
 			if !body.Has(name) {
-				body.Fault(name, web.Required, "both margins are required")
+				body.Fault(name, validation.Required, "both margins are required")
 			}
 		}
 	}

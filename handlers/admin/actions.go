@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -84,12 +85,12 @@ func readAction(body *web.Form, name entitlement.Action) action {
 		for i, text := range body.Distinct("questionnaire_ids") {
 			id, err := scalar.ParseID(text)
 			if err != nil {
-				body.FaultAt([]any{"questionnaire_ids", i}, web.InvalidValue, "the value must be a UUID")
+				body.AddOnce(validation.FieldError{Path: validation.At("questionnaire_ids", i), Code: validation.InvalidValue, Message: "the value must be a UUID"})
 			}
 			a.payload.Questionnaires = append(a.payload.Questionnaires, id)
 		}
 		if len(a.payload.Questionnaires) > onboarding.MaxQuestionnaires {
-			body.Fault("questionnaire_ids", web.OutOfRange, "a request names 1 to 100 questionnaires")
+			body.Fault("questionnaire_ids", validation.OutOfRange, "a request names 1 to 100 questionnaires")
 		}
 	case entitlement.CompleteVideoIdentification:
 		a.payload.Outcome = onboarding.Outcome(body.Enum("outcome", string(onboarding.Passed), string(onboarding.NotPassed)))
@@ -100,10 +101,10 @@ func readAction(body *web.Form, name entitlement.Action) action {
 
 func codeRule(s string) (code, message string) {
 	if len(s) > 64 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
-		return web.InvalidValue, "the value must be 1 to 64 characters out of A-Z, 0-9 and _"
+		return validation.InvalidValue, "the value must be 1 to 64 characters out of A-Z, 0-9 and _"
 	}
 	if s == onboarding.OwnerErasedCode { // reserved for actions that an erasure ends
-		return web.InvalidValue, "OWNER_ERASED is what an erasure says, and nobody else"
+		return validation.InvalidValue, "OWNER_ERASED is what an erasure says, and nobody else"
 	}
 	return "", ""
 }

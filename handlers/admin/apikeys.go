@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
@@ -49,7 +50,7 @@ func (h *Handler) limitAPIKey(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &identity.LimitAPIKey{Username: web.Param(c, "username"), RateLimit: rateLimit(body)}
 	if !body.Has("rate_limit") && !body.Null("rate_limit") {
-		body.Fault("rate_limit", web.Required, "the limit is required; null takes it away")
+		body.Fault("rate_limit", validation.Required, "the limit is required; null takes it away")
 	}
 	if err := body.Done(); err != nil {
 		return err

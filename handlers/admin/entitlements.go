@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
@@ -75,7 +76,7 @@ func (h *Handler) changeEntitlement(c echo.Context) error {
 	}
 	fields := []string{"name", "description", "questionnaires", "approval", "video_identification", "deadline_seconds", "opens_trading_account"}
 	if !slices.ContainsFunc(fields, body.Has) && !body.Null("deadline_seconds") {
-		body.Fault("", web.Required, "at least one field is required")
+		body.Fault("", validation.Required, "at least one field is required")
 	}
 	if err := body.Done(); err != nil {
 		return err
@@ -100,9 +101,9 @@ func readItems(body *web.Form) (items []entitlement.Item, given bool) {
 		case f.Faulty("questionnaire_id") || f.Faulty("position"):
 			return
 		case slices.ContainsFunc(items, func(o entitlement.Item) bool { return o.QuestionnaireID == item.QuestionnaireID }):
-			f.Fault("questionnaire_id", web.InvalidValue, "the questionnaire is named before")
+			f.Fault("questionnaire_id", validation.InvalidValue, "the questionnaire is named before")
 		case slices.ContainsFunc(items, func(o entitlement.Item) bool { return o.Position == item.Position }):
-			f.Fault("position", web.InvalidValue, "the position is taken already")
+			f.Fault("position", validation.InvalidValue, "the position is taken already")
 		}
 		items = append(items, item)
 	})

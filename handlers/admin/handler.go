@@ -21,6 +21,7 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -37,10 +38,10 @@ type Config struct {
 	Auth     *web.Auth
 	Journals submit.Submitter
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
-	Venue    web.Follower
-	Identity web.Follower
+	Venue    record.Follower
+	Identity record.Follower
 	// Onboarding follows the onboarding journal under onboarding.Rules.
-	Onboarding web.Follower
+	Onboarding record.Follower
 	// Owners encrypts texts about an owner with the owner's key. Box encrypts texts that must outlive that key with
 	// the venue's key.
 	Owners *seal.Owners
@@ -49,7 +50,7 @@ type Config struct {
 	// They come from onboarding.Handler.Operated.
 	Reads []web.Route
 	// Folds contains the followers of all journals by name, including those above.
-	Folds map[string]web.Follower
+	Folds map[string]record.Follower
 	// People contains the read models of the identity journal.
 	People rows.Source
 	// SealPassword hashes a password and encrypts the hash for the user. It is login.SealPassword with the box.

@@ -3,16 +3,15 @@ package admin
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
-	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -50,11 +49,11 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	}
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
 	if base := body.OptionalString("base_currency"); base.Set && base.Value != i.Underlying {
-		body.Fault("base_currency", web.InvalidValue, "base_currency must be the underlying")
+		body.Fault("base_currency", validation.InvalidValue, "base_currency must be the underlying")
 	}
 	body.OptionalTime("created") // accepted and ignored, so that a body returned by GET can be posted
 	i = i.Normal()
-	addFaults(body, i.Check())
+	addErrors(body, i.Check())
 	x, err := h.trading.Execute(web.AskOf(c), &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err
@@ -66,17 +65,18 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	return c.JSON(http.StatusCreated, wire.NewOperatedInstrument(&e.Instrument, x.Entry.Record.Time))
 }
 
-// addFaults adds the errors of an instrument to the body's errors, at most one per field.
-func addFaults(body *web.Form, faults []market.Fault) {
-	for _, f := range faults {
-		field := f.Field
-		if single, ok := strings.CutPrefix(field, "margin_tiers[0]."); ok && !body.Has("margin_tiers") {
-			field = single
+// addErrors adds the errors of an instrument to the body's errors, at most one per field.
+func addErrors(body *web.Form, errs []validation.FieldError) {
+	for _, e := range errs {
+		if e.Path.Within(validation.At("margin_tiers", 0)) && !body.Has("margin_tiers") {
+			e.Path = e.Path[2:]
 		}
-		if field == "min_amount" && !body.Has(field) && body.Faulty("amount_step") || body.Faulty(field) {
+		field := e.Path.String()
+		if field == "min_amount" && !body.Has(field) && body.Faulty("amount_step") || body.Faulty(e.Path...) {
 			continue // it follows from an error that is already listed
 		}
-		body.Fault(field, web.InvalidValue, field+" "+f.Message)
+		e.Message = field + " " + e.Message
+		body.Add(e)
 	}
 }
 
@@ -117,7 +117,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	fields := []string{"status", "min_amount", "max_amount", "init_margin_req", "maint_margin_req", "max_leverage",
 		"funding_interval_seconds", "price_band", "limit_band", "maker_fee", "taker_fee", "index_stale_seconds", "margin_tiers"}
 	if !slices.ContainsFunc(fields, body.Has) {
-		body.Fault("", web.Required, "at least one field is required")
+		body.Fault("", validation.Required, "at least one field is required")
 	}
 	if err := h.postedBack(c, body, payload); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (h *Handler) postedBack(c echo.Context, body *web.Form, payload *venue.Chan
 	}
 	same := func(field string, given, same bool) {
 		if given && known && !same { // the engine reports an unknown symbol
-			body.Fault(field, order.NotAllowed, field+" cannot be changed: it may be left out, or be as it is")
+			body.Fault(field, validation.NotAllowed, field+" cannot be changed: it may be left out, or be as it is")
 		}
 	}
 	shown := wire.NewOperatedInstrument(&now.Instrument, now.listed)

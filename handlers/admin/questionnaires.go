@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
@@ -57,7 +58,7 @@ func (h *Handler) changeQuestionnaire(c echo.Context) error {
 		Description: body.OptionalText("description", web.MaxLength(maxDescription)).Pointer(),
 	}
 	if !body.Has("name") && !body.Has("description") {
-		body.Fault("", web.Required, "at least one field is required")
+		body.Fault("", validation.Required, "at least one field is required")
 	}
 	if err := body.Done(); err != nil {
 		return err
@@ -102,8 +103,8 @@ func readQuestions(body *web.Form) []questionnaire.Question {
 			o.Label, o.Value, o.Position = readNamed(f)
 		})
 	})
-	for _, fault := range questionnaire.CheckDraft(questions) {
-		body.FaultAt(fault.Path, faultCode(fault.Type), fault.Message)
+	for _, e := range questionnaire.CheckDraft(questions) {
+		body.AddOnce(e)
 	}
 	return questions
 }
@@ -133,19 +134,6 @@ func questionTypes() []string {
 		names = append(names, string(t))
 	}
 	return names
-}
-
-// faultCode returns this interface's code for an error of a draft.
-func faultCode(kind string) string {
-	switch kind {
-	case questionnaire.Missing:
-		return web.Required
-	case questionnaire.TextTooLong:
-		return web.TooLong
-	case questionnaire.ListTooLong, questionnaire.ListTooShort:
-		return web.OutOfRange
-	}
-	return web.InvalidValue
 }
 
 func (h *Handler) publishQuestionnaire(c echo.Context) error {

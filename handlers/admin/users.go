@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -124,7 +125,7 @@ func (h *Handler) changeUser(c echo.Context) error {
 	password := body.OptionalString("password", passwordRule)
 	if !slices.ContainsFunc([]string{"is_active", "is_verified", "scopes", "password"}, body.Has) &&
 		!slices.ContainsFunc([]string{"customer_code", "rate_limit"}, func(n string) bool { return body.Has(n) || body.Null(n) }) {
-		body.Fault("", web.Required, "at least one field is required")
+		body.Fault("", validation.Required, "at least one field is required")
 	}
 	if err := body.Done(); err != nil {
 		return err
@@ -221,7 +222,7 @@ func answerNumbered[Row, Shown any](c echo.Context, from rows.Source, page web.N
 
 func passwordRule(s string) (code, message string) {
 	if len(s) < minPassword || len(s) > maxPassword {
-		return web.InvalidValue, fmt.Sprintf("the password must be %d to %d bytes long", minPassword, maxPassword)
+		return validation.InvalidValue, fmt.Sprintf("the password must be %d to %d bytes long", minPassword, maxPassword)
 	}
 	return "", ""
 }

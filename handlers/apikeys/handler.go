@@ -22,8 +22,8 @@ const identityJournal = "identity"
 type Config struct {
 	Auth     *web.Auth
 	Journals submit.Submitter
-	Identity web.Follower // of the identity journal, under identity.Rules
-	Venue    web.Follower // of the trading journal, under trading.Rules, for looking up customers
+	Identity record.Follower // of the identity journal, under identity.Rules
+	Venue    record.Follower // of the trading journal, under trading.Rules, for looking up customers
 }
 
 // Handler serves the routes.

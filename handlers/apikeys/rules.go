@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -17,14 +18,14 @@ const (
 
 func nameRule(s string) (code, message string) {
 	if s == "" || utf8.RuneCountInString(s) > maxName {
-		return web.InvalidValue, "the name must be 1 to 64 characters long"
+		return validation.InvalidValue, "the name must be 1 to 64 characters long"
 	}
 	return "", ""
 }
 
 func networkRule(s string) (code, message string) {
 	if _, ok := identity.ParseNetwork(s); !ok {
-		return web.InvalidValue, "an entry must be an address like 192.0.2.7, or a network like 192.0.2.0/24"
+		return validation.InvalidValue, "an entry must be an address like 192.0.2.7, or a network like 192.0.2.0/24"
 	}
 	return "", ""
 }
@@ -39,7 +40,7 @@ func scopes(body *web.Form) []string {
 func networks(body *web.Form) []string {
 	given := body.OptionalStrings("ip_allow_list", networkRule)
 	if n := len(given.Value); given.Set && (n == 0 || n > identity.MaxAllowed) {
-		body.Fault("ip_allow_list", web.InvalidValue, "1 to "+strconv.Itoa(identity.MaxAllowed)+" addresses and networks may be named")
+		body.Fault("ip_allow_list", validation.InvalidValue, "1 to "+strconv.Itoa(identity.MaxAllowed)+" addresses and networks may be named")
 	}
 	return given.Value
 }

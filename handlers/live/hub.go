@@ -23,18 +23,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// Follower is a fold of the trading journal. *follow.Fold implements it.
-type Follower interface {
-	// View calls look with the state, a *trading.State. No record is applied during the call.
-	View(look func(s decide.State, at record.Position))
-	// Listen registers a function that is called after each record, in order, under the fold's lock.
-	Listen(call func(e record.Entry, s decide.State))
-	// Wait returns when a sequence is applied, or with the error that stopped the fold.
-	Wait(ctx context.Context, sequence int64) error
-	// WaitTip returns when the fold has reached the current end of the log.
-	WaitTip(ctx context.Context) error
-}
-
 // Verifier verifies tokens and API keys sent from an address. *web.Tokens implements it.
 type Verifier interface {
 	Verify(token, address string) (*web.Principal, error)
@@ -47,7 +35,7 @@ type Answered interface {
 	AwaitAnswered(ctx context.Context, username, journal string, source web.Waiter)
 }
 
-// Changes reports how the identity journal changes the rights of tokens. login.Fold implements it.
+// Changes reports how the identity journal changes the rights of tokens. login.Changes implements it.
 type Changes interface {
 	// Listen registers a function that is called with each change, in order, before later records become visible.
 	Listen(call func(web.Change))
@@ -55,8 +43,8 @@ type Changes interface {
 
 // Config holds the dependencies of a hub. Changes, Log, REST, Nodes, Wrap, Logger and Limits are optional.
 type Config struct {
-	Follower  Follower
-	Journal   string // "trading"
+	Follower  record.Follower // of the trading journal
+	Journal   string          // "trading"
 	Partition int32
 	Tokens    Verifier
 	Changes   Changes
@@ -76,7 +64,7 @@ type Config struct {
 
 // Hub serves the WebSocket connections of one node.
 type Hub struct {
-	follower  Follower
+	follower  record.Follower
 	journal   string
 	partition int32
 	tokens    Verifier

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/olahol/melody"
 
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -78,7 +79,7 @@ func handshake(c echo.Context) error {
 	}
 	const name = "Sec-WebSocket-Key"
 	if key, err := base64.StdEncoding.DecodeString(r.Header.Get(name)); err != nil || len(key) != 16 {
-		return web.Invalid(web.Fault{Field: name, Code: web.InvalidValue, Message: "the header must hold 16 bytes in base64"})
+		return web.Invalid(validation.FieldError{In: validation.InHeader, Path: validation.At(name), Code: validation.InvalidValue, Message: "the header must hold 16 bytes in base64"})
 	}
 	return nil
 }

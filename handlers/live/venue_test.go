@@ -31,8 +31,10 @@ const (
 )
 
 // venue is a trading journal in memory with a hub that follows it: records are decided and folded by the real rules.
-// It is a live.Follower and a live.Log.
+// It is a record.Follower and a live.Log.
 type venue struct {
+	record.Follower
+
 	t   testing.TB
 	hub *live.Hub
 	url string
@@ -282,7 +284,7 @@ func (v *venue) evolve(c decide.Recorded, d decide.Decision) record.Entry {
 	return e
 }
 
-// View implements live.Follower.
+// View implements record.Follower.
 func (v *venue) View(look func(decide.State, record.Position)) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -290,14 +292,14 @@ func (v *venue) View(look func(decide.State, record.Position)) {
 	look(v.state, record.Position{Offset: n, Sequence: n})
 }
 
-// Listen implements live.Follower.
+// Listen implements record.Follower.
 func (v *venue) Listen(call func(record.Entry, decide.State)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.listeners = append(v.listeners, call)
 }
 
-// Wait implements live.Follower.
+// Wait implements record.Follower.
 func (v *venue) Wait(ctx context.Context, sequence int64) error {
 	for {
 		v.mu.RLock()
@@ -314,7 +316,7 @@ func (v *venue) Wait(ctx context.Context, sequence int64) error {
 	}
 }
 
-// WaitTip implements live.Follower.
+// WaitTip implements record.Follower.
 func (v *venue) WaitTip(ctx context.Context) error {
 	select {
 	case <-v.tip:

@@ -27,7 +27,7 @@ func (d *desk) change(username, password string) {
 func (d *desk) sign(token jwt.Token) string {
 	d.t.Helper()
 	var key *identity.SigningKey
-	d.memory.View(func(s *identity.State) { key, _ = s.SigningKey(scalar.TimeOf(d.now())) })
+	View(d.memory, func(s *identity.State) { key, _ = s.SigningKey(scalar.TimeOf(d.now())) })
 	private, err := d.login.signer.private(key)
 	if err != nil {
 		d.t.Fatal(err)

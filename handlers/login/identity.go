@@ -1,7 +1,6 @@
 package login
 
 import (
-	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"fmt"
@@ -10,41 +9,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Identity gives access to the state of the identity journal. A callback MUST NOT retain or modify the state.
-type Identity interface {
-	View(look func(*identity.State))
+// View calls look with the state of a follower of the identity journal. look MUST NOT keep or modify the state.
+func View(f record.Follower, look func(*identity.State)) {
+	f.View(func(s decide.State, _ record.Position) { look(s.(*identity.State)) })
 }
 
-// Followed is an Identity that can wait for a record.
-type Followed interface {
-	Identity
-	web.Waiter
-}
+// Changes reports how the identity journal changes the rights of tokens and keys.
+type Changes struct{ Follower record.Follower }
 
-// Fold is an Identity backed by a fold of the journal.
-type Fold struct{ fold *follow.Fold }
-
-// FromFold returns an Identity for a fold of the identity journal under identity.Rules.
-func FromFold(f *follow.Fold) Fold { return Fold{f} }
-
-// View calls look with the fold's current state.
-func (f Fold) View(look func(*identity.State)) {
-	f.fold.View(func(s decide.State, _ record.Position) { look(s.(*identity.State)) })
-}
-
-// Wait returns when the fold has applied the record with the sequence. It returns the context's error, or the error
-// that stopped the fold.
-func (f Fold) Wait(ctx context.Context, sequence int64) error { return f.fold.Wait(ctx, sequence) }
-
-// Listen registers a function that is called for every change of the rights of tokens and keys. The call happens
-// under the fold's lock. Listen must be called before the fold runs.
-func (f Fold) Listen(call func(web.Change)) {
-	f.fold.Listen(func(e record.Entry, _ decide.State) {
+// Listen registers a function that is called for every change, under the follower's lock. Listen must be called before
+// the follower runs.
+func (c Changes) Listen(call func(web.Change)) {
+	c.Follower.Listen(func(e record.Entry, _ decide.State) {
 		for _, event := range e.Record.Events {
 			switch event := event.(type) {
 			case *identity.UserChanged:
@@ -60,13 +40,13 @@ func (f Fold) Listen(call func(web.Change)) {
 
 // Directory looks up signing keys, users and API keys for authentication. It implements web.Identities.
 type Directory struct {
-	identity Identity
+	identity record.Follower
 	lookups  *sync.Pool // of *lookup
 }
 
-// NewDirectory returns a directory for an identity state.
-func NewDirectory(i Identity) Directory {
-	return Directory{i, &sync.Pool{New: func() any { return newLookup() }}}
+// NewDirectory returns a directory for a follower of the identity journal.
+func NewDirectory(f record.Follower) Directory {
+	return Directory{f, &sync.Pool{New: func() any { return newLookup() }}}
 }
 
 // lookup holds a query and its result. Lookups are pooled, because every request needs one.
@@ -78,25 +58,25 @@ type lookup struct {
 	apiKey  web.APIKey
 	known   bool
 
-	keyOf, accountOf, apiKeyOf func(*identity.State) // the methods as func values, so that View calls allocate nothing
+	keyOf, accountOf, apiKeyOf func(decide.State, record.Position) // the methods as func values, so that View calls allocate nothing
 }
 
 func newLookup() *lookup {
 	l := new(lookup)
-	l.keyOf = func(s *identity.State) {
-		if k, known := s.Key(l.name); known && k.Retired == 0 {
+	l.keyOf = func(s decide.State, _ record.Position) {
+		if k, known := s.(*identity.State).Key(l.name); known && k.Retired == 0 {
 			l.key, l.known = k.Public, true
 		}
 	}
-	l.accountOf = func(s *identity.State) {
-		u, known := s.User(l.name)
+	l.accountOf = func(s decide.State, _ record.Position) {
+		u, known := s.(*identity.State).User(l.name)
 		if !known {
 			return
 		}
 		l.account, l.known = accountOf(u), true
 	}
-	l.apiKeyOf = func(s *identity.State) {
-		k, known := s.APIKey(l.hash)
+	l.apiKeyOf = func(s decide.State, _ record.Position) {
+		k, known := s.(*identity.State).APIKey(l.hash)
 		if !known {
 			return
 		}
@@ -151,11 +131,11 @@ func (d Directory) APIKey(hash [sha256.Size]byte) (web.APIKey, bool) {
 
 // CheckSeal decrypts the private part of every signing key and the password hash of every user. A node with the wrong
 // master key thus fails at startup and not at the first login.
-func CheckSeal(i Identity, box *seal.Box) error {
+func CheckSeal(f record.Follower, box *seal.Box) error {
 	var keys []*identity.SigningKey
 	var users []*identity.User
 	// Decrypt outside the view, which blocks the fold.
-	i.View(func(s *identity.State) { keys, users = s.Keys(), s.Users() })
+	View(f, func(s *identity.State) { keys, users = s.Keys(), s.Users() })
 	for _, k := range keys {
 		if _, err := box.Open(k.Private, privatePlace(k.KID)); err != nil {
 			return fmt.Errorf("signing key %s: %w", k.KID, err)

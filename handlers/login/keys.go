@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -63,7 +64,7 @@ func sealKey(box *seal.Box, private ed25519.PrivateKey) (*identity.AddSigningKey
 
 // signer issues tokens with the newest key. It caches decrypted keys.
 type signer struct {
-	identity Identity
+	identity record.Follower
 	box      *seal.Box
 	issuer   string
 	audience func() web.Audience // nil: tokens have no audience
@@ -83,7 +84,7 @@ func (s *signer) issue(u *identity.User) (string, error) {
 		}
 	}
 	var key *identity.SigningKey
-	s.identity.View(func(state *identity.State) { key, _ = state.SigningKey(scalar.TimeOf(now)) })
+	View(s.identity, func(state *identity.State) { key, _ = state.SigningKey(scalar.TimeOf(now)) })
 	if key == nil {
 		return "", errNoKey
 	}
@@ -152,7 +153,7 @@ type keySet struct {
 
 func (s *signer) keySet() keySet {
 	set := keySet{Keys: []publicKey{}}
-	s.identity.View(func(state *identity.State) {
+	View(s.identity, func(state *identity.State) {
 		for _, k := range state.Keys() {
 			set.Keys = append(set.Keys, publicKey{Type: "OKP", Curve: "Ed25519", X: base64.RawURLEncoding.EncodeToString(k.Public),
 				KID: k.KID, Algorithm: "EdDSA", Use: "sig"})

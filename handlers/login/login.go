@@ -18,7 +18,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -34,7 +36,7 @@ const DefaultIssuer = "perpetua"
 
 // Options configures a Handler.
 type Options struct {
-	Identity Followed
+	Identity record.Follower
 	Box      *seal.Box
 	Issuer   string
 	// Audience returns the audience of new tokens. If it is nil, tokens carry none. If its name is empty, login fails.
@@ -48,7 +50,7 @@ type Options struct {
 
 // Handler serves the login and the key set.
 type Handler struct {
-	identity Followed
+	identity record.Follower
 	box      *seal.Box
 	signer   *signer
 	attempts *attempts
@@ -143,7 +145,7 @@ func (h *Handler) login(c echo.Context) error {
 // verify returns the user if the password is correct, else nil. An unknown user takes as long as a known one.
 func (h *Handler) verify(ctx context.Context, username, password string) (*identity.User, error) {
 	var user *identity.User
-	h.identity.View(func(s *identity.State) { user, _ = s.User(username) })
+	View(h.identity, func(s *identity.State) { user, _ = s.User(username) })
 	hash := h.decoy
 	if user != nil {
 		opened, err := h.box.Open(user.PasswordHash, passwordPlace(username))
@@ -185,9 +187,12 @@ func credentials(c echo.Context) (username, password string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	var faults []web.Fault
+	var errs validation.Errors
+	add := func(name, kind string, args []any, input any) {
+		errs.Add(validation.FieldError{Path: validation.At(name), Kind: kind, Args: args, Input: input})
+	}
 	if grantType := form.Get("grant_type"); grantType != "" && grantType != "password" {
-		faults = append(faults, web.FormFault("grant_type", "string_pattern_mismatch", "String should match pattern '^password$'", shown(grantType)))
+		add("grant_type", validation.StringPattern, []any{"^password$"}, shown(grantType))
 	}
 	read := func(name string, limit int, secret bool) string {
 		v := form.Get(name)
@@ -197,20 +202,20 @@ func credentials(c echo.Context) (username, password string, err error) {
 		}
 		switch {
 		case v == "":
-			faults = append(faults, web.FormFault(name, "missing", "Field required", nil))
+			add(name, validation.Missing, nil, nil)
 		case len(v) > limit:
-			faults = append(faults, web.FormFault(name, "string_too_long", fmt.Sprintf("String should have at most %d characters", limit), nil))
+			add(name, validation.StringTooLong, []any{limit, "characters"}, nil)
 		case !utf8.ValidString(v):
-			faults = append(faults, web.FormFault(name, "string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string", nil))
+			add(name, validation.StringUnicode, nil, nil)
 		case strings.ContainsFunc(v, unicode.IsControl):
-			faults = append(faults, web.FormFault(name, "value_error", "Value error, the text holds a control character", input))
+			errs.Add(validation.FieldError{Path: validation.At(name), Kind: validation.ValueError, Message: "the text holds a control character", Input: input})
 		}
 		return v
 	}
 	username = read("username", maxUsername, false)
 	password = read("password", MaxPassword, true)
-	if len(faults) > 0 {
-		return "", "", web.Invalid(faults...)
+	if len(errs.List) > 0 {
+		return "", "", web.Invalid(errs.List...)
 	}
 	return username, password, nil
 }
@@ -235,7 +240,7 @@ func readForm(c echo.Context) (url.Values, error) {
 	}
 	values, err := url.ParseQuery(string(raw))
 	if err != nil {
-		return nil, web.Invalid(web.FormFault("", "value_error", "Value error, the form is not encoded correctly", nil))
+		return nil, web.Invalid(validation.FieldError{Kind: validation.ValueError, Message: "the form is not encoded correctly"})
 	}
 	// The last value of a repeated field counts, as in the service that this interface is compatible with.
 	for name, v := range values {

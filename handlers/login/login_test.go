@@ -25,14 +25,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // cheap is the cost of hashes in tests that do not look at it.
 var cheap = cost{memory: 8, passes: 1, lanes: 1}
 
-// memoryState is an Identity that holds its state itself.
+// memoryState is a follower that holds its state itself.
 type memoryState struct {
+	record.Follower
 	mu       sync.Mutex
 	state    *identity.State
 	sequence int64
@@ -46,10 +48,10 @@ func (m *memoryState) Wait(_ context.Context, sequence int64) error {
 	return m.wait(sequence)
 }
 
-func (m *memoryState) View(look func(*identity.State)) {
+func (m *memoryState) View(look func(decide.State, record.Position)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	look(m.state)
+	look(m.state, record.Position{Sequence: m.sequence})
 }
 
 // desk is a login service over a state in memory, with a clock that only the test moves.

@@ -33,6 +33,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -45,7 +46,7 @@ type Config struct {
 	Auth     *web.Auth
 	Journals submit.Submitter
 	// Onboarding follows the onboarding journal under onboarding.Rules.
-	Onboarding web.Follower
+	Onboarding record.Follower
 	// Rows are the read models of the onboarding journal.
 	Rows rows.Source
 	// Owners encrypts data about one owner. Box encrypts data that belongs to no owner.

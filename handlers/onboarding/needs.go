@@ -17,11 +17,11 @@ import (
 
 // FilesOf returns the files that the onboarding journal references, for the sweeper that deletes all others. fold
 // follows that journal, and nodes submits commands to its owner on any node.
-func FilesOf(fold web.Follower, nodes submit.Submitter) files.Journal { return needs{fold, nodes} }
+func FilesOf(fold record.Follower, nodes submit.Submitter) files.Journal { return needs{fold, nodes} }
 
 // needs implements files.Journal for the onboarding journal.
 type needs struct {
-	fold  web.Follower
+	fold  record.Follower
 	nodes submit.Submitter
 }
 

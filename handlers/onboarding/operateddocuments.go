@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/document"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -32,7 +33,7 @@ func (h *Handler) changeDocument(c echo.Context) error {
 		payload.ValidUntil = new(scalar.Time)
 	}
 	if !body.Has("category") && !body.Has("valid_until") && !body.Null("valid_until") {
-		body.Fault("", web.Required, "at least one field is required")
+		body.Fault("", validation.Required, "at least one field is required")
 	}
 	if err := body.Done(); err != nil {
 		return err
@@ -63,7 +64,7 @@ func (h *Handler) changeDocument(c echo.Context) error {
 
 func categoryRule(s string) (code, message string) {
 	if _, known := document.ParseCategory(s); !known {
-		return web.InvalidValue, "there is no such category"
+		return validation.InvalidValue, "there is no such category"
 	}
 	return "", ""
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -12,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -36,7 +36,7 @@ type fields interface {
 	members() []member
 	address() *owner.Address
 	externalID() string
-	check(today time.Time) []owner.Fault
+	check(today time.Time) []validation.FieldError
 	show(o *domain.Owner) any
 	operated(o *domain.Owner) any // includes the tenant, for operators
 }
@@ -63,10 +63,10 @@ func (p *person) members() []member {
 		{"tax_country", &p.TaxCountry}}
 }
 
-func (p *person) address() *owner.Address             { return &p.Address }
-func (p *person) externalID() string                  { return p.ExternalID }
-func (p *person) check(today time.Time) []owner.Fault { return p.Check(today) }
-func (p *person) show(o *domain.Owner) any            { return wire.NewPerson(o, &p.Person) }
+func (p *person) address() *owner.Address                       { return &p.Address }
+func (p *person) externalID() string                            { return p.ExternalID }
+func (p *person) check(today time.Time) []validation.FieldError { return p.Check(today) }
+func (p *person) show(o *domain.Owner) any                      { return wire.NewPerson(o, &p.Person) }
 
 func (p *person) operated(o *domain.Owner) any {
 	return wire.OperatedPerson{Person: wire.NewPerson(o, &p.Person), Tenant: o.Tenant}
@@ -77,10 +77,10 @@ func (p *corporate) members() []member {
 		{"registration_number", &p.RegistrationNumber}, {"incorporation_country", &p.IncorporationCountry}}
 }
 
-func (p *corporate) address() *owner.Address         { return &p.Address }
-func (p *corporate) externalID() string              { return p.ExternalID }
-func (p *corporate) check(_ time.Time) []owner.Fault { return p.Check() }
-func (p *corporate) show(o *domain.Owner) any        { return wire.NewCorporate(o, &p.Corporate) }
+func (p *corporate) address() *owner.Address                   { return &p.Address }
+func (p *corporate) externalID() string                        { return p.ExternalID }
+func (p *corporate) check(_ time.Time) []validation.FieldError { return p.Check() }
+func (p *corporate) show(o *domain.Owner) any                  { return wire.NewCorporate(o, &p.Corporate) }
 
 func (p *corporate) operated(o *domain.Owner) any {
 	return wire.OperatedCorporate{Corporate: wire.NewCorporate(o, &p.Corporate), Tenant: o.Tenant}
@@ -95,9 +95,9 @@ func (h *Handler) read(body *web.Form, told fields) {
 		take(body, []member{{"street", &a.Street}, {"house_number", &a.HouseNumber}, {"postal_code", &a.PostalCode}, {"city", &a.City},
 			{"region", &a.Region}, {"country", &a.Country}})
 	})
-	for _, f := range told.check(h.cfg.Now()) {
-		if !body.Faulty(f.Path...) { // a member of the wrong type was not copied and already has an error
-			body.Flaw(f.Type, inWords(f), steps(f.Path)...)
+	for _, e := range told.check(h.cfg.Now()) {
+		if !body.Faulty(e.Path...) { // a member of the wrong type was not copied and already has an error
+			body.Add(e)
 		}
 	}
 }
@@ -108,25 +108,6 @@ func take(body *web.Form, members []member) {
 			*m.text = text.Value
 		}
 	}
-}
-
-// inWords returns the message of an error in the style of this interface.
-func inWords(f owner.Fault) string {
-	switch f.Type {
-	case owner.Missing:
-		return "Field required"
-	case owner.TooLong:
-		return strings.Replace(f.Message, "must", "String should", 1)
-	}
-	return f.Message
-}
-
-func steps(path []string) []any {
-	out := make([]any, len(path))
-	for i, s := range path {
-		out[i] = s
-	}
-	return out
 }
 
 func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {

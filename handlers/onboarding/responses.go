@@ -3,7 +3,6 @@ package onboarding
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -100,10 +100,10 @@ func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versio
 	if err != nil {
 		return nil, nil, err
 	}
-	version, faults := answered(versions, answers, owns)
-	for _, f := range faults {
-		if i, one := place(f); !one || sound[i] { // other answers already have an error of their form
-			body.Flaw(f.Type, answersInWords(f), f.Path...)
+	version, errs := answered(versions, answers, owns)
+	for _, e := range errs {
+		if i, one := answerOf(e); !one || sound[i] { // other answers already have an error of their form
+			body.Add(e)
 		}
 	}
 	if err := body.Done(); err != nil {
@@ -119,7 +119,7 @@ func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versio
 // the answers are valid for another one: that may have been published earlier, and a repeated request must get the
 // first response. Errors refer to published versions only, so clients learn nothing about others. The version is nil
 // if no published one matches.
-func answered(versions []domain.CatalogueVersion, answers []questionnaire.Answer, owns func(scalar.ID) bool) (*questionnaire.Version, []questionnaire.Fault) {
+func answered(versions []domain.CatalogueVersion, answers []questionnaire.Answer, owns func(scalar.ID) bool) (*questionnaire.Version, []validation.FieldError) {
 	var all, published []*questionnaire.Version
 	for _, v := range versions {
 		all = append(all, v.Version)
@@ -128,17 +128,17 @@ func answered(versions []domain.CatalogueVersion, answers []questionnaire.Answer
 		}
 	}
 	version := questionnaire.VersionOf(published, answers)
-	var faults []questionnaire.Fault
+	var errs []validation.FieldError
 	if version != nil {
-		faults = version.Check(answers, owns)
+		errs = version.Check(answers, owns)
 	}
-	if version != nil && len(faults) == 0 {
+	if version != nil && len(errs) == 0 {
 		return version, nil
 	}
 	if hidden := questionnaire.VersionOf(all, answers); hidden != nil && len(hidden.Check(answers, owns)) == 0 {
 		return hidden, nil
 	}
-	return version, faults
+	return version, errs
 }
 
 // documents returns a function that reports whether a document named in the answers belongs to the owner.
@@ -156,24 +156,13 @@ func (h *Handler) documents(c echo.Context, of owner.Ref, answers []questionnair
 	return func(id scalar.ID) bool { return owned[id] }, err
 }
 
-// place returns the index of the answer to which an error belongs, if any.
-func place(f questionnaire.Fault) (i int, one bool) {
-	if len(f.Path) < 2 {
+// answerOf returns the index of the answer to which an error belongs, if any.
+func answerOf(e validation.FieldError) (i int, one bool) {
+	if len(e.Path) < 2 {
 		return 0, false
 	}
-	i, one = f.Path[1].(int)
+	i, one = e.Path[1].(int)
 	return i, one
-}
-
-// answersInWords returns the message of an error in the style of this interface.
-func answersInWords(f questionnaire.Fault) string {
-	switch f.Type {
-	case questionnaire.TextTooLong:
-		return strings.Replace(f.Message, "must", "String should", 1)
-	case questionnaire.ListTooLong:
-		return strings.Replace(f.Message, "must", "List should", 1)
-	}
-	return f.Message
 }
 
 // given returns the part of the answers that commands carry unencrypted.

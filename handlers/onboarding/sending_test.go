@@ -19,14 +19,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // posted is a request that came to a receiver.
@@ -103,18 +101,6 @@ func (p posted) verifies(key string) (raw, standard bool) {
 	return signed(p.body, p.header.Get("X-SERVICE-Signature")), standard
 }
 
-// follower is the house's own journal as a sender follows one.
-type follower struct{ *tradingtest.Journal }
-
-// WaitTip returns at once: the journal follows itself.
-func (f follower) WaitTip(ctx context.Context) error { return f.Wait(ctx, f.Tip().Sequence) }
-
-// Position is where it stands.
-func (f follower) Position() (p record.Position) {
-	f.View(func(_ decide.State, at record.Position) { p = at })
-	return p
-}
-
 // start starts the sender.
 func (w *telling) start() {
 	w.T.Helper()
@@ -122,7 +108,7 @@ func (w *telling) start() {
 	roots.AddCert(w.receiver.Certificate())
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	client := webhooks.Dialing{Roots: roots, Allowed: loopback}.Client(webhooks.PerReceiver, webhooks.Within)
-	s := webhooks.New(webhooks.Config{Node: "test", DB: w.pool, Fold: follower{w.Onboarding}, Rows: w.OwnerRows, To: w, Owners: w.Owners, Box: w.Box,
+	s := webhooks.New(webhooks.Config{Node: "test", DB: w.pool, Fold: w.Onboarding, Rows: w.OwnerRows, To: w, Owners: w.Owners, Box: w.Box,
 		Client: client, Schedule: webhook.Schedule{}, Logger: slog.New(slog.NewTextHandler(w.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -40,7 +41,7 @@ func (h *Handler) createTrigger(c echo.Context) error {
 	}
 	err = h.view(c, func(s *domain.State) error {
 		if d, known := s.Entitlement(payload.EntitlementID); known && d.OwnerType != t.Type {
-			body.Flaw(web.ValueError, "the entitlement is for another type of owner", "entitlement_id")
+			body.Fault("entitlement_id", validation.InvalidValue, "the entitlement is for another type of owner")
 		}
 		return nil
 	})

@@ -16,6 +16,7 @@ import (
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -79,7 +80,7 @@ func readURL(body *web.Form) string {
 		return ""
 	}
 	if utf8.RuneCountInString(text) > maxURL {
-		body.Flaw("string_too_long", "String should have at most "+strconv.Itoa(maxURL)+" characters", "url")
+		body.Add(validation.FieldError{Path: validation.At("url"), Kind: validation.StringTooLong, Args: []any{maxURL, "characters"}})
 		return ""
 	}
 	u, err := url.Parse(text)
@@ -100,7 +101,7 @@ func readURL(body *web.Form) string {
 	default:
 		return text
 	}
-	body.Flaw(web.ValueError, wrong, "url")
+	body.Fault("url", validation.InvalidValue, wrong)
 	return ""
 }
 
@@ -120,7 +121,8 @@ func readTypes(body *web.Form) []webhook.EventType {
 	}
 	given := body.OptionalEnums("event_types", known...)
 	if wrong := !given.Set && body.Has("event_types"); len(given.Value) == 0 && !wrong { // an invalid list already has an error
-		body.Flaw(web.ValueError, "at least one type of event is needed where include_all_events is false", "event_types")
+		body.Add(validation.FieldError{Path: validation.At("event_types"), Kind: validation.ValueError,
+			Message: "at least one type of event is needed where include_all_events is false"})
 	}
 	types := make([]webhook.EventType, 0, len(given.Value))
 	for _, t := range given.Value {

@@ -25,6 +25,7 @@ import (
 
 // memory is a journal in memory under its real rules, and a fold of it, which can be held back.
 type memory struct {
+	record.Follower
 	rules decide.Rules
 	now   func() scalar.Time
 

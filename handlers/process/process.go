@@ -31,14 +31,6 @@ const (
 	lastPause  = time.Minute
 )
 
-// Follower is a fold of a journal. *follow.Fold implements it.
-type Follower interface {
-	View(look func(s decide.State, at record.Position))
-	ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func())
-	Wait(ctx context.Context, sequence int64) error
-	WaitTip(ctx context.Context) error
-}
-
 // Keys destroys, holds and names the keys of owners. *seal.Owners implements it.
 type Keys interface {
 	Destroy(ctx context.Context, owner string) error
@@ -55,7 +47,7 @@ type Files interface {
 
 // Config holds the dependencies of the managers.
 type Config struct {
-	Onboarding, Trading Follower
+	Onboarding, Trading record.Follower
 	Journals            submit.Submitter
 	Keys                Keys
 	Files               Files
@@ -64,7 +56,7 @@ type Config struct {
 
 // Managers are the process managers of a node.
 type Managers struct {
-	folds    []Follower
+	folds    []record.Follower
 	erasure  *erasure
 	bridge   *bridge
 	open     *prometheus.GaugeVec
@@ -73,7 +65,7 @@ type Managers struct {
 
 // New returns the managers. It must be called before the folds start, so that the managers miss no record.
 func New(c Config) *Managers {
-	m := &Managers{folds: []Follower{c.Onboarding, c.Trading},
+	m := &Managers{folds: []record.Follower{c.Onboarding, c.Trading},
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perpetua_process_open",
 			Help: "What a process manager of this node still has to do, as it knows."}, []string{"process"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "perpetua_process_failures_total",

@@ -68,14 +68,17 @@ func (a *accepting) SubmitAll(_ context.Context, _ string, cs []decide.Command) 
 }
 
 // known is an identity state without a journal.
-type known struct{ state *identity.State }
+type known struct {
+	record.Follower
+	state *identity.State
+}
 
-func (k known) View(look func(*identity.State)) { look(k.state) }
+func (k known) View(look func(decide.State, record.Position)) { look(k.state, record.Position{}) }
 
 // deaf is a venue that nobody looks at.
-type deaf struct{ web.Follower }
+type deaf struct{ record.Follower }
 
-// Listen implements web.Follower.
+// Listen implements record.Follower.
 func (deaf) Listen(func(record.Entry, decide.State)) {}
 
 // interfaceUnderLoad is the trading interface in front of a Submitter that accepts everything, and a token for it.
@@ -110,7 +113,7 @@ func interfaceUnderLoad(b *testing.B) (e *web.Server, token string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	auth := web.NewAuth(web.NewTokens(login.NewDirectory(known{state}), "bench", time.Now))
+	auth := web.NewAuth(web.NewTokens(login.NewDirectory(known{state: state}), "bench", time.Now))
 	trading.New(trading.Config{Auth: auth, Journals: newAccepting(), Venue: deaf{}, Now: time.Now}).Register(e)
 	return e, string(signed)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -39,8 +40,10 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 		return payload // without a type, combinations cannot be checked
 	}
 	entry := shape(payload, order.FieldsOf(f.Has))
-	for _, fault := range entry.Faults() {
-		f.Fault(fault.Field, fault.Code, fault.Message)
+	var errs validation.Errors
+	entry.Check(&errs)
+	for _, e := range errs.List {
+		f.Add(e)
 	}
 	return payload
 }
@@ -74,6 +77,6 @@ func readAmendment(f *web.Form) *domain.AmendOrder {
 			return payload
 		}
 	}
-	f.Fault("", web.Required, "at least one of "+strings.Join(names, ", ")+" is required")
+	f.Fault("", validation.Required, "at least one of "+strings.Join(names, ", ")+" is required")
 	return payload
 }

@@ -3,6 +3,7 @@ package trading
 import (
 	"strings"
 
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -18,7 +19,7 @@ func readFilter(f *web.Form, name string) filter {
 	text := f.OptionalString(name, web.MaxLength(maxFilter), func(s string) (code, message string) {
 		for _, pattern := range strings.Split(s, "|") {
 			if pattern == "" {
-				return web.InvalidValue, "the filter must not hold an empty value"
+				return validation.InvalidValue, "the filter must not hold an empty value"
 			}
 		}
 		return "", ""

@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -31,7 +32,7 @@ type Config struct {
 	Auth     *web.Auth
 	Journals submit.BatchSubmitter
 	// Venue follows the trading journal under trading.Rules.
-	Venue web.Follower
+	Venue record.Follower
 	// Rows are the read models of the trading journal.
 	Rows rows.Source
 	// Commands lists the read models that GET /v1/commands searches.
@@ -51,7 +52,7 @@ type Handler struct {
 	auth     *web.Auth
 	journal  web.Journal
 	batches  submit.BatchSubmitter
-	venue    web.Follower
+	venue    record.Follower
 	rows     rows.Source
 	commands []rows.Source
 	folds    []Fold

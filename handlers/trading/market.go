@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -190,7 +191,7 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 	size := rows.PageSize(query, name)
 	if query.Has("limit") && query.Has("page_size") {
 		rows.PageSize(query, "page_size") // otherwise page_size would be reported as unknown
-		query.Fault("limit", web.InvalidValue, "limit is another name of page_size: only one of the two may be given")
+		query.Fault("limit", validation.InvalidValue, "limit is another name of page_size: only one of the two may be given")
 	}
 	if err := query.Done(); err != nil {
 		return err

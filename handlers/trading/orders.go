@@ -91,8 +91,8 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 			return
 		}
 		for _, f := range domain.CheckOrder(contract, payload, state.Time()) {
-			if f.Field != refusal.Field {
-				problem = problem.With(web.Fault{Field: f.Field, Code: f.Code, Message: f.Message})
+			if f.Path.String() != refusal.Field {
+				problem = problem.With(f)
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package trading
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -20,7 +21,7 @@ func nameIn(f *web.Form) (code scalar.ID, reference string) {
 	code = f.OptionalID("order_code").Value
 	reference = f.OptionalString("reference_id", web.Reference).Value
 	if f.Has("order_code") == f.Has("reference_id") {
-		f.Fault("", web.Required, "one of order_code and reference_id is required, and only one")
+		f.Fault("", validation.Required, "one of order_code and reference_id is required, and only one")
 	}
 	return code, reference
 }

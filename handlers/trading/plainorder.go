@@ -37,7 +37,7 @@ func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 	if r.odd || len(r.rest) > 0 || given&(symbolField|actionField|typeField) != symbolField|actionField|typeField {
 		return nil
 	}
-	if entry := shape(payload, given.given()); len(entry.Faults()) > 0 {
+	if entry := shape(payload, given.given()); !entry.Sound() {
 		return nil
 	}
 	return payload

@@ -16,7 +16,7 @@ import (
 // Fold is a follower of a journal.
 type Fold struct {
 	Journal string
-	web.Follower
+	record.Follower
 }
 
 // venueStatus is the status of the venue and the position of each journal on this node.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // MaxBody is the maximum size of a JSON body in bytes.
@@ -44,7 +46,7 @@ func BodyOnly(c echo.Context) *Form {
 
 // OnlyForm is BodyOnly after a call of Content. The form also reports errors of the query and of the Idempotency-Key.
 func (a Ask) OnlyForm(raw []byte, err error) *Form {
-	f := bodyForm(raw, err, a.maxFaults())
+	f := bodyForm(raw, err, a.maxErrors())
 	f.also(a.NoQuery())
 	_, err = a.Key()
 	f.also(err)
@@ -52,17 +54,17 @@ func (a Ask) OnlyForm(raw []byte, err error) *Form {
 }
 
 // BodyForm is Body after a call of Content.
-func BodyForm(raw []byte, err error) *Form { return bodyForm(raw, err, maxFaults) }
+func BodyForm(raw []byte, err error) *Form { return bodyForm(raw, err, validation.MaxErrors) }
 
 func bodyForm(raw []byte, err error, limit int) *Form {
 	f := &Form{where: inBody}
 	if err != nil {
 		f.problem = ProblemOf(err)
 		f.root = &node{kind: '{'}
-		f.faults = &faults{}
+		f.errs = newErrors("")
 		return f
 	}
-	f.root, f.faults = parse(raw, limit)
+	f.root, f.errs = parse(raw, limit)
 	f.raw = raw
 	return f
 }
@@ -123,31 +125,31 @@ func tooLarge() *Problem {
 
 // parse parses one JSON object. After an error that leaves the structure readable it continues, so that all errors
 // can be reported.
-func parse(raw []byte, limit int) (*node, *faults) {
-	p := &parser{faults: &faults{limit: limit}}
+func parse(raw []byte, limit int) (*node, *partErrors) {
+	p := &parser{errs: newErrors("")}
+	p.errs.Limit = limit
 	// Accept duplicate names and invalid UTF-8 here: they are reported as errors of their fields and do not end the
 	// parsing.
 	p.dec = jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	root, err := p.value(nil, 0)
 	if err != nil {
 		p.malformed(err)
-		return &node{kind: '{'}, p.faults
+		return &node{kind: '{'}, p.errs
 	}
 	if root.kind != '{' {
-		p.faults.addFlaw(nil, notAnObject("the body must be a JSON object"))
-		p.faults.fatal = true
+		p.errs.add(nil, notAnObject("the body must be a JSON object"))
+		p.errs.fatal = true
 		root = &node{kind: '{', from: root.from, to: root.to}
 	}
 	if at := p.dec.InputOffset(); p.more() {
-		p.faults.add(nil, TrailingData, "there is data after the JSON object")
-		p.at(at)
+		p.syntax(at, validation.TrailingData, "there is data after the JSON object")
 	}
-	return root, p.faults
+	return root, p.errs
 }
 
 type parser struct {
-	dec    *jsontext.Decoder
-	faults *faults
+	dec  *jsontext.Decoder
+	errs *partErrors
 }
 
 // more reports whether more tokens follow.
@@ -156,11 +158,9 @@ func (p *parser) more() bool {
 	return !errors.Is(err, io.EOF)
 }
 
-// at sets the path of the last error to the byte offset of the failure, as FastAPI does.
-func (p *parser) at(offset int64) {
-	if n := len(p.faults.list); n > 0 {
-		p.faults.list[n-1].path = []any{int(offset)}
-	}
+// syntax adds an error of the JSON syntax at a byte offset.
+func (p *parser) syntax(offset int64, code, message string) {
+	p.errs.add(nil, validation.FieldError{Code: code, Message: message, Args: []any{int(offset)}})
 }
 
 var errTooDeep = errors.New("nested too deeply")
@@ -168,25 +168,23 @@ var errTooDeep = errors.New("nested too deeply")
 // malformed records the error that ended the parsing. Nothing more can be said about the fields of a body that is not
 // JSON.
 func (p *parser) malformed(err error) {
-	p.faults.fatal = true
+	p.errs.fatal = true
 	switch {
 	case errors.Is(err, errTooDeep):
-		p.faults.add(nil, TooDeep, "the body nests deeper than "+strconv.Itoa(maxDepth)+" levels")
-		p.at(p.dec.InputOffset())
+		p.syntax(p.dec.InputOffset(), validation.TooDeep, "the body nests deeper than "+strconv.Itoa(maxDepth)+" levels")
 	case errors.Is(err, io.EOF):
-		p.faults.addFlaw(nil, emptyBody)
+		p.errs.add(nil, emptyBody)
 	default:
 		at := p.dec.InputOffset()
 		var syntactic *jsontext.SyntacticError
 		if errors.As(err, &syntactic) {
 			at = syntactic.ByteOffset
 		}
-		p.faults.add(nil, MalformedJSON, "the body is not valid JSON at byte "+strconv.FormatInt(at, 10))
-		p.at(at)
+		p.syntax(at, validation.MalformedJSON, "the body is not valid JSON at byte "+strconv.FormatInt(at, 10))
 	}
 }
 
-func (p *parser) value(path []any, depth int) (*node, error) {
+func (p *parser) value(path validation.Path, depth int) (*node, error) {
 	switch kind := p.dec.PeekKind(); kind {
 	case '{':
 		if depth >= maxDepth {
@@ -215,7 +213,7 @@ func (p *parser) value(path []any, depth int) (*node, error) {
 	}
 }
 
-func (p *parser) object(path []any, depth int) (*node, error) {
+func (p *parser) object(path validation.Path, depth int) (*node, error) {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return nil, err
 	}
@@ -226,13 +224,13 @@ func (p *parser) object(path []any, depth int) (*node, error) {
 			return nil, err
 		}
 		name, _ := p.text(raw, path)
-		at := step(path, name)
+		at := path.Then(name)
 		member, err := p.value(at, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		if _, ok := n.members[name]; ok { // the value had to be read to continue after it
-			p.faults.add(at, DuplicateField, "the field is given more than once")
+			p.errs.add(at, validation.FieldError{Code: validation.DuplicateField, Message: "the field is given more than once"})
 			continue
 		}
 		n.members[name] = member
@@ -243,13 +241,13 @@ func (p *parser) object(path []any, depth int) (*node, error) {
 	return n, err
 }
 
-func (p *parser) array(path []any, depth int) (*node, error) {
+func (p *parser) array(path validation.Path, depth int) (*node, error) {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return nil, err
 	}
 	n := &node{kind: '[', from: int(p.dec.InputOffset()) - 1}
 	for p.dec.PeekKind() != ']' {
-		item, err := p.value(step(path, len(n.items)), depth+1)
+		item, err := p.value(path.Then(len(n.items)), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -261,20 +259,15 @@ func (p *parser) array(path []any, depth int) (*node, error) {
 }
 
 // text unescapes a JSON string. It reports invalid UTF-8 and lone surrogates, which the log never stores.
-func (p *parser) text(raw jsontext.Value, path []any) (s string, broken bool) {
+func (p *parser) text(raw jsontext.Value, path validation.Path) (s string, broken bool) {
 	b, err := jsontext.AppendUnquote(nil, raw)
 	switch {
 	case !utf8.Valid(raw):
-		p.faults.add(path, InvalidUTF8, "the string is not valid UTF-8")
+		p.errs.add(path, validation.FieldError{Code: validation.InvalidUTF8, Message: "the string is not valid UTF-8"})
 		return string(b), true
 	case err != nil:
-		p.faults.add(path, LoneSurrogate, "the string holds half of a surrogate pair")
+		p.errs.add(path, validation.FieldError{Code: validation.LoneSurrogate, Message: "the string holds half of a surrogate pair"})
 		return string(b), true
 	}
 	return string(b), false
-}
-
-// step returns path with one more step. The result shares no memory with other extensions of path.
-func step(path []any, next any) []any {
-	return append(path[:len(path):len(path)], next)
 }

@@ -19,6 +19,7 @@ import (
 
 // foldAt is a fold of the identity journal that stands at a sequence. wait is how it is waited for.
 type foldAt struct {
+	record.Follower
 	sequence int64
 	wait     func(ctx context.Context, sequence int64) error
 }
@@ -111,7 +112,7 @@ func TestPassOnWaitsForTheIdentityJournal(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			behind := keyHolders(false)
 			asked, applied := make(chan int64, 1), make(chan struct{})
-			owner, _ := startJudge(t, behind, foldAt{6, func(ctx context.Context, sequence int64) error {
+			owner, _ := startJudge(t, behind, foldAt{sequence: 6, wait: func(ctx context.Context, sequence int64) error {
 				asked <- sequence
 				select {
 				case <-applied:
@@ -147,7 +148,7 @@ func TestPassOnWaitsNoLongerThanARead(t *testing.T) {
 	for way, ask := range waysIn {
 		for _, failed := range []error{context.DeadlineExceeded, &record.DivergedError{Journal: "identity"}} {
 			limits := make(chan time.Duration, 1)
-			owner, submitted := startJudge(t, keyHolders(true), foldAt{6, func(ctx context.Context, _ int64) error {
+			owner, submitted := startJudge(t, keyHolders(true), foldAt{sequence: 6, wait: func(ctx context.Context, _ int64) error {
 				end, _ := ctx.Deadline()
 				limits <- time.Until(end)
 				return failed
@@ -178,7 +179,7 @@ func TestPassOnIsJudgedAgain(t *testing.T) {
 func TestAForgedMarkGainsNothing(t *testing.T) {
 	var waited atomic.Bool
 	// Before the first record, so that a wait for any would show.
-	fold := foldAt{-1, func(context.Context, int64) error { waited.Store(true); return nil }}
+	fold := foldAt{sequence: -1, wait: func(context.Context, int64) error { waited.Store(true); return nil }}
 	r := httptest.NewRequest("POST", "/v1/things", nil)
 	m := mark{id: NewID(), session: NewID(), identity: 7, address: "203.0.113.5"}
 	other := mark{m.id, m.session, 8, m.address}

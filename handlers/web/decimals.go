@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // Decimal reads a required decimal: a string of plain digits without exponent, plus sign or superfluous leading
@@ -26,15 +27,15 @@ func (f *Form) decimal(name string, required bool, rules []Rule) Optional[fixed.
 	var d fixed.Decimal
 	switch {
 	case n.kind != '"':
-		code, message = WrongType, "the value must be a string that holds a decimal"
+		code, message = validation.WrongType, "the value must be a string that holds a decimal"
 	case !plainDecimal(n.text):
-		code, message = InvalidDecimal, "the value must be a decimal in plain digits, like 0.5 or 1200"
+		code, message = validation.InvalidDecimal, "the value must be a decimal in plain digits, like 0.5 or 1200"
 	default:
 		var err error
 		if d, err = fixed.ParseDecimal(n.text); err != nil {
-			code, message = TooManyDigits, "the value has too many digits"
+			code, message = validation.TooManyDigits, "the value has too many digits"
 			if strings.HasPrefix(n.text, "-") && strings.Trim(n.text, "-0.") == "" {
-				code, message = InvalidDecimal, "zero has no sign"
+				code, message = validation.InvalidDecimal, "zero has no sign"
 			}
 		} else {
 			code, message = judge(n.text, rules)

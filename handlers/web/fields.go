@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // String reads a required string, which must not be empty or contain control characters.
@@ -23,11 +24,11 @@ func (f *Form) string(name string, required bool, rules []Rule) Optional[string]
 	if n == nil {
 		return Optional[string]{}
 	}
-	w := stringFlaw(n, rules)
-	if w.code != "" {
-		f.flaw(name, w)
+	e := stringError(n, rules)
+	if e.Code != "" {
+		f.fail(name, e)
 	}
-	if w.code != "" || n.broken {
+	if e.Code != "" || n.broken {
 		return Optional[string]{}
 	}
 	return Optional[string]{n.text, true}
@@ -40,26 +41,26 @@ func (f *Form) AnyText(name string) Optional[string] {
 	case n == nil, n.broken:
 		return Optional[string]{}
 	case n.kind != '"':
-		f.flaw(name, notAString)
+		f.fail(name, notAString)
 		return Optional[string]{}
 	}
 	return Optional[string]{n.text, true}
 }
 
-// stringFlaw validates a node that should be a string. A broken string already has an error.
-func stringFlaw(n *node, rules []Rule) flaw {
+// stringError validates a node that should be a string. A broken string already has an error.
+func stringError(n *node, rules []Rule) validation.FieldError {
 	switch {
 	case n.kind != '"':
 		return notAString
 	case n.broken:
-		return flaw{}
+		return validation.FieldError{}
 	case n.text == "":
-		return emptyString
+		return emptyText
 	case strings.ContainsFunc(n.text, unicode.IsControl):
-		return flaw{code: ControlCharacter, message: "the text holds a control character"}
+		return validation.FieldError{Code: validation.ControlCharacter, Message: "the text holds a control character"}
 	}
 	code, message := judge(n.text, rules)
-	return flaw{code: code, message: message}
+	return validation.FieldError{Code: code, Message: message}
 }
 
 // OptionalText reads an optional text, which may be empty and may have several lines.
@@ -71,9 +72,9 @@ func (f *Form) OptionalText(name string, rules ...Rule) Optional[string] {
 	code, message := "", ""
 	switch {
 	case n.kind != '"':
-		code, message = WrongType, "the value must be a string"
+		code, message = validation.WrongType, "the value must be a string"
 	case strings.ContainsFunc(n.text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }):
-		code, message = ControlCharacter, "the text holds a control character"
+		code, message = validation.ControlCharacter, "the text holds a control character"
 	default:
 		code, message = judge(n.text, rules)
 	}
@@ -97,7 +98,7 @@ func (f *Form) enum(name string, required bool, allowed []string) Optional[strin
 	if !s.Set || slices.Contains(allowed, s.Value) {
 		return s
 	}
-	f.flaw(name, noneOf(allowed))
+	f.fail(name, noneOf(allowed))
 	return Optional[string]{}
 }
 
@@ -114,7 +115,7 @@ func Several[T ~string](f *Form, name string, allowed ...T) []T {
 	var out []T
 	for value := range strings.SplitSeq(text.Value, "|") {
 		if !slices.Contains(names, value) {
-			f.flaw(name, noneOf(names))
+			f.fail(name, noneOf(names))
 			return nil
 		}
 		out = append(out, T(value))
@@ -138,16 +139,16 @@ func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]stri
 		return Optional[[]string]{}
 	}
 	if n.kind != '[' {
-		f.flaw(name, notAList("the value must be an array of strings"))
+		f.fail(name, notAList("the value must be an array of strings"))
 		return Optional[[]string]{}
 	}
 	out := Optional[[]string]{Value: make([]string, 0, len(n.items)), Set: true}
 	for i, item := range n.items {
-		w := stringFlaw(item, rules)
-		if w.code != "" {
-			f.faults.addFlaw(step(step(f.path, name), i), w)
+		e := stringError(item, rules)
+		if e.Code != "" {
+			f.errs.add(f.path.Then(name, i), e)
 		}
-		out.Set = out.Set && w.code == "" && !item.broken
+		out.Set = out.Set && e.Code == "" && !item.broken
 		out.Value = append(out.Value, item.text)
 	}
 	if !out.Set {
@@ -161,7 +162,7 @@ func (f *Form) OptionalEnums(name string, allowed ...string) Optional[[]string] 
 	given := f.OptionalStrings(name)
 	for i, s := range given.Value {
 		if !slices.Contains(allowed, s) {
-			f.faults.addFlaw(step(step(f.path, name), i), noneOf(allowed))
+			f.errs.add(f.path.Then(name, i), noneOf(allowed))
 			given.Set = false
 		}
 	}
@@ -189,7 +190,7 @@ func (f *Form) distinct(name string, required bool, rules []Rule) Optional[[]str
 		return given
 	}
 	if len(n.items) == 0 {
-		f.Fault(name, Required, "at least one is needed")
+		f.Fault(name, validation.Required, "at least one is needed")
 	}
 	seen := make(map[string]bool, len(n.items))
 	for i, item := range n.items {
@@ -197,7 +198,7 @@ func (f *Form) distinct(name string, required bool, rules []Rule) Optional[[]str
 			continue
 		}
 		if seen[item.text] {
-			f.faults.add(step(step(f.path, name), i), InvalidValue, "the value is given more than once")
+			f.errs.add(f.path.Then(name, i), validation.FieldError{Code: validation.InvalidValue, Message: "the value is given more than once"})
 			given = Optional[[]string]{}
 		}
 		seen[item.text] = true
@@ -221,7 +222,7 @@ func (f *Form) bool(name string, required bool) Optional[bool] {
 	case n.kind == 'f', f.where == inQuery && n.text == "false":
 		return Optional[bool]{false, true}
 	}
-	f.flaw(name, notABool(f.where))
+	f.fail(name, notABool(f.where))
 	return Optional[bool]{}
 }
 
@@ -241,16 +242,16 @@ func (f *Form) integer(name string, required bool, least, most int64) Optional[i
 		return Optional[int64]{}
 	}
 	if n.kind != '0' && f.where != inQuery {
-		f.flaw(name, notAnInteger)
+		f.fail(name, notAnInteger)
 		return Optional[int64]{}
 	}
 	if !isInteger(n.text) {
-		f.flaw(name, notPlainDigits(f.where))
+		f.fail(name, notPlainDigits(f.where))
 		return Optional[int64]{}
 	}
 	v, err := strconv.ParseInt(n.text, 10, 64)
 	if err != nil || v < least || v > most {
-		f.flaw(name, outside(least, most, n.text))
+		f.fail(name, outside(least, most, n.text))
 		return Optional[int64]{}
 	}
 	return Optional[int64]{v, true}
@@ -283,16 +284,16 @@ func (f *Form) leverage(name string, required bool, most int64) Optional[int64] 
 		return Optional[int64]{}
 	}
 	if n.kind != '0' && n.kind != '"' {
-		f.Fault(name, WrongType, "the leverage must be an integer or a string of digits")
+		f.Fault(name, validation.WrongType, "the leverage must be an integer or a string of digits")
 		return Optional[int64]{}
 	}
 	v, err := strconv.ParseInt(n.text, 10, 64)
 	if !isInteger(n.text) || strings.HasPrefix(n.text, "-") || n.text == "0" {
-		f.Fault(name, InvalidValue, "the leverage must match ^[1-9][0-9]*$")
+		f.Fault(name, validation.InvalidValue, "the leverage must match ^[1-9][0-9]*$")
 		return Optional[int64]{}
 	}
 	if err != nil || v > most {
-		f.Fault(name, OutOfRange, "the leverage must be between 1 and "+strconv.FormatInt(most, 10))
+		f.Fault(name, validation.OutOfRange, "the leverage must be between 1 and "+strconv.FormatInt(most, 10))
 		return Optional[int64]{}
 	}
 	return Optional[int64]{v, true}
@@ -309,31 +310,29 @@ func (f *Form) id(name string, required bool) Optional[scalar.ID] {
 	if n == nil {
 		return Optional[scalar.ID]{}
 	}
-	id, w := idOf(n)
-	if w.code != "" {
-		f.flaw(name, w)
+	id, e := idOf(n)
+	if e.Code != "" {
+		f.fail(name, e)
 	}
-	if w.code != "" || n.broken {
+	if e.Code != "" || n.broken {
 		return Optional[scalar.ID]{}
 	}
 	return Optional[scalar.ID]{id, true}
 }
 
 // idOf validates a node that should be a UUID. A broken string already has an error.
-func idOf(n *node) (scalar.ID, flaw) {
-	if w := stringFlaw(n, nil); n.kind != '"' || n.broken || w.code != "" {
-		if w.code != "" {
-			w.kind, w.words = notAUUID(n)
+func idOf(n *node) (scalar.ID, validation.FieldError) {
+	if e := stringError(n, nil); n.kind != '"' || n.broken || e.Code != "" {
+		if e.Code != "" {
+			e = notAUUID(n, e)
 		}
-		return scalar.ID{}, w
+		return scalar.ID{}, e
 	}
 	id, err := scalar.ParseID(n.text)
 	if err != nil {
-		w := flaw{code: InvalidValue, message: "the value must be a UUID"}
-		w.kind, w.words = notAUUID(n)
-		return id, w
+		return id, notAUUID(n, validation.FieldError{Code: validation.InvalidValue, Message: "the value must be a UUID"})
 	}
-	return id, flaw{}
+	return id, validation.FieldError{}
 }
 
 // OptionalIDs reads an optional array of at most most UUIDs.
@@ -343,19 +342,19 @@ func (f *Form) OptionalIDs(name string, most int) Optional[[]scalar.ID] {
 	case n == nil:
 		return Optional[[]scalar.ID]{}
 	case n.kind != '[':
-		f.flaw(name, notAList("the value must be an array of UUIDs"))
+		f.fail(name, notAList("the value must be an array of UUIDs"))
 		return Optional[[]scalar.ID]{}
 	case len(n.items) > most:
-		f.flaw(name, tooMany(0, most, len(n.items)))
+		f.fail(name, tooMany(0, most, len(n.items)))
 		return Optional[[]scalar.ID]{}
 	}
 	out := Optional[[]scalar.ID]{Value: make([]scalar.ID, 0, len(n.items)), Set: true}
 	for i, item := range n.items {
-		id, w := idOf(item)
-		if w.code != "" {
-			f.faults.addFlaw(step(step(f.path, name), i), w)
+		id, e := idOf(item)
+		if e.Code != "" {
+			f.errs.add(f.path.Then(name, i), e)
 		}
-		out.Set = out.Set && w.code == "" && !item.broken
+		out.Set = out.Set && e.Code == "" && !item.broken
 		out.Value = append(out.Value, id)
 	}
 	if !out.Set {
@@ -376,10 +375,10 @@ func (f *Form) object(name string, required bool, read func(*Form)) bool {
 		return false
 	}
 	if n.kind != '{' {
-		f.flaw(name, notAnObject("the value must be an object"))
+		f.fail(name, notAnObject("the value must be an object"))
 		return false
 	}
-	read(f.below(n, step(f.path, name)))
+	read(f.below(n, f.path.Then(name)))
 	return true
 }
 
@@ -399,9 +398,9 @@ func (f *Form) objects(name string, required bool, least, most int, read func(in
 		return false
 	}
 	for i, item := range n.items {
-		at := step(step(f.path, name), i)
+		at := f.path.Then(name, i)
 		if item.kind != '{' {
-			f.faults.addFlaw(at, notAnObject("the item must be an object"))
+			f.errs.add(at, notAnObject("the item must be an object"))
 			continue
 		}
 		read(i, f.below(item, at))
@@ -415,17 +414,17 @@ func (f *Form) array(name string, required bool, least, most int) *node {
 	switch {
 	case n == nil:
 	case n.kind != '[':
-		f.flaw(name, notAList("the value must be an array of objects"))
+		f.fail(name, notAList("the value must be an array of objects"))
 	case len(n.items) < least || len(n.items) > most:
-		f.flaw(name, tooMany(least, most, len(n.items)))
+		f.fail(name, tooMany(least, most, len(n.items)))
 	default:
 		return n
 	}
 	return nil
 }
 
-func (f *Form) below(n *node, path []any) *Form {
-	child := &Form{where: f.where, root: n, path: path, faults: f.faults}
+func (f *Form) below(n *node, path validation.Path) *Form {
+	child := &Form{where: f.where, root: n, path: path, errs: f.errs}
 	f.nested = append(f.nested, child)
 	return child
 }

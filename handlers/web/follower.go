@@ -12,19 +12,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Follower is a fold of a journal. *follow.Fold implements it.
-type Follower interface {
-	Waiter
-	View(look func(s decide.State, at record.Position))
-	// Listen registers a function that is called after each record, in order, under the lock of View.
-	Listen(call func(e record.Entry, s decide.State))
-	// Err returns the error that stopped the fold, or nil while it runs.
-	Err() error
-}
-
 // View waits until a follower has reached the position that the client requires, calls look with its state and sets
 // the response's position to the state's. It returns look's error.
-func View[S decide.State](c echo.Context, name string, f Follower, look func(s S, sequence int64) error) error {
+func View[S decide.State](c echo.Context, name string, f record.Follower, look func(s S, sequence int64) error) error {
 	if err := Await(c, name, f); err != nil {
 		return err
 	}
@@ -49,11 +39,11 @@ func View[S decide.State](c echo.Context, name string, f Follower, look func(s S
 }
 
 // Names returns the names of journals in the order in which responses visit them.
-func Names(folds map[string]Follower) []string { return slices.Sorted(maps.Keys(folds)) }
+func Names(folds map[string]record.Follower) []string { return slices.Sorted(maps.Keys(folds)) }
 
 // ViewAll is View for a response that combines several journals, each at its current position. X-Log-Position lists
 // all positions. A position that the client requires applies to its journal.
-func ViewAll(c echo.Context, folds map[string]Follower, look func(name string, s decide.State)) error {
+func ViewAll(c echo.Context, folds map[string]record.Follower, look func(name string, s decide.State)) error {
 	names := Names(folds)
 	wanted := names[0]
 	if name, _, _ := strings.Cut(header(c.Request(), HeaderMinLogPosition), "/"); folds[name] != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // Form reads the members of a JSON object or the parameters of a query. Each is read by a method that specifies its
@@ -17,8 +19,8 @@ import (
 type Form struct {
 	where   place
 	root    *node
-	path    []any
-	faults  *faults // shared with the forms of nested objects
+	path    validation.Path
+	errs    *partErrors // shared with the forms of nested objects
 	problem *Problem
 	raw     []byte
 	asked   []string // names read so far; a short list
@@ -36,35 +38,39 @@ const (
 	inPath
 )
 
-// inHeader is the value of Fault.in for an error in a header.
-const inHeader = "header"
-
-// faults collects the validation errors of a request.
-type faults struct {
-	list  []Fault
-	in    string // the part of the request to which the paths refer; "" for the body
-	limit int    // maximum length of list; 0: maxFaults
+// partErrors collects the validation errors of one part of a request.
+type partErrors struct {
+	validation.Errors
+	in string // the part of the request to which the paths refer; "" for the body
 	// fatal means that the body could not be parsed, so no errors of fields are reported.
 	fatal bool
 }
 
-// maxFaults limits the errors in a response, so that a small request cannot cause a huge response.
-const maxFaults = 100
-
-func (f *faults) add(path []any, code, message string) {
-	f.addFlaw(path, flaw{code: code, message: message})
+// newErrors returns an empty list for a part of a request.
+func newErrors(in string) *partErrors {
+	return &partErrors{Errors: validation.Errors{Limit: validation.MaxErrors}, in: in}
 }
 
-func (f *faults) addFlaw(path []any, w flaw) {
-	limit := maxFaults
-	if f.limit > 0 {
-		limit = f.limit
+// add adds an error. Its path begins at the path under.
+func (f *partErrors) add(under validation.Path, e validation.FieldError) {
+	e.In, e.Path = f.in, shortened(under.Then(e.Path...))
+	if e.Code == "" {
+		e.Code = codeOf(e.Kind)
 	}
-	if len(f.list) >= limit {
-		return
+	f.Add(e)
+}
+
+// codeOf returns the code of an error that has only a kind.
+func codeOf(kind string) string {
+	switch kind {
+	case validation.Missing:
+		return validation.Required
+	case validation.StringTooLong:
+		return validation.TooLong
+	case validation.ListTooLong, validation.ListTooShort:
+		return validation.OutOfRange
 	}
-	path = shortened(path)
-	f.list = append(f.list, Fault{Field: pathString(path), Code: w.code, Message: w.message, in: f.in, path: path, kind: w.kind, words: w.words})
+	return validation.InvalidValue
 }
 
 // maxName limits the length of a client's field name in a response. Otherwise every error below a long name would
@@ -72,7 +78,7 @@ func (f *faults) addFlaw(path []any, w flaw) {
 const maxName = 128
 
 // shortened returns the path with names that are short and valid UTF-8.
-func shortened(path []any) []any {
+func shortened(path validation.Path) validation.Path {
 	out := slices.Clone(path)
 	for i, s := range out {
 		if name, ok := s.(string); ok {
@@ -83,22 +89,6 @@ func shortened(path []any) []any {
 		}
 	}
 	return out
-}
-
-func pathString(path []any) string {
-	var b strings.Builder
-	for _, s := range path {
-		switch s := s.(type) {
-		case int:
-			b.WriteString("[" + strconv.Itoa(s) + "]")
-		case string:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(s)
-		}
-	}
-	return b.String()
 }
 
 // Optional is an optional value.
@@ -140,31 +130,13 @@ func (f *Form) Ignore(name string) { f.ask(name) }
 
 // Fault adds an error of a member that only the handler can detect. An empty name means the whole form.
 func (f *Form) Fault(name, code, message string) {
-	path := f.path
-	if name != "" {
-		path = step(f.path, name)
-	}
-	f.faults.add(path, code, message)
+	f.fail(name, validation.FieldError{Code: code, Message: message})
 }
 
 // Also adds the errors of another part of the request and returns the form.
 func (f *Form) Also(other *Form) *Form {
 	f.also(other.Done())
 	return f
-}
-
-// FaultAt adds an error of a nested member that only the handler can detect. path consists of names (string) and
-// array indexes (int). FaultAt does nothing if the member or an enclosing one already has an error.
-func (f *Form) FaultAt(path []any, code, message string) {
-	at := f.path
-	for _, s := range path {
-		at = step(at, s)
-		field := pathString(at)
-		if slices.ContainsFunc(f.faults.list, func(x Fault) bool { return x.Field == field }) {
-			return
-		}
-	}
-	f.faults.add(at, code, message)
 }
 
 // also adds the errors of another part of the request. A problem that is not a list of errors replaces all others.
@@ -177,24 +149,15 @@ func (f *Form) also(err error) {
 		f.problem = p
 		return
 	}
-	f.faults.list = append(f.faults.list, p.Errors...)
+	f.errs.List = append(f.errs.List, p.Errors...)
 }
 
-// Faulty reports whether the member at the path of names has an error.
-func (f *Form) Faulty(names ...string) bool {
-	at := f.path
-	for _, name := range names {
-		at = step(at, name)
-	}
-	field := pathString(at)
-	return slices.ContainsFunc(f.faults.list, func(x Fault) bool { return x.Field == field })
-}
+// Faulty reports whether the member at a path has an error.
+func (f *Form) Faulty(path ...any) bool { return f.errs.Any(f.path.Then(path...)) }
 
 // Sound reports whether the form and its members have no errors so far.
 func (f *Form) Sound() bool {
-	return !slices.ContainsFunc(f.faults.list, func(x Fault) bool {
-		return len(x.path) >= len(f.path) && slices.Equal(x.path[:len(f.path)], f.path)
-	})
+	return !slices.ContainsFunc(f.errs.List, func(e validation.FieldError) bool { return e.Path.Within(f.path) })
 }
 
 // Done returns nil for a valid form. It returns a single problem such as 413 or 415 alone, and otherwise 400
@@ -203,20 +166,20 @@ func (f *Form) Done() error {
 	if f.problem != nil {
 		return f.problem
 	}
-	if !f.faults.fatal {
+	if !f.errs.fatal {
 		f.unknown()
 	}
-	if len(f.faults.list) == 0 {
+	if len(f.errs.List) == 0 {
 		return nil
 	}
 	f.showInputs()
-	return Invalid(f.faults.list...)
+	return Invalid(f.errs.List...)
 }
 
 func (f *Form) unknown() {
-	code, message := UnknownField, "there is no such field"
+	code, message := validation.UnknownField, "there is no such field"
 	if f.where == inQuery {
-		code, message = UnknownParameter, "there is no such parameter"
+		code, message = validation.UnknownParameter, "there is no such parameter"
 	}
 	if f.checked {
 		return
@@ -256,15 +219,15 @@ func (f *Form) member(name string, required bool) *node {
 	n := f.root.members[name]
 	switch {
 	case n == nil && required:
-		if f.problem == nil && !f.faults.fatal {
-			f.Fault(name, Required, "the "+f.noun()+" is required")
+		if f.problem == nil && !f.errs.fatal {
+			f.Fault(name, validation.Required, "the "+f.noun()+" is required")
 		}
 		return nil
 	case n == nil:
 		return nil
 	case n.kind == 'n':
 		if required {
-			f.Fault(name, NullNotAllowed, "the field must not be null")
+			f.Fault(name, validation.NullNotAllowed, "the field must not be null")
 		}
 		return nil
 	}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // post makes a context of a request with a JSON body.
@@ -43,9 +45,9 @@ func found(t testing.TB, err error) []string {
 	var out []string
 	for _, f := range p.Errors {
 		if f.Message == "" {
-			t.Errorf("the fault %s %s has no message", f.Field, f.Code)
+			t.Errorf("the fault %s %s has no message", f.Path, f.Code)
 		}
-		out = append(out, strings.TrimSpace(f.Field+" "+f.Code))
+		out = append(out, strings.TrimSpace(f.Path.String()+" "+f.Code))
 	}
 	return out
 }
@@ -190,8 +192,8 @@ func TestManyFaultsAreCut(t *testing.T) {
 		fmt.Fprintf(&b, `,"f%d":1`, i)
 	}
 	f := Body(post(b.String() + "}"))
-	if n := len(found(t, f.Done())); n != maxFaults {
-		t.Errorf("%d faults are listed, want %d", n, maxFaults)
+	if n := len(found(t, f.Done())); n != validation.MaxErrors {
+		t.Errorf("%d faults are listed, want %d", n, validation.MaxErrors)
 	}
 }
 
@@ -200,12 +202,12 @@ func TestLongNamesAreCut(t *testing.T) {
 	body := `{"` + strings.Repeat("é", 400_000) + `":{` + strings.Repeat(`"a":1,`, 500) + `"a":1}}`
 	f := Body(post(body))
 	var p *Problem
-	if !errors.As(f.Done(), &p) || len(p.Errors) != maxFaults {
-		t.Fatalf("got %v, want a problem with %d faults", f.Done(), maxFaults)
+	if !errors.As(f.Done(), &p) || len(p.Errors) != validation.MaxErrors {
+		t.Fatalf("got %v, want a problem with %d faults", f.Done(), validation.MaxErrors)
 	}
 	for _, fault := range p.Errors {
-		if len(fault.Field) > maxName+16 || !utf8.ValidString(fault.Field) {
-			t.Fatalf("a field of %d bytes in the answer: %.40q…", len(fault.Field), fault.Field)
+		if len(fault.Path.String()) > maxName+16 || !utf8.ValidString(fault.Path.String()) {
+			t.Fatalf("a field of %d bytes in the answer: %.40q…", len(fault.Path), fault.Path)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // BodyItems reads a body that is an object with a single member, an array of 1 to most items. It returns the items as
@@ -27,7 +29,7 @@ func (a Ask) BodyItems(name string, most int) ([]jsontext.Value, error) {
 	if err := f.Done(); err != nil {
 		return nil, err
 	}
-	return nil, Invalid(Fault{Field: name, Code: MalformedJSON, Message: "the array cannot be read"})
+	return nil, Invalid(validation.FieldError{Path: validation.At(name), Code: validation.MalformedJSON, Message: "the array cannot be read"})
 }
 
 // splitItems returns the items of {name:[…]} and parses them only far enough to find their ends. It returns false for

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // FuzzSplitItems holds what cuts a batch up against what reads it whole: it takes nothing in which that finds a fault
@@ -39,7 +41,7 @@ func FuzzSplitItems(f *testing.F) {
 		if one.Compact(allow...) != nil || two.Compact(allow...) != nil {
 			t.Fatalf("%q is cut up and no JSON", raw)
 		}
-		if root, _ := parse(raw, maxFaults); len(root.members) > 0 { // else too deep for a body, which an item's reader finds as well
+		if root, _ := parse(raw, validation.MaxErrors); len(root.members) > 0 { // else too deep for a body, which an item's reader finds as well
 			if len(root.names) != 1 || root.members["orders"] == nil || len(root.members["orders"].items) != len(items) {
 				t.Fatalf("%q has %d items, read whole %d", raw, len(items), len(root.members["orders"].items))
 			}

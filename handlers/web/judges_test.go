@@ -29,7 +29,7 @@ func TestAnAnswerWaitsForWhoJudgesTheNext(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			waited := int64(-1)
-			fold := foldAt{6, func(ctx context.Context, sequence int64) error {
+			fold := foldAt{sequence: 6, wait: func(ctx context.Context, sequence int64) error {
 				if _, limited := ctx.Deadline(); !limited {
 					t.Error("it waits without a limit")
 				}

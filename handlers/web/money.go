@@ -3,6 +3,7 @@ package web
 import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // MoneyDecimals is the maximum number of decimals of an amount of money.
@@ -28,7 +29,7 @@ var moneyRules = []Rule{Positive, MaxDecimals(MoneyDecimals)}
 func (f *Form) money(name string, d Optional[fixed.Decimal]) Optional[fixed.Money] {
 	m, fits := fixed.MoneyOf(d.Value)
 	if !fits {
-		f.Fault(name, TooManyDigits, "the value has too many digits")
+		f.Fault(name, validation.TooManyDigits, "the value has too many digits")
 	}
 	return Optional[fixed.Money]{m, d.Set && fits}
 }
@@ -41,7 +42,7 @@ func (f *Form) Fee(name string, rebate bool) fixed.Decimal {
 		if rebate {
 			least = "-100"
 		}
-		f.Fault(name, OutOfRange, "the fee must be between "+least+" and 100 basis points")
+		f.Fault(name, validation.OutOfRange, "the fee must be between "+least+" and 100 basis points")
 	}
 	return d.Trim()
 }

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // isOnboarding reports whether responses on a path have the form of the onboarding interface, which is FastAPI's.
@@ -14,16 +17,16 @@ func isOnboarding(path string) bool {
 	return strings.HasPrefix(path, "/api/v1/") || path == "/api/v1" || strings.HasPrefix(path, "/auth/") || path == "/auth"
 }
 
-// manyFaults limits the errors in a response of the onboarding interface. It is large enough for one error for each
+// manyErrors limits the errors in a response of the onboarding interface. It is large enough for one error for each
 // answer of a questionnaire response.
-const manyFaults = 5000
+const manyErrors = 5000
 
-// maxFaults returns the maximum number of errors in the response to the request.
-func (a Ask) maxFaults() int {
+// maxErrors returns the maximum number of errors in the response to the request.
+func (a Ask) maxErrors() int {
 	if isOnboarding(a.way.target()) {
-		return manyFaults
+		return manyErrors
 	}
-	return maxFaults
+	return validation.MaxErrors
 }
 
 // detail is an element of a FastAPI validation error.
@@ -45,13 +48,13 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 	case p.Code == validationFailed, p.invalid:
 		status = http.StatusUnprocessableEntity
 		list := make([]detail, 0, len(p.Errors))
-		for _, f := range p.Errors {
-			list = append(list, detailOf(f))
+		for i := range p.Errors {
+			list = append(list, detailOf(&p.Errors[i]))
 		}
 		answer = list
 	case p.Code == malformedQuery:
 		status = http.StatusUnprocessableEntity
-		answer = []detail{{Type: ValueError, Loc: []any{"query"}, Message: valueError("the query string is not valid")}}
+		answer = []detail{{Type: validation.ValueError, Loc: []any{"query"}, Message: valueError("the query string is not valid")}}
 	case p.Code == "IDEMPOTENCY_KEY_REUSED":
 		status = http.StatusUnprocessableEntity
 	case p.Code == "UNAUTHORIZED":
@@ -74,38 +77,100 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 	return c.Blob(status, "application/json", body)
 }
 
-// detailOf converts an error to FastAPI's types and messages, on which existing clients depend.
-func detailOf(f Fault) detail {
-	in := f.in
+// wordings are pydantic's messages by the kind of the error. The verbs stand for its Args. Existing clients depend on
+// them.
+var wordings = map[string]string{
+	validation.Missing:          "Field required",
+	validation.Enum:             "Input should be %s",
+	validation.ExtraForbidden:   "Extra inputs are not permitted",
+	validation.StringType:       "Input should be a valid string",
+	validation.StringTooShort:   "String should have at least %d %s",
+	validation.StringTooLong:    "String should have at most %d %s",
+	validation.StringUnicode:    "Input should be a valid string, unable to parse raw data as a unicode string",
+	validation.StringPattern:    "String should match pattern '%s'",
+	validation.IntType:          "Input should be a valid integer",
+	validation.IntFromFloat:     "Input should be a valid integer, got a number with a fractional part",
+	validation.IntParsing:       "Input should be a valid integer, unable to parse string as an integer",
+	validation.LessThanEqual:    "Input should be less than or equal to %d",
+	validation.GreaterThanEqual: "Input should be greater than or equal to %d",
+	validation.BoolType:         "Input should be a valid boolean",
+	validation.BoolParsing:      "Input should be a valid boolean, unable to interpret input",
+	validation.ListType:         "Input should be a valid list",
+	validation.ListTooShort:     "List should have at least %d %s after validation, not %d",
+	validation.ListTooLong:      "List should have at most %d %s after validation, not %d",
+	validation.ModelType:        "Input should be a valid dictionary or object to extract fields from",
+	validation.UUIDType:         "UUID input should be a string, bytes or UUID object",
+	validation.UUIDParsing:      "Input should be a valid UUID, %s",
+	validation.JSONInvalid:      "JSON decode error",
+	validation.MultipartInvalid: "Multipart decode error: %s",
+}
+
+// kindOf returns the kind of an error.
+func kindOf(e *validation.FieldError) string {
+	if e.Kind != "" {
+		return e.Kind
+	}
+	switch e.Code {
+	case validation.Required, validation.NullNotAllowed: // null counts as absent
+		return validation.Missing
+	case validation.UnknownField, validation.UnknownParameter:
+		return validation.ExtraForbidden
+	case validation.MalformedJSON, validation.TrailingData, validation.TooDeep:
+		return validation.JSONInvalid
+	case validation.InvalidUTF8, validation.LoneSurrogate:
+		return validation.StringUnicode
+	}
+	return validation.ValueError
+}
+
+// detailOf converts an error to FastAPI's form.
+func detailOf(e *validation.FieldError) detail {
+	in := e.In
 	if in == "" {
 		in = "body"
 	}
-	d := detail{Type: ValueError, Loc: append([]any{in}, f.path...), Message: valueError(f.Message), Input: f.input}
-	switch {
-	case f.kind != "" && f.words != "":
-		d.Type, d.Message = f.kind, f.words
-	case f.kind != "":
-		d.Type, d.Message = f.kind, f.Message
-	case f.Code == Required, f.Code == NullNotAllowed: // null counts as absent
-		d.Type, d.Message = "missing", "Field required"
-	case f.Code == UnknownField, f.Code == UnknownParameter:
-		d.Type, d.Message = "extra_forbidden", "Extra inputs are not permitted"
-	case f.Code == MalformedJSON, f.Code == TrailingData, f.Code == TooDeep:
-		d.Type, d.Message, d.Input = "json_invalid", "JSON decode error", struct{}{}
-	case f.Code == InvalidUTF8, f.Code == LoneSurrogate:
-		d.Type, d.Message = "string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string"
+	d := detail{Type: kindOf(e), Loc: append([]any{in}, e.Path...), Input: e.Input}
+	args := e.Args
+	switch d.Type {
+	case validation.ValueError:
+		d.Message = valueError(e.Message)
+		return d
+	case validation.Unanswered:
+		d.Type, d.Message = validation.Missing, e.Message
+		return d
+	case validation.JSONInvalid:
+		d.Loc, d.Input, args = append(d.Loc, args...), struct{}{}, nil
+	case validation.Enum:
+		args = []any{quoteList(args[0].([]string))}
+	case validation.ListTooShort, validation.ListTooLong:
+		args = []any{args[0], plural(args[0].(int), "item"), args[1]}
 	}
+	d.Message = fmt.Sprintf(wordings[d.Type], args...)
 	return d
 }
 
-// FormFault returns an error of a form field with FastAPI's type, message and input. The input is returned to the
-// client; it MUST be nil for a missing or secret field. An empty name means the whole form.
-func FormFault(name, kind, message string, input any) Fault {
-	f := Fault{Field: name, Code: InvalidValue, Message: message, kind: kind, input: input}
-	if name != "" {
-		f.path = []any{name}
+func valueError(message string) string { return "Value error, " + message }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
 	}
-	return f
+	return noun + "s"
+}
+
+// quoteList joins names as pydantic does: 'a', 'b' or 'c'.
+func quoteList(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString("'" + name + "'")
+	}
+	return b.String()
 }
 
 // These constants limit the inputs that a response repeats, in bytes of JSON: each object or array, and all inputs
@@ -120,21 +185,21 @@ const (
 // over the limits is null.
 func (f *Form) showInputs() {
 	left := maxInputs
-	for i := range f.faults.list {
-		x := &f.faults.list[i]
-		if x.input != nil || x.in != f.faults.in || f.faults.fatal && len(x.path) > 0 {
+	for i := range f.errs.List {
+		x := &f.errs.List[i]
+		if x.Input != nil || x.In != f.errs.in || f.errs.fatal && len(x.Path) > 0 || kindOf(x) == validation.JSONInvalid {
 			continue
 		}
-		n := f.root.find(x.path)
+		n := f.root.find(x.Path)
 		if n == nil {
 			continue
 		}
 		if f.where != inBody {
-			x.input = n.text
+			x.Input = n.text
 			continue
 		}
 		if size := n.to - n.from; size > 0 && size <= left && (n.kind != '{' && n.kind != '[' || size <= maxInputWhole) {
-			x.input = jsontext.Value(f.raw[n.from:n.to])
+			x.Input = jsontext.Value(f.raw[n.from:n.to])
 			left -= size
 		}
 	}
@@ -142,7 +207,7 @@ func (f *Form) showInputs() {
 
 // find returns the node at path. If only the last member is missing, it returns the enclosing object or array,
 // otherwise nil.
-func (n *node) find(path []any) *node {
+func (n *node) find(path validation.Path) *node {
 	for i, s := range path {
 		var next *node
 		switch s := s.(type) {

@@ -7,18 +7,19 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // Problem is an error in the form of RFC 9457. It implements error, so handlers return it.
 type Problem struct {
-	Type      string  `json:"type"`
-	Title     string  `json:"title"`
-	Status    int     `json:"status"`
-	Detail    string  `json:"detail"`
-	Instance  string  `json:"instance"`
-	Code      string  `json:"code"`
-	Errors    []Fault `json:"errors"`
-	RequestID string  `json:"request_id"`
+	Type      string                  `json:"type"`
+	Title     string                  `json:"title"`
+	Status    int                     `json:"status"`
+	Detail    string                  `json:"detail"`
+	Instance  string                  `json:"instance"`
+	Code      string                  `json:"code"`
+	Errors    []validation.FieldError `json:"errors"`
+	RequestID string                  `json:"request_id"`
 	// Order is the persisted order that the engine rejected. It is set on a 422 of an order entry.
 	Order any `json:"order,omitempty"`
 	// CommandID is the command with the unknown outcome.
@@ -31,48 +32,11 @@ type Problem struct {
 	invalid bool // the engine found the command itself invalid
 }
 
-// Fault is a validation error of a request.
-type Fault struct {
-	// Field is the path of a member or the name of a parameter: "amount", "tiers[0].up_to". It is empty for the whole
-	// request.
-	Field   string `json:"field"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-
-	// The following fields are for the onboarding interface.
-	in    string // part of the request: header, query, path; "" is the body
-	path  []any  // the path as a list of steps
-	kind  string // FastAPI's type if it does not follow from the code
-	words string // FastAPI's message if it differs from Message
-	input any    // the input; MUST NOT be a secret
-}
-
-// These are the codes of validation errors.
-const (
-	Required         = "REQUIRED"
-	NullNotAllowed   = "NULL_NOT_ALLOWED"
-	WrongType        = "WRONG_TYPE"
-	UnknownField     = "UNKNOWN_FIELD"
-	UnknownParameter = "UNKNOWN_PARAMETER"
-	DuplicateField   = "DUPLICATE_FIELD"
-	MalformedJSON    = "MALFORMED_JSON"
-	TrailingData     = "TRAILING_DATA"
-	InvalidUTF8      = "INVALID_UTF8"
-	LoneSurrogate    = "LONE_SURROGATE"
-	ControlCharacter = "CONTROL_CHARACTER"
-	InvalidDecimal   = "INVALID_DECIMAL"
-	TooManyDigits    = "TOO_MANY_DIGITS"
-	InvalidValue     = "INVALID_VALUE"
-	OutOfRange       = "OUT_OF_RANGE"
-	TooLong          = "TOO_LONG"
-	TooDeep          = "TOO_DEEP"
-)
-
 // NewProblem returns a problem. Its type is about:blank, because the code identifies the problem, and its title is
 // the status text.
 func NewProblem(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code,
-		Errors: []Fault{}}
+		Errors: []validation.FieldError{}}
 }
 
 // Error returns the status, the code and the detail.
@@ -82,8 +46,8 @@ func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.C
 func (p *Problem) Unwrap() error { return p.cause }
 
 // With adds validation errors.
-func (p *Problem) With(faults ...Fault) *Problem {
-	p.Errors = append(p.Errors, faults...)
+func (p *Problem) With(errs ...validation.FieldError) *Problem {
+	p.Errors = append(p.Errors, errs...)
 	return p
 }
 
@@ -111,14 +75,14 @@ func (p *Problem) RetryAfter(d time.Duration) *Problem {
 const validationFailed = "VALIDATION_FAILED"
 
 // Invalid returns a 400 with validation errors.
-func Invalid(faults ...Fault) *Problem {
+func Invalid(errs ...validation.FieldError) *Problem {
 	detail := "The request is not valid."
-	if len(faults) == 1 {
-		detail = "The request is not valid: " + faults[0].Message + "."
-	} else if len(faults) > 1 {
-		detail = fmt.Sprintf("The request has %d faults.", len(faults))
+	if len(errs) == 1 {
+		detail = "The request is not valid: " + errs[0].Message + "."
+	} else if len(errs) > 1 {
+		detail = fmt.Sprintf("The request has %d faults.", len(errs))
 	}
-	return NewProblem(http.StatusBadRequest, validationFailed, detail).With(faults...)
+	return NewProblem(http.StatusBadRequest, validationFailed, detail).With(errs...)
 }
 
 // Unauthorized returns a 401: the token is missing or invalid.
@@ -176,7 +140,7 @@ func Refused(r *decide.Refusal) *Problem {
 	p := NewProblem(status, r.Code, r.Message)
 	p.invalid = r.Kind == decide.Invalid
 	if r.Field != "" {
-		p.Errors = append(p.Errors, Fault{Field: r.Field, Code: r.Code, Message: r.Message, path: []any{r.Field}})
+		p.Errors = append(p.Errors, validation.FieldError{Path: validation.At(r.Field), Code: r.Code, Message: r.Message})
 	}
 	return p
 }

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // Query reads the request's query. Unknown and repeated parameters are errors.
@@ -18,7 +20,7 @@ func Query(c echo.Context) *Form { return AskOf(c).Query() }
 
 // Query is like the function Query.
 func (a Ask) Query() *Form {
-	f := &Form{where: inQuery, faults: &faults{in: "query"}, root: &node{kind: '{'}}
+	f := &Form{where: inQuery, errs: newErrors(validation.InQuery), root: &node{kind: '{'}}
 	raw := a.way.query()
 	if raw == "" {
 		return f
@@ -38,10 +40,10 @@ func (a Ask) Query() *Form {
 		n := &node{kind: '"', text: values[name][0]}
 		if !utf8.ValidString(n.text) {
 			n.broken = true
-			f.Fault(name, InvalidUTF8, "the value is not valid UTF-8")
+			f.Fault(name, validation.InvalidUTF8, "the value is not valid UTF-8")
 		}
 		if len(values[name]) > 1 {
-			f.Fault(name, DuplicateField, "the parameter is given more than once")
+			f.Fault(name, validation.DuplicateField, "the parameter is given more than once")
 		}
 		f.root.members[name] = n
 	}
@@ -57,7 +59,7 @@ func Path(c echo.Context) *Form { return AskOf(c).Path() }
 
 // Path is like the function Path.
 func (a Ask) Path() *Form {
-	f := &Form{where: inPath, faults: &faults{in: "path"}, root: &node{kind: '{', members: make(map[string]*node)}}
+	f := &Form{where: inPath, errs: newErrors(validation.InPath), root: &node{kind: '{', members: make(map[string]*node)}}
 	_, _, names := a.way.route()
 	for _, name := range names {
 		f.root.members[name] = &node{kind: '"', text: a.Param(name)}

@@ -321,7 +321,7 @@ func TestPublicReadsHoldTheUsersOwnWrites(t *testing.T) {
 
 // fold is a Follower of a journal that comes to a later sequence when it is waited for.
 type fold struct {
-	Follower
+	record.Follower
 	rowsAt
 }
 
@@ -342,7 +342,7 @@ func TestViewsOfAllJournals(t *testing.T) {
 	e := echo.New()
 	e.GET("/", func(c echo.Context) error {
 		notesOf(c).answered = user
-		folds := map[string]Follower{"identity": &fold{rowsAt: rowsAt{4, 9}}, "onboarding": &fold{rowsAt: rowsAt{3, 9}}, "trading": &fold{rowsAt: rowsAt{3, 9}}}
+		folds := map[string]record.Follower{"identity": &fold{rowsAt: rowsAt{4, 9}}, "onboarding": &fold{rowsAt: rowsAt{3, 9}}, "trading": &fold{rowsAt: rowsAt{3, 9}}}
 		return ViewAll(c, folds, func(string, decide.State) {})
 	})
 	got := ask(e, "GET", "/", "").Header()[HeaderLogPosition]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -63,7 +64,7 @@ func (a Ask) Key() (string, error) {
 		return "", givenTwice(HeaderIdempotencyKey)
 	}
 	if code, message := Reference(keys[0]); code != "" {
-		return "", Invalid(Fault{Field: HeaderIdempotencyKey, Code: code, Message: message, in: inHeader, path: []any{HeaderIdempotencyKey}})
+		return "", invalidHeader(HeaderIdempotencyKey, code, message)
 	}
 	return keys[0], nil
 }
@@ -73,7 +74,11 @@ func (a Ask) Keyed() bool { return len(a.way.keys()) > 0 }
 
 // givenTwice returns the problem for a header that is given more than once.
 func givenTwice(name string) *Problem {
-	return Invalid(Fault{Field: name, Code: DuplicateField, Message: "the header is given more than once", in: inHeader, path: []any{name}})
+	return invalidHeader(name, validation.DuplicateField, "the header is given more than once")
+}
+
+func invalidHeader(name, code, message string) *Problem {
+	return Invalid(validation.FieldError{In: validation.InHeader, Path: validation.At(name), Code: code, Message: message})
 }
 
 // NewCommand returns a command on behalf of the request's principal. It carries the Idempotency-Key, if any. It
@@ -237,8 +242,7 @@ func leastSequence(c echo.Context, name string) (int64, error) {
 	}
 	position, err := record.ParseLogPosition(text)
 	if err != nil {
-		return -1, Invalid(Fault{Field: HeaderMinLogPosition, Code: InvalidValue, in: inHeader, path: []any{HeaderMinLogPosition},
-			Message: "the position must have the form journal/partition@sequence"})
+		return -1, invalidHeader(HeaderMinLogPosition, validation.InvalidValue, "the position must have the form journal/partition@sequence")
 	}
 	if position.Journal != name || position.Partition != 0 {
 		return -1, notReached("This answer follows the journal " + name + ", not the one that the position names.")

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // A Rule validates the text of a string or a decimal. It returns an empty code if the text is valid.
@@ -14,7 +16,7 @@ type Rule func(text string) (code, message string)
 func MaxLength(n int) Rule {
 	return func(s string) (string, string) {
 		if utf8.RuneCountInString(s) > n {
-			return TooLong, "the text is longer than " + strconv.Itoa(n) + " characters"
+			return validation.TooLong, "the text is longer than " + strconv.Itoa(n) + " characters"
 		}
 		return "", ""
 	}
@@ -24,7 +26,7 @@ func MaxLength(n int) Rule {
 func Match(re *regexp.Regexp) Rule {
 	return func(s string) (string, string) {
 		if !re.MatchString(s) {
-			return InvalidValue, "the value must match " + re.String()
+			return validation.InvalidValue, "the value must match " + re.String()
 		}
 		return "", ""
 	}
@@ -37,7 +39,7 @@ func Characters(limit int, extra string) Rule {
 		if s != "" && len(s) <= limit && onlyOf(s, extra) {
 			return "", ""
 		}
-		return InvalidValue, "the value must be 1 to " + strconv.Itoa(limit) + " characters out of letters, digits and " + extra
+		return validation.InvalidValue, "the value must be 1 to " + strconv.Itoa(limit) + " characters out of letters, digits and " + extra
 	}
 }
 
@@ -73,7 +75,7 @@ func isReference(s string) bool {
 // to another path, and most clients and proxies would remove them.
 func CustomerCode(s string) (code, message string) {
 	if s == "." || s == ".." {
-		return InvalidValue, "the value must not be . or .., which no path can hold"
+		return validation.InvalidValue, "the value must not be . or .., which no path can hold"
 	}
 	return Characters(32, "._-")(s)
 }
@@ -81,7 +83,7 @@ func CustomerCode(s string) (code, message string) {
 // Positive allows decimals greater than zero.
 func Positive(s string) (code, message string) {
 	if strings.HasPrefix(s, "-") || strings.Trim(s, "0.") == "" {
-		return OutOfRange, "the value must be greater than zero"
+		return validation.OutOfRange, "the value must be greater than zero"
 	}
 	return "", ""
 }
@@ -89,7 +91,7 @@ func Positive(s string) (code, message string) {
 // NotNegative allows decimals of zero or more.
 func NotNegative(s string) (code, message string) {
 	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") != "" {
-		return OutOfRange, "the value must not be negative"
+		return validation.OutOfRange, "the value must not be negative"
 	}
 	return "", ""
 }
@@ -98,7 +100,7 @@ func NotNegative(s string) (code, message string) {
 func MaxDecimals(n int) Rule {
 	return func(s string) (string, string) {
 		if i := strings.IndexByte(s, '.'); i >= 0 && len(s)-i-1 > n {
-			return TooManyDigits, "the value must have at most " + strconv.Itoa(n) + " decimals"
+			return validation.TooManyDigits, "the value must have at most " + strconv.Itoa(n) + " decimals"
 		}
 		return "", ""
 	}
@@ -112,7 +114,7 @@ func OneOf(allowed ...string) Rule {
 				return "", ""
 			}
 		}
-		return InvalidValue, "the value must be one of " + strings.Join(allowed, ", ")
+		return validation.InvalidValue, "the value must be one of " + strings.Join(allowed, ", ")
 	}
 }
 

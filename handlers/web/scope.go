@@ -47,7 +47,7 @@ func shape(path string) string {
 
 // Remembers reports whether the follower's journal remembers the request's idempotency key for a command type. If so,
 // the requested object has existed, even if it is gone. The rules check whether the request is the same.
-func Remembers(c echo.Context, f Follower, command string) (used bool) {
+func Remembers(c echo.Context, f record.Follower, command string) (used bool) {
 	key, err := AskOf(c).Key()
 	if err != nil || key == "" {
 		return false

@@ -29,7 +29,7 @@ type Options struct {
 	ForwardKey []byte
 	// Identity is the fold that authorizes tokens and API keys. A forwarded request waits until it has reached the
 	// position of the forwarding node's fold. If Identity is nil, there is no such wait.
-	Identity IdentityFold
+	Identity record.Follower
 	// TrustedProxies lists the networks from which X-Forwarded-For is accepted; it may be empty.
 	TrustedProxies []*net.IPNet
 	// Transport sends forwarded requests; nil means a default.
@@ -45,12 +45,6 @@ type Options struct {
 	// Polled lists routes that other nodes request several times a second. Requests to them are not traced, and they
 	// are counted and logged only on errors.
 	Polled []string
-}
-
-// IdentityFold is a fold of the identity journal.
-type IdentityFold interface {
-	Waiter
-	Position() record.Position
 }
 
 // New returns a server. It gives each request an ID, logs and counts requests, recovers from panics, writes errors as

@@ -22,6 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -86,7 +87,7 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		code   string
 		retry  string
 	}{
-		{"invalid", Invalid(Fault{Field: "a", Code: Required, Message: "m"}), 400, "VALIDATION_FAILED", ""},
+		{"invalid", Invalid(validation.FieldError{Path: validation.At("a"), Code: validation.Required, Message: "m"}), 400, "VALIDATION_FAILED", ""},
 		{"wrapped", fmt.Errorf("list orders: %w", NotFound("ORDER_NOT_FOUND", "x")), 404, "ORDER_NOT_FOUND", ""},
 		{"refusal invalid", refusal(decide.Invalid), 400, "SOME_CODE", ""},
 		{"refusal not found", refusal(decide.NotFound), 404, "SOME_CODE", ""},
@@ -170,7 +171,7 @@ func TestOnboardingErrors(t *testing.T) {
 		{"/api/v1/things", Forbidden("x"), 403, `{"detail":"Forbidden"}`},
 		{"/api/v1/things", errors.New("secret"), 500, `{"detail":"Internal Server Error"}`},
 		{"/api/v1/things", &decide.Refusal{Kind: decide.Conflict, Code: "IDEMPOTENCY_KEY_REUSED"}, 422, `{"detail":"IDEMPOTENCY_KEY_REUSED"}`},
-		{"/api/v1/things", Invalid(FormFault("username", "missing", "Field required", nil), Fault{Code: UnknownField, path: []any{"a", 2, "b"}, input: 1}), 422,
+		{"/api/v1/things", Invalid(validation.FieldError{Path: validation.At("username"), Kind: validation.Missing}, validation.FieldError{Code: validation.UnknownField, Path: validation.At("a", 2, "b"), Input: 1}), 422,
 			`{"detail":[{"type":"missing","loc":["body","username"],"msg":"Field required","input":null},{"type":"extra_forbidden","loc":["body","a",2,"b"],"msg":"Extra inputs are not permitted","input":1}]}`},
 	}
 	for _, test := range tests {
@@ -557,6 +558,7 @@ func (n named) CommandType() string { return string(n) }
 
 // failing is a follower that fails while it is viewed: the state that it shows is no record's.
 type failing struct {
+	record.Follower
 	waiter
 	err error
 }
@@ -566,7 +568,7 @@ func (f *failing) View(look func(decide.State, record.Position)) {
 	f.err = &record.BrokenRecordError{}
 }
 
-func (f *failing) Listen(func(record.Entry, decide.State)) {}
+func (f *failing) Wait(ctx context.Context, sequence int64) error { return f.waiter.Wait(ctx, sequence) }
 
 func (f *failing) Err() error { return f.err }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // Timestamps must be in the years 2000 to 2100. Bounds of a search may begin in 1970.
@@ -42,10 +43,10 @@ func (f *Form) time(name string, required bool, least scalar.Time) Optional[scal
 	case n.kind == '0', f.where == inQuery && isInteger(n.text):
 		t, code, message = milliseconds(n.text)
 	case n.kind != '"':
-		code, message = WrongType, "the timestamp must be a string or an integer of milliseconds since 1970"
+		code, message = validation.WrongType, "the timestamp must be a string or an integer of milliseconds since 1970"
 	default:
-		if w := stringFlaw(n, nil); w.code != "" {
-			code, message = w.code, w.message
+		if e := stringError(n, nil); e.Code != "" {
+			code, message = e.Code, e.Message
 		} else {
 			t, code, message = readTime(n.text)
 		}
@@ -70,14 +71,14 @@ func ParseTime(text string) (t scalar.Time, code, message string) {
 
 func ofYears(t, least scalar.Time) (code, message string) {
 	if t < least || t > latest {
-		return OutOfRange, "the timestamp must be in the years " + strconv.Itoa(least.Std().Year()) + " to 2100"
+		return validation.OutOfRange, "the timestamp must be in the years " + strconv.Itoa(least.Std().Year()) + " to 2100"
 	}
 	return "", ""
 }
 
 func milliseconds(text string) (t scalar.Time, code, message string) {
 	if !isInteger(text) {
-		return 0, InvalidValue, "the number must be an integer of milliseconds since 1970, in plain digits"
+		return 0, validation.InvalidValue, "the number must be an integer of milliseconds since 1970, in plain digits"
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > int64(latest/scalar.Millisecond) {
@@ -98,9 +99,9 @@ func readTime(text string) (t scalar.Time, code, message string) {
 	v, err := time.Parse(time.RFC3339Nano, text)
 	switch {
 	case parts == nil || err != nil:
-		return 0, InvalidValue, "the timestamp must be one of RFC 3339, like 2006-01-02T15:04:05.000000Z (a + in a query is written %2B)"
+		return 0, validation.InvalidValue, "the timestamp must be one of RFC 3339, like 2006-01-02T15:04:05.000000Z (a + in a query is written %2B)"
 	case len(parts[1]) > len(".000000") && strings.Trim(parts[1][len(".000000"):], "0") != "":
-		return 0, TooManyDigits, "the timestamp must not be finer than a microsecond"
+		return 0, validation.TooManyDigits, "the timestamp must not be finer than a microsecond"
 	}
 	return scalar.TimeOf(v), "", ""
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 const march31 = 1_774_944_000_000_000 // 2026-03-31T08:00:00Z
@@ -44,36 +45,36 @@ func TestTimesAsClientsWriteThem(t *testing.T) {
 
 func TestTimesThatAreRefused(t *testing.T) {
 	for text, code := range map[string]string{
-		`"2026-03-31T08:00:00.1234567Z"`:       TooManyDigits,
-		`"2026-03-31T08:00:00.0000000000001Z"`: TooManyDigits,
-		`"2026-03-31T08:00:00,5Z"`:             InvalidValue,
-		`"2026-03-31T8:00:00Z"`:                InvalidValue,
-		`"2026-03-31T08:00:00"`:                InvalidValue,
-		`"2026-03-31 08:00:00Z"`:               InvalidValue,
-		`"2026-03-31T08:00:00+24:00"`:          InvalidValue,
-		`"2026-03-31T08:00:00 00:00"`:          InvalidValue,
-		`"2026-02-29T08:00:00Z"`:               InvalidValue,
-		`"2026-03-31T08:00:60Z"`:               InvalidValue,
-		`"2026-03-31"`:                         InvalidValue,
-		`"1999-12-31T23:59:59.999999Z"`:        OutOfRange,
-		`"2101-01-01T00:00:00Z"`:               OutOfRange,
-		`"2000-01-01T00:00:00+00:01"`:          OutOfRange,
-		`946684799999`:                         OutOfRange,
-		`4133980800000`:                        OutOfRange,
-		`-1`:                                   OutOfRange,
-		`99999999999999999999`:                 OutOfRange,
-		`1774944000123.5`:                      InvalidValue,
-		`1.774944e12`:                          InvalidValue,
-		`"1774944000123"`:                      InvalidValue,
-		`true`:                                 WrongType,
-		`{}`:                                   WrongType,
-		`""`:                                   InvalidValue,
-		`"\u0000"`:                             ControlCharacter,
+		`"2026-03-31T08:00:00.1234567Z"`:       validation.TooManyDigits,
+		`"2026-03-31T08:00:00.0000000000001Z"`: validation.TooManyDigits,
+		`"2026-03-31T08:00:00,5Z"`:             validation.InvalidValue,
+		`"2026-03-31T8:00:00Z"`:                validation.InvalidValue,
+		`"2026-03-31T08:00:00"`:                validation.InvalidValue,
+		`"2026-03-31 08:00:00Z"`:               validation.InvalidValue,
+		`"2026-03-31T08:00:00+24:00"`:          validation.InvalidValue,
+		`"2026-03-31T08:00:00 00:00"`:          validation.InvalidValue,
+		`"2026-02-29T08:00:00Z"`:               validation.InvalidValue,
+		`"2026-03-31T08:00:60Z"`:               validation.InvalidValue,
+		`"2026-03-31"`:                         validation.InvalidValue,
+		`"1999-12-31T23:59:59.999999Z"`:        validation.OutOfRange,
+		`"2101-01-01T00:00:00Z"`:               validation.OutOfRange,
+		`"2000-01-01T00:00:00+00:01"`:          validation.OutOfRange,
+		`946684799999`:                         validation.OutOfRange,
+		`4133980800000`:                        validation.OutOfRange,
+		`-1`:                                   validation.OutOfRange,
+		`99999999999999999999`:                 validation.OutOfRange,
+		`1774944000123.5`:                      validation.InvalidValue,
+		`1.774944e12`:                          validation.InvalidValue,
+		`"1774944000123"`:                      validation.InvalidValue,
+		`true`:                                 validation.WrongType,
+		`{}`:                                   validation.WrongType,
+		`""`:                                   validation.InvalidValue,
+		`"\u0000"`:                             validation.ControlCharacter,
 	} {
 		f := Body(post(`{"at":` + text + `}`))
 		f.Time("at")
 		p, ok := f.Done().(*Problem)
-		if !ok || len(p.Errors) != 1 || p.Errors[0].Code != code || p.Errors[0].Field != "at" {
+		if !ok || len(p.Errors) != 1 || p.Errors[0].Code != code || p.Errors[0].Path.String() != "at" {
 			t.Errorf("%s: %+v, want %s", text, f.Done(), code)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -39,23 +38,11 @@ const (
 	behind = 5 * time.Second
 )
 
-// Fold is this node's follower of the onboarding journal under onboarding.Rules.
-type Fold interface {
-	View(look func(s decide.State, at record.Position))
-	// WaitTip returns when the fold has reached the current end of the log.
-	WaitTip(ctx context.Context) error
-	// Wait returns when the fold has reached a sequence.
-	Wait(ctx context.Context, sequence int64) error
-	Position() record.Position
-	// ListenFrom calls start with the current state and then call after each later record, until stop is called.
-	ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func())
-}
-
 // Config holds the dependencies of a sender.
 type Config struct {
 	Node string // the node's name, for humans
 	DB   *pgxpool.Pool
-	Fold Fold
+	Fold record.Follower // of the onboarding journal
 	// Rows returns the position of the rows.
 	Rows interface {
 		Wait(ctx context.Context, sequence int64) error

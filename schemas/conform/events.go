@@ -3,6 +3,7 @@ package conform
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,19 +150,62 @@ func (e Events) Retired(t testing.TB, registry *decide.Registry, eventType strin
 	return event
 }
 
-// Command checks that the schema of a command's recorded data accepts the good texts and rejects the bad ones.
+// Command checks that the list of commands has a type, and that the schema accepts the good texts as its recorded data
+// and rejects the bad ones.
 func (e Events) Command(t testing.TB, name string, good, bad []string) {
 	t.Helper()
-	s := e.Schema(t, name+".command.schema.json")
+	c, listed := e.Commands(t)[name]
+	if !listed {
+		t.Errorf("the list of commands has no %s", name)
+	}
+	s := e.Schema(t, "command.schema.json")
+	accepts := func(text string) bool { return Validate(t, s, []byte(text)) == nil && (!c.Empty || text == "{}") }
 	for _, text := range good {
-		if err := Validate(t, s, []byte(text)); err != nil {
-			t.Errorf("%s: %v", name, err)
+		if !accepts(text) {
+			t.Errorf("%s: the schema rejects %s", name, text)
 		}
 	}
 	for _, text := range bad {
-		if Validate(t, s, []byte(text)) == nil {
+		if accepts(text) {
 			t.Errorf("%s: the schema allows %s", name, text)
 		}
+	}
+}
+
+// Command is an entry of a journal's list of commands, the file commands.json.
+type Command struct {
+	Type        string `json:"type"`
+	Description string `json:"description"`
+	Empty       bool   `json:"empty"` // the recorded data of the type is always {}
+}
+
+// Commands returns the folder's list of commands by type. It fails if the list is not sorted, if a type is listed twice,
+// or if an entry has no description.
+func (e Events) Commands(t testing.TB) map[string]Command {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(e.Folder, "commands.json"))
+	var list []Command
+	if err == nil {
+		err = json.Unmarshal(text, &list, json.RejectUnknownMembers(true))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]Command, len(list))
+	for i, c := range list {
+		if c.Description == "" || i > 0 && c.Type <= list[i-1].Type {
+			t.Errorf("commands.json: %+v has no description or is not in its place", c)
+		}
+		out[c.Type] = c
+	}
+	return out
+}
+
+// OtherCommands fails if the list of commands does not consist of the types.
+func (e Events) OtherCommands(t testing.TB, types []string) {
+	t.Helper()
+	if listed := slices.Sorted(maps.Keys(e.Commands(t))); !slices.Equal(listed, slices.Sorted(slices.Values(types))) {
+		t.Errorf("commands.json lists %v, there are %v", listed, types)
 	}
 }
 

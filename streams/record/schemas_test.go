@@ -72,11 +72,12 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 	schemas().NothingElse(t, "*.v1.schema.json", seen)
 }
 
-// TestSharedCommandsMatchTheirSchemas holds what records keep of the commands that every journal takes against the schemas.
-func TestSharedCommandsMatchTheirSchemas(t *testing.T) {
+// TestSharedCommandsMatchTheirSchema holds what records keep of the commands that every journal takes against the schema.
+func TestSharedCommandsMatchTheirSchema(t *testing.T) {
 	for _, name := range decide.NewPayloads().Types() {
 		schemas().Command(t, name, []string{`{"key":"k:1","fingerprint":"00ff"}`, "{}"}, []string{`{"rules":2}`, `{"key":""}`})
 	}
+	schemas().OtherCommands(t, append(decide.NewPayloads().Types(), record.TypeGenesis, record.TypeTermStarted))
 }
 
 func TestARecordMatchesItsSchema(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -45,7 +44,7 @@ type MakerConfig struct {
 	Rules     decide.Rules
 	Codec     decide.StateCodec
 	Partition int32
-	Fold      *follow.Fold
+	Fold      record.Follower
 	Seed      *record.Seed  // seed of the fold; nil without one
 	Node      string        // name of this node
 	Records   int64         // number of new records after which a snapshot is due

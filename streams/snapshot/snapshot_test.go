@@ -127,7 +127,7 @@ func (v *venue) follow(c codec, seed *record.Seed, records int64) (*Maker, *foll
 	return m, fold
 }
 
-func (v *venue) wait(f *follow.Fold, p record.Position) {
+func (v *venue) wait(f record.Follower, p record.Position) {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(v.t.Context(), 30*time.Second)
 	defer cancel()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -30,7 +29,7 @@ type KeeperConfig struct {
 	Store     *Store
 	Client    *journal.Client
 	Rules     decide.Rules
-	Fold      *follow.Fold
+	Fold      record.Follower
 	Partition int32
 	Node      string
 	// May reports whether the venue may write to the bucket. A nil May permits it always.

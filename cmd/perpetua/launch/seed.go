@@ -181,7 +181,7 @@ func (s *seeder) viewIdentity(view func(*identity.State)) error {
 	if err != nil {
 		return err
 	}
-	login.FromFold(fold).View(view)
+	login.View(fold, view)
 	return nil
 }
 

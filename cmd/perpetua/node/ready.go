@@ -42,7 +42,7 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	if err := n.awaitFence(ctx); err != nil {
 		return fmt.Errorf("waiting for the fence in the key store: %w", err)
 	}
-	if err := login.CheckSeal(login.FromFold(identities), n.Box); err != nil {
+	if err := login.CheckSeal(identities, n.Box); err != nil {
 		return fmt.Errorf("secrets of the identity journal: %w", err)
 	}
 	return nil

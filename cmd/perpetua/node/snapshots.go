@@ -9,7 +9,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -67,7 +66,7 @@ func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*re
 }
 
 // maker returns a maker of snapshots of a fold that started from a seed; nil if this node makes none.
-func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold *follow.Fold, seed *record.Seed, node string, may func() bool) *snapshot.Maker {
+func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold record.Follower, seed *record.Seed, node string, may func() bool) *snapshot.Maker {
 	if s.records == 0 || j.Codec == nil {
 		return nil
 	}

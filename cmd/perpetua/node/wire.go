@@ -24,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // wire creates the handlers and connects them to their data sources.
@@ -47,8 +48,7 @@ func (n *Node) wire() error {
 	e := server.Echo
 	// Requests read the fold as soon as the server runs, and until Run starts the fold it is at its beginning. It then
 	// contains no users, so no request is authorized.
-	users := login.FromFold(identities.fold)
-	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
+	tokens := web.NewTokens(login.NewDirectory(identities.fold), login.DefaultIssuer, time.Now)
 	tokens.For(n.audience)
 	auth := web.NewAuth(tokens)
 	auth.ReadsFrom(n.sources())
@@ -57,7 +57,7 @@ func (n *Node) wire() error {
 
 	// The hub is created before Run, like everything that listens to a fold: a socket must receive every record after
 	// the state that it starts with.
-	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users, Answered: auth,
+	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.owning.peers,
 		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets})
 	n.serving.hub.Trace(n.telemetry.tracer)
@@ -73,7 +73,7 @@ func (n *Node) wire() error {
 
 	trade.New(n.tradingInterface(auth, venue)).Register(rest)
 	if n.Roles.API || n.Roles.Engine { // an owner answers the requests that other nodes forward to it
-		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
+		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
 		from, err := n.onboardingInterface(auth, owners)
@@ -189,7 +189,7 @@ func (n *Node) adminInterface(auth *web.Auth, clients *onboarding.Handler, venue
 		},
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) },
 		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.owning.rules(ctx, n.URL()) }}
-	c.Folds = make(map[string]web.Follower, len(n.followers))
+	c.Folds = make(map[string]record.Follower, len(n.followers))
 	for _, f := range n.followers {
 		c.Folds[f.Name()] = f.fold
 		c.Tails = append(c.Tails, f.tail)

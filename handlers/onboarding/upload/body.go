@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -37,7 +38,7 @@ func identity(encodings []string) bool {
 
 // malformed returns the error for a body that is not valid multipart.
 func malformed(why string) *web.Problem {
-	return web.Invalid(web.FormFault("", "multipart_invalid", "Multipart decode error: "+why, nil))
+	return web.Invalid(validation.FieldError{Kind: validation.MultipartInvalid, Args: []any{why}})
 }
 
 var (

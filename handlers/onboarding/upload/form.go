@@ -10,7 +10,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -48,7 +48,7 @@ type form struct {
 	upload  Upload
 	file    *content // nil until it has arrived
 	seen    []string // names of the parts so far
-	faults  []web.Fault
+	errs    validation.Errors
 	problem *web.Problem // the error that ended the reading
 }
 
@@ -99,12 +99,12 @@ func (f *form) part(p *multipart.Part) error {
 	name := params["name"]
 	filename, named := params["filename"]
 	if slices.Contains(f.seen, name) {
-		f.fault(name, "value_error", "Value error, the field is given more than once", nil)
+		f.invalid(name, "the field is given more than once", nil)
 		return f.skip(p)
 	}
 	f.seen = append(f.seen, name)
 	if e := p.Header.Get("Content-Transfer-Encoding"); e != "" && !slices.Contains([]string{"7bit", "8bit", "binary"}, strings.ToLower(e)) {
-		f.fault(name, "value_error", "Value error, the field must be sent as it is, without a transfer encoding", nil)
+		f.invalid(name, "the field must be sent as it is, without a transfer encoding", nil)
 		return f.skip(p)
 	}
 	switch name {
@@ -116,12 +116,13 @@ func (f *form) part(p *multipart.Part) error {
 	case fieldCategory, fieldOrientation, fieldValidUntil:
 		return f.readText(p, name)
 	}
-	f.fault(shown(name), "extra_forbidden", "Extra inputs are not permitted", nil)
+	f.errs.AddKind(validation.ExtraForbidden, "", shown(name))
 	return f.skip(p)
 }
 
-func (f *form) fault(name, kind, message string, input any) {
-	f.faults = append(f.faults, web.FormFault(name, kind, message, input))
+// invalid adds an error of a field, worded by message. The response repeats the input.
+func (f *form) invalid(name, message string, input any) {
+	f.errs.Add(validation.FieldError{Path: validation.At(name), Kind: validation.ValueError, Message: message, Input: input})
 }
 
 // skip discards a part, which counts as overhead of the file.
@@ -140,12 +141,12 @@ func (f *form) readText(p *multipart.Part, name string) error {
 	f.upload.parts.add(name, "", sha256.Sum256(raw))
 	switch {
 	case len(raw) > maxField:
-		f.fault(name, "string_too_long", "String should have at most "+strconv.Itoa(maxField)+" bytes", nil)
+		f.errs.Add(validation.FieldError{Path: validation.At(name), Kind: validation.StringTooLong, Args: []any{maxField, "bytes"}})
 		return f.skip(p)
 	case !utf8.Valid(raw):
-		f.fault(name, "string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string", nil)
+		f.errs.AddKind(validation.StringUnicode, "", name)
 	case strings.ContainsFunc(text, unicode.IsControl):
-		f.fault(name, "value_error", "Value error, the text must not hold control characters", text)
+		f.invalid(name, "the text must not hold control characters", text)
 	default:
 		f.take(name, text)
 	}
@@ -158,11 +159,11 @@ func (f *form) take(name, text string) {
 	switch name {
 	case fieldCategory:
 		if f.upload.Category, known = document.ParseCategory(text); !known {
-			f.fault(name, "enum", "Input should be "+either(document.Categories()), text)
+			f.errs.Add(oneOf(name, document.Categories(), text))
 		}
 	case fieldOrientation:
 		if f.upload.Orientation, known = document.ParseOrientation(text); !known {
-			f.fault(name, "enum", "Input should be "+either(document.Orientations()), text)
+			f.errs.Add(oneOf(name, document.Orientations(), text))
 		}
 	case fieldValidUntil:
 		if text == "" {
@@ -170,20 +171,19 @@ func (f *form) take(name, text string) {
 		}
 		t, code, message := web.ParseTime(text)
 		if code != "" {
-			f.fault(name, "value_error", "Value error, "+message, text)
+			f.invalid(name, message, text)
 		}
 		f.upload.ValidUntil = t
 	}
 }
 
-// either lists the allowed values in the style of this interface's errors.
-func either[T ~string](all []T) string {
-	quoted := make([]string, len(all))
-	for i, s := range all {
-		quoted[i] = "'" + string(s) + "'"
+// oneOf returns the error of a field that is none of the allowed values.
+func oneOf[T ~string](name string, allowed []T, input string) validation.FieldError {
+	words := make([]string, len(allowed))
+	for i, s := range allowed {
+		words[i] = string(s)
 	}
-	last := len(quoted) - 1
-	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+	return validation.FieldError{Path: validation.At(name), Kind: validation.Enum, Args: []any{words}, Input: input}
 }
 
 // shown returns a client's field name, shortened and valid, for use in an error.
@@ -205,7 +205,7 @@ func isText(p *multipart.Part) bool {
 // a file, so that a large file without a filename gets the same error. The error does not repeat the text, which may
 // be a document.
 func (f *form) refuseText(p *multipart.Part) error {
-	f.fault(fieldFile, "value_error", "Value error, the field must be a file, and this part is text: it has neither a filename nor the type of a file", nil)
+	f.invalid(fieldFile, "the field must be a file, and this part is text: it has neither a filename nor the type of a file", nil)
 	buffer := make([]byte, 4<<10)
 	for size := 0; ; {
 		n, err := p.Read(buffer)
@@ -224,7 +224,7 @@ func (f *form) refuseText(p *multipart.Part) error {
 // readFile reads the file.
 func (f *form) readFile(p *multipart.Part, filename string) error {
 	if !utf8.ValidString(filename) || strings.ContainsFunc(filename, unicode.IsControl) {
-		f.fault(fieldFile, "value_error", "Value error, the name of the file must be text without control characters", nil)
+		f.invalid(fieldFile, "the name of the file must be text without control characters", nil)
 	}
 	f.upload.Name = document.Name(filename)
 	tables := !slices.Contains(f.seen, fieldCategory) || f.upload.Category.TakesTables()
@@ -256,7 +256,7 @@ func (f *form) decide(others []error) (*Upload, error) {
 			return nil, why
 		}
 	}
-	if err := f.invalid(others); err != nil {
+	if err := f.rejection(others); err != nil {
 		return nil, err
 	}
 	if err := f.file.scanned(); err != nil {
@@ -273,9 +273,9 @@ func (f *form) decide(others []error) (*Upload, error) {
 // malformedCode is the code of problems that list validation errors.
 var malformedCode = web.Invalid().Code
 
-// invalid returns all validation errors of the request, or nil.
-func (f *form) invalid(others []error) error {
-	var all []web.Fault
+// rejection returns a problem with all validation errors of the request, or nil.
+func (f *form) rejection(others []error) error {
+	var all []validation.FieldError
 	for _, err := range others {
 		if err == nil {
 			continue
@@ -290,10 +290,10 @@ func (f *form) invalid(others []error) error {
 	case f.problem != nil: // the parts are unknown
 		all = append(all, f.problem.Errors...)
 	case f.file == nil && !slices.Contains(f.seen, fieldFile):
-		all = append(all, web.FormFault(fieldFile, "missing", "Field required", nil))
+		all = append(all, validation.FieldError{Path: validation.At(fieldFile), Kind: validation.Missing})
 	}
 	if f.problem == nil {
-		all = append(all, f.faults...)
+		all = append(all, f.errs.List...)
 	}
 	if len(all) > 0 {
 		return web.Invalid(all...)

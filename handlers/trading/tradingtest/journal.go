@@ -196,6 +196,15 @@ func (j *Journal) ListenFrom(start func(s decide.State, at record.Position), cal
 	}
 }
 
+// WaitTip waits until the follower has applied the last record.
+func (j *Journal) WaitTip(ctx context.Context) error { return j.Wait(ctx, j.Tip().Sequence) }
+
+// Position returns the position of the follower.
+func (j *Journal) Position() (at record.Position) {
+	j.View(func(_ decide.State, position record.Position) { at = position })
+	return at
+}
+
 // Wait waits until the follower has applied the record with the sequence.
 func (j *Journal) Wait(ctx context.Context, sequence int64) error {
 	for {

@@ -107,7 +107,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	if v.Server, err = web.New(web.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	auth := web.NewAuth(web.NewTokens(login.NewDirectory(identities{v.Identity}), login.DefaultIssuer, v.wall))
+	auth := web.NewAuth(web.NewTokens(login.NewDirectory(v.Identity), login.DefaultIssuer, v.wall))
 	peopleRows := rows.Source{Journal: "identity", DB: read, Waiter: people}
 	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: read, Waiter: runner}, peopleRows)
 	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: read, Waiter: v.OwnerRows})
@@ -164,7 +164,7 @@ func (v *Venue) operator(auth *web.Auth, clients *onboardings.Handler, people ro
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(v.Box) },
 		SealPassword:  func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
 		MAC:           mac,
-		Folds:         map[string]web.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
+		Folds:         map[string]record.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
 		Nodes:         func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
 		Tails:         []*admin.Tail{tail(v.Trading)},
 		Readers:       []admin.Reader{reader},
@@ -203,14 +203,6 @@ func (v *Venue) project(r *projections.Runner) *projections.Runner {
 		<-done
 	})
 	return r
-}
-
-// identities adapts the identity journal to login.Identity.
-type identities struct{ journal *Journal }
-
-// View implements login.Identity.
-func (i identities) View(look func(*identity.State)) {
-	i.journal.View(func(s decide.State, _ record.Position) { look(s.(*identity.State)) })
 }
 
 // now returns the venue's time, which only Advance changes.

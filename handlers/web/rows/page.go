@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
@@ -46,7 +47,7 @@ func readPaging(f *web.Form, ascendingByDefault bool) projections.Page {
 		After:      readCursor(f, "after"),
 	}
 	if f.Has("after") && f.Has("before") {
-		f.Fault("before", web.InvalidValue, "only one of after and before may be given")
+		f.Fault("before", validation.InvalidValue, "only one of after and before may be given")
 	}
 	return p
 }
@@ -60,7 +61,7 @@ func PageSize(f *web.Form, name string) int {
 func ReadSpan(f *web.Form, required bool) projections.Span {
 	s := projections.Span{From: f.Bound("from", required).Value, To: f.Bound("to", required).Value}
 	if s.From != 0 && s.To != 0 && s.To < s.From {
-		f.Fault("to", web.OutOfRange, "to must not be before from")
+		f.Fault("to", validation.OutOfRange, "to must not be before from")
 	}
 	return s
 }
@@ -74,7 +75,7 @@ func readCursor(f *web.Form, name string) *projections.Key {
 	}
 	k, ok := parseCursor(text.Value)
 	if !ok {
-		f.Fault(name, web.InvalidValue, "the cursor is not one that this interface handed out")
+		f.Fault(name, validation.InvalidValue, "the cursor is not one that this interface handed out")
 		return nil
 	}
 	return &k

@@ -28,7 +28,7 @@ func faults(err error) string {
 	}
 	var out []string
 	for _, f := range p.Errors {
-		out = append(out, f.Field+" "+f.Code)
+		out = append(out, f.Path.String()+" "+f.Code)
 	}
 	return strings.Join(out, ", ")
 }

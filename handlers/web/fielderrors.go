@@ -1,0 +1,158 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/validation"
+)
+
+// The errors of values. They have no path yet.
+var (
+	notAString = validation.FieldError{Code: validation.WrongType, Message: "the value must be a string", Kind: validation.StringType}
+	emptyText  = validation.FieldError{Code: validation.InvalidValue, Message: "the value must not be empty", Kind: validation.StringTooShort,
+		Args: []any{1, "character"}}
+	notAnInteger = validation.FieldError{Code: validation.WrongType, Message: "the value must be an integer", Kind: validation.IntType}
+	emptyBody    = validation.FieldError{Code: validation.MalformedJSON, Message: "the body is empty", Kind: validation.Missing}
+)
+
+func notAnObject(message string) validation.FieldError {
+	return validation.FieldError{Code: validation.WrongType, Message: message, Kind: validation.ModelType}
+}
+
+func notAList(message string) validation.FieldError {
+	return validation.FieldError{Code: validation.WrongType, Message: message, Kind: validation.ListType}
+}
+
+func notABool(where place) validation.FieldError {
+	e := validation.FieldError{Code: validation.WrongType, Message: "the value must be true or false", Kind: validation.BoolType}
+	if where != inBody {
+		e.Kind = validation.BoolParsing
+	}
+	return e
+}
+
+func notPlainDigits(where place) validation.FieldError {
+	e := validation.FieldError{Code: validation.InvalidValue, Message: "the value must be an integer in plain digits", Kind: validation.IntFromFloat}
+	if where != inBody {
+		e.Kind = validation.IntParsing
+	}
+	return e
+}
+
+// outside returns the error of an integer outside least to most. sent is its text in the request.
+func outside(least, most int64, sent string) validation.FieldError {
+	e := validation.FieldError{Code: validation.OutOfRange, Message: fmt.Sprintf("the value must be between %d and %d", least, most),
+		Kind: validation.LessThanEqual, Args: []any{most}}
+	if v, err := strconv.ParseInt(sent, 10, 64); err == nil && v < least || err != nil && strings.HasPrefix(sent, "-") {
+		e.Kind, e.Args = validation.GreaterThanEqual, []any{least}
+	}
+	return e
+}
+
+// tooMany returns the error of an array with the wrong number of items.
+func tooMany(least, most, items int) validation.FieldError {
+	e := validation.FieldError{Code: validation.OutOfRange, Message: fmt.Sprintf("the array must have %d to %d items", least, most),
+		Kind: validation.ListTooLong, Args: []any{most, items}}
+	if items < least {
+		e.Kind, e.Args = validation.ListTooShort, []any{least, items}
+	}
+	return e
+}
+
+// noneOf returns the error of a string that is not in allowed.
+func noneOf(allowed []string) validation.FieldError {
+	code, message := OneOf(allowed...)("")
+	return validation.FieldError{Code: code, Message: message, Kind: validation.Enum, Args: []any{allowed}}
+}
+
+// notAUUID returns e, the error of a node that is not a UUID, with the kind and the reason.
+func notAUUID(n *node, e validation.FieldError) validation.FieldError {
+	if n.kind != '"' {
+		e.Kind = validation.UUIDType
+		return e
+	}
+	e.Kind = validation.UUIDParsing
+	e.Args = []any{fmt.Sprintf("invalid length: expected 36 characters with four hyphens, found %d", utf8.RuneCountInString(n.text))}
+	for i, r := range n.text {
+		if !strings.ContainsRune("0123456789abcdefABCDEF-", r) {
+			e.Args[0] = fmt.Sprintf("invalid character: expected [0-9a-fA-F-], found `%s` at %d", shownRune(r), i+1)
+			break
+		}
+	}
+	return e
+}
+
+// shownRune returns a character in a form that is safe in a message.
+func shownRune(r rune) string {
+	if q := strconv.QuoteRuneToASCII(r); len(q) > 3 {
+		return q[1 : len(q)-1]
+	}
+	return string(r)
+}
+
+// fail adds the error e to a member, or to the whole form if name is empty.
+func (f *Form) fail(name string, e validation.FieldError) {
+	e.Path = nil
+	if name != "" {
+		e.Path = validation.At(name)
+	}
+	f.errs.add(f.path, e)
+}
+
+// Add adds an error that only the handler can detect, with the path from this form. It does nothing if the body could
+// not be read.
+func (f *Form) Add(e validation.FieldError) {
+	if !f.errs.fatal && f.problem == nil {
+		f.errs.add(f.path, e)
+	}
+}
+
+// AddOnce adds an error of a nested member that only the handler can detect, with the path from this form. It does
+// nothing if the member or an enclosing one already has an error.
+func (f *Form) AddOnce(e validation.FieldError) {
+	for n := range e.Path {
+		if f.Faulty(e.Path[:n+1]...) {
+			return
+		}
+	}
+	f.Add(e)
+}
+
+// OptionalWhole reads an optional integer in any JSON notation, including 5.0 and 5e0.
+func (f *Form) OptionalWhole(name string) Optional[int64] {
+	n := f.member(name, false)
+	if n != nil && n.kind == '0' && !isInteger(n.text) {
+		if v, is := whole(n.text); is {
+			return Optional[int64]{v, true}
+		}
+	}
+	return f.integer(name, false, MinInteger, MaxInteger)
+}
+
+// whole returns the value of a JSON number that is a 64-bit integer. It is exact; float64 arithmetic would take
+// 1e-400 for 0.
+func whole(text string) (int64, bool) {
+	sign, text := text[:len(text)-len(strings.TrimPrefix(text, "-"))], strings.TrimPrefix(text, "-")
+	mantissa, power := text, 0
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		var err error
+		if power, err = strconv.Atoi(text[i+1:]); err != nil {
+			return 0, false
+		}
+		mantissa = text[:i]
+	}
+	before, after, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimRight(before+after, "0")
+	if strings.Trim(digits, "0") == "" {
+		return 0, true
+	}
+	power += len(before) - len(digits) // exponent relative to the last nonzero digit
+	if power < 0 || power > len("9223372036854775807") {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(sign+digits+strings.Repeat("0", power), 10, 64)
+	return v, err == nil
+}

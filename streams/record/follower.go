@@ -1,0 +1,30 @@
+package record
+
+import (
+	"context"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// Follower is a state that follows the records of one journal partition. *follow.Fold implements it.
+//
+// A Follower MUST apply every record, in order. It never decides a command. A function that it calls with its state MUST
+// NOT keep or change the state and MUST NOT call the Follower, since it runs under the Follower's lock.
+type Follower interface {
+	// View calls look with the state and its position. No record is applied during the call.
+	View(look func(s decide.State, at Position))
+	// Listen registers a function that is called after each record, in order. A function that is registered before the
+	// Follower runs gets every record.
+	Listen(call func(e Entry, s decide.State))
+	// ListenFrom calls start with the current state and then call after each later record, until stop is called.
+	ListenFrom(start func(s decide.State, at Position), call func(e Entry, s decide.State)) (stop func())
+	// Wait returns nil once the record with the sequence has been applied. Otherwise it returns the context's error or the
+	// error that stopped the Follower.
+	Wait(ctx context.Context, sequence int64) error
+	// WaitTip is Wait for the current end of the log.
+	WaitTip(ctx context.Context) error
+	// Position returns the position of the last record applied.
+	Position() Position
+	// Err returns the error that stopped the Follower, or nil while it runs.
+	Err() error
+}
