@@ -1,43 +1,54 @@
 package journal
 
-import "sync"
+import (
+	"errors"
+	"sync"
+	"time"
 
-// ack is the producer's result for one record.
-type ack struct {
-	slot   *slot
-	offset int64
-	err    error
-}
+	"github.com/twmb/franz-go/pkg/kerr"
 
-// acks queues the producer's results until the term reads them. The producer reports a whole batch together and never
-// waits for the term.
+	"github.com/perpetua-exchange/perpetua/streams/term"
+)
+
+// acks queues the results of one producer until the owner's goroutine reads them. The producer reports a whole batch
+// together and never waits for the owner.
 type acks struct {
-	some chan struct{} // has a buffer of one; signals that said is not empty
+	some chan struct{} // has a buffer of one; signals that received is not empty
 
-	mu   sync.Mutex
-	said []ack
+	mu       sync.Mutex
+	received []term.Ack
+	decided  []time.Duration // when each record was decided; notCounted for a term record
 }
+
+// notCounted is the decision time of a record that the metrics do not count.
+const notCounted = -1
 
 func newAcks() *acks { return &acks{some: make(chan struct{}, 1)} }
 
-func (q *acks) put(a ack) {
+func (q *acks) put(sequence, offset int64, err error, decided time.Duration) {
+	a := term.Ack{Sequence: sequence, Offset: offset, Err: err, TooLarge: errors.Is(err, kerr.MessageTooLarge)}
 	q.mu.Lock()
-	q.said = append(q.said, a)
-	first := len(q.said) == 1
+	q.received, q.decided = append(q.received, a), append(q.decided, decided)
+	first := len(q.received) == 1
 	q.mu.Unlock()
 	if first {
-		select {
-		case q.some <- struct{}{}:
-		default:
-		}
+		signal(q.some)
 	}
 }
 
-// take returns all queued results in order. It reuses room as the buffer for the following ones.
-func (q *acks) take(room []ack) []ack {
+// take returns all queued results in order. It reuses the two slices as buffers for the following ones.
+func (q *acks) take(room []term.Ack, times []time.Duration) ([]term.Ack, []time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	said := q.said
-	q.said = room[:0]
-	return said
+	received, decided := q.received, q.decided
+	q.received, q.decided = room[:0], times[:0]
+	return received, decided
+}
+
+// signal fills a channel with a buffer of one.
+func signal(some chan<- struct{}) {
+	select {
+	case some <- struct{}{}:
+	default:
+	}
 }

@@ -87,10 +87,10 @@ func alarmConstants(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// alarmCalls returns the texts with which this package calls alarm.
+// alarmCalls returns the texts with which this package and package term call alarm.
 func alarmCalls(t *testing.T) (kinds []string) {
 	t.Helper()
-	for _, file := range parsed(t, ".") {
+	for _, file := range append(parsed(t, "."), parsed(t, "../term")...) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "alarm" {

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // forge makes the record that would come after the last one, as some other program might.
@@ -126,7 +127,7 @@ func testForeignTermInLaterFold(t *testing.T, seeded bool) {
 	a.until("its term has ended", func() bool { _, ok := a.Serving(); return !ok })
 	g.release()
 	<-a.done
-	var foreign *journal.ForeignTermError
+	var foreign *term.ForeignTermError
 	if !errors.As(a.err, &foreign) || foreign.Node != "b" || foreign.Term != 2 {
 		t.Errorf("seeded %v: the old owner ended with %v", seeded, a.err)
 	}
@@ -316,7 +317,7 @@ func TestAnOwnerThatWasOvertakenRefusesNothing(t *testing.T) {
 	}
 	g.release()
 	<-a.done
-	var foreign *journal.ForeignTermError
+	var foreign *term.ForeignTermError
 	if !errors.As(a.err, &foreign) {
 		t.Errorf("it ended with %v", a.err)
 	}
@@ -443,7 +444,7 @@ func TestATermThatEndsBeforeItResumesHidesNoKeptCommand(t *testing.T) {
 	}
 	g.cut() // so that both are in the first answer of another connection
 	g.blind(false)
-	var foreign *journal.ForeignTermError
+	var foreign *term.ForeignTermError
 	if err := <-again; !errors.As(err, &foreign) || foreign.Node != "c" {
 		t.Fatalf("the term that was overtaken ended with %v", err)
 	}

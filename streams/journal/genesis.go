@@ -12,15 +12,32 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
+
+// ensureGenesis appends the genesis record if the partition is empty. It returns an error if the clock is off: the genesis
+// has the log's first time, and no later record may have an earlier one.
+func (o *Owner) ensureGenesis(ctx context.Context, reference func() term.ReferenceClock) error {
+	end, err := o.cfg.Client.Tip(ctx, o.journal, o.cfg.Partition)
+	if err != nil || end > 0 {
+		return err
+	}
+	if err := o.checkClock(0, reference()); err != nil {
+		return err
+	}
+	return o.foundJournal(ctx)
+}
 
 // askFor is the timeout for asking one source of known positions.
 const askFor = 5 * time.Second
 
-// known collects the known positions of the partition from all sources. silent are the sources that did not answer.
-func (o *Owner) known(ctx context.Context) (positions []record.Position, silent []Known) {
-	if !o.acknowledged.IsBefore() {
-		positions = append(positions, o.acknowledged)
+// askKnown collects the known positions of the partition from all sources. silent are the sources that did not answer.
+func (o *Owner) askKnown(ctx context.Context) (positions []record.Position, silent []Known) {
+	o.mu.Lock()
+	acknowledged := o.machine.Acknowledged()
+	o.mu.Unlock()
+	if !acknowledged.IsBefore() {
+		positions = append(positions, acknowledged)
 	}
 	for _, k := range o.cfg.Known {
 		more, err := o.positions(ctx, k)
@@ -40,15 +57,15 @@ func (o *Owner) positions(ctx context.Context, k Known) ([]record.Position, erro
 	return k.Positions(ctx, o.journal, o.cfg.Partition)
 }
 
-// vouched returns the known positions of a log that is not empty. It waits until one of these confirms the log: a
+// knownPositions returns the known positions of a log that is not empty. It waits until one of these confirms the log: a
 // source that knows a position, which replay then compares with the log; the answers of all sources that none is known;
-// or OwnerConfig.Vouched. Without confirmation the log may have lost its end. A taken record on top of the rest would
-// hide that, and the acknowledged records would be lost for good. So vouched waits for sources that do not answer, as
-// appendGenesis does.
-func (o *Owner) vouched(ctx context.Context) (known []record.Position, silent []Known, err error) {
+// or OwnerConfig.LogVerified. Without confirmation the log may have lost its end. A taken record on top of the rest would
+// hide that, and the acknowledged records would be lost for good. So knownPositions waits for sources that do not answer, as
+// foundJournal does.
+func (o *Owner) knownPositions(ctx context.Context) (known []record.Position, silent []Known, err error) {
 	for attempt := 0; ; attempt++ {
-		known, silent = o.known(ctx)
-		if len(silent) == 0 || o.cfg.Vouched != nil && o.cfg.Vouched() ||
+		known, silent = o.askKnown(ctx)
+		if len(silent) == 0 || o.cfg.LogVerified != nil && o.cfg.LogVerified() ||
 			slices.ContainsFunc(known, func(p record.Position) bool { return !p.IsBefore() }) {
 			return known, silent, nil
 		}
@@ -61,10 +78,10 @@ func (o *Owner) vouched(ctx context.Context) (known []record.Position, silent []
 	}
 }
 
-// appendGenesis appends a genesis to an empty partition, unless a source knows a position of the journal: then the log
+// foundJournal appends a genesis to an empty partition, unless a source knows a position of the journal: then the log
 // was lost, and a second genesis would hide that. It waits for sources that do not answer.
-func (o *Owner) appendGenesis(ctx context.Context) error {
-	known, silent := o.known(ctx)
+func (o *Owner) foundJournal(ctx context.Context) error {
+	known, silent := o.askKnown(ctx)
 	for attempt := 0; len(silent) > 0; attempt++ {
 		if err := pause(ctx, attempt); err != nil {
 			return err
@@ -72,11 +89,11 @@ func (o *Owner) appendGenesis(ctx context.Context) error {
 		if end, err := o.cfg.Client.Tip(ctx, o.journal, o.cfg.Partition); err != nil || end > 0 {
 			return err // another node got its answers sooner and was first
 		}
-		known, silent = o.known(ctx)
+		known, silent = o.askKnown(ctx)
 	}
 	for _, p := range known {
 		if !p.IsBefore() {
-			return o.diverged(p, record.Before, "the log is empty")
+			return &record.DivergedError{Journal: o.journal, Partition: o.cfg.Partition, Have: p, Found: record.Before, Reason: "the log is empty"}
 		}
 	}
 	start, end, err := o.cfg.Client.bounds(ctx, o.journal, o.cfg.Partition)
@@ -91,7 +108,7 @@ func (o *Owner) appendGenesis(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	now := o.clock.now().time
+	now := o.time()
 	id := newJournalID()
 	r := &record.Record{Time: now, Outcome: decide.Accepted,
 		Command: decide.Recorded{ID: record.NewCommandID(now.Std()), Type: record.TypeGenesis, Actor: decide.Engine},

@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // recreateTogether is recreate with all values in one batch.
@@ -231,7 +232,7 @@ func TestTakeEndsATermThatIsSuspended(t *testing.T) {
 	case <-r.context().Done():
 		t.Fatal("the suspended owner goes on")
 	}
-	var foreign *journal.ForeignTermError
+	var foreign *term.ForeignTermError
 	if !errors.As(suspended.err, &foreign) || foreign.Node != "mover" {
 		t.Errorf("the suspended owner ended with %v", suspended.err)
 	}

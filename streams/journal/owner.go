@@ -15,70 +15,66 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// The limits of an owner.
+// The limits of an owner's window: what is decided and not acknowledged.
 const (
-	windowRecords  = 4096              // decided and not acknowledged
-	windowBytes    = 16 << 20          // total size of their values
-	queueCommands  = 8192              // queued commands
-	maxUnseen      = 4 * windowRecords // decided and not yet passed by the owner's reader
-	maxUnseenBytes = 4 * windowBytes
-	stallAfter     = 2 * time.Second // without an acknowledgement, intake stops
-	patience       = time.Second     // the longest wait of a command for its decision
-	drainFor       = 5 * time.Second // the longest wait of a stopping owner for acknowledgements
+	windowRecords = 4096
+	windowBytes   = 16 << 20 // the total size of their values
 )
 
 // OwnerConfig configures an owner: the partition that it owns, and the node that it runs on.
 type OwnerConfig struct {
-	Client     *Client
-	Rules      decide.Rules
-	Partition  int32
-	Partitions int32 // the number in the journal's genesis; 1 if zero
-	Node       string
-	URL        string
-	Build      string
-	Known      []Known
-	Vouched    func() bool                                 // whether the log was compared with a known position; nil for no
-	Seed       func(context.Context) (*record.Seed, error) // if it or its Seed is nil, replay starts from genesis
-	Deadline   time.Duration                               // for answering a command; 10 s if zero
+	Client      *Client
+	Rules       decide.Rules
+	Partition   int32
+	Partitions  int32 // the number in the journal's genesis; 1 if zero
+	Node        string
+	URL         string
+	Build       string
+	Known       []Known
+	LogVerified func() bool                                 // whether the log was compared with a known position; nil for no
+	Seed        func(context.Context) (*record.Seed, error) // if it or its Seed is nil, replay starts from genesis
+	Deadline    time.Duration                               // for answering a command; 10 s if zero
 
 	OtherClock  func(context.Context) (time.Time, error) // a reference for this node's clock, used if it answers; nil for none
 	AcceptClock bool                                     // take terms even if this node's clock is off
 }
 
-// Owner owns one partition on this node: it runs terms and decides commands.
+// Owner owns one partition on this node: it runs terms and decides commands. The protocol is that of package term; an Owner
+// drives a term.Machine with Kafka.
+//
+// One goroutine, that of Run, passes the inputs of a term to the machine. Other goroutines pass the few inputs that do not
+// belong to a term. Each holds mu for a Step and for what the Step says to do.
 type Owner struct {
 	cfg     OwnerConfig
+	shard   submit.Shard
 	journal string
 	log     *slog.Logger
 	meters  meters
 	tracer  *trace.Tracer // nil for none
-	clock   *steady
+	clock   Clock
 
-	queue     chan *request
-	shares    shares    // of the queue
-	timers    sync.Pool // of stopped *time.Timer
-	accepting atomic.Bool
-	serving   atomic.Int64 // the number of the valid term, or 0
-	clockOff  atomic.Bool  // this node's clock prevents it from taking a term
-	stalled   atomic.Int64 // since when acknowledgements are missing, in Unix milliseconds, or 0
-	run       sync.Mutex   // held by Run; guards the following fields
+	inbox    inbox
+	probes   chan chan<- term.Standing
+	reading  chan struct{} // a semaphore for reads of old records
+	serving  atomic.Int64  // the number of the valid term, or 0
+	stalled  atomic.Int64  // since when acknowledgements are missing, in Unix milliseconds, or 0
+	clockOff atomic.Bool   // this node's clock prevents it from taking a term
 
-	kept         []kept                 // requests carried over from ended terms
-	behind       record.Position        // a position before every record that they wait for
-	sent         map[scalar.ID]struct{} // the command ids of this process's taken records
-	met          int64                  // the highest term that this Run has applied; record.UnknownTerm before its first replay
-	acknowledged record.Position        // the last position known to this process to be acknowledged
-	anchors      record.Anchors
-	recent       recent
-	to           address // the common parts of the partition's Kafka records
-	built        *record.EncodedCache
-	scratch      []byte // the buffer for encoding records
-	repeated     map[decide.Alarm]*repeated
-	reading      chan struct{} // a semaphore for reads of old records
-	probes       chan chan<- Standing
+	run sync.Mutex // held by Run and Take
+
+	mu        sync.Mutex // guards the following
+	machine   *term.Machine
+	out       term.Output
+	published status
+	expiry    *time.Timer // while no term is served, answers the requests whose time is over
+	io        *termIO     // of the present term
+	to        address     // the common parts of the partition's Kafka records
+	built     *record.EncodedCache
+	repeated  map[decide.Alarm]*repeated
 }
 
 // meters are the client's metrics with the journal's label set.
@@ -103,59 +99,63 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 	}
 	name, m := cfg.Rules.Journal(), cfg.Client.cfg.Metrics
 	m.begin(name)
-	return &Owner{
-		cfg:     cfg,
-		journal: name,
-		log:     cfg.Client.cfg.Logger.With("journal", name, "partition", cfg.Partition, "node", cfg.Node),
-		meters: meters{
-			appends: m.Appends.WithLabelValues(name), terms: m.Terms.WithLabelValues(name),
-			answered:   m.Commands.WithLabelValues(name, "answered"),
-			appendTime: m.AppendTime.WithLabelValues(name), window: m.Window.WithLabelValues(name),
-			windowBytes: m.WindowBytes.WithLabelValues(name), held: m.Held.WithLabelValues(name),
-			queue: m.Queue.WithLabelValues(name), serving: m.Serving.WithLabelValues(name),
-			acknowledged: m.Acknowledged.WithLabelValues(name), unseen: m.Unseen.WithLabelValues(name),
-			term: m.Term.WithLabelValues(name), stalled: m.Stalled.WithLabelValues(name), clockOff: m.ClockOff.WithLabelValues(name),
-		},
-		tracer:       cfg.Client.cfg.Tracer,
-		clock:        newSteady(cfg.Client.cfg.Clock),
-		queue:        make(chan *request, queueCommands),
-		sent:         make(map[scalar.ID]struct{}),
-		repeated:     make(map[decide.Alarm]*repeated),
-		acknowledged: record.Before,
-		behind:       record.Before,
-		built:        cfg.Client.built(submit.Shard{Journal: name, Partition: cfg.Partition}),
-		reading:      make(chan struct{}, 8),
-		probes:       make(chan chan<- Standing, maxAskers),
-	}, nil
+	o := &Owner{
+		cfg:      cfg,
+		shard:    submit.Shard{Journal: name, Partition: cfg.Partition},
+		journal:  name,
+		log:      cfg.Client.cfg.Logger.With("journal", name, "partition", cfg.Partition, "node", cfg.Node),
+		meters:   m.ofOwner(name),
+		tracer:   cfg.Client.cfg.Tracer,
+		clock:    cfg.Client.cfg.Clock,
+		inbox:    inbox{some: make(chan struct{}, 1)},
+		probes:   make(chan chan<- term.Standing, maxAskers),
+		reading:  make(chan struct{}, 8),
+		repeated: make(map[decide.Alarm]*repeated),
+	}
+	o.built = cfg.Client.built(o.shard)
+	limits := term.DefaultLimits()
+	limits.WindowRecords, limits.WindowBytes, limits.Deadline = windowRecords, windowBytes, cfg.Deadline
+	o.machine = term.New(term.Config{Rules: cfg.Rules, Shard: o.shard, Node: cfg.Node, URL: cfg.URL, Build: cfg.Build,
+		AcceptClock: cfg.AcceptClock, Limits: limits,
+		NewID: func(at scalar.Time) scalar.ID { return record.NewCommandID(at.Std()) }}, o.now())
+	return o, nil
+}
+
+// ofOwner returns the metrics of an owner.
+func (m *Metrics) ofOwner(name string) meters {
+	return meters{
+		appends: m.Appends.WithLabelValues(name), terms: m.Terms.WithLabelValues(name),
+		answered:   m.Commands.WithLabelValues(name, "answered"),
+		appendTime: m.AppendTime.WithLabelValues(name), window: m.Window.WithLabelValues(name),
+		windowBytes: m.WindowBytes.WithLabelValues(name), held: m.Held.WithLabelValues(name),
+		queue: m.Queue.WithLabelValues(name), serving: m.Serving.WithLabelValues(name),
+		acknowledged: m.Acknowledged.WithLabelValues(name), unseen: m.Unseen.WithLabelValues(name),
+		term: m.Term.WithLabelValues(name), stalled: m.Stalled.WithLabelValues(name), clockOff: m.ClockOff.WithLabelValues(name),
+	}
 }
 
 // Run owns the partition until the context ends. It then drains the records in flight and returns nil. It returns a
-// *ForeignTermError when another process took the partition, a *ClockError when this node's clock is off, and a final
-// error when the log is broken or the rules fail. After each of these it may be called again.
+// *term.ForeignTermError when another process took the partition, a *term.ClockError when this node's clock is off, and a
+// final error when the log is broken or the rules fail. After each of these it may be called again.
 func (o *Owner) Run(ctx context.Context) error {
 	o.run.Lock()
 	defer o.run.Unlock()
 	var reads sync.WaitGroup
 	defer reads.Wait()
-	o.met = record.UnknownTerm
+	o.mustStep(term.Assigned{})
 	for attempt := 0; ; attempt++ {
-		t := newTerm(o, &reads)
-		opened, err := t.run(ctx)
-		o.close(t)
-		if t.folded {
-			o.met = max(o.met, t.inTerm)
-		}
+		opened, err := o.runTerm(ctx, &reads)
 		if opened {
 			attempt = 0
 		}
-		var foreign *ForeignTermError
-		var clock *ClockError
+		var foreign *term.ForeignTermError
+		var clock *term.ClockError
 		switch {
 		case ctx.Err() != nil:
 			if opened && err != nil {
 				o.log.Warn("a term ended at the stop of the node", "error", err)
 			}
-			o.giveUp()
+			o.mustStep(term.GiveUp{})
 			return nil
 		case errors.As(err, &foreign):
 			o.count("foreign")
@@ -164,21 +164,44 @@ func (o *Owner) Run(ctx context.Context) error {
 			o.count("clock")
 			o.noteClock(err)
 			return err
-		case record.Final(err) || errors.Is(err, errRules):
+		case record.Final(err) || errors.Is(err, term.ErrRules):
 			o.count("fault")
-			o.giveUp()
+			o.mustStep(term.GiveUp{})
 			return err
 		}
 		o.count("error")
 		o.log.Warn("a term ended", "error", err)
 		if pause(ctx, attempt) != nil {
-			o.giveUp()
+			o.mustStep(term.GiveUp{})
 			return nil
 		}
 	}
 }
 
-// Take replays the journal, appends a taken record, and returns that record's position. It decides no commands. After
+// runTerm opens a term and serves it. opened reports whether its term record was valid.
+func (o *Owner) runTerm(ctx context.Context, reads *sync.WaitGroup) (opened bool, err error) {
+	t := o.newTermIO(ctx, reads)
+	defer o.endTerm(t)
+	if err := o.open(ctx, t); err != nil {
+		return false, err
+	}
+	o.meters.terms.Inc()
+	s := o.standing()
+	o.log.Info("a term begins", "term", s.Term, "sequence", o.tip().Sequence)
+	return true, o.serve(ctx, t)
+}
+
+// endTerm ends a term. The machine keeps the requests that have no answer.
+func (o *Owner) endTerm(t *termIO) {
+	o.mustStep(term.End{Acks: t.close()})
+	o.clearGauges()
+	// The inbox is closed now, and what was put in before must not wait for the next term.
+	if left := o.inbox.take(nil); len(left) > 0 {
+		o.mustStep(term.Submit{Requests: left})
+	}
+}
+
+// Take replays the journal, appends a term record, and returns that record's position. It decides no commands. After
 // that record, a term of another process, even of a suspended one, can append nothing valid and acknowledge nothing.
 // The other process can take a later term. The journal must have a genesis.
 func (o *Owner) Take(ctx context.Context) (record.Position, error) {
@@ -186,11 +209,17 @@ func (o *Owner) Take(ctx context.Context) (record.Position, error) {
 	defer o.run.Unlock()
 	var reads sync.WaitGroup
 	defer reads.Wait()
-	o.met = record.UnknownTerm
-	t := newTerm(o, &reads)
-	defer o.close(t)
-	err := t.open(ctx)
-	return t.tip, err
+	o.mustStep(term.Assigned{})
+	t := o.newTermIO(ctx, &reads)
+	defer o.endTerm(t)
+	err := o.open(ctx, t)
+	return o.tip(), err
+}
+
+func (o *Owner) tip() record.Position {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.machine.Tip()
 }
 
 func (o *Owner) count(cause string) {
@@ -225,8 +254,4 @@ func (o *Owner) Stalled() (since time.Time, stalled bool) {
 }
 
 // Anchors returns the anchors that the owner has collected.
-func (o *Owner) Anchors() *record.Anchors { return &o.anchors }
-
-func (o *Owner) position(sequence int64) record.LogPosition {
-	return record.LogPosition{Journal: o.journal, Partition: o.cfg.Partition, Sequence: sequence}
-}
+func (o *Owner) Anchors() *record.Anchors { return o.machine.Anchors() }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // TestATermsGoroutineAnswersForIt: while it works it describes its term; while it does not, there is no answer, although
@@ -16,7 +16,7 @@ func TestATermsGoroutineAnswersForIt(t *testing.T) {
 	log := r.all()
 	taken := log[len(log)-1]
 	s, serving, err := o.Standing(t.Context())
-	if want := (journal.Standing{Term: 1, Taken: taken.Position.Hash, Journal: taken.Journal}); err != nil || !serving || s != want {
+	if want := (term.Standing{Term: 1, Taken: taken.Position.Hash, Journal: taken.Journal}); err != nil || !serving || s != want {
 		t.Errorf("%+v, %v, %v instead of %+v", s, serving, err, want)
 	}
 	h := &hold{make(chan struct{}), make(chan struct{})}
@@ -51,7 +51,7 @@ func TestATermsGoroutineAnswersForIt(t *testing.T) {
 	if err := o.end(); err != nil {
 		t.Fatal(err)
 	}
-	if s, serving, err := o.Standing(t.Context()); serving || err != nil || s != (journal.Standing{}) {
+	if s, serving, err := o.Standing(t.Context()); serving || err != nil || s != (term.Standing{}) {
 		t.Errorf("after its end: %+v, %v, %v", s, serving, err)
 	}
 }

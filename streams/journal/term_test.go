@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // types lists the command types of the valid records from a sequence on.
@@ -94,7 +95,7 @@ func TestANewTermEndsTheOldOne(t *testing.T) {
 	a.do(command(&add{"a", 1}))
 	b := r.owner("b").ready()
 	<-a.done
-	var foreign *journal.ForeignTermError
+	var foreign *term.ForeignTermError
 	if !errors.As(a.err, &foreign) || foreign.Node != "b" || foreign.Term != 2 {
 		t.Errorf("the old owner ended with %v", a.err)
 	}
@@ -467,7 +468,7 @@ func TestAnOwnerThatMeetsAForeignTermBeforeItsOwnLeaves(t *testing.T) {
 	gates[0].release()
 	owners[0].ready()
 	<-owners[1].done // without having appended anything
-	var foreign *journal.ForeignTermError
+	var foreign *term.ForeignTermError
 	if !errors.As(owners[1].err, &foreign) || foreign.Node != "a" {
 		t.Errorf("ended with %v", owners[1].err)
 	}

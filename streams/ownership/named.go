@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // Neighbors asks other nodes of the venue for their terms. An implementation MUST make sure that the answer comes from a
@@ -39,7 +39,7 @@ type Term struct {
 	Stamp   int64  // for Question.Heard
 	Log     string // identity of its log, as journal.Client.LogID returns it; "" if unknown
 	Serving bool   // whether it has a valid term; if not, Standing is empty
-	journal.Standing
+	term.Standing
 }
 
 // named is the last owner of a partition that this node has read of in the log.

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 func pause(t *testing.T) {
@@ -74,7 +75,7 @@ func taken(term int64, url string) record.Entry {
 
 // serving is what the node says that has appended that record to a log.
 func serving(log string, e record.Entry) Term {
-	return Term{Log: log, Serving: true, Standing: journal.Standing{Term: e.Record.Events[0].(*record.TermStarted).Term,
+	return Term{Log: log, Serving: true, Standing: term.Standing{Term: e.Record.Events[0].(*record.TermStarted).Term,
 		Taken: e.Position.Hash, Journal: e.Journal}}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // Group is the name of the consumer group, after the prefix.
@@ -145,7 +146,7 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	}
 	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
 		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock,
-		Vouched: s.met.Load}
+		LogVerified: s.met.Load}
 	for _, k := range n.cfg.Known {
 		cfg.Known = append(cfg.Known, unpassed{k, p, s})
 	}
@@ -188,8 +189,8 @@ func (n *Node) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		var foreign *journal.ForeignTermError
-		var clock *journal.ClockError
+		var foreign *term.ForeignTermError
+		var clock *term.ClockError
 		if !errors.As(err, &foreign) && !errors.As(err, &clock) {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 type node struct {
@@ -170,7 +171,7 @@ func TestAForeignTermMakesANodeLeaveAndJoinAgain(t *testing.T) {
 		return ok && term == 3
 	})
 	stop()
-	var foreign *journal.ForeignTermError
+	var foreign *term.ForeignTermError
 	if err := <-done; err != nil && !errors.As(err, &foreign) {
 		t.Error(err)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // The phases of a node's life. Its readiness depends on its roles only while it serves.
@@ -229,7 +229,7 @@ func (n *Node) clockFault(name string) string {
 	if n.owning.engine == nil || !n.owning.engine.ClockRefused(name, 0) {
 		return ""
 	}
-	return "; this node takes none, since its clock is off (" + journal.CodeClockOff + ")"
+	return "; this node takes none, since its clock is off (" + term.CodeClockOff + ")"
 }
 
 // rowFaults returns the errors of the rows, for the roles that write or read them.

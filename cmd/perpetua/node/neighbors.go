@@ -17,9 +17,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 // Nodes ask each other for their terms: an API node checks that the owner which the log names serves the same log, and
@@ -123,7 +123,7 @@ func (q termQuestion) term(text []byte) (ownership.Term, error) {
 	if !a.Serving {
 		return ownership.Term{Stamp: a.Stamp}, nil
 	}
-	t := ownership.Term{Stamp: a.Stamp, Log: a.Log, Serving: true, Standing: journal.Standing{Term: a.Term, Journal: a.ID}}
+	t := ownership.Term{Stamp: a.Stamp, Log: a.Log, Serving: true, Standing: term.Standing{Term: a.Term, Journal: a.ID}}
 	hash, err := hex.DecodeString(a.Taken)
 	if err != nil || len(hash) != len(t.Taken) {
 		return ownership.Term{}, fmt.Errorf("%q is no hash of a record", a.Taken)

@@ -11,10 +11,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
 type termFunc func(context.Context, ownership.Question) (ownership.Term, error)
@@ -48,7 +48,7 @@ func startTerms(t *testing.T, venue byte, own termFunc) string {
 func TestNodesTellEachOtherTheirTerms(t *testing.T) {
 	here := newNeighbors(boxOf(t, 1))
 	want := ownership.Term{Stamp: 1 << 62, Log: "cluster/topic", Serving: true,
-		Standing: journal.Standing{Term: 7, Taken: record.Hash{1, 2, 31: 3}, Journal: scalar.ID{5}}}
+		Standing: term.Standing{Term: 7, Taken: record.Hash{1, 2, 31: 3}, Journal: scalar.ID{5}}}
 	silent := errors.New("silent")
 	question := ownership.Question{Journal: "trading", Partition: 3, Engine: "n2", Heard: 1<<62 - 1}
 	own := func(_ context.Context, q ownership.Question) (ownership.Term, error) {
@@ -84,7 +84,7 @@ func TestNodesTellEachOtherTheirTerms(t *testing.T) {
 func TestATermIsProven(t *testing.T) {
 	key := newTermKey(boxOf(t, 1))
 	own := startTerms(t, 1, func(context.Context, ownership.Question) (ownership.Term, error) {
-		return ownership.Term{Log: "l", Serving: true, Standing: journal.Standing{Term: 7}}, nil
+		return ownership.Term{Log: "l", Serving: true, Standing: term.Standing{Term: 7}}, nil
 	})
 	var recorded, proof string
 	for name, answer := range map[string]func(http.ResponseWriter){

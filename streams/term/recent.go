@@ -1,4 +1,4 @@
-package journal
+package term
 
 import (
 	"github.com/perpetua-exchange/perpetua/streams/record"

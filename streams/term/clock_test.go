@@ -1,4 +1,4 @@
-package journal
+package term
 
 import (
 	"testing"
@@ -12,20 +12,26 @@ type handClock struct {
 	elapsed time.Duration
 }
 
-func (c *handClock) Wall() time.Time        { return c.wall }
-func (c *handClock) Elapsed() time.Duration { return c.elapsed }
+func (c *handClock) read() Clock { return Clock{Wall: c.wall, Mono: c.elapsed} }
 
 func (c *handClock) move(wall, elapsed time.Duration) {
 	c.wall, c.elapsed = c.wall.Add(wall), c.elapsed+elapsed
 }
 
+// followed returns a clock that follows the wall clock from a reading.
+func followed(c Clock) *monotonicClock {
+	s := new(monotonicClock)
+	s.follow(c)
+	return s
+}
+
 func TestAJumpOfTheWallClockIsNotFollowed(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &handClock{wall: start}
-	s := newSteady(c)
+	s := followed(c.read())
 	check := func(what string, want time.Duration, jumped bool) {
 		t.Helper()
-		r := s.now()
+		r := s.now(c.read())
 		if r.time != scalar.TimeOf(start.Add(want)) || (r.jump != 0) != jumped || r.ahead != 0 {
 			t.Errorf("%s: %v, jumped by %v, ahead by %v", what, r.time, r.jump, r.ahead)
 		}
@@ -38,7 +44,7 @@ func TestAJumpOfTheWallClockIsNotFollowed(t *testing.T) {
 	check("after a minute", time.Minute, false)
 	for range 30 { // a clock that is disciplined drifts, and the drift adds up
 		c.move(time.Second+90*time.Millisecond, time.Second)
-		s.now()
+		s.now(c.read())
 	}
 	check("after a drift", time.Minute+32700*time.Millisecond, false)
 	c.move(time.Hour, time.Second)
@@ -56,11 +62,11 @@ func TestAClockThatRunsAwayIsNotFollowed(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, by := range []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 3 * time.Millisecond} {
 		c := &handClock{wall: start}
-		s := newSteady(c)
-		last, jumped := s.now().time, false
+		s := followed(c.read())
+		last, jumped := s.now(c.read()).time, false
 		for range 10_000 { // readings, ten milliseconds apart
 			c.move(10*time.Millisecond+by, 10*time.Millisecond)
-			r := s.now()
+			r := s.now(c.read())
 			if r.time < last {
 				t.Fatalf("by %v: time goes back", by)
 			}
@@ -76,22 +82,22 @@ func TestAClockThatRunsAwayIsNotFollowed(t *testing.T) {
 func TestTimeGoesOnWhereTheLogIsAheadOfTheWallClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &handClock{wall: start}
-	s := newSteady(c)
+	s := followed(c.read())
 	check := func(what string, want, ahead time.Duration) {
 		t.Helper()
-		r := s.now()
+		r := s.now(c.read())
 		if r.time != scalar.TimeOf(start.Add(want)) || r.ahead != ahead || r.jump != 0 {
 			t.Errorf("%s: %v, ahead by %v, jumped by %v", what, r.time.Std().Sub(start), r.ahead, r.jump)
 		}
 	}
-	s.goOn(scalar.TimeOf(start.Add(time.Hour)))
+	s.goOn(c.read(), scalar.TimeOf(start.Add(time.Hour)))
 	check("at once", time.Hour, time.Hour)
 	c.move(100*time.Second, 100*time.Second)
 	check("a hundred seconds later", time.Hour+99*time.Second, time.Hour-time.Second)
 	for range 20 {
-		before := s.now().time
+		before := s.now(c.read()).time
 		c.move(time.Millisecond, time.Millisecond)
-		if now := s.now().time; now-before < 980 || now-before > 1000 {
+		if now := s.now(c.read()).time; now-before < 980 || now-before > 1000 {
 			t.Errorf("in a millisecond it went on by %d microseconds", now-before)
 		}
 	}
@@ -100,14 +106,14 @@ func TestTimeGoesOnWhereTheLogIsAheadOfTheWallClock(t *testing.T) {
 	check("shortly before the wall clock has caught up", 100*time.Hour-99*time.Second, time.Second)
 	c.move(200*time.Second, 200*time.Second)
 	check("when it has", 100*time.Hour+100*time.Second, 0)
-	s.goOn(scalar.TimeOf(start))
+	s.goOn(c.read(), scalar.TimeOf(start))
 	check("after a log that is behind", 100*time.Hour+100*time.Second, 0)
 
 	c.move(-500*time.Millisecond, 0) // small enough to be followed
-	last := s.now().time
+	last := s.now(c.read()).time
 	for range 100 {
 		c.move(time.Millisecond, time.Millisecond)
-		now := s.now().time
+		now := s.now(c.read()).time
 		if now <= last {
 			t.Fatal("time stands still after a small step back")
 		}

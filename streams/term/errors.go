@@ -1,8 +1,11 @@
-package journal
+package term
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The error codes that clients and operators see.
@@ -10,6 +13,12 @@ const (
 	CodeRecordTooLarge = "RECORD_TOO_LARGE"
 	CodeClockOff       = "CLOCK_OFF"
 )
+
+// ErrRules reports that the rules cannot continue. It is final.
+var ErrRules = errors.New("the rules failed")
+
+// errTooLarge reports that a decision does not fit into a record.
+var errTooLarge = errors.New("the record would be too large")
 
 // ForeignTermError reports that another process took the partition while this process owned it or was about to own it.
 // The owner leaves the partition, and may return when it is assigned again.
@@ -39,4 +48,16 @@ type ClockError struct {
 func (e *ClockError) Error() string {
 	return fmt.Sprintf("%s: no term of %s/%d is taken: this node's clock says %v, %s says %v", CodeClockOff, e.Journal, e.Partition,
 		e.Wall.UTC().Format(time.RFC3339), e.Of, e.Other.UTC().Format(time.RFC3339))
+}
+
+// ShortReplayError reports that a replay ended before known positions. Either the log has lost its end, or a broker that has
+// just lost the partition reported an older end: the driver checks again whether the log holds the positions.
+type ShortReplayError struct {
+	Tip     record.Position   // where the replay ended
+	Missing []record.Position // ascending
+}
+
+// Error names the end of the replay and the first position beyond it.
+func (e *ShortReplayError) Error() string {
+	return fmt.Sprintf("journal: the replay ended at %v, before %v, which the log holds", e.Tip, e.Missing[0])
 }

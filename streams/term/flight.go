@@ -1,4 +1,4 @@
-package journal
+package term
 
 import (
 	"time"
@@ -6,18 +6,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// slot is one record of this term from its decision until the log has settled whether it is valid.
-type slot struct {
-	entry    record.Entry // its position's offset is set on completion
-	message  message
-	at       time.Time
-	acked    bool
-	ackedAt  int64    // the acknowledged offset; see acked
-	seen     bool     // the owner's reader has found it valid …
-	seenAt   int64    // … at this offset
-	request  *request // the request that the record was decided for; nil for a step
-	aside    bool     // it is a step that alternates with commands
-	tooLarge bool     // the broker rejected it, or a batch that contains it, for the size
+// inflightRecord is one record of this term from its decision until the log has settled whether it is valid.
+type inflightRecord struct {
+	entry       record.Entry  // its position's offset is set on completion
+	at          time.Duration // when it was decided
+	acked       bool
+	ackedAt     int64    // the acknowledged offset; see acked
+	seen        bool     // the owner's reader has found it valid …
+	seenAt      int64    // … at this offset
+	request     *Request // the request that the record was decided for; nil for a step
+	alternating bool     // it is a step that alternates with commands
+	tooLarge    bool     // the broker rejected it, or a batch that contains it, for the size
 }
 
 // flight tracks the records of a term between decision and completion. A record is complete when it is acknowledged and
@@ -26,49 +25,64 @@ type slot struct {
 //
 // Each record has two sources of information, which may report in either order. The producer reports that and where the
 // record was appended; the reader reports that it is valid. The producer is faster, and is sufficient while its offsets
-// are consecutive, because no other record can then be between them. A missing offset may be another owner's taken
+// are consecutive, because no other record can then be between them. A missing offset may be another owner's term
 // record, after which no record of this term is valid, or a duplicate of a batch that was sent twice. Only the reader
 // can distinguish the two, so no record completes until the reader has caught up.
 type flight struct {
-	inFlight fifo[*slot]
-	unseen   fifo[*slot]
-	bytes    int // of the records in flight
-	aside    int // bytes of the steps in flight that alternate with commands
-
+	inFlight    fifo[*inflightRecord] // consecutive sequences; records complete in this order
+	unseen      fifo[*inflightRecord] // decided, and not yet passed by the reader
+	bytes       int                   // of the records in flight
+	alternating int                   // bytes of the steps in flight that alternate with commands
 	unseenBytes int
-	last        record.Position // of the last complete record
-	gap         bool            // an acknowledged offset was not consecutive; the reader decides until it has caught up
-	lastAck     time.Time
-	next        int64 // the offset after the last one that the reader has passed
+
+	// last is the last complete record. No answer that was decided on a later one may leave.
+	last record.Position
+	// gap says that an acknowledged offset was not consecutive. Until the reader has caught up, only the reader completes
+	// records: even a consecutive offset proves nothing, since the offset before it may belong to a foreign record.
+	gap     bool
+	lastAck time.Duration
+	next    int64 // the offset after the last one that the reader has passed
 }
 
-func (f *flight) add(s *slot) {
+func (f *flight) add(s *inflightRecord) {
 	f.inFlight.push(s)
 	f.unseen.push(s)
 	f.bytes += len(s.entry.Value)
-	if s.aside {
-		f.aside += len(s.entry.Value)
+	if s.alternating {
+		f.alternating += len(s.entry.Value)
 	}
 	f.unseenBytes += len(s.entry.Value)
 }
 
+// find returns the record in flight with the sequence, or nil.
+func (f *flight) find(sequence int64) *inflightRecord {
+	all := f.inFlight.all()
+	if len(all) == 0 {
+		return nil
+	}
+	i := sequence - all[0].entry.Position.Sequence
+	if i < 0 || i >= int64(len(all)) {
+		return nil
+	}
+	return all[i]
+}
+
 // acknowledge processes an acknowledgement, and reports whether it makes the oldest record complete.
-func (f *flight) acknowledge(a ack) (complete bool) {
-	a.slot.acked, a.slot.ackedAt = true, a.offset
-	// Within a gap even a consecutive offset proves nothing: the offset before it may belong to a foreign record.
-	if f.gap || a.offset != f.last.Offset+1 || f.inFlight.peek() != a.slot {
+func (f *flight) acknowledge(s *inflightRecord, offset int64) (complete bool) {
+	s.acked, s.ackedAt = true, offset
+	if f.gap || offset != f.last.Offset+1 || f.inFlight.peek() != s {
 		f.gap = true
 		return false
 	}
 	return true
 }
 
-// complete removes the oldest slot from flight. Its record is at the offset.
-func (f *flight) complete(offset int64) *slot {
+// complete removes the oldest record from flight. It is at the offset.
+func (f *flight) complete(offset int64) *inflightRecord {
 	s := f.inFlight.pop()
 	f.bytes -= len(s.entry.Value)
-	if s.aside {
-		f.aside -= len(s.entry.Value)
+	if s.alternating {
+		f.alternating -= len(s.entry.Value)
 	}
 	s.entry.Position.Offset = offset
 	f.last = s.entry.Position
@@ -121,13 +135,9 @@ func (f *flight) accounted() int64 { return max(f.last.Offset+1, f.next) }
 
 // waitingSince returns the time since which the oldest record has waited without any acknowledgement. ok is false if no
 // record is in flight.
-func (f *flight) waitingSince() (time.Time, bool) {
+func (f *flight) waitingSince() (since time.Duration, ok bool) {
 	if f.inFlight.len() == 0 {
-		return time.Time{}, false
+		return 0, false
 	}
-	since := f.inFlight.peek().at
-	if f.lastAck.After(since) {
-		since = f.lastAck
-	}
-	return since, true
+	return max(f.inFlight.peek().at, f.lastAck), true
 }

@@ -1,4 +1,4 @@
-package journal
+package term
 
 // fifo is a queue on a slice. The zero fifo is empty.
 type fifo[T any] struct {
