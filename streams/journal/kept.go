@@ -121,10 +121,16 @@ func (t *term) resume() {
 	t.o.kept, t.fates, t.resumed = nil, nil, true
 }
 
+// anew queues a request to be decided again, unless it is bound to the term that has ended.
 func (t *term) anew(k kept) {
-	k.request.kept.Store(true)
-	if k.request.move(queued) {
-		t.again.push(k.request)
+	r := k.request
+	r.kept.Store(r.term == 0)
+	switch {
+	case !r.move(queued):
+	case r.term != 0:
+		r.refuse(ofAnotherTerm)
+	default:
+		t.again.push(r)
 	}
 }
 

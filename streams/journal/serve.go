@@ -340,6 +340,8 @@ func (t *term) nextRequest() *request {
 		}
 		if r.orphaned() {
 			r.refuse(afterUndecided)
+		} else if r.term != 0 && r.term != t.number {
+			r.refuse(ofAnotherTerm)
 		} else if r.fate.CompareAndSwap(queued, uncertain) {
 			return r
 		}

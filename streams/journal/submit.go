@@ -21,6 +21,7 @@ type request struct {
 	fate    atomic.Int32
 	reply   chan answer    // has a buffer of one, so that answering never blocks
 	traced  *trace.Command // nil if it is not traced
+	term    int64          // the only term in which it may be decided, or 0; see submit.InTerm
 
 	// kept is set after the term that decided the request has ended. The request is then decided again at any time
 	// before its deadline.
@@ -87,7 +88,7 @@ func (r *request) giveUp(reason string) (submit.Result, error) {
 }
 
 func notAccepted(reason string) error {
-	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: reason}
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: reason, Unowned: reason == ofAnotherTerm}
 }
 
 // Submit submits a command and waits for its answer until the context ends or the deadline passes. Its error then
@@ -154,7 +155,8 @@ func outcomeLabel(err error) string {
 
 // enqueue queues a command. It always returns the request, which is not queued if there is an error.
 func (o *Owner) enqueue(ctx context.Context, c decide.Command, before *request) (*request, error) {
-	r := &request{command: c, before: before, share: o.shares.of(c.Actor), since: time.Now(), reply: make(chan answer, 1), traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
+	r := &request{command: c, before: before, share: o.shares.of(c.Actor), since: time.Now(), reply: make(chan answer, 1), term: submit.TermOf(ctx),
+		traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
 	err := o.lineUp(r)
 	if err != nil {
 		r.fate.Store(abandoned) // for the later requests of its batch
@@ -168,6 +170,8 @@ func (o *Owner) lineUp(r *request) error {
 		return notAccepted(afterUndecided)
 	case !o.accepting.Load():
 		return notAccepted("this node accepts no commands for the journal at the moment")
+	case r.term != 0 && r.term != o.serving.Load():
+		return notAccepted(ofAnotherTerm)
 	}
 	if !r.share.take(cap(o.queue) - len(o.queue)) {
 		return notAccepted("more commands of the user are waiting than there is room for those of others")
@@ -180,6 +184,9 @@ func (o *Owner) lineUp(r *request) error {
 		return notAccepted("too many commands are waiting")
 	}
 }
+
+// ofAnotherTerm is the reason for not deciding a command that is bound to another term.
+const ofAnotherTerm = "the term for which the command was submitted has ended"
 
 // afterUndecided is the reason for not deciding a command of a batch although the queue has room.
 const afterUndecided = "a command before it in its batch was not decided"
