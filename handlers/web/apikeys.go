@@ -57,7 +57,8 @@ func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) 
 	if len(secret) != len(APIKeyPrefix)+base64.RawURLEncoding.EncodedLen(secretBytes) {
 		return nil, Account{}, errToken
 	}
-	k, known := t.identities.APIKey(HashOf(secret))
+	hash := HashOf(secret)
+	k, known := t.identities.APIKey(hash)
 	if !known {
 		return nil, Account{}, errNoAPIKey
 	}
@@ -68,7 +69,7 @@ func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) 
 	if !known {
 		return nil, Account{}, errInactive
 	}
-	p := &Principal{Username: k.Username, Broker: account.Broker, Customer: k.Customer, Scopes: k.Scopes, APIKey: k.ID}
+	p := &Principal{Username: k.Username, Broker: account.Broker, Customer: k.Customer, Scopes: k.Scopes, APIKey: k.ID, keyHash: hash}
 	if !k.Expires.IsZero() {
 		p.Expires = k.Expires.Std()
 	}

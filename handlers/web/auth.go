@@ -40,6 +40,8 @@ type Principal struct {
 	// PasswordChanged is the time at which the password behind the token was set. Tokens of older builds lack it; for them it
 	// is the second in which the token was issued.
 	PasswordChanged scalar.Time
+
+	keyHash [sha256.Size]byte // of the API key
 }
 
 // Expired reports whether the principal's token or key has expired at the given time.
@@ -241,6 +243,7 @@ func (a *Auth) admit(r Ask, token string) (*Principal, error) {
 	if strings.HasPrefix(token, APIKeyPrefix) { // only API keys need the address, which is expensive to determine
 		address = r.client()
 	}
+	judged := a.tokens.sequence()
 	p, account, err := a.tokens.verify(token, address)
 	if errors.Is(err, errNoAudience) {
 		return nil, Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
@@ -248,7 +251,7 @@ func (a *Auth) admit(r Ask, token string) (*Principal, error) {
 	if err != nil {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
-	r.principal, r.limit, r.answered = p, account.RateLimit, a.answered.of(p.Username)
+	r.principal, r.judged, r.limit, r.answered = p, judged, account.RateLimit, a.answered.of(p.Username)
 	if r.counted { // the node that forwarded the request has counted it
 		return p, nil
 	}

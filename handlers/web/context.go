@@ -25,6 +25,7 @@ type request struct {
 type notes struct {
 	id        string // request ID
 	principal *Principal
+	judged    int64     // sequence of the identity fold before the principal was authorized
 	limit     RateLimit // the limit that the request counts towards
 	spare     scalar.ID // generated together with the request ID, for a command; zero after use
 	command   scalar.ID // ID of the request's command

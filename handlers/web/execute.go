@@ -75,7 +75,7 @@ type Tried struct {
 // SubmitAll submits commands in order, each with a record for itself, and sets the highest position of their results.
 // It returns an error if this node decided none of them and another node may own the journal.
 func (j Journal) SubmitAll(a Ask, to submit.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
-	outcomes := to.SubmitAll(a.Context(), j.Name, cmds)
+	outcomes := to.SubmitAll(a.withCredential(), j.Name, cmds)
 	if err := wrongOwner(a, outcomes); err != nil {
 		return nil, err
 	}

@@ -68,6 +68,7 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 		if err := s.catchUp(r, m); err != nil {
 			return err
 		}
+		r.SetRequest(r.Request().WithContext(submit.OnlyHere(r.Request().Context())))
 	}
 	err := next(r)
 	if err == nil || r.Response().Committed {

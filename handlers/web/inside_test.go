@@ -95,7 +95,7 @@ func TestNothingIsLeftOfACall(t *testing.T) {
 		}
 		spares[last.spare] = true
 		last.spare, last.answered = scalar.ID{}, answers{} // the memory is the same for all
-		if want := (inside{notes: notes{address: "127.0.0.1"}}); !reflect.DeepEqual(last, want) {
+		if want := (inside{notes: notes{address: "127.0.0.1", judged: -1}}); !reflect.DeepEqual(last, want) {
 			t.Fatalf("a call finds %+v", last)
 		}
 	}

@@ -26,7 +26,7 @@ func SetReadPosition(c echo.Context, name string, sequence int64) {
 
 // Submit submits a command and sets the position of the response, even for a refusal.
 func Submit(a Ask, to submit.Submitter, name string, cmd decide.Command) (submit.Result, error) {
-	result, err := to.Submit(a.Context(), name, cmd)
+	result, err := to.Submit(a.withCredential(), name, cmd)
 	if err == nil {
 		a.answerAt(result.Position)
 		return result, nil

@@ -137,7 +137,7 @@ func TestReadsWaitForTheUsersOwnWrites(t *testing.T) {
 // TestBatchesAreRecorded: the latest position of a batch counts as answered.
 func TestBatchesAreRecorded(t *testing.T) {
 	answered := newReadYourWrites()
-	a := Ask{&notes{principal: &Principal{Username: "a"}, answered: answered.of("a")}, &inside{}}
+	a := Ask{&notes{principal: &Principal{Username: "a"}, answered: answered.of("a")}, &inside{ctx: t.Context()}}
 	if _, err := (Journal{Name: "trading"}).SubmitAll(a, outcomes{3, 7, 5}, make([]decide.Command, 3)); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jwt"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 const (
@@ -34,6 +35,7 @@ type Tokens struct {
 	now        func() time.Time
 	used       func(APIKey)
 	audience   func() Audience // nil: any audience is accepted
+	fold       record.Follower // behind identities; nil if unknown
 
 	mu       sync.Mutex
 	verified map[string]verified // by token
@@ -59,6 +61,17 @@ type Audience struct {
 
 // For restricts the verifier to an audience. It MUST be called before the first request, and the function MUST NOT block.
 func (t *Tokens) For(audience func() Audience) { t.audience = audience }
+
+// Follows names the fold that the identities are read from. It MUST be called before the first request.
+func (t *Tokens) Follows(f record.Follower) { t.fold = f }
+
+// sequence returns the sequence of the identity fold, or -1 if it is not known.
+func (t *Tokens) sequence() int64 {
+	if t.fold == nil {
+		return -1
+	}
+	return t.fold.Position().Sequence
+}
 
 // meant returns nil if the token's audience matches this venue.
 func (t *Tokens) meant(p *Principal) error {

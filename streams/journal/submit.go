@@ -56,7 +56,7 @@ func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Out
 }
 
 func (o *Owner) request(ctx context.Context, c decide.Command, after *term.Request) *request {
-	r := &request{Request: term.Request{Command: c, After: after, Since: o.clock.Elapsed()}, reply: make(chan answer, 1),
+	r := &request{Request: term.Request{Command: c, After: after, Since: o.clock.Elapsed(), Term: submit.TermOf(ctx)}, reply: make(chan answer, 1),
 		traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
 	r.Ref = r
 	if r.traced != nil {

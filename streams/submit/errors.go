@@ -34,7 +34,9 @@ func (e *RefusedError) Unwrap() error { return e.Refusal }
 type NotAcceptedError struct {
 	RetryAfter time.Duration // after which to submit it again
 	Reason     string
-	Unowned    bool // this node does not own the journal and knows no owner; another node may know it
+	// Unowned says that this node does not own the journal and knows no owner, or not in the term of InTerm. Another node, or
+	// another search for the owner, may find it.
+	Unowned bool
 }
 
 // Error returns the code and the reason.

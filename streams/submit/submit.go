@@ -61,20 +61,3 @@ type Outcome struct {
 	Result Result
 	Err    error
 }
-
-// queued is the key of the context value that OnQueued sets.
-type queued struct{}
-
-// OnQueued returns a context for Submit or SubmitAll. The owner calls f once it has queued the commands: commands that are
-// submitted later are decided later. It does not call f if it refuses the commands before, or if another node owns the
-// shard. f must not block.
-func OnQueued(ctx context.Context, f func()) context.Context {
-	return context.WithValue(ctx, queued{}, f)
-}
-
-// NotifyQueued calls the function that OnQueued attached to ctx, if there is one. An owner calls it.
-func NotifyQueued(ctx context.Context) {
-	if f, ok := ctx.Value(queued{}).(func()); ok {
-		f()
-	}
-}

@@ -139,12 +139,17 @@ func (m *Machine) settle(k carriedRequest) {
 	}
 }
 
-// requeue has a request decided again.
+// requeue has a request decided again, unless it is bound to the term that has ended.
 func (m *Machine) requeue(r *Request) {
 	if r.done {
 		return
 	}
-	r.outlived, r.state = true, queued
+	r.state = queued
+	if m.bound(r) {
+		m.abandon(r, ofAnotherTerm)
+		return
+	}
+	r.outlived = true
 	m.requests.retry.push(r)
 }
 

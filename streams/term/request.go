@@ -12,6 +12,7 @@ type Request struct {
 	Command decide.Command
 	After   *Request      // the request before it in the same batch, without which this one must not be decided; nil if none
 	Since   time.Duration // when it was submitted, on the monotonic clock
+	Term    int64         // the only term in which it may be decided, or 0 for any; see submit.InTerm
 	Ref     any           // belongs to the driver
 
 	number uint64 // in the order of submission
@@ -89,8 +90,11 @@ func (q *quota) leave() {
 }
 
 func notAccepted(reason string) error {
-	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: reason}
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: reason, Unowned: reason == ofAnotherTerm}
 }
+
+// ofAnotherTerm is the reason for not deciding a command that is bound to another term.
+const ofAnotherTerm = "the term for which the command was submitted has ended"
 
 // afterUndecided is the reason for not deciding a command of a batch although the queue has room.
 const afterUndecided = "a command before it in its batch was not decided"
@@ -103,6 +107,9 @@ const afterUndecided = "a command before it in its batch was not decided"
 // request that it queues and each that it takes from the queue. The request before it has left the queue earlier, so its
 // state is known.
 func (r *Request) predecessorFailed() bool { return r.After != nil && r.After.state == abandoned }
+
+// bound reports whether a request must not be decided in this term.
+func (m *Machine) bound(r *Request) bool { return r.Term != 0 && r.Term != m.t.number }
 
 // admit queues a request, or answers it if it must not be decided.
 func (m *Machine) admit(r *Request) {
@@ -136,6 +143,8 @@ func (m *Machine) inadmissible(r *Request) string {
 		return afterUndecided
 	case !m.Accepting():
 		return "this node accepts no commands for the journal at the moment"
+	case m.bound(r):
+		return ofAnotherTerm
 	}
 	return ""
 }
@@ -161,6 +170,8 @@ func (m *Machine) nextRequest() *Request {
 		case r.done:
 		case r.predecessorFailed():
 			m.abandon(r, afterUndecided)
+		case m.bound(r):
+			m.abandon(r, ofAnotherTerm)
 		default:
 			r.state = inDoubt
 			return r

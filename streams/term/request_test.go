@@ -101,6 +101,43 @@ func TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew(t *testing.T) {
 	}
 }
 
+// TestCommandsBoundToATerm: a command that was submitted for one term is not decided in another: not if it comes too late, nor
+// if it is still in the queue, nor if that term decided it and ended before its record was valid.
+func TestCommandsBoundToATerm(t *testing.T) {
+	r := newRig(t).serving()
+	number := r.m.Standing().Term
+	bound := func() *Request {
+		q := r.request("u", deposit(1))
+		q.Term = number
+		r.must(Submit{[]*Request{q}})
+		return q
+	}
+	undecided := func(q *Request, when string, replies []Reply) {
+		t.Helper()
+		for _, reply := range replies {
+			var busy *submit.NotAcceptedError
+			if reply.Request == q && errors.As(reply.Err, &busy) && busy.Unowned {
+				return
+			}
+		}
+		t.Errorf("%s: %+v", when, replies)
+	}
+	decided := bound()
+	if appended, _ := r.decideAll(); len(appended) != 1 {
+		t.Fatal("it is not decided in its term")
+	}
+	waiting := bound()
+	r.must(End{})
+	appended := len(r.log)
+	undecided(decided, "after its term", r.serving().out.Replies)
+	_, replies := r.decideAll()
+	undecided(waiting, "in the queue", replies)
+	undecided(bound(), "too late", r.out.Replies)
+	if last := r.m.Tip().Sequence; last != int64(appended) {
+		t.Errorf("records after that of the term: %d", last-int64(appended))
+	}
+}
+
 // TestABatchIsDecidedUpToTheFirstThatIsNot: what is not decided of a batch is its end. A queue that has room again, a stall
 // that empties it, and a client that withdraws the first leave no hole.
 func TestABatchIsDecidedUpToTheFirstThatIsNot(t *testing.T) {

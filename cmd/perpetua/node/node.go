@@ -82,7 +82,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.serving.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if n.owning, err = openOwning(c, &n.stores, n.URL()); err != nil {
+	if n.owning, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {
 		return nil, err
 	}
 	if n.followers, err = openFollowers(ctx, c, &n.stores, n.fence.mayWrite); err != nil {
@@ -170,7 +170,7 @@ func (n *Node) Run(ctx context.Context) error {
 		<-sent // before the engine stops, which records the last attempts
 		stopOwning()
 		<-disowned // before the port closes: the other engines would take a closed port for a dead node and take its journals
-		n.serving.shutdown(ctx, n.Logger)
+		n.serving.shutdown(ctx, n.owning.served, n.Logger)
 		// No request waits for a position any more. The last records that the engine appended are still followed, so
 		// that the witnesses name them: nothing else outside of the log may know of them yet.
 		n.followers.catchUp(ctx)

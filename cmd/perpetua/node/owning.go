@@ -6,6 +6,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/peer"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -15,6 +16,11 @@ type owning struct {
 	owners owners
 	engine *ownership.Node // the same object if the node has the engine role; else nil
 	peers  *peers
+	// commands submits clients' commands to the owner on any node. Its errors name the owner if the request must be forwarded
+	// as a whole.
+	commands submit.BatchSubmitter
+	streams  *peer.Client // nil without streams to other nodes
+	served   *peer.Server // nil without the engine role, or without streams
 }
 
 // owners accepts commands and names the owners of journals.
@@ -33,7 +39,7 @@ type owners interface {
 }
 
 // openOwning creates an engine if the node has that role, else a finder of owners.
-func openOwning(c Config, s *stores, url string) (o owning, err error) {
+func openOwning(c Config, s *stores, url string, venue func() string) (o owning, err error) {
 	asking := newNeighbors(c.Box)
 	if c.Roles.Engine {
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
@@ -50,7 +56,11 @@ func openOwning(c Config, s *stores, url string) (o owning, err error) {
 		}
 		o.owners = finder
 	}
-	o.peers = newPeers(o.owners, c.Journals, c.Box)
+	o.commands = o.owners
+	if c.Settings.PeerStreams {
+		o.openStreams(c, s, venue)
+	}
+	o.peers = newPeers(o.commands, c.Journals, c.Box)
 	return o, nil
 }
 
@@ -66,6 +76,9 @@ func (o *owning) run(ctx context.Context) error {
 }
 
 func (o *owning) close() {
+	if o.streams != nil {
+		o.streams.Close()
+	}
 	if o.owners != nil {
 		o.owners.Close()
 	}
@@ -76,5 +89,9 @@ func (o *owning) learnFrom(all followers) {
 	for _, f := range all {
 		o.owners.Begin(f.Name(), 0, f.seed)
 		f.fold.Listen(func(e record.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
+		if o.streams != nil {
+			o.streams.Begin(f.Name(), 0, f.seed)
+			f.fold.Listen(func(e record.Entry, _ decide.State) { o.streams.Read(f.Name(), 0, e) })
+		}
 	}
 }

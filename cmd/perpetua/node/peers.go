@@ -208,7 +208,7 @@ func (p *peers) serve(c echo.Context) error {
 	if err != nil {
 		return c.JSON(http.StatusOK, peerAnswer{Error: err.Error()})
 	}
-	result, err := p.owners.Submit(c.Request().Context(), command.Journal,
+	result, err := p.owners.Submit(submit.OnlyHere(c.Request().Context()), command.Journal,
 		decide.Command{ID: command.ID, Type: command.Type, Actor: command.Actor, Kept: command.Kept, Payload: payload})
 	return c.JSON(http.StatusOK, answerTo(result, err))
 }

@@ -5,12 +5,11 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
+	"github.com/perpetua-exchange/perpetua/streams/peer"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -35,8 +34,8 @@ func TestRoutesAndDescriptionAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	var registered []conform.Route
-	for _, r := range n.serving.server.Handler.(*echo.Echo).Routes() {
-		if r.Path == peerPath || r.Path == rulesPath || r.Path == termPath {
+	for _, r := range n.serving.server.Handler.(port).Routes() {
+		if r.Path == peerPath || r.Path == rulesPath || r.Path == termPath || r.Path == peer.Path {
 			continue // between nodes; no interface
 		}
 		registered = append(registered, conform.Route{Method: r.Method, Path: r.Path})

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/peer"
 )
 
 // serving is a node's port and the server on it.
@@ -23,11 +26,26 @@ type serving struct {
 	uses     *apikeys.Uses // uses of API keys, noted by all roles
 }
 
-// handle creates the server of a handler.
-func (s *serving) handle(h http.Handler) {
+// port is the handler of a node's port. Other nodes may speak HTTP/2 on it, for their streams, but no client.
+type port struct{ *echo.Echo }
+
+// ServeHTTP implements http.Handler.
+func (p port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 2 && r.URL.Path != peer.Path {
+		http.Error(w, "use HTTP/1.1", http.StatusHTTPVersionNotSupported)
+		return
+	}
+	p.Echo.ServeHTTP(w, r)
+}
+
+// handle creates the server of the port. streams says that it serves streams of commands.
+func (s *serving) handle(e *echo.Echo, streams bool) {
 	// These limits free a goroutine that a slow client holds. Sockets remove the deadlines when they are upgraded.
-	s.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+	s.server = &http.Server{Handler: port{e}, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	s.server.Protocols = new(http.Protocols)
+	s.server.Protocols.SetHTTP1(true)
+	s.server.Protocols.SetUnencryptedHTTP2(streams)
 	web.Watch(s.server)
 }
 
@@ -39,11 +57,15 @@ func (s *serving) serve() error {
 	return nil
 }
 
-// shutdown closes the sockets, which would not end otherwise, and then the port, once all requests are answered.
-func (s *serving) shutdown(ctx context.Context, log *slog.Logger) {
+// shutdown closes the sockets and the streams of other nodes, which would not end otherwise, and then the port, once all
+// requests are answered. streams may be nil.
+func (s *serving) shutdown(ctx context.Context, streams *peer.Server, log *slog.Logger) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	s.hub.Close(ending)
+	if streams != nil {
+		streams.Close()
+	}
 	if err := s.server.Shutdown(ending); err != nil {
 		log.Warn("some requests were cut off", "error", err)
 		s.server.Close()

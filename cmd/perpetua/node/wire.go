@@ -24,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/peer"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -50,6 +51,10 @@ func (n *Node) wire() error {
 	// contains no users, so no request is authorized.
 	tokens := web.NewTokens(login.NewDirectory(identities.fold), login.DefaultIssuer, time.Now)
 	tokens.For(n.audience)
+	tokens.Follows(identities.fold)
+	if n.owning.served != nil {
+		n.owning.served.JudgedBy(tokens.Judge)
+	}
 	auth := web.NewAuth(tokens)
 	auth.ReadsFrom(n.sources())
 	n.serving.uses = apikeys.NewUses(n.owning.peers, n.Logger.With("part", "api keys"))
@@ -75,7 +80,7 @@ func (n *Node) wire() error {
 	if n.Roles.API || n.Roles.Engine { // an owner answers the requests that other nodes forward to it
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
-		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
+		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.commands, Identity: identities.fold, Venue: venue.fold}).Register(e)
 		from, err := n.onboardingInterface(auth, owners)
 		if err != nil {
 			return err
@@ -94,7 +99,7 @@ func (n *Node) wire() error {
 		}
 	}
 	n.registerOwn(e)
-	n.serving.handle(e)
+	n.serving.handle(e, n.owning.served != nil)
 	return nil
 }
 
@@ -107,7 +112,7 @@ func (n *Node) servers(identities *follower) (e, rest *web.Server, err error) {
 	}
 	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
 		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Identity: identities.fold, Quiet: n.Quiet, Tracer: n.telemetry.tracer,
-		Polled: []string{termPath}}
+		Polled: []string{termPath, peer.Path}}
 	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
 	}
@@ -125,6 +130,9 @@ func (n *Node) registerOwn(e *echo.Echo) {
 		e.POST(peerPath, n.owning.peers.serve)
 		e.GET(rulesPath, n.owning.peers.serveRules)
 		e.POST(termPath, termServer{n.owning.engine, newTermKey(n.Box)}.serve)
+		if n.owning.served != nil {
+			e.POST(peer.Path, echo.WrapHandler(n.owning.served))
+		}
 	}
 	e.GET("/healthz", n.healthz)
 	e.GET("/readyz", n.readyz)
@@ -137,6 +145,9 @@ func (n *Node) measure() {
 	for _, f := range n.followers {
 		n.telemetry.metrics.MustRegister(f.runner)
 	}
+	if n.owning.streams != nil {
+		n.telemetry.metrics.MustRegister(n.owning.streams.Collectors()...)
+	}
 	if n.owning.engine != nil {
 		n.telemetry.metrics.MustRegister(n.owning.engine.Collectors()...)
 	}
@@ -145,7 +156,7 @@ func (n *Node) measure() {
 
 // tradingInterface returns the configuration of the trading interface.
 func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
+	c := trade.Config{Auth: auth, Journals: n.owning.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
 		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),
@@ -162,7 +173,7 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding.Config, error) {
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
-	return onboarding.Config{Auth: auth, Journals: n.owning.owners, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
+	return onboarding.Config{Auth: auth, Journals: n.owning.commands, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
 		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Nodes: n.owning.peers, Audience: n.audience}, errors.Join(badScanner, badLifetime)
 }
 
@@ -182,7 +193,7 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 
 // adminInterface returns the configuration of the operator's interface.
 func (n *Node) adminInterface(auth *web.Auth, clients *onboarding.Handler, venue, identities, owners *follower) admin.Config {
-	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
+	c := admin.Config{Auth: auth, Journals: n.owning.commands, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
 		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: clients.Operated(admin.Base),
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)

@@ -1,0 +1,115 @@
+package peer
+
+import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
+)
+
+// Path is the path of the route that serves streams.
+const Path = "/internal/v2/commands"
+
+// wire is the number of the protocol. Nodes with different numbers have no streams to each other.
+const wire = 1
+
+// nonce is random: a process of a node, or one attempt to open a stream.
+type nonce [16]byte
+
+func newNonce() (n nonce) {
+	_, _ = rand.Read(n[:]) // never fails
+	return n
+}
+
+// hello is the first frame of a stream, from the node. Its proof is by a key that all nodes of the venue have.
+type hello struct {
+	wire        uint64
+	node, build string
+	incarnation nonce // the node's process
+	nonce       nonce
+	shard       submit.Shard
+}
+
+func (h *hello) visit(c *pack.Coder) {
+	c.Uint(&h.wire)
+	pack.String(c, &h.node)
+	pack.String(c, &h.build)
+	c.Raw(h.incarnation[:])
+	c.Raw(h.nonce[:])
+	pack.String(c, &h.shard.Journal)
+	partition := int(h.shard.Partition)
+	pack.Small(c, &partition)
+	h.shard.Partition = int32(partition)
+}
+
+// welcome is the owner's answer. Its proof is by the stream's key.
+type welcome struct {
+	node, build string
+	incarnation nonce // the owner's process
+	nonce       nonce
+	term        int64
+	taken       record.Hash // of the term's first record
+	commands    uint64      // credit: commands that may be unanswered
+	bytes       uint64      // credit: bytes of their payloads
+}
+
+func (w *welcome) visit(c *pack.Coder) {
+	pack.String(c, &w.node)
+	pack.String(c, &w.build)
+	c.Raw(w.incarnation[:])
+	c.Raw(w.nonce[:])
+	pack.Int(c, &w.term)
+	c.Raw(w.taken[:])
+	c.Uint(&w.commands)
+	c.Uint(&w.bytes)
+}
+
+// opened tells the node that the stream is open.
+type opened struct {
+	now stamp
+	// earlier says that the owner knows an earlier stream of this process of the node. last is the highest number that the
+	// owner received over it.
+	earlier bool
+	last    uint64
+}
+
+func (o *opened) visit(c *pack.Coder) {
+	pack.Int(c, &o.now)
+	c.Bool(&o.earlier)
+	c.Uint(&o.last)
+}
+
+// binding is what both sides of a stream must agree on. Each side fills it with what it knows itself.
+type binding struct {
+	venue   string    // the audience of the venue's tokens, which differs in a copy of the venue
+	log     string    // the identity of the Kafka cluster and topic
+	journal scalar.ID // from the genesis record
+	shard   submit.Shard
+	term    int64
+	taken   record.Hash
+}
+
+// streamKey derives the key of a stream.
+func streamKey(master []byte, node, owner nonce, b binding) ([]byte, error) {
+	info := pack.Append(nil, func(c *pack.Coder) {
+		version, partition := uint64(wire), int(b.shard.Partition)
+		c.Uint(&version)
+		pack.String(c, &b.venue)
+		pack.String(c, &b.log)
+		c.Raw(b.journal[:])
+		pack.String(c, &b.shard.Journal)
+		pack.Small(c, &partition)
+		pack.Int(c, &b.term)
+		c.Raw(b.taken[:])
+	})
+	key, err := hkdf.Key(sha256.New, master, append(node[:], owner[:]...), string(info), sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("peer: derive the key of a stream: %w", err)
+	}
+	return key, nil
+}

@@ -1,0 +1,399 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
+)
+
+// TestAnswers: each outcome of the owner arrives as the owner returned it, and the record as it is in the log.
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		c := command("hello")
+		got, err := p.Submit(t.Context(), testJournal, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := p.owner.log[1]
+		r := got.Entry.Record
+		if got.Position.String() != "words/0@1" || got.Repeated || !got.Entry.Position.Equal(e.Position) || got.Entry.Journal != e.Journal ||
+			string(got.Entry.Value) != string(e.Value) || r.Command.ID != c.ID || r.Command.Kept.Key != "key-hello" || r.Command.Actor != c.Actor {
+			t.Errorf("%+v", got)
+		}
+		if got, err := p.say(t.Context(), "repeat"); err != nil || !got.Repeated {
+			t.Errorf("%+v, %v", got, err)
+		}
+		_, err = p.say(t.Context(), "refuse")
+		var refused *submit.RefusedError
+		if !errors.As(err, &refused) || refused.Refusal.Code != "NO" || refused.Refusal.Kind != decide.Conflict || refused.AsOf.String() != "words/0@2" {
+			t.Errorf("%v", err)
+		}
+		_, err = p.say(t.Context(), "full")
+		var busy *submit.NotAcceptedError
+		if !errors.As(err, &busy) || busy.Reason != "full" || busy.RetryAfter != 2*time.Second {
+			t.Errorf("%v", err)
+		}
+		if _, err = p.say(t.Context(), "unknown"); !isUnknown(err) {
+			t.Errorf("%v", err)
+		}
+		if _, err = p.say(t.Context(), "fail"); err == nil || !strings.Contains(err.Error(), "broken") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestOrder: commands are decided in the order in which they were submitted, however many there are, and never more than the
+// owner granted are on their way.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		resume := p.owner.pause()
+		const n = maxCommands + 100
+		var want []string
+		var all sync.WaitGroup
+		for i := range n {
+			word := fmt.Sprintf("w%d", i)
+			want = append(want, word)
+			all.Go(func() {
+				if _, err := p.say(t.Context(), word); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // it is in the queue of the stream
+		}
+		if p.owner.most != maxCommands {
+			t.Errorf("%d commands were on their way, and %d are granted", p.owner.most, maxCommands)
+		}
+		resume()
+		all.Wait()
+		equal(t, p.owner.queued, want)
+		if len(p.owner.words()) != n {
+			t.Errorf("%d words", len(p.owner.words()))
+		}
+	})
+}
+
+// TestQueued: a caller learns that its command has its place in the order before the command is decided.
+func TestQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		resume := p.owner.pause()
+		var want []string
+		for i := range 5 {
+			queued := make(chan struct{})
+			word := fmt.Sprintf("w%d", i)
+			want = append(want, word)
+			p.later(submit.OnQueued(t.Context(), func() { close(queued) }), command(word))
+			<-queued
+		}
+		synctest.Wait()
+		if p.owner.pending() != 5 {
+			t.Errorf("%d are queued", p.owner.pending())
+		}
+		equal(t, p.owner.queued, want)
+		resume()
+		synctest.Wait()
+	})
+}
+
+// TestBatch: the commands of a batch stay together, and a batch that is too large for one frame is not split.
+func TestBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		var cs []decide.Command
+		var want []string
+		for i := range 50 {
+			word := strings.Repeat("x", 4<<10) + fmt.Sprint(i)
+			want = append(want, word)
+			cs = append(cs, command(word))
+		}
+		for i, o := range p.SubmitAll(t.Context(), testJournal, cs) {
+			if o.Err != nil || o.Result.Entry.Record.Command.ID != cs[i].ID {
+				t.Errorf("%d: %v", i, o.Err)
+			}
+		}
+		equal(t, p.owner.words(), want)
+	})
+}
+
+// TestForeignLog: there is no stream, and nothing is decided, if the two nodes differ in the log, the journal, the venue or the
+// secret, as a copy of the venue does whose log names the original's owner.
+func TestForeignLog(t *testing.T) {
+	for name, change := range map[string]func(*ServerConfig, *ClientConfig){
+		"log": func(_ *ServerConfig, c *ClientConfig) {
+			c.Log = func(context.Context, string) (string, error) { return "copy", nil }
+		},
+		"venue":  func(_ *ServerConfig, c *ClientConfig) { c.Venue = func() string { return "copy" } },
+		"secret": func(_ *ServerConfig, c *ClientConfig) { c.Key = []byte("another") },
+		"journal": func(s *ServerConfig, _ *ClientConfig) {
+			standing := s.Term
+			s.Term = func(ctx context.Context, id submit.Shard) (Term, bool, error) {
+				term, ok, err := standing(ctx, id)
+				term.Journal[0]++
+				return term, ok, err
+			}
+		},
+		"taken record": func(s *ServerConfig, _ *ClientConfig) {
+			standing := s.Term
+			s.Term = func(ctx context.Context, id submit.Shard) (Term, bool, error) {
+				term, ok, err := standing(ctx, id)
+				term.Taken[0]++
+				return term, ok, err
+			}
+		},
+		"an earlier term": func(s *ServerConfig, _ *ClientConfig) {
+			standing := s.Term
+			s.Term = func(ctx context.Context, id submit.Shard) (Term, bool, error) {
+				term, ok, err := standing(ctx, id)
+				term.Number--
+				return term, ok, err
+			}
+		},
+		"no term": func(s *ServerConfig, _ *ClientConfig) {
+			s.Term = func(context.Context, submit.Shard) (Term, bool, error) { return Term{}, false, nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t, newOwner(t), change)
+				_, err := p.say(t.Context(), "hello")
+				var owner *submit.ElsewhereError
+				if !isNotAccepted(err) && !errors.As(err, &owner) {
+					t.Errorf("%v", err)
+				}
+				equal(t, p.owner.words(), nil)
+			})
+		})
+	}
+}
+
+// TestLaterTerm: a stream belongs to one term. Commands in doubt are answered once the node has read that another term began,
+// and the next ones go over a stream of that term.
+func TestLaterTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		resume := p.owner.pause()
+		lost := p.later(t.Context(), command("lost"))
+		synctest.Wait()
+		p.owner.take()
+		if o := <-lost; !isNotAccepted(o.Err) {
+			t.Errorf("%+v", o)
+		}
+		resume()
+		if _, err := p.say(t.Context(), "next"); err != nil {
+			t.Error(err)
+		}
+		equal(t, p.owner.words(), []string{"next"})
+	})
+}
+
+// TestUnnoticedTerm: an owner decides nothing of another term than the stream's, even if the node has not read of it yet.
+func TestUnnoticedTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		if _, err := p.say(t.Context(), "before"); err != nil {
+			t.Fatal(err)
+		}
+		p.owner.lag()
+		p.owner.take()
+		if _, err := p.say(t.Context(), "after"); !isNotAccepted(err) {
+			t.Errorf("%v", err)
+		}
+		equal(t, p.owner.words(), []string{"before"})
+	})
+}
+
+// TestDeadline: the owner decides nothing after the deadline, which is on its own clock: a frame may lie in its buffers for long.
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{server: NewServer(serverConfig(newOwner(t))), hello: hello{shard: testShard}}
+		c := &incoming{message: message{kind: "say", payload: []byte(`{"Word":"w"}`), deadline: s.server.now().plus(time.Second)}}
+		if reason := s.check(c); reason != "" {
+			t.Error(reason)
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		if reason := s.check(c); reason == "" {
+			t.Error("a late command is decided")
+		}
+	})
+}
+
+// TestForms: a command that the owner's build does not know, or not entirely, is not accepted.
+func TestForms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		c := command("hello")
+		c.Payload = &struct{ Word, Tone string }{"hello", "loud"}
+		if _, err := p.Submit(t.Context(), testJournal, c); !isNotAccepted(err) {
+			t.Errorf("an unknown member: %v", err)
+		}
+		c.Type = "shout"
+		if _, err := p.Submit(t.Context(), testJournal, c); !isNotAccepted(err) {
+			t.Errorf("an unknown type: %v", err)
+		}
+		equal(t, p.owner.words(), nil)
+	})
+}
+
+// TestRevocation: the owner learns with which credential a command was accepted, and as of when, and may refuse it.
+func TestRevocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		revoked := submit.Credential{Sequence: 5, Principal: "revoked"}
+		p := newPair(t, newOwner(t), func(s *ServerConfig, _ *ClientConfig) {
+			s.Judge = func(c submit.Credential) error {
+				if c == revoked {
+					return errors.New("revoked")
+				}
+				return nil
+			}
+		})
+		if _, err := p.say(submit.WithCredential(t.Context(), func() submit.Credential { return revoked }), "no"); !isNotAccepted(err) {
+			t.Errorf("%v", err)
+		}
+		later := func() submit.Credential { return submit.Credential{Sequence: 6, Principal: "revoked"} }
+		if _, err := p.say(submit.WithCredential(t.Context(), later), "yes"); err != nil {
+			t.Errorf("%v", err)
+		}
+		equal(t, p.owner.words(), []string{"yes"})
+	})
+}
+
+// TestGone: a command whose client is gone is withdrawn, unless it was decided.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		resume := p.owner.pause()
+		ctx, cancel := context.WithCancel(t.Context())
+		out := p.later(ctx, command("gone"))
+		synctest.Wait()
+		cancel()
+		if o := <-out; !isUnknown(o.Err) {
+			t.Errorf("%+v", o)
+		}
+		synctest.Wait()
+		if p.owner.pending() != 0 {
+			t.Error("the owner still has the command")
+		}
+		resume()
+		equal(t, p.owner.words(), nil)
+	})
+}
+
+// TestTimeout: a command that is not answered in time may still take effect.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		defer p.owner.pause()()
+		began := time.Now()
+		if _, err := p.say(t.Context(), "late"); !isUnknown(err) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(began); took != answerTimeout {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+// TestReplacedStream: a new stream of the same process ends the earlier one and withdraws its undecided commands, and the node
+// learns which ones the owner had received.
+func TestReplacedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		defer p.owner.pause()()
+		received := p.later(t.Context(), command("received"))
+		synctest.Wait()
+		s := p.Client.shard(testShard)
+		s.mu.Lock()
+		first := s.streams[ownerURL]
+		lost := &call{message: message{id: record.NewCommandID(time.Now()), number: 2}, batch: &batch{done: make(chan struct{}), left: 1}, state: sent,
+			term: first.term, owner: first.owner, url: ownerURL}
+		s.sent[lost.id] = lost // it was written, and did not arrive
+		s.open(ownerURL)
+		s.mu.Unlock()
+		<-lost.batch.done
+		if !isNotAccepted(lost.outcome.Err) {
+			t.Errorf("%v", lost.outcome.Err)
+		}
+		if o := <-received; !isUnknown(o.Err) { // its answer went down the first stream
+			t.Errorf("%+v", o)
+		}
+		if p.owner.pending() != 0 || len(p.owner.words()) != 0 {
+			t.Error("the owner still has the command")
+		}
+	})
+}
+
+// TestLeaving: an owner that stops answers what it has received and takes nothing more.
+func TestLeaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		resume := p.owner.pause()
+		first := p.later(t.Context(), command("first"))
+		synctest.Wait()
+		ended := make(chan struct{})
+		go func() {
+			p.server.Close()
+			close(ended)
+		}()
+		synctest.Wait()
+		if _, err := p.say(t.Context(), "second"); !isNotAccepted(err) {
+			t.Errorf("%v", err)
+		}
+		resume()
+		if o := <-first; o.Err != nil {
+			t.Error(o.Err)
+		}
+		<-ended
+		equal(t, p.owner.words(), []string{"first"})
+	})
+}
+
+// TestCredit: a stream that sends more than it was granted is ended.
+func TestCredit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{server: NewServer(serverConfig(newOwner(t))), commands: 2, open: make(map[uint64]*incoming)}
+		receive := func(number uint64, size int) error {
+			m := message{number: number, payload: make([]byte, size)}
+			return s.receive(&m, &incoming{message: m})
+		}
+		if err := errors.Join(receive(1, maxBytes), receive(2, 0)); err != nil {
+			t.Error(err)
+		}
+		if err := receive(3, 0); !errors.Is(err, errCredit) {
+			t.Errorf("commands: %v", err)
+		}
+		s.commands = 3
+		if err := receive(3, 1); !errors.Is(err, errCredit) {
+			t.Errorf("bytes: %v", err)
+		}
+		if err := receive(2, 0); !errors.Is(err, errFrame) {
+			t.Errorf("an old number: %v", err)
+		}
+	})
+}
+
+// TestGrants: the streams of all nodes together are granted no more than the owner's queue holds.
+func TestGrants(t *testing.T) {
+	s := NewServer(ServerConfig{})
+	sum := 0
+	for {
+		n, err := s.grant(&session{hello: hello{shard: testShard}})
+		if err != nil {
+			break
+		}
+		sum += n
+	}
+	if sum > allCommands || sum < allCommands-leastCommands {
+		t.Errorf("%d of %d are granted", sum, allCommands)
+	}
+}

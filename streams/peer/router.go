@@ -1,0 +1,88 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
+)
+
+// maxOwners is the number of nodes that a command is sent to, each after the one before turned out not to be the owner.
+const maxOwners = 3
+
+// Router submits commands to the owner of a journal, on this node or by a Client on another one. It implements
+// submit.BatchSubmitter.
+//
+// It returns a *submit.ElsewhereError only for commands that must not be sent on (see submit.OnlyHere), and if the owner's
+// build has no streams: the request should then be forwarded as a whole.
+type Router struct {
+	Here   submit.BatchSubmitter // the owners on this node; names the owner if that is another node
+	Client *Client
+}
+
+// Submit implements submit.Submitter.
+func (r *Router) Submit(ctx context.Context, journal string, c decide.Command) (submit.Result, error) {
+	result, err := r.Here.Submit(ctx, journal, c)
+	owner := sentOn(ctx, err)
+	if owner == nil {
+		return result, err
+	}
+	o := r.send(ctx, owner, journal, []decide.Command{c})[0]
+	return o.Result, o.Err
+}
+
+// SubmitAll implements submit.BatchSubmitter.
+func (r *Router) SubmitAll(ctx context.Context, journal string, cs []decide.Command) []submit.Outcome {
+	out := r.Here.SubmitAll(ctx, journal, cs)
+	for i := range out {
+		if sentOn(ctx, out[i].Err) == nil {
+			return out
+		}
+	}
+	if len(out) == 0 {
+		return out
+	}
+	return r.send(ctx, sentOn(ctx, out[0].Err), journal, cs)
+}
+
+// sentOn returns the owner that a command has to be sent to, or nil.
+func sentOn(ctx context.Context, err error) (owner *submit.ElsewhereError) {
+	if err == nil || !errors.As(err, &owner) || submit.IsOnlyHere(ctx) {
+		return nil
+	}
+	return owner
+}
+
+// send sends commands to the owner. If a node turns out not to be the owner, it tries the next one that is found.
+func (r *Router) send(ctx context.Context, owner *submit.ElsewhereError, journal string, cs []decide.Command) []submit.Outcome {
+	for tries := 1; ; tries++ {
+		out, err := r.Client.submit(ctx, owner.URL, submit.Shard{Journal: journal}, cs)
+		switch {
+		case err == nil:
+			return out
+		case errors.Is(err, errNoStreams):
+			return allFail(cs, owner)
+		case !errors.Is(err, errNotOwner):
+			return allFail(cs, err)
+		}
+		next := owner
+		if next = nil; tries < maxOwners && owner.Next != nil {
+			next = owner.Next(ctx)
+		}
+		if next == nil {
+			return allFail(cs, &submit.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()})
+		}
+		owner = next
+	}
+}
+
+// allFail returns the same error as the outcome of every command.
+func allFail(cs []decide.Command, err error) []submit.Outcome {
+	out := make([]submit.Outcome, len(cs))
+	for i := range out {
+		out[i].Err = err
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
+)
+
+// here is a node's own owners with a given answer.
+type here struct {
+	elsewhere
+	err error
+}
+
+func (h here) Submit(context.Context, string, decide.Command) (submit.Result, error) {
+	return submit.Result{}, h.err
+}
+
+func (h here) SubmitAll(_ context.Context, _ string, cs []decide.Command) []submit.Outcome {
+	return allFail(cs, h.err)
+}
+
+// TestNextOwner: a command goes on to the next owner after a node that turns out not to be one, and to no more than a few.
+func TestNextOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(t)
+		owns := true
+		p := newPair(t, o, func(s *ServerConfig, _ *ClientConfig) {
+			standing := s.Term
+			s.Term = func(ctx context.Context, id submit.Shard) (Term, bool, error) {
+				term, _, err := standing(ctx, id)
+				return term, owns, err
+			}
+		})
+		asked := 0
+		var next func(context.Context) *submit.ElsewhereError
+		next = func(context.Context) *submit.ElsewhereError {
+			asked++
+			owns = asked == 2
+			return &submit.ElsewhereError{URL: ownerURL, Next: next}
+		}
+		owns = false
+		p.Here = here{err: next(t.Context())}
+		if _, err := p.say(t.Context(), "found"); err != nil || asked != 2 {
+			t.Errorf("%v after %d", err, asked)
+		}
+		asked, owns = 10, false
+		p.owner.take() // ends the stream
+		if _, err := p.say(t.Context(), "not found"); !isNotAccepted(err) || asked != 10+maxOwners-1 {
+			t.Errorf("%v after %d", err, asked)
+		}
+		equal(t, o.words(), []string{"found"})
+	})
+}
+
+// TestOlderOwner: the request is to be forwarded as a whole to an owner that serves no streams, and to one that may not be asked.
+func TestOlderOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		var owner *submit.ElsewhereError
+		if _, err := p.say(submit.OnlyHere(t.Context()), "no"); !errors.As(err, &owner) {
+			t.Errorf("it came from another node: %v", err)
+		}
+		equal(t, p.owner.words(), nil)
+	})
+	for name, old := range map[string]*http.Server{
+		"without the route":   {Handler: http.NotFoundHandler(), Protocols: protocols(true)},
+		"without HTTP/2":      {Handler: http.NotFoundHandler(), Protocols: protocols(false)},
+		"of another protocol": {Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), Protocols: protocols(true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPairWith(t, newOwner(t), old)
+				for range 2 { // the second time the node is not asked again
+					var owner *submit.ElsewhereError
+					out := p.SubmitAll(t.Context(), testJournal, []decide.Command{command("a"), command("b")})
+					if len(out) != 2 || !errors.As(out[0].Err, &owner) || !errors.As(out[1].Err, &owner) {
+						t.Errorf("%+v", out)
+					}
+				}
+			})
+		})
+	}
+}
