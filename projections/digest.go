@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Digest is the number of rows of a table and a digest of all their columns. It does not depend on the storage order of
@@ -13,31 +12,6 @@ import (
 type Digest struct {
 	Rows int64
 	Sum  string
-}
-
-// Digests returns the digests of all tables that are built from the journals, by name, including checkpoints and
-// anchors. It reads every row, in one snapshot.
-func Digests(ctx context.Context, pool *pgxpool.Pool) (map[string]Digest, error) {
-	digests := make(map[string]Digest)
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		tables, err := tables(ctx, tx)
-		if err != nil {
-			return err
-		}
-		for _, table := range tables {
-			var d Digest
-			err := tx.QueryRow(ctx, digestOf("t::text")+" FROM "+pgx.Identifier{table}.Sanitize()+" t").Scan(&d.Rows, &d.Sum)
-			if err != nil {
-				return fmt.Errorf("the table %s: %w", table, err)
-			}
-			digests[table] = d
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("projections: digests: %w", err)
-	}
-	return digests, nil
 }
 
 // digestOf selects the number of rows and a digest of their texts. It adds two hashes of each row, so the order of the

@@ -60,11 +60,7 @@ func wait(t testing.TB, r *projections.Runner, sequence int64) {
 
 func digests(t testing.TB, pool *pgxpool.Pool) map[string]projections.Digest {
 	t.Helper()
-	d, err := projections.Digests(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return projectiontest.Digests(t, pool)
 }
 
 func same(t testing.TB, got, want map[string]projections.Digest) {

@@ -11,19 +11,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
 // files returns the JSON Schemas of records, by their paths below events.
 func files(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	out := make(map[string]map[string]any)
-	err := fs.WalkDir(schemas.Events, "events", func(name string, _ fs.DirEntry, err error) error {
+	events := os.DirFS("events")
+	err := fs.WalkDir(events, ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, ".schema.json") {
 			return err
 		}
-		content, err := fs.ReadFile(schemas.Events, name)
+		content, err := fs.ReadFile(events, name)
 		if err != nil {
 			return err
 		}
@@ -31,7 +30,7 @@ func files(t *testing.T) map[string]map[string]any {
 		if err := json.Unmarshal(content, &schema); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		out[strings.TrimPrefix(name, "events/")] = schema
+		out[name] = schema
 		return nil
 	})
 	if err != nil || len(out) < 90 {

@@ -1,7 +1,6 @@
 package fastjson
 
 import (
-	"encoding"
 	"encoding/binary"
 	"math/bits"
 )
@@ -189,16 +188,6 @@ func (r *Reader) Moment(read func([]byte) (int64, bool)) int64 {
 	copy(r.moment.text[:], b)
 	r.moment.known, r.moment.value = true, v
 	return v
-}
-
-// ReadText reads a quoted value with its UnmarshalText method.
-func ReadText[T any, P interface {
-	*T
-	encoding.TextUnmarshaler
-}](r *Reader, to P) {
-	if text := r.Quoted(); !r.failed && to.UnmarshalText(text) != nil {
-		r.failed = true
-	}
 }
 
 // Hex decodes lower-case hex digits into to. It reports whether there are exactly two valid digits for each byte.

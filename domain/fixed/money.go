@@ -11,22 +11,6 @@ const Unit Money = 1e8
 // moneyScale is the number of decimals of Money.
 const moneyScale = 8
 
-// ParseMoney parses user input: the text form, with at most 18 digits and 8 decimals.
-func ParseMoney(s string) (Money, error) {
-	d, err := ParseDecimal(s)
-	if err != nil {
-		return 0, err
-	}
-	if d.Scale > moneyScale {
-		return 0, ErrPrecision
-	}
-	m, ok := MoneyOf(d)
-	if !ok {
-		return 0, ErrRange
-	}
-	return m, nil
-}
-
 // Decimal returns m as a Decimal without trailing zeros.
 func (m Money) Decimal() Decimal { return Decimal{int64(m), moneyScale}.Trim() }
 

@@ -17,7 +17,7 @@ const TimeLayout = "2006-01-02T15:04:05.000000Z"
 // Common durations in microseconds.
 const (
 	Microsecond Time = 1
-	Millisecond Time = 1000
+	Millisecond Time = 1000 * Microsecond
 	Second      Time = 1000 * Millisecond
 	Minute      Time = 60 * Second
 	Hour        Time = 60 * Minute

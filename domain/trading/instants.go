@@ -130,20 +130,6 @@ func (h *position) owing(x *instant) debt {
 	return h.debt(x, cost)
 }
 
-// debts returns the debts of an account in the order in which the instants were fixed. Funding comes before settlement
-// fixed at the same time.
-func (s *State) debts(a *account) []debt {
-	if s.outstanding == 0 {
-		return nil
-	}
-	var list []debt
-	for _, h := range a.positions {
-		list = h.debts(list)
-	}
-	sortDebts(list)
-	return list
-}
-
 func sortDebts(list []debt) {
 	slices.SortFunc(list, func(a, b debt) int { return cmp.Compare(a.instant.number, b.instant.number) })
 }

@@ -318,3 +318,14 @@ func (v *twoVenues) rows(j *testJournal) (out []string) {
 	}
 	return out
 }
+
+// debts returns the debts of an account in the order in which the instants were fixed. Funding comes before settlement
+// fixed at the same time.
+func (s *State) debts(a *account) []debt {
+	var list []debt
+	for _, h := range a.positions {
+		list = h.debts(list)
+	}
+	sortDebts(list)
+	return list
+}

@@ -462,9 +462,9 @@ func (s *scenario) decimal(w string) fixed.Decimal {
 }
 
 func (s *scenario) money(w string) fixed.Money {
-	m, err := fixed.ParseMoney(w)
-	if err != nil {
-		s.t.Fatalf("%s: %v", w, err)
+	m, ok := fixed.MoneyOf(s.decimal(w))
+	if !ok {
+		s.t.Fatalf("%s is no amount of money", w)
 	}
 	return m
 }

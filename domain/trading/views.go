@@ -220,14 +220,6 @@ func (s *State) Withdrawal(code scalar.ID) (ledger.Transaction, bool) {
 	return ledger.Transaction{}, false
 }
 
-// CancelAllAfter returns the timeout of a customer's dead man's switch and when it fires, or zero if it is not armed.
-func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt scalar.Time) {
-	if a := s.accounts[customer]; a != nil && a.deadMan != nil {
-		return a.deadManSeconds, a.deadMan.time
-	}
-	return 0, 0
-}
-
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
 

@@ -16,9 +16,6 @@ func DefaultSchedule() Schedule {
 	return Schedule{5 * scalar.Second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour}
 }
 
-// Attempts returns the greatest number of attempts for a delivery.
-func (s Schedule) Attempts() int { return len(s) + 1 }
-
 // jitter is the greatest deviation of a wait in percent. It spreads the retries of deliveries that failed together.
 const jitter = 20
 

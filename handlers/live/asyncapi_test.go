@@ -55,10 +55,10 @@ func TestDescribedAsServed(t *testing.T) {
 		}
 	}
 	var known []string
-	for _, c := range Codes() {
+	for _, c := range allCodes() {
 		known = append(known, string(c))
 	}
-	same(t, "topics", topics, Channels())
+	same(t, "topics", topics, allTopics())
 	same(t, "operations", operations, Operations())
 	same(t, "error codes", codes, known)
 }
@@ -160,4 +160,22 @@ func TestDescribedLimits(t *testing.T) {
 	if l.Connections != 16384 || l.QueueMessages != 2048 || l.QueueBytes != 8<<20 || l.ResumeRecords != 1_000_000 {
 		t.Error("the limits are not as described")
 	}
+}
+
+// allCodes returns all codes of error messages.
+func allCodes() []Code {
+	return []Code{
+		UnknownSymbol, UnknownTopic, AlreadySubscribed, NotSubscribed, InvalidMessage, AuthenticationRequired,
+		AuthenticationFailed, Forbidden, SlowConsumer, RateLimited, ResumeTooOld, UpstreamError,
+		OrderbookUpstreamError, OrderbookUpstreamReject, TradesUpstreamError, TradesUpstreamReject,
+	}
+}
+
+// allTopics returns the topics of all channels, with the placeholders {symbol} and {interval}.
+func allTopics() []string {
+	var names []string
+	for _, c := range channels() {
+		names = append(names, c.topic([...]string{"", "{symbol}", "{interval}:{symbol}"}[c.suffix]))
+	}
+	return names
 }

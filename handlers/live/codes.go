@@ -29,15 +29,6 @@ const (
 	TradesUpstreamReject    Code = "MARKET_TRADES_UPSTREAM_REJECT"
 )
 
-// Codes returns all codes of error messages.
-func Codes() []Code {
-	return []Code{
-		UnknownSymbol, UnknownTopic, AlreadySubscribed, NotSubscribed, InvalidMessage, AuthenticationRequired,
-		AuthenticationFailed, Forbidden, SlowConsumer, RateLimited, ResumeTooOld, UpstreamError,
-		OrderbookUpstreamError, OrderbookUpstreamReject, TradesUpstreamError, TradesUpstreamReject,
-	}
-}
-
 // These are the operations that are not order entry.
 const (
 	opSubscribe    = "subscribe"
@@ -89,15 +80,6 @@ var (
 
 func channels() []*channel {
 	return []*channel{orders, trades, balanceChanges, positionsNow, marginNow, orderbook, marketTrades, ticker, tickers, candles, instruments, liquidations}
-}
-
-// Channels returns the topics of all channels, with the placeholders {symbol} and {interval}.
-func Channels() []string {
-	var names []string
-	for _, c := range channels() {
-		names = append(names, c.topic([...]string{"", "{symbol}", "{interval}:{symbol}"}[c.suffix]))
-	}
-	return names
 }
 
 // topic returns the channel's topic with a suffix, which is "" if the channel has none.

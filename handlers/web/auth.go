@@ -168,9 +168,6 @@ func NewAuth(tokens *Tokens) *Auth {
 	return &Auth{tokens: tokens, limits: newLimits(tokens.now), answered: newReadYourWrites()}
 }
 
-// Tokens returns the verifier, for connections that authenticate with a message.
-func (a *Auth) Tokens() *Tokens { return a.tokens }
-
 // PrincipalOf returns the request's principal, or nil on a route that needs no token.
 func PrincipalOf(c echo.Context) *Principal { return AskOf(c).Principal() }
 

@@ -123,11 +123,6 @@ func Several[T ~string](f *Form, name string, allowed ...T) []T {
 	return out
 }
 
-// Strings reads a required array of strings. The rules apply to each string.
-func (f *Form) Strings(name string, rules ...Rule) []string {
-	return f.strings(name, true, rules).Value
-}
-
 // OptionalStrings reads an optional array of strings.
 func (f *Form) OptionalStrings(name string, rules ...Rule) Optional[[]string] {
 	return f.strings(name, false, rules)
@@ -205,9 +200,6 @@ func (f *Form) distinct(name string, required bool, rules []Rule) Optional[[]str
 	}
 	return given
 }
-
-// Bool reads a required boolean. In a query, it is the word true or false.
-func (f *Form) Bool(name string) bool { return f.bool(name, true).Value }
 
 // OptionalBool reads an optional boolean.
 func (f *Form) OptionalBool(name string) Optional[bool] { return f.bool(name, false) }
@@ -362,9 +354,6 @@ func (f *Form) OptionalIDs(name string, most int) Optional[[]scalar.ID] {
 	}
 	return out
 }
-
-// Object reads a required nested object.
-func (f *Form) Object(name string, read func(*Form)) { f.object(name, true, read) }
 
 // OptionalObject reads an optional nested object and reports whether it is present.
 func (f *Form) OptionalObject(name string, read func(*Form)) bool { return f.object(name, false, read) }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
-	"github.com/labstack/echo/v4"
 )
 
 // The log stores fingerprints. Two requests with the same idempotency key or reference_id are the same request if
@@ -25,10 +24,6 @@ func (f *Form) Means(normal any) *Form {
 	f.normal = normal
 	return f
 }
-
-// Fingerprint distinguishes requests by method, route, route parameters and content. The query is part of the content
-// if the handler read it.
-func Fingerprint(c echo.Context, forms ...*Form) string { return AskOf(c).fingerprint(forms...) }
 
 func (a Ask) fingerprint(forms ...*Form) string {
 	for _, f := range forms {

@@ -31,7 +31,7 @@ func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
 		if err := b.Done(); err != nil {
 			return err
 		}
-		cmd, err := NewCommand(c, named("thing.make"), b)
+		cmd, err := AskOf(c).NewCommand(named("thing.make"), b)
 		if err != nil {
 			return err
 		}

@@ -41,9 +41,6 @@ func header(r *http.Request, name string) string {
 	return ""
 }
 
-// RequestID returns the request's ID: the client's X-Request-Id if it is valid, else a new one.
-func RequestID(c echo.Context) string { return notesOf(c).id }
-
 // identify sets the ID of the request and the response.
 func (r *request) identify() {
 	r.id = header(r.Request(), HeaderRequestID)
@@ -79,12 +76,6 @@ func givenTwice(name string) *Problem {
 
 func invalidHeader(name, code, message string) *Problem {
 	return Invalid(validation.FieldError{In: validation.InHeader, Path: validation.At(name), Code: code, Message: message})
-}
-
-// NewCommand returns a command on behalf of the request's principal. It carries the Idempotency-Key, if any. It
-// carries a fingerprint if there is a key or if the body has a reference_id.
-func NewCommand(c echo.Context, payload decide.Payload, forms ...*Form) (decide.Command, error) {
-	return AskOf(c).NewCommand(payload, forms...)
 }
 
 // NewCommand is like the function NewCommand.

@@ -88,7 +88,7 @@ func TestPassOnSendsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			owner := newDyingOwner(t, restarts)
 			e := serve(t, Options{ForwardKey: []byte("shared")}, func(c echo.Context) error {
-				cmd, err := NewCommand(c, named("thing.cancel"))
+				cmd, err := AskOf(c).NewCommand(named("thing.cancel"))
 				if err != nil {
 					return err
 				}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,16 +16,6 @@ func MaxLength(n int) Rule {
 	return func(s string) (string, string) {
 		if utf8.RuneCountInString(s) > n {
 			return validation.TooLong, "the text is longer than " + strconv.Itoa(n) + " characters"
-		}
-		return "", ""
-	}
-}
-
-// Match allows strings that match re, which should be anchored.
-func Match(re *regexp.Regexp) Rule {
-	return func(s string) (string, string) {
-		if !re.MatchString(s) {
-			return validation.InvalidValue, "the value must match " + re.String()
 		}
 		return "", ""
 	}

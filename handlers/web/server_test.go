@@ -435,28 +435,28 @@ func TestNewCommand(t *testing.T) {
 	c := post(`{"reference_id":"r"}`)
 	notesOf(c).principal = &Principal{Username: "u", Broker: "b", Customer: "C1"}
 	b := Body(c)
-	cmd, err := NewCommand(c, named("order.place"), b)
+	cmd, err := AskOf(c).NewCommand(named("order.place"), b)
 	if err != nil || cmd.Type != "order.place" || cmd.Payload != named("order.place") || cmd.Actor != (decide.Actor{Sub: "u", Broker: "b", Customer: "C1"}) {
 		t.Errorf("the command is %+v, %v", cmd, err)
 	}
 	if len(cmd.Kept.Fingerprint) != 32 || cmd.Kept.Key != "" || cmd.ID[6]>>4 != 7 || cmd.ID[8]>>6 != 2 {
 		t.Errorf("the command keeps %+v and has the id %v", cmd.Kept, cmd.ID)
 	}
-	plain, err := NewCommand(post(`{}`), named("order.place"), Body(post(`{}`)))
+	plain, err := AskOf(post(`{}`)).NewCommand(named("order.place"), Body(post(`{}`)))
 	if err != nil || plain.Kept != (decide.Kept{}) {
 		t.Errorf("without key and reference the command keeps %+v, %v", plain.Kept, err)
 	}
 	for header, ok := range map[string]bool{"a-B.9:_": true, "": false, "a b": false, strings.Repeat("x", 65): false, "ä": false} {
 		c := post(`{}`)
 		c.Request().Header.Set(HeaderIdempotencyKey, header)
-		cmd, err := NewCommand(c, named("t"), Body(c))
+		cmd, err := AskOf(c).NewCommand(named("t"), Body(c))
 		if ok != (err == nil) || ok && (cmd.Kept.Key != header || cmd.Kept.Fingerprint == "") {
 			t.Errorf("key %q: %+v, %v", header, cmd.Kept, err)
 		}
 	}
 	twice := post(`{}`)
 	twice.Request().Header[HeaderIdempotencyKey] = []string{"a", "b"}
-	if _, err := NewCommand(twice, named("t")); err == nil {
+	if _, err := AskOf(twice).NewCommand(named("t")); err == nil {
 		t.Error("two keys are accepted")
 	}
 }
@@ -533,7 +533,7 @@ func TestSubmitSetsThePosition(t *testing.T) {
 	at := record.LogPosition{Journal: "trading", Sequence: 4}
 	for _, err := range []error{nil, &submit.RefusedError{Refusal: decide.Refuse(decide.NotFound, "X", "y"), AsOf: at}} {
 		e := serve(t, Options{}, func(c echo.Context) error {
-			cmd, cmdErr := NewCommand(c, named("t"))
+			cmd, cmdErr := AskOf(c).NewCommand(named("t"))
 			if cmdErr != nil {
 				return cmdErr
 			}
@@ -568,7 +568,9 @@ func (f *failing) View(look func(decide.State, record.Position)) {
 	f.err = &record.BrokenRecordError{}
 }
 
-func (f *failing) Wait(ctx context.Context, sequence int64) error { return f.waiter.Wait(ctx, sequence) }
+func (f *failing) Wait(ctx context.Context, sequence int64) error {
+	return f.waiter.Wait(ctx, sequence)
+}
 
 func (f *failing) Err() error { return f.err }
 

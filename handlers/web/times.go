@@ -17,9 +17,6 @@ const (
 	latest   scalar.Time = 4133980800*scalar.Second - 1
 )
 
-// Time reads a required timestamp: RFC 3339 with at most microseconds, or an integer of milliseconds since 1970.
-func (f *Form) Time(name string) scalar.Time { return f.time(name, true, earliest).Value }
-
 // OptionalTime reads an optional timestamp.
 func (f *Form) OptionalTime(name string) Optional[scalar.Time] { return f.time(name, false, earliest) }
 

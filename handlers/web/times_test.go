@@ -29,7 +29,7 @@ func TestTimesAsClientsWriteThem(t *testing.T) {
 		`4133980799999`:                      latest - 999,          //
 	} {
 		f := Body(post(`{"at":` + text + `}`))
-		if got := f.Time("at"); f.Done() != nil || got != want {
+		if got := f.OptionalTime("at").Value; f.Done() != nil || got != want {
 			t.Errorf("%s: %s, %v", text, got, f.Done())
 		}
 		plain := text
@@ -37,7 +37,7 @@ func TestTimesAsClientsWriteThem(t *testing.T) {
 			plain = text[1 : len(text)-1]
 		}
 		q := Query(get("at=" + url.QueryEscape(plain)))
-		if got := q.Time("at"); q.Done() != nil || got != want {
+		if got := q.OptionalTime("at").Value; q.Done() != nil || got != want {
 			t.Errorf("%s in a query: %s, %v", plain, got, q.Done())
 		}
 	}
@@ -72,7 +72,7 @@ func TestTimesThatAreRefused(t *testing.T) {
 		`"\u0000"`:                             validation.ControlCharacter,
 	} {
 		f := Body(post(`{"at":` + text + `}`))
-		f.Time("at")
+		f.OptionalTime("at")
 		p, ok := f.Done().(*Problem)
 		if !ok || len(p.Errors) != 1 || p.Errors[0].Code != code || p.Errors[0].Path.String() != "at" {
 			t.Errorf("%s: %+v, want %s", text, f.Done(), code)

@@ -24,7 +24,7 @@ func startWith(t *testing.T, o Options, failed func() error) *httptest.Server {
 		if err := b.Done(); err != nil {
 			return err
 		}
-		cmd, err := NewCommand(c, named("thing.make"), b)
+		cmd, err := AskOf(c).NewCommand(named("thing.make"), b)
 		if err != nil {
 			return err
 		}

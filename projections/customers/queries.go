@@ -19,8 +19,5 @@ func Registry() *projections.Table[Customer] { return registry }
 // FeeProfiles returns the table of customers' own fees. A customer without a row pays the instrument's fees.
 func FeeProfiles() *projections.Table[Fees] { return feeProfiles }
 
-// MarginProfiles returns the table of customers' own default margins.
-func MarginProfiles() *projections.Table[Margins] { return marginProfiles }
-
 // Leverages returns the table of customers' leverages.
 func Leverages() *projections.Table[Leverage] { return leverages }

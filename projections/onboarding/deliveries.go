@@ -244,8 +244,5 @@ func Attempts(ctx context.Context, db projections.DB, of []Delivery) (map[scalar
 	return out, err
 }
 
-// AllDeliveries returns the table of deliveries, and AllAttempts that of their attempts.
+// AllDeliveries returns the table of deliveries.
 func AllDeliveries() *projections.Table[Delivery] { return deliveries }
-
-// AllAttempts returns the table of the attempts of deliveries.
-func AllAttempts() *projections.Table[Attempt] { return attempts }

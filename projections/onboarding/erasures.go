@@ -206,9 +206,3 @@ func RetentionInForce(ctx context.Context, db projections.DB) (r Retention, foun
 
 // AllErasures returns the table of erasures.
 func AllErasures() *projections.Table[Erasure] { return erasures }
-
-// AllHolds returns the table of holds and releases.
-func AllHolds() *projections.Table[Hold] { return holds }
-
-// AllRetentions returns the table of retentions.
-func AllRetentions() *projections.Table[Retention] { return retentions }

@@ -93,13 +93,6 @@ func Notices(ctx context.Context, db projections.DB, f NoticeFilter, p projectio
 	return l.Page(ctx, db, p)
 }
 
-// OneNotice returns a notice.
-func OneNotice(ctx context.Context, db projections.DB, id scalar.ID) (n Notice, found bool, asOf int64, err error) {
-	l := projections.List[Notice]{Table: notices, Order: "id"}
-	l.Where.And("id = ?", c.UUID(id))
-	return l.One(ctx, db)
-}
-
 // NoticesByID returns the existing notices among the given ids, by id.
 func NoticesByID(ctx context.Context, db projections.DB, ids []scalar.ID) (map[scalar.ID]*domain.Notice, error) {
 	wanted := make([]pgtype.UUID, len(ids))

@@ -181,36 +181,6 @@ func Questionnaires(ctx context.Context, db projections.DB, f QuestionnaireFilte
 	return l.Numbered(ctx, db, size, offset)
 }
 
-// OneQuestionnaire returns a questionnaire. A tenant finds published ones, and of those that are for one owner its own
-// active owners' only.
-func OneQuestionnaire(ctx context.Context, db projections.DB, v Viewer, id scalar.ID) (q Questionnaire, found bool, asOf int64, err error) {
-	l := projections.List[Questionnaire]{Table: questionnaires, Order: "id"}
-	l.Where.And("id = ?", c.UUID(id))
-	if v.Tenant != "" {
-		l.Where.And("is_published")
-		l.Where.And("(owner_type_id IS NULL OR EXISTS (SELECT 1 FROM owners o WHERE o.id = owner_type_id AND o.tenant = ? AND o.state = ?))",
-			v.Tenant, string(owner.Active))
-	}
-	return l.One(ctx, db)
-}
-
-// Versions returns all versions of a questionnaire, published or not, the newest first.
-func Versions(ctx context.Context, db projections.DB, questionnaireID scalar.ID) ([]Version, int64, error) {
-	l := projections.List[Version]{Table: versions, Order: "version_number DESC"}
-	l.Where.And("questionnaire_id = ?", c.UUID(questionnaireID))
-	return l.All(ctx, db)
-}
-
-// PublishedVersion returns a published version of a questionnaire; number 0 is the newest.
-func PublishedVersion(ctx context.Context, db projections.DB, questionnaireID scalar.ID, number int) (v Version, found bool, asOf int64, err error) {
-	l := projections.List[Version]{Table: versions, Order: "version_number DESC"}
-	l.Where.And("questionnaire_id = ? AND is_published", c.UUID(questionnaireID))
-	if number != 0 {
-		l.Where.And("version_number = ?", number)
-	}
-	return l.One(ctx, db)
-}
-
 // AllQuestionnaires returns the table of questionnaires, and AllVersions that of their versions.
 func AllQuestionnaires() *projections.Table[Questionnaire] { return questionnaires }
 

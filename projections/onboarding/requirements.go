@@ -5,9 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
@@ -65,21 +62,4 @@ func (t *Trigger) pending(reasons map[scalar.ID]domain.Reason) []PendingRequirem
 		out = append(out, p)
 	}
 	return out
-}
-
-// OwnerStates returns the states of owners.
-func OwnerStates(ctx context.Context, db projections.DB, ids []scalar.ID) (map[scalar.ID]owner.State, error) {
-	states := make(map[scalar.ID]owner.State, len(ids))
-	wanted := make([]pgtype.UUID, len(ids))
-	for i, id := range ids {
-		wanted[i] = c.UUID(id)
-	}
-	_, err := projections.Read(ctx, db, journalName, projections.Statement{SQL: "SELECT id, state FROM owners WHERE id = ANY($1)", Args: []any{wanted},
-		Collect: func(rows pgx.Rows) error {
-			var id scalar.ID
-			var state owner.State
-			_, err := pgx.ForEachRow(rows, []any{c.IntoID(&id), c.IntoText(&state)}, func() error { states[id] = state; return nil })
-			return err
-		}})
-	return states, err
 }

@@ -167,13 +167,5 @@ func Webhooks(ctx context.Context, db projections.DB, v Viewer, size, offset int
 	return l.Numbered(ctx, db, size, offset)
 }
 
-// OneWebhook returns a registration.
-func OneWebhook(ctx context.Context, db projections.DB, v Viewer, id scalar.ID) (w Webhook, found bool, asOf int64, err error) {
-	l := projections.List[Webhook]{Table: webhooks, Order: "id"}
-	l.Where.And("id = ?", c.UUID(id))
-	l.Where.AndText("tenant", v.Tenant)
-	return l.One(ctx, db)
-}
-
 // AllWebhooks returns the table of registrations.
 func AllWebhooks() *projections.Table[Webhook] { return webhooks }

@@ -1,10 +1,13 @@
 package readmodels_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -195,12 +198,40 @@ func TestOnboardingRowsSayWhatTheEventsSay(t *testing.T) {
 	}
 	testTimelines(t, pool, r.Triggers, want)
 	testTold(t, pool, want)
-	holds, _, err := projections.List[onboarding.Hold]{Table: onboarding.AllHolds(), Order: "sequence"}.All(t.Context(), pool)
+	testHolds(t, pool, want.holds)
+	equalRows(t, "retentions", retentions(t, pool), want.retentions)
+}
+
+// testHolds reads the holds and releases of each owner.
+func testHolds(t *testing.T, pool *pgxpool.Pool, want []onboarding.Hold) {
+	t.Helper()
+	of := make(map[owner.Ref][]onboarding.Hold)
+	for _, h := range want {
+		of[h.Ref] = append(of[h.Ref], h)
+	}
+	for ref, want := range of {
+		got, _, err := onboarding.Holds(t.Context(), pool, ref)
+		must(t, err)
+		equalRows(t, "holds", got, want)
+	}
+	check(t, "number of holds", rowsIn(t, pool, "holds"), len(want))
+}
+
+// retentions reads all retentions in the order in which they were set.
+func retentions(t *testing.T, pool *pgxpool.Pool) []onboarding.Retention {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT seconds, actor, (extract(epoch FROM time) * 1000000)::bigint FROM retentions ORDER BY sequence`)
 	must(t, err)
-	equalRows(t, "holds", holds, want.holds)
-	retentions, _, err := projections.List[onboarding.Retention]{Table: onboarding.AllRetentions(), Order: "sequence"}.All(t.Context(), pool)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[onboarding.Retention])
 	must(t, err)
-	equalRows(t, "retentions", retentions, want.retentions)
+	return all
+}
+
+// rowsIn returns the number of rows of a table.
+func rowsIn(t *testing.T, pool *pgxpool.Pool, table string) (n int) {
+	t.Helper()
+	must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&n))
+	return n
 }
 
 // testTimelines reads the timeline of each trigger.
@@ -234,7 +265,8 @@ func testTold(t *testing.T, pool *pgxpool.Pool, want *told) {
 		}
 		equalRows(t, "notice", notices[n.ID].Notice, *n)
 	}
-	for k, d := range rowsBy(t, pool, onboarding.AllDeliveries(), func(d *onboarding.Delivery) scalar.ID { return d.ID }) {
+	deliveries := rowsBy(t, pool, onboarding.AllDeliveries(), func(d *onboarding.Delivery) scalar.ID { return d.ID })
+	for k, d := range deliveries {
 		w := want.deliveries[k]
 		next := w.NextAttempt
 		if d.Status != webhook.Retrying { // replayed or canceled since
@@ -246,8 +278,15 @@ func testTold(t *testing.T, pool *pgxpool.Pool, want *told) {
 		delivery scalar.ID
 		n        int
 	}
-	attempts := rowsBy(t, pool, onboarding.AllAttempts(), func(a *onboarding.Attempt) number { return number{a.DeliveryID, a.Number} })
-	check(t, "attempts", len(attempts), len(want.attempts))
+	attempts := make(map[number]onboarding.Attempt)
+	made, err := onboarding.Attempts(t.Context(), pool, slices.Collect(maps.Values(deliveries)))
+	must(t, err)
+	for _, all := range made {
+		for _, a := range all {
+			attempts[number{a.DeliveryID, a.Number}] = a
+		}
+	}
+	check(t, "attempts", []int{len(attempts), rowsIn(t, pool, "delivery_attempts")}, []int{len(want.attempts), len(want.attempts)})
 	for _, a := range want.attempts {
 		equalRows(t, "attempt", attempts[number{a.DeliveryID, a.Number}], *a)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -332,11 +333,10 @@ func TestCustomersAndInstruments(t *testing.T) {
 	for _, r := range overrides {
 		check(t, "leverage", r.Leverage, leverages[[2]string{r.CustomerCode, r.Symbol}])
 	}
-	profiles, _, err := customers.MarginProfiles().All(ctx, pool)
-	must(t, err)
+	profiles := marginProfiles(t, pool)
 	for _, m := range profiles {
 		want := margins[m.CustomerCode]
-		check(t, "margins", []any{m.Leverage, m.InitialMargin, m.MaintenanceMargin}, []any{want.Leverage, want.InitialMargin, want.MaintenanceMargin})
+		check(t, "margins", []any{m.Leverage, m.InitialMargin, m.MaintenanceMargin}, []any{want.Leverage, want.InitialMargin.String(), want.MaintenanceMargin.String()})
 	}
 	check(t, "numbers of rows", []int{len(ownFees), len(overrides), len(profiles)}, []int{len(fees), len(leverages), len(margins)})
 
@@ -417,4 +417,21 @@ func rowsOf(found []identity.User) (out []domainidentity.User) {
 		out = append(out, u.User)
 	}
 	return out
+}
+
+// marginProfile is a row of margin_profiles.
+type marginProfile struct {
+	CustomerCode                     string
+	Leverage                         int
+	InitialMargin, MaintenanceMargin string
+}
+
+// marginProfiles reads all rows of margin_profiles.
+func marginProfiles(t *testing.T, pool *pgxpool.Pool) []marginProfile {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT customer_code, leverage, initial_margin::text, maintenance_margin::text FROM margin_profiles`)
+	must(t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[marginProfile])
+	must(t, err)
+	return all
 }

@@ -291,9 +291,7 @@ func (r *rebuilt) tables() (names []string) {
 
 func (r *rebuilt) digests() map[string]projections.Digest {
 	r.t.Helper()
-	d, err := projections.Digests(r.t.Context(), r.live)
-	must(r.t, err)
-	return d
+	return projectiontest.Digests(r.t, r.live)
 }
 
 // fresh returns the digests of rows that the logs make in another database.
@@ -307,9 +305,7 @@ func (r *rebuilt) fresh() map[string]projections.Digest {
 		reader.Close()
 		apply(r.t, pool, j.Rules.Journal(), j.Projections, entries)
 	}
-	d, err := projections.Digests(r.t.Context(), pool)
-	must(r.t, err)
-	return d
+	return projectiontest.Digests(r.t, pool)
 }
 
 // versions returns what is written anew when a row is written, by table.

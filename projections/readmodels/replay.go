@@ -44,21 +44,6 @@ type Records interface {
 	Close()
 }
 
-// Run creates the rows up to a position in each journal. It returns their positions and the differences: between rows
-// and fold, and violated invariants among the rows.
-func (p Replay) Run(ctx context.Context, goals []record.Position) (at []record.LogPosition, differences []string, err error) {
-	r := p.begin()
-	defer r.end()
-	if err := r.follow(ctx, goals); err != nil {
-		return nil, nil, err
-	}
-	if err := r.compareFolds(ctx); err != nil {
-		return nil, nil, err
-	}
-	broken, err := Broken(ctx, p.Beside)
-	return r.positions(), append(r.found, broken...), err
-}
-
 // replay is one run of a Replay.
 type replay struct {
 	Replay

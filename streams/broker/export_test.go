@@ -7,3 +7,17 @@ func (c Config) WithSync(sync func(*os.File) error) Config {
 	c.syncFile = sync
 	return c
 }
+
+// Incomplete returns the segment files that end with an incomplete batch, with the length in bytes to which Start will
+// cut each.
+func (r *Report) Incomplete() map[string]int64 {
+	files := map[string]int64{}
+	for _, p := range r.partitions {
+		for _, s := range p.segments {
+			if s.tail.size > 0 {
+				files[s.path] = s.tail.at
+			}
+		}
+	}
+	return files
+}

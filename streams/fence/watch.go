@@ -290,9 +290,6 @@ func (w *Watch) View() View {
 	return w.view(time.Now())
 }
 
-// Command returns the command line of a take-over.
-func (w *Watch) Command() string { return w.cfg.Command }
-
 // Venue implements seal.Guard.
 func (w *Watch) Venue() string { return w.View().Venue }
 

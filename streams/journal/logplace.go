@@ -31,15 +31,6 @@ func (p LogPlace) String() string {
 	return p.Cluster + "/" + p.Topic
 }
 
-// ParseLogPlace reads what LogPlace.String returned.
-func ParseLogPlace(text string) (LogPlace, error) {
-	if text == "" {
-		return LogPlace{}, errors.New("journal: the place of the log is empty")
-	}
-	cluster, topic, _ := strings.Cut(text, "/")
-	return LogPlace{cluster, topic}, nil
-}
-
 // LogPlace asks the brokers for the location of a journal's log. The topic must exist.
 func (c *Client) LogPlace(ctx context.Context, journal string) (LogPlace, error) {
 	topic := c.Topic(journal)

@@ -452,7 +452,7 @@ func TestTheKeyStoreIsAFolderOrABucket(t *testing.T) {
 // places returns every place of the onboarding journal that an owner's key is for.
 func places(of owner.Ref, id scalar.ID) []Place {
 	return []Place{OwnerFields(of), DocumentName(of, id), DocumentFile(of, id), Answers(of, id), Reason(of, id), InternalReason(of, id),
-		ExternalReference(of, id), NoticeBody(of, id), DeliveryResponse(of, id)}
+		ExternalReference(of, id), DeliveryResponse(of, id)}
 }
 
 // TestNoSealedValueOpensAtAnotherPlace: of all places of two owners with one id, and of two things, no two are the same, and
@@ -477,7 +477,7 @@ func TestNoSealedValueOpensAtAnotherPlace(t *testing.T) {
 		}
 	})
 	seen := make(map[Place]bool)
-	for _, at := range append(all, ErasureReason(anna), ErasureReason(acme), WebhookKey(scalar.ID{3}), TestBody("a", scalar.ID{3}), TestResponse("a", scalar.ID{3})) {
+	for _, at := range append(all, ErasureReason(anna), ErasureReason(acme), WebhookKey(scalar.ID{3}), TestResponse("a", scalar.ID{3})) {
 		if seen[at] {
 			t.Errorf("two things have the place %+v", at)
 		}

@@ -43,11 +43,6 @@ func ofTrigger(o owner.Ref, field string, trigger scalar.ID) Place {
 	return Place{o.String(), field, "trigger/" + trigger.String()}
 }
 
-// NoticeBody is the place of the body of an event's deliveries.
-func NoticeBody(o owner.Ref, event scalar.ID) Place {
-	return Place{o.String(), "body", "event/" + event.String()}
-}
-
 // DeliveryResponse is the place of a receiver's response to a delivery.
 func DeliveryResponse(o owner.Ref, delivery scalar.ID) Place {
 	return Place{o.String(), "response", "delivery/" + delivery.String()}
@@ -61,12 +56,6 @@ func ErasureReason(o owner.Ref) Place { return Place{o.String(), "reason", "eras
 // WebhookKey is the place of the private key that signs a webhook's deliveries.
 func WebhookKey(webhook scalar.ID) Place {
 	return Place{"webhook/" + webhook.String(), "private_key", "webhook"}
-}
-
-// TestBody is the place of the body of a test event, which a tenant sends to try its receiver and which concerns no
-// owner.
-func TestBody(tenant string, event scalar.ID) Place {
-	return Place{"tenant/" + tenant, "body", "event/" + event.String()}
 }
 
 // TestResponse is the place of a receiver's response to the delivery of a test event.

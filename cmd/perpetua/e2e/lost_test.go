@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
 
 // loseLog makes the journals vanish behind the read models' back, while the venue is stopped.
@@ -53,11 +54,7 @@ func (v *venue) digests() map[string]projections.Digest {
 		v.t.Fatal(err)
 	}
 	defer stop()
-	d, err := projections.Digests(context.Background(), pool)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return d
+	return projectiontest.Digests(v.t, pool)
 }
 
 // TestLostLog takes the log away. The venue must notice from what its read models remember, refuse to begin a new log

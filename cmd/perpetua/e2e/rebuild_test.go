@@ -36,11 +36,7 @@ func (d *desk) tables() map[string]projections.Digest {
 		d.t.Fatal(err)
 	}
 	defer pool.Close()
-	digests, err := projections.Digests(context.Background(), pool)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return digests
+	return projectiontest.Digests(d.t, pool)
 }
 
 // restless are the tables that a start changes, because the new term is a record.

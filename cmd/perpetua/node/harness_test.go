@@ -61,7 +61,7 @@ func newBench(t *testing.T, table journals.Table, flags ...string) *bench {
 	}
 	database := projectiontest.MigratedURL(t)
 	proxy, through := projectiontest.NewProxy(t, database)
-	return &bench{broker: b, rows: proxy, config: Config{Settings: s, Journals: table, Logger: log, ID: "n", Roles: AllRoles(), Alone: true,
+	return &bench{broker: b, rows: proxy, config: Config{Settings: s, Journals: table, Logger: log, ID: "n", Roles: allRoles(), Alone: true,
 		Brokers: b.Addrs(), Dial: b.Dial, DatabaseURL: func() string { return through }, Box: box}}
 }
 
@@ -129,4 +129,9 @@ func eventually(t *testing.T, what string, missing func() string) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
+}
+
+// allRoles returns the roles of a node that does everything.
+func allRoles() Roles {
+	return Roles{Engine: true, API: true, Projector: true, Live: true, Process: true, Sender: true}
 }

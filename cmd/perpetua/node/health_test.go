@@ -37,7 +37,7 @@ func (b *bench) readiness(t *testing.T, n *Node, status string, reasons map[stri
 // every role of a node for a reason.
 func every(reason string) map[string]string {
 	reasons := make(map[string]string)
-	for _, role := range AllRoles().Names() {
+	for _, role := range allRoles().Names() {
 		reasons[role] = reason
 	}
 	return reasons

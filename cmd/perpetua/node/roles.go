@@ -45,8 +45,3 @@ func (r Roles) Names() (out []string) {
 	}
 	return out
 }
-
-// AllRoles returns the roles of `perpetua run`.
-func AllRoles() Roles {
-	return Roles{Engine: true, API: true, Projector: true, Live: true, Process: true, Sender: true}
-}

@@ -23,7 +23,7 @@ func TestRoutesAndDescriptionAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := Open(context.Background(), Config{Settings: s, Journals: journals.All(), Logger: slog.New(slog.DiscardHandler), ID: "n", Roles: AllRoles(),
+	n, err := Open(context.Background(), Config{Settings: s, Journals: journals.All(), Logger: slog.New(slog.DiscardHandler), ID: "n", Roles: allRoles(),
 		Brokers: []string{"127.0.0.1:1"}, DatabaseURL: func() string { return "postgres://nobody@127.0.0.1:1/none" }, Box: box})
 	if err != nil {
 		t.Fatal(err)

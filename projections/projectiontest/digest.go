@@ -1,0 +1,44 @@
+package projectiontest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/projections"
+)
+
+// Digests returns a digest of the rows of each table that is built from the journals, by the table's name, including
+// checkpoints and anchors. Equal rows give equal digests, in whichever order they are stored.
+func Digests(t testing.TB, pool *pgxpool.Pool) map[string]projections.Digest {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	digests := make(map[string]projections.Digest)
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()
+			AND table_type = 'BASE TABLE' AND table_name NOT IN ('schema_versions', 'changed_rows')`)
+		if err != nil {
+			return err
+		}
+		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			var d projections.Digest
+			err := tx.QueryRow(ctx, `SELECT count(*), md5(coalesce(string_agg(t::text, '/' ORDER BY t::text), '')) FROM `+
+				pgx.Identifier{name}.Sanitize()+" t").Scan(&d.Rows, &d.Sum)
+			if err != nil {
+				return err
+			}
+			digests[name] = d
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digests
+}
