@@ -21,8 +21,9 @@ else
 RACE :=
 endif
 
-# The rules under domain run no goroutines (the linter sees to it), and with the detector their properties take ten times as
-# long. What two readers of one state or book share is tested with it: these tests have two.
+# The rules under domain and the protocol of a term run no goroutines (the linter sees to it), and with the detector their
+# properties take ten times as long. What two readers of one state or book share is tested with it: these tests have two.
+PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim))$$
 SHARED := ^(TestScenarios|TestLookingChangesNothing)$$
 
 .PHONY: help
@@ -53,14 +54,14 @@ test: ## all tests, with the race detector (but for the pure rules) where a C co
 # What vet has just looked at, it need not look at again.
 .PHONY: test-others
 test-others:
-	@set -e; others=$$($(GO) list $(PACKAGES) | grep -v '/perpetua/domain/' || true); \
+	@set -e; others=$$($(GO) list $(PACKAGES) | grep -vE '$(PURE)' || true); \
 	[ -z "$$others" ] || $(GO) test -vet=off $(RACE) -timeout 25m \
 	  $$(echo "$$others" | grep -E '$(FIRST)' || true) $$(echo "$$others" | grep -vE '$(FIRST)' || true)
 
 # The rules are tested beside the others, in the time that these leave.
 .PHONY: test-rules
 test-rules:
-	@set -e; rules=$$($(GO) list $(PACKAGES) | grep '/perpetua/domain/' || true); \
+	@set -e; rules=$$($(GO) list $(PACKAGES) | grep -E '$(PURE)' || true); \
 	shared=$$(echo "$$rules" | grep -E '/domain/(book|trading)$$' || true); \
 	[ -z "$$rules" ] || nice $(GO) test -vet=off -timeout 25m $$rules; \
 	[ -z "$$shared" ] || [ -z "$(RACE)" ] || nice $(GO) test -vet=off $(RACE) -timeout 25m -run '$(SHARED)' $$shared
@@ -104,6 +105,12 @@ maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client genera
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/reference
+
+STEPS    ?= 20000000
+
+.PHONY: sim
+sim: ## the ownership protocol through STEPS steps full of faults, from SEED on; a failure prints the seed that repeats it
+	PERPETUA_TEST_TERM_STEPS=$(STEPS) PERPETUA_TEST_TERM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v -run '^TestTerms$$' ./streams/sim
 
 .PHONY: frozen
 frozen: ## compare logs of 100,000 records and the fingerprints of requests with those of earlier builds

@@ -27,7 +27,7 @@ func (o *Owner) phase() term.Phase {
 	return o.machine.Phase()
 }
 
-// step passes an input to the machine and does what it says.
+// step passes an input to the machine and performs its output.
 func (o *Owner) step(in term.Input) (term.Plan, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *Owner) mustStep(in term.Input) {
 	}
 }
 
-// perform does what the machine says.
+// perform carries out the output of a step.
 func (o *Owner) perform() error {
 	out := &o.out
 	for _, n := range out.Notes {
@@ -99,7 +99,7 @@ func (o *Owner) write(n term.Note) {
 	}
 }
 
-// trace reports the decision and the complete records of a step, which began at a time, to the tracer.
+// trace passes the decision and the complete records of the last step to the tracer. began is when the step began.
 func (o *Owner) trace(began time.Time) {
 	ended := time.Now()
 	if o.out.Decided != nil {
@@ -151,8 +151,7 @@ func (o *Owner) publish() {
 	o.published = now
 }
 
-// expireLater sets a timer for the next request whose time is over. While a term is served, the owner's goroutine does
-// without it.
+// expireLater sets a timer for the earliest deadline of a request. A served term needs none: the owner's goroutine ticks.
 func (o *Owner) expireLater() {
 	if !o.machine.Unanswered() {
 		return

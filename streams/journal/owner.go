@@ -19,7 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// The limits of an owner's window: what is decided and not acknowledged.
+// The limits of an owner's window, the records that are decided and not acknowledged.
 const (
 	windowRecords = 4096
 	windowBytes   = 16 << 20 // the total size of their values
@@ -47,7 +47,7 @@ type OwnerConfig struct {
 // drives a term.Machine with Kafka.
 //
 // One goroutine, that of Run, passes the inputs of a term to the machine. Other goroutines pass the few inputs that do not
-// belong to a term. Each holds mu for a Step and for what the Step says to do.
+// belong to a term. Each holds mu while it steps the machine and performs the output.
 type Owner struct {
 	cfg     OwnerConfig
 	shard   submit.Shard
@@ -70,7 +70,7 @@ type Owner struct {
 	machine   *term.Machine
 	out       term.Output
 	published status
-	expiry    *time.Timer // while no term is served, answers the requests whose time is over
+	expiry    *time.Timer // while no term is served, expires requests
 	io        *termIO     // of the present term
 	to        address     // the common parts of the partition's Kafka records
 	built     *record.EncodedCache
@@ -195,7 +195,7 @@ func (o *Owner) runTerm(ctx context.Context, reads *sync.WaitGroup) (opened bool
 func (o *Owner) endTerm(t *termIO) {
 	o.mustStep(term.End{Acks: t.close()})
 	o.clearGauges()
-	// The inbox is closed now, and what was put in before must not wait for the next term.
+	// The inbox is closed now. Requests that were put in before must not wait for the next term.
 	if left := o.inbox.take(nil); len(left) > 0 {
 		o.mustStep(term.Submit{Requests: left})
 	}

@@ -49,7 +49,7 @@ func (o *Owner) serve(ctx context.Context, t *termIO) error {
 	}
 }
 
-// pending reports whether receive would return at once. Its checks cost less than a select.
+// pending reports whether receive would return without waiting. Its checks cost less than a select.
 func (t *termIO) pending() bool {
 	return len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.ends) > 0 || len(t.lost) > 0 || len(t.o.probes) > 0 || len(t.o.inbox.some) > 0
 }

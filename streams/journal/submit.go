@@ -100,8 +100,8 @@ func outcomeLabel(err error) string {
 	return "failed"
 }
 
-// await waits for the answer to a request. The machine answers each request before its deadline, and at once when it is
-// withdrawn.
+// await waits for the answer to a request. The machine answers each request by its deadline, and a withdrawn one
+// immediately.
 func (o *Owner) await(ctx context.Context, r *request) answer {
 	select {
 	case a := <-r.reply:

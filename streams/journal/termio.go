@@ -27,8 +27,8 @@ type termIO struct {
 	ends   chan term.LogEnd // has a buffer of one; one question is open at any time
 	lost   chan error       // the errors of sources that were silent at first: the log does not hold a position
 
-	// The following are guarded by Owner.mu. A new producer has a new queue: what the last one still reports is lost, as the
-	// log alone settles the fate of its records.
+	// The following are guarded by Owner.mu. A new producer has a new queue. Late results of the last one are
+	// dropped, because the log alone settles the fate of its records.
 	producer *kgo.Client
 	number   uint64
 	acks     *acks

@@ -64,11 +64,12 @@ type (
 	}
 	// Submit passes requests in their order.
 	Submit struct{ Requests []*Request }
-	// Withdraw says that the clients of the requests have gone. The machine answers them at once. It may come before Submit.
+	// Withdraw says that the clients of the requests have gone. The machine answers them in this step. Withdraw may
+	// come before Submit.
 	Withdraw struct{ Requests []*Request }
 	// Tick says that time has passed. In the phase Serving it also has the machine decide one thing.
 	Tick struct{}
-	// Expire says that time has passed, like Tick, but only answers the requests whose time is over.
+	// Expire says that time has passed, like Tick, but has no effect except that requests expire.
 	Expire struct{}
 
 	// Drain has the machine decide nothing more and complete what is in flight.
@@ -107,7 +108,8 @@ type Ack struct {
 	TooLarge bool  // the brokers rejected it, or a batch that contains it, for the size
 }
 
-// Output is what the driver has to do after a Step. The driver resets and reuses it.
+// Output lists the actions that the driver must perform after a Step, in the order of the fields. The driver resets and
+// reuses it.
 type Output struct {
 	Plan
 

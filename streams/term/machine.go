@@ -133,8 +133,8 @@ func New(cfg Config, now Clock) *Machine {
 	return m
 }
 
-// Step takes one input and sets out, which the driver has reset, to what has to be done. An error ends the term: the driver
-// still does what out says, and then passes End. The error is a *ForeignTermError if another process owns the shard, a
+// Step processes one input and fills out, which the driver has reset. An error ends the term: the driver still performs out,
+// and then passes End. The error is a *ForeignTermError if another process owns the shard, a
 // *ClockError if this node's clock is off, wraps ErrRules if the rules can't continue, and is final as in record.Final if the
 // log is wrong. After any other error the next term may do better.
 func (m *Machine) Step(now Clock, in Input, out *Output) error {

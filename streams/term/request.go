@@ -211,7 +211,7 @@ func (m *Machine) abandonQueue(reason string) {
 
 const tooLate = "the command was not decided in time"
 
-// expire answers the requests whose time is over.
+// expire answers the requests that have reached their deadline.
 func (m *Machine) expire() {
 	q, limits := &m.requests, &m.cfg.Limits
 	for q.queue.len() > 0 {

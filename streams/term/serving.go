@@ -221,7 +221,7 @@ func (m *Machine) complete(offset int64) {
 	m.release()
 }
 
-// drain stops the decisions. Until everything in flight is complete, or for Limits.Drain, the machine goes on to process
+// drain stops the decisions. Until everything in flight is complete, or for Limits.Drain, the machine still processes
 // acknowledgements and confirmations of refusals.
 //
 // A held refusal has changed nothing and could be answered NOT_ACCEPTED. But it was decided, and a client is better served

@@ -54,7 +54,7 @@ func (m *Machine) ackTaking(a Ack) error {
 	return nil
 }
 
-// checkVanished ends a term whose record was acknowledged and is not in the log.
+// checkVanished returns an error if the term record was acknowledged long ago and is still not in the log.
 func (m *Machine) checkVanished() error {
 	if m.t.taking.acked && m.now.Mono >= m.t.taking.vanishes {
 		return errors.New("journal: a term record that was acknowledged was not seen in the log")

@@ -1,5 +1,5 @@
 // Package termtest has small rules of a journal for tests of the ownership protocol: a ledger of a few accounts. Their sum is
-// always zero. Commands move money, at once or when a time has come, are refused, or misbehave in all ways that rules can.
+// always zero. Commands move money, immediately or at a later time. Others are refused, or panic, or are too large.
 package termtest
 
 import (
@@ -32,7 +32,7 @@ type (
 	Plan struct {
 		Move Move
 		At   scalar.Time
-		// Fault is what the step does: "panic" or "large"; "panic!" even with a single entry.
+		// Fault makes the step fail: "panic" or "large", or "panic!" even with a single entry.
 		Fault string
 	}
 	// Sweep moves one from the bank to an account in each of several blocking steps. The last one is its answer.
@@ -42,7 +42,7 @@ type (
 	}
 	// Read is refused, with the balance as the message.
 	Read struct{ Account string }
-	// Bad does what How says: "panic", "nothing", "future", "large", or "poison", whose record can't be applied.
+	// Bad makes Decide fail in a way: "panic", "nothing", "future" or "large". With "poison" the record can't be applied.
 	Bad struct{ How string }
 )
 
@@ -204,7 +204,7 @@ func (l *Ledger) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, ev
 				l.due = l.due[1:]
 			}
 		case *decide.DueSetAside:
-			l.due = l.due[1:]
+			l.due = l.due[min(1, len(l.due)):]
 		case *poisoned:
 			panic("a fault of evolve")
 		}
