@@ -1,5 +1,7 @@
 package decide
 
+import "strings"
+
 // Kind classifies a refusal by the client's possible reaction.
 type Kind int
 
@@ -30,4 +32,9 @@ func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 // Refuse makes a refusal.
 func Refuse(kind Kind, code, message string) *Refusal {
 	return &Refusal{Kind: kind, Code: code, Message: message}
+}
+
+// InvalidField refuses a request for an invalid field, with the code INVALID_ and the field in capitals.
+func InvalidField(field, message string) *Refusal {
+	return &Refusal{Kind: Invalid, Code: "INVALID_" + strings.ToUpper(field), Field: field, Message: message}
 }

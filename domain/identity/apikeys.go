@@ -140,15 +140,15 @@ func (s *State) isUser(a decide.Actor) bool {
 func (s *State) checkAPIKey(at decide.Stamp, u *User, k *APIKey) error {
 	switch {
 	case !isText(k.Name, maxName):
-		return invalid("name", "the name must be 1 to 64 characters without control characters")
+		return decide.InvalidField("name", "the name must be 1 to 64 characters without control characters")
 	case len(k.Hash) != sha256.Size:
-		return invalid("hash", "the hash must have 32 bytes")
+		return decide.InvalidField("hash", "the hash must have 32 bytes")
 	case !isCode(k.Prefix, maxPrefix, "_-"):
-		return invalid("prefix", "the prefix must be 1 to 16 characters out of letters, digits and _-")
+		return decide.InvalidField("prefix", "the prefix must be 1 to 16 characters out of letters, digits and _-")
 	case k.CustomerCode != "" && !isCode(k.CustomerCode, maxCode, "._-"):
-		return invalid("customer_code", "the customer code must be 1 to 32 characters out of letters, digits and ._-")
+		return decide.InvalidField("customer_code", "the customer code must be 1 to 32 characters out of letters, digits and ._-")
 	case k.ExpiresAt != 0 && k.ExpiresAt <= at.Time:
-		return invalid("expires_at", "the key would have expired already")
+		return decide.InvalidField("expires_at", "the key would have expired already")
 	}
 	if err := checkScopes(k.Scopes); err != nil {
 		return err
@@ -173,13 +173,13 @@ func (s *State) checkAPIKey(at decide.Stamp, u *User, k *APIKey) error {
 // allowList parses addresses and networks, brings them into canonical form and removes duplicates.
 func allowList(given []string) ([]string, error) {
 	if len(given) > MaxAllowed {
-		return nil, invalid("ip_allow_list", "at most 32 addresses and networks may be named")
+		return nil, decide.InvalidField("ip_allow_list", "at most 32 addresses and networks may be named")
 	}
 	var out []string
 	for _, text := range given {
 		n, ok := ParseNetwork(text)
 		if !ok {
-			return nil, invalid("ip_allow_list", "an entry must be an address like 192.0.2.7, or a network like 192.0.2.0/24")
+			return nil, decide.InvalidField("ip_allow_list", "an entry must be an address like 192.0.2.7, or a network like 192.0.2.0/24")
 		}
 		if !slices.Contains(out, n.String()) {
 			out = append(out, n.String())

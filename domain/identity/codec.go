@@ -2,7 +2,6 @@ package identity
 
 import (
 	"crypto/sha256"
-	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
@@ -13,26 +12,8 @@ import (
 const codecVersion = 5
 
 // Codec returns the codec for states of the identity journal. It encodes sealed values without opening them.
-func Codec() decide.StateCodec { return stateCodec{} }
-
-type stateCodec struct{}
-
-// Version implements decide.StateCodec.
-func (stateCodec) Version() int { return codecVersion }
-
-// Size implements decide.StateCodec.
-func (stateCodec) Size(s decide.State) int { return pack.Size(s.(*State).visit) }
-
-// Append implements decide.StateCodec.
-func (stateCodec) Append(b []byte, s decide.State) []byte { return pack.Append(b, s.(*State).visit) }
-
-// Read implements decide.StateCodec.
-func (stateCodec) Read(b []byte) (decide.State, error) {
-	s := NewState()
-	if err := pack.Read(b, s.visit); err != nil {
-		return nil, fmt.Errorf("identity: %w", err)
-	}
-	return s, nil
+func Codec() decide.StateCodec {
+	return decide.VisitCodec[*State]{Journal: "identity", Number: codecVersion, New: NewState, Visit: (*State).visit}
 }
 
 // visit visits the whole state. What is read goes into s, which is new.

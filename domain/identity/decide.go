@@ -82,10 +82,10 @@ func (s *State) mayChange(a decide.Actor) bool {
 
 func (s *State) registerBroker(at decide.Stamp, payload *RegisterBroker) (decide.Event, error) {
 	if !isCode(payload.Broker, maxCode, "._-") {
-		return nil, invalid("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
+		return nil, decide.InvalidField("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
 	}
 	if !isText(payload.Name, maxName) {
-		return nil, invalid("name", "the name must be 1 to 64 characters without control characters")
+		return nil, decide.InvalidField("name", "the name must be 1 to 64 characters without control characters")
 	}
 	if _, taken := s.brokers[payload.Broker]; taken {
 		return nil, &decide.Refusal{Kind: decide.Conflict, Code: "BROKER_TAKEN", Field: "broker", Message: "the broker exists already"}
@@ -145,13 +145,13 @@ func (s *State) changeUser(at decide.Stamp, payload *ChangeUser) (decide.Event, 
 func check(u *User) error {
 	switch {
 	case !isCode(u.Username, maxUsername, "._@+-"):
-		return invalid("username", "the username must be 1 to 64 characters out of letters, digits and ._@+-")
+		return decide.InvalidField("username", "the username must be 1 to 64 characters out of letters, digits and ._@+-")
 	case !isCode(u.Broker, maxCode, "._-"):
-		return invalid("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
+		return decide.InvalidField("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
 	case u.CustomerCode != "" && !isCode(u.CustomerCode, maxCode, "._-"):
-		return invalid("customer_code", "the customer code must be 1 to 32 characters out of letters, digits and ._-")
+		return decide.InvalidField("customer_code", "the customer code must be 1 to 32 characters out of letters, digits and ._-")
 	case len(u.PasswordHash) == 0 || len(u.PasswordHash) > maxSealed:
-		return invalid("password", "the password's sealed hash is missing or too long")
+		return decide.InvalidField("password", "the password's sealed hash is missing or too long")
 	}
 	if err := checkScopes(u.Scopes); err != nil {
 		return err
@@ -161,21 +161,21 @@ func check(u *User) error {
 
 func checkLimit(l *RateLimit) error {
 	if l != nil && (l.PerSecond < 1 || l.Burst < 1 || l.PerSecond > MaxRate || l.Burst > MaxRate) {
-		return invalid("rate_limit", fmt.Sprintf("per_second and burst must be between 1 and %d", MaxRate))
+		return decide.InvalidField("rate_limit", fmt.Sprintf("per_second and burst must be between 1 and %d", MaxRate))
 	}
 	return nil
 }
 
 func checkScopes(scopes []string) error {
 	if len(scopes) == 0 {
-		return invalid("scopes", "at least one scope is needed")
+		return decide.InvalidField("scopes", "at least one scope is needed")
 	}
 	for i, scope := range scopes {
 		if !slices.Contains(Scopes(), scope) {
-			return invalid("scopes", "a scope must be one of "+strings.Join(Scopes(), ", "))
+			return decide.InvalidField("scopes", "a scope must be one of "+strings.Join(Scopes(), ", "))
 		}
 		if slices.Contains(scopes[:i], scope) {
-			return invalid("scopes", "the scope "+scope+" is given more than once")
+			return decide.InvalidField("scopes", "the scope "+scope+" is given more than once")
 		}
 	}
 	return nil
@@ -184,11 +184,11 @@ func checkScopes(scopes []string) error {
 func (s *State) addSigningKey(at decide.Stamp, payload *AddSigningKey) (decide.Event, error) {
 	switch {
 	case !isCode(payload.KID, maxUsername, "._-"):
-		return nil, invalid("kid", "the key id must be 1 to 64 characters out of letters, digits and ._-")
+		return nil, decide.InvalidField("kid", "the key id must be 1 to 64 characters out of letters, digits and ._-")
 	case len(payload.Public) != ed25519.PublicKeySize:
-		return nil, invalid("public", "the public key must have 32 bytes")
+		return nil, decide.InvalidField("public", "the public key must have 32 bytes")
 	case len(payload.Private) == 0 || len(payload.Private) > maxSealed:
-		return nil, invalid("private", "the sealed private key is missing or too long")
+		return nil, decide.InvalidField("private", "the sealed private key is missing or too long")
 	}
 	if _, known := s.Key(payload.KID); known {
 		return nil, decide.Refuse(decide.Conflict, "SIGNING_KEY_TAKEN", "there is a signing key with this id")
@@ -208,10 +208,6 @@ func (s *State) retireSigningKey(at decide.Stamp, payload *RetireSigningKey) (de
 		return nil, decide.Refuse(decide.Conflict, "LAST_SIGNING_KEY", "the only signing key cannot be retired: add another one first")
 	}
 	return &SigningKeyRetired{KID: payload.KID, Retired: at.Time}, nil
-}
-
-func invalid(field, message string) error {
-	return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_" + strings.ToUpper(field), Field: field, Message: message}
 }
 
 func cloneLimit(l *RateLimit) *RateLimit {

@@ -3,7 +3,6 @@ package onboarding
 import (
 	"bytes"
 	"crypto/sha256"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -21,30 +20,13 @@ import (
 const codecVersion = 5
 
 // Codec returns the codec for states of the onboarding journal.
-func Codec() decide.StateCodec { return stateCodec{} }
-
-type stateCodec struct{}
-
-// Version implements decide.StateCodec.
-func (stateCodec) Version() int { return codecVersion }
-
-// Size implements decide.StateCodec.
-func (stateCodec) Size(s decide.State) int { return pack.Size(s.(*State).visit) }
-
-// Append implements decide.StateCodec.
-func (stateCodec) Append(b []byte, s decide.State) []byte { return pack.Append(b, s.(*State).visit) }
-
-// Read implements decide.StateCodec.
-func (stateCodec) Read(b []byte) (decide.State, error) {
-	s := NewState()
-	err := pack.Read(b, func(c *pack.Coder) {
+func Codec() decide.StateCodec {
+	return decide.VisitCodec[*State]{Journal: "onboarding", Number: codecVersion, New: NewState, Visit: func(s *State, c *pack.Coder) {
 		s.visit(c)
-		c.Check(c.Err() != nil || s.coherent())
-	})
-	if err != nil {
-		return nil, fmt.Errorf("onboarding: %w", err)
-	}
-	return s, nil
+		if c.Reading() {
+			c.Check(c.Err() != nil || s.coherent())
+		}
+	}}
 }
 
 const (

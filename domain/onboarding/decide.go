@@ -1,8 +1,6 @@
 package onboarding
 
 import (
-	"strings"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -127,8 +125,4 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 		d.erase(e.about)
 	}
 	return d.decision()
-}
-
-func invalid(field, message string) error {
-	return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_" + strings.ToUpper(field), Field: field, Message: message}
 }

@@ -103,7 +103,7 @@ func (*RecordAttempts) givenBy() ActorKind { return BySystem }
 
 func (p *RecordAttempts) decide(d *draft) error {
 	if len(p.Attempts) == 0 || len(p.Attempts) > MaxAttempts || slices.Contains(p.Attempts, nil) {
-		return invalid("attempts", "there must be 1 to 256 attempts")
+		return decide.InvalidField("attempts", "there must be 1 to 256 attempts")
 	}
 	r := d.receipts()
 	var refused error
@@ -202,17 +202,17 @@ func (w *Webhook) failingAfter(e *DeliveryAttempted) scalar.Time {
 func (p *RecordAttempt) check() error {
 	switch {
 	case p.StatusCode != 0 && (p.StatusCode < 100 || p.StatusCode > 999):
-		return invalid("status_code", "there is no such status")
+		return decide.InvalidField("status_code", "there is no such status")
 	case !isText(p.Error, maxError):
-		return invalid("error", "the error must be at most 255 characters without control characters")
+		return decide.InvalidField("error", "the error must be at most 255 characters without control characters")
 	case len(p.Reply) > maxReply:
-		return invalid("reply", "the sealed reply is too long")
+		return decide.InvalidField("reply", "the sealed reply is too long")
 	case !p.Started.Canonical() || p.DurationMS < 0:
-		return invalid("started", "the attempt must lie in time")
+		return decide.InvalidField("started", "the attempt must lie in time")
 	case p.RetryAfter < 0:
-		return invalid("retry_after", "nothing is tried again before it was tried")
+		return decide.InvalidField("retry_after", "nothing is tried again before it was tried")
 	case len(p.Schedule) > maxRetries || slices.ContainsFunc(p.Schedule, func(w scalar.Time) bool { return w < 0 || w > maxWait }):
-		return invalid("schedule", "a schedule has at most 100 waits of at most a year")
+		return decide.InvalidField("schedule", "a schedule has at most 100 waits of at most a year")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (p *AddDocument) decide(d *draft) error {
 		return err
 	}
 	if len(p.Name) == 0 || len(p.Name) > MaxSealedName {
-		return invalid("name", "the sealed name is missing or too long")
+		return decide.InvalidField("name", "the sealed name is missing or too long")
 	}
 	if _, taken := d.state.documents[p.ID]; taken {
 		return decide.Refuse(decide.Conflict, "DOCUMENT_ID_TAKEN", "there is a document with this id")
@@ -65,23 +65,23 @@ func (d *Document) check() error {
 	category, known := document.ParseCategory(string(d.Category))
 	switch {
 	case d.ID.IsZero():
-		return invalid("id", "a document has an id")
+		return decide.InvalidField("id", "a document has an id")
 	case !known || category != d.Category:
-		return invalid("category", "there is no such category")
+		return decide.InvalidField("category", "there is no such category")
 	case !slices.Contains(document.Orientations(), d.Orientation):
-		return invalid("orientation", "there is no such orientation")
+		return decide.InvalidField("orientation", "there is no such orientation")
 	case d.Source == "" || len(d.Source) > maxSource || strings.ContainsFunc(d.Source, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return invalid("source", "the key of the file is 1 to 200 printable characters of ASCII")
+		return decide.InvalidField("source", "the key of the file is 1 to 200 printable characters of ASCII")
 	case len(d.SHA256) != sha256.Size:
-		return invalid("sha256", "the hash must have 32 bytes")
+		return decide.InvalidField("sha256", "the hash must have 32 bytes")
 	case d.Size < 1 || d.Size > MaxFile:
-		return invalid("size", "a file has 1 byte to 20 MiB")
+		return decide.InvalidField("size", "a file has 1 byte to 20 MiB")
 	case d.Format.MediaType() == "":
-		return invalid("format", "there is no such kind of file")
+		return decide.InvalidField("format", "there is no such kind of file")
 	case !d.Category.Takes(d.Format):
-		return invalid("category", "documents of the category are no tables")
+		return decide.InvalidField("category", "documents of the category are no tables")
 	case d.ValidUntil != 0 && !d.ValidUntil.Canonical():
-		return invalid("valid_until", "the time is beyond the year 9999")
+		return decide.InvalidField("valid_until", "the time is beyond the year 9999")
 	}
 	return nil
 }

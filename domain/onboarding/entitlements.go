@@ -122,25 +122,25 @@ func (d *draft) checkDefinition(e *entitlement.Definition) error {
 	}
 	switch {
 	case e.Approval != entitlement.Automatic && e.Approval != entitlement.Manual:
-		return invalid("approval", "must be automatic or manual")
+		return decide.InvalidField("approval", "must be automatic or manual")
 	case e.DeadlineSeconds < 0 || e.DeadlineSeconds > maxDeadline:
-		return invalid("deadline_seconds", "must be from 0 to 100 years")
+		return decide.InvalidField("deadline_seconds", "must be from 0 to 100 years")
 	case len(e.Questionnaires) > MaxQuestionnaires:
-		return invalid("questionnaires", "at most 100 questionnaires may be named")
+		return decide.InvalidField("questionnaires", "at most 100 questionnaires may be named")
 	}
 	for i, item := range e.Questionnaires {
 		q, known := d.state.questionnaires[item.QuestionnaireID]
 		switch {
 		case !known:
-			return invalid("questionnaires", "there is no such questionnaire")
+			return decide.InvalidField("questionnaires", "there is no such questionnaire")
 		case q.OwnerType != e.OwnerType:
-			return invalid("questionnaires", "the questionnaire is for another type of owner")
+			return decide.InvalidField("questionnaires", "the questionnaire is for another type of owner")
 		case item.Position < 0 || item.Position > maxPosition:
-			return invalid("questionnaires", "a position is from 0 to 1000000")
+			return decide.InvalidField("questionnaires", "a position is from 0 to 1000000")
 		}
 		for _, before := range e.Questionnaires[:i] {
 			if before.QuestionnaireID == item.QuestionnaireID || before.Position == item.Position {
-				return invalid("questionnaires", "a questionnaire or a position is named twice")
+				return decide.InvalidField("questionnaires", "a questionnaire or a position is named twice")
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func (*SetRetention) givenBy() ActorKind { return ByOperator }
 
 func (p *SetRetention) decide(d *draft) error {
 	if p.Seconds < 0 || p.Seconds > int64(maxRetention/scalar.Second) {
-		return invalid("seconds", "must be from 0 to 100 years")
+		return decide.InvalidField("seconds", "must be from 0 to 100 years")
 	}
 	d.add(&RetentionSet{Seconds: p.Seconds, Time: d.at.Time})
 	return nil
@@ -102,7 +102,7 @@ func (p *EraseOwner) decide(d *draft) error {
 
 func checkReason(reason Sealed) error {
 	if len(reason) == 0 || len(reason) > MaxReason {
-		return invalid("reason", "the sealed reason is missing or too long")
+		return decide.InvalidField("reason", "the sealed reason is missing or too long")
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (p *ConfirmKeyDestroyed) decide(d *draft) error {
 	case !known || f.owner.Ref != p.Ref:
 		return ownerNotFound(p.Type)
 	case p.KeyID == "" || !isText(p.KeyID, maxName):
-		return invalid("key_id", "the key's id must be 1 to 255 characters")
+		return decide.InvalidField("key_id", "the key's id must be 1 to 255 characters")
 	case f.owner.State != owner.Erased:
 		return decide.Refuse(decide.Conflict, "OWNER_NOT_ERASED", "the owner is not erased")
 	case f.erasure.KeyID != "":

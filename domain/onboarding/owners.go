@@ -39,7 +39,7 @@ func (*RegisterOwner) givenBy() ActorKind { return ByClient }
 
 func (p *RegisterOwner) decide(d *draft) error {
 	if !p.Type.Valid() || p.ID.IsZero() {
-		return invalid("owner", "an owner is a person or a corporate with an id")
+		return decide.InvalidField("owner", "an owner is a person or a corporate with an id")
 	}
 	if err := checkFields(p.ExternalID, p.Fields); err != nil {
 		return err
@@ -98,9 +98,9 @@ func (p *ChangeOwner) decide(d *draft) error {
 func checkFields(externalID []byte, fields Sealed) error {
 	switch {
 	case len(externalID) != sha256.Size:
-		return invalid("external_id", "the HMAC of the external id must have 32 bytes")
+		return decide.InvalidField("external_id", "the HMAC of the external id must have 32 bytes")
 	case len(fields) == 0 || len(fields) > MaxFields:
-		return invalid("fields", "the sealed fields are missing or too long")
+		return decide.InvalidField("fields", "the sealed fields are missing or too long")
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (p *CreateQuestionnaire) decide(d *draft) error {
 		o, known := d.state.Owner(owner.Ref{Type: p.OwnerType, ID: p.OwnerTypeID})
 		switch {
 		case !known || o.State == owner.Erased:
-			return invalid("owner_type_id", "there is no such "+string(p.OwnerType))
+			return decide.InvalidField("owner_type_id", "there is no such "+string(p.OwnerType))
 		case o.State == owner.Restricted:
 			return ownerRestricted()
 		}
@@ -69,11 +69,11 @@ func (p *CreateQuestionnaire) decide(d *draft) error {
 func checkNamed(name, description string, t owner.Type) error {
 	switch {
 	case strings.TrimSpace(name) == "" || !isText(name, maxName):
-		return invalid("name", "the name must be 1 to 255 characters without control characters")
+		return decide.InvalidField("name", "the name must be 1 to 255 characters without control characters")
 	case !isText(strings.ReplaceAll(description, "\n", " "), maxDescription):
-		return invalid("description", "the description must be at most 10000 characters without control characters but line breaks")
+		return decide.InvalidField("description", "the description must be at most 10000 characters without control characters but line breaks")
 	case !t.Valid():
-		return invalid("owner_type", "must be person or corporate")
+		return decide.InvalidField("owner_type", "must be person or corporate")
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (p *AddVersion) decide(d *draft) error {
 		return err
 	}
 	if faults := questionnaire.CheckDraft(p.Questions); len(faults) > 0 {
-		return invalid("questions", faults[0].Message)
+		return decide.InvalidField("questions", faults[0].Message)
 	}
 	v := questionnaire.Version{ID: d.nextID(), Number: len(q.versions) + 1, QuestionnaireID: p.QuestionnaireID, Created: d.at.Time,
 		Questions: cloneQuestions(p.Questions)}

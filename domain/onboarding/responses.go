@@ -57,11 +57,11 @@ func (p *AddResponse) decide(d *draft) error {
 		return err
 	}
 	if len(p.Answers) == 0 || len(p.Answers) > MaxAnswersSealed {
-		return invalid("answers", "the sealed answers are missing or too long")
+		return decide.InvalidField("answers", "the sealed answers are missing or too long")
 	}
 	at := slices.IndexFunc(q.versions, func(v *questionnaire.Version) bool { return v.ID == p.VersionID })
 	if at < 0 {
-		return invalid("version", "the questionnaire has no such version")
+		return decide.InvalidField("version", "the questionnaire has no such version")
 	}
 	v := q.versions[at]
 	if err := d.checkGiven(v, p.Given); err != nil {
@@ -95,7 +95,9 @@ func documentsOf(given []Given) []scalar.ID {
 
 // checkGiven validates the parts of the answers that are in the clear.
 func (d *draft) checkGiven(v *questionnaire.Version, given []Given) error {
-	wrong := func(format string, args ...any) error { return invalid("answers", fmt.Sprintf(format, args...)) }
+	wrong := func(format string, args ...any) error {
+		return decide.InvalidField("answers", fmt.Sprintf(format, args...))
+	}
 	if len(given) > questionnaire.MaxAnswers {
 		return wrong("a response has at most %d answers", questionnaire.MaxAnswers)
 	}
@@ -140,11 +142,11 @@ func (d *draft) checkNamedDocuments(t questionnaire.QuestionType, g *Given) erro
 		least, most = 0, 0
 	}
 	if len(g.Documents) < least || len(g.Documents) > most {
-		return invalid("answers", "an answer names too many documents or too few")
+		return decide.InvalidField("answers", "an answer names too many documents or too few")
 	}
 	for _, id := range g.Documents {
 		if k, known := d.state.documents[id]; !known || k.Ref != d.file.owner.Ref {
-			return invalid("answers", "an answer names a document that is not the owner's")
+			return decide.InvalidField("answers", "an answer names a document that is not the owner's")
 		}
 	}
 	return nil

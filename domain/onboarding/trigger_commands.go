@@ -93,7 +93,7 @@ func (p *CreateTrigger) decide(d *draft) error {
 		return entitlementNotFound()
 	}
 	if e.OwnerType != p.Type {
-		return invalid("entitlement_id", "the entitlement is for another type of owner")
+		return decide.InvalidField("entitlement_id", "the entitlement is for another type of owner")
 	}
 	open := 0
 	for _, t := range f.triggers {
@@ -159,21 +159,21 @@ func (p *ActOnTrigger) decide(d *draft) error {
 func (p *ActOnTrigger) check(d *draft, t *Trigger) error {
 	switch {
 	case p.Action == entitlement.Start || !slices.Contains(entitlement.Actions(), p.Action):
-		return invalid("action", "there is no such action")
+		return decide.InvalidField("action", "there is no such action")
 	case !isWord(p.Code):
-		return invalid("code", "the code must be 1 to 64 characters out of A-Z, 0-9 and _")
+		return decide.InvalidField("code", "the code must be 1 to 64 characters out of A-Z, 0-9 and _")
 	case len(p.Reason) == 0 || len(p.Reason) > MaxReason:
-		return invalid("reason", "the sealed reason is missing or too long")
+		return decide.InvalidField("reason", "the sealed reason is missing or too long")
 	case len(p.InternalReason) > MaxReason:
-		return invalid("internal_reason", "the sealed reason is too long")
+		return decide.InvalidField("internal_reason", "the sealed reason is too long")
 	case p.Action != entitlement.RequestInformation && len(p.Questionnaires) > 0:
-		return invalid("questionnaire_ids", "only a request for information names questionnaires")
+		return decide.InvalidField("questionnaire_ids", "only a request for information names questionnaires")
 	case p.Action != entitlement.CompleteVideoIdentification && (p.Outcome != NoOutcome || len(p.ExternalReference) > 0):
-		return invalid("outcome", "only a video identification has an outcome")
+		return decide.InvalidField("outcome", "only a video identification has an outcome")
 	case p.Action == entitlement.CompleteVideoIdentification && p.Outcome != Passed && p.Outcome != NotPassed:
-		return invalid("outcome", "must be passed or failed")
+		return decide.InvalidField("outcome", "must be passed or failed")
 	case len(p.ExternalReference) > maxOutside:
-		return invalid("external_reference", "the sealed reference is too long")
+		return decide.InvalidField("external_reference", "the sealed reference is too long")
 	}
 	if p.Action == entitlement.RequestInformation {
 		return p.checkQuestionnaires(d, t)
@@ -192,17 +192,17 @@ func isWord(s string) bool {
 
 func (p *ActOnTrigger) checkQuestionnaires(d *draft, t *Trigger) error {
 	if len(p.Questionnaires) == 0 || len(p.Questionnaires) > MaxQuestionnaires {
-		return invalid("questionnaire_ids", "a request names 1 to 100 questionnaires")
+		return decide.InvalidField("questionnaire_ids", "a request names 1 to 100 questionnaires")
 	}
 	for i, id := range p.Questionnaires {
 		q, known := d.state.questionnaires[id]
 		switch {
 		case !known || !q.IsPublished:
-			return invalid("questionnaire_ids", "there is no such published questionnaire")
+			return decide.InvalidField("questionnaire_ids", "there is no such published questionnaire")
 		case !q.AppliesTo(t.Ref):
-			return invalid("questionnaire_ids", "the questionnaire is for another owner")
+			return decide.InvalidField("questionnaire_ids", "the questionnaire is for another owner")
 		case slices.Contains(p.Questionnaires[:i], id):
-			return invalid("questionnaire_ids", "a questionnaire is named twice")
+			return decide.InvalidField("questionnaire_ids", "a questionnaire is named twice")
 		}
 	}
 	return nil

@@ -48,11 +48,11 @@ func (k SigningKey) clone() SigningKey {
 func (k SigningKey) check() error {
 	switch {
 	case k.KeyID == "" || !isText(k.KeyID, maxCode):
-		return invalid("key_id", "the key's id must be 1 to 64 characters")
+		return decide.InvalidField("key_id", "the key's id must be 1 to 64 characters")
 	case len(k.Public) != ed25519.PublicKeySize:
-		return invalid("public_key", "the public key must have 32 bytes")
+		return decide.InvalidField("public_key", "the public key must have 32 bytes")
 	case len(k.Private) == 0 || len(k.Private) > maxPrivateKey:
-		return invalid("private_key", "the sealed private key is missing or too long")
+		return decide.InvalidField("private_key", "the sealed private key is missing or too long")
 	}
 	return nil
 }
@@ -129,15 +129,15 @@ func (w *Webhook) check() error {
 	rest, secure := strings.CutPrefix(w.URL, "https://")
 	switch {
 	case w.ID.IsZero():
-		return invalid("id", "a webhook has an id")
+		return decide.InvalidField("id", "a webhook has an id")
 	case !secure || rest == "" || len(w.URL) > maxURL || !isText(w.URL, maxURL):
-		return invalid("url", "the URL must begin with https:// and have at most 2048 characters")
+		return decide.InvalidField("url", "the URL must begin with https:// and have at most 2048 characters")
 	case !w.All && len(w.Types) == 0:
-		return invalid("event_types", "at least one type of event is needed")
+		return decide.InvalidField("event_types", "at least one type of event is needed")
 	}
 	for i, t := range w.Types {
 		if _, known := webhook.ParseEventType(string(t)); !known || slices.Contains(w.Types[:i], t) {
-			return invalid("event_types", "a type is unknown or named twice")
+			return decide.InvalidField("event_types", "a type is unknown or named twice")
 		}
 	}
 	return w.Key.check()
@@ -186,7 +186,7 @@ func (p *RotateWebhook) decide(d *draft) error {
 		return err
 	}
 	if p.Overlap < 0 || p.Overlap > maxOverlap {
-		return invalid("overlap", "two keys may be in use for at most 30 days")
+		return decide.InvalidField("overlap", "two keys may be in use for at most 30 days")
 	}
 	if w.Next != nil {
 		return decide.Refuse(decide.Conflict, "WEBHOOK_ROTATING", "the key is being rotated already")

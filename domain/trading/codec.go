@@ -21,34 +21,28 @@ import (
 const codecVersion = 14
 
 // Codec returns the codec for states of the trading journal.
-func Codec() decide.StateCodec { return stateCodec{} }
+func Codec() decide.StateCodec {
+	return stateCodec{decide.VisitCodec[*State]{Journal: "trading", Number: codecVersion, New: NewState, Visit: visitState}}
+}
 
-type stateCodec struct{}
-
-// Version implements decide.StateCodec.
-func (stateCodec) Version() int { return codecVersion }
-
-// Size implements decide.StateCodec.
-func (stateCodec) Size(s decide.State) int { return pack.Size(visitOf(s.(*State))) }
-
-// Append implements decide.StateCodec.
-func (stateCodec) Append(b []byte, s decide.State) []byte { return pack.Append(b, visitOf(s.(*State))) }
+type stateCodec struct{ decide.VisitCodec[*State] }
 
 // Read implements decide.StateCodec.
 //
 // Read checks numbers, lengths and references between parts as it reads them. Other contradictions, for example an
 // instrument that cannot be counted or a level without a price, make the packages that they belong to panic. Read
 // returns these panics as errors: a caller can do without a snapshot that it cannot read.
-func (stateCodec) Read(b []byte) (_ decide.State, err error) {
+func (v stateCodec) Read(b []byte) (_ decide.State, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("trading: the saved state contradicts itself: %v", p)
 		}
 	}()
-	s := NewState()
-	if err := pack.Read(b, visitOf(s)); err != nil {
-		return nil, fmt.Errorf("trading: %w", err)
+	read, err := v.VisitCodec.Read(b)
+	if err != nil {
+		return nil, err
 	}
+	s := read.(*State)
 	for _, l := range s.due.lists() {
 		l.order()
 	}
@@ -115,37 +109,35 @@ const (
 	holderSize   = 4
 )
 
-func visitOf(s *State) func(*pack.Coder) {
-	return func(c *pack.Coder) {
-		v := &visit{State: s, Coder: c}
-		v.positions.Expect(c, 2*len(s.registered))
-		pack.Int(c, &s.time)
-		pack.Int(c, &s.due.arrived)
-		v.entry(&s.settlement, dueEntry{kind: dueSettlement})
-		pack.List(c, &s.listing, 30, v.instrument)
-		pack.List(c, &s.registered, 20, v.account)
-		v.numberAccounts()
-		pack.Int(c, &s.fund.updated)
-		v.holdings(s.fund)
-		if c.Sizing() {
-			c.Add(v.roughly())
-			return
-		}
-		v.transfers(s.fund)
-		v.liveOrders()
-		v.lists()
-		v.visitSessions()
-		v.instants()
-		v.dueWork()
-		v.recentOrders()
-		v.visitWithdrawals()
-		pack.Map(c, &s.venue, cmp.Compare[ledger.Account], 2, func(name ledger.Account, balance fixed.Money) (ledger.Account, fixed.Money) {
-			pack.Word(c, &name)
-			pack.Int(c, &balance)
-			return name, balance
-		})
-		s.core.Visit(c)
+func visitState(s *State, c *pack.Coder) {
+	v := &visit{State: s, Coder: c}
+	v.positions.Expect(c, 2*len(s.registered))
+	pack.Int(c, &s.time)
+	pack.Int(c, &s.due.arrived)
+	v.entry(&s.settlement, dueEntry{kind: dueSettlement})
+	pack.List(c, &s.listing, 30, v.instrument)
+	pack.List(c, &s.registered, 20, v.account)
+	v.numberAccounts()
+	pack.Int(c, &s.fund.updated)
+	v.holdings(s.fund)
+	if c.Sizing() {
+		c.Add(v.roughly())
+		return
 	}
+	v.transfers(s.fund)
+	v.liveOrders()
+	v.lists()
+	v.visitSessions()
+	v.instants()
+	v.dueWork()
+	v.recentOrders()
+	v.visitWithdrawals()
+	pack.Map(c, &s.venue, cmp.Compare[ledger.Account], 2, func(name ledger.Account, balance fixed.Money) (ledger.Account, fixed.Money) {
+		pack.Word(c, &name)
+		pack.Int(c, &balance)
+		return name, balance
+	})
+	s.core.Visit(c)
 }
 
 // roughly returns about how many bytes the parts take that a visit for the size leaves out. Some are long lists of equal

@@ -52,6 +52,11 @@ func (h *Handler) listDeliveries(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
+	return h.pageOfDeliveries(c, f, n)
+}
+
+// pageOfDeliveries answers with a page of deliveries, newest first.
+func (h *Handler) pageOfDeliveries(c echo.Context, f rows.DeliveryFilter, n web.Numbered) error {
 	var out web.Items[wire.Delivery]
 	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
 		found, total, asOf, err := rows.Deliveries(ctx, db, f, n.Size, n.Offset())

@@ -1,16 +1,11 @@
 package onboarding
 
 import (
-	"context"
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
@@ -32,20 +27,7 @@ func (h *Handler) listAllDeliveries(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out web.Items[wire.Delivery]
-	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
-		found, total, asOf, err := view.Deliveries(ctx, db, f, n.Size, n.Offset())
-		if err != nil {
-			return asOf, err
-		}
-		shown, err := h.receipts().Show(ctx, db, found, h.hidden(c))
-		out = web.NewItems(n, shown, total)
-		return asOf, err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
+	return h.pageOfDeliveries(c, f, n)
 }
 
 // anyDelivery reads the delivery's ID from the route.
