@@ -217,9 +217,9 @@ func TestStatementsThatRead(t *testing.T) {
 		for _, scope := range []orders.Scope{{}, {Broker: "alpha"}, {CustomerCode: "C1"}, {Broker: "alpha", CustomerCode: "C1"}} {
 			_, err := orders.History(ctx, pool, orders.Filter{Scope: scope}, p)
 			must(t, err)
-			_, err = trades.Page(ctx, pool, trades.Filter{Broker: scope.Broker, CustomerCode: scope.CustomerCode}, p)
+			_, err = trades.Page(ctx, pool, trades.Filter{Scope: projections.Scope{Broker: scope.Broker, CustomerCode: scope.CustomerCode}}, p)
 			must(t, err)
-			_, err = ledger.Transactions(ctx, pool, ledger.Filter{Broker: scope.Broker, CustomerCode: scope.CustomerCode}, p)
+			_, err = ledger.Transactions(ctx, pool, ledger.Filter{Scope: projections.Scope{Broker: scope.Broker, CustomerCode: scope.CustomerCode}}, p)
 			must(t, err)
 		}
 		_, err := customers.Page(ctx, pool, "alpha", p)
@@ -243,13 +243,11 @@ func TestStatementsThatRead(t *testing.T) {
 		_, _, _, err = orders.ByReference(ctx, pool, scope, reference)
 		must(t, err)
 	}
-	_, err = trades.Page(ctx, pool, trades.Filter{Broker: "alpha", CustomerCode: "C1", Symbol: "BTC", OrderCode: id,
-		Types: []trading.TradeType{trading.Liquidation}, Span: span}, p)
+	_, err = trades.Page(ctx, pool, trades.Filter{Scope: projections.Scope{Broker: "alpha", CustomerCode: "C1"}, Symbol: "BTC", OrderCode: id, Types: []trading.TradeType{trading.Liquidation}, Span: span}, p)
 	must(t, err)
 	_, _, err = trades.MostRecent(ctx, pool, trades.MarketFilter{Symbol: "BTC"}, 20)
 	must(t, err)
-	_, err = ledger.Transactions(ctx, pool, ledger.Filter{Broker: "alpha", CustomerCode: "C1", Symbol: "BTC", OrderCode: id, Currency: "USDC",
-		Types: []domainledger.Type{domainledger.Deposit}, Statuses: []domainledger.Status{domainledger.Completed}, Span: span}, p)
+	_, err = ledger.Transactions(ctx, pool, ledger.Filter{Scope: projections.Scope{Broker: "alpha", CustomerCode: "C1"}, Symbol: "BTC", OrderCode: id, Currency: "USDC", Types: []domainledger.Type{domainledger.Deposit}, Statuses: []domainledger.Status{domainledger.Completed}, Span: span}, p)
 	must(t, err)
 	_, err = candles.Each(ctx, pool, candles.Filter{Symbol: "BTC", Price: candles.Trade, Interval: market.OneMinute, Limit: 5}, func(*candles.Candle) {})
 	must(t, err)
