@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
@@ -136,9 +138,11 @@ func TestACopyWithItsKeys(t *testing.T) {
 	}
 	liveToken := live.token("operator")
 	isFenced(t, copied)
-	console := startBrowser(t)
-	console.open(copied.REST + "/")
-	console.sees("#banner", "Fenced", "perpetua admin take-over")
+	browser := startBrowser(t)
+	for _, page := range []string{"/", "/compliance"} {
+		browser.open(copied.REST + page)
+		browser.sees("#banner", "Fenced", "perpetua admin take-over")
+	}
 	tokensOfTwoVenues(t, live, copied, liveToken)
 
 	copied.must(200, "operator", http.MethodPut, "/admin/v1/retention", `{"seconds":0}`)
@@ -228,11 +232,17 @@ func copyOfAVenue(t *testing.T, backUp func(live, copied *venue)) {
 	}
 
 	// The copy takes over.
+	socket := livetest.Dial(t, live.WebSocket, liveToken)
+	socket.Subscribe("orders")
 	said, err := copied.command("admin", "take-over", "--key-url", blob.URLOf(filepath.Join(live.dir, "keys"))).CombinedOutput()
 	if err != nil {
 		t.Fatalf("take-over: %v\n%s", err, said)
 	}
 	waitFor(t, "the copy to act", func() bool { return copied.fence().Status == "own" })
+	// The copy waits less than 30 s, after which the token would be verified anyway.
+	if !slices.ContainsFunc(socket.Messages(), func(m livetest.Message) bool { return m.Code == "AUTHENTICATION_REQUIRED" }) {
+		t.Error("a socket of the live venue reads on although the copy acts")
+	}
 	waitFor(t, "the venue before it to stop", func() bool { return live.fence().Status == "fenced" })
 	if now := copied.fence(); now.Epoch != 2 {
 		t.Errorf("the copy's fence is %+v", now)
