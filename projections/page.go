@@ -121,9 +121,9 @@ type List[T any] struct {
 	Where Where
 	Order string // SQL, for unpaged lists
 	Limit int    // for unpaged lists; 0 means no limit
-	// EachBroker makes a paged list over all brokers use an index that begins with the broker. The query selects a page
+	// eachBroker makes a paged list over all brokers use an index that begins with the broker. The query selects a page
 	// of rows from each broker, and the first rows of these form the page. This is fast because brokers are few.
-	EachBroker bool
+	eachBroker bool
 }
 
 // sql returns a query for the list's rows, without an order.
@@ -141,7 +141,7 @@ const brokers = `(WITH RECURSIVE each_broker (each_code) AS (
 // nearest returns the clause that selects the first n rows in the order of the keys.
 func (l *List[T]) nearest(where Where, direction string, n int) string {
 	end := " ORDER BY " + strings.Join(l.Table.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(n)
-	if !l.EachBroker {
+	if !l.eachBroker {
 		return " FROM " + l.Table.Name + where.sql() + end
 	}
 	where = where.clone()
@@ -293,7 +293,7 @@ func (l List[T]) toTime(t scalar.Time) standing {
 		if strings.HasPrefix(operator, "<") {
 			sequences = Span{To: bound}
 		}
-		sequences.In(w, l.Table.Journal, l.Table.Keys[0])
+		sequences.in(w, l.Table.Journal, l.Table.Keys[0])
 	}
 }
 

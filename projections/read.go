@@ -89,10 +89,15 @@ func (w *Where) AndText(column, value string) {
 }
 
 // AndAnyOf adds "column is one of values" unless values is empty.
-func (w *Where) AndAnyOf(column string, values []string) {
-	if len(values) > 0 {
-		w.And(column+" = ANY(?)", values)
+func AndAnyOf[S ~string](w *Where, column string, values []S) {
+	if len(values) == 0 {
+		return
 	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
+	}
+	w.And(column+" = ANY(?)", texts)
 }
 
 func (w *Where) sql() string {

@@ -19,9 +19,9 @@ const first = `(WITH RECURSIVE half (low, high) AS (
 		WHERE high - low > 1
 	) SELECT min(high) FROM half)`
 
-// In limits rows to records of the journal within the span. The named column must contain the record's sequence. The
+// in limits rows to records of the journal within the span. The named column must contain the record's sequence. The
 // condition is on sequences, since the indexes of all lists begin with them.
-func (s Span) In(w *Where, journal, sequence string) {
+func (s Span) in(w *Where, journal, sequence string) {
 	bound := func(operator string, t scalar.Time) {
 		at := column.Timestamp(t)
 		w.And(sequence+" "+operator+" "+first, journal, at, at, journal)

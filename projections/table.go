@@ -128,7 +128,7 @@ func list[T any](columns []column.Column[T], say func(*column.Column[T]) string)
 
 // All returns all rows of the table, ordered by Keys if the table has any, and the sequence that they are as of.
 func (t *Table[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
-	return List[T]{Table: t, Order: strings.Join(t.Keys, ", ")}.All(ctx, db)
+	return List[T]{Table: t, Order: t.OldestFirst()}.All(ctx, db)
 }
 
 // Each calls do for every row of the table, in no particular order, and returns the sequence that the rows are as of. It

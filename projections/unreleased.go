@@ -10,10 +10,10 @@ import (
 // Builds before version 0.1.0 had the migrations 1 to lastUnreleased. Version 0.1.0 replaced them with fewer ones, up to
 // lastOfFirstRelease, which make the same tables.
 //
-// A database of such a build keeps its tables and is marked as having the new migrations. Its rows are made from the log
-// once more, because what those builds have written lacks what later ones write. Until then, the old migrations count as
-// applied. Their rows in the version table are never deleted: without them, an earlier build that starts beside a newer one
-// would run its migrations again.
+// Migrate keeps the tables of those builds and marks the new migrations as applied. A rebuild then makes the rows from the
+// log, because the old ones lack values that this build writes. Until the rebuild, the old migrations count as applied.
+// Their rows in the version table are never deleted: without them, an earlier build that starts on the same database would
+// run its migrations again.
 const (
 	lastUnreleased     = 24
 	lastOfFirstRelease = 37

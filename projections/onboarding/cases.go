@@ -26,7 +26,7 @@ func Cases(ctx context.Context, db projections.DB, f CaseFilter, size, offset in
 	if len(f.Statuses) == 0 && f.EntitlementID.IsZero() {
 		return projections.Placed[Trigger]{Table: triggers, Where: w, OldestFirst: f.OldestFirst}.Numbered(ctx, db, size, offset)
 	}
-	w.AndAnyOf("status", words(f.Statuses))
+	projections.AndAnyOf(&w, "status", f.Statuses)
 	if !f.EntitlementID.IsZero() {
 		w.And("entitlement_id = ?", c.UUID(f.EntitlementID))
 	}
@@ -35,13 +35,4 @@ func Cases(ctx context.Context, db projections.DB, f CaseFilter, size, offset in
 		l.Order = "place"
 	}
 	return l.Numbered(ctx, db, size, offset)
-}
-
-// words are the texts of values that a column may have.
-func words[T ~string](values []T) []string {
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = string(v)
-	}
-	return out
 }

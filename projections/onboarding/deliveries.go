@@ -213,7 +213,7 @@ func deliveriesAbout(ctx context.Context, db projections.DB, f DeliveryFilter, s
 	if !f.WebhookID.IsZero() {
 		l.Where.And("webhook_id = ?", c.UUID(f.WebhookID))
 	}
-	l.Where.AndAnyOf("status", words(f.Statuses))
+	projections.AndAnyOf(&l.Where, "status", f.Statuses)
 	return l.Numbered(ctx, db, size, offset)
 }
 

@@ -194,14 +194,14 @@ func OneErasure(ctx context.Context, db projections.DB, ref owner.Ref) (e Erasur
 
 // Holds returns all holds and releases of an owner, oldest first. It is for operators.
 func Holds(ctx context.Context, db projections.DB, ref owner.Ref) ([]Hold, int64, error) {
-	l := projections.List[Hold]{Table: holds, Order: "sequence, ordinal"}
+	l := projections.List[Hold]{Table: holds, Order: holds.OldestFirst()}
 	of(&l.Where, ref)
 	return l.All(ctx, db)
 }
 
 // RetentionInForce returns the retention that was set last. found is false if it is still the default.
 func RetentionInForce(ctx context.Context, db projections.DB) (r Retention, found bool, asOf int64, err error) {
-	return projections.List[Retention]{Table: retentions, Order: "sequence DESC, ordinal DESC"}.One(ctx, db)
+	return projections.List[Retention]{Table: retentions, Order: retentions.NewestFirst()}.One(ctx, db)
 }
 
 // AllErasures returns the table of erasures.

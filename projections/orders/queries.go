@@ -10,12 +10,8 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-// Scope confines a query to the orders that the caller may see. An empty field confines nothing: an operator's scope
-// has no broker.
-type Scope struct {
-	Broker       string
-	CustomerCode string
-}
+// Scope limits a query to the orders that the caller may see.
+type Scope = projections.Scope
 
 // Filter narrows a list. Empty fields narrow nothing.
 type Filter struct {
@@ -30,7 +26,7 @@ type Filter struct {
 func Open(ctx context.Context, db projections.DB, f Filter) ([]Order, int64, error) {
 	l := list(f)
 	live(&l, f)
-	l.Order = "created_sequence, created_ordinal"
+	l.Order = table.OldestFirst()
 	return l.All(ctx, db)
 }
 
@@ -58,25 +54,19 @@ func ByReference(ctx context.Context, db projections.DB, s Scope, reference stri
 			s.CustomerCode, reference, c.UUID(code))
 		l.Where.And("reference_id = ?", reference)
 	}
-	l.Order = "created_sequence DESC, created_ordinal DESC"
+	l.Order = table.NewestFirst()
 	return l.One(ctx, db)
 }
 
 func list(f Filter) projections.List[Order] {
-	l := projections.List[Order]{Table: table, EachBroker: f.Broker == "" && f.CustomerCode == ""}
-	l.Where.AndText("broker", f.Broker)
-	l.Where.AndText("customer_code", f.CustomerCode)
+	l := table.In(f.Scope)
 	l.Where.AndText("symbol", f.Symbol)
 	if !f.Code.IsZero() {
 		l.Where.And("code = ?", c.UUID(f.Code))
 	}
-	f.In(&l.Where, "trading", "created_sequence")
-	statuses := make([]string, len(f.Statuses))
-	for i, s := range f.Statuses {
-		statuses[i] = string(s)
-	}
-	l.Where.AndAnyOf("status", statuses)
-	if len(statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(s order.Status) bool { return !s.Live() }) {
+	l.During(f.Span)
+	projections.AndAnyOf(&l.Where, "status", f.Statuses)
+	if len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(s order.Status) bool { return !s.Live() }) {
 		live(&l, f)
 	}
 	return l

@@ -13,7 +13,7 @@ import (
 func TestPages(t *testing.T) {
 	ctx := t.Context()
 	_, _, pool := venue(t, 8, 600)
-	filter := trades.Filter{CustomerCode: "C1"}
+	filter := trades.Filter{Scope: projections.Scope{CustomerCode: "C1"}}
 	whole, err := trades.Page(ctx, pool, filter, projections.Page{Size: 10000})
 	must(t, err)
 	var keys []projections.Key
@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 func TestPagesBeforeATime(t *testing.T) {
 	ctx := t.Context()
 	_, entries, pool := venue(t, 8, 600)
-	filter := trades.Filter{CustomerCode: "C1"}
+	filter := trades.Filter{Scope: projections.Scope{CustomerCode: "C1"}}
 	for _, descending := range []bool{false, true} {
 		whole, err := trades.Page(ctx, pool, filter, projections.Page{Size: 10000, Descending: descending})
 		must(t, err)

@@ -186,27 +186,27 @@ func TestListsStayNarrow(t *testing.T) {
 			return err
 		})
 		ask("trades of "+customer, func(p projections.Page) error {
-			_, err := trades.Page(ctx, db, trades.Filter{CustomerCode: customer}, p)
+			_, err := trades.Page(ctx, db, trades.Filter{Scope: projections.Scope{CustomerCode: customer}}, p)
 			return err
 		})
 		ask("trades in a span of "+customer, func(p projections.Page) error {
-			_, err := trades.Page(ctx, db, trades.Filter{CustomerCode: customer, Span: span}, p)
+			_, err := trades.Page(ctx, db, trades.Filter{Scope: projections.Scope{CustomerCode: customer}, Span: span}, p)
 			return err
 		})
 		ask("trades of an order of "+customer, func(p projections.Page) error {
-			_, err := trades.Page(ctx, db, trades.Filter{CustomerCode: customer, OrderCode: code}, p)
+			_, err := trades.Page(ctx, db, trades.Filter{Scope: projections.Scope{CustomerCode: customer}, OrderCode: code}, p)
 			return err
 		})
 		ask("transactions of "+customer, func(p projections.Page) error {
-			_, err := ledger.Transactions(ctx, db, ledger.Filter{CustomerCode: customer}, p)
+			_, err := ledger.Transactions(ctx, db, ledger.Filter{Scope: projections.Scope{CustomerCode: customer}}, p)
 			return err
 		})
 		ask("transactions in a span of "+customer, func(p projections.Page) error {
-			_, err := ledger.Transactions(ctx, db, ledger.Filter{CustomerCode: customer, Span: span}, p)
+			_, err := ledger.Transactions(ctx, db, ledger.Filter{Scope: projections.Scope{CustomerCode: customer}, Span: span}, p)
 			return err
 		})
 		ask("transfers of "+customer, func(p projections.Page) error {
-			_, err := ledger.Transactions(ctx, db, ledger.Filter{CustomerCode: customer, Types: []domainledger.Type{domainledger.Deposit, domainledger.Withdrawal}}, p)
+			_, err := ledger.Transactions(ctx, db, ledger.Filter{Scope: projections.Scope{CustomerCode: customer}, Types: []domainledger.Type{domainledger.Deposit, domainledger.Withdrawal}}, p)
 			return err
 		})
 	}
@@ -226,15 +226,15 @@ func TestListsStayNarrow(t *testing.T) {
 			return err
 		})
 		ask("trades of the broker "+broker, func(p projections.Page) error {
-			_, err := trades.Page(ctx, db, trades.Filter{Broker: broker}, p)
+			_, err := trades.Page(ctx, db, trades.Filter{Scope: projections.Scope{Broker: broker}}, p)
 			return err
 		})
 		ask("trades in a span of the broker "+broker, func(p projections.Page) error {
-			_, err := trades.Page(ctx, db, trades.Filter{Broker: broker, Span: span}, p)
+			_, err := trades.Page(ctx, db, trades.Filter{Scope: projections.Scope{Broker: broker}, Span: span}, p)
 			return err
 		})
 		ask("transactions of the broker "+broker, func(p projections.Page) error {
-			_, err := ledger.Transactions(ctx, db, ledger.Filter{Broker: broker}, p)
+			_, err := ledger.Transactions(ctx, db, ledger.Filter{Scope: projections.Scope{Broker: broker}}, p)
 			return err
 		})
 	}

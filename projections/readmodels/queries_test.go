@@ -179,10 +179,10 @@ func TestTrades(t *testing.T) {
 	check(t, "most recent", recent, want[len(want)-1:])
 	check(t, "position", asOf, entries[len(entries)-1].Position.Sequence)
 	for customer, rows := range sides {
-		p, err := trades.Page(ctx, pool, trades.Filter{Broker: projectiontest.BrokerOf(customer), CustomerCode: customer}, projections.Page{Size: 10000})
+		p, err := trades.Page(ctx, pool, trades.Filter{Scope: projections.Scope{Broker: projectiontest.BrokerOf(customer), CustomerCode: customer}}, projections.Page{Size: 10000})
 		must(t, err)
 		check(t, "trades of "+customer, p.Values(), rows)
-		p, err = trades.Page(ctx, pool, trades.Filter{Broker: "gamma", CustomerCode: customer}, projections.Page{Size: 10000})
+		p, err = trades.Page(ctx, pool, trades.Filter{Scope: projections.Scope{Broker: "gamma", CustomerCode: customer}}, projections.Page{Size: 10000})
 		must(t, err)
 		check(t, "what another broker sees", p.Values(), []trades.Trade{})
 	}

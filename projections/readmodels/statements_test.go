@@ -217,9 +217,9 @@ func TestStatementsThatRead(t *testing.T) {
 		for _, scope := range []orders.Scope{{}, {Broker: "alpha"}, {CustomerCode: "C1"}, {Broker: "alpha", CustomerCode: "C1"}} {
 			_, err := orders.History(ctx, pool, orders.Filter{Scope: scope}, p)
 			must(t, err)
-			_, err = trades.Page(ctx, pool, trades.Filter{Broker: scope.Broker, CustomerCode: scope.CustomerCode}, p)
+			_, err = trades.Page(ctx, pool, trades.Filter{Scope: projections.Scope{Broker: scope.Broker, CustomerCode: scope.CustomerCode}}, p)
 			must(t, err)
-			_, err = ledger.Transactions(ctx, pool, ledger.Filter{Broker: scope.Broker, CustomerCode: scope.CustomerCode}, p)
+			_, err = ledger.Transactions(ctx, pool, ledger.Filter{Scope: projections.Scope{Broker: scope.Broker, CustomerCode: scope.CustomerCode}}, p)
 			must(t, err)
 		}
 		_, err := customers.Page(ctx, pool, "alpha", p)
@@ -243,13 +243,11 @@ func TestStatementsThatRead(t *testing.T) {
 		_, _, _, err = orders.ByReference(ctx, pool, scope, reference)
 		must(t, err)
 	}
-	_, err = trades.Page(ctx, pool, trades.Filter{Broker: "alpha", CustomerCode: "C1", Symbol: "BTC", OrderCode: id,
-		Types: []trading.TradeType{trading.Liquidation}, Span: span}, p)
+	_, err = trades.Page(ctx, pool, trades.Filter{Scope: projections.Scope{Broker: "alpha", CustomerCode: "C1"}, Symbol: "BTC", OrderCode: id, Types: []trading.TradeType{trading.Liquidation}, Span: span}, p)
 	must(t, err)
 	_, _, err = trades.MostRecent(ctx, pool, trades.MarketFilter{Symbol: "BTC"}, 20)
 	must(t, err)
-	_, err = ledger.Transactions(ctx, pool, ledger.Filter{Broker: "alpha", CustomerCode: "C1", Symbol: "BTC", OrderCode: id, Currency: "USDC",
-		Types: []domainledger.Type{domainledger.Deposit}, Statuses: []domainledger.Status{domainledger.Completed}, Span: span}, p)
+	_, err = ledger.Transactions(ctx, pool, ledger.Filter{Scope: projections.Scope{Broker: "alpha", CustomerCode: "C1"}, Symbol: "BTC", OrderCode: id, Currency: "USDC", Types: []domainledger.Type{domainledger.Deposit}, Statuses: []domainledger.Status{domainledger.Completed}, Span: span}, p)
 	must(t, err)
 	_, err = candles.Each(ctx, pool, candles.Filter{Symbol: "BTC", Price: candles.Trade, Interval: market.OneMinute, Limit: 5}, func(*candles.Candle) {})
 	must(t, err)
@@ -258,7 +256,7 @@ func TestStatementsThatRead(t *testing.T) {
 	_, _, _, err = records.ByCommand(ctx, pool, "trading", "alpha", id)
 	must(t, err)
 	for _, err := range []error{allOf(ctx, pool, instruments.Instruments()), allOf(ctx, pool, instruments.LastPrices()), allOf(ctx, pool, customers.Registry()),
-		allOf(ctx, pool, customers.FeeProfiles()), allOf(ctx, pool, customers.MarginProfiles()), allOf(ctx, pool, customers.Leverages()),
+		allOf(ctx, pool, customers.FeeProfiles()), allOf(ctx, pool, customers.Leverages()),
 		allOf(ctx, pool, ledger.Balances()), allOf(ctx, pool, ledger.VenueBalances()), allOf(ctx, pool, ledger.Positions())} {
 		must(t, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// renewal rebuilds the read models of a build before version 0.1.0 from the log. Nodes of either build may run
-// meanwhile. Until the new rows are live, the old ones stay as they were, so a renewal that was killed starts over.
+// renewal rebuilds the read models of a build before version 0.1.0 from the log. Nodes of both builds may run at the same
+// time. A renewal that is killed has changed no live row, and the next start repeats it.
 type renewal struct {
 	client *journal.Client
 	table  journals.Table

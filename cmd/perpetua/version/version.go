@@ -17,8 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// number is the version of the last release. The tag of a release is v and this number. A build from a later commit has
-// the number too: the commit tells them apart.
+// number is the version of the last release. The tag of a release is v and this number. Builds from later commits
+// have the same number and another commit.
 const number = "0.1.0"
 
 // commit is set by the linker (-ldflags "-X …/cmd/perpetua/version.commit=…"), for builds without a checkout such as
