@@ -58,7 +58,7 @@ func (w *world) command(n *node) decide.Command {
 	if w.chance(2) {
 		move.From = account()
 	}
-	if w.random.IntN(100) < w.reads {
+	if w.random.IntN(100) < w.reads || n.isolated() && !w.chance(30) { // any record in flight would keep refusals back
 		c.Payload = &termtest.Read{Account: account()}
 		return c
 	}
@@ -86,6 +86,7 @@ func (w *world) command(n *node) decide.Command {
 func (n *node) decided(r *clientRequest) {
 	s := n.machine.Standing()
 	r.tip, r.sole = n.machine.Tip(), n.w.chain.Term() == s.Term && !n.w.cut
+	n.overtaken = n.overtaken || !r.sole
 }
 
 // answered checks an answer.
@@ -106,6 +107,9 @@ func (n *node) answered(a term.Reply) {
 		n.checkResult(r, a.Result)
 	case errors.As(err, &unknown):
 		w.clients.unknown++
+	case errors.As(err, &refused) && !n.leased():
+		w.clients.notAccepted++
+		w.isNever(r, "a refusal without a lease")
 	case errors.As(err, &refused):
 		w.clients.refused++
 		n.checkRefusal(r, refused)

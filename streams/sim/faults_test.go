@@ -11,6 +11,10 @@ import (
 // act does one thing, drawn at random.
 func (w *world) act() {
 	w.pass()
+	if w.now >= w.isolated.until && w.isolated.node != nil {
+		w.isolated.node.unleased = true // whatever it learns now, its term may have been over
+		w.isolated = isolation{}
+	}
 	if !w.calm && w.chance(80) {
 		w.disturb()
 		return
@@ -62,7 +66,7 @@ func (n *node) idle() {
 	}
 	owned := false
 	for _, other := range n.w.nodes {
-		owned = owned || other.machine.Phase() != term.Idle
+		owned = owned || other.machine.Phase() != term.Idle && !other.isolated()
 	}
 	if !owned && n.w.chance(3) || n.w.chance(n.w.rivalry) && !n.w.calm || n.w.cut {
 		n.begin()
@@ -72,7 +76,7 @@ func (n *node) idle() {
 // taken is what a node does whose term record is valid. At times its term ends before it serves.
 func (n *node) taken() {
 	switch w := n.w; {
-	case w.chance(2) && n.blind <= w.now:
+	case w.chance(2) && n.blind <= w.now && !n.isolated():
 		n.follow()
 	case !w.calm && w.chance(4):
 		n.endTerm(errors.New("a client of Kafka could not be made"))
@@ -102,7 +106,7 @@ func (n *node) work() {
 	case k < 80:
 		n.acknowledge()
 	case k < 88:
-		if n.blind <= w.now && w.chance(w.lag) {
+		if n.blind <= w.now && !n.isolated() && w.chance(w.lag) {
 			n.follow()
 		}
 	case k < 96:
@@ -119,7 +123,7 @@ func (n *node) work() {
 // deliver has the log receive some of what the node has sent. The order stays.
 func (n *node) deliver() {
 	w := n.w
-	if len(n.sent) == 0 || !w.calm && !w.chance(w.delay) {
+	if len(n.sent) == 0 || n.isolated() || !w.calm && !w.chance(w.delay) {
 		return
 	}
 	some := n.sent[:1+w.random.IntN(len(n.sent))]
@@ -200,12 +204,16 @@ func (n *node) brokersAnswer() {
 			in.Entry = &w.log[w.valid[q.Sequence]].entry
 		}
 		n.step(in)
-	case len(n.oldEnds) > 0 && w.chance(8):
+	case len(n.oldEnds) > 0 && (n.overtaken || w.chance(300)):
 		in := n.oldEnds[0]
 		n.oldEnds = n.oldEnds[1:]
 		n.step(in)
 	case len(n.asked) > 0 && w.chance(2):
-		n.ends = append(n.ends, term.LogEnd{Asked: n.asked[0], Offset: int64(len(w.log))})
+		end := int64(len(w.log))
+		if n.isolated() {
+			end = w.isolated.end // a broker that has lost the shard and does not know it yet
+		}
+		n.ends = append(n.ends, term.LogEnd{Asked: n.asked[0], Offset: end})
 		n.asked = n.asked[1:]
 	case len(n.ends) > 0 && w.chance(2):
 		i := w.random.IntN(len(n.ends))
@@ -217,8 +225,8 @@ func (n *node) brokersAnswer() {
 
 // withdraw has a client go away.
 func (n *node) withdraw() {
-	if len(n.open) > 0 {
-		n.step(term.Withdraw{Requests: []*term.Request{&n.open[n.w.random.IntN(len(n.open))].Request}})
+	if k := len(n.open); k > 0 {
+		n.step(term.Withdraw{Requests: []*term.Request{&n.open[k-1-n.w.random.IntN(min(k, 6))].Request}})
 	}
 }
 
@@ -228,7 +236,9 @@ func (w *world) disturb() {
 	switch k := w.random.IntN(100); {
 	case k < 12:
 		n.crash()
-	case k < 30:
+	case k < 20:
+		w.isolate(n)
+	case k < 34:
 		n.blind = w.now + time.Duration(w.random.IntN(1000))*time.Millisecond
 	case k < 52:
 		n.paused = w.now + time.Duration(w.random.IntN(8000))*time.Millisecond

@@ -25,22 +25,24 @@ type node struct {
 	blind   time.Duration // until then its reader gets nothing
 	boot    int           // how many processes there were
 
-	assigned bool
-	end      int64            // where its replay ends
-	plan     term.Plan        // of Begin
-	known    int64            // the lowest known position that its term was begun with; -1 for none
-	begun    bool             // its term was begun after the log was cut
-	position record.Position  // the last record that its reader has passed
-	next     int64            // the offset after it
-	sent     []*produced      // on the way to the log
-	acks     []term.Ack       // on the way back
-	producer uint64           // the number of its producer
-	stale    []term.Acked     // of earlier producers
-	asked    []uint64         // questions for the log's end
-	ends     []term.LogEnd    // their answers
-	oldEnds  []term.LogEnd    // answers to questions of earlier terms
-	finds    []term.ReadAt    // old records to read
-	open     []*clientRequest // submitted here, in order; some have an answer
+	assigned  bool
+	end       int64            // where its replay ends
+	plan      term.Plan        // of Begin
+	known     int64            // the lowest known position that its term was begun with; -1 for none
+	begun     bool             // its term was begun after the log was cut
+	unleased  bool             // it has lost its lease in this term
+	overtaken bool             // it has decided something after another term had begun
+	position  record.Position  // the last record that its reader has passed
+	next      int64            // the offset after it
+	sent      []*produced      // on the way to the log
+	acks      []term.Ack       // on the way back
+	producer  uint64           // the number of its producer
+	stale     []term.Acked     // of earlier producers
+	asked     []uint64         // questions for the log's end
+	ends      []term.LogEnd    // their answers
+	oldEnds   []term.LogEnd    // answers to questions of earlier terms
+	finds     []term.ReadAt    // old records to read
+	open      []*clientRequest // submitted here, in order; some have an answer
 }
 
 func newNode(w *world, i int) *node {
@@ -58,7 +60,7 @@ func (n *node) start() {
 	limits := term.DefaultLimits()
 	limits.WindowRecords, limits.WindowBytes, limits.UnseenRecords, limits.Queue = 12, 16*termtest.Limit, 24, 10
 	n.machine = term.New(term.Config{Rules: termtest.Rules{}, Shard: submit.Shard{Journal: "trading"}, Node: n.name, NewID: w.id, Limits: limits}, n.clock())
-	n.assigned, n.known, n.begun = false, -1, false
+	n.assigned, n.known, n.begun, n.overtaken, n.unleased = false, -1, false, false, false
 	n.sent, n.acks, n.producer, n.stale, n.asked, n.ends, n.oldEnds, n.finds, n.open = nil, nil, 0, nil, nil, nil, nil, nil, nil
 }
 
@@ -66,6 +68,9 @@ func (n *node) start() {
 func (n *node) crash() {
 	n.w.note("%s crashes", n.name)
 	n.release()
+	if n.isolated() {
+		n.w.isolated = isolation{}
+	}
 	n.start()
 }
 
@@ -155,7 +160,7 @@ func (n *node) endTerm(err error) {
 	n.oldEnds, n.ends, n.asked = append(n.oldEnds, n.ends...), nil, nil
 	rest := n.acks
 	n.release()
-	n.known = -1
+	n.known, n.overtaken, n.unleased = -1, false, false
 	n.step(term.End{Acks: rest})
 	var foreign *term.ForeignTermError
 	var clock *term.ClockError
@@ -174,6 +179,9 @@ func (n *node) endTerm(err error) {
 // begin begins a term, with any snapshot.
 func (n *node) begin() {
 	w := n.w
+	if w.isolated.node != nil && w.now < w.isolated.leased {
+		return // the group gives the shard to nobody before
+	}
 	if !n.assigned {
 		n.assigned = true
 		if !n.step(term.Assigned{}) {

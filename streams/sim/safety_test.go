@@ -14,51 +14,53 @@ import (
 // safetyRule is a rule of the protocol, and the change of its source that switches it off.
 type safetyRule struct {
 	name     string
-	file     string // in package term
+	file     string
 	from, to string
 	rare     bool // several rare events must meet to break a promise without it
 }
 
 // safetyRules are the rules without which the protocol would break a promise.
 var safetyRules = []safetyRule{
-	{"an answer waits until the record that it was decided on is complete", "deferred.go",
+	{"an answer waits until the record that it was decided on is complete", "term/deferred.go",
 		"t.deferred.peek().tip <= t.flight.last.Sequence", "true", false},
-	{"an acknowledgement beyond a gap completes nothing", "flight.go",
+	{"an acknowledgement beyond a gap completes nothing", "term/flight.go",
 		"f.gap || offset != f.last.Offset+1 || f.inFlight.peek() != s", "f.inFlight.peek() != s", false},
-	{"within a gap only the reader completes records", "flight.go",
+	{"within a gap only the reader completes records", "term/flight.go",
 		"return s.seenAt, s.seen", "return s.ackedAt, true", false},
-	{"a refusal waits until the log is accounted for up to its end", "readindex.go",
+	{"a refusal waits until the log is accounted for up to its end", "term/readindex.go",
 		"x.end > f.accounted()", "false", false},
-	{"a refusal waits for the end of the log", "readindex.go",
+	{"a refusal waits for the end of the log", "term/readindex.go",
 		"x.covered == 0 || x.end < 0 ||", "x.covered == 0 ||", false},
-	{"a refusal waits for its tip", "readindex.go",
+	{"a refusal waits for its tip", "term/readindex.go",
 		"x.held.peek().tip > f.last.Sequence", "false", false},
-	{"the answer to an earlier question for the end counts for nothing", "readindex.go",
+	{"the answer to an earlier question for the end counts for nothing", "term/readindex.go",
 		"m.t.index.covered == 0 || in.Asked != m.t.index.asked", "m.t.index.covered == 0", true},
-	{"a question for the end covers what was decided before it", "readindex.go",
+	{"a question for the end covers what was decided before it", "term/readindex.go",
 		"x.covered--", "x.covered = x.held.len() - 1", false},
-	{"a foreign record ends the term", "serving.go",
+	{"a foreign record ends the term", "term/serving.go",
 		"return m.unexpectedRecord(e)", "continue", false},
-	{"results of an earlier producer say nothing", "serving.go",
-		"in.Producer != m.producers", "false", false},
-	{"a carried request is answered from its record", "carried.go",
+	{"results of an earlier producer say nothing", "term/serving.go",
+		"in.Producer != m.producers", "false", true},
+	{"a carried request is answered from its record", "term/carried.go",
 		"record, finish := t.awaited[k.record], t.awaited[k.finish]", "var record, finish *record.Entry", false},
-	{"the records that a seed covers are searched for carried requests", "opening.go",
+	{"the records that a seed covers are searched for carried requests", "term/opening.go",
 		"m.out.Scan = m.scanSeedPrefix()", "m.out.Scan = nil", false},
-	{"the search begins before the first carried request", "carried.go",
+	{"the search begins before the first carried request", "term/carried.go",
 		"if t.resumed {\n", "m.behind = m.acknowledged\n\tif t.resumed {\n", true},
-	{"a carried request stays undecided until a term record is valid", "carried.go",
+	{"a carried request stays undecided until a term record is valid", "term/carried.go",
 		"m.carried = left\n", "m.carried = nil\n\tfor _, k := range left {\n\t\tm.requeue(k.request)\n\t}\n", false},
-	{"work that was begun is not begun again", "carried.go",
+	{"work that was begun is not begun again", "term/carried.go",
 		"case k.steps && (k.valid || record != nil):", "case false:", false},
-	{"an acknowledged position must be in the log", "opening.go",
+	{"an acknowledged position must be in the log", "term/opening.go",
 		"m.out.Hold = append(m.out.Hold, p)", "_ = p", false},
-	{"a replay must meet the known positions", "opening.go",
+	{"a replay must meet the known positions", "term/opening.go",
 		"if len(t.opening.ahead) > 0 {", "if false {", false},
-	{"a request that was answered is not decided", "request.go",
+	{"a request that was answered is not decided", "term/request.go",
 		"case r.done:\n\t\tcase", "case", false},
-	{"a command that may be in the log is not called undecided", "request.go",
+	{"a command that may be in the log is not called undecided", "term/request.go",
 		"if r.state == inDoubt {", "if false {", false},
+	{"a refusal needs a lease", "sim/clients_test.go",
+		"&& !n.leased():", "&& false:", true},
 }
 
 // TestEachSafetyRuleIsNeeded switches each rule off, and has the simulation find that within a hundred thousand steps, or a
@@ -84,7 +86,7 @@ func TestEachSafetyRuleIsNeeded(t *testing.T) {
 // without runs the simulation without the rule and returns what it prints.
 func (rule safetyRule) without(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "term", rule.file))
+	path, err := filepath.Abs(filepath.Join("..", filepath.FromSlash(rule.file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func (rule safetyRule) without(t *testing.T) string {
 	if n := strings.Count(string(source), rule.from); n != 1 {
 		t.Fatalf("%s has %q %d times", rule.file, rule.from, n)
 	}
-	changed := filepath.Join(t.TempDir(), rule.file)
+	changed := filepath.Join(t.TempDir(), filepath.Base(rule.file))
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
 	if err != nil {
 		t.Fatal(err)

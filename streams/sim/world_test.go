@@ -41,12 +41,13 @@ type world struct {
 	delay    int // the log receives something
 	reads    int // of a hundred commands, so many only read
 
-	nodes   []*node
-	clients clients
-	ids     uint64
-	calm    bool     // no more faults
-	trace   []string // the latest actions
-	failure error
+	isolated isolation
+	nodes    []*node
+	clients  clients
+	ids      uint64
+	calm     bool     // no more faults
+	trace    []string // the latest actions
+	failure  error
 }
 
 // slot is what the log holds at one offset.
