@@ -56,10 +56,9 @@ func (r reading) off() time.Duration { return r.ahead - r.jump }
 // follow makes the current wall clock time the base. The time reached so far stays the lower bound.
 func (s *monotonicClock) follow(c Clock) { s.wall, s.elapsed = c.Wall, c.Mono }
 
-// goOn makes the time of a log's last record the lower bound, if that is later than the present one. The next reading differs
-// from last even if it is of the same Clock.
+// goOn makes the time of a log's last record the lower bound, if that is later than the present one.
 func (s *monotonicClock) goOn(c Clock, last scalar.Time) {
-	if t := (last + 1).Std(); t.After(s.atLeast(c.Mono)) {
+	if t := last.Std(); t.After(s.atLeast(c.Mono)) {
 		s.reached, s.since = t, c.Mono
 	}
 }
