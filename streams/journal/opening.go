@@ -32,10 +32,13 @@ func (o *Owner) open(ctx context.Context, t *termIO) error {
 	if err := o.replay(ctx, t, end, known); err != nil {
 		return err
 	}
-	if _, err := o.step(term.Take{Reference: reference()}); err != nil {
+	if _, err := o.step(term.SetClock{Reference: reference()}); err != nil {
 		return err
 	}
 	t.follow(silent)
+	if _, err := o.step(term.Take{}); err != nil {
+		return err
+	}
 	return o.awaitTermRecord(ctx, t)
 }
 

@@ -258,7 +258,7 @@ func (n *node) replay() {
 		n.read(to, func(entries []record.Entry) term.Input { return term.Replayed{Entries: entries} })
 		return
 	}
-	if n.step(term.ReplayEnded{}) {
+	if n.step(term.ReplayEnded{}) && n.step(term.SetClock{}) {
 		n.step(term.Take{})
 	}
 }

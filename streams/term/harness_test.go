@@ -94,6 +94,7 @@ func (r *rig) replay() {
 func (r *rig) taken() *rig {
 	r.t.Helper()
 	r.replay()
+	r.must(SetClock{})
 	r.must(Take{})
 	e := r.put(*r.out.Append[0].Entry)
 	r.must(Read{Entries: []record.Entry{e}, Next: e.Position.Offset + 1})

@@ -37,8 +37,10 @@ type (
 	Replayed struct{ Entries []record.Entry }
 	// ReplayEnded says that the replay has reached the end.
 	ReplayEnded struct{}
+	// SetClock has the machine check the node's clock against the log and a reference, and continue from the last time of the log.
+	SetClock struct{ Reference ReferenceClock }
 	// Take has the machine append a record that opens the term.
-	Take struct{ Reference ReferenceClock }
+	Take struct{}
 	// Serve has the machine decide commands. It is valid in the phase Taken.
 	Serve struct{}
 
@@ -86,6 +88,7 @@ func (Begin) input()       {}
 func (Scanned) input()     {}
 func (Replayed) input()    {}
 func (ReplayEnded) input() {}
+func (SetClock) input()    {}
 func (Take) input()        {}
 func (Serve) input()       {}
 func (Read) input()        {}

@@ -196,10 +196,9 @@ func (m *Machine) open(in Input) error {
 		return m.onReplayed(in)
 	case ReplayEnded:
 		return m.onReplayEnded()
+	case SetClock:
+		return m.setClock(in.Reference)
 	case Take:
-		if err := m.setClock(in.Reference); err != nil {
-			return err
-		}
 		return m.take()
 	case Serve:
 		return m.beginServing()
