@@ -37,6 +37,7 @@ func measures() []measure {
 		{"rest", "orders over REST and their acknowledgement, beside a bare Echo and a synced produce", measureREST},
 		{"live", "the same with everything live, beside a bare Echo and a handler on Postgres", measureLive},
 		{"entry", "orders by batches and over sockets, beside single ones over REST and a handler on Postgres", measureEntry},
+		{"forward", "processor time of the owner per order that another node received, beside one over REST at the owner", measureForward},
 		{"journal", "commands into a journal, beside bare produces of the same bytes", measureJournal},
 		{"responses", "responses of 20 answers, sealed, beside a handler on Postgres that stores them in clear", measureResponses},
 		{"stops", "stops that fire and trade, beside limit orders that do", measureStops},

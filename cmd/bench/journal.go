@@ -52,6 +52,7 @@ type journalRequest struct {
 	Resting bool
 	For     time.Duration
 	Count   int64
+	AtOnce  int // orders in flight; submitters if zero
 
 	Bare    bool          // produce bare records for a time
 	Stops   int64         // number of stops at one price
@@ -196,9 +197,13 @@ func submitOrders(ctx context.Context, owner *journal.Owner, r journalRequest) (
 	var running sync.WaitGroup
 	var done atomic.Int64
 	errs := make(chan error, submitters)
-	values = make([][]byte, submitters)
+	atOnce := submitters
+	if r.AtOnce > 0 {
+		atOnce = r.AtOnce
+	}
+	values = make([][]byte, atOnce)
 	start := time.Now()
-	for n := range submitters {
+	for n := range atOnce {
 		running.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(start.UnixNano()), uint64(n)))
 			for i := 0; r.Count > 0 && done.Add(1) <= r.Count || r.Count == 0 && time.Since(start) < r.For; i++ {

@@ -22,6 +22,7 @@ type venue struct {
 	cmd       *exec.Cmd
 	log       *os.File
 	exited    chan struct{}
+	ended     func()   // what it runs on, to be stopped after it; nil for nothing
 	REST      string   `json:"rest"`
 	WebSocket string   `json:"websocket"`
 	Kafka     []string `json:"kafka"`
@@ -107,6 +108,9 @@ func (v *venue) stop() {
 	_ = v.cmd.Process.Signal(os.Interrupt)
 	<-v.exited
 	v.log.Close()
+	if v.ended != nil {
+		v.ended()
+	}
 }
 
 // discard ends the venue and removes its folder.

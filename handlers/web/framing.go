@@ -84,7 +84,7 @@ const (
 	inSize         // the line with the size of the next chunk
 	inChunk        // a chunk; left bytes remain, including the line break
 	inTrailer      // the lines after the last chunk
-	astray         // both headers, or an error for which net/http ends the connection; the rest is not tracked
+	astray         // both headers, HTTP/2, or an error for which net/http ends the connection; the rest is not tracked
 )
 
 // next returns the part that follows a body or chunk.
@@ -178,7 +178,12 @@ func (f *framing) end(line []byte, whole bool) {
 	case len(line) > 0: // skips an extra line break after the previous body
 		f.begun, f.length = true, -1
 		version := bytes.TrimSuffix(f.version[:], []byte{'\r'})
-		f.old = string(version[len(version)-len("HTTP/1.0"):]) <= "HTTP/1.0"
+		switch protocol := string(version[len(version)-len("HTTP/1.0"):]); {
+		case protocol == "HTTP/2.0": // the preface of another node's stream, whose frames state their lengths
+			f.part = astray
+		default:
+			f.old = protocol <= "HTTP/1.0"
+		}
 	}
 }
 

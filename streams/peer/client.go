@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +28,7 @@ const (
 	maxWaiting = 8192
 	// withoutStreams is how long a node that serves no streams is not asked for one again.
 	withoutStreams = 5 * time.Second
-	// reopenPause is the time before a stream is opened again only to learn what became of the commands of the last one.
+	// reopenPause is the time before a stream is opened again only to resolve the commands of the last one.
 	reopenPause = 250 * time.Millisecond
 )
 
@@ -43,7 +45,7 @@ type ClientConfig struct {
 	Venue       func() string // see binding; "" if it is not known yet
 	Node, Build string
 	Logger      *slog.Logger
-	// Log returns the identity of the Kafka cluster and topic of a journal, as this node's brokers tell it.
+	// Log returns the identity of the Kafka cluster and topic of a journal, according to this node's brokers.
 	Log func(ctx context.Context, journal string) (string, error)
 	// Events returns the types of the events of a journal.
 	Events func(journal string) (*decide.Registry, error)
@@ -52,11 +54,12 @@ type ClientConfig struct {
 }
 
 // Client sends commands to owners on other nodes. It reads the journals' logs with this node's followers, through Begin and
-// Read, and so learns what became of commands whose answer was lost.
+// Read, which resolves commands whose answers were lost.
 type Client struct {
 	cfg         ClientConfig
 	incarnation nonce
 	metrics     metrics
+	running     sync.WaitGroup // streams
 
 	mu     sync.Mutex
 	shards map[submit.Shard]*shard
@@ -71,15 +74,16 @@ func NewClient(c ClientConfig) *Client {
 	return &Client{cfg: c, incarnation: newNonce(), metrics: newMetrics(), shards: make(map[submit.Shard]*shard)}
 }
 
-// Close ends all streams. Commands without an answer get a *submit.OutcomeUnknownError if they were sent.
+// Close ends all streams and waits for their ends. Commands without an answer get a *submit.OutcomeUnknownError if they were sent.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	shards := c.shards
+	shards := slices.Collect(maps.Values(c.shards))
 	c.mu.Unlock()
 	for _, s := range shards {
 		s.close()
 	}
+	c.running.Wait()
 }
 
 // shard returns the state of a shard.
@@ -126,7 +130,7 @@ type batch struct {
 	calls  []*call
 	since  time.Time
 	bytes  int
-	queued bool // the caller was told that the commands are queued
+	queued bool // NotifyQueued was called
 	notify func() bool
 	done   chan struct{} // closed when all are answered
 	left   int           // number without an answer

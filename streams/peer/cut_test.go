@@ -55,7 +55,7 @@ func isUndecided(err error) bool {
 
 // cutStep is the number of bytes between two places at which TestCut breaks a connection. With TEST_ALL_CUTS it breaks one at
 // every byte.
-const cutStep int64 = 11
+const cutStep int64 = 23
 
 // TestCut: wherever a connection breaks, before, within and after each frame, no command is
 // decided twice, none that was decided is answered as not accepted, none that was not is answered as applied, and all are

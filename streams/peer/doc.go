@@ -5,13 +5,12 @@
 // at Router, which submits a command to this node's owner or over a stream; then Client and stream for the sending side, and
 // Server and session for the owner's side.
 //
-// The rules of the stream, each of which prevents that a command is decided twice or that a client is told wrongly that it
-// was not:
+// These rules prevent that a command is decided twice, or answered as not accepted although it was decided:
 //
 //   - A stream belongs to one term. The owner decides its commands in that term or not at all, and not after their deadline,
 //     which is a time on the owner's clock.
 //   - A node has one stream to an owner. Before the owner accepts a new one, it ends the earlier one, withdraws its undecided
-//     commands, and tells which commands it had received.
+//     commands. Its answer names the last command that it received over the earlier stream.
 //   - A command that was never written has not been accepted. A command that was written is in doubt once the stream is lost.
 //     It is answered by the record that the node itself reads from the log; as not accepted if the owner never received it, or
 //     if the node reads that a later term has begun; and otherwise, at its deadline, as of unknown outcome.

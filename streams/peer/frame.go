@@ -43,7 +43,7 @@ const (
 	kindLeaving                 // owner: it decides nothing more over this stream
 )
 
-// direction is part of what a proof covers, so that a frame cannot be sent back to its sender.
+// direction is the direction of a frame. The proof covers it, so that a frame cannot be sent back to its sender.
 type direction byte
 
 const (

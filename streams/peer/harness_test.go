@@ -115,18 +115,6 @@ func (o *owner) lag() {
 	o.behind = true
 }
 
-// catchUp has the clients read the rest of the log, from a sequence on.
-func (o *owner) catchUp(from int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.behind = false
-	for _, e := range o.log[from:] {
-		for _, c := range o.followed {
-			c.Read(testJournal, 0, e)
-		}
-	}
-}
-
 // pause has nothing decided until it is resumed.
 func (o *owner) pause() (resume func()) {
 	o.mu.Lock()
@@ -235,7 +223,7 @@ type network struct {
 
 func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	node, there := net.Pipe()
-	var a, b net.Conn = node, there
+	a, b := node, there
 	if n.wrap != nil {
 		a, b = n.wrap(node, there)
 	}

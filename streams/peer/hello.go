@@ -69,10 +69,10 @@ func (w *welcome) visit(c *pack.Coder) {
 	c.Uint(&w.bytes)
 }
 
-// opened tells the node that the stream is open.
+// opened is the message with which the owner opens the stream for commands.
 type opened struct {
 	now stamp
-	// earlier says that the owner knows an earlier stream of this process of the node. last is the highest number that the
+	// earlier reports whether this process of the node had a stream before. last is the highest number that the
 	// owner received over it.
 	earlier bool
 	last    uint64
@@ -84,7 +84,7 @@ func (o *opened) visit(c *pack.Coder) {
 	c.Uint(&o.last)
 }
 
-// binding is what both sides of a stream must agree on. Each side fills it with what it knows itself.
+// binding is the input of a stream's key. Each side fills it from its own sources, so that the keys differ if the sides do.
 type binding struct {
 	venue   string    // the audience of the venue's tokens, which differs in a copy of the venue
 	log     string    // the identity of the Kafka cluster and topic

@@ -61,7 +61,7 @@ func visitSource(s *decide.Source, c *pack.Coder) {
 	pack.Int(c, &s.Sequence)
 }
 
-// answerKind says what became of a command.
+// answerKind is the outcome of a command.
 type answerKind uint8
 
 const (

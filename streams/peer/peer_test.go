@@ -71,6 +71,8 @@ func TestOrder(t *testing.T) {
 			})
 			synctest.Wait() // it is in the queue of the stream
 		}
+		time.Sleep(gatherTime)
+		synctest.Wait() // what may be written is written
 		if p.owner.most != maxCommands {
 			t.Errorf("%d commands were on their way, and %d are granted", p.owner.most, maxCommands)
 		}

@@ -67,10 +67,10 @@ func (r *Router) send(ctx context.Context, owner *submit.ElsewhereError, journal
 		case !errors.Is(err, errNotOwner):
 			return allFail(cs, err)
 		}
-		next := owner
-		if next = nil; tries < maxOwners && owner.Next != nil {
-			next = owner.Next(ctx)
+		if tries == maxOwners || owner.Next == nil {
+			return allFail(cs, &submit.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()})
 		}
+		next := owner.Next(ctx)
 		if next == nil {
 			return allFail(cs, &submit.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()})
 		}

@@ -12,10 +12,7 @@ import (
 )
 
 // here is a node's own owners with a given answer.
-type here struct {
-	elsewhere
-	err error
-}
+type here struct{ err error }
 
 func (h here) Submit(context.Context, string, decide.Command) (submit.Result, error) {
 	return submit.Result{}, h.err

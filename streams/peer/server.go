@@ -214,8 +214,8 @@ func (s *Server) release(ses *session, commands int) {
 	s.serving.Done()
 }
 
-// replace ends the earlier stream of the same process of the node, opens the new one, and tells the node what was received
-// over the earlier one. The caller must call done when the stream has ended.
+// replace ends the earlier stream of the same process of the node, opens the new one, and sends the node the number of the
+// last command received over the earlier one. The caller must call done when the stream has ended.
 func (s *Server) replace(ctx context.Context, ses *session) (done func(), err error) {
 	from := origin{ses.hello.incarnation, ses.hello.shard}
 	var cancel context.CancelFunc

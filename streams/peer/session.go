@@ -133,7 +133,7 @@ func (s *session) take(k kind, body []byte) error {
 	return nil
 }
 
-// submit hands commands to the owner, in their order. It returns when the owner has queued all of them, or refused them.
+// submit hands commands to the owner, in their order. It returns when each is queued or refused.
 func (s *session) submit(all []message) error {
 	for len(all) > 0 {
 		if all[0].after {

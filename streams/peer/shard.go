@@ -38,7 +38,7 @@ func (s *shard) begin(from *record.Seed) {
 }
 
 // read processes a record. If it answers a command, the entry is kept until the owner's answer arrives, or answers a command in
-// doubt at once. If it begins a term, no command of an earlier term can become valid any more.
+// doubt at once. A record that begins a term ends the commands of earlier terms: they can no longer become valid.
 func (s *shard) read(e record.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *shard) read(e record.Entry) {
 	}
 }
 
-// settle answers a command by what this node has read of the log, if that suffices.
+// settle answers a command from the log as this node has read it, if possible.
 func (s *shard) settle(c *call) {
 	switch {
 	case c.entry != nil:
@@ -125,6 +125,9 @@ func (s *shard) enqueue(url string, b *batch) error {
 		return notAcceptedError("too many commands wait for the stream to the owner")
 	}
 	st.queue = append(st.queue, b)
+	if st.state == open {
+		b.queued = b.notify() // the order on the stream is that of its queue
+	}
 	st.notify()
 	return nil
 }
@@ -133,7 +136,7 @@ func (s *shard) enqueue(url string, b *batch) error {
 func (s *shard) open(url string) *stream {
 	st := newStream(s, url)
 	s.streams[url] = st
-	go st.run()
+	s.client.running.Go(st.run)
 	return st
 }
 
@@ -144,7 +147,7 @@ func (s *shard) fail(b *batch, reason string) {
 	}
 }
 
-// binding returns what this node knows of the shard's log.
+// binding returns this node's description of the shard's log.
 func (s *shard) binding(ctx context.Context) (binding, error) {
 	cfg := &s.client.cfg
 	venue := cfg.Venue()

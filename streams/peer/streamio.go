@@ -17,6 +17,7 @@ func (st *stream) writeAll() {
 	pings := time.NewTicker(pingInterval)
 	defer pings.Stop()
 	st.notify() // for commands that waited for the stream
+	var last time.Time
 	for {
 		var err error
 		select {
@@ -25,12 +26,29 @@ func (st *stream) writeAll() {
 		case <-pings.C:
 			err = st.write(kindPing, func(*pack.Coder) {})
 		case <-st.wake:
-			runtime.Gosched() // clients that were answered together send together: let the others submit
+			st.gather(last)
 			err = st.writeWaiting()
+			last = time.Now()
 		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// gatherTime is the least time between two frames of commands while commands are unanswered. A frame costs the owner as much as
+// several commands, and an answer takes much longer than this.
+const gatherTime = 200 * time.Microsecond
+
+// gather lets more clients submit before the next frame is written. last is when the last one was.
+func (st *stream) gather(last time.Time) {
+	st.shard.mu.Lock()
+	busy := st.unanswered > 0
+	st.shard.mu.Unlock()
+	if left := gatherTime - time.Since(last); busy && left > 0 {
+		time.Sleep(left)
+	} else {
+		runtime.Gosched() // clients that were answered together send together
 	}
 }
 
@@ -98,7 +116,9 @@ func (st *stream) send(b *batch, commands []message) []message {
 		st.bytes += len(c.payload)
 		commands = append(commands, c.message)
 	}
-	b.queued = b.notify()
+	if !b.queued {
+		b.queued = b.notify()
+	}
 	return commands
 }
 

@@ -2,7 +2,7 @@ package submit
 
 import "context"
 
-// Credential is what a client's request was accepted with: the principal, in the form of the interface that accepted it, and
+// Credential describes the authorization of a client's request: the principal, in the form of the interface that accepted it, and
 // the sequence in the identity journal as of which the node judged it. The zero Credential means that a node submits the
 // command on its own behalf.
 type Credential struct {

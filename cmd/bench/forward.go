@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The loads of the measure.
+const (
+	closedLoop = 32 // connections with one order in flight each
+	pipelined  = 32 // orders in flight on each socket
+)
+
+// measureForward measures the processor time that an order costs the owner of the journal: over REST at the owner itself, by a
+// node that forwards the request as a whole, by a node that sends the command over a stream, and with nothing but Owner.Submit.
+// The owner has only the engine's role, and its broker is another process.
+func measureForward(ctx context.Context, b *bench) error {
+	v, err := b.venueOnBroker(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.discard()
+	token, err := v.token(ctx, "broker-a")
+	if err != nil {
+		return err
+	}
+	direct, err := b.newTarget(ctx, loadConfig{URL: v.REST, Token: token}, v.PID)
+	if err != nil {
+		return err
+	}
+	defer direct.close()
+	beside := func() (float64, error) { return direct.cost(closedLoop, b.round) }
+	const against = "over REST at the owner"
+	row := func(how string, most float64) Row {
+		r := Row{Measure: "processor time of the owner per order " + how, Unit: "µs", Against: against}
+		if most > 0 {
+			r.Aim = atMost(most)
+		}
+		return r
+	}
+
+	if err := b.whole(ctx, v, token, row, beside); err != nil {
+		return err
+	}
+	if err := b.streams(ctx, v, token, row, beside); err != nil {
+		return err
+	}
+	return b.submitAlone(ctx, row, beside)
+}
+
+// whole measures orders whose requests are forwarded as a whole.
+func (b *bench) whole(ctx context.Context, v *venue, token string, row func(string, float64) Row, beside func() (float64, error)) error {
+	node, err := b.newNode(ctx, v, "--peer-streams=false")
+	if err != nil {
+		return err
+	}
+	defer node.stop()
+	t, err := b.newTarget(ctx, loadConfig{URL: node.url, Token: token}, v.PID)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return b.pair(row(fmt.Sprintf("forwarded as a whole, %d clients", closedLoop), 0), func() (float64, error) { return t.cost(closedLoop, b.round) }, beside)
+}
+
+// streams measures orders that reach the owner over a stream.
+func (b *bench) streams(ctx context.Context, v *venue, token string, row func(string, float64) Row, beside func() (float64, error)) error {
+	node, err := b.newNode(ctx, v)
+	if err != nil {
+		return err
+	}
+	defer node.stop()
+	sockets := loadConfig{URL: node.url, Token: token, WebSocket: "ws" + strings.TrimPrefix(node.url, "http") + "/v1/ws", InFlight: pipelined}
+	for _, load := range []struct {
+		how         string
+		most        float64
+		config      loadConfig
+		connections int
+	}{
+		{fmt.Sprintf("over a stream, %d clients", closedLoop), 0.45, loadConfig{URL: node.url, Token: token}, closedLoop},
+		{fmt.Sprintf("over a stream, %d in flight over sockets", 2*pipelined), 0.3, sockets, 2},
+		{fmt.Sprintf("over a stream, %d in flight over sockets", submitters), 0, sockets, submitters / pipelined},
+	} {
+		t, err := b.newTarget(ctx, load.config, v.PID)
+		if err != nil {
+			return err
+		}
+		frames, commands, err := node.frames(ctx)
+		if err == nil {
+			err = b.pair(row(load.how, load.most), func() (float64, error) { return t.cost(load.connections, b.round) }, beside)
+		}
+		t.close()
+		if err != nil {
+			return err
+		}
+		laterFrames, laterCommands, err := node.frames(ctx)
+		if err != nil {
+			return err
+		}
+		b.rows[len(b.rows)-1].Note = fmt.Sprintf("%s commands a frame on average", number((laterCommands-commands)/max(1, laterFrames-frames)))
+	}
+	return nil
+}
+
+// submitAlone measures the owner without any interface, and so what no transport can fall below.
+func (b *bench) submitAlone(ctx context.Context, row func(string, float64) Row, beside func() (float64, error)) error {
+	var ready brokerReady
+	kafka, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(b.dir, "alone")}, &ready)
+	if err != nil {
+		return err
+	}
+	defer kafka.stop()
+	owner, err := b.child(ctx, "journal", map[string]any{"Brokers": ready.Addrs, "Fresh": true}, new(struct{}))
+	if err != nil {
+		return err
+	}
+	defer owner.stop()
+	for _, atOnce := range []int{closedLoop, submitters} {
+		cost := func() (float64, error) { return b.costAlone(owner, atOnce) }
+		if err := b.pair(row(fmt.Sprintf("by Owner.Submit alone, %d in flight", atOnce), 0), cost, beside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// costAlone returns the processor time per order of a journal child.
+func (b *bench) costAlone(owner *child, atOnce int) (float64, error) {
+	pid := owner.cmd.Process.Pid
+	before, _ := processorTimeOf(pid)
+	start := time.Now()
+	var perSecond float64
+	if err := owner.call(journalRequest{For: b.round, AtOnce: atOnce}, &perSecond); err != nil {
+		return 0, err
+	}
+	took := time.Since(start).Seconds()
+	after, _ := processorTimeOf(pid)
+	return microseconds(after-before) / max(1, perSecond*took), nil
+}
+
+// cost applies load and returns the processor time of the target's process per answer, in microseconds.
+func (t *target) cost(connections int, length time.Duration) (float64, error) {
+	answered, used := t.answered, t.used
+	_, err := t.drive(connections, length)
+	return microseconds(t.used-used) / float64(max(1, t.answered-answered)), err
+}
+
+// venueOnBroker starts a venue whose only role is the engine's, on a broker in another process.
+func (b *bench) venueOnBroker(ctx context.Context) (*venue, error) {
+	dir, err := os.MkdirTemp(b.dir, "kafka-*")
+	if err != nil {
+		return nil, err
+	}
+	var ready brokerReady
+	kafka, err := b.child(ctx, "broker", brokerConfig{Dir: dir}, &ready)
+	if err != nil {
+		return nil, err
+	}
+	v, err := b.newVenue(ctx, "--role", "engine", "--kafka-brokers", strings.Join(ready.Addrs, ","))
+	if err != nil {
+		kafka.stop()
+		return nil, err
+	}
+	v.Kafka = ready.Addrs
+	v.ended = kafka.stop
+	return v, nil
+}
+
+// node is a node of a venue that owns no journal. It has the roles that serve clients, and projects the rows that they read.
+type node struct {
+	url  string
+	stop func()
+}
+
+// newNode starts a node of a venue and waits until it is ready.
+func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, error) {
+	dir, err := os.MkdirTemp(b.dir, "node-*")
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	args = append([]string{"serve", "--data", dir, "--listen", address, "--role", "api,live,projector", "--log-level", "warn", "--node-id", filepath.Base(dir),
+		"--kafka-brokers", strings.Join(v.Kafka, ","), "--database-url", v.Database, "--key-url", "file://" + filepath.Join(v.dir, "keys"),
+		"--blob-url", "file://" + filepath.Join(v.dir, "blob")}, args...)
+	cmd, log, err := b.command(ctx, "node", b.binary, args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	n := &node{url: "http://" + address, stop: func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		log.Close()
+	}}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(time.Minute); ; {
+		r, err := http.Get(n.url + "/readyz")
+		if err == nil {
+			r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return n, nil
+			}
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-late:
+			err = fmt.Errorf("a node is not ready%s", tail(log.Name()))
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		n.stop()
+		return nil, err
+	}
+}
+
+// frames returns how many frames of commands the node has sent, and how many commands were in them.
+func (n *node) frames(ctx context.Context) (frames, commands float64, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url+"/metrics", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		switch name {
+		case "perpetua_peer_frames_total":
+			frames, err = strconv.ParseFloat(value, 64)
+		case "perpetua_peer_commands_total":
+			commands, err = strconv.ParseFloat(value, 64)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return frames, commands, lines.Err()
+}
