@@ -21,7 +21,7 @@ const perKey = 60
 // visit visits the memory. What is read goes into m, which is empty.
 func (m *Memory) visit(c *pack.Coder) {
 	pack.Int(c, &m.last)
-	pack.Int(c, &m.stood)
+	pack.Int(c, &m.excludedTime)
 	if c.Sizing() {
 		c.Add(len(m.keys) * perKey)
 		return

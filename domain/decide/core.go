@@ -32,12 +32,12 @@ func (c *Core) ActiveRules() int { return c.rules }
 // and due.put_back. If done is false, the journal's own rules must decide the command. The caller must first check that
 // the actor may give the command. The agenda is the journal's; it is nil in a journal where nothing becomes due.
 func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bool, err error) {
-	if source := cmd.Kept.Source; source != nil {
+	if source := cmd.Metadata.Source; source != nil {
 		if last, ok := c.sources[source.Journal]; ok && source.Sequence <= last.source {
 			return Decision{Repeated: true, Repeat: last.sequence}, true, nil
 		}
 	}
-	if d, ok, err := c.Recall(at.Time, cmd); ok || err != nil {
+	if d, ok, err := c.Lookup(at.Time, cmd); ok || err != nil {
 		return d, true, err
 	}
 	var event Event

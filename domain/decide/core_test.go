@@ -46,16 +46,16 @@ func commanded(t *testing.T, c *Core, sequence int64, cmd Command, agenda Agenda
 // TestRulesAreActivatedOneAfterTheOther: as far as the build knows them, and not by a repeated command again.
 func TestRulesAreActivatedOneAfterTheOther(t *testing.T) {
 	c := NewCore(3)
-	keyed := Kept{Key: "k", Fingerprint: "f"}
+	keyed := Metadata{Key: "k", Fingerprint: "f"}
 	for n, tt := range []struct {
 		rules int
-		kept  Kept
+		kept  Metadata
 		want  string
 	}{
-		{1, Kept{}, "RULES_NOT_NEXT"}, {3, Kept{}, "RULES_NOT_NEXT"}, {4, Kept{}, "RULES_NOT_SUPPORTED"}, {2, keyed, TypeRulesActivated},
-		{2, keyed, "repeat 3"}, {2, Kept{}, "RULES_NOT_NEXT"}, {3, Kept{}, TypeRulesActivated}, {4, Kept{}, "RULES_NOT_SUPPORTED"},
+		{1, Metadata{}, "RULES_NOT_NEXT"}, {3, Metadata{}, "RULES_NOT_NEXT"}, {4, Metadata{}, "RULES_NOT_SUPPORTED"}, {2, keyed, TypeRulesActivated},
+		{2, keyed, "repeat 3"}, {2, Metadata{}, "RULES_NOT_NEXT"}, {3, Metadata{}, TypeRulesActivated}, {4, Metadata{}, "RULES_NOT_SUPPORTED"},
 	} {
-		if got := commanded(t, &c, int64(n), Command{Kept: tt.kept, Payload: &ActivateRules{Rules: tt.rules}}, nil); got != tt.want {
+		if got := commanded(t, &c, int64(n), Command{Metadata: tt.kept, Payload: &ActivateRules{Rules: tt.rules}}, nil); got != tt.want {
 			t.Errorf("%d: rules %d: %s, want %s", n, tt.rules, got, tt.want)
 		}
 	}
@@ -85,7 +85,9 @@ func TestNewerRulesStopABuild(t *testing.T) {
 // and what is a journal's own is left to it.
 func TestWhatEveryJournalTakes(t *testing.T) {
 	c := NewCore(1)
-	from := func(sequence int64) Kept { return Kept{Source: &Source{Journal: "onboarding", Sequence: sequence}} }
+	from := func(sequence int64) Metadata {
+		return Metadata{Source: &Source{Journal: "onboarding", Sequence: sequence}}
+	}
 	for n, tt := range []struct {
 		command Command
 		agenda  Agenda
@@ -94,10 +96,10 @@ func TestWhatEveryJournalTakes(t *testing.T) {
 		{Command{Payload: &PutBackDue{Entry: "expiry/1"}}, nil, "UNKNOWN_DUE_ENTRY"},
 		{Command{Payload: &PutBackDue{Entry: "expiry/1"}}, aside{{Entry: "expiry/2"}}, "UNKNOWN_DUE_ENTRY"},
 		{Command{Payload: &PutBackDue{Entry: "expiry/2"}}, aside{{Entry: "expiry/2"}}, TypeDuePutBack},
-		{Command{Kept: from(5), Payload: 7}, nil, "not its own"},
-		{Command{Kept: from(5), Payload: 7}, nil, "repeat 3"},
-		{Command{Kept: from(4), Payload: 7}, nil, "repeat 3"},
-		{Command{Kept: from(6), Payload: 7}, nil, "not its own"},
+		{Command{Metadata: from(5), Payload: 7}, nil, "not its own"},
+		{Command{Metadata: from(5), Payload: 7}, nil, "repeat 3"},
+		{Command{Metadata: from(4), Payload: 7}, nil, "repeat 3"},
+		{Command{Metadata: from(6), Payload: 7}, nil, "not its own"},
 	} {
 		if got := commanded(t, &c, int64(n), tt.command, tt.agenda); got != tt.want {
 			t.Errorf("%d: %s, want %s", n, got, tt.want)
@@ -108,8 +110,8 @@ func TestWhatEveryJournalTakes(t *testing.T) {
 // TestASavedCoreGoesOn saves a core and reads it back.
 func TestASavedCoreGoesOn(t *testing.T) {
 	c := NewCore(2)
-	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Kept: Kept{Key: "k", Fingerprint: "f"}, Payload: 7},
-		{Kept: Kept{Source: &Source{Journal: "identity", Sequence: 9}}, Payload: 7}, {Kept: Kept{Source: &Source{Journal: "onboarding", Sequence: 8}}, Payload: 7}} {
+	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Metadata: Metadata{Key: "k", Fingerprint: "f"}, Payload: 7},
+		{Metadata: Metadata{Source: &Source{Journal: "identity", Sequence: 9}}, Payload: 7}, {Metadata: Metadata{Source: &Source{Journal: "onboarding", Sequence: 8}}, Payload: 7}} {
 		commanded(t, &c, int64(n), cmd, nil)
 	}
 	read := NewCore(2)

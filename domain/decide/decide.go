@@ -34,9 +34,9 @@ type Source struct {
 	Sequence int64  `json:"sequence"`
 }
 
-// Kept is the part of a command that its record keeps besides the id, type and actor. The rest of the command is in the
+// Metadata is the part of a command that its record keeps besides the id, type and actor. The rest of the command is in the
 // events and is not repeated.
-type Kept struct {
+type Metadata struct {
 	// Key is the client's Idempotency-Key. Its scope is the actor's broker and the route. The command's type identifies
 	// the route; where several routes produce the same type, the fingerprint identifies it.
 	Key string `json:"key,omitempty"`
@@ -52,10 +52,10 @@ type Kept struct {
 
 // Command is a request to change the state, as the handler made it.
 type Command struct {
-	ID    scalar.ID // UUIDv7, made by the handler
-	Type  string
-	Actor Actor
-	Kept  Kept
+	ID       scalar.ID // UUIDv7, made by the handler
+	Type     string
+	Actor    Actor
+	Metadata Metadata
 	// Payload is the content of the command: a Payload defined by the rules of the journal. Its type is any because the
 	// payloads of journals in tests need not implement Payload.
 	Payload any
@@ -66,12 +66,12 @@ type Recorded struct {
 	ID    scalar.ID
 	Type  string
 	Actor Actor
-	Kept  Kept
+	Kept  Metadata
 }
 
 // Recorded returns the part of c that goes into the record.
 func (c Command) Recorded() Recorded {
-	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Kept: c.Kept}
+	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Kept: c.Metadata}
 }
 
 // Event is one thing that happened. Implementations are pointers to plain structs. Their JSON form is the event's

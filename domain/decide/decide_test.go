@@ -31,27 +31,27 @@ func TestDeriveFollowsTheDocument(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	place := func(broker, key, print string) Command {
-		return Command{Type: "order.place", Actor: Actor{Broker: broker}, Kept: Kept{Key: key, Fingerprint: print}}
+		return Command{Type: "order.place", Actor: Actor{Broker: broker}, Metadata: Metadata{Key: key, Fingerprint: print}}
 	}
 	start := scalar.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	var m Memory
 	m.Note(Stamp{Sequence: 5, Time: start}, place("alpha", "k", "f1").Recorded())
 
-	if d, ok, err := m.Recall(start+scalar.Hour, place("alpha", "k", "f1")); err != nil || !ok || !d.Repeated || d.Repeat != 5 {
+	if d, ok, err := m.Lookup(start+scalar.Hour, place("alpha", "k", "f1")); err != nil || !ok || !d.Repeated || d.Repeat != 5 {
 		t.Errorf("the same request: %+v %v %v", d, ok, err)
 	}
-	if _, ok, err := m.Recall(start+scalar.Hour, place("alpha", "k", "f2")); err == nil || ok {
+	if _, ok, err := m.Lookup(start+scalar.Hour, place("alpha", "k", "f2")); err == nil || ok {
 		t.Error("another request under the same key is let through")
 	}
 	for name, c := range map[string]Command{
 		"another broker": place("beta", "k", "f2"), "another key": place("alpha", "k2", "f2"), "no key": place("alpha", "", "f2"),
-		"another command": {Type: "order.cancel", Actor: Actor{Broker: "alpha"}, Kept: Kept{Key: "k", Fingerprint: "f2"}},
+		"another command": {Type: "order.cancel", Actor: Actor{Broker: "alpha"}, Metadata: Metadata{Key: "k", Fingerprint: "f2"}},
 	} {
-		if _, ok, err := m.Recall(start+scalar.Hour, c); ok || err != nil {
+		if _, ok, err := m.Lookup(start+scalar.Hour, c); ok || err != nil {
 			t.Errorf("%s: remembered %v, %v", name, ok, err)
 		}
 	}
-	if _, ok, err := m.Recall(start+scalar.Day, place("alpha", "k", "f2")); ok || err != nil {
+	if _, ok, err := m.Lookup(start+scalar.Day, place("alpha", "k", "f2")); ok || err != nil {
 		t.Errorf("a day later: remembered %v, %v", ok, err)
 	}
 	m.Note(Stamp{Sequence: 6, Time: start + scalar.Day}, place("alpha", "", "").Recorded())
@@ -63,12 +63,12 @@ func TestMemory(t *testing.T) {
 // What the time moves by from one term to the next is another node's wall clock, or a venue's that stood still: neither
 // makes a key old by more than a minute, so a clock that is days ahead forgets none.
 func TestATermsFirstRecordMakesNoKeyOld(t *testing.T) {
-	place := Command{Type: "order.place", Actor: Actor{Broker: "alpha"}, Kept: Kept{Key: "k", Fingerprint: "f"}}
+	place := Command{Type: "order.place", Actor: Actor{Broker: "alpha"}, Metadata: Metadata{Key: "k", Fingerprint: "f"}}
 	taken := Recorded{Type: TypeTaken, Actor: Engine}
 	now := scalar.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	var m Memory
 	remembers := func(after scalar.Time) bool {
-		_, ok, err := m.Recall(now+after, place)
+		_, ok, err := m.Lookup(now+after, place)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,8 +33,8 @@ type Memory struct {
 	queue []expiring // ordered by time, since record times never decrease
 	head  int
 
-	last  scalar.Time // the time of the last record
-	stood scalar.Time // the total time that was not counted
+	last         scalar.Time // the time of the last record
+	excludedTime scalar.Time // the total time that was not counted
 }
 
 type memoryKey struct{ broker, command, key string }
@@ -59,16 +59,16 @@ type expiring struct {
 }
 
 // Counted converts the time of a record, or of a decision after it, to the time that counts toward expiry.
-func (m *Memory) Counted(t scalar.Time) scalar.Time { return t - m.stood }
+func (m *Memory) Counted(t scalar.Time) scalar.Time { return t - m.excludedTime }
 
-// Recall looks up a command's key. It returns a Repeated decision if the same request was decided within the last 24
+// Lookup looks up a command's key. It returns a Repeated decision if the same request was decided within the last 24
 // hours. It returns a refusal if the key was used for another request. Otherwise, ok is false: the key is new, or the
 // command has none.
-func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err error) {
-	if c.Kept.Key == "" {
+func (m *Memory) Lookup(now scalar.Time, c Command) (d Decision, ok bool, err error) {
+	if c.Metadata.Key == "" {
 		return Decision{}, false, nil
 	}
-	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
+	if name, fingerprint, ok := batchOf(c.Metadata.Key); ok {
 		// Compare the batches first: if the key was used for another batch, no command of this one is decided.
 		if whole, found := m.find(now, memoryKey{c.Actor.Broker, c.Type, name}); found && whole.fingerprint != fingerprint {
 			return Decision{}, false, KeyReused()
@@ -79,7 +79,7 @@ func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err er
 		return Decision{}, false, nil
 	}
 	_, then := splitFingerprint(r.fingerprint)
-	if _, content := splitFingerprint(c.Kept.Fingerprint); content != then {
+	if _, content := splitFingerprint(c.Metadata.Fingerprint); content != then {
 		return Decision{}, false, KeyReused()
 	}
 	return Decision{Repeated: true, Repeat: r.sequence}, true, nil
@@ -87,8 +87,8 @@ func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err er
 
 // used returns the earlier use of a command's key on its route.
 func (m *Memory) used(now scalar.Time, c Command) (r remembered, found bool) {
-	k := memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}
-	route, _ := splitFingerprint(c.Kept.Fingerprint)
+	k := memoryKey{c.Actor.Broker, c.Type, c.Metadata.Key}
+	route, _ := splitFingerprint(c.Metadata.Fingerprint)
 	if r, found = m.find(now, k.on(route)); found || route == "" {
 		return r, found
 	}
@@ -137,7 +137,7 @@ func batchOf(key string) (name, fingerprint string, ok bool) {
 // time. Evolve calls it for every record.
 func (m *Memory) Note(at Stamp, c Recorded) {
 	if gap := at.Time - m.last; c.Type == TypeTaken && m.last != 0 && gap > restart {
-		m.stood += gap - restart
+		m.excludedTime += gap - restart
 	}
 	m.last = at.Time
 	now := m.Counted(at.Time)

@@ -16,14 +16,14 @@ type asked struct{ broker, kind, route, key, content string }
 
 // command is what a node makes of a request: one that tells routes apart, or one of an older build.
 func (a asked) command(tellsRoutes bool) Command {
-	c := Command{Type: a.kind, Actor: Actor{Broker: a.broker}, Kept: Kept{Key: a.key,
+	c := Command{Type: a.kind, Actor: Actor{Broker: a.broker}, Metadata: Metadata{Key: a.key,
 		Fingerprint: strings.Repeat("0", contentDigits-1) + a.content}}
 	if a.route == "only" { // the route is part of what is asked for, in either build
 		return c
 	}
-	c.Kept.Fingerprint = strings.Repeat(a.route, contentDigits-1) + a.content
+	c.Metadata.Fingerprint = strings.Repeat(a.route, contentDigits-1) + a.content
 	if tellsRoutes {
-		c.Kept.Fingerprint = OfRoute(a.route, c.Kept.Fingerprint)
+		c.Metadata.Fingerprint = OfRoute(a.route, c.Metadata.Fingerprint)
 	}
 	return c
 }
@@ -35,9 +35,10 @@ func requests(r *rapid.T) asked {
 		rapid.SampledFrom([]string{"k", "l"}).Draw(r, "key"), rapid.SampledFrom([]string{"1", "2"}).Draw(r, "content")}
 }
 
-// said is the outcome of a command: the sequence of the record that answers it, -1 where the key was used for another request.
+// said is the outcome of a command: the sequence of the record that answers it, -1 where the key was used for another
+// request.
 func said(m *Memory, now scalar.Time, sequence int64, c Command) (answer int64, recorded bool) {
-	d, repeated, err := m.Recall(now, c)
+	d, repeated, err := m.Lookup(now, c)
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -61,8 +62,8 @@ func reloaded(r *rapid.T, m *Memory) *Memory {
 	return read
 }
 
-// TestKeysAreTheRoutesOwn holds a memory against what the interface promises: within 24 hours, by broker and route, the same
-// request has its first answer and another with its key is refused; and nothing else is.
+// TestKeysAreTheRoutesOwn holds a memory against what the interface promises: within 24 hours, by broker and route, the
+// same request has its first answer and another with its key is refused; and nothing else is.
 func TestKeysAreTheRoutesOwn(t *testing.T) {
 	type scope struct{ broker, kind, route, key string }
 	type first struct {
@@ -100,15 +101,15 @@ func TestKeysAreTheRoutesOwn(t *testing.T) {
 type before map[memoryKey]remembered
 
 func (b before) recall(now scalar.Time, c Command) (answer int64, found bool) {
-	r, found := b[memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}]
-	if found = found && now-r.time < Remember; found && r.fingerprint != c.Kept.Fingerprint {
+	r, found := b[memoryKey{c.Actor.Broker, c.Type, c.Metadata.Key}]
+	if found = found && now-r.time < Remember; found && r.fingerprint != c.Metadata.Fingerprint {
 		return -1, true
 	}
 	return r.sequence, found
 }
 
-// TestKeysWhileNodesAreUpgraded: whichever build takes a request, and whichever builds own the journal one after the other, none
-// takes effect twice within 24 hours, and whatever is answered again has the first answer.
+// TestKeysWhileNodesAreUpgraded: whichever build takes a request, and whichever builds own the journal one after the
+// other, none takes effect twice within 24 hours, and whatever is answered again has the first answer.
 func TestKeysWhileNodesAreUpgraded(t *testing.T) {
 	type effect struct {
 		answer int64
@@ -122,7 +123,7 @@ func TestKeysWhileNodesAreUpgraded(t *testing.T) {
 			c := q.command(rapid.Bool().Draw(r, "taken by a newer node"))
 			answer, found := n, true
 			if rapid.Bool().Draw(r, "owned by a newer node") {
-				if d, repeated, err := m.Recall(now, c); err != nil {
+				if d, repeated, err := m.Lookup(now, c); err != nil {
 					answer = -1
 				} else if found = repeated; found {
 					answer = d.Repeat
@@ -137,7 +138,7 @@ func TestKeysWhileNodesAreUpgraded(t *testing.T) {
 				}
 				effects[q] = effect{n, now}
 				m.Note(Stamp{Sequence: n, Time: now}, c.Recorded())
-				old[memoryKey{q.broker, q.kind, q.key}] = remembered{c.Kept.Fingerprint, n, now}
+				old[memoryKey{q.broker, q.kind, q.key}] = remembered{c.Metadata.Fingerprint, n, now}
 			} else if answer >= 0 && (!known || answer != first.answer) {
 				r.Fatalf("%d: %+v has the answer of %d, which is not its own (%+v)", n, q, answer, first)
 			}
@@ -145,7 +146,8 @@ func TestKeysWhileNodesAreUpgraded(t *testing.T) {
 	})
 }
 
-// TestAKeyUsedBeforeRoutesWereToldApart is still the same request's, and is refused to every other, whichever route that is on.
+// TestAKeyUsedBeforeRoutesWereToldApart is still the same request's, and is refused to every other, whichever route
+// that is on.
 func TestAKeyUsedBeforeRoutesWereToldApart(t *testing.T) {
 	var m Memory
 	persons := asked{"alpha", "owner.register", "a", "k", "1"}

@@ -51,9 +51,9 @@ func (l *log) do(actor decide.Actor, kind, key string, payload any) string {
 	l.t.Helper()
 	at := decide.Stamp{Sequence: int64(len(l.records)) + 1, Time: l.now}
 	fingerprint, _ := json.Marshal(payload, json.Deterministic(true))
-	c := decide.Command{Type: kind, Actor: actor, Payload: payload, Kept: decide.Kept{Key: key}}
+	c := decide.Command{Type: kind, Actor: actor, Payload: payload, Metadata: decide.Metadata{Key: key}}
 	if key != "" {
-		c.Kept.Fingerprint = fmt.Sprintf("%x", fingerprint)
+		c.Metadata.Fingerprint = fmt.Sprintf("%x", fingerprint)
 	}
 	d, err := l.state.Decide(at, c)
 	if err != nil {

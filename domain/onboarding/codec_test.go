@@ -164,7 +164,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 // golden is a state with something of everything in it: deliveries that it has forgotten, too.
 func golden(t testing.TB) *onboarding.State {
 	l := firstRules(t)
-	ofRoute := decide.Kept{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
+	ofRoute := decide.Metadata{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
 	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&onboarding.RetentionSet{Seconds: 5}}})
 	l.must(operator, &decide.ActivateRules{Rules: 2})
 	l.state.Keep(2)
@@ -175,8 +175,8 @@ func golden(t testing.TB) *onboarding.State {
 	return l.state
 }
 
-// firstRules is a log under rules 1 with something of everything in it. TestRetiredRules has its golden journal, so it never changes: what
-// is new goes into golden.
+// firstRules is a log under rules 1 with something of everything in it. TestRetiredRules has its golden journal, so it
+// never changes: what is new goes into golden.
 func firstRules(t testing.TB) *log {
 	l := owners(t)
 	l.must(alpha, hook(50, webhook.EntitlementFailed, webhook.Test, webhook.RequirementsQuestionnaire))
@@ -255,7 +255,7 @@ func TestEveryFieldIsSaved(t *testing.T) {
 	q := l.questionnaire("a")
 	l.publish(q)
 	l.trigger(define(entitlement.Automatic, q)) // still waits for an answer
-	taken := decide.Recorded{Kept: decide.Kept{Source: &decide.Source{Journal: "trading", Sequence: 7}}}
+	taken := decide.Recorded{Kept: decide.Metadata{Source: &decide.Source{Journal: "trading", Sequence: 7}}}
 	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, nil)
 	f.Try(l.state)
 	f.Report(t)

@@ -71,9 +71,9 @@ func (l *log) do(actor decide.Actor, payload decide.Payload) string {
 
 func (l *log) keyed(actor decide.Actor, key string, payload decide.Payload) string {
 	l.t.Helper()
-	c := decide.Command{Type: payload.CommandType(), Actor: actor, Payload: payload, Kept: decide.Kept{Key: key}}
+	c := decide.Command{Type: payload.CommandType(), Actor: actor, Payload: payload, Metadata: decide.Metadata{Key: key}}
 	if key != "" {
-		c.Kept.Fingerprint = fmt.Sprintf("%x", fmt.Sprintf("%+v", payload))
+		c.Metadata.Fingerprint = fmt.Sprintf("%x", fmt.Sprintf("%+v", payload))
 	}
 	d, err := l.state.Decide(l.stamp(), c)
 	if err != nil {

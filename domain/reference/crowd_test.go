@@ -83,13 +83,13 @@ func listed() []*product {
 func openCrowd(v *venue, seed uint64, accounts int) *crowd {
 	c := &crowd{venue: v, random: rand.New(rand.NewPCG(seed, 2)), products: listed()}
 	if seed%2 == 1 {
-		v.give(operator, decide.Kept{}, &decide.ActivateRules{Rules: trading.Rules().Newest()})
+		v.give(operator, decide.Metadata{}, &decide.ActivateRules{Rules: trading.Rules().Newest()})
 	}
 	for n, p := range c.products {
 		p.old = n == len(c.products)-1
-		v.give(operator, decide.Kept{}, &trading.ListInstrument{Instrument: p.Instrument})
+		v.give(operator, decide.Metadata{}, &trading.ListInstrument{Instrument: p.Instrument})
 	}
-	v.give(operator, decide.Kept{}, &trading.DepositInsurance{Amount: 3_000 * fixed.Unit, ReferenceID: "first"})
+	v.give(operator, decide.Metadata{}, &trading.DepositInsurance{Amount: 3_000 * fixed.Unit, ReferenceID: "first"})
 	for n := range accounts {
 		code, deposit := fmt.Sprintf("t%03d", n), fixed.Money(100*math.Pow(200, c.random.Float64()))
 		switch {
@@ -102,8 +102,8 @@ func openCrowd(v *venue, seed uint64, accounts int) *crowd {
 		default:
 			c.traders = append(c.traders, code)
 		}
-		v.give(c.actor(code), decide.Kept{}, &trading.RegisterCustomer{CustomerCode: code})
-		v.give(operator, decide.Kept{Fingerprint: "d"}, &trading.MakeDeposit{CustomerCode: code, Currency: "USDC", Amount: deposit * fixed.Unit, ReferenceID: "first"})
+		v.give(c.actor(code), decide.Metadata{}, &trading.RegisterCustomer{CustomerCode: code})
+		v.give(operator, decide.Metadata{Fingerprint: "d"}, &trading.MakeDeposit{CustomerCode: code, Currency: "USDC", Amount: deposit * fixed.Unit, ReferenceID: "first"})
 		v.drain()
 		c.fees(code, n)
 	}
@@ -116,9 +116,9 @@ func (c *crowd) fees(code string, n int) {
 	for _, p := range c.products {
 		switch {
 		case n < len(c.makers) && n%2 == 0:
-			c.give(operator, decide.Kept{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("-1.5"), TakerFee: decimal("4"), Operator: true})
+			c.give(operator, decide.Metadata{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("-1.5"), TakerFee: decimal("4"), Operator: true})
 		case n%5 == 1:
-			c.give(operator, decide.Kept{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("1"), TakerFee: decimal("0.3"), Operator: true})
+			c.give(operator, decide.Metadata{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("1"), TakerFee: decimal("0.3"), Operator: true})
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (c *crowd) indexed(at scalar.Time, p *product) {
 	}
 	digits := pick(c.random, 2, 4, 8)
 	scale := math.Pow10(digits)
-	c.at(at, operator, decide.Kept{}, &trading.SetIndexPrice{Symbol: p.Symbol, Price: fixed.Decimal{Coef: int64(p.index * scale), Scale: uint8(digits)}})
+	c.at(at, operator, decide.Metadata{}, &trading.SetIndexPrice{Symbol: p.Symbol, Price: fixed.Decimal{Coef: int64(p.index * scale), Scale: uint8(digits)}})
 }
 
 // price is the index away by a part, on the tick.
@@ -226,7 +226,7 @@ func (c *crowd) quote(at scalar.Time, maker string, p *product) {
 	case at < p.empty && len(mine) == 0:
 		return
 	case at < p.empty || len(mine) > 120:
-		c.at(at, by, decide.Kept{}, &trading.CancelAll{CustomerCode: maker, Symbol: p.Symbol})
+		c.at(at, by, decide.Metadata{}, &trading.CancelAll{CustomerCode: maker, Symbol: p.Symbol})
 		if at < p.empty {
 			return
 		}
@@ -235,7 +235,7 @@ func (c *crowd) quote(at scalar.Time, maker string, p *product) {
 			if o := mine[n]; c.chance(50) {
 				c.amend(at, by, o, p)
 			} else {
-				c.at(at, by, decide.Kept{}, &trading.CancelOrder{CustomerCode: maker, OrderCode: o.Code})
+				c.at(at, by, decide.Metadata{}, &trading.CancelOrder{CustomerCode: maker, OrderCode: o.Code})
 			}
 		}
 		return
@@ -257,7 +257,7 @@ func (c *crowd) quote(at scalar.Time, maker string, p *product) {
 		if c.chance(30) {
 			o.TimeInForce, o.ExpireTime = order.GTD, at+scalar.Time(1+c.random.Int64N(20_000_000))
 		}
-		kept := decide.Kept{Key: decide.BatchKey(key, "f0", n), Fingerprint: fmt.Sprint("f", n)}
+		kept := decide.Metadata{Key: decide.BatchKey(key, "f0", n), Fingerprint: fmt.Sprint("f", n)}
 		if len(c.sessions) > 0 && c.chance(50) {
 			kept.Session = pick(c.random, c.sessions...)
 		}
@@ -292,7 +292,7 @@ func (c *crowd) amend(at scalar.Time, by decide.Actor, o order.Order, p *product
 		amount.Coef = max(p.AmountStep.Coef, int64(float64(amount.Coef)*(0.5+c.random.Float64()))/p.AmountStep.Coef*p.AmountStep.Coef)
 		change.Amount = &amount
 	}
-	c.at(at, by, decide.Kept{}, change)
+	c.at(at, by, decide.Metadata{}, change)
 }
 
 // trade has somebody enter an order: to take, to wait for a price, to close what there is, or to rest.
@@ -339,7 +339,7 @@ func (c *crowd) trade(at scalar.Time, who string, p *product) {
 		}
 		*o = trading.PlaceOrder{CustomerCode: who, Symbol: p.Symbol, Action: o.Action, Type: order.Limit, Amount: decimal("0.1"), LimitPrice: p.price(away), PostOnly: true}
 	}
-	kept := decide.Kept{Fingerprint: fmt.Sprint("o", c.commands)}
+	kept := decide.Metadata{Fingerprint: fmt.Sprint("o", c.commands)}
 	if c.chance(20) {
 		c.named++
 		o.ReferenceID = fmt.Sprint("ref-", c.named)
@@ -407,29 +407,29 @@ func (c *crowd) manage(at scalar.Time) {
 	s, _ := c.state.Summary(who)
 	switch c.random.IntN(14) {
 	case 0, 1:
-		c.at(at, operator, decide.Kept{}, &trading.MakeDeposit{CustomerCode: who, Currency: "USDC", Amount: fixed.Money(1 + c.random.Int64N(3_000_00000000))})
+		c.at(at, operator, decide.Metadata{}, &trading.MakeDeposit{CustomerCode: who, Currency: "USDC", Amount: fixed.Money(1 + c.random.Int64N(3_000_00000000))})
 	case 2, 3:
 		most := max(2, int64(float64(s.Withdrawable)*0.7))
-		c.at(at, operator, decide.Kept{}, &trading.RequestWithdrawal{CustomerCode: who, Currency: "USDC", Amount: fixed.Money(1 + c.random.Int64N(most))})
+		c.at(at, operator, decide.Metadata{}, &trading.RequestWithdrawal{CustomerCode: who, Currency: "USDC", Amount: fixed.Money(1 + c.random.Int64N(most))})
 	case 4, 5:
 		c.payOut(at)
 	case 6:
-		c.at(at, by, decide.Kept{}, &trading.SetLeverage{CustomerCode: who, Symbol: p.Symbol, Leverage: c.random.IntN(14)})
+		c.at(at, by, decide.Metadata{}, &trading.SetLeverage{CustomerCode: who, Symbol: p.Symbol, Leverage: c.random.IntN(14)})
 	case 7:
 		maker, taker := fixed.Decimal{Coef: c.random.Int64N(80_000) - 40_000, Scale: 4}, fixed.Decimal{Coef: c.random.Int64N(100_000), Scale: 4}
-		c.at(at, operator, decide.Kept{}, &trading.SetFeeProfile{CustomerCode: who, Symbol: p.Symbol, MakerFee: maker, TakerFee: taker, Operator: true})
+		c.at(at, operator, decide.Metadata{}, &trading.SetFeeProfile{CustomerCode: who, Symbol: p.Symbol, MakerFee: maker, TakerFee: taker, Operator: true})
 	case 8:
-		c.at(at, by, decide.Kept{}, &trading.SetFeeProfile{CustomerCode: who, Symbol: p.Symbol, MakerFee: decimal("1.5"), TakerFee: decimal("6")})
+		c.at(at, by, decide.Metadata{}, &trading.SetFeeProfile{CustomerCode: who, Symbol: p.Symbol, MakerFee: decimal("1.5"), TakerFee: decimal("6")})
 	case 9:
 		change := &trading.SetMarginProfile{CustomerCode: who, Leverage: 8 + c.random.IntN(10)}
 		if c.chance(30) {
 			change = &trading.SetMarginProfile{CustomerCode: who, InitialMargin: decimal("8.1234"), MaintenanceMargin: decimal("3.2001")}
 		}
-		c.at(at, operator, decide.Kept{}, change)
+		c.at(at, operator, decide.Metadata{}, change)
 	case 10:
-		c.at(at, by, decide.Kept{}, &trading.SetCancelAllAfter{CustomerCode: who, TimeoutSeconds: c.random.IntN(20)})
+		c.at(at, by, decide.Metadata{}, &trading.SetCancelAllAfter{CustomerCode: who, TimeoutSeconds: c.random.IntN(20)})
 	case 11:
-		c.at(at, by, decide.Kept{}, &trading.CancelAll{CustomerCode: who})
+		c.at(at, by, decide.Metadata{}, &trading.CancelAll{CustomerCode: who})
 	default:
 		orders := c.state.OpenOrders(who)
 		if len(orders) == 0 {
@@ -442,7 +442,7 @@ func (c *crowd) manage(at scalar.Time) {
 				return
 			}
 		}
-		c.at(at, by, decide.Kept{}, &trading.CancelOrder{CustomerCode: who, ReferenceID: o.ReferenceID})
+		c.at(at, by, decide.Metadata{}, &trading.CancelOrder{CustomerCode: who, ReferenceID: o.ReferenceID})
 	}
 }
 
@@ -459,9 +459,9 @@ func (c *crowd) payOut(at scalar.Time) {
 	}
 	code := pick(c.random, c.withdrawn...)
 	if c.chance(75) {
-		c.at(at, operator, decide.Kept{}, &trading.CompleteWithdrawal{Code: code})
+		c.at(at, operator, decide.Metadata{}, &trading.CompleteWithdrawal{Code: code})
 	} else {
-		c.at(at, operator, decide.Kept{}, &trading.CancelWithdrawal{Code: code})
+		c.at(at, operator, decide.Metadata{}, &trading.CancelWithdrawal{Code: code})
 	}
 }
 
@@ -476,16 +476,16 @@ func (c *crowd) connect(at scalar.Time) {
 	case len(c.sessions) > 0 && c.chance(15):
 		c.dies, c.heard = true, at+20*scalar.Second
 	case len(c.sessions) > 2:
-		c.at(at, nodes, decide.Kept{}, &trading.EndSession{Session: c.sessions[0]})
+		c.at(at, nodes, decide.Metadata{}, &trading.EndSession{Session: c.sessions[0]})
 		c.sessions = c.sessions[1:]
 		fallthrough
 	case len(c.sessions) > 0 && c.chance(60):
-		c.at(at, nodes, decide.Kept{}, &trading.KeepGateway{Gateway: c.gateway})
+		c.at(at, nodes, decide.Metadata{}, &trading.KeepGateway{Gateway: c.gateway})
 	default:
 		c.named++
 		id := scalar.ID{0xb, byte(c.named >> 16), byte(c.named >> 8), byte(c.named)}
 		c.sessions = append(c.sessions, id)
-		c.at(at, nodes, decide.Kept{}, &trading.OpenSession{Session: id, Gateway: c.gateway, Username: "u", Broker: brokers[0]})
+		c.at(at, nodes, decide.Metadata{}, &trading.OpenSession{Session: id, Gateway: c.gateway, Username: "u", Broker: brokers[0]})
 	}
 }
 
@@ -509,12 +509,12 @@ func (c *crowd) operate(at scalar.Time) {
 		for n := range tiers {
 			tiers[n].MaintMarginReq = fixed.Decimal{Coef: tiers[n].InitMarginReq.Coef * int64(30+c.random.IntN(40)) / 100, Scale: tiers[n].InitMarginReq.Scale}
 		}
-		c.at(at, operator, decide.Kept{}, &trading.ChangeInstrument{Symbol: p.Symbol, Tiers: tiers})
+		c.at(at, operator, decide.Metadata{}, &trading.ChangeInstrument{Symbol: p.Symbol, Tiers: tiers})
 	case 8:
 		seconds, fee := pick(c.random, 0, 5, 10, 30), fixed.Decimal{Coef: c.random.Int64N(70_000), Scale: 4}
-		c.at(at, operator, decide.Kept{}, &trading.ChangeInstrument{Symbol: p.Symbol, IndexStaleSeconds: &seconds, TakerFee: &fee})
+		c.at(at, operator, decide.Metadata{}, &trading.ChangeInstrument{Symbol: p.Symbol, IndexStaleSeconds: &seconds, TakerFee: &fee})
 	default:
-		c.at(at, operator, decide.Kept{}, &trading.DepositInsurance{Amount: fixed.Money(1 + c.random.Int64N(2_000_00000000))})
+		c.at(at, operator, decide.Metadata{}, &trading.DepositInsurance{Amount: fixed.Money(1 + c.random.Int64N(2_000_00000000))})
 	}
 	for _, p := range c.products {
 		if p.halted != 0 && p.halted <= at {
@@ -526,7 +526,7 @@ func (c *crowd) operate(at scalar.Time) {
 
 func (c *crowd) status(at scalar.Time, p *product, status market.Status) {
 	if p.Status != market.Withdrawn {
-		c.at(at, operator, decide.Kept{}, &trading.ChangeInstrument{Symbol: p.Symbol, Status: &status})
+		c.at(at, operator, decide.Metadata{}, &trading.ChangeInstrument{Symbol: p.Symbol, Status: &status})
 	}
 }
 
@@ -536,7 +536,7 @@ func (c *crowd) rush() {
 		who, p := pick(c.random, c.traders...), pick(c.random, c.products...)
 		if n < 10 {
 			p = c.products[1]
-			c.at(c.now, c.actor(who), decide.Kept{}, &trading.PlaceOrder{CustomerCode: who, Symbol: p.Symbol, Action: pick(c.random, order.Buy, order.Sell),
+			c.at(c.now, c.actor(who), decide.Metadata{}, &trading.PlaceOrder{CustomerCode: who, Symbol: p.Symbol, Action: pick(c.random, order.Buy, order.Sell),
 				Type: order.Limit, Amount: p.amount(50), LimitPrice: p.price(0.001 * (c.random.Float64() - 0.5))})
 			continue
 		}
@@ -553,7 +553,7 @@ func (c *crowd) fleeting(until scalar.Time) {
 			side, away = order.Sell, -away+0.0002
 		}
 		maker := c.makers[n%len(c.makers)]
-		c.at(c.now, c.actor(maker), decide.Kept{}, &trading.PlaceOrder{CustomerCode: maker, Symbol: p.Symbol, Action: side, Type: order.Limit,
+		c.at(c.now, c.actor(maker), decide.Metadata{}, &trading.PlaceOrder{CustomerCode: maker, Symbol: p.Symbol, Action: side, Type: order.Limit,
 			Amount: p.amount(300), LimitPrice: p.price(away), TimeInForce: order.GTD, ExpireTime: until})
 	}
 	c.drain()
@@ -562,7 +562,7 @@ func (c *crowd) fleeting(until scalar.Time) {
 // delist takes the instrument that nobody trades off the list.
 func (c *crowd) delist() {
 	p := c.products[len(c.products)-1]
-	c.give(operator, decide.Kept{}, &trading.DelistInstrument{Symbol: p.Symbol})
+	c.give(operator, decide.Metadata{}, &trading.DelistInstrument{Symbol: p.Symbol})
 	c.products = c.products[:len(c.products)-1]
 }
 

@@ -21,10 +21,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
-// venue is the owner of a trading journal at simulated time: it takes commands in their turn, works off what is due as an
-// owner does, and writes records as they stand in the log. Beside it go an auditor and two followers that know nothing but
-// the records' bytes. One has folded them from the first on; the other is a snapshot that was saved and read back, again and
-// again at random moments, and decides everything once more: what it would write must be the same bytes.
+// venue is the owner of a trading journal at simulated time: it takes commands in their turn, works off what is due as
+// an owner does, and writes records as they stand in the log. Beside it go an auditor and two followers that know
+// nothing but the records' bytes. One has folded them from the first on; the other is a snapshot that was saved and
+// read back, again and again at random moments, and decides everything once more: what it would write must be the same
+// bytes.
 type venue struct {
 	t      *testing.T
 	random *rand.Rand
@@ -139,14 +140,14 @@ func (v *venue) decided(c decide.Recorded, d, again decide.Decision, err, errAga
 }
 
 // give has a command come in now.
-func (v *venue) give(actor decide.Actor, kept decide.Kept, payload decide.Payload) {
+func (v *venue) give(actor decide.Actor, kept decide.Metadata, payload decide.Payload) {
 	v.at(v.now, actor, kept, payload)
 }
 
 // at has a command come in at a time.
-func (v *venue) at(t scalar.Time, actor decide.Actor, kept decide.Kept, payload decide.Payload) {
+func (v *venue) at(t scalar.Time, actor decide.Actor, kept decide.Metadata, payload decide.Payload) {
 	v.commands++
-	c := decide.Command{Type: payload.CommandType(), Actor: actor, Kept: kept, Payload: payload}
+	c := decide.Command{Type: payload.CommandType(), Actor: actor, Metadata: kept, Payload: payload}
 	binary.BigEndian.PutUint64(c.ID[8:], v.commands)
 	v.queue = append(v.queue, arrival{t, c})
 }

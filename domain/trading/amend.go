@@ -29,7 +29,7 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	if err := refuseFirst(checkAmend(i.contract, o, payload, at.Time)); err != nil {
 		return decide.Decision{}, err
 	}
-	d := s.newDraft(at, i)
+	d := s.newRecordBuilder(at, i)
 	t := d.amending(o, payload)
 	moves := t.price != o.Price || t.remaining > o.Remaining || t.stop != nil && t.stop.prices() != o.Value.stop.prices()
 	slot := d.reserveSlot()
@@ -61,9 +61,9 @@ func (p *AmendOrder) trigger() *fixed.Decimal {
 }
 
 // amending returns the taker for an order with its new terms.
-func (d *draft) amending(o *resting, payload *AmendOrder) *taker {
+func (d *recordBuilder) amending(o *resting, payload *AmendOrder) *taker {
 	c := d.instrument.contract
-	t := &taker{order: o, party: d.party(o.Value.position.account), terms: termsOf(o), price: o.Price, amends: true}
+	t := &taker{order: o, party: d.viewOf(o.Value.position.account), terms: termsOf(o), price: o.Price, amends: true}
 	t.updated = d.at.Time
 	if payload.Amount != nil {
 		amount, _ := c.Steps(*payload.Amount)
@@ -95,7 +95,7 @@ func (s *stop) amended(c *market.Contract, payload *AmendOrder) [len(legs)]int64
 
 // amendable checks the new terms against the state of the instrument. An amendment that only reduces the amount or
 // changes the expiry time is always allowed.
-func (d *draft) amendable(t *taker, moves bool) order.Reason {
+func (d *recordBuilder) amendable(t *taker, moves bool) order.Reason {
 	if moves {
 		return d.admissible(t)
 	}
@@ -108,9 +108,9 @@ func refusedAs(reason order.Reason) error {
 	return decide.Refuse(decide.Unacceptable, strings.ToUpper(string(reason)), "the order stays as it was: "+string(reason))
 }
 
-// releaseOld removes the reserve of a live order from its party's margin, before the order trades or rests with new
+// releaseOld removes the reserve of a live order from its account's margin, before the order trades or rests with new
 // terms.
-func (d *draft) releaseOld(t *taker) {
+func (d *recordBuilder) releaseOld(t *taker) {
 	bids, asks := reserve(t.order)
 	t.party.bids, t.party.asks = t.party.bids.Sub(bids), t.party.asks.Sub(asks)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// TestARetriedStepPostsNothingFromElsewhere: a step that is tried again with one entry posts what the accounts that it touches
-// owe on its own instrument, and nothing else: of hundreds of debts on other instruments one that fails must not set
-// aside the liquidation of somebody else.
+// TestARetriedStepPostsNothingFromElsewhere: a step that is tried again with one entry posts what the accounts that it
+// touches owe on its own instrument, and nothing else: of hundreds of unpaid charges on other instruments one that
+// fails must not set aside the liquidation of somebody else.
 func TestARetriedStepPostsNothingFromElsewhere(t *testing.T) {
 	v := newWideVenue(t)
 	v.give(&RegisterCustomer{CustomerCode: "carol", Broker: "alpha"})
@@ -55,8 +55,8 @@ func TestARetriedStepPostsNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestAWithdrawalIsPaidOutOfWhatIsPosted: what settlement made an account richer by is paid out once it is posted, so that no
-// row of a withdrawal shows a balance below zero.
+// TestAWithdrawalIsPaidOutOfWhatIsPosted: what settlement made an account richer by is paid out once it is posted, so
+// that no row of a withdrawal shows a balance below zero.
 func TestAWithdrawalIsPaidOutOfWhatIsPosted(t *testing.T) {
 	v := newWideVenue(t)
 	for n := range wide {
@@ -84,9 +84,9 @@ func TestAWithdrawalIsPaidOutOfWhatIsPosted(t *testing.T) {
 	}
 }
 
-// TestNoPriceMakesAPostingFail: whatever prices the venue takes, up to those that it refuses, funding and settlement are posted
-// to the end, and no balance, of an account or of the venue, is beyond what they may bring it to. What is left out of a
-// settlement raises an alarm, and what is settled is all that can be.
+// TestNoPriceMakesAPostingFail: whatever prices the venue takes, up to those that it refuses, funding and settlement
+// are posted to the end, and no balance, of an account or of the venue, is beyond what they may bring it to. What is
+// left out of a settlement raises an alarm, and what is settled is all that can be.
 func TestNoPriceMakesAPostingFail(t *testing.T) {
 	left, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,77 +9,77 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
-// boundKind is the figure of an instrument that a bound limits.
-type boundKind uint8
+// thresholdKind is the figure of an instrument that a bound limits.
+type thresholdKind uint8
 
 const (
-	ofMark    boundKind = iota // the mark price
-	ofFunding                  // the levy: the funding that a step of a long position has paid so far
-	boundKinds
+	ofMark    thresholdKind = iota // the mark price
+	ofFunding                      // the cumulative funding: the funding that a step of a long position has paid so far
+	thresholdKinds
 )
 
-// boundList holds the positions on one instrument by their bounds. When the instrument's figure passes the bound of a
+// thresholdHeap holds the positions on one instrument by their bounds. When the instrument's figure passes the bound of a
 // position, the position's account must be looked at. The list is a binary heap; every position has its index. For each
 // kind, every open position of a customer is on one of two lists: the bounds below the figure, or those above it.
-type boundList struct {
-	kind  boundKind
+type thresholdHeap struct {
+	kind  thresholdKind
 	above bool // the least bound comes first; otherwise the greatest
 	heap  []*position
 }
 
-// bound is the bound of a position, and its location in a list.
-type bound struct {
-	list  *boundList
-	place int   // index in the heap
+// threshold is the bound of a position, and its location in a list.
+type threshold struct {
+	list  *thresholdHeap
+	index int   // index in the heap
 	last  int64 // the last figure that does not pass the bound
 }
 
-// boundLists are the lists of an instrument for each kind: the bounds below and the bounds above.
-type boundLists [boundKinds][2]boundList
+// thresholdHeaps are the lists of an instrument for each kind: the bounds below and the bounds above.
+type thresholdHeaps [thresholdKinds][2]thresholdHeap
 
-func newBoundLists() (l boundLists) {
+func newThresholdHeaps() (l thresholdHeaps) {
 	for kind := range l {
 		for side := range l[kind] {
-			l[kind][side].kind, l[kind][side].above = boundKind(kind), side == 1
+			l[kind][side].kind, l[kind][side].above = thresholdKind(kind), side == 1
 		}
 	}
 	return l
 }
 
-func (w *boundList) before(a, b *position) bool {
+func (w *thresholdHeap) before(a, b *position) bool {
 	if w.above {
-		return a.bounds[w.kind].last < b.bounds[w.kind].last
+		return a.thresholds[w.kind].last < b.thresholds[w.kind].last
 	}
-	return a.bounds[w.kind].last > b.bounds[w.kind].last
+	return a.thresholds[w.kind].last > b.thresholds[w.kind].last
 }
 
 // passed returns a position with a bound that the figure has passed, or nil.
-func (w *boundList) passed(figure int64) *position {
+func (w *thresholdHeap) passed(figure int64) *position {
 	if len(w.heap) == 0 {
 		return nil
 	}
 	first := w.heap[0]
-	if last := first.bounds[w.kind].last; w.above && figure > last || !w.above && figure < last {
+	if last := first.thresholds[w.kind].last; w.above && figure > last || !w.above && figure < last {
 		return first
 	}
 	return nil
 }
 
 // put sets the bound of a position and moves it to this list.
-func (w *boundList) put(h *position, last int64) {
-	b := &h.bounds[w.kind]
+func (w *thresholdHeap) put(h *position, last int64) {
+	b := &h.thresholds[w.kind]
 	if b.list != w {
 		h.unbind(w.kind)
-		*b = bound{w, len(w.heap), last}
+		*b = threshold{w, len(w.heap), last}
 		w.heap = append(w.heap, h)
 	}
 	b.last = last
-	w.settle(b.place)
+	w.settle(b.index)
 }
 
 // unbind removes a position from its list of a kind, if it is on one.
-func (h *position) unbind(kind boundKind) {
-	w, i := h.bounds[kind].list, h.bounds[kind].place
+func (h *position) unbind(kind thresholdKind) {
+	w, i := h.thresholds[kind].list, h.thresholds[kind].index
 	if w == nil {
 		return
 	}
@@ -87,16 +87,16 @@ func (h *position) unbind(kind boundKind) {
 	moved := w.heap[last]
 	w.heap[last] = nil
 	w.heap = w.heap[:last]
-	h.bounds[kind] = bound{}
+	h.thresholds[kind] = threshold{}
 	if moved != h {
 		w.heap[i] = moved
-		moved.bounds[kind].place = i
+		moved.thresholds[kind].index = i
 		w.settle(i)
 	}
 }
 
 // settle restores the heap order for the position at index i.
-func (w *boundList) settle(i int) {
+func (w *thresholdHeap) settle(i int) {
 	for i > 0 && w.before(w.heap[i], w.heap[(i-1)/2]) {
 		w.swap(i, (i-1)/2)
 		i = (i - 1) / 2
@@ -116,9 +116,9 @@ func (w *boundList) settle(i int) {
 	}
 }
 
-func (w *boundList) swap(i, j int) {
+func (w *thresholdHeap) swap(i, j int) {
 	w.heap[i], w.heap[j] = w.heap[j], w.heap[i]
-	w.heap[i].bounds[w.kind].place, w.heap[j].bounds[w.kind].place = i, j
+	w.heap[i].thresholds[w.kind].index, w.heap[j].thresholds[w.kind].index = i, j
 }
 
 // affect notes that the record may have changed an account's equity or maintenance margin.
@@ -141,21 +141,21 @@ func (f *fold) affectHolders(i *instrument) {
 // that.
 func (f *fold) marked(i *instrument) { f.pass(i, ofMark, i.mark) }
 
-// levied does the same for a funding instant that was fixed, with the instrument's levy as the figure. The equity of
-// all holders counts the funding from now on, although it is posted account by account.
-func (f *fold) levied(i *instrument, mark, rate int64) {
+// advanceFunding does the same for a funding charge that was fixed, with the instrument's cumulative funding as the
+// figure. The equity of all holders counts the funding from now on, although it is posted account by account.
+func (f *fold) advanceFunding(i *instrument, mark, rate int64) {
 	add, countable := fixed.MulInt64(mark, rate)
-	levy, fits := fixed.AddInt64(i.levy, add)
-	if !countable || !fits { // the levy restarts at 0, and all bounds with it
-		i.levy = 0
+	levy, fits := fixed.AddInt64(i.cumulativeFunding, add)
+	if !countable || !fits { // the cumulative funding restarts at 0, and all bounds with it
+		i.cumulativeFunding = 0
 		f.affectHolders(i)
 		return
 	}
-	i.levy = levy
+	i.cumulativeFunding = levy
 	f.pass(i, ofFunding, levy)
 }
 
-func (f *fold) pass(i *instrument, kind boundKind, figure int64) {
+func (f *fold) pass(i *instrument, kind thresholdKind, figure int64) {
 	f.unrank()
 	for side := range i.bounds[kind] {
 		list := &i.bounds[kind][side]
@@ -202,7 +202,7 @@ func (s *State) look(a *account) bool {
 		if h.size != 0 {
 			var unrealised, needed fixed.Money
 			notional, unrealised, needed = h.exposure().Health()
-			_, funding, settled := h.afterDebts()
+			_, funding, settled := h.afterCharges()
 			for _, part := range [...]fixed.Money{unrealised, funding, settled, -needed} {
 				surplus = surplus.Add(part.Wide())
 			}
@@ -225,15 +225,16 @@ func (s *State) look(a *account) bool {
 	return slack < 0
 }
 
-// watch sets how far the mark and the levy of the position's instrument may move, given a share of the account's slack.
+// watch sets how far the mark and the cumulative funding of the position's instrument may move, given a share of the
+// account's slack.
 func (h *position) watch(share fixed.Money, lacking bool) {
 	// A sixteenth is for funding, which is a few thousandths of the notional at most; the mark moves that far in a
 	// minute.
 	e, funding := h.exposure(), share/16
-	for kind := range boundKinds {
+	for kind := range thresholdKinds {
 		last, above := e.Bound(share-funding, lacking)
 		if kind == ofFunding {
-			last, above = e.FundingBound(h.instrument.levy, funding, lacking)
+			last, above = e.FundingBound(h.instrument.cumulativeFunding, funding, lacking)
 		}
 		side := 0
 		if above {

@@ -70,8 +70,8 @@ func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *Se
 		e.ExpiresAt = at.Time + scalar.Time(payload.TimeoutSeconds)*scalar.Second
 	}
 	// The switch has gone off, although no step has fired it yet: the command is too late to prevent that.
-	if a.deadMan != nil && a.deadMan.time <= at.Time {
-		return accepted(append(fireDeadMan(s, at, nil, a, s.limit.others), e)...)
+	if a.cancelAllAfter != nil && a.cancelAllAfter.time <= at.Time {
+		return accepted(append(fireCancelAllAfter(s, at, nil, a, s.limit.others), e)...)
 	}
 	return accepted(e)
 }

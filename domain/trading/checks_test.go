@@ -172,9 +172,9 @@ func checkFailing(t fataler, s *State) {
 			}
 		}
 		for _, h := range a.positions {
-			for kind, figure := range [boundKinds]int64{h.instrument.mark, h.instrument.levy} {
-				b := h.bounds[kind]
-				if (b.list != nil) != (h.size != 0) || b.list != nil && b.list.heap[b.place] != h {
+			for kind, figure := range [thresholdKinds]int64{h.instrument.mark, h.instrument.cumulativeFunding} {
+				b := h.thresholds[kind]
+				if (b.list != nil) != (h.size != 0) || b.list != nil && b.list.heap[b.index] != h {
 					t.Fatalf("%s on %s has its bound %d at the wrong place", a.code, h.instrument.contract.Symbol, kind)
 				}
 				if b.list != nil && (b.list.above && figure > b.last || !b.list.above && figure < b.last) {
@@ -254,14 +254,14 @@ func checkBook(t fataler, s *State, i *instrument) {
 func checkStops(t fataler, s *State, i *instrument) {
 	t.Helper()
 	listed := make(map[*stop]int)
-	for n := range i.watches {
-		w := &i.watches[n]
+	for n := range i.triggerIndexes {
+		w := &i.triggerIndexes[n]
 		if w.low != 0 && !i.isDue() {
 			t.Fatalf("%s: a bound of %d to %d, and nothing is due", i.contract.Symbol, w.low, w.high)
 		}
 		for l := range w.each() {
 			listed[l.Value]++
-			if o := l.Value.order; s.orders.Get(o.Code) != o || o.Value.stop != l.Value || o.Resting() || !l.Value.fired.IsZero() || l.Value.watch() != w {
+			if o := l.Value.order; s.orders.Get(o.Code) != o || o.Value.stop != l.Value || o.Resting() || !l.Value.fired.IsZero() || l.Value.triggerIndex() != w {
 				t.Fatalf("%s waits wrongly: %+v", o.Code, *l.Value)
 			}
 		}

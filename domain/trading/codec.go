@@ -197,9 +197,9 @@ func (v *visit) instrument(i *instrument) {
 	pack.Int(c, &i.last)
 	pack.Int(c, &i.openInterest)
 	pack.Int(c, &i.clearing)
-	for n := range i.watches {
-		pack.Int(c, &i.watches[n].low)
-		pack.Int(c, &i.watches[n].high)
+	for n := range i.triggerIndexes {
+		pack.Int(c, &i.triggerIndexes[n].low)
+		pack.Int(c, &i.triggerIndexes[n].high)
 	}
 	pack.Int(c, &i.stops)
 	v.entry(&i.triggers, dueEntry{kind: dueTrigger, instrument: i})
@@ -265,8 +265,8 @@ func (v *visit) account(a *account) {
 		}
 		a.setMargins(&MarginProfileSet{Leverage: a.leverage, InitialMargin: a.initialMargin, MaintenanceMargin: a.maintenanceMargin})
 	}
-	pack.Small(c, &a.deadManSeconds)
-	v.entry(&a.deadMan, dueEntry{kind: dueCancelAllAfter, account: a})
+	pack.Small(c, &a.cancelAllAfterSeconds)
+	v.entry(&a.cancelAllAfter, dueEntry{kind: dueCancelAllAfter, account: a})
 	v.entry(&a.failing, dueEntry{kind: dueLiquidation, account: a})
 	v.holdings(a)
 	if c.Sizing() {

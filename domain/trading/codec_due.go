@@ -64,22 +64,22 @@ func (v *visit) session(w *session) {
 	v.sessions[w.id] = w
 }
 
-// instants visits the instants that some position has not posted, and the holders in their order. The positions that
-// owe an instant follow from the last instant that each has posted.
+// charges visits the charges that some position has not posted, and the holders in their order. The positions that
+// owe a charge follow from the last charge that each has posted.
 func (v *visit) instants() {
 	pack.Int(v.Coder, &v.State.fixed)
 	for _, i := range v.listing {
-		pack.List(v.Coder, &i.instants, 7, func(x *instant) { v.instant(i, x) })
+		pack.List(v.Coder, &i.charges, 7, func(x *charge) { v.instant(i, x) })
 		v.visitHolders(i)
 		if v.Reading() {
-			for _, x := range i.instants {
+			for _, x := range i.charges {
 				v.check(x.owing > 0)
 			}
 		}
 	}
 }
 
-func (v *visit) instant(i *instrument, x *instant) {
+func (v *visit) instant(i *instrument, x *charge) {
 	c := v.Coder
 	pack.Int(c, &x.number)
 	pack.Byte(c, &x.kind)
@@ -88,7 +88,7 @@ func (v *visit) instant(i *instrument, x *instant) {
 	pack.Int(c, &x.rate)
 	pack.Int(c, &x.left)
 	if c.Reading() {
-		v.check(x.kind < instantKinds)
+		v.check(x.kind < chargeKinds)
 		x.instrument = i
 		x.posting = &dueEntry{time: x.time, kind: duePosting, instant: x}
 		v.outstanding++
@@ -112,7 +112,7 @@ func (v *visit) visitHolders(i *instrument) {
 			continue
 		}
 		i.holders.push(h)
-		for _, x := range i.instants {
+		for _, x := range i.charges {
 			if x.number > h.posted {
 				x.owing++
 			}

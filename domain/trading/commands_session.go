@@ -13,7 +13,7 @@ const (
 	CommandEndSession  = "session.end"  // *EndSession
 )
 
-// OpenSession opens a session of a user. Orders that are placed with its id (decide.Kept.Session) are canceled when the
+// OpenSession opens a session of a user. Orders that are placed with its id (decide.Metadata.Session) are canceled when the
 // session ends, which it also does when its gateway sends no KeepGateway for 15 seconds.
 //
 // Event: session.opened. Refusals: Forbidden unless the actor is a node; Conflict SESSION_TAKEN.

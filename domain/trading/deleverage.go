@@ -5,11 +5,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
-// deleverage closes the rest of a party's position against the holders of the opposite side, in the order of
+// deleverage closes the rest of a account's position against the holders of the opposite side, in the order of
 // margin.Score: first those with the most profit at the highest leverage. Each takes at most the amount that leaves its
 // equity at or above zero. deleverage reports whether something is left that no holder can take. If the record is full
 // before that, something is left, but the result is false: the next record continues.
-func (d *draft) deleverage(p *party, price int64) (nobody bool) {
+func (d *recordBuilder) deleverage(p *accountView, price int64) (nobody bool) {
 	each, full := d.eachAt(price, p.size), false
 	d.instrument.ranked(p.size < 0).inOrder(func(next *counterparty) bool {
 		steps := margin.Bearable(next.equity, each, min(fixed.Abs(p.size), fixed.Abs(next.position.size)))
@@ -17,7 +17,7 @@ func (d *draft) deleverage(p *party, price int64) (nobody bool) {
 			return true
 		}
 		if full = d.crowded(len(next.position.reduceOnly), next.position.account, d.limit); !full {
-			d.handOver(p, d.party(next.position.account), price, steps, AutoDeleveraging)
+			d.handOver(p, d.viewOf(next.position.account), price, steps, AutoDeleveraging)
 		}
 		return !full && p.size != 0
 	})
@@ -26,7 +26,7 @@ func (d *draft) deleverage(p *party, price int64) (nobody bool) {
 
 // eachAt returns how much the equity of an account changes if it takes one step of a position of that size at a price: the
 // advantage of the price over the mark. It is rounded down if the mark is between ticks.
-func (d *draft) eachAt(price, size int64) fixed.Money {
+func (d *recordBuilder) eachAt(price, size int64) fixed.Money {
 	c, i := d.instrument.contract, d.instrument
 	paid := c.MustNotional(price, 1)
 	if size > 0 { // the account buys
@@ -46,7 +46,7 @@ type counterparty struct {
 
 // ranking is a binary heap of the holders of one side of an instrument, without the insurance fund. It is a heap because a
 // deleveraging needs only the first few. A wave of liquidations needs the same ranking again and again, so it is cached
-// from its first use until a price or an instant changes the rank of every holder. In between, the accounts that a record
+// from its first use until a price or a charge changes the rank of every holder. In between, the accounts that a record
 // affects are ranked again. The cache is not part of the state: it always follows from the state.
 type ranking struct{ heap []counterparty }
 
@@ -183,7 +183,7 @@ func (r *ranking) remove(h *position) {
 	}
 }
 
-// unrank drops all cached rankings: a change of a price or an instant may have changed every rank.
+// unrank drops all cached rankings: a change of a price or a charge may have changed every rank.
 func (f *fold) unrank() {
 	for _, i := range f.listing {
 		i.rankings = [2]*ranking{}

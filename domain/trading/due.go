@@ -29,8 +29,8 @@ const (
 	dueKinds // number of kinds
 )
 
-// dueWork does one kind of due work. Each kind has a file: due_task.go, due_expiry.go and so on.
-type dueWork interface {
+// dueHandler does one kind of due work. Each kind has a file: due_task.go, due_expiry.go and so on.
+type dueHandler interface {
 	// work returns the kind of work that steps and entry names state.
 	work(e *dueEntry) Work
 	// subject returns what an entry is about: an order, a customer or a command, for example. The work and the subject
@@ -48,7 +48,7 @@ type dueWork interface {
 // dueTable has the handler of every kind of due work, and whether it blocks client commands or alternates with them.
 var dueTable = [dueKinds]struct {
 	urgency decide.Urgency
-	dueWork
+	dueHandler
 }{
 	dueTask:           {decide.Blocking, taskWork{}},
 	dueStaleGuard:     {decide.Blocking, staleGuardWork{}},
@@ -74,8 +74,8 @@ type dueEntry struct {
 	session    *session    // for a session that has ended
 	gateway    *gateway
 	task       *task
-	instant    *instant // for postings
-	place      int      // index in the heap; -1 if not in it
+	instant    *charge // for postings
+	place      int     // index in the heap; -1 if not in it
 	kind       dueKind
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
-// Limits of the absolute balance, of an account or of the venue, that a settlement or funding instant may lead to. A
+// Limits of the absolute balance, of an account or of the venue, that a settlement or funding charge may lead to. A
 // posting must never fail, because its account could do nothing else. Money can count to 92 billion; the room between
 // these limits and that is for trades that are booked before the postings.
 const (
@@ -14,7 +14,7 @@ const (
 	maxFunded  = fixed.Money(8e18) // 80 billion, for funding
 )
 
-// reach is the range of balances through which an account may move while its debts are posted, in any order.
+// reach is the range of balances through which an account may move while its unpaid charges are posted, in any order.
 type reach struct{ low, high fixed.Wide }
 
 func reachOf(balance fixed.Money) reach { return reach{balance.Wide(), balance.Wide()} }
@@ -35,13 +35,13 @@ func (r reach) within(most fixed.Money) bool {
 }
 
 // booking projects the balances of all accounts and of the venue after all postings that are owed, including those of
-// the instants that the record is about to fix.
+// the charges that the record is about to fix.
 type booking struct {
 	state *State
 	// magnitude is an upper bound of the sum of all absolute balances and all absolute amounts. While it is below the
 	// limit, accounts need not be checked one by one. There may be very many accounts.
 	magnitude fixed.Wide
-	admitted  []*instant
+	admitted  []*charge
 
 	accounts          map[*account]reach // reaches of the accounts that owe or will owe; nil while the magnitude suffices
 	clearing, funding reach
@@ -57,27 +57,27 @@ func (s *State) newBooking() *booking {
 	}
 	for _, i := range s.listing {
 		b.magnitude = b.magnitude.Add(i.costs)
-		for _, x := range i.instants {
+		for _, x := range i.charges {
 			b.magnitude = b.magnitude.Add(x.magnitude())
 		}
 	}
 	return b
 }
 
-// magnitude returns an upper bound of the absolute amounts that an instant moves plus the costs that it gives to
+// magnitude returns an upper bound of the absolute amounts that a charge moves plus the costs that it gives to
 // positions. Rounding adds less than a unit per position.
-func (x *instant) magnitude() fixed.Wide {
+func (x *charge) magnitude() fixed.Wide {
 	i := x.instrument
 	worth, units := i.contract.Worth(i.openInterest, x.mark).Wide(), fixed.WideOf(int64(i.holders.length)+2)
-	if x.kind == instantFunding {
+	if x.kind == fundingCharge {
 		return worth.Add(units).Mul(2*fixed.Abs(x.rate)).Div(market.RateUnit, fixed.Ceiling).Add(units)
 	}
 	return worth.Add(units).Mul(4)
 }
 
-// admit adds an instant that is about to be fixed for all holders. It adds nothing and returns false if the instant
+// admit adds a charge that is about to be fixed for all holders. It adds nothing and returns false if the charge
 // would bring any absolute balance above most.
-func (b *booking) admit(x *instant, most fixed.Money) bool {
+func (b *booking) admit(x *charge, most fixed.Money) bool {
 	after := b.magnitude.Add(x.magnitude())
 	if (b.accounts != nil || after.Cmp(most.Wide()) > 0) && !b.admitEach(x, most) {
 		return false
@@ -86,15 +86,15 @@ func (b *booking) admit(x *instant, most fixed.Money) bool {
 	return true
 }
 
-// eachDebt calls take with every debt of every account.
-func (s *State) eachDebt(take func(debt)) {
+// eachCharge calls take with every unpaid charge of every account.
+func (s *State) eachCharge(take func(unpaidCharge)) {
 	for _, i := range s.listing {
-		if len(i.instants) == 0 {
+		if len(i.charges) == 0 {
 			continue
 		}
-		last := i.instants[len(i.instants)-1].number
+		last := i.charges[len(i.charges)-1].number
 		for h := i.holders.first; h != nil && h.posted < last; h = h.behind {
-			for _, d := range h.debts(nil) {
+			for _, d := range h.unpaidCharges(nil) {
 				take(d)
 			}
 		}
@@ -102,7 +102,7 @@ func (s *State) eachDebt(take func(debt)) {
 }
 
 // admitEach is admit with a check of every account.
-func (b *booking) admitEach(x *instant, most fixed.Money) bool {
+func (b *booking) admitEach(x *charge, most fixed.Money) bool {
 	b.part()
 	venue := *b.venue(x.kind)
 	for h := x.instrument.holders.first; h != nil; h = h.behind {
@@ -122,21 +122,21 @@ func (b *booking) part() {
 	}
 	b.accounts = make(map[*account]reach)
 	b.clearing, b.funding = reachOf(b.state.venue[ledger.Clearing]), reachOf(b.state.venue[ledger.Funding])
-	b.state.eachDebt(b.add)
+	b.state.eachCharge(b.add)
 	for _, x := range b.admitted {
 		b.take(x)
 	}
 }
 
-// take adds the debts of all holders for an instant that is about to be fixed.
-func (b *booking) take(x *instant) {
+// take adds the unpaid charges of all holders for a charge that is about to be fixed.
+func (b *booking) take(x *charge) {
 	for h := x.instrument.holders.first; h != nil; h = h.behind {
 		b.add(h.owing(x))
 	}
 }
 
-func (b *booking) add(d debt) {
-	on := b.venue(d.instant.kind)
+func (b *booking) add(d unpaidCharge) {
+	on := b.venue(d.charge.kind)
 	b.accounts[d.position.account] = b.of(d.position.account).after(d.amount)
 	*on = on.after(-d.amount)
 }
@@ -148,9 +148,9 @@ func (b *booking) of(a *account) reach {
 	return reachOf(a.balance)
 }
 
-// venue returns the reach of the venue's account on the other side of an instant's postings.
-func (b *booking) venue(kind instantKind) *reach {
-	if kind == instantFunding {
+// venue returns the reach of the venue's account on the other side of a charge's postings.
+func (b *booking) venue(kind chargeKind) *reach {
+	if kind == fundingCharge {
 		return &b.funding
 	}
 	return &b.clearing

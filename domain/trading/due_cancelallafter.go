@@ -15,16 +15,16 @@ func (cancelAllAfterWork) visit(v *visit, e *dueEntry) *dueEntry {
 	if v.customerRef(&e.account); e.account == nil {
 		return nil
 	}
-	return e.account.deadMan
+	return e.account.cancelAllAfter
 }
 
 func (cancelAllAfterWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
-	return stepped(WorkCancelAllAfter, fireDeadMan(s, at, nil, entries[0].account, s.most(single))...)
+	return stepped(WorkCancelAllAfter, fireCancelAllAfter(s, at, nil, entries[0].account, s.most(single))...)
 }
 
-// fireDeadMan decides the cancellation of up to n orders of a customer after the dead man's switch went off. If there
-// are more, a task cancels the rest.
-func fireDeadMan(s *State, at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
+// fireCancelAllAfter decides the cancellation of up to n orders of a customer after the dead man's switch went off. If
+// there are more, a task cancels the rest.
+func fireCancelAllAfter(s *State, at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
 	w := &task{kind: WorkMassCancel, account: a, reason: order.CancelAllAfter}
 	events, canceled, more := w.end(s, at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)
 	if more {

@@ -6,11 +6,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// latestFunding is the maximum delay with which a funding instant may be fixed. One that comes later, because no node
+// latestFunding is the maximum delay with which a funding charge may be fixed. One that comes later, because no node
 // served, is recorded as missed and never charged.
 const latestFunding = scalar.Minute
 
-// fundingWork fixes the funding instants. A step fixes the rate and the mark price for all holders of a position; later
+// fundingWork fixes the funding charges. A step fixes the rate and the mark price for all holders of a position; later
 // steps post the resulting payments: see due_posting.go.
 type fundingWork struct{}
 
@@ -24,7 +24,7 @@ func (fundingWork) visit(v *visit, e *dueEntry) *dueEntry {
 	return e.instrument.funding
 }
 
-// step fixes the instants that are due at the same time, one per instrument, and further instants of those instruments
+// step fixes the charges that are due at the same time, one per instrument, and further charges of those instruments
 // if they were missed. After a long outage there may be very many, so the number per record is bounded.
 func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	var events []decide.Event
@@ -36,7 +36,7 @@ func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 		i, time := e.instrument, e.time
 		first := i.fix(at, time)
 		// The engine sets the entry aside after a panic.
-		if rate := first.FundingRate.Coef; rate != 0 && !b.admit(&instant{kind: instantFunding, instrument: i, mark: i.mark, rate: rate}, maxFunded) {
+		if rate := first.FundingRate.Coef; rate != 0 && !b.admit(&charge{kind: fundingCharge, instrument: i, mark: i.mark, rate: rate}, maxFunded) {
 			panic("trading: the funding of " + i.contract.Symbol + " would bring a balance beyond what it may be")
 		}
 		events = append(events, first)
@@ -49,7 +49,7 @@ func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	return stepped(WorkFunding, events...)
 }
 
-// fix returns the event that fixes an instant.
+// fix returns the event that fixes a charge.
 func (i *instrument) fix(at decide.Stamp, instant scalar.Time) *FundingFixed {
 	c := i.contract
 	e := &FundingFixed{Symbol: c.Symbol, IndexPrice: c.IndexPrice(i.indexPrice), MarkPrice: c.MarkPrice(i.mark),
@@ -69,12 +69,12 @@ func (f *fold) fundingFixed(e *FundingFixed) {
 	f.armFunding(i, e.Time)
 	mark, _ := i.contract.Marks(e.MarkPrice)
 	if i.rate != 0 {
-		f.levied(i, mark, i.rate)
-		f.owe(&instant{kind: instantFunding, instrument: i, time: e.Time, mark: mark, rate: i.rate})
+		f.advanceFunding(i, mark, i.rate)
+		f.owe(&charge{kind: fundingCharge, instrument: i, time: e.Time, mark: mark, rate: i.rate})
 	}
 }
 
-// armFunding puts the first instant after a time on the due list.
+// armFunding puts the first charge after a time on the due list.
 func (f *fold) armFunding(i *instrument, after scalar.Time) {
 	f.cancelEntry(i.funding)
 	i.funding = nil

@@ -54,7 +54,7 @@ func (f *fold) moveFund(i *instrument) {
 
 func (insuranceWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	i := entries[0].instrument
-	d := s.newDraft(at, i)
+	d := s.newRecordBuilder(at, i)
 	d.limit = s.bounds(single)
 	d.events = append(d.events, &Step{Work: WorkInsuranceOrder})
 	slot := d.reserveSlot()
@@ -78,8 +78,8 @@ func (insuranceWork) step(s *State, at decide.Stamp, entries []*dueEntry, single
 
 // movingFund returns the taker for the fund's order with its new price and size. It uses the resting order, or a new
 // one if none rests.
-func (d *draft) movingFund(slot int) *taker {
-	p := d.party(d.state.fund)
+func (d *recordBuilder) movingFund(slot int) *taker {
+	p := d.viewOf(d.state.fund)
 	side, price, steps := d.state.fundOrder(p.position)
 	o := p.position.first
 	if o == nil {

@@ -65,11 +65,11 @@ func (a *account) heaviest() *position {
 // liquidate decides one step of closing a position: an order of the account at the bankruptcy price. If no part
 // trades, the rest of the position goes to the insurance fund or to the holders of the opposite side.
 func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Decision {
-	d := s.newDraft(at, h.instrument)
+	d := s.newRecordBuilder(at, h.instrument)
 	d.limit = limit
 	d.events = append(d.events, &Step{Work: WorkLiquidation})
-	p := d.party(h.account)
-	d.party(s.fund) // it receives the fees, so its debts are posted first
+	p := d.viewOf(h.account)
+	d.viewOf(s.fund) // it receives the fees, so its unpaid charges are posted first
 	price := d.bankruptcyPrice(p)
 	// The last record found no counterparty in the book for a position that is being deleveraged, and no order came
 	// since.
@@ -81,15 +81,15 @@ func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Dec
 	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Alarm: alarm}
 }
 
-// bankruptcyPrice returns the bankruptcy price of the party's position, in ticks, after the draft's events.
-func (d *draft) bankruptcyPrice(p *party) int64 {
+// bankruptcyPrice returns the bankruptcy price of the account's position, in ticks, after the builder's events.
+func (d *recordBuilder) bankruptcyPrice(p *accountView) int64 {
 	account, e := d.standing(p), d.exposure(p)
 	_, _, mine := e.Health()
 	return margin.BankruptcyPrice(e.Contract, e.Mark, e.Size, account.Equity(), mine, account.Maintenance)
 }
 
 // sellOut decides a step through the book. It reports whether the book had no counterparty for any of it.
-func (d *draft) sellOut(p *party, price int64) (nothing bool) {
+func (d *recordBuilder) sellOut(p *accountView, price int64) (nothing bool) {
 	slot := d.reserveSlot()
 	o := &resting{Code: d.at.Derive(slot), Side: book.Ask, Price: price}
 	if p.size < 0 {
@@ -113,12 +113,12 @@ func (d *draft) sellOut(p *party, price int64) (nothing bool) {
 
 // makeUp decides the payment of the insurance fund to an account that has no positions and a negative balance.
 func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decision {
-	till := s.newTill()
+	house := s.newHouseAccounts()
 	decision := stepped(WorkLiquidation)
-	owed, rest := s.firstDebts(s.fund, nil, limit.debts)
-	events, has := till.postDebts(at, decision.Events, s.fund, owed)
-	// The fund's money is known only after all its debts are posted. If they exceed this record, it pays nothing,
-	// and the next step returns to this account. The fund's own funding debts may leave no money.
+	owed, rest := s.firstCharges(s.fund, nil, limit.charges)
+	events, has := house.postCharges(at, decision.Events, s.fund, owed)
+	// The fund's money is known only after all its unpaid charges are posted. If they exceed this record, it pays nothing,
+	// and the next step returns to this account. The fund's own unpaid funding charges may leave no money.
 	if amount := min(-a.balance, has); rest.Sign() == 0 && amount > 0 {
 		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
 			{Code: at.Derive(len(events)), CustomerCode: a.code, Type: ledger.InsuranceFund, Currency: currency, Amount: amount, Balance: a.balance.Add(amount)},

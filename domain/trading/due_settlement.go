@@ -28,7 +28,7 @@ func (settlementWork) step(s *State, at decide.Stamp, entries []*dueEntry, _ boo
 	for _, i := range s.listing {
 		switch {
 		case i.openInterest == 0:
-		case b.admit(&instant{kind: instantSettlement, instrument: i, mark: i.mark}, maxSettled):
+		case b.admit(&charge{kind: settlementCharge, instrument: i, mark: i.mark}, maxSettled):
 			e.Marks = append(e.Marks, SettlementMark{i.contract.Symbol, i.contract.MarkPrice(i.mark)})
 		default:
 			left += " " + i.contract.Symbol
@@ -48,7 +48,7 @@ func (f *fold) settlementFixed(e *SettlementFixed) {
 	for _, m := range e.Marks {
 		i := f.instrument(m.Symbol)
 		mark, _ := i.contract.Marks(m.MarkPrice)
-		f.owe(&instant{kind: instantSettlement, instrument: i, time: e.Time, mark: mark})
+		f.owe(&charge{kind: settlementCharge, instrument: i, time: e.Time, mark: mark})
 	}
 }
 

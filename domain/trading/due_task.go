@@ -154,14 +154,14 @@ func (w *task) stepMassCancel(s *State, at decide.Stamp, n int) decide.Decision 
 // fills when it started. Expiry is therefore judged as of that time, so that it makes the fills that were checked.
 func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision {
 	o := s.orders.Get(w.order)
-	d := s.newDraft(at, w.symbol)
+	d := s.newRecordBuilder(at, w.symbol)
 	d.now, d.limit = w.started, s.bounds(single)
 	d.events = append(d.events, &Step{Work: w.kind})
 	if o == nil { // canceled while the task was set aside
 		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
 	}
 	slot := d.reserveSlot()
-	t := &taker{order: o, party: d.party(w.account), bound: w.bound, protected: w.protected, price: o.Price, terms: termsOf(o)}
+	t := &taker{order: o, party: d.viewOf(w.account), bound: w.bound, protected: w.protected, price: o.Price, terms: termsOf(o)}
 	t.updated = at.Time
 	if o.Value.cash != 0 {
 		t.cashLeft = o.Value.cash.Sub(o.Value.filledQuote)

@@ -13,7 +13,7 @@ import (
 func TestDueTable(t *testing.T) {
 	last := decide.Blocking
 	for kind, row := range dueTable {
-		if row.dueWork == nil || row.urgency != decide.Blocking && row.urgency != decide.Alternate {
+		if row.dueHandler == nil || row.urgency != decide.Blocking && row.urgency != decide.Alternate {
 			t.Errorf("kind %d is not in the table", kind)
 		}
 		if row.urgency > last {
@@ -43,7 +43,7 @@ func TestOrderOfDueWork(t *testing.T) {
 	late, early := expires(2*scalar.Minute), expires(30*scalar.Second)
 	same := expires(scalar.Minute)
 	arm("bob")
-	at := d.state.accounts["bob"].deadMan.time
+	at := d.state.accounts["bob"].cancelAllAfter.time
 	if at > start+scalar.Minute {
 		t.Fatalf("armed for %s", at)
 	}

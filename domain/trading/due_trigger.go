@@ -41,19 +41,19 @@ func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	if isOverdue(o, at.Time) {
 		return stepped(WorkTrigger, ended(o, at, order.Expired, ""))
 	}
-	d := s.newDraft(at, entries[0].instrument)
+	d := s.newRecordBuilder(at, entries[0].instrument)
 	d.limit = s.bounds(single)
 	return d.fire(next, by)
 }
 
 // fire decides the outcome of a stop with a reached price. It is now an ordinary order with these terms, except that it
 // was accepted long ago: where a new order would be rejected, it is canceled.
-func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
+func (d *recordBuilder) fire(s *stop, by order.Leg) decide.Decision {
 	o := s.order
 	e := fired(s, by)
 	d.events = append(d.events, &Step{Work: WorkTrigger}, e)
 	d.size += firedBytes + len(e.CustomerCode) + len(e.Broker) + len(e.Symbol)
-	t := &taker{order: o, party: d.party(o.Value.position.account), price: o.Price, terms: termsOf(o)}
+	t := &taker{order: o, party: d.viewOf(o.Value.position.account), price: o.Price, terms: termsOf(o)}
 	t.updated, t.triggered = d.at.Time, d.at.Time
 	slot := d.reserveSlot()
 	var decision decide.Decision
@@ -70,7 +70,7 @@ func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
 }
 
 // takeable checks a stop that fires as if it were a new order with these terms.
-func (d *draft) takeable(t *taker) order.Reason {
+func (d *recordBuilder) takeable(t *taker) order.Reason {
 	if reason := d.admissible(t); reason != "" {
 		return reason
 	}

@@ -71,11 +71,11 @@ func (s *State) dump(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// dump writes the inputs of the instrument's mark price, its instants that some position has not posted, and its
+// dump writes the inputs of the instrument's mark price, its charges that some position has not posted, and its
 // holders.
 func (i *instrument) dump(w io.Writer) {
 	fmt.Fprintf(w, "prices %x stale %t premiums %s of %d minute %d rate %d\n", pack.Append(nil, i.window.Visit), i.stale, i.premiums.Sum.Big(), i.premiums.Count, i.minute, i.rate)
-	for _, x := range i.instants {
+	for _, x := range i.charges {
 		fmt.Fprintf(w, "instant %d %s %s mark %d rate %d owing %d left %d\n", x.number, x.kind, x.time, x.mark, x.rate, x.owing, x.left)
 	}
 	for h := i.holders.first; h != nil; h = h.behind {
@@ -85,7 +85,7 @@ func (i *instrument) dump(w io.Writer) {
 
 func (a *account) dump(w io.Writer) {
 	fmt.Fprintf(w, "account %s %s %q %s %s balance %d pending %d margins %d %v %v dead man %d\n", a.code, a.broker, a.name,
-		a.created, a.updated, a.balance, a.pending, a.leverage, a.initial, a.maintenance, a.deadManSeconds)
+		a.created, a.updated, a.balance, a.pending, a.leverage, a.initial, a.maintenance, a.cancelAllAfterSeconds)
 	if e := a.failing; e != nil {
 		fmt.Fprintf(w, "to be liquidated since %s %d waits %t\n", e.time, e.arrival, a.waits)
 	}
@@ -115,8 +115,8 @@ func (a *account) dump(w io.Writer) {
 
 // dumpStops writes the stops of the instrument and the bounds of the prices reached.
 func (i *instrument) dumpStops(w io.Writer) {
-	for n := range i.watches {
-		bound := &i.watches[n]
+	for n := range i.triggerIndexes {
+		bound := &i.triggerIndexes[n]
 		fmt.Fprintf(w, "watch %s %d %d:", watched[n], bound.low, bound.high)
 		for l := range bound.each() {
 			fmt.Fprintf(w, " %s %s %d %d", l.Value.order.Code, l.Value.legOf(l), l.Price, l.Value.arrival)

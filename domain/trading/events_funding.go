@@ -129,4 +129,4 @@ func (*SettlementPosted) EventType() string { return "settlement.posted" }
 // PositionsAfter implements PositionEvent.
 func (e *SettlementPosted) PositionsAfter() []PositionHeld { return e.Positions }
 
-func rateOf(x *instant) fixed.Decimal { return market.Rate(x.rate) }
+func rateOf(x *charge) fixed.Decimal { return market.Rate(x.rate) }

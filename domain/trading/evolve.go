@@ -296,7 +296,7 @@ func (f *fold) hold(positions []PositionHeld) {
 		h.size, _ = i.contract.Steps(p.Amount)
 		switch holds := h.size != 0; {
 		case holds && !held:
-			h.posted = f.fixed // it does not owe instants that were fixed before
+			h.posted = f.fixed // it does not owe charges that were fixed before
 			i.holders.push(h)
 		case held && !holds:
 			i.holders.remove(h)
@@ -356,10 +356,10 @@ func (f *fold) finish(*WorkFinished) {
 
 func (f *fold) arm(customer string, seconds int, expires scalar.Time) {
 	a := f.account(customer)
-	f.cancelEntry(a.deadMan)
-	a.deadMan, a.deadManSeconds = nil, seconds
+	f.cancelEntry(a.cancelAllAfter)
+	a.cancelAllAfter, a.cancelAllAfterSeconds = nil, seconds
 	if expires != 0 {
-		a.deadMan = &dueEntry{time: expires, kind: dueCancelAllAfter, account: a}
-		f.due.push(a.deadMan)
+		a.cancelAllAfter = &dueEntry{time: expires, kind: dueCancelAllAfter, account: a}
+		f.due.push(a.cancelAllAfter)
 	}
 }

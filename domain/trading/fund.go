@@ -41,7 +41,7 @@ func (s *State) holders() []*account {
 // depositInsurance decides a deposit to the fund.
 func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *DepositInsurance) (decide.Decision, error) {
 	if known, ok := s.fund.transfers[payload.ReferenceID]; ok && payload.ReferenceID != "" {
-		return repeat(known.fingerprint, c.Kept.Fingerprint, known.sequence)
+		return repeat(known.fingerprint, c.Metadata.Fingerprint, known.sequence)
 	}
 	var f validation.Errors
 	if payload.Amount <= 0 {
@@ -53,8 +53,8 @@ func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *Dep
 	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
-	till := s.newTill()
-	events, before, _ := till.postFirst(s, at, nil, s.fund)
+	house := s.newHouseAccounts()
+	events, before, _ := house.postFirst(s, at, nil, s.fund)
 	external, fits := (-s.venue[ledger.External]).Plus(payload.Amount)
 	balance, countable := before.Plus(payload.Amount)
 	if !fits || !countable || external > maxNotional || balance > maxNotional {

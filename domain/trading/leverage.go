@@ -12,7 +12,7 @@ import (
 // overrideLeverage applies the leverage that came with an order to the position and to its resting orders. The override
 // remains even if the order is then rejected. If the margin does not permit it, nothing changes and the order is
 // rejected.
-func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
+func (d *recordBuilder) overrideLeverage(p *accountView, leverage int) order.Reason {
 	if leverage == 0 || leverage == p.position.leverage {
 		return ""
 	}
@@ -23,8 +23,8 @@ func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
 	return ""
 }
 
-// refloor sets the party's least margin rate on the instrument, and reports whether the margin permits it.
-func (d *draft) refloor(p *party, floor fixed.Rate) bool {
+// refloor sets the account's least margin rate on the instrument, and reports whether the margin permits it.
+func (d *recordBuilder) refloor(p *accountView, floor fixed.Rate) bool {
 	before := d.standing(p)
 	p.floor = floor
 	return acceptable(before, d.standing(p))
@@ -59,8 +59,8 @@ func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLever
 	if payload.Leverage != 0 {
 		floor = fixed.Leverage(payload.Leverage)
 	}
-	d := s.newDraft(at, i)
-	if !d.refloor(d.party(a), floor) {
+	d := s.newRecordBuilder(at, i)
+	if !d.refloor(d.viewOf(a), floor) {
 		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "INSUFFICIENT_MARGIN", "the available margin does not suffice for this leverage")
 	}
 	return accepted(&LeverageChanged{CustomerCode: a.code, Broker: a.broker, Symbol: payload.Symbol, Leverage: payload.Leverage,

@@ -13,8 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// manyHolders is an engine on which so many customers hold a long position, one short position stands against all of them, and
-// a book with a premium.
+// manyHolders is an engine on which so many customers hold a long position, one short position stands against all of
+// them, and a book with a premium.
 func manyHolders(t testing.TB, holders int) *engine {
 	t.Helper()
 	e := newEngine(t, 1)
@@ -88,7 +88,7 @@ func TestManyHolders(t *testing.T) {
 	}
 }
 
-// TestAPriceLooksAtNoHolder: what an index price, or the fixing of an instant, makes does not grow with those who hold a
+// TestAPriceLooksAtNoHolder: what an index price, or the fixing of a charge, makes does not grow with those who hold a
 // position.
 func TestAPriceLooksAtNoHolder(t *testing.T) {
 	cost := func(holders int) (price, fixing float64) {

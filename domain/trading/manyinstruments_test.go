@@ -18,8 +18,8 @@ const wide = 400 // instruments
 
 func wideSymbol(n int) string { return fmt.Sprintf("C%03dUSDC_PERP", n) }
 
-// wideVenue is a venue on which alice, and the maker against her, hold a position on each of very many instruments. Beside it
-// stands a twin that folds the records as a reader does, and is saved and read back now and then.
+// wideVenue is a venue on which alice, and the maker against her, hold a position on each of very many instruments.
+// Beside it stands a twin that folds the records as a reader does, and is saved and read back now and then.
 type wideVenue struct {
 	*engine
 	twin *State
@@ -138,19 +138,21 @@ func (v *wideVenue) drain(than decide.Urgency) {
 }
 
 // owes is what an account has not posted.
-func (v *wideVenue) owes(code string) []debt { return v.state.debts(v.state.accounts[code]) }
+func (v *wideVenue) owes(code string) []unpaidCharge {
+	return v.state.unpaidCharges(v.state.accounts[code])
+}
 
-// TestWhatOneAccountOwesNeedNotFitARecord: an account with positions on hundreds of instruments, which at 08:00 owes more than
-// a record holds, goes on as ever: its commands are decided, each after what it owes on the instrument that it is about; the
-// steps post the rest; and its equity is the same all along. A state that was saved and read back on the way, and one that
-// folds the records anew, decide the same bytes.
+// TestWhatOneAccountOwesNeedNotFitARecord: an account with positions on hundreds of instruments, which at 08:00 owes
+// more than a record holds, goes on as ever: its commands are decided, each after what it owes on the instrument that
+// it is about; the steps post the rest; and its equity is the same all along. A state that was saved and read back on
+// the way, and one that folds the records anew, decide the same bytes.
 func TestWhatOneAccountOwesNeedNotFitARecord(t *testing.T) {
 	v := newWideVenue(t)
 	before, _ := v.state.Summary("alice")
 	v.drain(decide.Alternate) // which fixes both
 	owed, funding := v.owes("alice"), fixed.Money(0)
 	for _, d := range owed {
-		if d.instant.kind == instantFunding {
+		if d.charge.kind == fundingCharge {
 			funding += d.amount
 		}
 	}
@@ -166,7 +168,7 @@ func TestWhatOneAccountOwesNeedNotFitARecord(t *testing.T) {
 			t.Fatalf("an order of alice is %s %s", o.Status, o.Reason)
 		}
 		for _, code := range []string{"alice", "maker"} {
-			if left := v.state.accounts[code].on(v.state.listing[at]).debts(nil); len(left) > 0 {
+			if left := v.state.accounts[code].on(v.state.listing[at]).unpaidCharges(nil); len(left) > 0 {
 				t.Fatalf("%s traded before posting what was owed there", code)
 			}
 		}
@@ -193,7 +195,7 @@ func TestWhatOneAccountOwesNeedNotFitARecord(t *testing.T) {
 // owes, also where that goes into several records, of which the first may make it look richer.
 func TestTheFundPaysWhatItHasOnceAllIsPosted(t *testing.T) {
 	e := newEngine(t, 2)
-	e.state.limit.debts = 0
+	e.state.limit.charges = 0
 	other := btc()
 	other.Symbol = "ETHUSDC_PERP"
 	e.do(decide.Command{Actor: operator, Payload: &ListInstrument{Instrument: other}})

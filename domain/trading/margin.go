@@ -6,22 +6,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// exposure returns the inputs of margin on one instrument, as if the position had posted all its debts.
+// exposure returns the inputs of margin on one instrument, as if the position had posted all its unpaid charges.
 func (h *position) exposure() margin.Exposure {
 	_, taker := h.fees()
-	cost, _, _ := h.afterDebts()
+	cost, _, _ := h.afterCharges()
 	return margin.Exposure{Contract: h.instrument.contract, Mark: h.instrument.mark, Size: h.size, Cost: cost,
 		Bids: h.bids, Asks: h.asks, Floor: h.floor(), MaintenanceFloor: h.account.maintenance, TakerFee: taker}
 }
 
-// standing computes an account's margin as of now, as if the account had posted all its debts. Orders past their expiry
-// time reserve nothing. If now is 0, expiry is ignored. If replaced is set, it replaces the account's exposure on its
-// instrument.
+// standing computes an account's margin as of now, as if the account had posted all its unpaid charges. Orders past
+// their expiry time reserve nothing. If now is 0, expiry is ignored. If replaced is set, it replaces the account's
+// exposure on its instrument.
 func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure) margin.Standing {
 	total := margin.Standing{Balance: a.balance.Wide(), Pending: a.pending.Wide()}
 	seen := false
 	for _, h := range a.positions {
-		_, funding, settled := h.afterDebts()
+		_, funding, settled := h.afterCharges()
 		total.Balance = total.Balance.Add(funding.Wide()).Add(settled.Wide())
 		if replaced != nil && replaced.Contract.Symbol == h.instrument.contract.Symbol {
 			total.Add(*replaced)
@@ -41,13 +41,13 @@ func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure)
 	return total
 }
 
-// equity returns an account's balance plus unrealized profit at mark, as if the account had posted all its debts.
+// equity returns an account's balance plus unrealized profit at mark, as if the account had posted all its unpaid charges.
 func (a *account) equity() fixed.Wide {
 	equity := a.balance.Wide()
 	for _, h := range a.positions {
 		if h.size != 0 {
 			_, unrealised := h.exposure().Worth()
-			_, funding, settled := h.afterDebts()
+			_, funding, settled := h.afterCharges()
 			equity = equity.Add(unrealised.Wide()).Add(funding.Wide()).Add(settled.Wide())
 		}
 	}
@@ -142,7 +142,7 @@ func (s *State) Summary(customer string) (Summary, bool) {
 	}
 	var unsettled fixed.Wide // settlement profit that is not posted to the balance yet counts as unrealized
 	for _, h := range a.positions {
-		_, _, settled := h.afterDebts()
+		_, _, settled := h.afterCharges()
 		unsettled = unsettled.Add(settled.Wide())
 	}
 	return Summary{CustomerCode: a.code, Currency: currency, Balance: a.balance, TotalEquity: m.Equity().Capped(),
@@ -201,7 +201,7 @@ func (s *State) Position(customer, symbol string) (Position, bool) {
 func (s *State) position(h *position) Position {
 	c, e := h.instrument.contract, h.exposure()
 	r := e.Requirements()
-	_, _, unsettled := h.afterDebts()
+	_, _, unsettled := h.afterCharges()
 	p := Position{CustomerCode: h.account.code, Symbol: c.Symbol, Amount: c.Amount(h.size),
 		EntryPrice: c.AveragePrice(h.cost, h.size), Notional: r.Notional, UnrealisedPnL: r.Unrealised.Add(unsettled),
 		InitialMargin: r.Used, MaintenanceMargin: r.Maintenance, Leverage: leverageOf(h.rateInForce()), Cost: h.cost, Updated: h.updated}

@@ -13,7 +13,7 @@ import (
 // taker is an order that trades with the orders in the book.
 type taker struct {
 	order     *resting // not in the book, or not at the place where it takes
-	party     *party
+	party     *accountView
 	bound     int64 // the last price at which it may trade; 0 for none
 	protected bool  // whether the bound is the price band
 	price     int64 // limit price in ticks; 0 for none
@@ -42,18 +42,18 @@ const (
 	stopFull                 // the record is full
 )
 
-// bounds limit what a record may contain: fills, other changed orders, bytes, and postings of debts per account.
-type bounds struct{ fills, others, size, debts int }
+// bounds limit what a record may contain: fills, other changed orders, bytes, and postings of unpaid charges per account.
+type bounds struct{ fills, others, size, charges int }
 
 // recordBounds returns the bounds of a record.
-func recordBounds() bounds { return bounds{maxFills, maxChanges, maxRecord - nextBytes, maxDebts} }
+func recordBounds() bounds { return bounds{maxFills, maxChanges, maxRecord - nextBytes, maxCharges} }
 
 // bounds returns the bounds of a step. With single set, after a step that failed, a step does the least that it can and
-// posts no debts on other instruments: one debt that cannot be posted must not block everything that involves the
-// account.
+// posts no unpaid charges on other instruments: one charge that cannot be posted must not block everything that
+// involves the account.
 func (s *State) bounds(single bool) bounds {
 	if single {
-		return bounds{fills: 1, others: 1, size: 1, debts: 0}
+		return bounds{fills: 1, others: 1, size: 1, charges: 0}
 	}
 	return s.limit
 }
@@ -64,14 +64,14 @@ func unbounded() bounds { return bounds{math.MaxInt, math.MaxInt, math.MaxInt, m
 // walk lets the taker trade with the orders on the other side, best price first, and in order of arrival within a
 // price. On the way it expires orders past their expiry time and cancels the taker's own orders. So neither is left in
 // the taker's path, and the book is never crossed.
-func (d *draft) walk(t *taker, limit bounds) walkEnd {
+func (d *recordBuilder) walk(t *taker, limit bounds) walkEnd {
 	side := t.order.Side.Opposite()
 	for l := d.instrument.book.Best(side); l != nil; l = l.Worse() {
 		if t.bound != 0 && side.Better(t.bound, l.Price) {
 			return stopBound
 		}
 		for o := l.Front(); o != nil; o = o.Next() {
-			// The book is unchanged, since only Evolve changes it. It still contains the orders that this draft has
+			// The book is unchanged, since only Evolve changes it. It still contains the orders that this builder has
 			// closed or filled, which must not be met a second time.
 			maker := d.look(o)
 			if !maker.status.Live() || maker.remaining == 0 {
@@ -109,26 +109,26 @@ func (d *draft) walk(t *taker, limit bounds) walkEnd {
 }
 
 // full reports whether the record might not have room for what happens when the taker meets one more order.
-func (d *draft) full(t *taker, o *resting, limit bounds) bool {
+func (d *recordBuilder) full(t *taker, o *resting, limit bounds) bool {
 	return d.crowded(len(t.party.position.reduceOnly)+len(o.Value.position.reduceOnly), o.Value.position.account, limit)
 }
 
 // crowded reports whether the record might not have room for one more trade, with an account, that may cut this many
 // orders.
-func (d *draft) crowded(cuts int, with *account, limit bounds) bool {
+func (d *recordBuilder) crowded(cuts int, with *account, limit bounds) bool {
 	if d.fills+d.others == 0 {
 		return false // one always fits
 	}
 	debts := 0
-	if d.parties.get(with) == nil {
-		owed, _ := d.firstDebts(with)
+	if d.views.get(with) == nil {
+		owed, _ := d.firstCharges(with)
 		debts = sizeOf(owed)
 	}
 	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200)+debts > limit.size
 }
 
 // cancelOwn cancels an order of the taker's own account that the taker meets.
-func (d *draft) cancelOwn(p *party, o *resting) {
+func (d *recordBuilder) cancelOwn(p *accountView, o *resting) {
 	t := d.look(o)
 	if !o.Value.reduceOnly {
 		notional := d.instrument.contract.MustNotional(o.Price, t.remaining)
@@ -142,14 +142,14 @@ func (d *draft) cancelOwn(p *party, o *resting) {
 }
 
 // fill trades steps between the taker and a resting order, at the price of the resting order.
-func (d *draft) fill(t *taker, o *resting, steps int64) {
+func (d *recordBuilder) fill(t *taker, o *resting, steps int64) {
 	c, price := d.instrument.contract, o.Price
 	notional := c.MustNotional(price, steps)
 	signed := steps
 	if t.order.Side == book.Ask {
 		signed = -steps
 	}
-	if d.quiet && len(o.Value.position.reduceOnly) == 0 { // the taker's outcome does not depend on the maker's
+	if d.dryRun && len(o.Value.position.reduceOnly) == 0 { // the taker's outcome does not depend on the maker's
 		d.trade(nil, t.party, t.order.Code, price, signed, ledger.Trade)
 		d.payTaker(nil, t, notional)
 	} else {
@@ -168,16 +168,16 @@ func (d *draft) fill(t *taker, o *resting, steps int64) {
 }
 
 // match books both sides of a trade of signed steps, and updates the resting order.
-func (d *draft) match(t *taker, o *resting, steps, signed int64, notional fixed.Money) {
+func (d *recordBuilder) match(t *taker, o *resting, steps, signed int64, notional fixed.Money) {
 	c, price := d.instrument.contract, o.Price
-	mp := d.party(o.Value.position.account)
+	mp := d.viewOf(o.Value.position.account)
 
 	e := &TradeExecuted{Type: Trade}
 	if t.liquidates {
 		e.Type = Liquidation
 	}
 	closesTaker, closesMaker := closings(e.Type)
-	if !d.quiet {
+	if !d.dryRun {
 		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
 			Notional: notional, Action: action(t.order.Side), Type: e.Type, Taker: tradeLeg(t.order), Maker: tradeLeg(o),
 			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // never nil, as when read
@@ -220,10 +220,10 @@ func closings(kind TradeType) (taker, maker ledger.Type) {
 
 // payTaker books the taker's fee for a fill that is already booked, and returns it. A liquidation pays a separate fee
 // to the insurance fund, out of the equity that is left.
-func (d *draft) payTaker(e *TradeExecuted, t *taker, notional fixed.Money) fixed.Money {
+func (d *recordBuilder) payTaker(e *TradeExecuted, t *taker, notional fixed.Money) fixed.Money {
 	if t.liquidates {
 		fee := margin.LiquidationFee(notional, d.standing(t.party).Equity().Capped())
-		d.post(e, t.party, t.order.Code, ledger.LiquidationFee, -fee, ledger.Insurance, &d.party(d.state.fund).balance)
+		d.post(e, t.party, t.order.Code, ledger.LiquidationFee, -fee, ledger.Insurance, &d.viewOf(d.state.fund).balance)
 		return fee
 	}
 	_, parts := t.party.position.fees()

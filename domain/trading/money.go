@@ -14,8 +14,8 @@ func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDepo
 	if err != nil || repeated.Repeated {
 		return repeated, err
 	}
-	till := s.newTill()
-	events, before, _ := till.postFirst(s, at, nil, a)
+	house := s.newHouseAccounts()
+	events, before, _ := house.postFirst(s, at, nil, a)
 	external := s.venue[ledger.External].Sub(payload.Amount)
 	balance, countable := before.Plus(payload.Amount)
 	if !countable || -external > maxNotional || balance > maxNotional || a.equity().Add(payload.Amount.Wide()).Cmp(maxNotional.Wide()) > 0 {
@@ -33,7 +33,7 @@ func (s *State) transferOf(c decide.Command, customer, in string, amount fixed.M
 		return nil, decide.Decision{}, err
 	}
 	if known, ok := a.transfers[reference]; ok && reference != "" {
-		d, err := repeat(known.fingerprint, c.Kept.Fingerprint, known.sequence)
+		d, err := repeat(known.fingerprint, c.Metadata.Fingerprint, known.sequence)
 		return a, d, err
 	}
 	var f validation.Errors
@@ -80,8 +80,8 @@ func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *Re
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "INSUFFICIENT_FUNDS", Field: "amount",
 			Message: "at most " + most.String() + " " + currency + " can be withdrawn"}
 	}
-	till := s.newTill()
-	events, balance, _ := till.postFirst(s, at, nil, a)
+	house := s.newHouseAccounts()
+	events, balance, _ := house.postFirst(s, at, nil, a)
 	t := transaction(at, len(events), a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
 	t.Status, t.Balance = ledger.Pending, balance
 	return accepted(append(events, &WithdrawalRequested{t})...)
@@ -106,8 +106,8 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	till := s.newTill()
-	events, balance, rest := till.postFirst(s, at, nil, w.account)
+	house := s.newHouseAccounts()
+	events, balance, rest := house.postFirst(s, at, nil, w.account)
 	amount, m := -w.transaction.Amount, s.standing(w.account, at.Time, nil)
 	most := min(m.Balance.Capped(), m.Available().Add(amount.Wide()).Capped())
 	if rest.Sign() != 0 { // credits that steps have yet to post cannot be paid out

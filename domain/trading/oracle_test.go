@@ -75,10 +75,10 @@ type expected struct {
 func owed(h *position) (funding, settlement fixed.Wide) {
 	c := h.instrument.contract
 	size, cost := times(fraction(c.Amount(h.size)), fraction(c.ContractSize)), fraction(h.cost.Decimal())
-	for _, x := range h.instrument.instants {
+	for _, x := range h.instrument.charges {
 		switch worth := times(size, fraction(c.MarkPrice(x.mark))); {
 		case x.number <= h.posted || h.size == 0:
-		case x.kind == instantFunding:
+		case x.kind == fundingCharge:
 			funding = funding.Add(floor(times(worth, ratio(-x.rate, 1e8))).Wide())
 		default:
 			settlement = settlement.Add(floor(new(big.Rat).Sub(worth, cost)).Wide())

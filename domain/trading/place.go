@@ -16,7 +16,7 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 		return decide.Decision{}, err
 	}
 	if ref := a.references.find(payload.ReferenceID, s.core.Counted(at.Time)); ref != nil && payload.ReferenceID != "" {
-		return repeat(ref.fingerprint, c.Kept.Fingerprint, ref.sequence)
+		return repeat(ref.fingerprint, c.Metadata.Fingerprint, ref.sequence)
 	}
 	if err := s.checkSession(c); err != nil {
 		return decide.Decision{}, err
@@ -28,8 +28,8 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	if err := refuseFirst(CheckOrder(i.contract, payload, at.Time)); err != nil {
 		return decide.Decision{}, err
 	}
-	d := s.newDraft(at, i)
-	t, err := d.entering(a, payload)
+	d := s.newRecordBuilder(at, i)
+	t, err := d.newTaker(a, payload)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -52,10 +52,10 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	return d.stay(t, slot), nil
 }
 
-// entering returns the taker for a new order.
-func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
+// newTaker returns the taker for a new order.
+func (d *recordBuilder) newTaker(a *account, payload *PlaceOrder) (*taker, error) {
 	c := d.instrument.contract
-	p := d.party(a)
+	p := d.viewOf(a)
 	n := &struct {
 		taker
 		order resting
@@ -93,7 +93,7 @@ func (t *taker) mayGrow() error {
 }
 
 // fits refuses an order if its notional, including all open positions on the instrument, could not be counted.
-func (d *draft) fits(t *taker) error {
+func (d *recordBuilder) fits(t *taker) error {
 	i, price := d.instrument, max(t.price, 1)
 	if i.mark != 0 {
 		price = max(price, i.contract.LimitBound(true, i.mark))
@@ -110,7 +110,7 @@ func (d *draft) fits(t *taker) error {
 
 // reserveSlot reserves the index of the order's own event, which is complete only at the end. The order's code is
 // derived from the index.
-func (d *draft) reserveSlot() int {
+func (d *recordBuilder) reserveSlot() int {
 	d.events = append(d.events, nil)
 	d.size += orderBytes + 256
 	return len(d.events) - 1
@@ -118,7 +118,7 @@ func (d *draft) reserveSlot() int {
 
 // admissible checks a taker against the state of the instrument and the account's position before it meets the book,
 // and sets its bound. It returns the first applicable reason to reject the taker, or "".
-func (d *draft) admissible(t *taker) order.Reason {
+func (d *recordBuilder) admissible(t *taker) order.Reason {
 	if t.stop != nil {
 		return d.waitable(t)
 	}
@@ -152,7 +152,7 @@ func (d *draft) admissible(t *taker) order.Reason {
 
 // reduces limits a reduce-only order to the position. An order that certainly stays (stays is set) needs a free place
 // among the account's reduce-only orders. For an order that may trade in full, this is checked at the end.
-func (d *draft) reduces(t *taker, stays bool) order.Reason {
+func (d *recordBuilder) reduces(t *taker, stays bool) order.Reason {
 	if !t.order.Value.reduceOnly {
 		return ""
 	}
@@ -171,7 +171,7 @@ func (t *taker) crowded() bool {
 }
 
 // liquidity checks that a market or cash order has something to trade with.
-func (d *draft) liquidity(t *taker) order.Reason {
+func (d *recordBuilder) liquidity(t *taker) order.Reason {
 	best := d.opposite(t, true)
 	if best == nil {
 		if !t.order.Value.kind.Limited() {
@@ -190,7 +190,7 @@ func (d *draft) liquidity(t *taker) order.Reason {
 
 // opposite returns the first live order that the taker would meet within its bound. With others set it ignores the
 // taker's own orders.
-func (d *draft) opposite(t *taker, others bool) *resting {
+func (d *recordBuilder) opposite(t *taker, others bool) *resting {
 	side := t.order.Side.Opposite()
 	for l := d.instrument.book.Best(side); l != nil && (t.bound == 0 || !side.Better(t.bound, l.Price)); l = l.Worse() {
 		for o := l.Front(); o != nil; o = o.Next() {
@@ -203,7 +203,7 @@ func (d *draft) opposite(t *taker, others bool) *resting {
 }
 
 // execute lets the taker trade, judges the outcome as a whole, and decides the record, or the first of several.
-func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
+func (d *recordBuilder) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 	before := d.standing(t.party)
 	d.releaseOld(t)
 	why := d.walk(t, d.limit)
@@ -214,7 +214,7 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 	if why == stopFull {
 		// The first record accepts or rejects the order as a whole. So the walk continues to its end as a dry run: if
 		// the margin ran out three records later, the fills already in the log could not be reversed.
-		d.quiet = true
+		d.dryRun = true
 		why = d.walk(t, unbounded())
 	}
 	rests := t.fate(why)
@@ -224,7 +224,7 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 	if reason := d.judge(t, before, rests); reason != "" {
 		return d.reject(t, slot, reason)
 	}
-	if !d.quiet {
+	if !d.dryRun {
 		d.finish(t, slot)
 		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
 	}
@@ -245,7 +245,7 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 }
 
 // judge applies the margin rule to everything that the taker would do.
-func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason {
+func (d *recordBuilder) judge(t *taker, before margin.Standing, rests bool) order.Reason {
 	switch {
 	case rests && t.crowded():
 		return order.ReduceOnlyInvalid
@@ -267,7 +267,7 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 }
 
 // finish puts the order's event into its slot.
-func (d *draft) finish(t *taker, slot int) {
+func (d *recordBuilder) finish(t *taker, slot int) {
 	e, out := blank(t.status, t.amends && t.done() == filled(t.order))
 	show(out, t.order, t.price, t.terms)
 	if t.stop != nil { // adds its new prices
@@ -279,8 +279,8 @@ func (d *draft) finish(t *taker, slot int) {
 	d.events[slot] = e
 }
 
-// reject drops all events of the draft but those before the slot, and rejects the order.
-func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision {
+// reject drops all events of the builder but those before the slot, and rejects the order.
+func (d *recordBuilder) reject(t *taker, slot int, reason order.Reason) decide.Decision {
 	t.terms = terms{amount: t.order.Value.amount, remaining: t.order.Value.amount, status: order.Rejected, reason: reason,
 		expires: t.expires, triggered: t.triggered, updated: d.at.Time}
 	d.events = d.events[:slot+1]
@@ -289,7 +289,7 @@ func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision 
 }
 
 // unfilled drops the same events and cancels an order that had to fill immediately in full.
-func (d *draft) unfilled(t *taker, slot int) decide.Decision {
+func (d *recordBuilder) unfilled(t *taker, slot int) decide.Decision {
 	decision := d.reject(t, slot, "")
 	t.status, t.reason = order.Canceled, order.FOKNotFillable
 	d.finish(t, slot)
@@ -298,7 +298,7 @@ func (d *draft) unfilled(t *taker, slot int) decide.Decision {
 }
 
 // check panics if the events' postings are not balanced, and returns the events.
-func (d *draft) check() []decide.Event {
+func (d *recordBuilder) check() []decide.Event {
 	balanced(d.events)
 	return d.events
 }

@@ -25,7 +25,7 @@ func TestRandomCommands(t *testing.T) {
 		if rapid.Bool().Draw(t, "small records") { // so that much goes on in steps
 			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
 			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")
-			r.state.limit.debts = rapid.IntRange(0, 3).Draw(t, "debts")
+			r.state.limit.charges = rapid.IntRange(0, 3).Draw(t, "debts")
 			r.single = rapid.Bool().Draw(t, "single steps")
 			r.pause = scalar.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
 		}
@@ -207,13 +207,13 @@ func (r *randomVenue) place() {
 	c := decide.Command{Type: CommandPlaceOrder, Actor: actor, Payload: payload}
 	if rapid.IntRange(0, 3).Draw(r.T, "with reference") == 0 {
 		payload.ReferenceID = fmt.Sprint("r", rapid.IntRange(0, 9).Draw(r.T, "reference"))
-		c.Kept.Fingerprint = rapid.SampledFrom([]string{"00", "01"}).Draw(r.T, "fingerprint")
+		c.Metadata.Fingerprint = rapid.SampledFrom([]string{"00", "01"}).Draw(r.T, "fingerprint")
 	}
 	if len(r.state.sessions) > 0 && rapid.Bool().Draw(r.T, "over a session") {
-		c.Kept.Session = r.sessionID()
+		c.Metadata.Session = r.sessionID()
 	}
 	if r.keyed && rapid.IntRange(0, 3).Draw(r.T, "with key") == 0 {
-		c.Kept.Key, c.Kept.Fingerprint = fmt.Sprint("k", rapid.IntRange(0, 9).Draw(r.T, "key")), "0f"
+		c.Metadata.Key, c.Metadata.Fingerprint = fmt.Sprint("k", rapid.IntRange(0, 9).Draw(r.T, "key")), "0f"
 	}
 	r.give(c)
 }

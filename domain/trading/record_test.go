@@ -117,7 +117,7 @@ func TestLargestRecords(t *testing.T) {
 	}
 }
 
-// checkEstimate holds an event's encoding against what the draft counts for it.
+// checkEstimate holds an event's encoding against what the builder counts for it.
 func checkEstimate(t *testing.T, e decide.Event) {
 	t.Helper()
 	data, err := json.Marshal(e)
@@ -155,7 +155,7 @@ func TestSourceIsAppliedOnce(t *testing.T) {
 	d := newDesk(t)
 	register := func(code string, sequence int64) (decide.Decision, error) {
 		return d.do(decide.Command{Type: CommandRegisterCustomer, Actor: decide.Actor{System: "onboarding"},
-			Kept: decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: sequence}}, Payload: &RegisterCustomer{CustomerCode: code, Broker: "alpha"}})
+			Metadata: decide.Metadata{Source: &decide.Source{Journal: "onboarding", Sequence: sequence}}, Payload: &RegisterCustomer{CustomerCode: code, Broker: "alpha"}})
 	}
 	for _, c := range []struct {
 		code     string

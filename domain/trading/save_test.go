@@ -92,7 +92,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 		if rapid.Bool().Draw(t, "small records") {
 			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
 			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")
-			r.state.limit.debts = rapid.IntRange(0, 3).Draw(t, "debts")
+			r.state.limit.charges = rapid.IntRange(0, 3).Draw(t, "debts")
 			r.single = rapid.Bool().Draw(t, "single steps")
 			r.pause = scalar.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
 		}
@@ -140,8 +140,8 @@ func (j *testJournal) saveOften() {
 	}
 }
 
-// TestSavedScenarios runs every scenario with a state that is saved and read back before each of its first lines, and now and
-// then later.
+// TestSavedScenarios runs every scenario with a state that is saved and read back before each of its first lines, and
+// now and then later.
 func TestSavedScenarios(t *testing.T) {
 	for _, file := range scenarioFiles(t) {
 		text, err := os.ReadFile(file)
@@ -155,24 +155,24 @@ func TestSavedScenarios(t *testing.T) {
 // golden is a state with something of everything in it.
 func golden(t fataler) *State {
 	j := newTestJournal(t)
-	give := func(actor decide.Actor, kept decide.Kept, payload any) decide.Decision {
+	give := func(actor decide.Actor, kept decide.Metadata, payload any) decide.Decision {
 		t.Helper()
 		j.now += 1_000_003
-		decision, err := j.do(decide.Command{Actor: actor, Kept: kept, Payload: payload})
+		decision, err := j.do(decide.Command{Actor: actor, Metadata: kept, Payload: payload})
 		if err != nil {
 			t.Fatalf("%T: %v", payload, err)
 		}
 		return decision
 	}
-	key := func(k string) decide.Kept { return decide.Kept{Key: k, Fingerprint: "f" + k} }
+	key := func(k string) decide.Metadata { return decide.Metadata{Key: k, Fingerprint: "f" + k} }
 	other := btc()
 	other.Symbol, other.Underlying, other.IndexStaleSeconds = "ETHUSDC_PERP", "ETH", 10
 	give(operator, key("list"), &ListInstrument{Instrument: btc()})
-	give(operator, decide.Kept{}, &ListInstrument{Instrument: other})
-	give(operator, decide.Kept{}, &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")})
+	give(operator, decide.Metadata{}, &ListInstrument{Instrument: other})
+	give(operator, decide.Metadata{}, &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")})
 	for _, code := range []string{"ann", "ben"} {
-		give(operator, decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: int64(len(j.records))}}, &RegisterCustomer{CustomerCode: code, Broker: "alpha", Name: "Name of " + code})
-		give(operator, decide.Kept{Fingerprint: "0d"}, &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 1_000_000 * fixed.Unit, ReferenceID: "deposit-" + code})
+		give(operator, decide.Metadata{Source: &decide.Source{Journal: "onboarding", Sequence: int64(len(j.records))}}, &RegisterCustomer{CustomerCode: code, Broker: "alpha", Name: "Name of " + code})
+		give(operator, decide.Metadata{Fingerprint: "0d"}, &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 1_000_000 * fixed.Unit, ReferenceID: "deposit-" + code})
 	}
 	payload := func(customer string, a order.Action, ticks, steps int64, change func(*PlaceOrder)) *PlaceOrder {
 		p := limitOrder(customer, a, ticks, steps)
@@ -183,23 +183,23 @@ func golden(t fataler) *State {
 	}
 	alpha := trader("alpha")
 	for n := range byte(2) {
-		give(ofNodes, decide.Kept{}, &OpenSession{Session: scalar.ID{1 + n}, Gateway: scalar.ID{9}, Username: "u", Broker: "alpha"})
+		give(ofNodes, decide.Metadata{}, &OpenSession{Session: scalar.ID{1 + n}, Gateway: scalar.ID{9}, Username: "u", Broker: "alpha"})
 		for range 2 {
-			give(alpha, decide.Kept{Session: scalar.ID{1 + n}}, payload("ann", order.Buy, 600_000, 1, nil))
+			give(alpha, decide.Metadata{Session: scalar.ID{1 + n}}, payload("ann", order.Buy, 600_000, 1, nil))
 		}
 	}
 	j.state.limit.others = 1
-	give(ofNodes, decide.Kept{}, &EndSession{Session: scalar.ID{2}}) // and one of its orders is still to be canceled
+	give(ofNodes, decide.Metadata{}, &EndSession{Session: scalar.ID{2}}) // and one of its orders is still to be canceled
 	j.state.limit.others = recordBounds().others
 	give(alpha, key("k1"), payload("ann", order.Sell, 650_000, 30, func(p *PlaceOrder) { p.ReferenceID = "resting" }))
-	give(alpha, decide.Kept{Fingerprint: "0e"}, payload("ben", order.Buy, 650_000, 10, func(p *PlaceOrder) { p.ReferenceID = "filled" }))
-	give(alpha, decide.Kept{}, payload("ben", order.Buy, 640_000, 5, func(p *PlaceOrder) { p.PostOnly = true }))
-	give(alpha, decide.Kept{}, payload("ben", order.Buy, 640_000, 7, func(p *PlaceOrder) {
+	give(alpha, decide.Metadata{Fingerprint: "0e"}, payload("ben", order.Buy, 650_000, 10, func(p *PlaceOrder) { p.ReferenceID = "filled" }))
+	give(alpha, decide.Metadata{}, payload("ben", order.Buy, 640_000, 5, func(p *PlaceOrder) { p.PostOnly = true }))
+	give(alpha, decide.Metadata{}, payload("ben", order.Buy, 640_000, 7, func(p *PlaceOrder) {
 		p.TimeInForce, p.ExpireTime = order.GTD, j.now+scalar.Hour
 	}))
-	give(alpha, decide.Kept{}, payload("ben", order.Sell, 660_000, 4, func(p *PlaceOrder) { p.ReduceOnly = true }))
+	give(alpha, decide.Metadata{}, payload("ben", order.Sell, 660_000, 4, func(p *PlaceOrder) { p.ReduceOnly = true }))
 	for n, price := range []string{"64999.9", "64998", "64997"} {
-		give(alpha, decide.Kept{}, payload("ann", order.Sell, 600_000, 5, func(p *PlaceOrder) {
+		give(alpha, decide.Metadata{}, payload("ann", order.Sell, 600_000, 5, func(p *PlaceOrder) {
 			p.Type, p.TriggerPrice, p.TimeInForce = order.StopLossLimit, number(price), order.GTC
 			if n == 2 {
 				p.Type, p.TriggerPrice, p.LimitPrice, p.TimeInForce = order.TakeProfitStopLoss, fixed.Decimal{}, fixed.Decimal{}, order.IOC
@@ -207,14 +207,14 @@ func golden(t fataler) *State {
 			}
 		}))
 	}
-	give(alpha, decide.Kept{}, &SetCancelAllAfter{CustomerCode: "ann", TimeoutSeconds: 3000})
-	give(operator, decide.Kept{Key: "fees", Fingerprint: decide.OfRoute("PUT /fees", strings.Repeat("0", 32))}, &SetFeeProfile{CustomerCode: "ben", Symbol: "ETHUSDC_PERP", MakerFee: number("1"), TakerFee: number("3"), Operator: true})
-	give(operator, decide.Kept{}, &SetMarginProfile{CustomerCode: "ann", Leverage: 5})
-	give(operator, decide.Kept{}, &RequestWithdrawal{CustomerCode: "ann", Currency: currency, Amount: 10 * fixed.Unit, ReferenceID: "out"})
+	give(alpha, decide.Metadata{}, &SetCancelAllAfter{CustomerCode: "ann", TimeoutSeconds: 3000})
+	give(operator, decide.Metadata{Key: "fees", Fingerprint: decide.OfRoute("PUT /fees", strings.Repeat("0", 32))}, &SetFeeProfile{CustomerCode: "ben", Symbol: "ETHUSDC_PERP", MakerFee: number("1"), TakerFee: number("3"), Operator: true})
+	give(operator, decide.Metadata{}, &SetMarginProfile{CustomerCode: "ann", Leverage: 5})
+	give(operator, decide.Metadata{}, &RequestWithdrawal{CustomerCode: "ann", Currency: currency, Amount: 10 * fixed.Unit, ReferenceID: "out"})
 	j.now += 2 * scalar.Hour // the order with a time and the switch are due
 	j.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, j.state.SetAside(j.stamp(), "a cause"))
 	j.state.limit.fills = 1
-	decision, err := j.state.Decide(j.stamp(), decide.Command{ID: scalar.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep"), Payload: payload("ben", order.Buy, 661_000, 25, nil)})
+	decision, err := j.state.Decide(j.stamp(), decide.Command{ID: scalar.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Metadata: key("sweep"), Payload: payload("ben", order.Buy, 661_000, 25, nil)})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -266,7 +266,7 @@ func rarities(t fataler) *State {
 	over := &session{id: scalar.ID{77}, due: &dueEntry{kind: dueSession}}
 	s.sessions[over.id] = over
 	i.fundMoves = &dueEntry{kind: dueInsurance, instrument: i}
-	x := &instant{instrument: i, posting: &dueEntry{kind: duePosting}}
+	x := &charge{instrument: i, posting: &dueEntry{kind: duePosting}}
 	x.posting.instant = x
 	s.aside = append(s.aside, asideEntry{dueEntry: x.posting})
 	return s
@@ -283,7 +283,7 @@ var derivedFields = packtest.Derived{
 	"trading.State.solvent":      "follows from the fund's balance",
 	"trading.State.waiting":      "follows from the accounts to liquidate",
 	"trading.State.balances":     "sums up the accounts",
-	"trading.State.outstanding":  "counts the instants",
+	"trading.State.outstanding":  "counts the charges",
 	"trading.State.firing":       "follows from the stops",
 	"trading.State.limit":        "the build's",
 	"trading.State.tracking":     "the caller's",
@@ -291,16 +291,16 @@ var derivedFields = packtest.Derived{
 	"trading.State.affected":     "empty between records",
 	"trading.State.looks":        "a test's",
 
-	"trading.instrument.book":     "the orders by price",
-	"trading.instrument.costs":    "sums up the positions",
-	"trading.instrument.open":     "follows from the status",
-	"trading.instrument.bounds":   "follow from the accounts' slack",
-	"trading.instrument.rankings": "a cache",
-	"trading.instrument.levy":     "counts from 0 again, as the bounds then do",
-	"trading.holders.last":        "the end of the list",
-	"trading.watch.legs":          "the stops by price",
-	"trading.instant.instrument":  "the instrument that has the instant",
-	"trading.instant.owing":       "follows from what the holders have posted",
+	"trading.instrument.book":              "the orders by price",
+	"trading.instrument.costs":             "sums up the positions",
+	"trading.instrument.open":              "follows from the status",
+	"trading.instrument.bounds":            "follow from the accounts' slack",
+	"trading.instrument.rankings":          "a cache",
+	"trading.instrument.cumulativeFunding": "counts from 0 again, as the thresholds then do",
+	"trading.holders.last":                 "the end of the list",
+	"trading.triggerIndex.legs":            "the stops by price",
+	"trading.charge.instrument":            "the instrument that has the charge",
+	"trading.charge.owing":                 "follows from what the holders have posted",
 
 	"market.Contract.Unit":      "follows from the instrument",
 	"market.Contract.MinSteps":  "follows from the instrument",
@@ -331,7 +331,7 @@ var derivedFields = packtest.Derived{
 	"trading.position.last":       "the end of the list",
 	"trading.position.liveOrders": "counts the list",
 	"trading.position.before":     "the list backwards",
-	"trading.position.bounds":     "follow from the account's slack",
+	"trading.position.thresholds": "follow from the account's slack",
 	"trading.position.rank":       "a cache",
 
 	"trading.live.prev":                  "the list backwards",

@@ -17,7 +17,7 @@ var operator = decide.Actor{Sub: "operator", Broker: "venue"}
 // parse makes the command that a line says. Its fingerprint is the line's.
 func (s *scenario) parse(verb string) decide.Command {
 	sum := sha256.Sum256([]byte(verb + strings.Join(s.words, " ")))
-	c := decide.Command{Actor: operator, Kept: decide.Kept{Fingerprint: hex.EncodeToString(sum[:])}}
+	c := decide.Command{Actor: operator, Metadata: decide.Metadata{Fingerprint: hex.EncodeToString(sum[:])}}
 	c.Type, c.Payload = s.payload(verb, &c)
 	for len(s.words) > 0 {
 		switch s.words[0] {
@@ -26,7 +26,7 @@ func (s *scenario) parse(verb string) decide.Command {
 			c.Actor = decide.Actor{Sub: "trader", Broker: s.word()}
 		case "key": // key KEY: with an Idempotency-Key
 			s.word()
-			c.Kept.Key = s.word()
+			c.Metadata.Key = s.word()
 		case "for": // for CUSTOMER: with a token for one account
 			s.word()
 			c.Actor.Customer = s.word()

@@ -104,7 +104,7 @@ func (s *State) ordersOver(w *session, n int) (orders []*resting, looked int) {
 
 // checkSession refuses an order over a session that has ended, since no session end would cancel it.
 func (s *State) checkSession(c decide.Command) error {
-	if id := c.Kept.Session; !id.IsZero() {
+	if id := c.Metadata.Session; !id.IsZero() {
 		if w := s.sessions[id]; w == nil || w.gateway == nil {
 			return decide.Refuse(decide.Conflict, "SESSION_ENDED", "the session of the connection has ended, at which its orders were canceled")
 		}

@@ -29,7 +29,7 @@ func sessionsDesk(t *testing.T) *desk {
 // placeOver enters an order over a session.
 func (d *desk) placeOver(session byte, payload *PlaceOrder) order.Order {
 	d.T.Helper()
-	c := decide.Command{Type: CommandPlaceOrder, Actor: trader("alpha"), Payload: payload, Kept: decide.Kept{Session: scalar.ID{session}}}
+	c := decide.Command{Type: CommandPlaceOrder, Actor: trader("alpha"), Payload: payload, Metadata: decide.Metadata{Session: scalar.ID{session}}}
 	for _, e := range d.must(c).Events {
 		if o, ok := e.(OrderEvent); ok && o.After().CustomerCode == payload.CustomerCode {
 			return *o.After()
@@ -76,7 +76,7 @@ func TestSessionEnds(t *testing.T) {
 	if _, live := d.state.Order(over.Code); live {
 		t.Error("an order that was filled lives")
 	}
-	late := decide.Command{Type: CommandPlaceOrder, Actor: trader("alpha"), Payload: limitOrder("alice", order.Buy, 640_000, 1), Kept: decide.Kept{Session: scalar.ID{1}}}
+	late := decide.Command{Type: CommandPlaceOrder, Actor: trader("alpha"), Payload: limitOrder("alice", order.Buy, 640_000, 1), Metadata: decide.Metadata{Session: scalar.ID{1}}}
 	if code := d.refused(late); code != "SESSION_ENDED" {
 		t.Errorf("an order over a session that has ended: %s", code)
 	}
@@ -174,15 +174,15 @@ func checkSessions(t fataler, s *State) {
 	}
 }
 
-// TestTheEndOfASessionLooksAtItsOrdersOnce: what the steps look at that cancel the orders of a session grows with the orders,
-// not with their square, also where the state was saved in between.
+// TestTheEndOfASessionLooksAtItsOrdersOnce: what the steps look at that cancel the orders of a session grows with the
+// orders, not with their square, also where the state was saved in between.
 func TestTheEndOfASessionLooksAtItsOrdersOnce(t *testing.T) {
 	const orders = 3000
 	e := newEngine(t, 1)
 	id := scalar.ID{1}
 	e.do(decide.Command{Actor: ofNodes, Payload: &OpenSession{Session: id, Gateway: scalar.ID{9}, Username: "u", Broker: "alpha"}})
 	for n := range int64(orders) {
-		e.do(decide.Command{Actor: trader("alpha"), Kept: decide.Kept{Session: id}, Payload: limitOrder("c0", order.Buy, 600_000+n, 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Metadata: decide.Metadata{Session: id}, Payload: limitOrder("c0", order.Buy, 600_000+n, 1)})
 	}
 	looked := 0
 	look := func() {

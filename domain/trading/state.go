@@ -15,10 +15,10 @@
 //
 // Start with commands.go and events*.go, which declare the inputs and the events. check.go, together with the table in
 // package order, checks an order without the state of the market. admin.go, money.go, leverage.go, place.go, amend.go
-// and cancel.go decide commands. match.go walks through the book, draft.go builds a record, and orderview.go makes the
-// view of an order that events carry. stops.go has the orders that wait for a price, and triggers.go the lists of their
-// prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go computes margin,
-// views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work,
+// and cancel.go decide commands. match.go walks through the book, recordbuilder.go builds a record, and orderview.go
+// makes the view of an order that events carry. stops.go has the orders that wait for a price, and triggers.go the
+// lists of their prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go
+// computes margin, views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work,
 // duelist.go its queues, and each due_*.go one kind of due work.
 //
 // # Prices, funding, risk
@@ -29,9 +29,9 @@
 //   - Mark price and stale guard: market (mark.go) has the median, its clamp and the window; prices.go has their inputs.
 //     due_stale.go sets the guard. It blocks clients, and is due the instrument's IndexStaleSeconds after the index time.
 //   - Funding: market (funding.go) has the premium, the rate and its cap. due_funding.go, which blocks clients, fixes the
-//     rate and mark price of a funding instant for all positions. due_posting.go, which alternates with clients, posts it
+//     rate and mark price of a funding charge for all positions. due_posting.go, which alternates with clients, posts it
 //     account by account. A record that touches a position first posts everything that the position owes, and as much of
-//     what the account owes on other instruments as fits the record. instants.go computes the amounts, till.go posts them.
+//     what the account owes on other instruments as fits the record. charges.go computes the amounts, houseaccounts.go posts them.
 //   - Settlement: due_settlement.go, which blocks clients, fixes it; due_posting.go posts it.
 //   - Liquidation: margin (liquidation.go) has the bankruptcy price, the step size, the fee and the deleveraging score.
 //     bounds.go finds the accounts that a price brings below maintenance margin; margin (slack.go) computes its bounds.
@@ -59,9 +59,9 @@ const (
 	maxRecord  = 256 << 10 // bytes
 	maxFills   = 100
 	maxChanges = 64
-	// maxDebts is about how many postings of unpaid instants a record begins with for each account that it touches.
+	// maxCharges is about how many postings of unpaid charges a record begins with for each account that it touches.
 	// With those of a taker, a maker and the insurance fund, the record still has room for a trade.
-	maxDebts       = 32
+	maxCharges     = 32
 	rulesSupported = 2 // the newest rules that this build supports
 
 	// MaxReduceOnly is the maximum number of reduce-only orders of a customer on an instrument, resting or untriggered.
@@ -101,8 +101,8 @@ type State struct {
 	balances     fixed.Wide // sum of the absolute balances of all customers
 	due          agenda
 	settlement   *dueEntry     // next settlement; nil before the first index price
-	fixed        int64         // number of the last instant
-	outstanding  int           // instants that some position has not posted
+	fixed        int64         // number of the last charge
+	outstanding  int           // charges that some position has not posted
 	aside        []asideEntry  // failed due work, in the order in which it was set aside
 	running      *task         // running task, which is also on the agenda; nil for none
 	firing       []*instrument // instruments with a stop to fire, in the order of listing
@@ -138,25 +138,25 @@ type instrument struct {
 	book     book.Book[live]
 	mark     int64 // marks; 0 before the first index price
 	prices
-	last         int64 // ticks; 0 before the first trade
-	openInterest int64 // steps, one side
-	clearing     fixed.Money
-	costs        fixed.Wide // sum of the absolute costs of all positions
-	holders      holders    // open positions
-	instants     []*instant // instants that some position has not posted, in the order in which they were fixed
-	watches      [len(watched)]watch
-	stops        int64     // stops that were enqueued so far
-	putBack      []*stop   // stops that an operator put back and that have not fired
-	triggers     *dueEntry // set while a stop is due and the instrument is open
-	open         bool      // whether the status was Open after the last record
-	fundMoves    *dueEntry // set while the insurance fund's order must move
-	bounds       boundLists
-	rankings     [2]*ranking // long and short holders by deleveraging rank; nil unless cached
-	levy         int64       // marks × 10⁻⁸: cumulative funding since it last restarted at 0
+	last              int64 // ticks; 0 before the first trade
+	openInterest      int64 // steps, one side
+	clearing          fixed.Money
+	costs             fixed.Wide // sum of the absolute costs of all positions
+	holders           holders    // open positions
+	charges           []*charge  // charges that some position has not posted, in the order in which they were fixed
+	triggerIndexes    [len(watched)]triggerIndex
+	stops             int64     // stops that were enqueued so far
+	putBack           []*stop   // stops that an operator put back and that have not fired
+	triggers          *dueEntry // set while a stop is due and the instrument is open
+	open              bool      // whether the status was Open after the last record
+	fundMoves         *dueEntry // set while the insurance fund's order must move
+	bounds            thresholdHeaps
+	rankings          [2]*ranking // long and short holders by deleveraging rank; nil unless cached
+	cumulativeFunding int64       // marks × 10⁻⁸: cumulative funding since it last restarted at 0
 }
 
 func newInstrument(c *market.Contract, index int) *instrument {
-	return &instrument{contract: c, index: index, bounds: newBoundLists()}
+	return &instrument{contract: c, index: index, bounds: newThresholdHeaps()}
 }
 
 // resting is a live order as the book holds it.
@@ -187,25 +187,25 @@ func filled(o *resting) int64 { return o.Value.amount - o.Remaining }
 
 // account is a customer's account.
 type account struct {
-	code, broker, name string
-	created, updated   scalar.Time
-	balance            fixed.Money
-	pending            fixed.Money // withdrawals requested and not yet paid out
-	leverage           int         // leverage of the default margins; 0 if they were set as percentages
-	initialMargin      fixed.Decimal
-	maintenanceMargin  fixed.Decimal
-	initial            fixed.Rate
-	maintenance        fixed.Rate
-	positions          []*position // by instrument, in the order of listing
-	liveOrders         int
-	references         references
-	transfers          map[string]transfer // deposits and withdrawals by reference
-	deadMan            *dueEntry
-	deadManSeconds     int
-	failing            *dueEntry // set while equity is below maintenance margin
-	waits              bool      // whether the account is in State.waiting
-	deleveraging       *position // position that the next step continues to deleverage; nil for none
-	affected           bool      // whether the account is in State.affected
+	code, broker, name    string
+	created, updated      scalar.Time
+	balance               fixed.Money
+	pending               fixed.Money // withdrawals requested and not yet paid out
+	leverage              int         // leverage of the default margins; 0 if they were set as percentages
+	initialMargin         fixed.Decimal
+	maintenanceMargin     fixed.Decimal
+	initial               fixed.Rate
+	maintenance           fixed.Rate
+	positions             []*position // by instrument, in the order of listing
+	liveOrders            int
+	references            references
+	transfers             map[string]transfer // deposits and withdrawals by reference
+	cancelAllAfter        *dueEntry
+	cancelAllAfterSeconds int
+	failing               *dueEntry // set while equity is below maintenance margin
+	waits                 bool      // whether the account is in State.waiting
+	deleveraging          *position // position that the next step continues to deleverage; nil for none
+	affected              bool      // whether the account is in State.affected
 }
 
 // position is the position of an account on one instrument.
@@ -224,11 +224,11 @@ type position struct {
 	reduceOnly  []*resting // live reduce-only orders, in order of arrival
 	updated     scalar.Time
 	// For an open position: before and behind link it to its neighbors in the instrument's holders, and posted is the
-	// number of the last instant that it has posted, or that was fixed before it was opened.
+	// number of the last charge that it has posted, or that was fixed before it was opened.
 	before, behind *position
 	posted         int64
 	began          int64 // steps: the absolute size when the account's liquidation began; 0 for none
-	bounds         [boundKinds]bound
+	thresholds     [thresholdKinds]threshold
 	rank           rank
 }
 

@@ -150,7 +150,7 @@ func (f *fold) fire(e *TriggerFired) {
 
 // waitable checks a new stop, or a stop with new terms, against the state of the instrument and the account's position.
 // The limit price, crossing and margin are checked when the stop fires.
-func (d *draft) waitable(t *taker) order.Reason {
+func (d *recordBuilder) waitable(t *taker) order.Reason {
 	if d.instrument.status() != market.Open {
 		return order.InstrumentHalted
 	}
@@ -164,7 +164,7 @@ func (d *draft) waitable(t *taker) order.Reason {
 }
 
 // stay decides that a stop waits.
-func (d *draft) stay(t *taker, slot int) decide.Decision {
+func (d *recordBuilder) stay(t *taker, slot int) decide.Decision {
 	t.status = order.Open
 	d.finish(t, slot)
 	return decide.Decision{Outcome: decide.Accepted, Events: d.check()}

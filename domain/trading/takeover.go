@@ -7,8 +7,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
-// exposure returns the inputs of the party's margin on the draft's instrument, after the draft's events.
-func (d *draft) exposure(p *party) margin.Exposure {
+// exposure returns the inputs of the account's margin on the builder's instrument, after the builder's events.
+func (d *recordBuilder) exposure(p *accountView) margin.Exposure {
 	e := p.position.exposure()
 	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
 	return e
@@ -18,7 +18,7 @@ func (d *draft) exposure(p *party) margin.Exposure {
 // afford it, otherwise to the holders of the opposite side. The part that these cannot take goes to the fund even if it
 // cannot afford it, unless only the record is full: then the next record continues. passOn returns the alarm for a
 // position that the fund cannot afford.
-func (d *draft) passOn(p *party, price int64) (alarm decide.Alarm) {
+func (d *recordBuilder) passOn(p *accountView, price int64) (alarm decide.Alarm) {
 	if !d.affordable(p, price) {
 		alarm = decide.Alarm{Kind: AlarmDeleveraging, Message: "the insurance fund can't afford a position that is liquidated: it goes to those who hold the other side"}
 		// The fund's own part is a trade like the others. If the record has no room for it, the next record ranks the
@@ -28,7 +28,7 @@ func (d *draft) passOn(p *party, price int64) (alarm decide.Alarm) {
 		}
 		alarm = decide.Alarm{Kind: AlarmInsurance, Message: "the insurance fund takes a position over that it can't afford: nobody who holds the other side can take the rest of it"}
 	}
-	d.handOver(p, d.party(d.state.fund), price, fixed.Abs(p.size), Liquidation)
+	d.handOver(p, d.viewOf(d.state.fund), price, fixed.Abs(p.size), Liquidation)
 	return alarm
 }
 
@@ -38,10 +38,10 @@ const (
 	AlarmInsurance    = "insurance_fund"    // the fund had to take it nevertheless
 )
 
-// affordable reports whether the insurance fund, after taking the party's position at a price, would have at least the
+// affordable reports whether the insurance fund, after taking the account's position at a price, would have at least the
 // initial margin of all its positions, each at mark and at the rate of the instrument's first tier.
-func (d *draft) affordable(p *party, price int64) bool {
-	fund := *d.party(d.state.fund)
+func (d *recordBuilder) affordable(p *accountView, price int64) bool {
+	fund := *d.viewOf(d.state.fund)
 	size, cost, realised := positionAfter(d.instrument, fund.size, fund.cost, price, p.size)
 	fund.size, fund.cost, fund.balance = size, cost, fund.balance.Add(realised)
 	var needed fixed.Wide
@@ -60,9 +60,9 @@ func (d *draft) affordable(p *party, price int64) bool {
 	return d.standing(&fund).Equity().Cmp(needed) >= 0
 }
 
-// handOver books a trade without orders: it transfers steps of the party's position to another account at a price,
+// handOver books a trade without orders: it transfers steps of the account's position to another account at a price,
 // without fees.
-func (d *draft) handOver(p, to *party, price, steps int64, kind TradeType) {
+func (d *recordBuilder) handOver(p, to *accountView, price, steps int64, kind TradeType) {
 	c := d.instrument.contract
 	signed := steps
 	if p.size > 0 {

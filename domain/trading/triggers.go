@@ -19,8 +19,8 @@ import (
 // while a stop is due. So every leg inside the bound was reached while it waited, even if the price has moved back
 // since.
 
-// watch holds the legs on an instrument that wait for one kind of price.
-type watch struct {
+// triggerIndex holds the legs on an instrument that wait for one kind of price.
+type triggerIndex struct {
 	legs book.Book[*stop]
 	// low and high are the bound of the prices reached, in ticks. A price between two ticks reaches neither of them, so
 	// the lowest price is rounded up and the highest down. low is 0 if no price has reached a leg.
@@ -30,14 +30,14 @@ type watch struct {
 // watched lists the kinds of prices, in the order of an instrument's watches.
 var watched = [...]order.TriggerPriceType{order.TradePrice, order.MarkPrice}
 
-func (i *instrument) watch(by order.TriggerPriceType) *watch {
-	return &i.watches[slices.Index(watched[:], by)]
+func (i *instrument) triggerIndex(by order.TriggerPriceType) *triggerIndex {
+	return &i.triggerIndexes[slices.Index(watched[:], by)]
 }
 
-// watch returns the lists in which the stop's legs wait.
-func (s *stop) watch() *watch {
+// triggerIndex returns the lists in which the stop's legs wait.
+func (s *stop) triggerIndex() *triggerIndex {
 	v := &s.order.Value
-	return v.position.instrument.watch(v.kind.Trigger())
+	return v.position.instrument.triggerIndex(v.kind.Trigger())
 }
 
 // inside reports whether prices between low and high reach a leg at price.
@@ -49,10 +49,12 @@ func inside(side book.Side, price, low, high int64) bool {
 }
 
 // reached reports whether the leg is inside the bound.
-func (w *watch) reached(l *leg) bool { return w.low != 0 && inside(l.Side, l.Price, w.low, w.high) }
+func (w *triggerIndex) reached(l *leg) bool {
+	return w.low != 0 && inside(l.Side, l.Price, w.low, w.high)
+}
 
 // reaches reports whether prices between low and high reach any leg.
-func (w *watch) reaches(low, high int64) bool {
+func (w *triggerIndex) reaches(low, high int64) bool {
 	for _, side := range [2]book.Side{book.Bid, book.Ask} {
 		if l := w.legs.Best(side); l != nil && inside(side, l.Price, low, high) {
 			return true
@@ -62,7 +64,7 @@ func (w *watch) reaches(low, high int64) bool {
 }
 
 // first returns the leg of a side that fires first, or nil.
-func (w *watch) first(side book.Side) *leg {
+func (w *triggerIndex) first(side book.Side) *leg {
 	for l := w.legs.Best(side); l != nil && w.reached(l.Front()); l = l.Worse() {
 		for o := l.Front(); o != nil; o = o.Next() {
 			// If both legs of a combo were reached, the stop-loss leg fires, at its own place. The other leg is
@@ -81,8 +83,8 @@ func (i *instrument) isDue() bool {
 	if len(i.putBack) > 0 {
 		return true
 	}
-	for n := range i.watches {
-		if w := &i.watches[n]; w.low != 0 && w.reaches(w.low, w.high) {
+	for n := range i.triggerIndexes {
+		if w := &i.triggerIndexes[n]; w.low != 0 && w.reaches(w.low, w.high) {
 			return true
 		}
 	}
@@ -99,8 +101,8 @@ func (i *instrument) nextStop() (*stop, order.Leg) {
 	}
 	for _, side := range [2]book.Side{book.Bid, book.Ask} {
 		var first *leg
-		for n := range i.watches {
-			l := i.watches[n].first(side)
+		for n := range i.triggerIndexes {
+			l := i.triggerIndexes[n].first(side)
 			if l != nil && (first == nil || side.Better(l.Price, first.Price) || l.Price == first.Price && l.Value.arrival < first.Value.arrival) {
 				first = l
 			}
@@ -136,7 +138,7 @@ func (s *State) setMark(i *instrument, marks int64) {
 // reach extends the bound to a price. If the price is between two ticks, low is the higher tick and high the lower one.
 // A price that reaches no leg does not extend the bound, since it would otherwise fire stops that are placed later.
 func (s *State) reach(i *instrument, by order.TriggerPriceType, low, high int64) {
-	w := i.watch(by)
+	w := i.triggerIndex(by)
 	if !w.reaches(low, high) {
 		return
 	}
@@ -172,8 +174,8 @@ func (s *State) scheduleTriggers() {
 			i.triggers = nil
 		}
 		if !due { // all stops inside the bound have fired, so the bound restarts
-			for n := range i.watches {
-				i.watches[n].low, i.watches[n].high = 0, 0
+			for n := range i.triggerIndexes {
+				i.triggerIndexes[n].low, i.triggerIndexes[n].high = 0, 0
 			}
 		}
 		return !due
@@ -191,7 +193,7 @@ func (i *instrument) enqueue(s *stop) {
 func (s *stop) list() {
 	for n := range s.legs {
 		if s.legs[n].Price != 0 {
-			s.watch().legs.Add(&s.legs[n])
+			s.triggerIndex().legs.Add(&s.legs[n])
 		}
 	}
 }
@@ -200,7 +202,7 @@ func (s *stop) list() {
 func (s *stop) unlist() {
 	for n := range s.legs {
 		if s.legs[n].Resting() {
-			s.watch().legs.Remove(&s.legs[n])
+			s.triggerIndex().legs.Remove(&s.legs[n])
 		}
 	}
 }
@@ -216,8 +218,8 @@ func (s *State) takeStops(i *instrument, orders []*resting, n int) (taken []*res
 		orders = append(orders, o.order)
 		return true
 	}
-	for w := range i.watches {
-		for l := range i.watches[w].each() {
+	for w := range i.triggerIndexes {
+		for l := range i.triggerIndexes[w].each() {
 			if s := l.Value; l == &s.legs[0] || !s.legs[0].Resting() { // a combo is listed twice
 				if !take(s) {
 					return orders, more
@@ -239,7 +241,7 @@ func (s *State) takeStops(i *instrument, orders []*resting, n int) (taken []*res
 }
 
 // each yields the legs that wait, first those that fire at their price or below it.
-func (w *watch) each() func(yield func(*leg) bool) {
+func (w *triggerIndex) each() func(yield func(*leg) bool) {
 	return func(yield func(*leg) bool) {
 		for _, side := range [2]book.Side{book.Bid, book.Ask} {
 			for l := w.legs.Best(side); l != nil; l = l.Worse() {

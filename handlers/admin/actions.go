@@ -61,7 +61,7 @@ func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
 		if err := h.sealAction(c.Request().Context(), about, &asked); err != nil {
 			return err
 		}
-		x, err := h.onboarding.Execute(web.AskOf(c), &asked.payload, body)
+		x, err := h.onboarding.Execute(web.RequestOf(c), &asked.payload, body)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err 
 	// whether the trigger exists.
 	probe := &onboarding.ActOnTrigger{ID: trigger, Action: entitlement.Block}
 	_, err = h.onboarding.To.Submit(c.Request().Context(), h.onboarding.Name,
-		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: web.AskOf(c).Principal().Actor(), Payload: probe})
+		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: web.RequestOf(c).Principal().Actor(), Payload: probe})
 	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		return of, err

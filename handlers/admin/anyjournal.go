@@ -24,7 +24,7 @@ func (h *Handler) journalOf(c echo.Context, name string, payload decide.Payload)
 	if used != "" && used != name {
 		return to, false, decide.KeyReused()
 	}
-	return web.Journal{To: h.cfg.Journals, Name: name, Judges: fold}, used != "", nil
+	return web.Journal{To: h.cfg.Journals, Name: name, AuthFollower: fold}, used != "", nil
 }
 
 // rememberedBy returns the journal that remembers the request's idempotency key for a command type, or "".

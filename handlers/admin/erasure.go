@@ -82,7 +82,7 @@ func (h *Handler) eraseOwner(t owner.Type) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.EraseOwner{Ref: ref, Reason: sealed}, body)
+		x, err := h.onboarding.Execute(web.RequestOf(c), &onboarding.EraseOwner{Ref: ref, Reason: sealed}, body)
 		if err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func instant(t scalar.Time) *scalar.Time {
 	return &t
 }
 
-// holdOwner writes a hold to the key store and then to the log. The hold in the key store stops every copy of this venue from
-// destroying the key, so it must exist before the client gets an answer.
+// holdOwner writes a hold to the key store and then to the log. The hold in the key store stops every copy of this
+// venue from destroying the key, so it must exist before the client gets an answer.
 func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ref, reason, sealed, body, err := h.aboutOwner(c, t)
@@ -129,7 +129,7 @@ func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 		if err != nil {
 			return h.keyError(c, ref, err)
 		}
-		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
+		x, err := h.onboarding.Execute(web.RequestOf(c), &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
 		if err != nil {
 			var unknown *submit.OutcomeUnknownError
 			if fresh && !errors.As(err, &unknown) { // if the outcome is unknown, keep the hold: the record may still follow
@@ -160,8 +160,8 @@ func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 	}
 }
 
-// releaseOwner removes a hold from the log and then from the key store. If the log has no hold, it still removes one from the
-// key store: the record may have been lost, or this venue may have been restored from an older backup.
+// releaseOwner removes a hold from the log and then from the key store. If the log has no hold, it still removes one
+// from the key store: the record may have been lost, or this venue may have been restored from an older backup.
 func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ref, reason, sealed, body, err := h.aboutOwner(c, t)
@@ -172,7 +172,7 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 		if err := h.cfg.Owners.MayChange(ctx); err != nil {
 			return h.keyError(c, ref, err)
 		}
-		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
+		x, err := h.onboarding.Execute(web.RequestOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
 		var refused *submit.RefusedError
 		if errors.As(err, &refused) {
 			was, failed := h.cfg.Owners.Release(ctx, ref.String())

@@ -79,9 +79,9 @@ type Handler struct {
 // New returns the handler of the operator's interface.
 func New(c Config) *Handler {
 	return &Handler{cfg: c, trading: web.Journal{To: c.Journals, Name: tradingJournal},
-		identity: web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity},
+		identity: web.Journal{To: c.Journals, Name: identityJournal, AuthFollower: c.Identity},
 		// Judges lets an operator's next request see the objects that this one created.
-		onboarding: web.Journal{To: c.Journals, Name: onboardingJournal, Judges: c.Onboarding}}
+		onboarding: web.Journal{To: c.Journals, Name: onboardingJournal, AuthFollower: c.Onboarding}}
 }
 
 // Routes lists all routes of the interface.

@@ -54,7 +54,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	body.OptionalTime("created") // accepted and ignored, so that a body returned by GET can be posted
 	i = i.Normal()
 	addErrors(body, i.Check())
-	x, err := h.trading.Execute(web.AskOf(c), &venue.ListInstrument{Instrument: i}, body)
+	x, err := h.trading.Execute(web.RequestOf(c), &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if err := h.postedBack(c, body, payload); err != nil {
 		return err
 	}
-	x, err := h.trading.Execute(web.AskOf(c), payload, body)
+	x, err := h.trading.Execute(web.RequestOf(c), payload, body)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ type indexPrice struct {
 func (h *Handler) setIndexPrice(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
-	x, err := h.trading.Execute(web.AskOf(c), payload, body)
+	x, err := h.trading.Execute(web.RequestOf(c), payload, body)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (h *Handler) depositInsurance(c echo.Context) error {
 	body := web.BodyOnly(c)
 	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", web.Reference)}
 	payload := venue.DepositInsurance(entry)
-	x, err := h.trading.Execute(web.AskOf(c), &payload, body.Means(entry))
+	x, err := h.trading.Execute(web.RequestOf(c), &payload, body.Means(entry))
 	if err != nil {
 		return err
 	}

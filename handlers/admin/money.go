@@ -78,7 +78,7 @@ func withdrawalCode(c echo.Context) (scalar.ID, error) {
 // transfer submits a command about a deposit or withdrawal and responds with the resulting transaction. The response
 // has the given status, or 200 for a repeated reference_id.
 func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, forms ...*web.Form) error {
-	x, err := h.trading.Execute(web.AskOf(c), payload, forms...)
+	x, err := h.trading.Execute(web.RequestOf(c), payload, forms...)
 	if err != nil {
 		return err
 	}

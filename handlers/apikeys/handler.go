@@ -34,7 +34,7 @@ type Handler struct {
 
 // New makes the handler.
 func New(c Config) *Handler {
-	return &Handler{c, web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity}}
+	return &Handler{c, web.Journal{To: c.Journals, Name: identityJournal, AuthFollower: c.Identity}}
 }
 
 // Routes lists the routes. They accept every valid token and require no particular scope.

@@ -13,7 +13,7 @@ import (
 
 // The channels positions and margin show the current state of accounts. A subscription begins with a snapshot of each
 // account and continues with the changes that records make. A change of the mark price alone, which may affect very
-// many accounts, is sent at most once per second (pace.go).
+// many accounts, is sent at most once per second (conflation.go).
 
 const snapshot = "snapshot"
 

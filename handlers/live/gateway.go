@@ -49,7 +49,7 @@ func (h *Hub) arm(s *session, r *request) *refusal {
 		return refuse(Forbidden, "the token lacks the scope trade")
 	case !s.tradingSession().IsZero():
 		return nil
-	case h.parting.begun.Load():
+	case h.shutdown.begun.Load():
 		return refuse(UpstreamError, "the connection is authenticated, but the server is stopping: its orders would not be canceled at its end")
 	}
 	id := web.NewID()
@@ -101,9 +101,9 @@ func (h *Hub) disarm(s *session) {
 	h.mu.Unlock()
 	if armed {
 		id := s.tradingSession()
-		h.parting.add()
+		h.shutdown.add()
 		h.serving.Go(func() { // Add is safe: the counter includes the caller
-			defer h.parting.end()
+			defer h.shutdown.end()
 			h.endSession(id)
 		})
 	}

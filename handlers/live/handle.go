@@ -31,7 +31,7 @@ func (h *Hub) handle(s *session, raw []byte) {
 		}
 		return
 	}
-	if !h.mayAsk(s, func() jsontext.Value { return idOf(raw) }) {
+	if !h.allowRequest(s, func() jsontext.Value { return idOf(raw) }) {
 		return
 	}
 	r, err := parseRequest(raw)
@@ -69,14 +69,14 @@ func (h *Hub) notText(s *session) {
 
 // handleBinary rejects a binary message. It counts towards the rate limit like any other message.
 func (h *Hub) handleBinary(s *session) {
-	if h.mayAsk(s, func() jsontext.Value { return nil }) {
+	if h.allowRequest(s, func() jsontext.Value { return nil }) {
 		h.reject(s, nil, InvalidMessage, "messages are JSON text, not binary")
 	}
 }
 
-// mayAsk reports whether the next request is accepted: the session has not ended, and the rate limit is not exceeded.
+// allowRequest reports whether the next request is accepted: the session has not ended, and the rate limit is not exceeded.
 // id returns the request's ID or nil; it is called only for an error.
-func (h *Hub) mayAsk(s *session, id func() jsontext.Value) bool {
+func (h *Hub) allowRequest(s *session, id func() jsontext.Value) bool {
 	if s.isEnded() {
 		return false
 	}
@@ -154,12 +154,12 @@ func (h *Hub) begin(sub *subscription, symbol string, venue *trading.State, sequ
 		h.beginAccounts(sub, venue)
 	case sub.channel == tickers:
 		for _, i := range venue.Instruments() {
-			h.pace.wantTicker(i.Symbol)
+			h.conflation.wantTicker(i.Symbol)
 		}
 	case sub.channel == ticker:
-		h.pace.wantTicker(symbol)
+		h.conflation.wantTicker(symbol)
 	case sub.channel == candles:
-		h.pace.wantCandle(sub.key.name)
+		h.conflation.wantCandle(sub.key.name)
 	}
 }
 

@@ -64,42 +64,42 @@ type Config struct {
 
 // Hub serves the WebSocket connections of one node.
 type Hub struct {
-	follower  record.Follower
-	journal   string
-	partition int32
-	tokens    Verifier
-	answered  Answered // nil for none
-	log       Log
-	rest      web.Caller
-	wrap      Wrap
-	logger    *slog.Logger
-	limits    Limits
-	compress  bool // for clients that offer compression
-	tracer    *trace.Tracer
-	metrics   *metrics
-	melody    *melody.Melody
-	writers   *writers
-	serving   sync.WaitGroup // counts handlers and the goroutines that they started
-	turns     *turns         // limits subscriptions that read the log
-	parting   parting
-	ready     chan struct{}   // closed when the fold has reached the log's end
-	ctx       context.Context // ends when the hub is closed
-	cancel    context.CancelFunc
+	follower    record.Follower
+	journal     string
+	partition   int32
+	tokens      Verifier
+	answered    Answered // nil for none
+	log         Log
+	rest        web.Caller
+	wrap        Wrap
+	logger      *slog.Logger
+	limits      Limits
+	compress    bool // for clients that offer compression
+	tracer      *trace.Tracer
+	metrics     *metrics
+	melody      *melody.Melody
+	writers     *writers
+	serving     sync.WaitGroup // counts handlers and the goroutines that they started
+	replaySlots *replaySlots   // limits subscriptions that read the log
+	shutdown    shutdown
+	ready       chan struct{}   // closed when the fold has reached the log's end
+	ctx         context.Context // ends when the hub is closed
+	cancel      context.CancelFunc
 
-	mu       sync.Mutex // acquired after the fold's lock
-	gateway  gateway
-	pace     pace
-	statuses map[string]market.Status // effective statuses after the last record
-	sessions map[*session]struct{}
-	admitted int
-	closing  bool
-	cutting  bool // new connections must be cut immediately
-	failed   bool // the log cannot be read
-	index    *index
-	books    map[string]*bookStream
-	changes  uint64       // number of changes of the identity journal
-	last     decide.Stamp // of the last record
-	anchors  record.Anchors
+	mu         sync.Mutex // acquired after the fold's lock
+	gateway    gateway
+	conflation conflation
+	statuses   map[string]market.Status // effective statuses after the last record
+	sessions   map[*session]struct{}
+	admitted   int
+	closing    bool
+	cutting    bool // new connections must be cut immediately
+	failed     bool // the log cannot be read
+	index      *index
+	books      map[string]*bookStream
+	changes    uint64       // number of changes of the identity journal
+	last       decide.Stamp // of the last record
+	anchors    record.Anchors
 }
 
 // New returns a hub and registers its listeners. It must be called before the follower runs.
@@ -113,9 +113,9 @@ func New(cfg Config) *Hub {
 		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(),
 		compress: cfg.Compression, metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
-		turns: newTurns(), parting: parting{none: make(chan struct{}, 1)}, ready: make(chan struct{}),
-		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
-		pace:    newPace(), statuses: make(map[string]market.Status),
+		replaySlots: newReplaySlots(), shutdown: shutdown{none: make(chan struct{}, 1)}, ready: make(chan struct{}),
+		gateway:    gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
+		conflation: newConflation(), statuses: make(map[string]market.Status),
 	}
 	if seed := cfg.Seed; seed != nil {
 		h.last = decide.Stamp{Journal: seed.Journal, Sequence: seed.Position.Sequence, Time: seed.Time}
@@ -178,7 +178,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	close(h.ready)
 	var beating sync.WaitGroup
-	beating.Go(func() { h.keepPace(ctx) })
+	beating.Go(func() { h.runConflation(ctx) })
 	defer beating.Wait()
 	err := h.follower.Wait(ctx, math.MaxInt64)
 	if ctx.Err() == nil {
@@ -231,7 +231,7 @@ func (h *Hub) onRecord(e record.Entry, s decide.State) {
 	if len(h.index.readers) == 0 {
 		return
 	}
-	h.pace.note(e)
+	h.conflation.note(e)
 	if h.tracer != nil {
 		defer h.tracer.Followed("deliver "+h.journal, trace.RecordOf(h.journal, e), time.Now())
 	}

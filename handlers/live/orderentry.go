@@ -267,7 +267,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	token := s.bearer()
 	switch {
 	case err != nil:
-		if h.mayAsk(s, func() jsontext.Value { return e.id }) { // invalid messages count towards the rate limit
+		if h.allowRequest(s, func() jsontext.Value { return e.id }) { // invalid messages count towards the rate limit
 			h.reject(s, e.id, InvalidMessage, err.Error())
 		}
 		return
@@ -275,17 +275,17 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 		h.reject(s, e.id, InvalidMessage, "orders are not entered here")
 		return
 	case token == "":
-		if h.mayAsk(s, func() jsontext.Value { return e.id }) {
+		if h.allowRequest(s, func() jsontext.Value { return e.id }) {
 			h.reject(s, e.id, AuthenticationRequired, "order entry needs an authenticated connection")
 		}
 		return
-	case s.entering.Add(1) > int64(h.limits.Entries):
-		s.entering.Add(-1)
+	case s.inFlightOrders.Add(1) > int64(h.limits.Entries):
+		s.inFlightOrders.Add(-1)
 		h.reject(s, e.id, RateLimited, "more than "+strconv.Itoa(h.limits.Entries)+" requests for order entry are under way")
 		return
 	}
-	if !h.parting.begin() {
-		s.entering.Add(-1)
+	if !h.shutdown.begin() {
+		s.inFlightOrders.Add(-1)
 		reply := e.call.Refused(web.Unavailable(submit.CodeNotAccepted, "The server is stopping.", time.Second))
 		s.send(resultMessage(e.id, &reply))
 		return
@@ -299,8 +299,8 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 // answer executes a request when its turn has come. It ends the turn as soon as a later request cannot overtake this
 // one.
 func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struct{}) {
-	defer h.parting.end()
-	defer s.entering.Add(-1)
+	defer h.shutdown.end()
+	defer s.inFlightOrders.Add(-1)
 	end := sync.OnceFunc(func() { close(done) })
 	defer end()
 	if turn != nil {

@@ -163,7 +163,7 @@ func (h *Hub) catchUp(sub *subscription, user string) {
 	ctx := sub.session.ctx
 	from := h.anchors.Below(sub.catching.after + 1)
 	for {
-		done, ok := h.turns.take(ctx, user) // each subscription reads the log separately
+		done, ok := h.replaySlots.take(ctx, user) // each subscription reads the log separately
 		if !ok {
 			return
 		}
@@ -220,7 +220,7 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *record.Posi
 			}
 		}
 		h.mu.Lock()
-		if full { // other subscriptions may read the log; until the next turn, live messages are not buffered
+		if full { // other subscriptions may read the log; until the next slot, live messages are not buffered
 			sub.catching.buffering, sub.catching.buffered = false, nil
 			h.mu.Unlock()
 			return true

@@ -29,7 +29,7 @@ type session struct {
 	excess int
 	turn   <-chan struct{} // closed when the last order entry cannot be overtaken any more; nil before the first
 
-	entering atomic.Int64 // order entry requests in progress
+	inFlightOrders atomic.Int64 // order entry requests in progress
 
 	subscriptions map[string]*subscription // by topic; guarded by the hub's lock
 	ctx           context.Context          // ends with the connection

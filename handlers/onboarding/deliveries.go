@@ -46,7 +46,7 @@ func (h *Handler) listDeliveries(c echo.Context) error {
 			return err
 		}
 	}
-	query := web.Query(c).Also(path)
+	query := web.Query(c).Merge(path)
 	n := query.Numbered()
 	f := rows.DeliveryFilter{WebhookID: id, Statuses: web.Several(query, "status", webhook.Pending, webhook.Retrying, webhook.Delivered, webhook.Dead, webhook.Canceled)}
 	if err := query.Done(); err != nil {
@@ -90,7 +90,7 @@ func (h *Handler) named(c echo.Context) (*domain.Delivery, error) {
 			return nil, deliveryNotFound()
 		}
 	}
-	return v, web.Query(c).Also(path).Done()
+	return v, web.Query(c).Merge(path).Done()
 }
 
 func deliveryNotFound() error {

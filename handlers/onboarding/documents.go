@@ -44,7 +44,7 @@ func (h *Handler) upload(c echo.Context) error {
 	if t.owner == nil {
 		return faults
 	}
-	_, badKey := web.AskOf(c).Key()
+	_, badKey := web.RequestOf(c).Key()
 	u, err := h.uploads.Receive(c, t.Ref, id, faults, badKey)
 	if err != nil {
 		return sealing(t.Ref, err)
@@ -73,15 +73,15 @@ func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.
 		u.Discard(ctx)
 		return nil, err
 	}
-	a := web.AskOf(c)
+	a := web.RequestOf(c)
 	cmd, err := a.BareCommand(&domain.AddDocument{Ref: of, ID: u.File.ID, Category: u.Category, Orientation: u.Orientation, Name: name,
 		Source: u.File.Source, SHA256: u.File.SHA256, Size: u.File.Size, Format: u.Format, ValidUntil: u.ValidUntil})
 	if err != nil {
 		u.Discard(ctx)
 		return nil, err
 	}
-	if cmd.Kept.Key != "" {
-		cmd.Kept.Fingerprint = h.fingerprint(c, of, u)
+	if cmd.Metadata.Key != "" {
+		cmd.Metadata.Fingerprint = h.fingerprint(c, of, u)
 	}
 	to := h.journal
 	to.To = h.cfg.Nodes

@@ -43,11 +43,11 @@ func TestFrozenFingerprints(t *testing.T) {
 			t.Fatalf("%s makes %d commands", route, len(made))
 		}
 		c := made[0]
-		print := c.Kept.Fingerprint
+		print := c.Metadata.Fingerprint
 		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(path+body, id) }) {
 			print = print[:len(print)-32] + "…" // the route's digits, if there are any
 		}
-		recordtest.Frozen(t, route, c.Type+" "+c.Kept.Key+" "+print)
+		recordtest.Frozen(t, route, c.Type+" "+c.Metadata.Key+" "+print)
 		frozen++
 	}
 	if frozen < 70 {

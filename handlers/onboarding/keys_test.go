@@ -125,8 +125,8 @@ func (f *furnished) sendKeyed(method, path, body, key string) *tradingtest.Reply
 	return f.Send(user(path), method, path, body, "Idempotency-Key", key)
 }
 
-// TestEveryRouteHasKeysOfItsOwn sends every write that there is with one Idempotency-Key, and looks at the command that comes of
-// it: no two routes have it remembered as the same, and none has it remembered as the one or the other of two.
+// TestEveryRouteHasKeysOfItsOwn sends every write that there is with one Idempotency-Key, and looks at the command that
+// comes of it: no two routes have it remembered as the same, and none has it remembered as the one or the other of two.
 func TestEveryRouteHasKeysOfItsOwn(t *testing.T) {
 	f := furnish(t)
 	f.Nodes = []operators.Node{{Name: "http://a", Rules: map[string]int{"trading": 2}}}
@@ -158,17 +158,17 @@ func TestEveryRouteHasKeysOfItsOwn(t *testing.T) {
 			continue
 		}
 		c := made[0]
-		scope, batch := c.Type, strings.HasPrefix(c.Kept.Key, "k/")
+		scope, batch := c.Type, strings.HasPrefix(c.Metadata.Key, "k/")
 		if !batch {
 			routesOf[c.Type] = append(routesOf[c.Type], route)
 		}
 		switch {
 		case batch:
 			scope += " in a batch"
-		case len(c.Kept.Fingerprint) == 40:
-			scope += " " + c.Kept.Fingerprint[:8]
-		case len(c.Kept.Fingerprint) != 32:
-			t.Errorf("%s: the fingerprint is %q", route, c.Kept.Fingerprint)
+		case len(c.Metadata.Fingerprint) == 40:
+			scope += " " + c.Metadata.Fingerprint[:8]
+		case len(c.Metadata.Fingerprint) != 32:
+			t.Errorf("%s: the fingerprint is %q", route, c.Metadata.Fingerprint)
 		}
 		if other, taken := scopes[scope]; taken {
 			t.Errorf("%s and %s have the same keys: %s", route, other, scope)

@@ -31,7 +31,7 @@ type shower[Row any] func(ctx context.Context, row *Row) (any, error)
 func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], show shower[Row]) error {
 	query := web.Query(c)
 	if t != nil {
-		query.Also(t.path)
+		query.Merge(t.path)
 	}
 	p := query.Numbered()
 	if err := query.Done(); err != nil {

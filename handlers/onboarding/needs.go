@@ -17,10 +17,12 @@ import (
 
 // FilesOf returns the files that the onboarding journal references, for the sweeper that deletes all others. fold
 // follows that journal, and nodes submits commands to its owner on any node.
-func FilesOf(fold record.Follower, nodes submit.Submitter) files.Journal { return needs{fold, nodes} }
+func FilesOf(fold record.Follower, nodes submit.Submitter) files.Journal {
+	return fileJournal{fold, nodes}
+}
 
-// needs implements files.Journal for the onboarding journal.
-type needs struct {
+// fileJournal implements files.Journal for the onboarding journal.
+type fileJournal struct {
 	fold  record.Follower
 	nodes submit.Submitter
 }
@@ -28,7 +30,7 @@ type needs struct {
 // Settle submits a document of a nonexistent owner, which the journal's owner refuses. An owner answers only after
 // all earlier decisions are acknowledged, and records of earlier owners cannot become valid any more. So the position
 // of the refusal covers every command decided before, and Settle waits until the fold has reached it.
-func (n needs) Settle(ctx context.Context) error {
+func (n fileJournal) Settle(ctx context.Context) error {
 	_, err := n.nodes.Submit(ctx, journalName, decide.Command{ID: web.NewID(), Type: domain.CommandAddDocument,
 		Actor: decide.Actor{Sub: "sweeper", Broker: "venue"}, Payload: &domain.AddDocument{Ref: owner.Ref{Type: owner.PersonType}}})
 	var refused *submit.RefusedError
@@ -39,7 +41,7 @@ func (n needs) Settle(ctx context.Context) error {
 }
 
 // Needs reports whether a document has its file under the key and its owner is not erased.
-func (n needs) Needs(document scalar.ID, source string) (needed bool) {
+func (n fileJournal) Needs(document scalar.ID, source string) (needed bool) {
 	n.fold.View(func(s decide.State, _ record.Position) {
 		state := s.(*domain.State)
 		d, found := state.Document(document)

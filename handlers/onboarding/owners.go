@@ -117,12 +117,12 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		if err := body.Done(); err != nil {
 			return err
 		}
-		if _, err := web.AskOf(c).Key(); err != nil {
+		if _, err := web.RequestOf(c).Key(); err != nil {
 			return err
 		}
 		// The ID is the same on every node that handles the request, so the key is created once. Every other request
 		// gets another ID.
-		ref := owner.Ref{Type: t, ID: web.AskOf(c).IDFor("owner")}
+		ref := owner.Ref{Type: t, ID: web.RequestOf(c).IDFor("owner")}
 		e, err := h.register(c, ref, told, body)
 		if err != nil {
 			return err

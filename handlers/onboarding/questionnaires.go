@@ -76,7 +76,7 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 	path := web.Path(c)
 	id := path.ID("id")
 	malformed := path.Done() != nil
-	query := web.Query(c).Also(path)
+	query := web.Query(c).Merge(path)
 	number := query.OptionalInteger("version", 1, maxVersion)
 	var q *questionnaire.Questionnaire
 	var versions []domain.CatalogueVersion

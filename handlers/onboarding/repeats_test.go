@@ -53,8 +53,8 @@ func (h *house) write(w write) *tradingtest.Reply {
 	return reply
 }
 
-// independent sends writes to routes that make one type of command, all with one key, and all of them again: each takes effect
-// once, and has its own first answer. Another request with the key is refused on each.
+// independent sends writes to routes that make one type of command, all with one key, and all of them again: each takes
+// effect once, and has its own first answer. Another request with the key is refused on each.
 func (h *house) independent(writes ...write) {
 	h.T.Helper()
 	first := make([]*tradingtest.Reply, len(writes))
@@ -147,8 +147,8 @@ func TestOneKeyOnTheRoutesOfActions(t *testing.T) {
 	want(t, f.Send("auditor", "GET", at, "").Want(200), "status", "finished", "result", "success")
 }
 
-// TestOneKeyOnTheRoutesOfTrading: an order is canceled by its code and by its reference_id, a leverage is set and taken back, and
-// fees are set by brokers and by operators, on routes of their own.
+// TestOneKeyOnTheRoutesOfTrading: an order is canceled by its code and by its reference_id, a leverage is set and taken
+// back, and fees are set by brokers and by operators, on routes of their own.
 func TestOneKeyOnTheRoutesOfTrading(t *testing.T) {
 	h := newHouse(t)
 	h.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
@@ -227,15 +227,15 @@ func TestWritesToARegistrationThatIsGone(t *testing.T) {
 	f.Send("broker-b", "POST", one+"/deliveries/"+f.delivery+"/replay", "", "Idempotency-Key", "the-key").Detail(404, "WEBHOOK_NOT_FOUND")
 }
 
-// TestAKeyUsedBeforeAnUpgrade is still the same request's: that of a record whose fingerprint does not tell the route. And it is
-// refused to other requests, since nobody knows which route it was used on.
+// TestAKeyUsedBeforeAnUpgrade is still the same request's: that of a record whose fingerprint does not tell the route.
+// And it is refused to other requests, since nobody knows which route it was used on.
 func TestAKeyUsedBeforeAnUpgrade(t *testing.T) {
 	h := newHouse(t)
 	var asked scalar.ID
 	h.Fail(func(c decide.Command) error {
 		h.Fail(nil)
 		asked = c.ID
-		c.Kept.Fingerprint = c.Kept.Fingerprint[8:]
+		c.Metadata.Fingerprint = c.Metadata.Fingerprint[8:]
 		if _, err := h.Submit(t.Context(), "onboarding", c); err != nil {
 			t.Error(err)
 		}

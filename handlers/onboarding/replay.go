@@ -129,7 +129,7 @@ func (h *Handler) namedBefore(c echo.Context) (*domain.Delivery, error) {
 	path := web.Path(c)
 	path.ID("webhook_id")
 	id := path.ID("delivery_id")
-	if err := web.Query(c).Also(path).Done(); err != nil {
+	if err := web.Query(c).Merge(path).Done(); err != nil {
 		return nil, err
 	}
 	v, err := h.lookUp(c, id)
@@ -139,8 +139,8 @@ func (h *Handler) namedBefore(c echo.Context) (*domain.Delivery, error) {
 	return v, err
 }
 
-// mayReplay returns an error if the delivery is about a restricted owner, because those are hidden from the tenant. The rules
-// check for erased owners.
+// mayReplay returns an error if the delivery is about a restricted owner, because those are hidden from the tenant. The
+// rules check for erased owners.
 func (h *Handler) mayReplay(c echo.Context, v *domain.Delivery) error {
 	return h.view(c, func(s *domain.State) error {
 		if o, some := s.Owner(v.Ref); some && o.State == owner.Restricted {

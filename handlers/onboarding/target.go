@@ -28,10 +28,10 @@ type target struct {
 }
 
 // body reads the JSON body of a route without a query.
-func (t *target) body(c echo.Context) *web.Form { return web.BodyOnly(c).Also(t.path) }
+func (t *target) body(c echo.Context) *web.Form { return web.BodyOnly(c).Merge(t.path) }
 
 // query reads the query.
-func (t *target) query(c echo.Context) *web.Form { return web.Query(c).Also(t.path) }
+func (t *target) query(c echo.Context) *web.Form { return web.Query(c).Merge(t.path) }
 
 // bare returns the path's errors, for reads without a query and writes without a body.
 func (t *target) bare(c echo.Context) error { return t.query(c).Done() }

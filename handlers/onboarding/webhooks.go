@@ -48,7 +48,7 @@ func remove(path string, h echo.HandlerFunc) web.Route { return web.Delete(path,
 
 func (h *Handler) createWebhook(c echo.Context) error {
 	body := web.BodyOnly(c)
-	payload := &domain.CreateWebhook{ID: web.AskOf(c).IDFor("webhook"), URL: readURL(body), All: true}
+	payload := &domain.CreateWebhook{ID: web.RequestOf(c).IDFor("webhook"), URL: readURL(body), All: true}
 	if all := body.OptionalBool("include_all_events"); all.Set {
 		payload.All = all.Value
 	}
@@ -179,7 +179,7 @@ func (h *Handler) hook(c echo.Context) (hook, error) {
 	path := web.Path(c)
 	w := hook{id: path.ID("webhook_id")}
 	malformed := path.Done() != nil
-	w.form = web.Query(c).Also(path)
+	w.form = web.Query(c).Merge(path)
 	err := w.form.Done()
 	if err == nil {
 		err = web.BodyAbsent(c)

@@ -164,7 +164,7 @@ func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) e
 	defer cancel()
 	payload := &trading.RegisterCustomer{CustomerCode: onboarding.CustomerCode(a.ID), Broker: a.Tenant}
 	result, err := m.Journals.Submit(ctx, tradingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload,
-		Kept: decide.Kept{Source: &decide.Source{Journal: onboardingJournal, Sequence: a.Sequence}}})
+		Metadata: decide.Metadata{Source: &decide.Source{Journal: onboardingJournal, Sequence: a.Sequence}}})
 	var refused *submit.RefusedError
 	at := result.Position
 	switch {

@@ -26,7 +26,7 @@ type batchItem struct {
 }
 
 // placeOrders enters several orders of one customer. Each gets the same response as a separate order entry.
-func (h *Handler) placeOrders(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) placeOrders(a web.Request) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
 		payload := plainOrder(raw, customer)
@@ -46,7 +46,7 @@ func (h *Handler) placeOrders(a web.Ask) (status int, _ web.Appender, _ error) {
 }
 
 // cancelSeveral cancels several orders of one customer, each identified by order code or reference_id.
-func (h *Handler) cancelSeveral(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelSeveral(a web.Request) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
 		payload := &domain.CancelOrder{CustomerCode: customer}
@@ -68,7 +68,7 @@ func (h *Handler) cancelSeveral(a web.Ask) (status int, _ web.Appender, _ error)
 }
 
 // amendSeveral changes several orders of one customer, each identified by order code or reference_id.
-func (h *Handler) amendSeveral(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) amendSeveral(a web.Request) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
 		f := web.BodyForm(raw, nil)
@@ -92,7 +92,7 @@ func (h *Handler) amendSeveral(a web.Ask) (status int, _ web.Appender, _ error) 
 
 // batch executes a request for several orders. read parses one item. The items are submitted together and each has a
 // separate result, but an error that all items have in common is an error of the request.
-func (h *Handler) batch(a web.Ask, read func(raw []byte) batchItem) (status int, _ web.Appender, _ error) {
+func (h *Handler) batch(a web.Request, read func(raw []byte) batchItem) (status int, _ web.Appender, _ error) {
 	raw, err := a.BodyItems("orders", maxBatch)
 	if err != nil {
 		return 0, nil, err
@@ -132,7 +132,7 @@ func (h *Handler) batch(a web.Ask, read func(raw []byte) batchItem) (status int,
 
 // ofAll returns the refusal that all commands of a batch have in common: the client has no such customer, or the
 // idempotency key belongs to another batch.
-func ofAll(tried []web.Tried) error {
+func ofAll(tried []web.BatchResult) error {
 	for i, t := range tried {
 		var refusal *decide.Refusal
 		if !errors.As(t.Err, &refusal) || refusal.Code != "UNKNOWN_CUSTOMER" && refusal.Code != decide.CodeKeyReused {

@@ -82,18 +82,18 @@ func (h *Handler) Routes() []web.Route {
 		web.Post("/v1/customers", h.registerCustomer, web.ScopeTrade),
 
 		web.Get(customer+"/orders", h.listOpenOrders, web.ScopeRead),
-		web.Asked(http.MethodPost, customer+"/orders", h.placeOrder, web.ScopeTrade),
-		web.Asked(http.MethodDelete, customer+"/orders", h.cancelOrders, web.ScopeTrade),
-		web.Asked(http.MethodPost, customer+"/orders/batch", h.placeOrders, web.ScopeTrade),
-		web.Asked(http.MethodPatch, customer+"/orders/batch", h.amendSeveral, web.ScopeTrade),
-		web.Asked(http.MethodDelete, customer+"/orders/batch", h.cancelSeveral, web.ScopeTrade),
+		web.OperationRoute(http.MethodPost, customer+"/orders", h.placeOrder, web.ScopeTrade),
+		web.OperationRoute(http.MethodDelete, customer+"/orders", h.cancelOrders, web.ScopeTrade),
+		web.OperationRoute(http.MethodPost, customer+"/orders/batch", h.placeOrders, web.ScopeTrade),
+		web.OperationRoute(http.MethodPatch, customer+"/orders/batch", h.amendSeveral, web.ScopeTrade),
+		web.OperationRoute(http.MethodDelete, customer+"/orders/batch", h.cancelSeveral, web.ScopeTrade),
 		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
 		web.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, web.ScopeRead),
-		web.Asked(http.MethodPatch, customer+"/orders/by-reference/:reference_id", h.amendOrderByReference, web.ScopeTrade),
-		web.Asked(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),
+		web.OperationRoute(http.MethodPatch, customer+"/orders/by-reference/:reference_id", h.amendOrderByReference, web.ScopeTrade),
+		web.OperationRoute(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),
 		web.Get(customer+"/orders/:order_code", h.getOrder, web.ScopeRead),
-		web.Asked(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
-		web.Asked(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),
+		web.OperationRoute(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
+		web.OperationRoute(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),
 		web.Post(customer+"/cancel-all-after", h.setCancelAllAfter, web.ScopeTrade),
 		web.Get("/v1/orders", h.listOpenOrders, web.ScopeRead),
 		web.Get("/orders", h.listOpenOrders, web.ScopeRead),
@@ -136,7 +136,7 @@ func (h *Handler) Routes() []web.Route {
 func (h *Handler) Register(s *web.Server) {
 	routes := h.Routes()
 	h.auth.Register(s.Echo, routes)
-	s.Take(h.auth, routes)
+	s.RegisterOperations(h.auth, routes)
 }
 
 // view calls look with the venue's state when it has reached the position that the client requires, and sets the

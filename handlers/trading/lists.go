@@ -67,7 +67,7 @@ func (h *Handler) listOrderHistory(c echo.Context) error {
 }
 
 func (h *Handler) getOrder(c echo.Context) error {
-	code, err := orderCode(web.AskOf(c))
+	code, err := orderCode(web.RequestOf(c))
 	return h.showOrder(c, oneOrder{code: code}, err)
 }
 

@@ -21,7 +21,7 @@ import (
 
 // placeOrder enters an order. The first response is 201. A repeated reference_id gets 200 with the order as its last
 // record left it. An order that the engine rejected gets 422 in both cases.
-func (h *Handler) placeOrder(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) placeOrder(a web.Request) (status int, _ web.Appender, _ error) {
 	payload, err := orderEntry(a)
 	if err != nil {
 		return 0, nil, err
@@ -30,8 +30,8 @@ func (h *Handler) placeOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if cmd.Kept.Key != "" || payload.ReferenceID != "" {
-		cmd.Kept.Fingerprint = orderFingerprint(payload)
+	if cmd.Metadata.Key != "" || payload.ReferenceID != "" {
+		cmd.Metadata.Fingerprint = orderFingerprint(payload)
 	}
 	x, err := h.journal.Submit(a, cmd)
 	status, o, err := h.placed(x, err, payload)
@@ -59,7 +59,7 @@ func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) 
 }
 
 // orderEntry reads the request's order. If plainOrder cannot read it, readOrder does and determines the errors.
-func orderEntry(a web.Ask) (*domain.PlaceOrder, error) {
+func orderEntry(a web.Request) (*domain.PlaceOrder, error) {
 	customer := a.Param(customerCode)
 	raw, err := a.Content()
 	if err == nil && a.NoQuery() == nil {
@@ -99,7 +99,7 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 	return problem
 }
 
-func (h *Handler) amendOrder(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) amendOrder(a web.Request) (status int, _ web.Appender, _ error) {
 	body := a.OnlyForm(a.Content())
 	payload := readAmendment(body)
 	if err := body.Done(); err != nil {
@@ -114,7 +114,7 @@ func (h *Handler) amendOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 }
 
 // amendOrderByReference changes the live order with the given reference_id.
-func (h *Handler) amendOrderByReference(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) amendOrderByReference(a web.Request) (status int, _ web.Appender, _ error) {
 	body := a.OnlyForm(a.Content())
 	payload := readAmendment(body)
 	if err := body.Done(); err != nil {
@@ -124,7 +124,7 @@ func (h *Handler) amendOrderByReference(a web.Ask) (status int, _ web.Appender, 
 	return h.changeOrder(a, payload, oneOrder{reference: payload.ReferenceID}, body)
 }
 
-func (h *Handler) cancelOrder(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelOrder(a web.Request) (status int, _ web.Appender, _ error) {
 	if err := a.NoBody(); err != nil {
 		return 0, nil, err
 	}
@@ -137,7 +137,7 @@ func (h *Handler) cancelOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 }
 
 // cancelOrderByReference cancels the live order with the given reference_id.
-func (h *Handler) cancelOrderByReference(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelOrderByReference(a web.Request) (status int, _ web.Appender, _ error) {
 	if err := a.NoBody(); err != nil {
 		return 0, nil, err
 	}
@@ -169,14 +169,14 @@ func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (
 }
 
 // changeOrder submits a change of one order and responds with the order.
-func (h *Handler) changeOrder(a web.Ask, payload decide.Payload, named oneOrder, forms ...*web.Form) (status int, _ web.Appender, _ error) {
+func (h *Handler) changeOrder(a web.Request, payload decide.Payload, named oneOrder, forms ...*web.Form) (status int, _ web.Appender, _ error) {
 	x, err := h.journal.Execute(a, payload, forms...)
 	o, err := h.changed(a, x, err, named)
 	return http.StatusOK, &o, err
 }
 
 // changed returns the response to a change of one order: the order, or the error of a refused change.
-func (h *Handler) changed(a web.Ask, x web.Executed, err error, named oneOrder) (wire.Order, error) {
+func (h *Handler) changed(a web.Request, x web.Executed, err error, named oneOrder) (wire.Order, error) {
 	if err != nil {
 		return wire.Order{}, h.finishedLongAgo(a, err, named)
 	}
@@ -189,7 +189,7 @@ func (h *Handler) changed(a web.Ask, x web.Executed, err error, named oneOrder) 
 
 // finishedLongAgo distinguishes an order that never existed from one that finished so long ago that the engine has
 // dropped it. The read models contain the latter.
-func (h *Handler) finishedLongAgo(a web.Ask, err error, named oneOrder) error {
+func (h *Handler) finishedLongAgo(a web.Request, err error, named oneOrder) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
 		return err
@@ -203,7 +203,7 @@ func (h *Handler) finishedLongAgo(a web.Ask, err error, named oneOrder) error {
 }
 
 // cancelOrders cancels all orders of a customer, or those on one instrument. It responds after the last step.
-func (h *Handler) cancelOrders(a web.Ask) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelOrders(a web.Request) (status int, _ web.Appender, _ error) {
 	query := a.Query()
 	symbol := symbolFilter(query)
 	if err := query.Done(); err != nil {
@@ -253,7 +253,7 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 }
 
 // orderCode reads the order code from the route. An invalid UUID names no order.
-func orderCode(a web.Ask) (scalar.ID, error) {
+func orderCode(a web.Request) (scalar.ID, error) {
 	code, err := scalar.ParseID(a.Param("order_code"))
 	if err != nil {
 		return code, unknownOrder()

@@ -53,7 +53,7 @@ func firstAnswer(x web.Executed) bool {
 		return true
 	}
 	_, ends := web.Find[*domain.WorkFinished](x.Entry.Record)
-	return x.Command.Kept.Key != "" && ends && x.Entry.Record.Command.Actor.System != ""
+	return x.Command.Metadata.Key != "" && ends && x.Entry.Record.Command.Actor.System != ""
 }
 
 // rejected returns the error for an order that the engine rejected.

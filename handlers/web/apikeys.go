@@ -77,7 +77,7 @@ func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) 
 	if err != nil {
 		return nil, Account{}, err
 	}
-	if k.Limit.there() {
+	if k.Limit.enabled() {
 		account.RateLimit = k.Limit
 		account.RateLimit.APIKey = k.ID
 	}

@@ -37,8 +37,8 @@ type Principal struct {
 	APIKey   scalar.ID // zero for a token
 	// Audience is the venue for which the token was issued, or "".
 	Audience string
-	// PasswordChanged is the time at which the password behind the token was set. Tokens of older builds lack it; for them it
-	// is the second in which the token was issued.
+	// PasswordChanged is the time at which the password behind the token was set. Tokens of older builds lack it; for
+	// them it is the second in which the token was issued.
 	PasswordChanged scalar.Time
 
 	keyHash [sha256.Size]byte // of the API key
@@ -77,7 +77,7 @@ type RateLimit struct {
 	APIKey scalar.ID
 }
 
-func (l RateLimit) there() bool { return l.PerSecond > 0 && l.Burst > 0 }
+func (l RateLimit) enabled() bool { return l.PerSecond > 0 && l.Burst > 0 }
 
 // These are the names of limits in the RateLimit headers and at /v1/limits.
 const (
@@ -88,7 +88,7 @@ const (
 // Policy returns "user" or "api_key", or "none" without a limit.
 func (l RateLimit) Policy() string {
 	switch {
-	case !l.there():
+	case !l.enabled():
 		return "none"
 	case !l.APIKey.IsZero():
 		return ofAPIKey
@@ -169,11 +169,11 @@ func NewAuth(tokens *Tokens) *Auth {
 }
 
 // PrincipalOf returns the request's principal, or nil on a route that needs no token.
-func PrincipalOf(c echo.Context) *Principal { return AskOf(c).Principal() }
+func PrincipalOf(c echo.Context) *Principal { return RequestOf(c).Principal() }
 
 // RateLimitOf returns the limit that the request counts towards. It is zero if there is none or if the route needs no
 // token.
-func RateLimitOf(c echo.Context) RateLimit { return notesOf(c).limit }
+func RateLimitOf(c echo.Context) RateLimit { return scopeOf(c).limit }
 
 // Require returns middleware that accepts requests if the token has at least one of the scopes. Without scopes, every
 // valid token is accepted. An invalid token is answered with 401 and a missing scope with 403. The middleware also
@@ -204,7 +204,7 @@ func (p *Principal) hasOneOf(scopes []string) error {
 
 // Authenticate verifies the bearer token, applies the rate limit and sets the request's principal.
 func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
-	return a.admit(AskOf(c), bearer(c))
+	return a.admit(RequestOf(c), bearer(c))
 }
 
 // bearer returns the request's bearer token, or "".
@@ -222,7 +222,7 @@ func bearer(c echo.Context) string {
 func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if token := bearer(c); token != "" {
-			r := AskOf(c)
+			r := RequestOf(c)
 			if p, _, err := a.tokens.verify(token, r.client()); err == nil {
 				r.answered = a.answered.of(p.Username)
 			}
@@ -232,7 +232,7 @@ func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // admit verifies a token or API key, sets the principal and applies the rate limit. token is "" if there is none.
-func (a *Auth) admit(r Ask, token string) (*Principal, error) {
+func (a *Auth) admit(r Request, token string) (*Principal, error) {
 	if token == "" {
 		return nil, Unauthorized("A bearer token is required.")
 	}
@@ -249,15 +249,15 @@ func (a *Auth) admit(r Ask, token string) (*Principal, error) {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
 	r.principal, r.judged, r.limit, r.answered = p, judged, account.RateLimit, a.answered.of(p.Username)
-	if r.counted { // the node that forwarded the request has counted it
+	if r.rateCharged { // the node that forwarded the request has charged it
 		return p, nil
 	}
 	return p, a.limits.take(r, p.Username, account.RateLimit)
 }
 
 // Charge counts an accepted request as more additional ones. Each order of a batch counts as one request.
-func (a *Auth) Charge(r Ask, more int) {
-	if more > 0 && r.principal != nil && !r.counted {
+func (a *Auth) Charge(r Request, more int) {
+	if more > 0 && r.principal != nil && !r.rateCharged {
 		a.limits.charge(r, r.principal.Username, r.limit, more)
 	}
 }

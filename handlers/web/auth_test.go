@@ -390,7 +390,8 @@ func TestRateLimitOfAnAPIKey(t *testing.T) {
 	want("two", 401, "")
 }
 
-// TestBucketsAreGivenUp: keys come and go, and what is kept of them does not grow for ever; a bucket that is not full stays.
+// TestBucketsAreGivenUp: keys come and go, and what is kept of them does not grow for ever; a bucket that is not full
+// stays.
 func TestBucketsAreGivenUp(t *testing.T) {
 	at := &clock{time.Unix(1_800_000_000, 0)}
 	l := newLimits(at.now)
@@ -399,16 +400,16 @@ func TestBucketsAreGivenUp(t *testing.T) {
 		return RateLimit{PerSecond: 1, Burst: 1, APIKey: scalar.ID{byte(n), byte(n >> 8), byte(n >> 16), 1}}
 	}
 	const owes = 1 << 20
-	if err := l.take(AskOf(c), "u", of(owes)); err != nil {
+	if err := l.take(RequestOf(c), "u", of(owes)); err != nil {
 		t.Fatal(err)
 	}
-	l.charge(AskOf(c), "u", of(owes), 100)
+	l.charge(RequestOf(c), "u", of(owes), 100)
 	most := 0
 	for n := range 10 * sweepFrom {
 		if n%sweepFrom == 0 {
 			at.at = at.at.Add(time.Second) // so that all of those before are full
 		}
-		if err := l.take(AskOf(c), "u", of(n)); err != nil {
+		if err := l.take(RequestOf(c), "u", of(n)); err != nil {
 			t.Fatal(err)
 		}
 		most = max(most, len(l.buckets))
@@ -416,7 +417,7 @@ func TestBucketsAreGivenUp(t *testing.T) {
 	if most > 3*sweepFrom {
 		t.Errorf("there were %d buckets at once", most)
 	}
-	if err := l.take(AskOf(c), "u", of(owes)); err == nil {
+	if err := l.take(RequestOf(c), "u", of(owes)); err == nil {
 		t.Error("a bucket that owes has been given up")
 	}
 }
@@ -431,9 +432,9 @@ func TestPassedOnIsCountedOnce(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", "Bearer "+d.good())
 		c := echo.New().NewContext(r, httptest.NewRecorder())
-		notesOf(c).counted = counted
+		scopeOf(c).rateCharged = counted
 		_, err := a.Authenticate(c)
-		a.Charge(AskOf(c), more)
+		a.Charge(RequestOf(c), more)
 		return err
 	}
 	for range 9 {

@@ -35,17 +35,17 @@ type node struct {
 }
 
 // Body parses the request's JSON object. Done reports its errors.
-func Body(c echo.Context) *Form { return BodyForm(AskOf(c).Content()) }
+func Body(c echo.Context) *Form { return BodyForm(RequestOf(c).Content()) }
 
 // BodyOnly is Body for a route without a query.
 func BodyOnly(c echo.Context) *Form {
-	a := AskOf(c)
+	a := RequestOf(c)
 	raw, err := a.Content()
 	return a.OnlyForm(raw, err)
 }
 
 // OnlyForm is BodyOnly after a call of Content. The form also reports errors of the query and of the Idempotency-Key.
-func (a Ask) OnlyForm(raw []byte, err error) *Form {
+func (a Request) OnlyForm(raw []byte, err error) *Form {
 	f := bodyForm(raw, err, a.maxErrors())
 	f.also(a.NoQuery())
 	_, err = a.Key()
@@ -71,7 +71,7 @@ func bodyForm(raw []byte, err error, limit int) *Form {
 
 const jsonType = "application/json"
 
-// content implements way.
+// content implements transport.
 func (r *request) content() ([]byte, error) {
 	in := r.Request()
 	for _, name := range [...]string{echo.HeaderContentType, echo.HeaderContentEncoding} {

@@ -57,7 +57,7 @@ func startJudge(t *testing.T, p *people, fold foldAt, elsewhere string) (node *h
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes := []Route{Asked("POST", "/v1/things", func(a Ask) (int, Appender, error) {
+	routes := []Route{OperationRoute("POST", "/v1/things", func(a Request) (int, Appender, error) {
 		b := a.OnlyForm(a.Content())
 		b.String("name")
 		if err := b.Done(); err != nil {
@@ -77,7 +77,7 @@ func startJudge(t *testing.T, p *people, fold foldAt, elsewhere string) (node *h
 		return http.StatusCreated, written(`{"address":"` + a.client() + `"}`), err
 	}, ScopeTrade)}
 	auth.Register(s.Echo, routes)
-	s.Take(auth, routes)
+	s.RegisterOperations(auth, routes)
 	node = httptest.NewServer(s)
 	t.Cleanup(node.Close)
 	return node, submitted
@@ -211,7 +211,7 @@ func TestAForgedMarkGainsNothing(t *testing.T) {
 func TestAMarkOfNobody(t *testing.T) {
 	r := &request{Context: echo.New().NewContext(httptest.NewRequest("POST", "/v1/things", nil), httptest.NewRecorder())}
 	s := &Server{options: Options{Identity: foldAt{sequence: 7}}}
-	if at := s.letInAt(AskOf(r)); at != -1 {
+	if at := s.letInAt(RequestOf(r)); at != -1 {
 		t.Errorf("let in by nobody at %d", at)
 	}
 	m := mark{id: NewID(), session: scalar.ID{}, identity: -1, address: "2001:db8::7"}

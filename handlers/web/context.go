@@ -18,21 +18,21 @@ import (
 // used after the handler returns.
 type request struct {
 	echo.Context
-	notes
+	requestScope
 }
 
-// notes holds the data of a request that Echo does not have.
-type notes struct {
-	id        string // request ID
-	principal *Principal
-	judged    int64     // sequence of the identity fold before the principal was authorized
-	limit     RateLimit // the limit that the request counts towards
-	spare     scalar.ID // generated together with the request ID, for a command; zero after use
-	command   scalar.ID // ID of the request's command
-	forwarded scalar.ID // command ID assigned by the node that forwarded the request
-	address   string    // the client's address, if it differs from the HTTP peer
-	session   scalar.ID // session at whose end the request's orders are canceled, or zero
-	counted   bool      // the node that forwarded the request has applied the rate limit
+// requestScope holds the data of a request that Echo does not have.
+type requestScope struct {
+	id          string // request ID
+	principal   *Principal
+	judged      int64     // sequence of the identity fold before the principal was authorized
+	limit       RateLimit // the limit that the request counts towards
+	spare       scalar.ID // generated together with the request ID, for a command; zero after use
+	command     scalar.ID // ID of the request's command
+	forwarded   scalar.ID // command ID assigned by the node that forwarded the request
+	address     string    // the client's address, if it differs from the HTTP peer
+	session     scalar.ID // session at whose end the request's orders are canceled, or zero
+	rateCharged bool      // the node that forwarded the request has applied the rate limit
 	// answered records the position that the request is answered with. It is zero without a valid token or key.
 	answered answers
 	body     []byte // the body, in case the request is forwarded
@@ -49,7 +49,7 @@ const maxRoom = 16 << 10
 // reset clears the request and keeps its buffers.
 func (r *request) reset() {
 	r.Context = nil
-	r.notes = notes{room: roomOf(r.room), answer: roomOf(r.answer)}
+	r.requestScope = requestScope{room: roomOf(r.room), answer: roomOf(r.answer)}
 }
 
 // roomOf returns b, or nil if b is too large to keep.
@@ -60,30 +60,30 @@ func roomOf(b []byte) []byte {
 	return b
 }
 
-const notesKey = "web.notes"
+const scopeKey = "web.notes"
 
-// notesOf returns the notes of a request. A context that bypassed New's middleware gets new notes.
-func notesOf(c echo.Context) *notes {
+// scopeOf returns the scope of a request. A context that bypassed New's middleware gets a new scope.
+func scopeOf(c echo.Context) *requestScope {
 	if r, ok := c.(*request); ok {
-		return &r.notes
+		return &r.requestScope
 	}
-	n, ok := c.Get(notesKey).(*notes)
+	n, ok := c.Get(scopeKey).(*requestScope)
 	if !ok {
-		n = new(notes)
-		c.Set(notesKey, n)
+		n = new(requestScope)
+		c.Set(scopeKey, n)
 	}
 	return n
 }
 
-// context implements way.
+// context implements transport.
 func (r *request) context() context.Context { return r.Request().Context() }
 
-// route implements way.
+// route implements transport.
 func (r *request) route() (method, path string, parameters []string) {
 	return r.Request().Method, r.Path(), r.ParamNames()
 }
 
-// parameter implements way.
+// parameter implements transport.
 func (r *request) parameter(name string) string {
 	v := r.Param(name)
 	if r.Request().URL.RawPath != "" {
@@ -94,22 +94,22 @@ func (r *request) parameter(name string) string {
 	return v
 }
 
-// target implements way.
+// target implements transport.
 func (r *request) target() string { return r.Request().URL.EscapedPath() }
 
-// query implements way.
+// query implements transport.
 func (r *request) query() string { return r.Request().URL.RawQuery }
 
-// keys implements way.
+// keys implements transport.
 func (r *request) keys() []string { return r.Request().Header[HeaderIdempotencyKey] }
 
-// peer implements way.
+// peer implements transport.
 func (r *request) peer() string { return r.RealIP() }
 
-// header implements way.
+// header implements transport.
 func (r *request) header() http.Header { return r.Response().Header() }
 
-// answerAt implements way.
+// answerAt implements transport.
 func (r *request) answerAt(p record.LogPosition) {
 	r.Response().Header()[HeaderLogPosition] = []string{p.String()}
 }
@@ -144,7 +144,7 @@ type Appender interface {
 
 // AnswerWith responds with a value that encodes itself.
 func AnswerWith(c echo.Context, status int, v Appender) error {
-	n := notesOf(c)
+	n := scopeOf(c)
 	b, err := v.AppendJSON(n.answer[:0])
 	if err != nil {
 		return encoding(err)

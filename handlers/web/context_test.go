@@ -14,9 +14,9 @@ import (
 // TestNothingIsLeftOfARequest has requests leave behind whatever a handler may note, whether they end well, with an
 // error or with a panic, and looks what the next one finds.
 func TestNothingIsLeftOfARequest(t *testing.T) {
-	var found []notes
+	var found []requestScope
 	e := serve(t, Options{ForwardKey: []byte("shared")}, func(c echo.Context) error {
-		n := notesOf(c)
+		n := scopeOf(c)
 		before := *n
 		before.id, before.room, before.answer = "", nil, nil
 		found = append(found, before)
@@ -48,7 +48,7 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 		}
 		spares[n.spare] = true
 		n.spare = scalar.ID{}
-		if !reflect.DeepEqual(n, notes{}) {
+		if !reflect.DeepEqual(n, requestScope{}) {
 			t.Fatalf("a request finds %+v", n)
 		}
 	}
@@ -56,9 +56,9 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 
 // TestRoomIsNotKeptForever answers with more than is usual.
 func TestRoomIsNotKeptForever(t *testing.T) {
-	r := &request{notes: notes{id: "x", command: scalar.ID{1}, room: make([]byte, maxRoom), answer: make([]byte, maxRoom+1), body: []byte("x")}}
+	r := &request{requestScope: requestScope{id: "x", command: scalar.ID{1}, room: make([]byte, maxRoom), answer: make([]byte, maxRoom+1), body: []byte("x")}}
 	r.reset()
 	if len(r.room) != maxRoom || r.answer != nil || r.body != nil || r.id != "" || !r.command.IsZero() {
-		t.Errorf("what is left is %+v", r.notes)
+		t.Errorf("what is left is %+v", r.requestScope)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// A command that is sent to an owner on another node carries the principal that this node has authorized, and the sequence of
-// the identity journal as of which it did. Without this, a node that has not read a revocation yet could have commands decided
-// that the owner knows to be unauthorized.
+// A command that is sent to an owner on another node carries the principal that this node has authorized, and the
+// sequence of the identity journal as of which it did. Without this, a node that has not read a revocation yet could
+// have commands decided that the owner knows to be unauthorized.
 
 // withCredential returns the request's context with the credential of its commands.
-func (a Ask) withCredential() context.Context {
+func (a Request) withCredential() context.Context {
 	p, judged := a.principal, a.judged
 	if p == nil {
 		return a.Context()
@@ -46,10 +46,10 @@ func (p *Principal) visit(c *pack.Coder) {
 
 var errLostScope = errors.New("the user has lost a scope")
 
-// Judge judges again the credential of a command that another node has authorized. It returns nil if this node has read no
-// more of the identity journal than the other node had, which then knew at least as much. Otherwise it returns an error if the
-// token or key was revoked or has expired, or if the user is inactive, was changed, or has lost a scope. The other node
-// repeats the request when it has read the change, if it still may.
+// Judge judges again the credential of a command that another node has authorized. It returns nil if this node has read
+// no more of the identity journal than the other node had, which then knew at least as much. Otherwise it returns an
+// error if the token or key was revoked or has expired, or if the user is inactive, was changed, or has lost a scope.
+// The other node repeats the request when it has read the change, if it still may.
 func (t *Tokens) Judge(c submit.Credential) error {
 	if c.Principal == "" || t.fold != nil && t.sequence() <= c.Sequence {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// TestJudge: the owner refuses a command whose token or key it knows to be revoked, unless the node that authorized it has read
-// at least as much of the identity journal. Nothing is refused for what the owner has not read yet.
+// TestJudge: the owner refuses a command whose token or key it knows to be revoked, unless the node that authorized it
+// has read at least as much of the identity journal. Nothing is refused for what the owner has not read yet.
 func TestJudge(t *testing.T) {
 	d := newDesk()
 	owner := NewTokens(d.people, issuer, d.clock.now)
@@ -25,7 +25,7 @@ func TestJudge(t *testing.T) {
 	}
 	tokens := map[string]Principal{"a token": sentWith(d.good()), "a key": sentWith(newKey)}
 	judge := func(p Principal, sequence int64) error {
-		a := Ask{&notes{principal: &p, judged: sequence}, &inside{ctx: t.Context()}}
+		a := Request{&requestScope{principal: &p, judged: sequence}, &inProcess{ctx: t.Context()}}
 		return owner.Judge(submit.CredentialOf(a.withCredential()))
 	}
 	for name, p := range tokens {

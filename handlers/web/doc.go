@@ -18,7 +18,7 @@
 // application/problem+json for the trading and operator interfaces, {"detail":…} under /api/v1 and /auth.
 //
 // Auth.Register registers routes; a route that names scopes needs a token. A handler of a body with a secret
-// seals the form (Form.Seal). An Operation serves HTTP requests and calls inside the process: it takes an Ask instead
+// seals the form (Form.Seal). An Operation serves HTTP requests and calls inside the process: it takes a Request instead
 // of Echo's context, and Server.Do runs it for a Call with the same checks, limits, metrics and problems. A View
 // reads a journal's follower. A read from another source calls Await first.
 //

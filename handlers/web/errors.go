@@ -75,7 +75,7 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 		if c.Response().Committed { // a response that has begun cannot become a problem
 			return
 		}
-		p := AskOf(c).problem(err)
+		p := RequestOf(c).problem(err)
 		if p.failed() {
 			log.ErrorContext(c.Request().Context(), "request failed", "request_id", p.RequestID, "error", err)
 		}
@@ -97,10 +97,10 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 }
 
 // problem returns the problem for an error of this request.
-func (a Ask) problem(err error) Problem {
+func (a Request) problem(err error) Problem {
 	p := *ProblemOf(err) // copy, because requests may share the original
 	p.RequestID = a.id
-	p.Instance = a.way.target() // a URI reference; the unescaped path may not be valid text
+	p.Instance = a.transport.target() // a URI reference; the unescaped path may not be valid text
 	return p
 }
 
@@ -111,7 +111,7 @@ func (p *Problem) failed() bool {
 
 // PartProblem returns the problem of one part of a request that is answered part by part. An error of the
 // server is logged with the request.
-func (a Ask) PartProblem(err error) *Problem {
+func (a Request) PartProblem(err error) *Problem {
 	p := a.problem(err)
 	a.problems = append(a.problems, p.Code)
 	if p.failed() {

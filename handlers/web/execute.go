@@ -16,10 +16,10 @@ import (
 type Journal struct {
 	To   submit.Submitter
 	Name string
-	// Judges is this node's follower of the journal if it authorizes requests; it may be nil. The response to a
+	// AuthFollower is this node's follower of the journal if it authorizes requests; it may be nil. The response to a
 	// decided command waits for the follower for up to two seconds. Otherwise this node could refuse a key or
 	// password that it has just confirmed.
-	Judges Waiter
+	AuthFollower Waiter
 }
 
 // Executed is a command and its result.
@@ -31,7 +31,7 @@ type Executed struct {
 // Execute submits a command and returns the event that answers it: the first event of type E in the record. forms are
 // the forms from which the payload was read; their errors take precedence.
 func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, forms ...*Form) (E, error) {
-	x, err := j.Execute(AskOf(c), payload, forms...)
+	x, err := j.Execute(RequestOf(c), payload, forms...)
 	if err != nil {
 		var none E
 		return none, err
@@ -40,7 +40,7 @@ func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, 
 }
 
 // Execute is like the function Execute, for responses that need more than one event.
-func (j Journal) Execute(a Ask, payload decide.Payload, forms ...*Form) (Executed, error) {
+func (j Journal) Execute(a Request, payload decide.Payload, forms ...*Form) (Executed, error) {
 	for _, f := range forms { // an invalid request decides nothing, so the client may correct it and reuse its key
 		if err := f.Done(); err != nil {
 			return Executed{}, err
@@ -55,34 +55,34 @@ func (j Journal) Execute(a Ask, payload decide.Payload, forms ...*Form) (Execute
 
 // Submit submits a command and sets the position of the response, even for a refusal. The command's idempotency key
 // belongs to the route.
-func (j Journal) Submit(a Ask, cmd decide.Command) (Executed, error) {
+func (j Journal) Submit(a Request, cmd decide.Command) (Executed, error) {
 	a.scoped(&cmd)
 	result, err := Submit(a, j.To, j.Name, cmd)
-	if err == nil && j.Judges != nil {
+	if err == nil && j.AuthFollower != nil {
 		ctx, cancel := context.WithTimeout(a.Context(), waitLimit)
 		defer cancel()
-		_ = j.Judges.Wait(ctx, result.Position.Sequence) // ignore errors: the record exists in any case
+		_ = j.AuthFollower.Wait(ctx, result.Position.Sequence) // ignore errors: the record exists in any case
 	}
 	return Executed{result, cmd}, err
 }
 
-// Tried is one command of a batch and its result.
-type Tried struct {
+// BatchResult is one command of a batch and its result.
+type BatchResult struct {
 	Executed
 	Err error
 }
 
 // SubmitAll submits commands in order, each with a record for itself, and sets the highest position of their results.
 // It returns an error if this node decided none of them and another node may own the journal.
-func (j Journal) SubmitAll(a Ask, to submit.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
+func (j Journal) SubmitAll(a Request, to submit.BatchSubmitter, cmds []decide.Command) ([]BatchResult, error) {
 	outcomes := to.SubmitAll(a.withCredential(), j.Name, cmds)
 	if err := wrongOwner(a, outcomes); err != nil {
 		return nil, err
 	}
-	out := make([]Tried, len(cmds))
+	out := make([]BatchResult, len(cmds))
 	at := record.LogPosition{Sequence: -1}
 	for i, o := range outcomes {
-		out[i] = Tried{Executed{o.Result, cmds[i]}, o.Err}
+		out[i] = BatchResult{Executed{o.Result, cmds[i]}, o.Err}
 		var refused *submit.RefusedError
 		switch {
 		case o.Err == nil && o.Result.Position.Sequence > at.Sequence:
@@ -101,7 +101,7 @@ func (j Journal) SubmitAll(a Ask, to submit.BatchSubmitter, cmds []decide.Comman
 // outcome names the owner of the journal. If a node forwarded the request to this one, an outcome saying that this
 // node is not the owner is enough, because the other node looks for the owner. A client that sent the batch to this
 // node gets an outcome for each command instead.
-func wrongOwner(a Ask, outcomes []submit.Outcome) (wrong error) {
+func wrongOwner(a Request, outcomes []submit.Outcome) (wrong error) {
 	for _, o := range outcomes {
 		var (
 			elsewhere *submit.ElsewhereError
@@ -112,7 +112,7 @@ func wrongOwner(a Ask, outcomes []submit.Outcome) (wrong error) {
 			wrong = o.Err
 		case !errors.As(o.Err, &busy):
 			return nil // if it were sent again, this command could take effect twice
-		case busy.Unowned && a.counted && wrong == nil:
+		case busy.Unowned && a.rateCharged && wrong == nil:
 			wrong = o.Err
 		}
 	}
@@ -122,7 +122,7 @@ func wrongOwner(a Ask, outcomes []submit.Outcome) (wrong error) {
 // First reports whether this is the response to the first request. A repeated Idempotency-Key gets the status of the
 // first response; a repeated reference_id gets another one.
 func (x Executed) First() bool {
-	return !x.Repeated || x.Command.Kept.Key != "" && x.Entry.Record.Command.Kept.Key == x.Command.Kept.Key
+	return !x.Repeated || x.Command.Metadata.Key != "" && x.Entry.Record.Command.Kept.Key == x.Command.Metadata.Key
 }
 
 // Find returns a record's first event of type E.

@@ -26,7 +26,7 @@ func notAList(message string) validation.FieldError {
 	return validation.FieldError{Code: validation.WrongType, Message: message, Kind: validation.ListType}
 }
 
-func notABool(where place) validation.FieldError {
+func notABool(where paramSource) validation.FieldError {
 	e := validation.FieldError{Code: validation.WrongType, Message: "the value must be true or false", Kind: validation.BoolType}
 	if where != inBody {
 		e.Kind = validation.BoolParsing
@@ -34,7 +34,7 @@ func notABool(where place) validation.FieldError {
 	return e
 }
 
-func notPlainDigits(where place) validation.FieldError {
+func notPlainDigits(where paramSource) validation.FieldError {
 	e := validation.FieldError{Code: validation.InvalidValue, Message: "the value must be an integer in plain digits", Kind: validation.IntFromFloat}
 	if where != inBody {
 		e.Kind = validation.IntParsing

@@ -25,7 +25,7 @@ func (f *Form) Means(normal any) *Form {
 	return f
 }
 
-func (a Ask) fingerprint(forms ...*Form) string {
+func (a Request) fingerprint(forms ...*Form) string {
 	for _, f := range forms {
 		switch {
 		case f.mac != nil:
@@ -55,13 +55,13 @@ func FingerprintText(text []byte) string {
 }
 
 // said returns an unambiguous text of the route, the parameters and the forms of a request.
-func (a Ask) said(forms []*Form) []byte {
+func (a Request) said(forms []*Form) []byte {
 	var b []byte
 	part := func(s []byte) {
 		b = strconv.AppendInt(b, int64(len(s)), 10)
 		b = append(append(b, ':'), s...)
 	}
-	method, path, parameters := a.way.route()
+	method, path, parameters := a.transport.route()
 	part([]byte(method))
 	part([]byte(path))
 	for _, name := range parameters {

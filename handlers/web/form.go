@@ -17,7 +17,7 @@ import (
 //
 // A required member must be present and not null. For an optional member, null is the same as absent.
 type Form struct {
-	where   place
+	where   paramSource
 	root    *node
 	path    validation.Path
 	errs    *partErrors // shared with the forms of nested objects
@@ -30,10 +30,10 @@ type Form struct {
 	normal  any
 }
 
-type place int
+type paramSource int
 
 const (
-	inBody place = iota
+	inBody paramSource = iota
 	inQuery
 	inPath
 )
@@ -133,8 +133,8 @@ func (f *Form) Fault(name, code, message string) {
 	f.fail(name, validation.FieldError{Code: code, Message: message})
 }
 
-// Also adds the errors of another part of the request and returns the form.
-func (f *Form) Also(other *Form) *Form {
+// Merge adds the errors of another part of the request and returns the form.
+func (f *Form) Merge(other *Form) *Form {
 	f.also(other.Done())
 	return f
 }

@@ -322,12 +322,12 @@ func TestRules(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
-	of := func(c echo.Context, f *Form) string { return AskOf(c).fingerprint(f) }
+	of := func(c echo.Context, f *Form) string { return RequestOf(c).fingerprint(f) }
 	a, b, other := post(`{"a":"1","b":2}`), post(` { "b" : 2, "a": "\u0031" }`), post(`{"a":"1","b":3}`)
 	if of(a, Body(a)) != of(b, Body(b)) {
 		t.Error("the same content in another spelling has another fingerprint")
 	}
-	if AskOf(a).fingerprint() == of(a, Body(post(`{}`))) || of(b, Body(post(`{"a":"1","b":2}`))) == of(other, Body(other)) {
+	if RequestOf(a).fingerprint() == of(a, Body(post(`{}`))) || of(b, Body(post(`{"a":"1","b":2}`))) == of(other, Body(other)) {
 		t.Error("other content has the same fingerprint")
 	}
 	method := post(`{}`)
@@ -339,7 +339,7 @@ func TestFingerprint(t *testing.T) {
 		c := post(`{}`)
 		c.SetParamNames("x", "y")
 		c.SetParamValues(values...)
-		return AskOf(c).fingerprint()
+		return RequestOf(c).fingerprint()
 	}
 	if params("a", "bc") == params("ab", "c") {
 		t.Error("the parameters run into one another")
@@ -347,7 +347,7 @@ func TestFingerprint(t *testing.T) {
 	mac := func(key byte) func([]byte) []byte {
 		return func(b []byte) []byte { return append([]byte{key}, b...) }
 	}
-	sealed := func(key byte) string { return AskOf(a).fingerprint((&Form{raw: []byte("{}")}).Seal(mac(key))) }
+	sealed := func(key byte) string { return RequestOf(a).fingerprint((&Form{raw: []byte("{}")}).Seal(mac(key))) }
 	if sealed(1) == sealed(2) {
 		t.Error("the sealed fingerprint does not depend on the key")
 	}

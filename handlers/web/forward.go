@@ -62,7 +62,7 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	said := header(r.Request(), headerForwarded)
 	if said != "" {
 		m := provenMark(s.options.ForwardKey, said, r.Request())
-		r.forwarded, r.session, r.address, r.counted = m.id, m.session, m.address, m.proven()
+		r.forwarded, r.session, r.address, r.rateCharged = m.id, m.session, m.address, m.proven()
 		// Catch up before the handler authorizes the request again. A new key may be known to the forwarding node but
 		// not to this one, and the request would be refused after the forwarding node had accepted it.
 		if err := s.catchUp(r, m); err != nil {
@@ -75,7 +75,7 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 		return err
 	}
 	if said != "" {
-		if r.counted && notOwner(err) {
+		if r.rateCharged && notOwner(err) {
 			r.Response().Header().Set(headerNotOwner, "true")
 		}
 		return err // an ElsewhereError is answered with NOT_ACCEPTED
@@ -84,7 +84,7 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	if owner == nil {
 		return err
 	}
-	return s.forward(AskOf(r), r.Request(), r.Response(), owner)
+	return s.forward(RequestOf(r), r.Request(), r.Response(), owner)
 }
 
 // notOwner reports whether a request failed because this node does not own its journal.
@@ -136,7 +136,7 @@ func (s *Server) catchUp(r *request, m mark) error {
 
 // letInAt returns the sequence of this node's identity fold, or -1 if the request was not authenticated. It is read
 // after the authorization; an earlier reading could precede the record on which the authorization depends.
-func (s *Server) letInAt(a Ask) int64 {
+func (s *Server) letInAt(a Request) int64 {
 	if a.principal == nil || s.options.Identity == nil {
 		return -1
 	}
@@ -148,7 +148,7 @@ var errNotOwner = errors.New("the node does not own the journal")
 
 // forward proxies a request to the owner of the journal. If that node is not the owner or cannot be reached, it has
 // not taken the request, and forward tries the next owner that it finds. Options.Patience limits the total time.
-func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError) error {
+func (s *Server) forward(a Request, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError) error {
 	id := a.command
 	if id.IsZero() {
 		id = NewID()
@@ -174,7 +174,7 @@ func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner
 }
 
 // forwardTo proxies a request to one node. It returns errNotOwner if the request has changed nothing there.
-func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError, says mark) error {
+func (s *Server) forwardTo(ctx context.Context, a Request, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError, says mark) error {
 	key, target := s.options.ForwardKey, nodeURL(owner.URL)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -256,7 +256,7 @@ func sendOnce(h http.Header) {
 }
 
 // Address returns the client's address, even if another node forwarded the request.
-func Address(c echo.Context) string { return AskOf(c).client() }
+func Address(c echo.Context) string { return RequestOf(c).client() }
 
 // mark is the information that a forwarding node adds to a request.
 type mark struct {

@@ -31,11 +31,11 @@ func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
 		if err := b.Done(); err != nil {
 			return err
 		}
-		cmd, err := AskOf(c).NewCommand(named("thing.make"), b)
+		cmd, err := RequestOf(c).NewCommand(named("thing.make"), b)
 		if err != nil {
 			return err
 		}
-		_, err = Submit(AskOf(c), submitFunc(func(cmd decide.Command) (submit.Result, error) {
+		_, err = Submit(RequestOf(c), submitFunc(func(cmd decide.Command) (submit.Result, error) {
 			if *elsewhere != "" {
 				return submit.Result{}, &submit.ElsewhereError{URL: *elsewhere}
 			}
@@ -44,7 +44,7 @@ func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
 		if err != nil {
 			return err
 		}
-		return c.JSON(http.StatusCreated, map[string]string{"name": name, "command": cmd.ID.String(), "key": cmd.Kept.Key, "query": c.QueryString(), "address": Address(c)})
+		return c.JSON(http.StatusCreated, map[string]string{"name": name, "command": cmd.ID.String(), "key": cmd.Metadata.Key, "query": c.QueryString(), "address": Address(c)})
 	})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)

@@ -26,9 +26,9 @@ type operation struct {
 	answer     Operation
 }
 
-// Take registers the operations of the routes for calls inside the process. All other calls are executed as HTTP
-// requests.
-func (s *Server) Take(auth *Auth, routes []Route) {
+// RegisterOperations registers the operations of the routes for calls inside the process. All other calls are executed
+// as HTTP requests.
+func (s *Server) RegisterOperations(auth *Auth, routes []Route) {
 	for _, r := range routes {
 		if r.Operation != nil {
 			s.operations[operationKey{r.Method, r.Path}] = &operation{auth, r.Scopes, parameters(r.Path), r.Operation}
@@ -52,7 +52,7 @@ func (s *Server) Do(ctx context.Context, c *Call) Reply {
 	if o == nil {
 		return c.Over(ctx, s.Echo)
 	}
-	in := s.calls.Get().(*inside)
+	in := s.calls.Get().(*inProcess)
 	in.begin(ctx, c, o)
 	if s.options.Tracer != nil {
 		in.traced = s.options.Tracer.StartRequest(ctx, trace.Sender{}, NewID())
@@ -66,11 +66,11 @@ func (s *Server) Do(ctx context.Context, c *Call) Reply {
 }
 
 // operate executes a call with an operation. It counts and logs the call like a request.
-func (s *Server) operate(in *inside) {
+func (s *Server) operate(in *inProcess) {
 	start := time.Now()
 	s.metrics.active.Inc()
 	defer s.metrics.active.Dec()
-	a := Ask{&in.notes, in}
+	a := Request{&in.requestScope, in}
 	err := s.answerInside(in, a)
 	if err != nil {
 		in.reply.Status, in.reply.Body = s.problemBody(a, err)
@@ -79,7 +79,7 @@ func (s *Server) operate(in *inside) {
 }
 
 // answerInside is the counterpart of answer for calls.
-func (s *Server) answerInside(in *inside, a Ask) (err error) {
+func (s *Server) answerInside(in *inProcess, a Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = s.panicked(a, p)
@@ -108,7 +108,7 @@ func (s *Server) answerInside(in *inside, a Ask) (err error) {
 }
 
 // forwardInside forwards a call to another node as an HTTP request.
-func (s *Server) forwardInside(in *inside, a Ask, owner *submit.ElsewhereError) (err error) {
+func (s *Server) forwardInside(in *inProcess, a Request, owner *submit.ElsewhereError) (err error) {
 	w := newRecorded()
 	defer func() {
 		if p := recover(); p != nil {
@@ -128,7 +128,7 @@ func (s *Server) forwardInside(in *inside, a Ask, owner *submit.ElsewhereError) 
 }
 
 // problemBody returns the status and body for an error and logs a server error.
-func (s *Server) problemBody(a Ask, err error) (status int, body []byte) {
+func (s *Server) problemBody(a Request, err error) (status int, body []byte) {
 	p := a.problem(err)
 	if p.failed() {
 		s.options.Logger.ErrorContext(a.Context(), "request failed", "request_id", p.RequestID, "error", err)
@@ -139,9 +139,9 @@ func (s *Server) problemBody(a Ask, err error) (status int, body []byte) {
 	return p.Status, p.text()
 }
 
-// inside is a call that is executed by an operation. It is reused for later calls.
-type inside struct {
-	notes
+// inProcess is a call that is executed by an operation. It is reused for later calls.
+type inProcess struct {
+	requestScope
 	ctx       context.Context
 	call      *Call
 	operation *operation
@@ -149,7 +149,7 @@ type inside struct {
 	key       [1]string
 }
 
-func (in *inside) begin(ctx context.Context, c *Call, o *operation) {
+func (in *inProcess) begin(ctx context.Context, c *Call, o *operation) {
 	in.ctx, in.call, in.operation, in.key[0] = ctx, c, o, c.Key
 	id, spare := newIDs()
 	in.id, in.spare = id.String(), spare
@@ -157,10 +157,10 @@ func (in *inside) begin(ctx context.Context, c *Call, o *operation) {
 }
 
 // end clears the call and keeps its buffer.
-func (in *inside) end() { *in = inside{notes: notes{answer: roomOf(in.answer)}} }
+func (in *inProcess) end() { *in = inProcess{requestScope: requestScope{answer: roomOf(in.answer)}} }
 
 // written returns the encoded response.
-func (in *inside) written(answer Appender) ([]byte, error) {
+func (in *inProcess) written(answer Appender) ([]byte, error) {
 	b, err := answer.AppendJSON(in.answer[:0])
 	if err != nil {
 		return nil, encoding(err)
@@ -169,54 +169,54 @@ func (in *inside) written(answer Appender) ([]byte, error) {
 	return bytes.Clone(b), nil
 }
 
-// context implements way.
-func (in *inside) context() context.Context { return in.ctx }
+// context implements transport.
+func (in *inProcess) context() context.Context { return in.ctx }
 
-// route implements way.
-func (in *inside) route() (method, path string, parameters []string) {
+// route implements transport.
+func (in *inProcess) route() (method, path string, parameters []string) {
 	return in.call.Method, in.call.Route, in.operation.parameters
 }
 
-// parameter implements way.
-func (in *inside) parameter(name string) string {
+// parameter implements transport.
+func (in *inProcess) parameter(name string) string {
 	return in.call.Params[slices.Index(in.operation.parameters, name)]
 }
 
-// target implements way.
-func (in *inside) target() string { return in.call.Path() }
+// target implements transport.
+func (in *inProcess) target() string { return in.call.Path() }
 
-// query implements way.
-func (in *inside) query() string { return in.call.Query.Encode() }
+// query implements transport.
+func (in *inProcess) query() string { return in.call.Query.Encode() }
 
-// keys implements way.
-func (in *inside) keys() []string {
+// keys implements transport.
+func (in *inProcess) keys() []string {
 	if in.call.Keyed {
 		return in.key[:]
 	}
 	return nil
 }
 
-// content implements way.
-func (in *inside) content() ([]byte, error) {
+// content implements transport.
+func (in *inProcess) content() ([]byte, error) {
 	if len(in.call.Body) > MaxBody {
 		return nil, tooLarge()
 	}
 	return in.call.Body, nil
 }
 
-// noContent implements way.
-func (in *inside) noContent() error {
+// noContent implements transport.
+func (in *inProcess) noContent() error {
 	if in.call.Body == nil {
 		return nil
 	}
 	return BodyForm(in.call.Body, nil).Done()
 }
 
-// peer implements way.
-func (in *inside) peer() string { return "" }
+// peer implements transport.
+func (in *inProcess) peer() string { return "" }
 
-// header implements way.
-func (in *inside) header() http.Header { return nil }
+// header implements transport.
+func (in *inProcess) header() http.Header { return nil }
 
-// answerAt implements way.
-func (in *inside) answerAt(p record.LogPosition) { in.reply.Position = p.String() }
+// answerAt implements transport.
+func (in *inProcess) answerAt(p record.LogPosition) { in.reply.Position = p.String() }

@@ -27,7 +27,7 @@ func insideOf(t *testing.T, o Options, operation Operation) (*Server, func(c Cal
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Take(NewAuth(NewTokens(keyHolders(true), issuer, time.Now)), []Route{Asked("POST", "/v1/things/:code", operation, ScopeTrade)})
+	s.RegisterOperations(NewAuth(NewTokens(keyHolders(true), issuer, time.Now)), []Route{OperationRoute("POST", "/v1/things/:code", operation, ScopeTrade)})
 	return s, func(c Call) Reply {
 		c.Method, c.Route, c.Token, c.Address = "POST", "/v1/things/:code", newKey, "127.0.0.1"
 		return s.Do(t.Context(), &c)
@@ -38,7 +38,7 @@ func insideOf(t *testing.T, o Options, operation Operation) (*Server, func(c Cal
 func TestCallsAreCountedAndLogged(t *testing.T) {
 	var log bytes.Buffer
 	metrics := prometheus.NewRegistry()
-	_, call := insideOf(t, Options{Metrics: metrics, Logger: slog.New(slog.NewJSONHandler(&log, nil))}, func(a Ask) (int, Appender, error) {
+	_, call := insideOf(t, Options{Metrics: metrics, Logger: slog.New(slog.NewJSONHandler(&log, nil))}, func(a Request) (int, Appender, error) {
 		switch a.Param("code") {
 		case "panics":
 			panic("for a test")
@@ -73,12 +73,12 @@ perpetua_http_requests_active 0
 
 // TestNothingIsLeftOfACall has calls leave behind whatever an operation may note, and looks what the next one finds.
 func TestNothingIsLeftOfACall(t *testing.T) {
-	var found []inside
-	_, call := insideOf(t, Options{}, func(a Ask) (int, Appender, error) {
-		in := *a.way.(*inside)
+	var found []inProcess
+	_, call := insideOf(t, Options{}, func(a Request) (int, Appender, error) {
+		in := *a.transport.(*inProcess)
 		in.ctx, in.call, in.operation, in.id, in.answer, in.principal = nil, nil, nil, "", nil, nil
 		found = append(found, in)
-		a.way.answerAt(record.LogPosition{Journal: "trading", Sequence: 7})
+		a.transport.answerAt(record.LogPosition{Journal: "trading", Sequence: 7})
 		a.command, a.forwarded, a.session = NewID(), NewID(), NewID()
 		_ = a.PartProblem(NotFound("UNKNOWN_THING", "There is no such thing."))
 		return http.StatusOK, written(strings.Repeat("x", 2*maxRoom)), nil
@@ -95,7 +95,7 @@ func TestNothingIsLeftOfACall(t *testing.T) {
 		}
 		spares[last.spare] = true
 		last.spare, last.answered = scalar.ID{}, answers{} // the memory is the same for all
-		if want := (inside{notes: notes{address: "127.0.0.1", judged: -1}}); !reflect.DeepEqual(last, want) {
+		if want := (inProcess{requestScope: requestScope{address: "127.0.0.1", judged: -1}}); !reflect.DeepEqual(last, want) {
 			t.Fatalf("a call finds %+v", last)
 		}
 	}
@@ -117,7 +117,7 @@ func TestACallWhoseOwnerBreaksOff(t *testing.T) {
 			arrived <- provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r)
 			owner(w, r)
 		}))
-		_, call := insideOf(t, o, func(a Ask) (int, Appender, error) {
+		_, call := insideOf(t, o, func(a Request) (int, Appender, error) {
 			cmd, err := a.BareCommand(named("thing.make"))
 			if err != nil {
 				return 0, nil, err

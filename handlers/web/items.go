@@ -13,7 +13,7 @@ import (
 // BodyItems reads a body that is an object with a single member, an array of 1 to most items. It returns the items as
 // raw JSON, for handlers that answer each item separately. It returns an error for an invalid envelope and does not
 // validate the items. The route takes no query.
-func (a Ask) BodyItems(name string, most int) ([]jsontext.Value, error) {
+func (a Request) BodyItems(name string, most int) ([]jsontext.Value, error) {
 	raw, err := a.Content()
 	if err == nil {
 		err = a.NoQuery()

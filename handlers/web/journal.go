@@ -14,18 +14,18 @@ import (
 
 // SetPosition sets the log position in the headers of the response to a write. The user's next read on this node is
 // at least that new.
-func SetPosition(c echo.Context, p record.LogPosition) { AskOf(c).answerAt(p) }
+func SetPosition(c echo.Context, p record.LogPosition) { RequestOf(c).answerAt(p) }
 
 // SetReadPosition is SetPosition for a read. sequence is the source's position in the journal's only partition. It
 // MUST NOT be called under the lock of the source.
 func SetReadPosition(c echo.Context, name string, sequence int64) {
-	a, p := AskOf(c), record.LogPosition{Journal: name, Sequence: sequence}
-	a.way.answerAt(p)
+	a, p := RequestOf(c), record.LogPosition{Journal: name, Sequence: sequence}
+	a.transport.answerAt(p)
 	a.answered.looked(p)
 }
 
 // Submit submits a command and sets the position of the response, even for a refusal.
-func Submit(a Ask, to submit.Submitter, name string, cmd decide.Command) (submit.Result, error) {
+func Submit(a Request, to submit.Submitter, name string, cmd decide.Command) (submit.Result, error) {
 	result, err := to.Submit(a.withCredential(), name, cmd)
 	if err == nil {
 		a.answerAt(result.Position)
@@ -39,8 +39,8 @@ func Submit(a Ask, to submit.Submitter, name string, cmd decide.Command) (submit
 }
 
 // answerAt sets the position of the response to a write and records it for the user's next read.
-func (a Ask) answerAt(p record.LogPosition) {
-	a.way.answerAt(p)
+func (a Request) answerAt(p record.LogPosition) {
+	a.transport.answerAt(p)
 	a.answered.wrote(p)
 }
 

@@ -36,13 +36,13 @@ func TestAnAnswerWaitsForWhoJudgesTheNext(t *testing.T) {
 				waited = sequence
 				return test.comes
 			}}
-			to := Journal{Name: "identity", Judges: fold, To: submitFunc(func(decide.Command) (submit.Result, error) {
+			to := Journal{Name: "identity", AuthFollower: fold, To: submitFunc(func(decide.Command) (submit.Result, error) {
 				return submit.Result{Position: record.LogPosition{Journal: "identity", Sequence: 8}}, test.refused
 			})}
 			node := httptest.NewServer(serve(t, Options{}, func(c echo.Context) error {
 				b := Body(c)
 				b.String("name")
-				if _, err := to.Execute(AskOf(c), named("thing.make"), b); err != nil {
+				if _, err := to.Execute(RequestOf(c), named("thing.make"), b); err != nil {
 					return err
 				}
 				return c.JSON(http.StatusCreated, struct{}{})

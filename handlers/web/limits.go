@@ -47,11 +47,11 @@ func newLimits(now func() time.Time) *limits {
 }
 
 // take takes a token and sets the RateLimit headers. Without a limit, it removes the bucket, if any.
-func (l *limits) take(a Ask, username string, limit RateLimit) error {
+func (l *limits) take(a Request, username string, limit RateLimit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := nameOf(username, limit)
-	if !limit.there() {
+	if !limit.enabled() {
 		delete(l.buckets, name)
 		return nil
 	}
@@ -67,7 +67,7 @@ func (l *limits) take(a Ask, username string, limit RateLimit) error {
 	if ok {
 		b.tokens--
 	}
-	b.tell(a.way.header())
+	b.writeHeaders(a.transport.header())
 	if ok {
 		return nil
 	}
@@ -101,17 +101,17 @@ func (b *bucket) fill(now time.Time) {
 }
 
 // charge takes more tokens for an accepted request. The bucket may become negative, which delays the next requests.
-func (l *limits) charge(a Ask, username string, limit RateLimit, more int) {
+func (l *limits) charge(a Request, username string, limit RateLimit, more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := l.buckets[nameOf(username, limit)]; b != nil {
 		b.tokens -= float64(more)
-		b.tell(a.way.header())
+		b.writeHeaders(a.transport.header())
 	}
 }
 
-// tell sets the headers of draft-ietf-httpapi-ratelimit-headers-10.
-func (b *bucket) tell(h http.Header) {
+// writeHeaders sets the headers of draft-ietf-httpapi-ratelimit-headers-10.
+func (b *bucket) writeHeaders(h http.Header) {
 	if h == nil { // the transport has no response headers
 		return
 	}

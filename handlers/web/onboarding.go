@@ -22,8 +22,8 @@ func isOnboarding(path string) bool {
 const manyErrors = 5000
 
 // maxErrors returns the maximum number of errors in the response to the request.
-func (a Ask) maxErrors() int {
-	if isOnboarding(a.way.target()) {
+func (a Request) maxErrors() int {
+	if isOnboarding(a.transport.target()) {
 		return manyErrors
 	}
 	return validation.MaxErrors

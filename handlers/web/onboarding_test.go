@@ -22,7 +22,7 @@ func readThing(c echo.Context) error {
 	if len(c.ParamNames()) > 0 {
 		path := Path(c)
 		path.ID("code")
-		b.Also(path)
+		b.Merge(path)
 	}
 	b.AnyText("name")
 	b.OptionalID("id")
@@ -58,8 +58,8 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
-// TestFaultsInPydanticsWords: each fault has the type, the place, the words and the input that FastAPI with pydantic 2 would
-// tell it with, where the two have such a fault.
+// TestFaultsInPydanticsWords: each fault has the type, the place, the words and the input that FastAPI with pydantic 2
+// would tell it with, where the two have such a fault.
 func TestFaultsInPydanticsWords(t *testing.T) {
 	long := strings.Repeat("x", maxInputWhole)
 	for _, test := range []struct{ path, body, want string }{
@@ -188,8 +188,8 @@ func TestQueriesInPydanticsWords(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAreTold: as many answers as a response may have can each have a fault of their own, and all are listed. What is
-// shown of inputs has a bound.
+// TestAllFaultsAreTold: as many answers as a response may have can each have a fault of their own, and all are listed.
+// What is shown of inputs has a bound.
 func TestAllFaultsAreTold(t *testing.T) {
 	read := func(c echo.Context) error {
 		b := BodyOnly(c)
@@ -242,10 +242,10 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// TestWhatACommandMakesHasOneName: the node that a request is passed on to gives what its command makes the same id, and the
-// request's next command makes something else.
+// TestWhatACommandMakesHasOneName: the node that a request is passed on to gives what its command makes the same id,
+// and the request's next command makes something else.
 func TestWhatACommandMakesHasOneName(t *testing.T) {
-	here := AskOf(post("{}"))
+	here := RequestOf(post("{}"))
 	made := here.IDFor("owner")
 	if made != here.IDFor("owner") || made == here.IDFor("document") {
 		t.Errorf("it is called %s, then %s; something else %s", made, here.IDFor("owner"), here.IDFor("document"))
@@ -254,7 +254,7 @@ func TestWhatACommandMakesHasOneName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := AskOf(post("{}"))
+	there := RequestOf(post("{}"))
 	there.forwarded = cmd.ID
 	if got := there.IDFor("owner"); got != made {
 		t.Errorf("passed on it is called %s, here %s", got, made)

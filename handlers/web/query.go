@@ -16,12 +16,12 @@ import (
 )
 
 // Query reads the request's query. Unknown and repeated parameters are errors.
-func Query(c echo.Context) *Form { return AskOf(c).Query() }
+func Query(c echo.Context) *Form { return RequestOf(c).Query() }
 
 // Query is like the function Query.
-func (a Ask) Query() *Form {
+func (a Request) Query() *Form {
 	f := &Form{where: inQuery, errs: newErrors(validation.InQuery), root: &node{kind: '{'}}
-	raw := a.way.query()
+	raw := a.transport.query()
 	if raw == "" {
 		return f
 	}
@@ -55,12 +55,12 @@ const malformedQuery = "MALFORMED_QUERY"
 
 // Path returns a form of the route's parameters, for parameters that must be valid. In the onboarding interface, an
 // invalid ID in the path is a validation error.
-func Path(c echo.Context) *Form { return AskOf(c).Path() }
+func Path(c echo.Context) *Form { return RequestOf(c).Path() }
 
 // Path is like the function Path.
-func (a Ask) Path() *Form {
+func (a Request) Path() *Form {
 	f := &Form{where: inPath, errs: newErrors(validation.InPath), root: &node{kind: '{', members: make(map[string]*node)}}
-	_, _, names := a.way.route()
+	_, _, names := a.transport.route()
 	for _, name := range names {
 		f.root.members[name] = &node{kind: '"', text: a.Param(name)}
 	}
@@ -68,21 +68,21 @@ func (a Ask) Path() *Form {
 }
 
 // NoQuery returns an error if the request has query parameters.
-func NoQuery(c echo.Context) error { return AskOf(c).NoQuery() }
+func NoQuery(c echo.Context) error { return RequestOf(c).NoQuery() }
 
 // NoQuery is like the function NoQuery.
-func (a Ask) NoQuery() error {
-	if a.way.query() == "" {
+func (a Request) NoQuery() error {
+	if a.transport.query() == "" {
 		return nil
 	}
 	return a.Query().Done()
 }
 
 // NoBody returns an error unless the request has no query and its body is absent, empty or {}.
-func NoBody(c echo.Context) error { return AskOf(c).NoBody() }
+func NoBody(c echo.Context) error { return RequestOf(c).NoBody() }
 
 // NoBody is like the function NoBody.
-func (a Ask) NoBody() error {
+func (a Request) NoBody() error {
 	if err := a.NoQuery(); err != nil {
 		return err
 	}
@@ -94,19 +94,19 @@ func OptionalBody(c echo.Context) *Form {
 	r := c.Request()
 	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	if err == nil && len(raw) == 0 {
-		return AskOf(c).OnlyForm([]byte("{}"), nil)
+		return RequestOf(c).OnlyForm([]byte("{}"), nil)
 	}
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(raw), r.Body))
 	return BodyOnly(c)
 }
 
 // BodyAbsent is NoBody for a route with a query.
-func BodyAbsent(c echo.Context) error { return AskOf(c).BodyAbsent() }
+func BodyAbsent(c echo.Context) error { return RequestOf(c).BodyAbsent() }
 
 // BodyAbsent is like the function BodyAbsent.
-func (a Ask) BodyAbsent() error { return a.way.noContent() }
+func (a Request) BodyAbsent() error { return a.transport.noContent() }
 
-// noContent implements way.
+// noContent implements transport.
 func (r *request) noContent() error {
 	in := r.Request()
 	raw, err := io.ReadAll(io.LimitReader(in.Body, MaxBody+1))
@@ -119,10 +119,10 @@ func (r *request) noContent() error {
 
 // Param returns a route parameter, unescaped and sanitized. Control characters and invalid UTF-8, which no code can
 // contain, are replaced, so the parameter matches nothing and is safe to log and store.
-func Param(c echo.Context, name string) string { return AskOf(c).Param(name) }
+func Param(c echo.Context, name string) string { return RequestOf(c).Param(name) }
 
-// harmless replaces control characters and invalid UTF-8.
-func harmless(v string) string {
+// sanitize replaces control characters and invalid UTF-8.
+func sanitize(v string) string {
 	if plain(v) {
 		return v
 	}

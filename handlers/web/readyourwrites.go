@@ -175,9 +175,9 @@ func (u answers) last(journal string) (written, read int64) {
 	return -1, -1
 }
 
-// AwaitAnswered waits until source has reached the positions of a journal that this node last returned to the user: up to two
-// seconds for a write, and up to half a second for a read, as Await does. It returns nothing: the caller reads the source as
-// it then stands.
+// AwaitAnswered waits until source has reached the positions of a journal that this node last returned to the user: up
+// to two seconds for a write, and up to half a second for a read, as Await does. It returns nothing: the caller reads
+// the source as it then stands.
 func (a *Auth) AwaitAnswered(ctx context.Context, username, journal string, source Waiter) {
 	written, read := a.answered.of(username).last(journal)
 	for _, w := range []struct {
@@ -193,8 +193,8 @@ func (a *Auth) AwaitAnswered(ctx context.Context, username, journal string, sour
 	}
 }
 
-// lookLimit is how long a read waits for a position that its user has only read. It is shorter than waitLimit: rows that are
-// far behind would otherwise delay every read of a user who reads a fold now and then and has written nothing.
+// lookLimit is how long a read waits for a position that its user has only read. It is shorter than waitLimit: rows
+// that are far behind would otherwise delay every read of a user who reads a fold now and then and has written nothing.
 const lookLimit = 500 * time.Millisecond
 
 // wanted holds the sequences that a read waits for: the one that the client requires, and those that this node last
@@ -202,7 +202,7 @@ const lookLimit = 500 * time.Millisecond
 type wanted struct{ named, written, read int64 }
 
 func wantedBy(c echo.Context, name string, named int64) wanted {
-	written, read := AskOf(c).answered.last(name)
+	written, read := RequestOf(c).answered.last(name)
 	return wanted{named, written, read}
 }
 

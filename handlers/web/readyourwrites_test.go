@@ -39,7 +39,7 @@ func refusedAt(name string, sequence int64) Journal {
 // as has a handler answer as if the user were authenticated.
 func as(answered *readYourWrites, user string, h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		n := notesOf(c)
+		n := scopeOf(c)
 		n.principal, n.answered = &Principal{Username: user}, answered.of(user)
 		return h(c)
 	}
@@ -76,8 +76,8 @@ func TestAwaitAnswered(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForTheUsersOwnWrites: a read of rows and one of a fold hold what the user was answered last, unless they do not
-// come to it within two seconds. Other users wait for nothing.
+// TestReadsWaitForTheUsersOwnWrites: a read of rows and one of a fold hold what the user was answered last, unless they
+// do not come to it within two seconds. Other users wait for nothing.
 func TestReadsWaitForTheUsersOwnWrites(t *testing.T) {
 	for _, test := range []struct {
 		name, user string
@@ -108,7 +108,7 @@ func TestReadsWaitForTheUsersOwnWrites(t *testing.T) {
 				t.Parallel()
 				answered := newReadYourWrites()
 				e := serve(t, Options{}, as(answered, "a", func(c echo.Context) error {
-					_, err := refusedAt("trading", 8).Execute(AskOf(c), named("thing.make"))
+					_, err := refusedAt("trading", 8).Execute(RequestOf(c), named("thing.make"))
 					return err
 				}))
 				e.GET("/v1/rows", as(answered, test.user, func(c echo.Context) error {
@@ -137,7 +137,7 @@ func TestReadsWaitForTheUsersOwnWrites(t *testing.T) {
 // TestBatchesAreRecorded: the latest position of a batch counts as answered.
 func TestBatchesAreRecorded(t *testing.T) {
 	answered := newReadYourWrites()
-	a := Ask{&notes{principal: &Principal{Username: "a"}, answered: answered.of("a")}, &inside{ctx: t.Context()}}
+	a := Request{&requestScope{principal: &Principal{Username: "a"}, answered: answered.of("a")}, &inProcess{ctx: t.Context()}}
 	if _, err := (Journal{Name: "trading"}).SubmitAll(a, outcomes{3, 7, 5}, make([]decide.Command, 3)); err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +184,8 @@ type standsAt int64
 
 func (s standsAt) Position() record.Position { return record.Position{Sequence: int64(s)} }
 
-// TestRecordedPositionsThatAreForgotten: a full memory forgets what all sources have reached, and after that the oldest: never
-// the position of a user who wrote just now, and whose write is not in all sources yet.
+// TestRecordedPositionsThatAreForgotten: a full memory forgets what all sources have reached, and after that the
+// oldest: never the position of a user who wrote just now, and whose write is not in all sources yet.
 func TestRecordedPositionsThatAreForgotten(t *testing.T) {
 	write := func(r *readYourWrites, user int, sequence int64) {
 		r.of(strconv.Itoa(user)).wrote(record.LogPosition{Journal: "trading", Sequence: sequence})
@@ -244,7 +244,7 @@ func TestReadsOfLaterSources(t *testing.T) {
 			answered := newReadYourWrites()
 			e := echo.New()
 			e.GET("/v1/rows", as(answered, "a", func(c echo.Context) error {
-				n := notesOf(c)
+				n := scopeOf(c)
 				n.answered.wrote(record.LogPosition{Journal: "trading", Sequence: test.written})
 				n.answered.looked(record.LogPosition{Journal: "trading", Sequence: test.read})
 				rows := test.rows
@@ -262,14 +262,15 @@ func TestReadsOfLaterSources(t *testing.T) {
 	})
 }
 
-// TestAnswersToSocketsAreRecorded: what was answered to a call, as those of a socket are, is in what the user reads over HTTP.
+// TestAnswersToSocketsAreRecorded: what was answered to a call, as those of a socket are, is in what the user reads
+// over HTTP.
 func TestAnswersToSocketsAreRecorded(t *testing.T) {
 	s, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
-	write := Asked("POST", "/v1/things", func(a Ask) (int, Appender, error) {
+	write := OperationRoute("POST", "/v1/things", func(a Request) (int, Appender, error) {
 		a.answerAt(record.LogPosition{Journal: "trading", Sequence: 7})
 		return http.StatusOK, written(`{}`), nil
 	}, ScopeTrade)
@@ -278,7 +279,7 @@ func TestAnswersToSocketsAreRecorded(t *testing.T) {
 		return ReadRows(c, "trading", &rows, func(context.Context) (int64, error) { return rows.at, nil })
 	}, ScopeTrade)
 	auth.Register(s.Echo, []Route{write, read})
-	s.Take(auth, []Route{write})
+	s.RegisterOperations(auth, []Route{write})
 	if r := s.Do(t.Context(), &Call{Method: "POST", Route: "/v1/things", Token: newKey, Address: "127.0.0.1"}); r.Status != http.StatusOK {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
@@ -341,7 +342,7 @@ func TestViewsOfAllJournals(t *testing.T) {
 	}
 	e := echo.New()
 	e.GET("/", func(c echo.Context) error {
-		notesOf(c).answered = user
+		scopeOf(c).answered = user
 		folds := map[string]record.Follower{"identity": &fold{rowsAt: rowsAt{4, 9}}, "onboarding": &fold{rowsAt: rowsAt{3, 9}}, "trading": &fold{rowsAt: rowsAt{3, 9}}}
 		return ViewAll(c, folds, func(string, decide.State) {})
 	})

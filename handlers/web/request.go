@@ -52,8 +52,8 @@ func (r *request) identify() {
 }
 
 // Key returns the Idempotency-Key, or "" if there is none. An invalid key is an error.
-func (a Ask) Key() (string, error) {
-	keys := a.way.keys()
+func (a Request) Key() (string, error) {
+	keys := a.transport.keys()
 	if len(keys) == 0 {
 		return "", nil
 	}
@@ -67,7 +67,7 @@ func (a Ask) Key() (string, error) {
 }
 
 // Keyed reports whether the request has an Idempotency-Key, valid or not.
-func (a Ask) Keyed() bool { return len(a.way.keys()) > 0 }
+func (a Request) Keyed() bool { return len(a.transport.keys()) > 0 }
 
 // givenTwice returns the problem for a header that is given more than once.
 func givenTwice(name string) *Problem {
@@ -79,29 +79,29 @@ func invalidHeader(name, code, message string) *Problem {
 }
 
 // NewCommand is like the function NewCommand.
-func (a Ask) NewCommand(payload decide.Payload, forms ...*Form) (decide.Command, error) {
+func (a Request) NewCommand(payload decide.Payload, forms ...*Form) (decide.Command, error) {
 	cmd, err := a.BareCommand(payload)
 	if err != nil {
 		return decide.Command{}, err
 	}
-	named := cmd.Kept.Key != ""
+	named := cmd.Metadata.Key != ""
 	for _, f := range forms {
 		named = named || f.Has("reference_id")
 	}
 	if named {
-		cmd.Kept.Fingerprint = a.fingerprint(forms...)
+		cmd.Metadata.Fingerprint = a.fingerprint(forms...)
 	}
 	return cmd, nil
 }
 
 // BareCommand is NewCommand without a fingerprint, for operations that compute another one.
-func (a Ask) BareCommand(payload decide.Payload) (decide.Command, error) {
+func (a Request) BareCommand(payload decide.Payload) (decide.Command, error) {
 	key, err := a.Key()
 	if err != nil {
 		return decide.Command{}, err
 	}
-	n := a.notes
-	cmd := decide.Command{ID: a.CommandID(), Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key, Session: n.session}}
+	n := a.requestScope
+	cmd := decide.Command{ID: a.CommandID(), Type: payload.CommandType(), Payload: payload, Metadata: decide.Metadata{Key: key, Session: n.session}}
 	if n.principal != nil {
 		cmd.Actor = n.principal.Actor()
 	}
@@ -111,8 +111,8 @@ func (a Ask) BareCommand(payload decide.Payload) (decide.Command, error) {
 
 // CommandID returns the ID of the request's next command. The node to which a request is forwarded uses the same ID,
 // so IDs derived from it are the same on every node.
-func (a Ask) CommandID() scalar.ID {
-	n := a.notes
+func (a Request) CommandID() scalar.ID {
+	n := a.requestScope
 	switch {
 	// A forwarded request keeps the ID assigned by the forwarding node, which returns it if the connection breaks.
 	// Otherwise the command has the ID of the trace, so that the record leads to the trace.
@@ -128,7 +128,7 @@ func (a Ask) CommandID() scalar.ID {
 
 // IDFor returns an ID for an object that the request's next command creates. It is a function of the command's ID and
 // of what.
-func (a Ask) IDFor(what string) scalar.ID {
+func (a Request) IDFor(what string) scalar.ID {
 	command := a.CommandID()
 	sum := sha256.Sum256(append(command[:], what...))
 	id := scalar.ID(sum[:16])
@@ -145,7 +145,7 @@ type Part struct {
 // Commands returns the commands of a request's parts on behalf of the principal. If the request has an
 // Idempotency-Key, each command's key combines it with a fingerprint of the whole request and the index of the part
 // (decide.BatchKey).
-func (a Ask) Commands(parts []Part) ([]decide.Command, error) {
+func (a Request) Commands(parts []Part) ([]decide.Command, error) {
 	var whole []byte
 	for _, p := range parts {
 		whole = append(whole, p.Fingerprint...)
@@ -156,10 +156,10 @@ func (a Ask) Commands(parts []Part) ([]decide.Command, error) {
 		if err != nil {
 			return nil, err
 		}
-		if key := cmd.Kept.Key; key != "" {
-			cmd.Kept.Key = decide.BatchKey(key, FingerprintText(whole), i)
+		if key := cmd.Metadata.Key; key != "" {
+			cmd.Metadata.Key = decide.BatchKey(key, FingerprintText(whole), i)
 		}
-		cmd.Kept.Fingerprint = p.Fingerprint
+		cmd.Metadata.Fingerprint = p.Fingerprint
 		out[i] = cmd
 	}
 	return out, nil

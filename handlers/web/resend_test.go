@@ -88,11 +88,11 @@ func TestPassOnSendsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			owner := newDyingOwner(t, restarts)
 			e := serve(t, Options{ForwardKey: []byte("shared")}, func(c echo.Context) error {
-				cmd, err := AskOf(c).NewCommand(named("thing.cancel"))
+				cmd, err := RequestOf(c).NewCommand(named("thing.cancel"))
 				if err != nil {
 					return err
 				}
-				_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
+				_, err = Submit(RequestOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
 					return submit.Result{}, &submit.ElsewhereError{URL: "http://" + owner.listener.Addr().String()}
 				}), "trading", cmd)
 				return err

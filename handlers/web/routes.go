@@ -19,8 +19,8 @@ type Route struct {
 	Operation Operation
 }
 
-// Asked returns the route of an operation.
-func Asked(method, path string, o Operation, scopes ...string) Route {
+// OperationRoute returns the route of an operation.
+func OperationRoute(method, path string, o Operation, scopes ...string) Route {
 	return Route{method, path, scopes, o.Handler, o}
 }
 

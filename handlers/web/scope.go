@@ -26,10 +26,10 @@ var severalRoutes = []string{
 }
 
 // scoped adds the route to the fingerprint of a command with a key if the command's type does not identify the route.
-func (a Ask) scoped(cmd *decide.Command) {
-	if cmd.Kept.Key != "" && slices.Contains(severalRoutes, cmd.Type) {
-		method, path, _ := a.way.route()
-		cmd.Kept.Fingerprint = decide.OfRoute(method+" "+shape(path), cmd.Kept.Fingerprint)
+func (a Request) scoped(cmd *decide.Command) {
+	if cmd.Metadata.Key != "" && slices.Contains(severalRoutes, cmd.Type) {
+		method, path, _ := a.transport.route()
+		cmd.Metadata.Fingerprint = decide.OfRoute(method+" "+shape(path), cmd.Metadata.Fingerprint)
 	}
 }
 
@@ -48,7 +48,7 @@ func shape(path string) string {
 // Remembers reports whether the follower's journal remembers the request's idempotency key for a command type. If so,
 // the requested object has existed, even if it is gone. The rules check whether the request is the same.
 func Remembers(c echo.Context, f record.Follower, command string) (used bool) {
-	key, err := AskOf(c).Key()
+	key, err := RequestOf(c).Key()
 	if err != nil || key == "" {
 		return false
 	}

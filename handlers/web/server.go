@@ -71,7 +71,7 @@ func New(o Options) (*Server, error) {
 	e.IPExtractor = addresses(o.TrustedProxies)
 	s := &Server{Echo: e, options: o, metrics: metrics, crossOrigin: crossOrigin(o.CORSOrigins), operations: make(map[operationKey]*operation)}
 	s.requests.New = func() any { return new(request) }
-	s.calls.New = func() any { return new(inside) }
+	s.calls.New = func() any { return new(inProcess) }
 	e.Use(s.middleware)
 	return s, nil
 }
@@ -96,7 +96,7 @@ type Server struct {
 	options  Options
 	metrics  *metrics
 	requests sync.Pool // of *request
-	calls    sync.Pool // of *inside
+	calls    sync.Pool // of *inProcess
 
 	operations  map[operationKey]*operation
 	crossOrigin echo.MiddlewareFunc
@@ -128,7 +128,7 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 			if aborts(p) {
 				panic(p)
 			}
-			err = s.panicked(AskOf(r), p)
+			err = s.panicked(RequestOf(r), p)
 		}
 	}()
 	if ambiguous(r.Request()) {
@@ -151,7 +151,7 @@ func aborts(p any) bool {
 }
 
 // panicked logs a panic and returns the problem for it.
-func (s *Server) panicked(a Ask, p any) error {
+func (s *Server) panicked(a Request, p any) error {
 	s.options.Logger.ErrorContext(a.Context(), "panic", "request_id", a.id, "panic", p, "stack", string(debug.Stack()))
 	return NewProblem(http.StatusInternalServerError, "INTERNAL",
 		"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", p))
@@ -187,7 +187,7 @@ func (s *Server) observe(r *request, next echo.HandlerFunc) {
 	d := done{err: err, status: r.Response().Status, bytes: r.Response().Size, took: time.Since(start)}
 	d.upgraded = err == nil && socket && !r.Response().Committed
 	d.quiet = d.status >= http.StatusBadRequest && s.options.Quiet != nil && s.options.Quiet(r.Request())
-	s.note(AskOf(r), d)
+	s.note(RequestOf(r), d)
 }
 
 // done is the result of a request.
@@ -201,7 +201,7 @@ type done struct {
 }
 
 // note counts and logs a completed request.
-func (s *Server) note(a Ask, d done) {
+func (s *Server) note(a Request, d done) {
 	code := ""
 	if d.err != nil {
 		code = ProblemOf(d.err).Code
@@ -213,7 +213,7 @@ func (s *Server) note(a Ask, d done) {
 	for _, failure := range a.failures {
 		s.options.Logger.ErrorContext(a.Context(), "a part of a request failed", "request_id", a.id, "error", failure)
 	}
-	method, route, _ := a.way.route()
+	method, route, _ := a.transport.route()
 	of := series{route, method, d.status}
 	if of.route == "" || of.status == http.StatusNotFound && code == "NOT_FOUND" {
 		of.route = "unknown" // paths chosen by clients must not become label values
@@ -236,10 +236,10 @@ func (s *Server) note(a Ask, d done) {
 	}
 }
 
-func (s *Server) log(a Ask, level slog.Level, of series, code string, d done) {
+func (s *Server) log(a Request, level slog.Level, of series, code string, d done) {
 	attrs := []slog.Attr{
 		slog.String("request_id", a.id), slog.String("method", of.method), slog.String("route", of.route),
-		slog.String("path", loggedPath(of.route, a.way.target())), slog.Int("status", of.status),
+		slog.String("path", loggedPath(of.route, a.transport.target())), slog.Int("status", of.status),
 		slog.Duration("took", d.took), slog.Int64("bytes", d.bytes),
 	}
 	if code != "" {

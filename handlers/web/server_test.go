@@ -433,30 +433,30 @@ func (f waitFunc) Wait(ctx context.Context, _ int64) error { return f(ctx) }
 
 func TestNewCommand(t *testing.T) {
 	c := post(`{"reference_id":"r"}`)
-	notesOf(c).principal = &Principal{Username: "u", Broker: "b", Customer: "C1"}
+	scopeOf(c).principal = &Principal{Username: "u", Broker: "b", Customer: "C1"}
 	b := Body(c)
-	cmd, err := AskOf(c).NewCommand(named("order.place"), b)
+	cmd, err := RequestOf(c).NewCommand(named("order.place"), b)
 	if err != nil || cmd.Type != "order.place" || cmd.Payload != named("order.place") || cmd.Actor != (decide.Actor{Sub: "u", Broker: "b", Customer: "C1"}) {
 		t.Errorf("the command is %+v, %v", cmd, err)
 	}
-	if len(cmd.Kept.Fingerprint) != 32 || cmd.Kept.Key != "" || cmd.ID[6]>>4 != 7 || cmd.ID[8]>>6 != 2 {
-		t.Errorf("the command keeps %+v and has the id %v", cmd.Kept, cmd.ID)
+	if len(cmd.Metadata.Fingerprint) != 32 || cmd.Metadata.Key != "" || cmd.ID[6]>>4 != 7 || cmd.ID[8]>>6 != 2 {
+		t.Errorf("the command keeps %+v and has the id %v", cmd.Metadata, cmd.ID)
 	}
-	plain, err := AskOf(post(`{}`)).NewCommand(named("order.place"), Body(post(`{}`)))
-	if err != nil || plain.Kept != (decide.Kept{}) {
-		t.Errorf("without key and reference the command keeps %+v, %v", plain.Kept, err)
+	plain, err := RequestOf(post(`{}`)).NewCommand(named("order.place"), Body(post(`{}`)))
+	if err != nil || plain.Metadata != (decide.Metadata{}) {
+		t.Errorf("without key and reference the command keeps %+v, %v", plain.Metadata, err)
 	}
 	for header, ok := range map[string]bool{"a-B.9:_": true, "": false, "a b": false, strings.Repeat("x", 65): false, "ä": false} {
 		c := post(`{}`)
 		c.Request().Header.Set(HeaderIdempotencyKey, header)
-		cmd, err := AskOf(c).NewCommand(named("t"), Body(c))
-		if ok != (err == nil) || ok && (cmd.Kept.Key != header || cmd.Kept.Fingerprint == "") {
-			t.Errorf("key %q: %+v, %v", header, cmd.Kept, err)
+		cmd, err := RequestOf(c).NewCommand(named("t"), Body(c))
+		if ok != (err == nil) || ok && (cmd.Metadata.Key != header || cmd.Metadata.Fingerprint == "") {
+			t.Errorf("key %q: %+v, %v", header, cmd.Metadata, err)
 		}
 	}
 	twice := post(`{}`)
 	twice.Request().Header[HeaderIdempotencyKey] = []string{"a", "b"}
-	if _, err := AskOf(twice).NewCommand(named("t")); err == nil {
+	if _, err := RequestOf(twice).NewCommand(named("t")); err == nil {
 		t.Error("two keys are accepted")
 	}
 }
@@ -533,11 +533,11 @@ func TestSubmitSetsThePosition(t *testing.T) {
 	at := record.LogPosition{Journal: "trading", Sequence: 4}
 	for _, err := range []error{nil, &submit.RefusedError{Refusal: decide.Refuse(decide.NotFound, "X", "y"), AsOf: at}} {
 		e := serve(t, Options{}, func(c echo.Context) error {
-			cmd, cmdErr := AskOf(c).NewCommand(named("t"))
+			cmd, cmdErr := RequestOf(c).NewCommand(named("t"))
 			if cmdErr != nil {
 				return cmdErr
 			}
-			if _, err := Submit(AskOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
+			if _, err := Submit(RequestOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
 				return submit.Result{Position: at}, err
 			}), "trading", cmd); err != nil {
 				return err

@@ -24,11 +24,11 @@ func startWith(t *testing.T, o Options, failed func() error) *httptest.Server {
 		if err := b.Done(); err != nil {
 			return err
 		}
-		cmd, err := AskOf(c).NewCommand(named("thing.make"), b)
+		cmd, err := RequestOf(c).NewCommand(named("thing.make"), b)
 		if err != nil {
 			return err
 		}
-		_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
+		_, err = Submit(RequestOf(c), submitFunc(func(decide.Command) (submit.Result, error) {
 			return submit.Result{Position: record.LogPosition{Journal: "trading", Sequence: 8}}, failed()
 		}), "trading", cmd)
 		if err != nil {
@@ -41,8 +41,8 @@ func startWith(t *testing.T, o Options, failed func() error) *httptest.Server {
 	return s
 }
 
-// TestAWrongOwnerSaysSo sends a request to a node that is the owner no more, and to one that is gone: both have not taken it,
-// and it goes to the owner that is found after them, once.
+// TestAWrongOwnerSaysSo sends a request to a node that is the owner no more, and to one that is gone: both have not
+// taken it, and it goes to the owner that is found after them, once.
 func TestAWrongOwnerSaysSo(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared")}
 	var decided int
@@ -116,8 +116,8 @@ func TestAClientIsToldNothingOfOwners(t *testing.T) {
 	}
 }
 
-// TestTheAnswerOfAnOwnerOfThePast is not waited for: the log names a later owner, so what the first has not answered by then
-// it may never answer.
+// TestTheAnswerOfAnOwnerOfThePast is not waited for: the log names a later owner, so what the first has not answered by
+// then it may never answer.
 func TestTheAnswerOfAnOwnerOfThePast(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared"), Patience: time.Hour}
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -154,7 +154,7 @@ func (f outcomesFunc) Submit(context.Context, string, decide.Command) (submit.Re
 func startBatches(t *testing.T, o Options, errs func() []error) *httptest.Server {
 	t.Helper()
 	e := serve(t, o, func(c echo.Context) error {
-		a := AskOf(c)
+		a := RequestOf(c)
 		if _, err := a.Content(); err != nil {
 			return err
 		}
@@ -182,8 +182,8 @@ func startBatches(t *testing.T, o Options, errs func() []error) *httptest.Server
 	return s
 }
 
-// TestABatchAtAWrongOwner: a batch goes on to the next owner if the node that it was passed on to is not the owner and decided
-// no command. If that node decided one, its answer stands: sent again, the command could take effect twice.
+// TestABatchAtAWrongOwner: a batch goes on to the next owner if the node that it was passed on to is not the owner and
+// decided no command. If that node decided one, its answer stands: sent again, the command could take effect twice.
 func TestABatchAtAWrongOwner(t *testing.T) {
 	var (
 		unowned = &submit.NotAcceptedError{Unowned: true}

@@ -18,7 +18,7 @@ import (
 
 // attempt makes one attempt, if the log still requires it. It returns the result and the tenant, or nil if there is
 // nothing to record.
-func (v *visit) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant string, _ error) {
+func (v *sendLoop) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant string, _ error) {
 	var to *onboarding.Webhook
 	v.cfg.Fold.View(func(s decide.State, _ record.Position) {
 		if state := s.(*onboarding.State); wanted(state, v.webhook, d) {
@@ -63,7 +63,7 @@ func wanted(s *onboarding.State, hook scalar.ID, d *delivery) bool {
 }
 
 // body returns the encoded notice of a delivery. The bytes are the same each time.
-func (v *visit) body(ctx context.Context, d *delivery) ([]byte, error) {
+func (v *sendLoop) body(ctx context.Context, d *delivery) ([]byte, error) {
 	make := func(n *onboarding.Notice) ([]byte, error) { return v.makeBody(ctx, n) }
 	if d.notice != nil {
 		return d.notice.body(make)
@@ -76,7 +76,7 @@ func (v *visit) body(ctx context.Context, d *delivery) ([]byte, error) {
 }
 
 // notice returns the notice of a delivery from the rows.
-func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, error) {
+func (v *sendLoop) notice(ctx context.Context, d *delivery) (*onboarding.Notice, error) {
 	read := func() (*onboarding.Notice, error) {
 		found, err := rows.NoticesByID(ctx, v.cfg.DB, []scalar.ID{d.noticeID})
 		return found[d.noticeID], err
@@ -98,7 +98,7 @@ func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, er
 }
 
 // makeBody encodes a notice.
-func (v *visit) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, error) {
+func (v *sendLoop) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, error) {
 	var reason string
 	if n.Reason.Sealed != nil {
 		plain, err := v.cfg.Owners.Open(ctx, n.Reason.Sealed, seal.Reason(n.Ref, n.TriggerID))
@@ -115,7 +115,7 @@ func (v *visit) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, err
 }
 
 // signing returns the signing keys of a webhook: the current one and, during a rotation, the next one.
-func (v *visit) signing(w *onboarding.Webhook) ([]ed25519.PrivateKey, error) {
+func (v *sendLoop) signing(w *onboarding.Webhook) ([]ed25519.PrivateKey, error) {
 	var keys []ed25519.PrivateKey
 	for _, k := range []*onboarding.SigningKey{&w.Key, w.Next} {
 		if k == nil {
@@ -130,7 +130,7 @@ func (v *visit) signing(w *onboarding.Webhook) ([]ed25519.PrivateKey, error) {
 	return keys, nil
 }
 
-func (v *visit) key(of scalar.ID, k *onboarding.SigningKey) (ed25519.PrivateKey, error) {
+func (v *sendLoop) key(of scalar.ID, k *onboarding.SigningKey) (ed25519.PrivateKey, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if key, known := v.keys[k.KeyID]; known {

@@ -21,55 +21,55 @@ const maxNotices = 100_000
 //
 // Its lock is taken while the fold's lock is held, so code that holds it MUST NOT call the fold.
 type backlog struct {
-	mu      sync.Mutex
-	hooks   map[scalar.ID]*hook
-	notices int   // number of notices in memory
-	at      int64 // sequence of the last record
+	mu        sync.Mutex
+	endpoints map[scalar.ID]*endpoint
+	notices   int   // number of notices in memory
+	at        int64 // sequence of the last record
 }
 
-// hook is the backlog of one webhook.
-type hook struct {
+// endpoint is the backlog of one webhook.
+type endpoint struct {
 	disabled bool
 	open     map[scalar.ID]*delivery
-	lanes    map[place]*lane
-	ready    []*lane // lanes with due deliveries that no worker has taken, each once
+	queues   map[queueKey]*ownerQueue
+	ready    []*ownerQueue // queues with due deliveries that no worker has taken, each once
 	retries  retries
 	changed  chan struct{} // has one element if there may be more to take
 }
 
-// place identifies the lane of a delivery. Deliveries about one owner share a lane; a delivery about no owner has a
+// queueKey identifies the queue of a delivery. Deliveries about one owner share a queue; a delivery about no owner has a
 // separate one.
-type place struct {
+type queueKey struct {
 	owner.Ref
 	id scalar.ID // delivery ID if there is no owner
 }
 
-// lane holds the open deliveries about one owner. Due deliveries are sent one after the other in the order of the
+// ownerQueue holds the open deliveries about one owner. Due deliveries are sent one after the other in the order of the
 // log.
-type lane struct {
-	place
-	hook  *hook
-	due   []*delivery
-	taken bool // a worker is attempting a delivery or waits for its record
-	ready bool // the lane is in the hook's ready list
-	open  int  // number of open deliveries, due or not
+type ownerQueue struct {
+	queueKey
+	endpoint *endpoint
+	due      []*delivery
+	taken    bool // a worker is attempting a delivery or waits for its record
+	ready    bool // the queue is in the endpoint's ready list
+	open     int  // number of open deliveries, due or not
 }
 
 // delivery is an open delivery. After creation, only standing changes.
 type delivery struct {
 	id       scalar.ID
 	noticeID scalar.ID
-	notice   *told       // nil: read it from the rows
+	notice   *reported   // nil: read it from the rows
 	attempts int         // number of attempts so far
 	next     scalar.Time // time of the retry; zero if the delivery is due
 	made     onboarding.Place
-	lane     *lane
+	queue    *ownerQueue
 	standing standing
 	n        int // index in the heap of retries
 }
 
-// told is a notice with deliveries to several receivers.
-type told struct {
+// reported is a notice with deliveries to several receivers.
+type reported struct {
 	*onboarding.Notice
 	mu sync.Mutex
 	// sent is the encoded body, which all receivers share. The pointer is weak, because decrypted data must not stay
@@ -78,7 +78,7 @@ type told struct {
 }
 
 // body returns the encoded notice and calls make if it is not in memory.
-func (t *told) body(make func(*onboarding.Notice) ([]byte, error)) ([]byte, error) {
+func (t *reported) body(make func(*onboarding.Notice) ([]byte, error)) ([]byte, error) {
 	t.mu.Lock()
 	b := t.sent.Value()
 	t.mu.Unlock()
@@ -99,12 +99,12 @@ func (t *told) body(make func(*onboarding.Notice) ([]byte, error)) ([]byte, erro
 type standing byte
 
 const (
-	isDue     standing = iota // in the lane's list
+	isDue     standing = iota // in the queue's list
 	isWaiting                 // in the heap of retries
 	isTaken                   // with a worker, or its record is not folded yet
 )
 
-func newBacklog() *backlog { return &backlog{hooks: make(map[scalar.ID]*hook)} }
+func newBacklog() *backlog { return &backlog{endpoints: make(map[scalar.ID]*endpoint)} }
 
 // start loads the open deliveries of a state. The caller holds the fold's lock.
 func (b *backlog) start(s decide.State, at record.Position) {
@@ -123,11 +123,11 @@ func (b *backlog) follow(e record.Entry, s decide.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
-	var last *told // in a record, a notice precedes its deliveries
+	var last *reported // in a record, a notice precedes its deliveries
 	for _, e := range e.Record.Events {
 		switch e := e.(type) {
 		case *onboarding.NoticeGiven:
-			last = &told{Notice: &e.Notice}
+			last = &reported{Notice: &e.Notice}
 		case *onboarding.DeliveryCreated:
 			b.look(state, e.ID, e.WebhookID, last)
 			b.judge(state, e.WebhookID)
@@ -150,8 +150,8 @@ func (b *backlog) follow(e record.Entry, s decide.State) {
 }
 
 // look updates a delivery to the state.
-func (b *backlog) look(s *onboarding.State, id, of scalar.ID, n *told) {
-	if h := b.hooks[of]; h != nil && h.open[id] != nil {
+func (b *backlog) look(s *onboarding.State, id, of scalar.ID, n *reported) {
+	if h := b.endpoints[of]; h != nil && h.open[id] != nil {
 		b.remove(h.open[id])
 	}
 	if v, known := s.Delivery(id); known && v.Status.IsOpen() {
@@ -163,7 +163,7 @@ func (b *backlog) look(s *onboarding.State, id, of scalar.ID, n *told) {
 }
 
 func (b *backlog) lookAll(s *onboarding.State, of scalar.ID) {
-	if h := b.hooks[of]; h != nil {
+	if h := b.endpoints[of]; h != nil {
 		for id := range h.open {
 			b.look(s, id, of, nil)
 		}
@@ -172,12 +172,12 @@ func (b *backlog) lookAll(s *onboarding.State, of scalar.ID) {
 
 // lookAbout updates the open deliveries about an owner to the state.
 func (b *backlog) lookAbout(s *onboarding.State, ref owner.Ref) {
-	for of, h := range b.hooks {
-		if h.lanes[place{Ref: ref}] == nil {
+	for of, h := range b.endpoints {
+		if h.queues[queueKey{Ref: ref}] == nil {
 			continue
 		}
 		for id, d := range h.open {
-			if d.lane.Ref == ref {
+			if d.queue.Ref == ref {
 				b.look(s, id, of, nil)
 			}
 		}
@@ -186,7 +186,7 @@ func (b *backlog) lookAbout(s *onboarding.State, ref owner.Ref) {
 
 // judge updates whether a webhook is disabled.
 func (b *backlog) judge(s *onboarding.State, of scalar.ID) {
-	if h := b.hooks[of]; h != nil {
+	if h := b.endpoints[of]; h != nil {
 		w, there := s.Webhook(of)
 		h.disabled = there && w.Disabled != 0
 		h.signal()
@@ -194,26 +194,26 @@ func (b *backlog) judge(s *onboarding.State, of scalar.ID) {
 }
 
 // of returns the backlog of a webhook. The caller holds the lock.
-func (b *backlog) of(id scalar.ID) *hook {
-	h := b.hooks[id]
+func (b *backlog) of(id scalar.ID) *endpoint {
+	h := b.endpoints[id]
 	if h == nil {
-		h = &hook{open: make(map[scalar.ID]*delivery), lanes: make(map[place]*lane), changed: make(chan struct{}, 1)}
-		b.hooks[id] = h
+		h = &endpoint{open: make(map[scalar.ID]*delivery), queues: make(map[queueKey]*ownerQueue), changed: make(chan struct{}, 1)}
+		b.endpoints[id] = h
 	}
 	return h
 }
 
-func (b *backlog) add(v *onboarding.Delivery, n *told) {
-	h, at := b.of(v.WebhookID), place{Ref: v.Ref}
+func (b *backlog) add(v *onboarding.Delivery, n *reported) {
+	h, at := b.of(v.WebhookID), queueKey{Ref: v.Ref}
 	if v.Ref == (owner.Ref{}) {
 		at.id = v.ID
 	}
-	l := h.lanes[at]
+	l := h.queues[at]
 	if l == nil {
-		l = &lane{place: at, hook: h}
-		h.lanes[at] = l
+		l = &ownerQueue{queueKey: at, endpoint: h}
+		h.queues[at] = l
 	}
-	d := &delivery{id: v.ID, noticeID: v.NoticeID, attempts: v.Attempts, next: v.NextAttempt, made: v.Made, lane: l}
+	d := &delivery{id: v.ID, noticeID: v.NoticeID, attempts: v.Attempts, next: v.NextAttempt, made: v.Made, queue: l}
 	if n != nil && b.notices < maxNotices {
 		d.notice = n
 		b.notices++
@@ -232,62 +232,62 @@ func (b *backlog) add(v *onboarding.Delivery, n *told) {
 
 // remove removes a delivery. If a worker has taken it, the worker still has to call done.
 func (b *backlog) remove(d *delivery) {
-	l := d.lane
+	l := d.queue
 	switch d.standing {
 	case isDue:
 		l.due = slices.DeleteFunc(l.due, func(o *delivery) bool { return o == d })
 	case isWaiting:
-		heap.Remove(&l.hook.retries, d.n)
+		heap.Remove(&l.endpoint.retries, d.n)
 	case isTaken:
 	}
 	if d.notice != nil {
 		b.notices--
 	}
-	delete(l.hook.open, d.id)
+	delete(l.endpoint.open, d.id)
 	l.open--
 	l.leave()
 }
 
-// line inserts a delivery into the lane's due list, in the order of the log.
-func (l *lane) line(d *delivery) {
+// line inserts a delivery into the queue's due list, in the order of the log.
+func (l *ownerQueue) line(d *delivery) {
 	d.standing = isDue
 	n, _ := slices.BinarySearchFunc(l.due, d.made, func(o *delivery, made onboarding.Place) int { return o.made.Compare(made) })
 	l.due = slices.Insert(l.due, n, d)
 }
 
-// offer adds the lane to the ready list if it has due deliveries and no worker.
-func (l *lane) offer() {
+// offer adds the queue to the ready list if it has due deliveries and no worker.
+func (l *ownerQueue) offer() {
 	if len(l.due) > 0 && !l.taken && !l.ready {
 		l.ready = true
-		l.hook.ready = append(l.hook.ready, l)
+		l.endpoint.ready = append(l.endpoint.ready, l)
 	}
 }
 
-// leave removes an empty lane. It keeps a lane with a worker, because the owner's next delivery must wait for that
+// leave removes an empty queue. It keeps a queue with a worker, because the owner's next delivery must wait for that
 // worker.
-func (l *lane) leave() {
+func (l *ownerQueue) leave() {
 	if l.open == 0 && !l.taken {
-		delete(l.hook.lanes, l.place)
+		delete(l.endpoint.queues, l.queueKey)
 	}
 }
 
-func (h *hook) signal() {
+func (h *endpoint) signal() {
 	select {
 	case h.changed <- struct{}{}:
 	default:
 	}
 }
 
-// take returns the next due delivery of a webhook. The caller owns the delivery's lane until it calls done. If no
+// take returns the next due delivery of a webhook. The caller owns the delivery's queue until it calls done. If no
 // delivery is due, take returns nil and the sequence of the record at which that was true. next is the time of the
 // next retry, or zero.
-func (b *backlog) take(h *hook, now scalar.Time) (d *delivery, at int64, next scalar.Time) {
+func (b *backlog) take(h *endpoint, now scalar.Time) (d *delivery, at int64, next scalar.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(h.retries) > 0 && h.retries[0].next <= now {
 		d := heap.Pop(&h.retries).(*delivery)
-		d.lane.line(d)
-		d.lane.offer()
+		d.queue.line(d)
+		d.queue.offer()
 	}
 	if len(h.retries) > 0 {
 		next = h.retries[0].next
@@ -305,24 +305,24 @@ func (b *backlog) take(h *hook, now scalar.Time) (d *delivery, at int64, next sc
 	return nil, b.at, next
 }
 
-// done releases the lane of a delivery. again means that the attempt was not recorded and must be repeated.
+// done releases the queue of a delivery. again means that the attempt was not recorded and must be repeated.
 func (b *backlog) done(d *delivery, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := d.lane
+	l := d.queue
 	l.taken = false
 	// The fold may have applied the attempt's record before the response arrived. Then the delivery has already been
 	// replaced.
-	if again && l.hook.open[d.id] == d {
+	if again && l.endpoint.open[d.id] == d {
 		l.line(d)
 	}
 	l.offer()
 	l.leave()
-	l.hook.signal()
+	l.endpoint.signal()
 }
 
 // registration returns the backlog of a webhook.
-func (b *backlog) registration(id scalar.ID) *hook {
+func (b *backlog) registration(id scalar.ID) *endpoint {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.of(id)

@@ -13,8 +13,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
 
-// TestTheBacklogIsWhatIsOpen follows random histories, in which attempts begin and end at any moment: what the state has open the
-// backlog has, each once; about one owner nobody has two under way, and what is handed out is the first that is due.
+// TestTheBacklogIsWhatIsOpen follows random histories, in which attempts begin and end at any moment: what the state
+// has open the backlog has, each once; about one owner nobody has two under way, and what is handed out is the first
+// that is due.
 func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 	for seed := range uint64(5) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -30,7 +31,7 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 				b.done(taken[n], random.IntN(2) == 0)
 				taken = slices.Delete(taken, n, n+1)
 			}
-			for _, h := range b.hooks {
+			for _, h := range b.endpoints {
 				if d, at, _ := b.take(h, e.Record.Time); d != nil && random.IntN(2) == 0 {
 					if at != e.Position.Sequence {
 						t.Fatalf("it is of record %d, after record %d", at, e.Position.Sequence)
@@ -51,7 +52,7 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 }
 
 // checkTaken fails unless a delivery may go out now.
-func checkTaken(t *testing.T, s *onboarding.State, h *hook, d *delivery, taken []*delivery) {
+func checkTaken(t *testing.T, s *onboarding.State, h *endpoint, d *delivery, taken []*delivery) {
 	t.Helper()
 	v, known := s.Delivery(d.id)
 	if !known || !v.Status.IsOpen() || v.Attempts != d.attempts || v.NoticeID != d.noticeID || d.notice != nil && d.notice.ID != d.noticeID {
@@ -61,12 +62,12 @@ func checkTaken(t *testing.T, s *onboarding.State, h *hook, d *delivery, taken [
 		t.Fatalf("%v is handed out, to a registration that is disabled", d.id)
 	}
 	for _, o := range taken {
-		if o.lane == d.lane {
+		if o.queue == d.queue {
 			t.Fatalf("%v is handed out while %v is under way", d.id, o.id)
 		}
 	}
 	for _, o := range h.open {
-		if o.lane == d.lane && o.standing == isDue && o.made.Compare(d.made) < 0 && v.Ref != (owner.Ref{}) {
+		if o.queue == d.queue && o.standing == isDue && o.made.Compare(d.made) < 0 && v.Ref != (owner.Ref{}) {
 			t.Fatalf("%v is handed out before %v", d.id, o.id)
 		}
 	}
@@ -77,19 +78,19 @@ func checkOpen(t *testing.T, s *onboarding.State, b *backlog) {
 	t.Helper()
 	count := 0
 	for _, v := range s.OpenDeliveries() {
-		d := b.hooks[v.WebhookID].open[v.ID]
+		d := b.endpoints[v.WebhookID].open[v.ID]
 		if d == nil || d.attempts != v.Attempts || d.next != v.NextAttempt {
 			t.Fatalf("of %+v the backlog has %+v", v, d)
 		}
-		if slices.Contains(d.lane.due, d) != (d.standing == isDue) || slices.Contains(d.lane.hook.retries, d) != (d.standing == isWaiting) {
+		if slices.Contains(d.queue.due, d) != (d.standing == isDue) || slices.Contains(d.queue.endpoint.retries, d) != (d.standing == isWaiting) {
 			t.Fatalf("%+v is not where it should be", d)
 		}
 		count++
 	}
 	notices := 0
-	for id, h := range b.hooks {
+	for id, h := range b.endpoints {
 		count -= len(h.open)
-		for at, l := range h.lanes {
+		for at, l := range h.queues {
 			if l.ready != slices.Contains(h.ready, l) || len(l.due) > 0 && !l.taken && !l.ready || l.open == 0 && !l.taken {
 				t.Fatalf("the lane %v of %v: %d due of %d, ready %t, taken %t", at, id, len(l.due), l.open, l.ready, l.taken)
 			}
@@ -115,7 +116,7 @@ func checkDrained(t *testing.T, s *onboarding.State, b *backlog) {
 		}
 	}
 	got := make(map[scalar.ID]bool)
-	for _, h := range b.hooks {
+	for _, h := range b.endpoints {
 		for d, _, _ := b.take(h, math.MaxInt64); d != nil; d, _, _ = b.take(h, math.MaxInt64) {
 			got[d.id] = true
 			b.done(d, false)

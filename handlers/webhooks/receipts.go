@@ -13,7 +13,7 @@ import (
 
 // record submits an attempt to the journal and returns the result. If the sender stops first, the delivery stays
 // unchanged in the log.
-func (v *visit) record(d *delivery, tenant string, a attempt) known {
+func (v *sendLoop) record(d *delivery, tenant string, a attempt) known {
 	v.metrics.unrecorded.Inc() // first, so that an attempt that was counted is always either unrecorded or in the log
 	v.metrics.observe(a)
 	defer v.metrics.unrecorded.Dec()
@@ -27,7 +27,7 @@ func (v *visit) record(d *delivery, tenant string, a attempt) known {
 
 // sealed encrypts the beginning of a reply, with retries. It returns nil if the owner's key is destroyed, and false
 // if the sender stopped first.
-func (v *visit) sealed(d *delivery, tenant string, reply []byte) (c []byte, ok bool) {
+func (v *sendLoop) sealed(d *delivery, tenant string, reply []byte) (c []byte, ok bool) {
 	if len(reply) == 0 {
 		return nil, true
 	}
@@ -45,13 +45,13 @@ func (v *visit) sealed(d *delivery, tenant string, reply []byte) (c []byte, ok b
 	}
 }
 
-func (v *visit) seal(ctx context.Context, d *delivery, tenant string, reply []byte) ([]byte, error) {
+func (v *sendLoop) seal(ctx context.Context, d *delivery, tenant string, reply []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordWithin)
 	defer cancel()
-	if d.lane.Ref == (owner.Ref{}) {
+	if d.queue.Ref == (owner.Ref{}) {
 		return v.cfg.Box.Seal(reply, seal.TestResponse(tenant, d.id))
 	}
-	c, err := v.cfg.Owners.Seal(ctx, reply, seal.DeliveryResponse(d.lane.Ref, d.id))
+	c, err := v.cfg.Owners.Seal(ctx, reply, seal.DeliveryResponse(d.queue.Ref, d.id))
 	if errors.Is(err, seal.ErrDestroyed) {
 		return nil, nil
 	}

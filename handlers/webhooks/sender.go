@@ -25,12 +25,12 @@ const PerReceiver = 8
 const (
 	// turn is how long a job works on one webhook before waiting jobs run.
 	turn = 10 * time.Second
-	// lanesAtOnce is the maximum number of lanes of one webhook with an attempt or a record in progress.
-	lanesAtOnce = 8 * PerReceiver
+	// queuesAtOnce is the maximum number of queues of one webhook with an attempt or a record in progress.
+	queuesAtOnce = 8 * PerReceiver
 	// linger is how long a job waits for new deliveries before it ends.
 	linger = 200 * time.Millisecond
-	// tired is the number of consecutive unanswered attempts after which the turn ends early.
-	tired = 3 * PerReceiver
+	// failureLimit is the number of consecutive unanswered attempts after which the turn ends early.
+	failureLimit = 3 * PerReceiver
 	// grace is how long attempts may continue after the sender is stopped, and then again how long their records may
 	// take.
 	grace = 3 * time.Second

@@ -62,15 +62,15 @@ type Address struct {
 
 // NewPerson combines the unencrypted fields of an owner with the decrypted personal data.
 func NewPerson(o *onboarding.Owner, p *owner.Person) Person {
-	return Person{ID: o.ID, ExternalID: p.ExternalID, FirstName: p.FirstName, LastName: p.LastName, Nationality: told(p.Nationality),
-		BirthDate: told(p.BirthDate), Email: told(p.Email), Phone: told(p.Phone), TaxIdentificationNumber: told(p.TaxIdentificationNumber),
-		TaxCountry: told(p.TaxCountry), Address: newAddress(&p.Address), State: o.State, Created: o.Created, Updated: o.Updated}
+	return Person{ID: o.ID, ExternalID: p.ExternalID, FirstName: p.FirstName, LastName: p.LastName, Nationality: nullIfEmpty(p.Nationality),
+		BirthDate: nullIfEmpty(p.BirthDate), Email: nullIfEmpty(p.Email), Phone: nullIfEmpty(p.Phone), TaxIdentificationNumber: nullIfEmpty(p.TaxIdentificationNumber),
+		TaxCountry: nullIfEmpty(p.TaxCountry), Address: newAddress(&p.Address), State: o.State, Created: o.Created, Updated: o.Updated}
 }
 
 // NewCorporate combines the unencrypted fields of an owner with the decrypted data of the corporate.
 func NewCorporate(o *onboarding.Owner, c *owner.Corporate) Corporate {
-	return Corporate{ID: o.ID, ExternalID: c.ExternalID, LegalName: c.LegalName, LegalForm: told(c.LegalForm),
-		RegistrationNumber: told(c.RegistrationNumber), IncorporationCountry: told(c.IncorporationCountry), Address: newAddress(&c.Address),
+	return Corporate{ID: o.ID, ExternalID: c.ExternalID, LegalName: c.LegalName, LegalForm: nullIfEmpty(c.LegalForm),
+		RegistrationNumber: nullIfEmpty(c.RegistrationNumber), IncorporationCountry: nullIfEmpty(c.IncorporationCountry), Address: newAddress(&c.Address),
 		State: o.State, Created: o.Created, Updated: o.Updated}
 }
 
@@ -78,11 +78,11 @@ func newAddress(a *owner.Address) *Address {
 	if *a == (owner.Address{}) {
 		return nil
 	}
-	return &Address{told(a.Street), told(a.HouseNumber), told(a.PostalCode), told(a.City), told(a.Region), told(a.Country)}
+	return &Address{nullIfEmpty(a.Street), nullIfEmpty(a.HouseNumber), nullIfEmpty(a.PostalCode), nullIfEmpty(a.City), nullIfEmpty(a.Region), nullIfEmpty(a.Country)}
 }
 
-// told returns a pointer to s, or nil if s is empty.
-func told(s string) *string {
+// nullIfEmpty returns a pointer to s, or nil if s is empty.
+func nullIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}

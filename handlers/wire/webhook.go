@@ -67,7 +67,7 @@ type Attempt struct {
 // NewAttempt converts a receipt to its JSON form. The reply is the decrypted part of the receiver's response, or nil.
 // Invalid UTF-8 in it is replaced with U+FFFD.
 func NewAttempt(number int, started scalar.Time, durationMS int64, status int, failure string, reply []byte) Attempt {
-	a := Attempt{Number: number, Started: started, DurationMS: durationMS, Error: told(failure)}
+	a := Attempt{Number: number, Started: started, DurationMS: durationMS, Error: nullIfEmpty(failure)}
 	if status != 0 {
 		a.StatusCode = &status
 	}

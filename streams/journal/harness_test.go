@@ -109,7 +109,7 @@ type counters struct {
 func newCounters() *counters { return &counters{totals: make(map[string]int)} }
 
 func (s *counters) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
+	if d, ok, err := s.memory.Lookup(at.Time, c); ok || err != nil {
 		return d, err
 	}
 	accept := func(events ...decide.Event) (decide.Decision, error) {
@@ -237,7 +237,7 @@ func command(payload any) decide.Command {
 
 func keyed(key string, payload any) decide.Command {
 	c := command(payload)
-	c.Kept = decide.Kept{Key: key, Fingerprint: fmt.Sprintf("%x", fmt.Sprint(payload))}
+	c.Metadata = decide.Metadata{Key: key, Fingerprint: fmt.Sprintf("%x", fmt.Sprint(payload))}
 	return c
 }
 

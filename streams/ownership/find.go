@@ -14,9 +14,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Finder finds the owners of partitions. It uses the names in the log, which this node passes to Read, and asks the group of
-// engines only if a name does not count (see named). A node that owns no partitions uses the Finder as its Submitter: it sends
-// every command to another node.
+// Finder finds the owners of partitions. It uses the names in the log, which this node passes to Read, and asks the
+// group of engines only if a name does not count (see named). A node that owns no partitions uses the Finder as its
+// Submitter: it sends every command to another node.
 type Finder struct {
 	client    *journal.Client
 	neighbors Neighbors         // nil: names in the log cannot be confirmed
@@ -205,12 +205,12 @@ func (f *Finder) owned(m member) (places []place) {
 // Submit returns the error that names the journal's owner. It implements journal.Submitter for a node that owns no
 // partitions.
 func (f *Finder) Submit(ctx context.Context, name string, _ decide.Command) (submit.Result, error) {
-	return submit.Result{}, f.elsewhere(ctx, name)
+	return submit.Result{}, f.ownerError(ctx, name)
 }
 
 // SubmitAll returns the error that names the journal's owner for each command. It implements journal.BatchSubmitter.
 func (f *Finder) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
-	return allFail(cs, f.elsewhere(ctx, name))
+	return allFail(cs, f.ownerError(ctx, name))
 }
 
 // allFail returns the same error as the outcome of every command.
@@ -222,9 +222,9 @@ func allFail(cs []decide.Command, err error) []submit.Outcome {
 	return out
 }
 
-// elsewhere returns the error that redirects a command to the owner of a journal. If no other node is known to own it,
+// ownerError returns the error that redirects a command to the owner of a journal. If no other node is known to own it,
 // the error is a *journal.NotAcceptedError.
-func (f *Finder) elsewhere(ctx context.Context, name string) error {
+func (f *Finder) ownerError(ctx context.Context, name string) error {
 	if _, ok := f.names[f.client.Topic(name)]; !ok {
 		return fmt.Errorf("ownership: no journal %q", name)
 	}
@@ -248,7 +248,8 @@ func (f *Finder) at(p place, url string) *submit.ElsewhereError {
 	return e
 }
 
-// next looks for another owner after the node at a URL could not help. It returns nil if none is found within searchTimeout.
+// next looks for another owner after the node at a URL could not help. It returns nil if none is found within
+// searchTimeout.
 func (f *Finder) next(ctx context.Context, p place, wrong string) *submit.ElsewhereError {
 	f.doubt(p, wrong)
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)

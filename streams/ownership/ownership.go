@@ -1,9 +1,9 @@
 // Package ownership distributes the partitions of the journals over the nodes and finds the owner of each. It makes
 // ownership fast, not safe: the log alone decides which records are valid (package record).
 //
-// Start reading at Finder, with which every node finds the owners: the log names them, and named.go says when a name counts.
-// Node is an engine: a member of the group (this file) that folds the partitions that it does not own (standby.go), and
-// removes members that are dead (watch.go) or silent (pulse.go).
+// Start reading at Finder, with which every node finds the owners: the log names them, and named.go says when a name
+// counts. Node is an engine: a member of the group (this file) that folds the partitions that it does not own
+// (standby.go), and removes members that are dead (watch.go) or silent (pulse.go).
 //
 // The nodes are static members of one classic consumer group, so that a node keeps its partitions over a restart. The
 // members consume nothing: an assigned partition is an owned one. A member's client id is the URL at which other nodes
@@ -148,7 +148,7 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock,
 		LogVerified: s.met.Load}
 	for _, k := range n.cfg.Known {
-		cfg.Known = append(cfg.Known, unpassed{k, p, s})
+		cfg.Known = append(cfg.Known, unverified{k, p, s})
 	}
 	cfg.Seed = func(ctx context.Context) (*record.Seed, error) {
 		if seed := s.take(); seed != nil || s.from == nil {
@@ -394,7 +394,7 @@ func (n *Node) leave(kc *kgo.Client) {
 func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	o := n.assigned(name)
 	if o == nil {
-		return submit.Result{}, n.find.elsewhere(ctx, name)
+		return submit.Result{}, n.find.ownerError(ctx, name)
 	}
 	result, err := o.Submit(ctx, c)
 	if refused(err) && !n.leased(ctx, o) {
@@ -408,7 +408,7 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (submi
 func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
 	o := n.assigned(name)
 	if o == nil {
-		return allFail(cs, n.find.elsewhere(ctx, name))
+		return allFail(cs, n.find.ownerError(ctx, name))
 	}
 	out := o.SubmitAll(ctx, cs)
 	unleased := slices.ContainsFunc(out, func(o submit.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
@@ -421,8 +421,8 @@ func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) 
 	return out
 }
 
-// unowned marks the error of a command that was not accepted because the owner has no valid term (yet, or any more): another
-// node may have one.
+// unowned marks the error of a command that was not accepted because the owner has no valid term (yet, or any more):
+// another node may have one.
 func unowned(o *journal.Owner, err error) error {
 	var busy *submit.NotAcceptedError
 	if err == nil || !errors.As(err, &busy) {

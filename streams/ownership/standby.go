@@ -164,16 +164,16 @@ func (s *standby) passed(p record.Position) bool {
 	return anchors != nil && anchors.Below(p.Sequence+1).Equal(p)
 }
 
-// unpassed returns the known positions of a partition, except those that the standby has passed: they need not be
+// unverified returns the known positions of a partition, except those that the standby has passed: they need not be
 // checked again.
-type unpassed struct {
+type unverified struct {
 	journal.Known
 	place   place
 	standby *standby
 }
 
 // Positions returns the known positions that must still be found in the log.
-func (u unpassed) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
+func (u unverified) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	positions, err := u.Known.Positions(ctx, name, partition)
 	if err != nil || name != u.place.journal || partition != u.place.partition {
 		return positions, err

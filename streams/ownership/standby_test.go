@@ -55,7 +55,7 @@ func TestWhatAFailedStandbyHasMetIsStillLookedFor(t *testing.T) {
 	genesis := entries[0].Position
 	s := &standby{client: c, rules: trading.Rules(), seeks: new(record.Anchors)}
 	left := func() int {
-		positions, err := unpassed{known{genesis}, place{"trading", 0}, s}.Positions(ctx, "trading", 0)
+		positions, err := unverified{known{genesis}, place{"trading", 0}, s}.Positions(ctx, "trading", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,7 +74,8 @@ func NewClient(c ClientConfig) *Client {
 	return &Client{cfg: c, incarnation: newNonce(), metrics: newMetrics(), shards: make(map[submit.Shard]*shard)}
 }
 
-// Close ends all streams and waits for their ends. Commands without an answer get a *submit.OutcomeUnknownError if they were sent.
+// Close ends all streams and waits for their ends. Commands without an answer get a *submit.OutcomeUnknownError if they
+// were sent.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -168,7 +169,7 @@ func newBatch(ctx context.Context, commands []decide.Command) (*batch, error) {
 			return nil, err
 		}
 		b.bytes += len(payload)
-		b.calls = append(b.calls, &call{batch: b, message: message{after: i > 0, id: c.ID, kind: c.Type, actor: c.Actor, kept: c.Kept,
+		b.calls = append(b.calls, &call{batch: b, message: message{after: i > 0, id: c.ID, kind: c.Type, actor: c.Actor, kept: c.Metadata,
 			credential: credential, trace: carried, payload: payload}})
 	}
 	return b, nil
@@ -198,8 +199,8 @@ func (b *batch) await(ctx context.Context, s *shard) ([]submit.Outcome, error) {
 	return b.outcomes()
 }
 
-// outcomes returns the outcomes. It returns an error instead if the owner should be looked for again: none of the commands was
-// decided for that reason, and the caller was not told that they are queued in an order.
+// outcomes returns the outcomes. It returns an error instead if the owner should be looked for again: none of the
+// commands was decided for that reason, and the caller was not told that they are queued in an order.
 func (b *batch) outcomes() ([]submit.Outcome, error) {
 	if err := b.foreign(); err != nil && !b.queued {
 		return nil, err

@@ -20,7 +20,7 @@ func drawMessage(t *rapid.T) message {
 	m := message{number: rapid.Uint64().Draw(t, "number"), after: rapid.Bool().Draw(t, "after"), deadline: stamp(rapid.Int64().Draw(t, "deadline")),
 		id: scalar.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")), kind: text.Draw(t, "type"),
 		actor:      decide.Actor{Sub: text.Draw(t, "sub"), Broker: text.Draw(t, "broker"), Customer: text.Draw(t, "customer"), System: text.Draw(t, "system")},
-		kept:       decide.Kept{Key: text.Draw(t, "key"), Fingerprint: text.Draw(t, "fingerprint"), Session: scalar.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session"))},
+		kept:       decide.Metadata{Key: text.Draw(t, "key"), Fingerprint: text.Draw(t, "fingerprint"), Session: scalar.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session"))},
 		credential: submit.Credential{Sequence: rapid.Int64().Draw(t, "sequence"), Principal: text.Draw(t, "principal")}}
 	if rapid.Bool().Draw(t, "sourced") {
 		m.kept.Source = &decide.Source{Journal: text.Draw(t, "source"), Sequence: rapid.Int64().Draw(t, "of the source")}
@@ -118,7 +118,8 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// TestFrameLimit: a frame that is longer than its limit is not read, so that nobody has to be believed how much memory to take.
+// TestFrameLimit: a frame that is longer than its limit is not read, so that nobody has to be believed how much memory
+// to take.
 func TestFrameLimit(t *testing.T) {
 	frame := appendFrame(nil, newProver(secret, toOwner), kindHello, func(c *pack.Coder) { c.Raw(make([]byte, maxHello)) })
 	if _, _, err := newFrames(bytes.NewReader(frame)).next(maxHello); !errors.Is(err, errFrame) {

@@ -41,7 +41,7 @@ func events(string) (*decide.Registry, error) {
 // command returns a command that says a word.
 func command(word string) decide.Command {
 	return decide.Command{ID: record.NewCommandID(time.Now()), Type: "say", Actor: decide.Actor{Sub: "u", Broker: "b"},
-		Kept: decide.Kept{Key: "key-" + word, Source: &decide.Source{Journal: "j", Sequence: 3}}, Payload: &say{word}}
+		Metadata: decide.Metadata{Key: "key-" + word, Source: &decide.Source{Journal: "j", Sequence: 3}}, Payload: &say{word}}
 }
 
 // owner is an owner of the test's journal: a log in memory that is decided in one term after the other.

@@ -21,13 +21,14 @@ func (s stamp) plus(d time.Duration) stamp { return s + stampOf(d) }
 // message is one command in a Submit frame.
 type message struct {
 	number uint64 // counts the commands of a node's process for the shard; rises
-	// after says that the command MUST NOT be decided unless the one before it in the frame or stream was: both are of one batch.
+	// after says that the command MUST NOT be decided unless the one before it in the frame or stream was: both are of
+	// one batch.
 	after      bool
 	deadline   stamp
 	id         scalar.ID
 	kind       string // type of the command
 	actor      decide.Actor
-	kept       decide.Kept
+	kept       decide.Metadata
 	credential submit.Credential
 	trace      trace.Carried
 	payload    []byte // JSON

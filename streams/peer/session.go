@@ -220,11 +220,12 @@ func (s *session) check(c *incoming) (reason string) {
 	if err := cfg.Judge(c.credential); err != nil {
 		return "the owner knows that the credential was revoked: " + err.Error()
 	}
-	c.command = decide.Command{ID: c.id, Type: c.kind, Actor: c.actor, Kept: c.kept, Payload: payload}
+	c.command = decide.Command{ID: c.id, Type: c.kind, Actor: c.actor, Metadata: c.kept, Payload: payload}
 	return ""
 }
 
-// DecodePayload decodes the payload of a command from its form in a frame. It fails on members that this build does not know.
+// DecodePayload decodes the payload of a command from its form in a frame. It fails on members that this build does not
+// know.
 func DecodePayload(b []byte, to decide.Payload) error {
 	return json.Unmarshal(b, to, json.RejectUnknownMembers(true))
 }

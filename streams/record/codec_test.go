@@ -29,7 +29,7 @@ func TestTheFormOfARecord(t *testing.T) {
 		t.Errorf("decoded as %+v, %v", back, err)
 	}
 	small := recordtest.Sample()
-	small.Command.Actor, small.Command.Kept = decide.Engine, decide.Kept{}
+	small.Command.Actor, small.Command.Kept = decide.Engine, decide.Metadata{}
 	value, err = record.Encode(nil, small)
 	if err != nil || !strings.Contains(string(value), `"actor":{"system":"engine"},"data":{}},`) {
 		t.Errorf("%s, %v", value, err)

@@ -252,7 +252,7 @@ func (s *scanner) actor(a *decide.Actor) {
 		member{`"customer":`, s.present(&a.Customer)}, member{`"system":`, s.present(&a.System)})
 }
 
-func (s *scanner) kept(k *decide.Kept) {
+func (s *scanner) kept(k *decide.Metadata) {
 	s.members(member{`"key":`, s.present(&k.Key)}, member{`"fingerprint":`, s.present(&k.Fingerprint)},
 		member{`"session":`, func() {
 			s.literal(`"`)
@@ -293,8 +293,8 @@ func Decode(registry *decide.Registry, value []byte) (*Record, error) {
 	return NewDecoder(registry).Decode(value)
 }
 
-// SequenceOf returns the sequence of a value in the form of a record, which need not be valid. It does not decode the data of
-// the events.
+// SequenceOf returns the sequence of a value in the form of a record, which need not be valid. It does not decode the
+// data of the events.
 func SequenceOf(value []byte) (sequence int64, ok bool) {
 	e, err := parseEnvelope(value)
 	if err != nil {
@@ -309,9 +309,9 @@ type partialRecord struct {
 	Prev     string         `json:"prev"`
 }
 
-// continues reports whether a value that is not in the form of a record is JSON and names prev as the hash before it. Then it
-// was meant to be the next record, perhaps by a later build, and a reader must stop instead of skipping it. sequence is -1 if
-// the value has none.
+// continues reports whether a value that is not in the form of a record is JSON and names prev as the hash before it.
+// Then it was meant to be the next record, perhaps by a later build, and a reader must stop instead of skipping it.
+// sequence is -1 if the value has none.
 func continues(value []byte, prev Hash) (sequence int64, ok bool) {
 	var l partialRecord
 	if err := json.Unmarshal(value, &l); err != nil || l.Prev != prev.String() {

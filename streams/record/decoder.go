@@ -26,8 +26,8 @@ func NewDecoder(registry *decide.Registry) *Decoder {
 	return &Decoder{own: Shapes(), rules: registry}
 }
 
-// Decode decodes the value of a record. It rejects a value that Encode would write in another way. The data of an event is an
-// exception, because its form belongs to the rules; there Decode rejects unknown and repeated members.
+// Decode decodes the value of a record. It rejects a value that Encode would write in another way. The data of an event
+// is an exception, because its form belongs to the rules; there Decode rejects unknown and repeated members.
 func (d *Decoder) Decode(value []byte) (*Record, error) {
 	if r, ok := d.written(value, nil); ok {
 		return r, nil
@@ -55,8 +55,8 @@ type recordBuffer struct {
 	events [3]decide.Event
 }
 
-// written is the fast path. It reports whether it could decode the value. It gives up on the journal's own records and, early,
-// on records with another Prev than prev, unless prev is nil.
+// written is the fast path. It reports whether it could decode the value. It gives up on the journal's own records and,
+// early, on records with another Prev than prev, unless prev is nil.
 func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	r := &d.reader
 	r.Reset(value, &d.words)
@@ -134,7 +134,7 @@ func readActor(r *fastjson.Reader, a *decide.Actor) {
 }
 
 // readKept fails on a command that another journal is the source of: it is left to parseEnvelope.
-func readKept(r *fastjson.Reader, k *decide.Kept) {
+func readKept(r *fastjson.Reader, k *decide.Metadata) {
 	first := true
 	r.Raw(`,"data":{`)
 	optional(r, &first, `,"key":`, &k.Key)

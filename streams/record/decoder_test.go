@@ -30,7 +30,7 @@ func written(t testing.TB) [][]byte {
 		Notional: 65 * fixed.Unit, Action: order.Buy, Type: trading.Trade, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "c1", Broker: "alpha", Fee: -3, ReferenceID: "r"},
 		Positions: []trading.PositionHeld{{CustomerCode: "c1", Symbol: "BTCUSDC_PERP", Amount: fixed.Decimal{Coef: -1, Scale: 3}, Cost: -65 * fixed.Unit}},
 		Entries:   []ledger.Posting{{Code: id, CustomerCode: "c1", Type: ledger.TradeFee, Currency: ledger.USDC, Amount: 3, Balance: 7, OrderCode: id}, {Account: ledger.Fees, Type: ledger.TradeFee, Currency: ledger.USDC}}}
-	record := func(kept decide.Kept, actor decide.Actor, events ...decide.Event) []byte {
+	record := func(kept decide.Metadata, actor decide.Actor, events ...decide.Event) []byte {
 		value, err := Encode(nil, &Record{Sequence: 7, Prev: Hash{1, 0xfe}, Time: at, Outcome: decide.Accepted, Events: events,
 			Command: decide.Recorded{ID: id, Type: "order.place", Actor: actor, Kept: kept}})
 		if err != nil {
@@ -39,11 +39,11 @@ func written(t testing.TB) [][]byte {
 		return value
 	}
 	return [][]byte{
-		record(decide.Kept{}, decide.Actor{Sub: "u", Broker: "alpha", Customer: "c1"}, &trading.OrderOpened{Order: limit}),
-		record(decide.Kept{Key: "k", Fingerprint: "f"}, decide.Actor{Broker: "alpha"}, &trading.OrderRejected{Order: cash}),
-		record(decide.Kept{Fingerprint: "f"}, decide.Engine, &trading.OrderFilled{Order: limit}, trade, &trading.OrderPartiallyFilled{Order: cash}, &trading.OrderCanceled{Order: limit}),
-		record(decide.Kept{Source: &decide.Source{Journal: "identity", Sequence: 3}}, decide.Engine, trade),
-		record(decide.Kept{}, decide.Engine, &trading.CustomerRegistered{CustomerCode: "c", Broker: "b", Name: "n", Created: at}, &trading.OrderOpened{Order: limit}),
+		record(decide.Metadata{}, decide.Actor{Sub: "u", Broker: "alpha", Customer: "c1"}, &trading.OrderOpened{Order: limit}),
+		record(decide.Metadata{Key: "k", Fingerprint: "f"}, decide.Actor{Broker: "alpha"}, &trading.OrderRejected{Order: cash}),
+		record(decide.Metadata{Fingerprint: "f"}, decide.Engine, &trading.OrderFilled{Order: limit}, trade, &trading.OrderPartiallyFilled{Order: cash}, &trading.OrderCanceled{Order: limit}),
+		record(decide.Metadata{Source: &decide.Source{Journal: "identity", Sequence: 3}}, decide.Engine, trade),
+		record(decide.Metadata{}, decide.Engine, &trading.CustomerRegistered{CustomerCode: "c", Broker: "b", Name: "n", Created: at}, &trading.OrderOpened{Order: limit}),
 	}
 }
 

@@ -112,7 +112,7 @@ func appendActor(b []byte, a decide.Actor) ([]byte, error) {
 	return w.end()
 }
 
-func appendKept(b []byte, k decide.Kept) ([]byte, error) {
+func appendKept(b []byte, k decide.Metadata) ([]byte, error) {
 	w := objectWriter{b: b}
 	w.optional("key", k.Key)
 	w.optional("fingerprint", k.Fingerprint)

@@ -66,7 +66,7 @@ func (w *world) command(n *node) decide.Command {
 	case k < 75:
 		c.Payload = &move
 		if w.chance(4) {
-			c.Kept.Key = fmt.Sprint("k", w.random.IntN(30))
+			c.Metadata.Key = fmt.Sprint("k", w.random.IntN(30))
 		}
 	case k < 86:
 		faults := []string{"", "", "", "", "panic", "panic!", "large"}
@@ -140,7 +140,7 @@ func (n *node) checkResult(r *clientRequest, result submit.Result) {
 	}
 	if result.Repeated {
 		w.clients.repeated++
-		if e.Record.Command.Kept.Key != r.Command.Kept.Key || r.Command.Kept.Key == "" {
+		if e.Record.Command.Kept.Key != r.Command.Metadata.Key || r.Command.Metadata.Key == "" {
 			w.fail("%s answers with the record of another command", n.name)
 		}
 		return

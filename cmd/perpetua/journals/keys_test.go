@@ -44,7 +44,8 @@ func open(t *testing.T, name string) *old {
 	return o
 }
 
-// answer says which record answers a command of this build that has the key of an old one; -1: the key was used for another.
+// answer says which record answers a command of this build that has the key of an old one; -1: the key was used for
+// another.
 func (o *old) answer(t *testing.T, r *record.Record, fingerprint string) int64 {
 	t.Helper()
 	payload, known := o.Payloads.New(r.Command.Type)
@@ -52,7 +53,7 @@ func (o *old) answer(t *testing.T, r *record.Record, fingerprint string) int64 {
 		t.Fatalf("%s makes nothing", r.Command.Type)
 	}
 	c := decide.Command{ID: scalar.ID{9}, Type: r.Command.Type, Actor: r.Command.Actor, Payload: payload,
-		Kept: decide.Kept{Key: r.Command.Kept.Key, Fingerprint: fingerprint}}
+		Metadata: decide.Metadata{Key: r.Command.Kept.Key, Fingerprint: fingerprint}}
 	d, err := o.state.Decide(decide.Stamp{Sequence: o.last.Sequence + 1, Time: o.last.Time + scalar.Hour}, c)
 	var refusal *decide.Refusal
 	switch {
@@ -64,8 +65,9 @@ func (o *old) answer(t *testing.T, r *record.Record, fingerprint string) int64 {
 	return d.Repeat
 }
 
-// TestKeysOfABuildThatDidNotTellRoutesApart folds journals of such a build, by way of snapshots too. A request that was decided there
-// has its answer, whether its command tells the route now or not; with another content its key is refused.
+// TestKeysOfABuildThatDidNotTellRoutesApart folds journals of such a build, by way of snapshots too. A request that was
+// decided there has its answer, whether its command tells the route now or not; with another content its key is
+// refused.
 func TestKeysOfABuildThatDidNotTellRoutesApart(t *testing.T) {
 	for name, least := range map[string]int{"trading": 10, "onboarding": 12} {
 		o, keyed := open(t, name), 0

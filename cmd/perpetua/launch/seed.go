@@ -193,7 +193,7 @@ func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, p
 	}
 	print := sha256.Sum256([]byte(kind + " " + key))
 	err := s.send(ctx, name, decide.Command{ID: web.NewID(), Type: kind, Actor: seedActor(), Payload: payload,
-		Kept: decide.Kept{Key: "seed." + key, Fingerprint: hex.EncodeToString(print[:16])}})
+		Metadata: decide.Metadata{Key: "seed." + key, Fingerprint: hex.EncodeToString(print[:16])}})
 	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {
 		return nil

@@ -85,7 +85,7 @@ func (n *Node) do(t *testing.T, payload decide.Payload) *record.Record {
 	var made *record.Record
 	eventually(t, payload.CommandType()+" to be decided", func() string {
 		c := decide.Command{ID: record.NewCommandID(time.Now()), Type: payload.CommandType(), Actor: actor, Payload: payload}
-		r, err := n.owning.owners.Submit(t.Context(), journals.Trading, c)
+		r, err := n.engine.owners.Submit(t.Context(), journals.Trading, c)
 		if err != nil {
 			return err.Error()
 		}
@@ -118,9 +118,9 @@ func (n *Node) open(t *testing.T, seconds int) {
 	n.do(t, &trading.SetCancelAllAfter{CustomerCode: "BEN", TimeoutSeconds: seconds})
 }
 
-// TestAVenueGoesOnAfterAClockThatWasAhead opens a venue with a clock that is an hour ahead, and starts it again when the clock
-// is right. It takes no term unless it is told to. Then time goes on from the log's last: what was due soon comes soon, and
-// not an hour later; no two records share a time; and it says what is the matter.
+// TestAVenueGoesOnAfterAClockThatWasAhead opens a venue with a clock that is an hour ahead, and starts it again when
+// the clock is right. It takes no term unless it is told to. Then time goes on from the log's last: what was due soon
+// comes soon, and not an hour later; no two records share a time; and it says what is the matter.
 func TestAVenueGoesOnAfterAClockThatWasAhead(t *testing.T) {
 	b := newBench(t, journals.All())
 	accepting := *b.config.Settings

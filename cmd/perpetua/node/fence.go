@@ -50,8 +50,8 @@ const (
 // errForeignKeys reports a key store that is not the venue's.
 var errForeignKeys = errors.New("the key store has neither the fence of this venue nor the key of any owner that the log names: look at --key-url, and whether its file system is mounted")
 
-// keysBelong returns errForeignKeys if the log names owners and the key store has the keys of none of the oldest. A destroyed
-// key leaves a tombstone.
+// keysBelong returns errForeignKeys if the log names owners and the key store has the keys of none of the oldest. A
+// destroyed key leaves a tombstone.
 func (n *Node) keysBelong(ctx context.Context) error {
 	owners, err := n.Fold(journals.Onboarding)
 	if err != nil {
@@ -78,8 +78,8 @@ func (n *Node) keysBelong(ctx context.Context) error {
 	return nil
 }
 
-// mayWrite reports whether snapshots and witnesses may be written: after a take-over, another venue may use the same bucket.
-// It would find its log diverged from a snapshot or witness of this one.
+// mayWrite reports whether snapshots and witnesses may be written: after a take-over, another venue may use the same
+// bucket. It would find its log diverged from a snapshot or witness of this one.
 func (f *fencing) mayWrite() bool { return f.watch.View().Acts() }
 
 // whileItActs makes a task run only while the venue may act on the world.
@@ -137,8 +137,8 @@ func (n *Node) ownKey(v fence.View) (*identity.AddSigningKey, error) {
 // replaceEvery is the delay before another attempt to replace the signing keys.
 const replaceEvery = 200 * time.Millisecond
 
-// replaceKeys submits a command to replace the signing keys whenever the venue becomes fenced, until the context ends. Every
-// engine submits it. All of them derive the same key, so the journal records it once.
+// replaceKeys submits a command to replace the signing keys whenever the venue becomes fenced, until the context ends.
+// Every engine submits it. All of them derive the same key, so the journal records it once.
 func (n *Node) replaceKeys(ctx context.Context) error {
 	missing := func(v fence.View) bool { return v.IsFenced() && !n.hasOwnKey(v) }
 	for {
@@ -174,7 +174,7 @@ func (n *Node) replaceKey(ctx context.Context, v fence.View) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	payload := &identity.ReplaceSigningKeys{AddSigningKey: *key}
-	_, err = n.owning.peers.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+	_, err = n.engine.peers.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
 		Actor: decide.Actor{System: "fence"}, Payload: payload})
 	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {

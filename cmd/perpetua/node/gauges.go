@@ -94,8 +94,8 @@ func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...s
 	at, observed := f.fold.Position(), f.fold.NextOffset()
 	var standby int64
 	standing := false
-	if g.n.owning.engine != nil {
-		standby, standing = g.n.owning.engine.Observed(name, 0)
+	if g.n.engine.engine != nil {
+		standby, standing = g.n.engine.engine.Observed(name, 0)
 	}
 	end := f.client.Contact(name).End()
 	unseen := max(0, end-observed)

@@ -226,7 +226,7 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 // clockFault returns an addition to the error of a journal without an owner, if only this node's wrong clock keeps it
 // from taking the term.
 func (n *Node) clockFault(name string) string {
-	if n.owning.engine == nil || !n.owning.engine.ClockRefused(name, 0) {
+	if n.engine.engine == nil || !n.engine.engine.ClockRefused(name, 0) {
 		return ""
 	}
 	return "; this node takes none, since its clock is off (" + term.CodeClockOff + ")"
@@ -261,8 +261,8 @@ func (n *Node) logAway(now time.Time) map[string]scalar.Time {
 	away := make(map[string]scalar.Time)
 	for _, f := range n.followers {
 		since, lost := f.client.Contact(f.Name()).Lost(now)
-		if n.owning.engine != nil {
-			if at, stalled := n.owning.engine.Stalled(f.Name(), 0); stalled && (!lost || at.Before(since)) {
+		if n.engine.engine != nil {
+			if at, stalled := n.engine.engine.Stalled(f.Name(), 0); stalled && (!lost || at.Before(since)) {
 				since, lost = at, true
 			}
 		}

@@ -84,7 +84,7 @@ func TestAnUnknownJournalIsAnError(t *testing.T) {
 	if _, err := n.stores.snapshots.Seed(t.Context(), "onbording", 0); err == nil {
 		t.Error("it has snapshots")
 	}
-	if _, err := n.owning.peers.payload(peerCommand{Journal: "onbording", Type: "instrument.list"}); err == nil {
+	if _, err := n.engine.peers.payload(peerCommand{Journal: "onbording", Type: "instrument.list"}); err == nil {
 		t.Error("other nodes may send commands for it")
 	}
 }

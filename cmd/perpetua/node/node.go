@@ -51,7 +51,7 @@ type Node struct {
 	Config
 	stores    stores
 	followers followers
-	owning    owning
+	engine    engine
 	serving   serving
 	telemetry telemetry
 	health    health
@@ -82,13 +82,13 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.serving.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if n.owning, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {
+	if n.engine, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {
 		return nil, err
 	}
 	if n.followers, err = openFollowers(ctx, c, &n.stores, n.fence.mayWrite); err != nil {
 		return nil, err
 	}
-	n.owning.learnFrom(n.followers)
+	n.engine.learnFrom(n.followers)
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (n *Node) Fold(name string) (*follow.Fold, error) {
 }
 
 // Submitter submits commands to the owner of their journal, on any node. It is used for the commands that seed a venue.
-func (n *Node) Submitter() submit.Submitter { return n.owning.peers }
+func (n *Node) Submitter() submit.Submitter { return n.engine.peers }
 
 // drain bounds the time that requests and connections have to end at a stop.
 const drain = 10 * time.Second
@@ -146,7 +146,7 @@ func (n *Node) Run(ctx context.Context) error {
 	disowned := make(chan struct{})
 	g.Go(func() error {
 		defer close(disowned)
-		return n.owning.run(owning)
+		return n.engine.run(owning)
 	})
 	sent := make(chan struct{})
 	g.Go(func() error {
@@ -170,7 +170,7 @@ func (n *Node) Run(ctx context.Context) error {
 		<-sent // before the engine stops, which records the last attempts
 		stopOwning()
 		<-disowned // before the port closes: the other engines would take a closed port for a dead node and take its journals
-		n.serving.shutdown(ctx, n.owning.served, n.Logger)
+		n.serving.shutdown(ctx, n.engine.served, n.Logger)
 		// No request waits for a position any more. The last records that the engine appended are still followed, so
 		// that the witnesses name them: nothing else outside of the log may know of them yet.
 		n.followers.catchUp(ctx)
@@ -217,7 +217,7 @@ func (n *Node) sweepFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.owning.peers), Logger: n.Logger.With("part", "files"),
+	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.engine.peers), Logger: n.Logger.With("part", "files"),
 		May: n.fence.watch.Check}
 	return s.Run(ctx)
 }
@@ -225,7 +225,7 @@ func (n *Node) sweepFiles(ctx context.Context) error {
 // Close releases the resources of Open. It must be called after Run has returned, or without Run.
 func (n *Node) Close() {
 	n.serving.close()
-	n.owning.close()
+	n.engine.close()
 	n.health.close()
 	n.stores.close()
 	n.telemetry.close(n.Logger)

@@ -32,8 +32,8 @@ func (c groupless) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestAnAPINodeFindsTheOwnerWithoutTheGroup starts a node beside the owner, which nobody can tell who is in the group. It goes
-// by the log, and is ready.
+// TestAnAPINodeFindsTheOwnerWithoutTheGroup starts a node beside the owner, which nobody can tell who is in the group.
+// It goes by the log, and is ready.
 func TestAnAPINodeFindsTheOwnerWithoutTheGroup(t *testing.T) {
 	b := newBench(t, journals.All())
 	owner := b.start(t)
@@ -55,11 +55,11 @@ func TestAnAPINodeFindsTheOwnerWithoutTheGroup(t *testing.T) {
 		t.Errorf("/readyz answers %d: %+v", code, s)
 	}
 	for _, f := range api.followers {
-		if at, err := api.owning.owners.Owner(t.Context(), f.Name(), 0); at != owner.URL() || err != nil {
+		if at, err := api.engine.owners.Owner(t.Context(), f.Name(), 0); at != owner.URL() || err != nil {
 			t.Errorf("the owner of %s is %q, %v", f.Name(), at, err)
 		}
 	}
-	if _, err := api.owning.owners.Engines(t.Context()); err == nil || asked.Load() == 0 {
+	if _, err := api.engine.owners.Engines(t.Context()); err == nil || asked.Load() == 0 {
 		t.Errorf("the group was asked %d times: %v", asked.Load(), err)
 	}
 }

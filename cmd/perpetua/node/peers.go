@@ -47,7 +47,7 @@ type peerCommand struct {
 	ID      scalar.ID       `json:"id"`
 	Type    string          `json:"type"`
 	Actor   decide.Actor    `json:"actor"`
-	Kept    decide.Kept     `json:"kept"`
+	Kept    decide.Metadata `json:"kept"`
 	Payload json.RawMessage `json:"payload"`
 }
 
@@ -130,7 +130,7 @@ func (p *peers) send(ctx context.Context, url, name string, c decide.Command) (s
 	if err != nil {
 		return submit.Result{}, err
 	}
-	body, err := json.Marshal(peerCommand{time.Now(), name, c.ID, c.Type, c.Actor, c.Kept, payload})
+	body, err := json.Marshal(peerCommand{time.Now(), name, c.ID, c.Type, c.Actor, c.Metadata, payload})
 	if err != nil {
 		return submit.Result{}, err
 	}
@@ -209,7 +209,7 @@ func (p *peers) serve(c echo.Context) error {
 		return c.JSON(http.StatusOK, peerAnswer{Error: err.Error()})
 	}
 	result, err := p.owners.Submit(submit.OnlyHere(c.Request().Context()), command.Journal,
-		decide.Command{ID: command.ID, Type: command.Type, Actor: command.Actor, Kept: command.Kept, Payload: payload})
+		decide.Command{ID: command.ID, Type: command.Type, Actor: command.Actor, Metadata: command.Kept, Payload: payload})
 	return c.JSON(http.StatusOK, answerTo(result, err))
 }
 

@@ -54,12 +54,12 @@ func (n *Node) Announce() { n.health.phase.CompareAndSwap(starting, serves) }
 // owned reports whether a journal has an owner with a valid term: this node, or a node that is both the owner according
 // to the finder and the last one to have taken the journal.
 func (n *Node) owned(ctx context.Context, f *follower) bool {
-	if n.owning.engine != nil {
-		if _, here := n.owning.engine.Serving(f.Name(), 0); here {
+	if n.engine.engine != nil {
+		if _, here := n.engine.engine.Serving(f.Name(), 0); here {
 			return true
 		}
 	}
-	assigned, err := n.owning.owners.Owner(ctx, f.Name(), 0)
+	assigned, err := n.engine.owners.Owner(ctx, f.Name(), 0)
 	if err != nil {
 		n.Logger.Debug("asking who owns a journal", "journal", f.Name(), "error", err)
 	}

@@ -28,7 +28,7 @@ func (p *peers) serveRules(c echo.Context) error {
 
 // rules asks all engines of the group for the rules that they support. The result includes this node, even if it is not
 // in the group.
-func (o *owning) rules(ctx context.Context, self string) ([]admin.Node, error) {
+func (o *engine) rules(ctx context.Context, self string) ([]admin.Node, error) {
 	engines, err := o.owners.Engines(ctx)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestRulesOfNodes(t *testing.T) {
 	knows, older := httptest.NewServer(e), httptest.NewServer(http.NotFoundHandler())
 	defer knows.Close()
 	defer older.Close()
-	o := owning{peers: newPeers(nil, journals.All(), box), owners: grouped{engines: []ownership.Engine{
+	o := engine{peers: newPeers(nil, journals.All(), box), owners: grouped{engines: []ownership.Engine{
 		{ID: "1", URL: knows.URL}, {ID: "2", URL: older.URL}, {ID: "3", URL: "http://127.0.0.1:1"}, {ID: "4", URL: "http://self"}}}}
 	nodes, err := o.rules(t.Context(), "http://self")
 	if err != nil || len(nodes) != 4 {

@@ -10,9 +10,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// openStreams creates the two sides of the streams of commands between nodes. venue names the venue, "" if that is not known
-// yet.
-func (o *owning) openStreams(c Config, s *stores, venue func() string) {
+// openStreams creates the two sides of the streams of commands between nodes. venue names the venue, "" if that is not
+// known yet.
+func (o *engine) openStreams(c Config, s *stores, venue func() string) {
 	key, log, build := c.Box.Derive("streams"), c.Logger.With("part", "streams"), version.Current().Version
 	o.streams = peer.NewClient(peer.ClientConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Log: s.client.LogID,
 		Events: func(name string) (*decide.Registry, error) {
@@ -38,7 +38,7 @@ func (o *owning) openStreams(c Config, s *stores, venue func() string) {
 }
 
 // term returns this node's term of a shard, if it is valid.
-func (o *owning) term(ctx context.Context, s submit.Shard) (t peer.Term, serving bool, err error) {
+func (o *engine) term(ctx context.Context, s submit.Shard) (t peer.Term, serving bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, termPatience)
 	defer cancel()
 	now, err := o.engine.Term(ctx, ownership.Question{Journal: s.Journal, Partition: s.Partition})

@@ -12,8 +12,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// TestCommandsBetweenNodes: a node without the engine role has its commands decided by the node that owns the journal: over a
-// stream, and over HTTP if either of them is of a build without streams.
+// TestCommandsBetweenNodes: a node without the engine role has its commands decided by the node that owns the journal:
+// over a stream, and over HTTP if either of them is of a build without streams.
 func TestCommandsBetweenNodes(t *testing.T) {
 	all := newBench(t, journals.All())
 	all.config.Alone = false
@@ -47,7 +47,7 @@ func TestCommandsBetweenNodes(t *testing.T) {
 				over = 1
 			}
 			if c.node {
-				if got := testutil.ToFloat64(n.owning.streams.Collectors()[1]); got != over {
+				if got := testutil.ToFloat64(n.engine.streams.Collectors()[1]); got != over {
 					t.Errorf("%v commands went over streams", got)
 				}
 			}

@@ -52,22 +52,22 @@ func (n *Node) wire() error {
 	tokens := web.NewTokens(login.NewDirectory(identities.fold), login.DefaultIssuer, time.Now)
 	tokens.For(n.audience)
 	tokens.Follows(identities.fold)
-	if n.owning.served != nil {
-		n.owning.served.JudgedBy(tokens.Judge)
+	if n.engine.served != nil {
+		n.engine.served.JudgedBy(tokens.Judge)
 	}
 	auth := web.NewAuth(tokens)
 	auth.ReadsFrom(n.sources())
-	n.serving.uses = apikeys.NewUses(n.owning.peers, n.Logger.With("part", "api keys"))
+	n.serving.uses = apikeys.NewUses(n.engine.peers, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
 
 	// The hub is created before Run, like everything that listens to a fold: a socket must receive every record after
 	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
-		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.owning.peers,
+		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.engine.peers,
 		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
-		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.owning.peers, Keys: n.stores.owners,
+		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.engine.peers, Keys: n.stores.owners,
 			Files: blob.NewStore(n.stores.snapshots.bucket), Logger: n.Logger.With("part", "process")})
 		n.telemetry.metrics.MustRegister(n.managers.Collectors()...)
 	}
@@ -80,7 +80,7 @@ func (n *Node) wire() error {
 	if n.Roles.API || n.Roles.Engine { // an owner answers the requests that other nodes forward to it
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
-		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.commands, Identity: identities.fold, Venue: venue.fold}).Register(e)
+		apikeys.New(apikeys.Config{Auth: auth, Journals: n.engine.commands, Identity: identities.fold, Venue: venue.fold}).Register(e)
 		from, err := n.onboardingInterface(auth, owners)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (n *Node) wire() error {
 		}
 	}
 	n.registerOwn(e)
-	n.serving.handle(e, n.owning.served != nil)
+	n.serving.handle(e, n.engine.served != nil)
 	return nil
 }
 
@@ -127,11 +127,11 @@ func (n *Node) registerOwn(e *echo.Echo) {
 		n.serving.hub.Register(e)
 	}
 	if n.Roles.Engine {
-		e.POST(peerPath, n.owning.peers.serve)
-		e.GET(rulesPath, n.owning.peers.serveRules)
-		e.POST(termPath, termServer{n.owning.engine, newTermKey(n.Box)}.serve)
-		if n.owning.served != nil {
-			e.POST(peer.Path, echo.WrapHandler(n.owning.served))
+		e.POST(peerPath, n.engine.peers.serve)
+		e.GET(rulesPath, n.engine.peers.serveRules)
+		e.POST(termPath, termServer{n.engine.engine, newTermKey(n.Box)}.serve)
+		if n.engine.served != nil {
+			e.POST(peer.Path, echo.WrapHandler(n.engine.served))
 		}
 	}
 	e.GET("/healthz", n.healthz)
@@ -145,18 +145,18 @@ func (n *Node) measure() {
 	for _, f := range n.followers {
 		n.telemetry.metrics.MustRegister(f.runner)
 	}
-	if n.owning.streams != nil {
-		n.telemetry.metrics.MustRegister(n.owning.streams.Collectors()...)
+	if n.engine.streams != nil {
+		n.telemetry.metrics.MustRegister(n.engine.streams.Collectors()...)
 	}
-	if n.owning.engine != nil {
-		n.telemetry.metrics.MustRegister(n.owning.engine.Collectors()...)
+	if n.engine.engine != nil {
+		n.telemetry.metrics.MustRegister(n.engine.engine.Collectors()...)
 	}
 	n.telemetry.metrics.MustRegister(newGauges(n), buildInfo(version.Current()))
 }
 
 // tradingInterface returns the configuration of the trading interface.
 func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.owning.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
+	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
 		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),
@@ -173,8 +173,8 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding.Config, error) {
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
-	return onboarding.Config{Auth: auth, Journals: n.owning.commands, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
-		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Nodes: n.owning.peers, Audience: n.audience}, errors.Join(badScanner, badLifetime)
+	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
+		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Nodes: n.engine.peers, Audience: n.audience}, errors.Join(badScanner, badLifetime)
 }
 
 // sources returns the data sources of the interfaces, by journal.
@@ -193,13 +193,13 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 
 // adminInterface returns the configuration of the operator's interface.
 func (n *Node) adminInterface(auth *web.Auth, clients *onboarding.Handler, venue, identities, owners *follower) admin.Config {
-	c := admin.Config{Auth: auth, Journals: n.owning.commands, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
+	c := admin.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
 		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: clients.Operated(admin.Base),
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)
 		},
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) },
-		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.owning.rules(ctx, n.URL()) }}
+		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.engine.rules(ctx, n.URL()) }}
 	c.Folds = make(map[string]record.Follower, len(n.followers))
 	for _, f := range n.followers {
 		c.Folds[f.Name()] = f.fold

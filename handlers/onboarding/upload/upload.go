@@ -102,7 +102,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	defer leave()
 	in := newBody(ctx, c)
 	defer in.end()
-	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: web.AskOf(c).Keyed()}
+	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: web.RequestOf(c).Keyed()}
 	f.read(boundary)
 	u, err := f.decide(others)
 	if err != nil {

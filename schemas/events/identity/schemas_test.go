@@ -64,14 +64,14 @@ func decideAll(t *testing.T) []decided {
 		if c.Actor == (decide.Actor{}) {
 			c.Actor = decide.Actor{System: "bootstrap"}
 		}
-		c.Kept = decide.Kept{Key: "seed:" + strings.Repeat("x", i+1), Fingerprint: "00ff"}
+		c.Metadata = decide.Metadata{Key: "seed:" + strings.Repeat("x", i+1), Fingerprint: "00ff"}
 		at := decide.Stamp{Sequence: int64(i + 1), Time: 1_767_225_600_000_000 + scalar.Time(i)*scalar.Second}
 		d, err := state.Decide(at, c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		state.Evolve(at, c.Recorded(), d.Outcome, d.Events)
-		kept, err := json.Marshal(c.Kept)
+		kept, err := json.Marshal(c.Metadata)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,9 +28,9 @@ var update = flag.Bool("update", false, "write golden files that are missing")
 
 func events() conform.Events { return conform.Events{Folder: ".", Update: *update} }
 
-// TestEventsMatchSchemasAndGoldenFiles holds every event that the rules make in a story (see story_test.go) against its schema,
-// and one of each type against its golden file, byte for byte in both directions: that which the file was made of, or the
-// longest. So a story that goes on changes no file.
+// TestEventsMatchSchemasAndGoldenFiles holds every event that the rules make in a story (see story_test.go) against its
+// schema, and one of each type against its golden file, byte for byte in both directions: that which the file was made
+// of, or the longest. So a story that goes on changes no file.
 func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 	registry := onboarding.Rules().Registry()
 	schemas, chosen, size := map[string]*jsonschema.Schema{}, map[string]decide.Event{}, map[string]int{}
@@ -91,10 +91,11 @@ func TestReplaysOfVersion1(t *testing.T) {
 	}
 }
 
-// TestCommandSchemas holds what records keep of commands against the schema and the list of types. The story has every type.
+// TestCommandSchemas holds what records keep of commands against the schema and the list of types. The story has every
+// type.
 func TestCommandSchemas(t *testing.T) {
 	types := slices.DeleteFunc(onboarding.Payloads().Types(), conform.IsShared)
-	kept, err := json.Marshal(decide.Kept{Key: "k:1", Fingerprint: "00ff", Source: &decide.Source{Journal: "trading", Sequence: 7}})
+	kept, err := json.Marshal(decide.Metadata{Key: "k:1", Fingerprint: "00ff", Source: &decide.Source{Journal: "trading", Sequence: 7}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,8 @@ func TestCommandSchemas(t *testing.T) {
 	events().OtherCommands(t, append(types, "engine.step"))
 }
 
-// TestEveryMemberIsTold: each member that may be absent from an event occurs in the story, so that a schema without it fails.
+// TestEveryMemberIsTold: each member that may be absent from an event occurs in the story, so that a schema without it
+// fails.
 func TestEveryMemberIsTold(t *testing.T) {
 	met := make(map[string]bool)
 	for _, e := range tell(t).events {

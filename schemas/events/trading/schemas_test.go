@@ -98,7 +98,7 @@ func TestFirstIndexUpdated(t *testing.T) {
 // TestCommandSchemas holds what records keep of commands against the schema and the list of types.
 func TestCommandSchemas(t *testing.T) {
 	types := slices.DeleteFunc(trading.Payloads().Types(), conform.IsShared)
-	kept, err := json.Marshal(decide.Kept{Key: decide.BatchKey("k:1", "0123456789abcdef0123456789abcdef", 49), Fingerprint: "00ff", Session: scalar.ID{1}, Source: &decide.Source{Journal: "onboarding", Sequence: 7}})
+	kept, err := json.Marshal(decide.Metadata{Key: decide.BatchKey("k:1", "0123456789abcdef0123456789abcdef", 49), Fingerprint: "00ff", Session: scalar.ID{1}, Source: &decide.Source{Journal: "onboarding", Sequence: 7}})
 	if err != nil {
 		t.Fatal(err)
 	}

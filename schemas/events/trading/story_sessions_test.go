@@ -20,7 +20,7 @@ func (s *story) sessions() {
 	}
 	over := func(session scalar.ID) {
 		c := decide.Command{ID: scalar.ID{3, byte(s.at.Sequence)}, Type: trading.CommandPlaceOrder, Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"},
-			Kept: decide.Kept{Session: session}, Payload: &trading.PlaceOrder{CustomerCode: "bob", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit,
+			Metadata: decide.Metadata{Session: session}, Payload: &trading.PlaceOrder{CustomerCode: "bob", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit,
 				Amount: dec("0.001"), LimitPrice: dec("60000")}}
 		d, err := s.state.Decide(s.at, c)
 		if err != nil {

@@ -47,7 +47,7 @@ func (s *story) fold(c decide.Recorded, d decide.Decision) {
 func (s *story) do(kind string, payload any) decide.Decision {
 	s.t.Helper()
 	c := decide.Command{ID: scalar.ID{1, byte(s.at.Sequence >> 8), byte(s.at.Sequence)}, Type: kind, Payload: payload,
-		Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Kept: decide.Kept{Fingerprint: "00ff"}}
+		Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Metadata: decide.Metadata{Fingerprint: "00ff"}}
 	d, err := s.state.Decide(s.at, c)
 	if err != nil {
 		s.t.Fatal(err)

@@ -1,5 +1,6 @@
-// Package termtest has small rules of a journal for tests of the ownership protocol: a ledger of a few accounts. Their sum is
-// always zero. Commands move money, immediately or at a later time. Others are refused, or panic, or are too large.
+// Package termtest has small rules of a journal for tests of the ownership protocol: a ledger of a few accounts. Their
+// sum is always zero. Commands move money, immediately or at a later time. Others are refused, or panic, or are too
+// large.
 package termtest
 
 import (
@@ -138,7 +139,7 @@ func (l *Ledger) Digest() [32]byte {
 
 // Decide implements decide.State.
 func (l *Ledger) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	if sequence, known := l.keys[c.Kept.Key]; known && c.Kept.Key != "" {
+	if sequence, known := l.keys[c.Metadata.Key]; known && c.Metadata.Key != "" {
 		return decide.Decision{Repeated: true, Repeat: sequence}, nil
 	}
 	switch p := c.Payload.(type) {

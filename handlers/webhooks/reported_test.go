@@ -9,11 +9,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 )
 
-// TestABodyIsMadeOnce: the body of a notice is made once for the receivers that get it one after the other, a failure is not kept,
-// and memory holds it in clear no longer than until the collector comes by.
+// TestABodyIsMadeOnce: the body of a notice is made once for the receivers that get it one after the other, a failure
+// is not kept, and memory holds it in clear no longer than until the collector comes by.
 func TestABodyIsMadeOnce(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it comes by only where the test has it
-	n := &told{Notice: &onboarding.Notice{Code: "A"}}
+	n := &reported{Notice: &onboarding.Notice{Code: "A"}}
 	made := 0
 	body := func() ([]byte, error) {
 		return n.body(func(n *onboarding.Notice) ([]byte, error) {

@@ -9,24 +9,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// draft builds a record. It holds the events so far, and the accounts and the orders on one instrument as they will be
-// after those events. It never changes the state.
-type draft struct {
+// recordBuilder builds a record. It holds the events so far, and the accounts and the orders on one instrument as they
+// will be after those events. It never changes the state.
+type recordBuilder struct {
 	state      *State
 	at         decide.Stamp
 	now        scalar.Time // the time that decides which orders have expired: the record's, or the start of the sweep
 	instrument *instrument
 	events     []decide.Event
-	parties    few[*account, *party]
-	changed    few[*resting, *change]
+	views      smallMap[*account, *accountView]
+	changed    smallMap[*resting, *change]
 	touched    []*change // in the order of their first change
-	till
+	houseAccounts
 	fills  int
 	others int // changed orders that did not trade
 	size   int // estimated size of the record in bytes
-	// quiet is set for a dry run: a walk then changes the parties and orders of the draft but writes no events.
-	quiet bool
-	limit bounds // of the record
+	// dryRun is set for a dry run: a walk then changes the views and orders of the builder but writes no events.
+	dryRun bool
+	limit  bounds // of the record
 }
 
 // Estimated sizes of the parts of a record, without their variable strings. They are upper estimates; a test compares
@@ -42,57 +42,57 @@ const (
 	nextBytes    = 8 << 10 // room for one more fill and the closing events
 )
 
-func (s *State) newDraft(at decide.Stamp, i *instrument) *draft {
-	return &draft{state: s, at: at, now: at.Time, instrument: i, till: s.newTill(), size: headBytes, limit: s.limit}
+func (s *State) newRecordBuilder(at decide.Stamp, i *instrument) *recordBuilder {
+	return &recordBuilder{state: s, at: at, now: at.Time, instrument: i, houseAccounts: s.newHouseAccounts(), size: headBytes, limit: s.limit}
 }
 
-// party is the state of an account and its position on the draft's instrument after the draft's events.
-type party struct {
+// accountView is the state of an account and its position on the builder's instrument after the builder's events.
+type accountView struct {
 	account    *account
 	position   *position
 	balance    fixed.Money
-	unposted   fixed.Wide // net credit of unposted instants on other instruments: see firstDebts
+	unposted   fixed.Wide // net credit of unposted charges on other instruments: see firstCharges
 	size       int64
 	cost       fixed.Money
 	bids, asks fixed.Money // without the reserves of expired orders
 	floor      fixed.Rate
 }
 
-// party returns the account's party. When the draft touches an account for the first time, party posts what the account
-// owes of instants, before any event that the draft adds for it.
-func (d *draft) party(a *account) *party {
-	if p := d.parties.get(a); p != nil {
+// viewOf returns the account's view. When the builder touches an account for the first time, viewOf posts what the account
+// owes of charges, before any event that the builder adds for it.
+func (d *recordBuilder) viewOf(a *account) *accountView {
+	if p := d.views.get(a); p != nil {
 		return p
 	}
 	h := a.on(d.instrument)
-	p := &party{account: a, position: h, balance: a.balance, size: h.size, cost: h.cost, bids: h.bids, asks: h.asks, floor: h.floor()}
+	p := &accountView{account: a, position: h, balance: a.balance, size: h.size, cost: h.cost, bids: h.bids, asks: h.asks, floor: h.floor()}
 	// An expired order reserves nothing, even while its expiry is still due: the available margin must not depend on
 	// when the engine expires it.
 	bids, asks := d.state.overdue(h, d.now)
 	p.bids, p.asks = p.bids.Sub(bids), p.asks.Sub(asks)
-	owed, rest := d.firstDebts(a)
+	owed, rest := d.firstCharges(a)
 	p.unposted = rest
 	for _, debt := range owed {
-		d.postDebt(p, debt)
+		d.postCharge(p, debt)
 	}
-	d.parties.put(a, p)
+	d.views.put(a, p)
 	return p
 }
 
-// postDebt posts one debt of an account. In a dry run it changes the party but adds no event.
-func (d *draft) postDebt(p *party, debt debt) {
+// postCharge posts one charge of an account. In a dry run it changes the view but adds no event.
+func (d *recordBuilder) postCharge(p *accountView, debt unpaidCharge) {
 	p.balance = p.balance.Add(debt.amount)
 	if debt.position == p.position {
 		p.cost = debt.cost
 	}
-	if !d.quiet {
-		d.events = append(d.events, d.till.post(d.at, len(d.events), debt, p.balance))
+	if !d.dryRun {
+		d.events = append(d.events, d.houseAccounts.post(d.at, len(d.events), debt, p.balance))
 		d.size += debt.size()
 	}
 }
 
-// standing returns the account's margin after the draft's events.
-func (d *draft) standing(p *party) margin.Standing {
+// standing returns the account's margin after the builder's events.
+func (d *recordBuilder) standing(p *accountView) margin.Standing {
 	e := p.position.exposure()
 	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
 	m := d.state.standing(p.account, d.now, &e)
@@ -100,9 +100,9 @@ func (d *draft) standing(p *party) margin.Standing {
 	return m
 }
 
-// reserveFor adds the notional of a resting order to the party's reserves. It returns false if the sum is more than any
+// reserveFor adds the notional of a resting order to the account's reserves. It returns false if the sum is more than any
 // margin could cover.
-func (p *party) reserveFor(side order.Action, notional fixed.Money) bool {
+func (p *accountView) reserveFor(side order.Action, notional fixed.Money) bool {
 	sum := &p.bids
 	if side == order.Sell {
 		sum = &p.asks
@@ -115,7 +115,7 @@ func (p *party) reserveFor(side order.Action, notional fixed.Money) bool {
 	return true
 }
 
-// change is the state of a resting order after the draft's events.
+// change is the state of a resting order after the builder's events.
 type change struct {
 	order *resting
 	terms
@@ -123,8 +123,8 @@ type change struct {
 	written bool
 }
 
-// look returns an order's figures after the draft's events.
-func (d *draft) look(o *resting) terms {
+// look returns an order's figures after the builder's events.
+func (d *recordBuilder) look(o *resting) terms {
 	if c := d.changed.get(o); c != nil {
 		return c.terms
 	}
@@ -132,7 +132,7 @@ func (d *draft) look(o *resting) terms {
 }
 
 // touch returns the change of an order, for the caller to modify.
-func (d *draft) touch(o *resting) *change {
+func (d *recordBuilder) touch(o *resting) *change {
 	c := d.changed.get(o)
 	if c == nil {
 		c = &change{order: o, terms: termsOf(o)}
@@ -146,10 +146,10 @@ func (d *draft) touch(o *resting) *change {
 	return c
 }
 
-// end closes a resting order that did not trade in the draft. A dry run meets every order once, so it remembers only
+// end closes a resting order that did not trade in the builder. A dry run meets every order once, so it remembers only
 // reduce-only orders, which cut may meet again.
-func (d *draft) end(o *resting, status order.Status, reason order.Reason) {
-	if d.quiet && !o.Value.reduceOnly {
+func (d *recordBuilder) end(o *resting, status order.Status, reason order.Reason) {
+	if d.dryRun && !o.Value.reduceOnly {
 		return
 	}
 	if d.changed.get(o) == nil {
@@ -160,7 +160,7 @@ func (d *draft) end(o *resting, status order.Status, reason order.Reason) {
 }
 
 // write appends the events of all changed orders that are not written yet.
-func (d *draft) write() {
+func (d *recordBuilder) write() {
 	for _, c := range d.touched {
 		if !c.written {
 			d.events = append(d.events, orderEvent(c.order, c.order.Price, c.terms, c.amended))
@@ -171,13 +171,13 @@ func (d *draft) write() {
 
 // post adds a movement between a customer and one of the venue's accounts to a trade: one posting on each side. It adds
 // no posting for a zero amount.
-func (d *draft) post(e *TradeExecuted, p *party, code scalar.ID, kind ledger.Type, amount fixed.Money, venue ledger.Account, balance *fixed.Money) {
+func (d *recordBuilder) post(e *TradeExecuted, p *accountView, code scalar.ID, kind ledger.Type, amount fixed.Money, venue ledger.Account, balance *fixed.Money) {
 	if amount == 0 {
 		return
 	}
 	p.balance = p.balance.Add(amount)
 	*balance = balance.Sub(amount)
-	if d.quiet {
+	if d.dryRun {
 		return
 	}
 	mine := ledger.Posting{Code: e.Code, CustomerCode: p.account.code, Type: kind, Currency: currency, Amount: amount, Balance: p.balance, Symbol: e.Symbol, OrderCode: code}
@@ -191,17 +191,17 @@ func (d *draft) post(e *TradeExecuted, p *party, code scalar.ID, kind ledger.Typ
 
 // trade books one side of a trade: the new position, and the realized profit of the closed part as a row of type
 // closing.
-func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps int64, closing ledger.Type) {
+func (d *recordBuilder) trade(e *TradeExecuted, p *accountView, code scalar.ID, price, steps int64, closing ledger.Type) {
 	size, cost, realised := positionAfter(d.instrument, p.size, p.cost, price, steps)
 	p.size, p.cost = size, cost
 	d.post(e, p, code, closing, realised, ledger.Clearing, &d.clearing)
-	if !d.quiet {
+	if !d.dryRun {
 		e.Positions = append(e.Positions, held(p.account.code, d.instrument.contract, size, cost))
 	}
 }
 
 // countTrade adds the size of a trade, without its postings, to the size of the record.
-func (d *draft) countTrade(e *TradeExecuted) {
+func (d *recordBuilder) countTrade(e *TradeExecuted) {
 	for _, l := range [2]*TradeLeg{&e.Taker, &e.Maker} {
 		d.size += legBytes + heldBytes + 2*len(l.CustomerCode) + len(l.Broker) + len(e.Symbol) + len(l.ReferenceID)
 	}
@@ -236,9 +236,9 @@ func positionAfter(i *instrument, size int64, cost fixed.Money, price, steps int
 	return size + steps, cost, realised
 }
 
-// cut reduces the party's reduce-only orders, resting or untriggered, to the size of the position, and cancels those
+// cut reduces the account's reduce-only orders, resting or untriggered, to the size of the position, and cancels those
 // that have nothing left to reduce.
-func (d *draft) cut(p *party, except *resting) {
+func (d *recordBuilder) cut(p *accountView, except *resting) {
 	for _, o := range p.position.reduceOnly {
 		t := d.look(o)
 		if o == except || !t.status.Live() {

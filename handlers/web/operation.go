@@ -9,15 +9,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Ask is a request to an Operation over any transport. It is valid until the operation returns.
-type Ask struct {
-	*notes
-	way way
+// Request is a request to an Operation over any transport. It is valid until the operation returns.
+type Request struct {
+	*requestScope
+	transport transport
 }
 
-// way is the transport of a request: HTTP (*request), or a call inside the process (*inside), for example from a
+// transport is the transport of a request: HTTP (*request), or a call inside the process (*inProcess), for example from a
 // WebSocket.
-type way interface {
+type transport interface {
 	context() context.Context
 	// route returns the method, the route and the names of the route's parameters.
 	route() (method, path string, parameters []string)
@@ -43,42 +43,42 @@ type way interface {
 
 // Operation executes a request that may arrive over several transports. It returns a status and a response, or an
 // error.
-type Operation func(a Ask) (status int, answer Appender, err error)
+type Operation func(a Request) (status int, answer Appender, err error)
 
 // Handler returns the operation as an HTTP handler.
 func (o Operation) Handler(c echo.Context) error {
-	status, answer, err := o(AskOf(c))
+	status, answer, err := o(RequestOf(c))
 	if err != nil {
 		return err
 	}
 	return AnswerWith(c, status, answer)
 }
 
-// AskOf returns the Ask of an HTTP request.
-func AskOf(c echo.Context) Ask {
+// RequestOf returns the Request of an HTTP request.
+func RequestOf(c echo.Context) Request {
 	if r, ok := c.(*request); ok {
-		return Ask{&r.notes, r}
+		return Request{&r.requestScope, r}
 	}
-	return Ask{notesOf(c), &request{Context: c}}
+	return Request{scopeOf(c), &request{Context: c}}
 }
 
 // Context returns the request's context.
-func (a Ask) Context() context.Context { return a.way.context() }
+func (a Request) Context() context.Context { return a.transport.context() }
 
 // client returns the client's address.
-func (a Ask) client() string {
+func (a Request) client() string {
 	if a.address != "" {
 		return a.address
 	}
-	return a.way.peer()
+	return a.transport.peer()
 }
 
 // Principal returns the authenticated principal, or nil on a route that needs no token.
-func (a Ask) Principal() *Principal { return a.principal }
+func (a Request) Principal() *Principal { return a.principal }
 
 // Param returns a route parameter, unescaped and sanitized (see the function Param).
-func (a Ask) Param(name string) string { return harmless(a.way.parameter(name)) }
+func (a Request) Param(name string) string { return sanitize(a.transport.parameter(name)) }
 
 // Content returns the body, which should be JSON, for operations with their own parser. Its error is a *Problem. The
 // bytes MUST NOT be used after the operation returns.
-func (a Ask) Content() ([]byte, error) { return a.way.content() }
+func (a Request) Content() ([]byte, error) { return a.transport.content() }

@@ -16,25 +16,25 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// visit is a job's work on one webhook.
-type visit struct {
+// sendLoop is a job's work on one webhook.
+type sendLoop struct {
 	*Sender
-	webhook scalar.ID
-	hook    *hook
+	webhook  scalar.ID
+	endpoint *endpoint
 
 	mu         sync.Mutex
 	keys       map[string]ed25519.PrivateKey
-	at         atomic.Int64  // sequence of the last record that the visit depends on
+	at         atomic.Int64  // sequence of the last record that the loop depends on
 	unanswered atomic.Int64  // consecutive attempts without a response
 	requests   chan struct{} // one element for each request in progress
-	lanes      errgroup.Group
+	workers    errgroup.Group
 	underWay   atomic.Int64 // attempts whose results are not known yet
 	failed     atomic.Bool
 }
 
 // work implements jobs.Queue's Work.
 func (s *Sender) work(ctx context.Context, j *jobs.Job) error {
-	v := &visit{Sender: s, webhook: j.Webhook, hook: s.backlog.registration(j.Webhook), keys: make(map[string]ed25519.PrivateKey),
+	v := &sendLoop{Sender: s, webhook: j.Webhook, endpoint: s.backlog.registration(j.Webhook), keys: make(map[string]ed25519.PrivateKey),
 		requests: make(chan struct{}, PerReceiver)}
 	// The fold must contain everything that earlier jobs for the webhook recorded, on any node. Otherwise deliveries
 	// would be repeated.
@@ -61,12 +61,12 @@ func (s *Sender) work(ctx context.Context, j *jobs.Job) error {
 }
 
 // over reports whether this turn must not begin further attempts.
-func (v *visit) over() bool {
-	return v.stopping.Err() != nil || v.unanswered.Load() >= tired || v.failed.Load()
+func (v *sendLoop) over() bool {
+	return v.stopping.Err() != nil || v.unanswered.Load() >= failureLimit || v.failed.Load()
 }
 
 // saw raises v.at to a sequence.
-func (v *visit) saw(at int64) {
+func (v *sendLoop) saw(at int64) {
 	for {
 		old := v.at.Load()
 		if at <= old || v.at.CompareAndSwap(old, at) {
@@ -77,22 +77,22 @@ func (v *visit) saw(at int64) {
 
 // send sends due deliveries until none has arrived for a while or the turn is over. It returns when the results of
 // all attempts are known.
-func (v *visit) send(ctx context.Context, until time.Time) error {
-	v.lanes = errgroup.Group{}
-	v.lanes.SetLimit(lanesAtOnce)
+func (v *sendLoop) send(ctx context.Context, until time.Time) error {
+	v.workers = errgroup.Group{}
+	v.workers.SetLimit(queuesAtOnce)
 	end := time.NewTimer(time.Until(until))
 	defer end.Stop()
 	for quiet := false; !v.over(); {
 		select {
 		case v.requests <- struct{}{}:
 		case <-end.C:
-			return v.lanes.Wait()
+			return v.workers.Wait()
 		}
-		d, at, next := v.backlog.take(v.hook, scalar.TimeOf(time.Now()))
+		d, at, next := v.backlog.take(v.endpoint, scalar.TimeOf(time.Now()))
 		if d != nil {
 			quiet = false
 			v.underWay.Add(1)
-			v.lanes.Go(func() error { return v.try(ctx, d) })
+			v.workers.Go(func() error { return v.try(ctx, d) })
 			continue
 		}
 		<-v.requests
@@ -105,12 +105,12 @@ func (v *visit) send(ctx context.Context, until time.Time) error {
 			break
 		}
 	}
-	return v.lanes.Wait()
+	return v.workers.Wait()
 }
 
 // await waits until there may be deliveries to send. quiet means that none arrived for a while. more is false if the
 // turn is over or the sender stops.
-func (v *visit) await(end *time.Timer, next scalar.Time) (quiet, more bool) {
+func (v *sendLoop) await(end *time.Timer, next scalar.Time) (quiet, more bool) {
 	wait := linger
 	if next != 0 {
 		wait = min(wait, max(0, time.Until(next.Std())))
@@ -118,7 +118,7 @@ func (v *visit) await(end *time.Timer, next scalar.Time) (quiet, more bool) {
 	idle := time.NewTimer(wait)
 	defer idle.Stop()
 	select {
-	case <-v.hook.changed:
+	case <-v.endpoint.changed:
 		return false, true
 	case <-idle.C:
 		return true, true
@@ -129,7 +129,7 @@ func (v *visit) await(end *time.Timer, next scalar.Time) (quiet, more bool) {
 }
 
 // rest ends the job if nothing is due, or waits until it may end or a delivery is due.
-func (v *visit) rest(ctx context.Context, j *jobs.Job, until time.Time) (rested bool, err error) {
+func (v *sendLoop) rest(ctx context.Context, j *jobs.Job, until time.Time) (rested bool, err error) {
 	if rested, err = j.Rest(ctx, false); rested || err != nil {
 		return rested, err
 	}
@@ -138,7 +138,7 @@ func (v *visit) rest(ctx context.Context, j *jobs.Job, until time.Time) (rested 
 	defer cancel()
 	go func() {
 		select {
-		case <-v.hook.changed: // a delivery may be due
+		case <-v.endpoint.changed: // a delivery may be due
 			cancel()
 		case <-v.stopping.Done():
 			cancel()
@@ -157,7 +157,7 @@ func (v *visit) rest(ctx context.Context, j *jobs.Job, until time.Time) (rested 
 // try makes the next attempt of a delivery, if it is still required, and records it. It frees the request slot before
 // recording, so the receiver may get other requests in the meantime. The owner's next delivery waits for the record:
 // if the sender died in between, this delivery would be repeated after that one.
-func (v *visit) try(ctx context.Context, d *delivery) error {
+func (v *sendLoop) try(ctx context.Context, d *delivery) error {
 	defer v.underWay.Add(-1)
 	a, tenant, err := v.attempt(ctx, d)
 	<-v.requests

@@ -1,8 +1,8 @@
 package trading
 
-// few is a map that keeps up to four entries inline and allocates a map only for more. It can be looked up, but not
+// smallMap is a map that keeps up to four entries inline and allocates a map only for more. It can be looked up, but not
 // iterated.
-type few[K comparable, V any] struct {
+type smallMap[K comparable, V any] struct {
 	keys   [4]K
 	values [4]V
 	n      int
@@ -10,7 +10,7 @@ type few[K comparable, V any] struct {
 }
 
 // get returns the value of a key, or the zero value.
-func (f *few[K, V]) get(key K) V {
+func (f *smallMap[K, V]) get(key K) V {
 	for i := range f.n {
 		if f.keys[i] == key {
 			return f.values[i]
@@ -20,7 +20,7 @@ func (f *few[K, V]) get(key K) V {
 }
 
 // put adds a key, which must not be present.
-func (f *few[K, V]) put(key K, value V) {
+func (f *smallMap[K, V]) put(key K, value V) {
 	if f.n < len(f.keys) {
 		f.keys[f.n], f.values[f.n] = key, value
 		f.n++

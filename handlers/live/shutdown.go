@@ -10,16 +10,16 @@ import (
 	"github.com/olahol/melody"
 )
 
-// parting counts a hub's requests in progress at the journal's owner: order entry and ends of sessions. A stopping
+// shutdown counts a hub's requests in progress at the journal's owner: order entry and ends of sessions. A stopping
 // node waits for them while it still owns the journal.
-type parting struct {
+type shutdown struct {
 	begun    atomic.Bool
 	underWay atomic.Int64
-	none     chan struct{} // has a token if the count reached zero after parting began
+	none     chan struct{} // has a token if the count reached zero after the shutdown began
 }
 
-// begin adds a request, unless parting has begun.
-func (p *parting) begin() bool {
+// begin adds a request, unless the shutdown has begun.
+func (p *shutdown) begin() bool {
 	// Count before checking. Part sets begun and then waits for the count, so either Part waits for this request or
 	// this request sees begun.
 	p.add()
@@ -30,10 +30,10 @@ func (p *parting) begin() bool {
 	return true
 }
 
-// add adds a request, even if parting has begun.
-func (p *parting) add() { p.underWay.Add(1) }
+// add adds a request, even after the shutdown has begun.
+func (p *shutdown) add() { p.underWay.Add(1) }
 
-func (p *parting) end() {
+func (p *shutdown) end() {
 	if p.underWay.Add(-1) == 0 && p.begun.Load() {
 		select {
 		case p.none <- struct{}{}:
@@ -43,7 +43,7 @@ func (p *parting) end() {
 }
 
 // wait waits until the count is zero or the context ends.
-func (p *parting) wait(ctx context.Context) {
+func (p *shutdown) wait(ctx context.Context) {
 	for p.underWay.Load() > 0 {
 		select {
 		case <-p.none:
@@ -63,8 +63,8 @@ const partWait = 3 * time.Second
 func (h *Hub) Part(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, partWait)
 	defer cancel()
-	h.parting.begun.Store(true)
-	h.parting.wait(ctx) // send the responses before the close frames
+	h.shutdown.begun.Store(true)
+	h.shutdown.wait(ctx) // send the responses before the close frames
 	h.mu.Lock()
 	armed := slices.Collect(maps.Keys(h.gateway.armed))
 	h.mu.Unlock()
@@ -72,5 +72,5 @@ func (h *Hub) Part(ctx context.Context) {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")
 		h.disarm(s) // call it here so that it is counted; the session would call it in another goroutine
 	}
-	h.parting.wait(ctx)
+	h.shutdown.wait(ctx)
 }

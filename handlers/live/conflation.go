@@ -31,15 +31,15 @@ import (
 // beatEvery is the default interval.
 const beatEvery = time.Second
 
-// pace holds the collected changes. The hub's lock guards it.
-type pace struct {
+// conflation holds the collected changes. The hub's lock guards it.
+type conflation struct {
 	tickers map[string]bool          // symbols with changes
 	candles map[string]*candleStream // topics with subscriptions, by the suffix of the topic
 	marks   map[string]bool          // symbols with a new mark price or newly owed funding
 }
 
-func newPace() pace {
-	return pace{make(map[string]bool), make(map[string]*candleStream), make(map[string]bool)}
+func newConflation() conflation {
+	return conflation{make(map[string]bool), make(map[string]*candleStream), make(map[string]bool)}
 }
 
 // candleStream is the common state of all subscriptions to one candles topic.
@@ -53,10 +53,10 @@ type candleStream struct {
 }
 
 // wantTicker schedules a ticker for a new subscription.
-func (p *pace) wantTicker(symbol string) { p.tickers[symbol] = true }
+func (p *conflation) wantTicker(symbol string) { p.tickers[symbol] = true }
 
 // wantCandle schedules the candles of a topic for a new subscription.
-func (p *pace) wantCandle(of string) {
+func (p *conflation) wantCandle(of string) {
 	k := p.candles[of]
 	if k == nil {
 		interval, symbol, _ := strings.Cut(of, ":")
@@ -68,7 +68,7 @@ func (p *pace) wantCandle(of string) {
 }
 
 // note collects the changes by a record.
-func (p *pace) note(e record.Entry) {
+func (p *conflation) note(e record.Entry) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
 		case trading.OrderEvent:
@@ -90,8 +90,8 @@ func (p *pace) note(e record.Entry) {
 	}
 }
 
-// keepPace sends the collected changes at each interval until the context ends.
-func (h *Hub) keepPace(ctx context.Context) {
+// runConflation sends the collected changes at each interval until the context ends.
+func (h *Hub) runConflation(ctx context.Context) {
 	tick := time.NewTicker(h.limits.BeatEvery)
 	defer tick.Stop()
 	for {
@@ -99,15 +99,15 @@ func (h *Hub) keepPace(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			h.beat(ctx)
+			h.flushConflated(ctx)
 		}
 	}
 }
 
-// beat sends the collected changes.
-func (h *Hub) beat(ctx context.Context) {
+// flushConflated sends the collected changes.
+func (h *Hub) flushConflated(ctx context.Context) {
 	h.mu.Lock()
-	p, at := &h.pace, h.logPosition(h.last.Sequence).String()
+	p, at := &h.conflation, h.logPosition(h.last.Sequence).String()
 	tickersOf, marks := p.tickers, p.marks
 	p.tickers, p.marks = make(map[string]bool), make(map[string]bool)
 	if h.failed || h.index.count[ticker]+h.index.count[tickers] == 0 {
@@ -174,7 +174,7 @@ func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, at strin
 	defer h.mu.Unlock()
 	if list == nil { // try again at the next interval
 		for symbol := range symbols {
-			h.pace.wantTicker(symbol)
+			h.conflation.wantTicker(symbol)
 		}
 		return
 	}

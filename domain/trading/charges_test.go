@@ -17,19 +17,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// checkInstants checks that the holders of every instrument are its open positions, whoever owes an instant first; that as many
-// owe an instant as are counted; and that what is in the venue's account for funding is what the instants left there.
+// checkInstants checks that the holders of every instrument are its open positions, whoever owes a charge first; that
+// as many owe a charge as are counted; and that what is in the venue's account for funding is what the charges left
+// there.
 func checkInstants(t fataler, s *State) {
 	t.Helper()
 	outstanding, left := 0, fixed.Money(0)
 	for _, i := range s.listing {
 		open, before := 0, (*position)(nil)
-		owing, done := make(map[*instant]int), make(map[*instant]bool)
+		owing, done := make(map[*charge]int), make(map[*charge]bool)
 		for h := i.holders.first; h != nil; h = h.behind {
 			if h.before != before || h.size == 0 || h.instrument != i || h.account.on(i) != h {
 				t.Fatalf("%s hangs wrongly among the holders of %s", h.account.code, i.contract.Symbol)
 			}
-			for _, x := range i.instants {
+			for _, x := range i.charges {
 				switch {
 				case x.number <= h.posted:
 					done[x] = true
@@ -50,7 +51,7 @@ func checkInstants(t fataler, s *State) {
 		if before != i.holders.last || open != i.holders.length || open != held {
 			t.Fatalf("%s: %d holders in the list, %d counted, %d there are", i.contract.Symbol, open, i.holders.length, held)
 		}
-		for _, x := range i.instants {
+		for _, x := range i.charges {
 			if x.owing != owing[x] || x.owing == 0 || x.number > s.fixed {
 				t.Fatalf("%s: %d owe the instant of %s, not %d", i.contract.Symbol, owing[x], x.time, x.owing)
 			}
@@ -82,7 +83,7 @@ func TestPostingInStepsIsPayingAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := &twoVenues{T: t, prompt: newTestJournal(t), slow: newTestJournal(t), codes: make(map[scalar.ID]scalar.ID)}
 		v.slow.state.limit.others = 1
-		v.slow.state.limit.debts = rapid.SampledFrom([]int{0, 1, 2, maxDebts}).Draw(t, "debts") // of four on two instruments
+		v.slow.state.limit.charges = rapid.SampledFrom([]int{0, 1, 2, maxCharges}).Draw(t, "debts") // of four on two instruments
 		v.open()
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
 			v.pass()
@@ -136,7 +137,7 @@ func (v *twoVenues) open() {
 	}
 }
 
-// pass lets time go by, which may bring instants, and has the slow venue post some of what it owes.
+// pass lets time go by, which may bring charges, and has the slow venue post some of what it owes.
 func (v *twoVenues) pass() {
 	span := rapid.SampledFrom([]scalar.Time{0, scalar.Second, 10 * scalar.Minute, 40 * scalar.Minute, scalar.Hour, 5 * scalar.Hour}).Draw(v.T, "time")
 	v.prompt.now += span
@@ -245,7 +246,7 @@ func (v *twoVenues) compare() {
 		a, _ := v.prompt.state.Summary(code)
 		b, _ := v.slow.state.Summary(code)
 		owed := fixed.Money(0)
-		for _, d := range v.slow.state.debts(v.slow.state.accounts[code]) {
+		for _, d := range v.slow.state.unpaidCharges(v.slow.state.accounts[code]) {
 			owed += d.amount
 		}
 		if a.TotalEquity != b.TotalEquity || a.AvailableMargin != b.AvailableMargin || a.Withdrawable != b.Withdrawable ||
@@ -261,16 +262,16 @@ func (v *twoVenues) compare() {
 	}
 }
 
-// compareDrafts checks that what a record posts first, however much of what an account owes that is, changes nothing of what
-// the account has and needs.
+// compareDrafts checks that what a record posts first, however much of what an account owes that is, changes nothing of
+// what the account has and needs.
 func (v *twoVenues) compareDrafts(code string) {
 	v.Helper()
 	s := v.slow.state
 	a := s.accounts[code]
 	want := s.standing(a, v.slow.now, nil)
 	for _, i := range s.listing {
-		d := s.newDraft(v.slow.stamp(), i)
-		if got := d.standing(d.party(a)); got != want {
+		d := s.newRecordBuilder(v.slow.stamp(), i)
+		if got := d.standing(d.viewOf(a)); got != want {
 			v.Fatalf("%s is %+v, and %+v in a record on %s that posts %d first", code, want, got, i.contract.Symbol, len(d.events))
 		}
 	}
@@ -319,12 +320,12 @@ func (v *twoVenues) rows(j *testJournal) (out []string) {
 	return out
 }
 
-// debts returns the debts of an account in the order in which the instants were fixed. Funding comes before settlement
-// fixed at the same time.
-func (s *State) debts(a *account) []debt {
-	var list []debt
+// unpaidCharges returns the unpaid charges of an account in the order in which the charges were fixed. Funding comes
+// before settlement fixed at the same time.
+func (s *State) unpaidCharges(a *account) []unpaidCharge {
+	var list []unpaidCharge
 	for _, h := range a.positions {
-		list = h.debts(list)
+		list = h.unpaidCharges(list)
 	}
 	sortDebts(list)
 	return list

@@ -7,31 +7,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// till holds the balances of the venue's own accounts after the events built so far, and the progress of unfinished
-// instants.
-type till struct {
+// houseAccounts holds the balances of the venue's own accounts after the events built so far, and the progress of
+// unfinished charges.
+type houseAccounts struct {
 	clearing, fees, funding, rounding fixed.Money
-	progress                          few[*instant, *progress]
+	progress                          smallMap[*charge, *progress]
 }
 
-// progress is the state of an instant after the events built so far.
+// progress is the state of a charge after the events built so far.
 type progress struct {
 	owing int
 	left  fixed.Money
 }
 
-func (s *State) newTill() till {
-	return till{clearing: s.venue[ledger.Clearing], fees: s.venue[ledger.Fees], funding: s.venue[ledger.Funding],
+func (s *State) newHouseAccounts() houseAccounts {
+	return houseAccounts{clearing: s.venue[ledger.Clearing], fees: s.venue[ledger.Fees], funding: s.venue[ledger.Funding],
 		rounding: s.venue[ledger.Rounding]}
 }
 
-// Approximate size in bytes of the event that posts a debt.
-const debtBytes = 480 + 3*postingBytes
+// Approximate size in bytes of the event that posts a charge.
+const chargeBytes = 480 + 3*postingBytes
 
-// post returns the event that posts a debt, at index in its record; balance is the account's balance after it. The last
-// posting of a funding instant moves the remainder from rounding to the venue's rounding account.
-func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) decide.Event {
-	a, c, x := d.position.account, d.position.instrument.contract, d.instant
+// post returns the event that posts a charge, at index in its record; balance is the account's balance after it. The last
+// posting of a funding charge moves the remainder from rounding to the venue's rounding account.
+func (t *houseAccounts) post(at decide.Stamp, index int, d unpaidCharge, balance fixed.Money) decide.Event {
+	a, c, x := d.position.account, d.position.instrument.contract, d.charge
 	code := at.Derive(index)
 	p := t.progress.get(x)
 	if p == nil {
@@ -56,7 +56,7 @@ func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) dec
 		e.Entries = append(e.Entries, mine)
 		move(kind, on, balanceOn, -d.amount)
 	}
-	if x.kind == instantSettlement {
+	if x.kind == settlementCharge {
 		both(ledger.Settlement, ledger.Clearing, &t.clearing)
 		return &SettlementPosted{DebtPosted: e, Positions: []PositionHeld{held(a.code, c, d.position.size, d.cost)}}
 	}
@@ -68,9 +68,9 @@ func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) dec
 	return &FundingPosted{DebtPosted: e, PositionAmount: c.Amount(d.position.size), FundingRate: rateOf(x)}
 }
 
-// postDebts appends the postings of an account's debts to the events of a record, before the record's other events for
-// the account. It returns the balance after them.
-func (t *till) postDebts(at decide.Stamp, events []decide.Event, a *account, owed []debt) ([]decide.Event, fixed.Money) {
+// postCharges appends the postings of an account's unpaid charges to the events of a record, before the record's other
+// events for the account. It returns the balance after them.
+func (t *houseAccounts) postCharges(at decide.Stamp, events []decide.Event, a *account, owed []unpaidCharge) ([]decide.Event, fixed.Money) {
 	balance := a.balance
 	for _, d := range owed {
 		balance = balance.Add(d.amount)
@@ -79,10 +79,10 @@ func (t *till) postDebts(at decide.Stamp, events []decide.Event, a *account, owe
 	return events, balance
 }
 
-// postFirst posts the debts that a record must post first if it touches an account but no position. rest is the net
-// credit of the account's remaining debts.
-func (t *till) postFirst(s *State, at decide.Stamp, events []decide.Event, a *account) (after []decide.Event, balance fixed.Money, rest fixed.Wide) {
-	owed, rest := s.firstDebts(a, nil, s.limit.debts)
-	after, balance = t.postDebts(at, events, a, owed)
+// postFirst posts the unpaid charges that a record must post first if it touches an account but no position. rest is
+// the net credit of the account's remaining unpaid charges.
+func (t *houseAccounts) postFirst(s *State, at decide.Stamp, events []decide.Event, a *account) (after []decide.Event, balance fixed.Money, rest fixed.Wide) {
+	owed, rest := s.firstCharges(a, nil, s.limit.charges)
+	after, balance = t.postCharges(at, events, a, owed)
 	return after, balance, rest
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// turns limits the subscriptions that read the log concurrently, in total and for each user, so that one user cannot
+// replaySlots limits the subscriptions that read the log concurrently, in total and for each user, so that one user cannot
 // prevent others from resuming.
-type turns struct {
+type replaySlots struct {
 	all chan struct{} // one token for each reading subscription
 
 	mu    sync.Mutex
@@ -19,12 +19,12 @@ type userTurns struct {
 	present int
 }
 
-func newTurns() *turns {
-	return &turns{all: make(chan struct{}, maxResuming), users: make(map[string]*userTurns)}
+func newReplaySlots() *replaySlots {
+	return &replaySlots{all: make(chan struct{}, maxResuming), users: make(map[string]*userTurns)}
 }
 
-// take waits for a turn of the user. It returns a function that ends the turn, or false if the context ends first.
-func (t *turns) take(ctx context.Context, user string) (done func(), ok bool) {
+// take waits for a slot of the user. It returns a function that frees the slot, or false if the context ends first.
+func (t *replaySlots) take(ctx context.Context, user string) (done func(), ok bool) {
 	u := t.enter(user)
 	// Acquire the user's token first. In the other order, a user with many subscriptions would hold tokens of all
 	// while waiting for their own, and other users would have to wait.
@@ -48,7 +48,7 @@ func (t *turns) take(ctx context.Context, user string) (done func(), ok bool) {
 	}, true
 }
 
-func (t *turns) enter(user string) *userTurns {
+func (t *replaySlots) enter(user string) *userTurns {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	u := t.users[user]
@@ -60,7 +60,7 @@ func (t *turns) enter(user string) *userTurns {
 	return u
 }
 
-func (t *turns) leave(user string, u *userTurns) {
+func (t *replaySlots) leave(user string, u *userTurns) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if u.present--; u.present == 0 {

@@ -11,13 +11,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// owning submits commands to the owner of their journal, on this node or another one.
-type owning struct {
+// engine submits commands to the owner of their journal, on this node or another one.
+type engine struct {
 	owners owners
 	engine *ownership.Node // the same object if the node has the engine role; else nil
 	peers  *peers
-	// commands submits clients' commands to the owner on any node. Its errors name the owner if the request must be forwarded
-	// as a whole.
+	// commands submits clients' commands to the owner on any node. Its errors name the owner if the request must be
+	// forwarded as a whole.
 	commands submit.BatchSubmitter
 	streams  *peer.Client // nil without streams to other nodes
 	served   *peer.Server // nil without the engine role, or without streams
@@ -39,20 +39,20 @@ type owners interface {
 }
 
 // openOwning creates an engine if the node has that role, else a finder of owners.
-func openOwning(c Config, s *stores, url string, venue func() string) (o owning, err error) {
+func openOwning(c Config, s *stores, url string, venue func() string) (o engine, err error) {
 	asking := newNeighbors(c.Box)
 	if c.Roles.Engine {
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
 			Rules: c.Journals.Rules(), Known: s.known(), Seed: s.snapshots.Seed, Neighbors: asking,
 			OtherClock: s.postgresTime, AcceptClock: c.Settings.AcceptClock})
 		if err != nil {
-			return owning{}, err
+			return engine{}, err
 		}
 		o.owners = o.engine
 	} else {
 		finder, err := ownership.NewFinder(s.client, asking, c.Journals.Names()...)
 		if err != nil {
-			return owning{}, err
+			return engine{}, err
 		}
 		o.owners = finder
 	}
@@ -65,7 +65,7 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o owning,
 }
 
 // run owns the assigned partitions until the context ends, and then hands them over.
-func (o *owning) run(ctx context.Context) error {
+func (o *engine) run(ctx context.Context) error {
 	if o.engine == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (o *owning) run(ctx context.Context) error {
 	return nil
 }
 
-func (o *owning) close() {
+func (o *engine) close() {
 	if o.streams != nil {
 		o.streams.Close()
 	}
@@ -85,7 +85,7 @@ func (o *owning) close() {
 }
 
 // learnFrom passes the records of the followers' journals to the finder of owners. It MUST be called before they run.
-func (o *owning) learnFrom(all followers) {
+func (o *engine) learnFrom(all followers) {
 	for _, f := range all {
 		o.owners.Begin(f.Name(), 0, f.seed)
 		f.fold.Listen(func(e record.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
