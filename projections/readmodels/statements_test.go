@@ -217,9 +217,9 @@ func TestStatementsThatRead(t *testing.T) {
 		for _, scope := range []orders.Scope{{}, {Broker: "alpha"}, {CustomerCode: "C1"}, {Broker: "alpha", CustomerCode: "C1"}} {
 			_, err := orders.History(ctx, pool, orders.Filter{Scope: scope}, p)
 			must(t, err)
-			_, err = trades.Page(ctx, pool, trades.Filter{Scope: projections.Scope(scope)}, p)
+			_, err = trades.Page(ctx, pool, trades.Filter{Scope: scope}, p)
 			must(t, err)
-			_, err = ledger.Transactions(ctx, pool, ledger.Filter{Scope: projections.Scope(scope)}, p)
+			_, err = ledger.Transactions(ctx, pool, ledger.Filter{Scope: scope}, p)
 			must(t, err)
 		}
 		_, err := customers.Page(ctx, pool, "alpha", p)
