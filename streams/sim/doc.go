@@ -1,4 +1,4 @@
-// Package sim runs the ownership protocol through faults, without Kafka, goroutines or real time. A world is a modeled log with
+// Package sim simulates the ownership protocol under failures, without Kafka, goroutines or real time. A world is a modeled log with
 // several nodes, each of which drives a term.Machine, and clients that submit commands. What happens next is drawn from a seed,
 // so a seed repeats a run exactly.
 //

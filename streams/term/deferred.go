@@ -7,7 +7,7 @@ import (
 
 // deferredReply is an answer that waits for the completion of the tip that it was decided on.
 type deferredReply struct {
-	// tip is the sequence of the last record before the answer was decided, or of its own. The answer MUST NOT leave before
+	// tip is the sequence of the record of the answer, or of the last record before its decision. The answer MUST NOT leave before
 	// that record is complete: the state behind the answer may never become part of the log.
 	tip     int64
 	request *Request
