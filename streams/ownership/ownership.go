@@ -394,7 +394,7 @@ func (n *Node) leave(kc *kgo.Client) {
 func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	o := n.assigned(name)
 	if o == nil {
-		return submit.Result{}, n.find.ownerError(ctx, name)
+		return submit.Result{}, n.notAssigned(ctx, name)
 	}
 	result, err := o.Submit(ctx, c)
 	if refused(err) && !n.leased(ctx, o) {
@@ -408,7 +408,7 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (submi
 func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
 	o := n.assigned(name)
 	if o == nil {
-		return allFail(cs, n.find.ownerError(ctx, name))
+		return allFail(cs, n.notAssigned(ctx, name))
 	}
 	out := o.SubmitAll(ctx, cs)
 	unleased := slices.ContainsFunc(out, func(o submit.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
@@ -419,6 +419,15 @@ func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) 
 		out[i].Err = unowned(o, out[i].Err)
 	}
 	return out
+}
+
+// notAssigned returns the error of commands for a journal that is not assigned to this node. It names the owner, unless the
+// commands are for a term of this node.
+func (n *Node) notAssigned(ctx context.Context, name string) error {
+	if submit.TermOf(ctx) != 0 {
+		return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: "this node no longer owns the journal", Unowned: true}
+	}
+	return n.find.ownerError(ctx, name)
 }
 
 // unowned marks the error of a command that was not accepted because the owner has no valid term (yet, or any more):

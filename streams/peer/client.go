@@ -49,6 +49,9 @@ type ClientConfig struct {
 	Log func(ctx context.Context, journal string) (string, error)
 	// Events returns the types of the events of a journal.
 	Events func(journal string) (*decide.Registry, error)
+	// Work returns the command whose work a record begins, if later records continue it, and the command whose work it
+	// completes; zero for none. nil if no journal has such work.
+	Work func(e record.Entry) (begun, finished scalar.ID)
 	// Dial dials nodes; nil for the default.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -70,6 +73,9 @@ type Client struct {
 func NewClient(c ClientConfig) *Client {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Work == nil {
+		c.Work = func(record.Entry) (begun, finished scalar.ID) { return scalar.ID{}, scalar.ID{} }
 	}
 	return &Client{cfg: c, incarnation: newNonce(), metrics: newMetrics(), shards: make(map[submit.Shard]*shard)}
 }
@@ -112,10 +118,10 @@ func (c *Client) Read(journal string, partition int32, e record.Entry) {
 	c.shard(submit.Shard{Journal: journal, Partition: partition}).read(e)
 }
 
-// submit sends commands to the node at a URL and waits for their outcomes, as submit.BatchSubmitter describes. The error is
-// errNotOwner or errNoStreams if none of them was decided.
-func (c *Client) submit(ctx context.Context, url string, id submit.Shard, commands []decide.Command) ([]submit.Outcome, error) {
-	b, err := newBatch(ctx, commands)
+// submit sends commands, which exist since a time, to the node at a URL and waits for their outcomes, as
+// submit.BatchSubmitter describes. The error is errNotOwner or errNoStreams if none of them was decided.
+func (c *Client) submit(ctx context.Context, url string, id submit.Shard, commands []decide.Command, since time.Time) ([]submit.Outcome, error) {
+	b, err := newBatch(ctx, commands, since)
 	if err != nil {
 		return nil, err
 	}
@@ -156,12 +162,13 @@ type call struct {
 	url     string
 	stream  *stream
 	entry   *record.Entry // the command's record, as this node has read it
+	begun   bool          // this node has read the first of the records of its work
 	outcome submit.Outcome
 	foreign error // errNotOwner or errNoStreams
 }
 
-func newBatch(ctx context.Context, commands []decide.Command) (*batch, error) {
-	b := &batch{since: time.Now(), done: make(chan struct{}), left: len(commands), notify: func() bool { return submit.NotifyQueued(ctx) }}
+func newBatch(ctx context.Context, commands []decide.Command, since time.Time) (*batch, error) {
+	b := &batch{since: since, done: make(chan struct{}), left: len(commands), notify: func() bool { return submit.NotifyQueued(ctx) }}
 	carried, credential := trace.Carry(ctx), submit.CredentialOf(ctx)
 	for i, c := range commands {
 		payload, err := EncodePayload(c.Payload)
@@ -177,7 +184,7 @@ func newBatch(ctx context.Context, commands []decide.Command) (*batch, error) {
 
 // await waits until all commands have an outcome.
 func (b *batch) await(ctx context.Context, s *shard) ([]submit.Outcome, error) {
-	late := time.NewTimer(sendTimeout)
+	late := time.NewTimer(min(sendTimeout, b.timeLeft()))
 	defer late.Stop()
 	select {
 	case <-b.done:
@@ -187,7 +194,7 @@ func (b *batch) await(ctx context.Context, s *shard) ([]submit.Outcome, error) {
 		if s.withdraw(b, "the owner takes no commands") {
 			break
 		}
-		late.Reset(answerTimeout - sendTimeout)
+		late.Reset(b.timeLeft())
 		select {
 		case <-b.done:
 		case <-ctx.Done():
@@ -198,6 +205,9 @@ func (b *batch) await(ctx context.Context, s *shard) ([]submit.Outcome, error) {
 	}
 	return b.outcomes()
 }
+
+// timeLeft returns how long the commands may still wait for their answers.
+func (b *batch) timeLeft() time.Duration { return max(0, answerTimeout-time.Since(b.since)) }
 
 // outcomes returns the outcomes. It returns an error instead if the owner should be looked for again: none of the
 // commands was decided for that reason, and the caller was not told that they are queued in an order.
@@ -228,7 +238,7 @@ func (c *Client) newTransport() *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: handshakeTimeout}).DialContext
 	}
-	t := &http.Transport{DialContext: dial, DisableCompression: true, Protocols: new(http.Protocols), ForceAttemptHTTP2: true}
+	t := &http.Transport{DialContext: dial, DisableCompression: true, DisableKeepAlives: true, Protocols: new(http.Protocols), ForceAttemptHTTP2: true}
 	t.Protocols.SetHTTP2(true)
 	t.Protocols.SetUnencryptedHTTP2(true)
 	return t

@@ -57,8 +57,9 @@ func sentOn(ctx context.Context, err error) (owner *submit.ElsewhereError) {
 
 // send sends commands to the owner. If a node turns out not to be the owner, it tries the next one that is found.
 func (r *Router) send(ctx context.Context, owner *submit.ElsewhereError, journal string, cs []decide.Command) []submit.Outcome {
+	since := time.Now()
 	for tries := 1; ; tries++ {
-		out, err := r.Client.submit(ctx, owner.URL, submit.Shard{Journal: journal}, cs)
+		out, err := r.Client.submit(ctx, owner.URL, submit.Shard{Journal: journal}, cs, since)
 		switch {
 		case err == nil:
 			return out
@@ -67,7 +68,7 @@ func (r *Router) send(ctx context.Context, owner *submit.ElsewhereError, journal
 		case !errors.Is(err, errNotOwner):
 			return allFail(cs, err)
 		}
-		if tries == maxOwners || owner.Next == nil {
+		if tries == maxOwners || owner.Next == nil || time.Since(since) >= answerTimeout {
 			return allFail(cs, &submit.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()})
 		}
 		next := owner.Next(ctx)

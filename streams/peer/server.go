@@ -20,8 +20,8 @@ import (
 // The limits of the streams to an owner.
 const (
 	maxCommands   = 1024     // unanswered commands of a stream
-	leastCommands = 64       // a stream that could have fewer is refused
-	allCommands   = 8192     // unanswered commands of all streams of a shard; the length of the owner's queue
+	leastCommands = 64       // of a stream, however many there are: the owner's queue refuses what it has no room for
+	allCommands   = 8192     // about the unanswered commands of all streams of a shard; the length of the owner's queue
 	maxBytes      = 16 << 20 // of the payloads of a stream's unanswered commands
 
 	handshakeTimeout = 2 * time.Second
@@ -121,7 +121,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	control := http.NewResponseController(w)
-	ses := &session{server: s, in: newFrames(r.Body), response: w, control: control, open: make(map[uint64]*incoming), wake: make(chan struct{}, 1)}
+	ses := &session{server: s, in: newFrames(r.Body), response: w, control: control, open: make(map[uint64]*incoming), wake: make(chan struct{}, 1),
+		quiet: make(chan struct{})}
 	ses.extend(handshakeTimeout)
 	err := s.serve(r.Context(), ses)
 	var refused *refusedStream
@@ -198,10 +199,10 @@ func (s *Server) receive(ctx context.Context, ses *session) (t Term, err error) 
 func (s *Server) grant(ses *session) (commands int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	commands = min(maxCommands, allCommands-s.granted[ses.hello.shard])
-	if s.leaving || commands < leastCommands {
+	if s.leaving {
 		return 0, &refusedStream{http.StatusServiceUnavailable, "this node takes no more streams"}
 	}
+	commands = max(leastCommands, min(maxCommands, (allCommands-s.granted[ses.hello.shard])/2))
 	s.granted[ses.hello.shard] += commands
 	s.serving.Add(1)
 	return commands, nil
@@ -226,24 +227,34 @@ func (s *Server) replace(ctx context.Context, ses *session) (done func(), err er
 			delete(s.sessions, o)
 		}
 	}
+	var answer opened
 	earlier := s.sessions[from]
+	if earlier != nil { // before a later session can take over from this one
+		answer.earlier, answer.last = true, earlier.end()
+		ses.last = answer.last
+	}
 	s.sessions[from] = ses
 	if s.leaving {
 		ses.leave()
 	}
 	s.mu.Unlock()
-	answer := opened{now: s.now()}
-	if earlier != nil {
-		answer.earlier, answer.last = true, earlier.end()
-		ses.last = answer.last
-	}
-	if err := ses.write(kindOpened, answer.visit); err != nil {
-		ses.end()
-		cancel()
-		return nil, err
-	}
-	return func() {
+	done = func() {
 		cancel() // withdraws the undecided commands
 		ses.end()
-	}, nil
+		close(ses.quiet)
+	}
+	if earlier != nil { // its reader may be about to queue a command, which must come before those of this session
+		select {
+		case <-earlier.quiet:
+		case <-ctx.Done():
+			done()
+			return nil, ctx.Err()
+		}
+	}
+	answer.now = s.now()
+	if err := ses.write(kindOpened, answer.visit); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
 }

@@ -33,7 +33,8 @@ type session struct {
 	frame    []byte
 	deadline time.Time // of reads and writes
 
-	wake chan struct{} // tells the writer that there is something to write
+	wake  chan struct{} // tells the writer that there is something to write
+	quiet chan struct{} // closed when the session submits nothing more
 
 	mu      sync.Mutex
 	last    uint64               // highest number received
@@ -247,6 +248,12 @@ func (s *session) skip(m *message) error {
 
 // hand submits the commands of a batch to the owner. It returns when they are queued, or answered.
 func (s *session) hand(batch []*incoming) {
+	if batch[0].ctx.Err() != nil { // withdrawn, or the session has ended
+		for _, c := range batch {
+			s.answer(c, answer{kind: notAccepted, reason: "the command was withdrawn before it was queued"})
+		}
+		return
+	}
 	queued := make(chan struct{})
 	notify := sync.OnceFunc(func() { close(queued) })
 	ctx := submit.OnQueued(batch[0].ctx, notify)

@@ -43,12 +43,8 @@ func (s *shard) read(e record.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.journal = e.Journal
-	if c := s.sent[e.Record.Command.ID]; c != nil {
-		c.entry = &e
-		if c.stream == nil {
-			s.settle(c)
-		}
-		return
+	if len(s.sent) > 0 {
+		s.match(e)
 	}
 	begun, ok := e.Record.Events[0].(*record.TermStarted)
 	if !ok || begun.Term <= s.term {
@@ -67,12 +63,33 @@ func (s *shard) read(e record.Entry) {
 	}
 }
 
+// match stores a record that answers a command. The answer to a command whose work takes several records is the last of
+// them.
+func (s *shard) match(e record.Entry) {
+	begun, finished := s.client.cfg.Work(e)
+	c := s.sent[finished]
+	if c == nil {
+		if c = s.sent[e.Record.Command.ID]; c == nil {
+			return
+		}
+		if begun == c.id {
+			c.begun = true
+			return
+		}
+	}
+	c.entry = &e
+	if c.stream == nil {
+		s.settle(c)
+	}
+}
+
 // settle answers a command from the log as this node has read it, if possible.
 func (s *shard) settle(c *call) {
 	switch {
 	case c.entry != nil:
 		s.finish(c, submit.Outcome{Result: submit.Result{Entry: c.entry,
 			Position: record.LogPosition{Journal: s.id.Journal, Partition: s.id.Partition, Sequence: c.entry.Position.Sequence}}}, nil)
+	case c.begun: // a later term completes its work
 	case c.term < s.term: // the records of its term end before the record that began this one
 		s.finish(c, submit.Outcome{Err: notAcceptedError("the owner's term ended before the command was recorded")}, errNotOwner)
 	}
@@ -87,15 +104,11 @@ func (s *shard) finish(c *call, o submit.Outcome, foreign error) {
 	if c.state == answered {
 		return
 	}
-	if c.state == sent {
+	// The stream's credit is not restored before the owner's answer: the owner counts the command until then.
+	if s.sent[c.id] == c {
 		delete(s.sent, c.id)
-		if c.stream != nil {
-			c.stream.unanswered--
-			c.stream.bytes -= len(c.payload)
-			delete(c.stream.calls, c.number)
-		}
 	}
-	c.state, c.outcome, c.foreign, c.stream = answered, o, foreign, nil
+	c.state, c.outcome, c.foreign = answered, o, foreign
 	if c.batch.left--; c.batch.left == 0 {
 		close(c.batch.done)
 	}
@@ -233,10 +246,13 @@ func (s *shard) ended(st *stream, why error) {
 	}
 	st.queue = nil
 	for _, c := range st.calls {
-		c.stream = nil
-		s.settle(c)
+		if c.stream = nil; c.state == sent {
+			s.settle(c)
+		}
+		if c.state == sent {
+			s.client.metrics.inDoubt.Inc()
+		}
 	}
-	s.client.metrics.inDoubt.Add(float64(len(st.calls)))
 	st.calls = nil
 	if s.doubtful(st.url) {
 		time.AfterFunc(reopenPause, func() { s.reopen(st.url) })

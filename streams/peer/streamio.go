@@ -139,9 +139,12 @@ func (st *stream) answered(a answers) error {
 	st.clock, st.clockAt = a.now, time.Now()
 	for i := range a.all {
 		c := st.calls[a.all[i].number]
-		if c == nil { // its client has gone
+		if c == nil {
 			continue
 		}
+		delete(st.calls, c.number)
+		st.unanswered--
+		st.bytes -= len(c.payload)
 		var foreign error
 		switch a.all[i].kind {
 		case notOwner:

@@ -17,8 +17,8 @@ type (
 	localKey      struct{}
 )
 
-// OnQueued returns a context for Submit or SubmitAll. The owner calls f once it has queued the commands: commands that are
-// submitted later are decided later. It does not call f if it refuses the commands before. If the owner is on another node,
+// OnQueued returns a context for Submit or SubmitAll. The owner calls f once it has queued or refused the commands: commands
+// that are submitted later are decided later. It does not call f if it accepts none at the moment. If the owner is on another node,
 // f is called once the commands were written to it, in order. f must not block.
 func OnQueued(ctx context.Context, f func()) context.Context {
 	return context.WithValue(ctx, queuedKey{}, f)

@@ -5,8 +5,11 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -21,7 +24,7 @@ func (o *engine) openStreams(c Config, s *stores, venue func() string) {
 				return nil, err
 			}
 			return j.Rules.Registry(), nil
-		}})
+		}, Work: workOf})
 	o.commands = &peer.Router{Here: o.owners, Client: o.streams}
 	if o.engine == nil {
 		return
@@ -35,6 +38,19 @@ func (o *engine) openStreams(c Config, s *stores, venue func() string) {
 			}
 			return j.Payloads.New(commandType)
 		}})
+}
+
+// workOf returns the command whose work a record begins, if later records continue it, and the command whose work it completes.
+func workOf(e record.Entry) (begun, finished scalar.ID) {
+	for _, event := range e.Record.Events {
+		switch event := event.(type) {
+		case *trading.WorkStarted:
+			begun = event.CommandID
+		case *trading.WorkFinished:
+			finished = event.CommandID
+		}
+	}
+	return begun, finished
 }
 
 // term returns this node's term of a shard, if it is valid.
