@@ -193,6 +193,7 @@ func (o *Owner) runTerm(ctx context.Context, reads *sync.WaitGroup) (opened bool
 
 // endTerm ends a term. The machine keeps the requests that have no answer.
 func (o *Owner) endTerm(t *termIO) {
+	o.mustStep(term.Fail{}) // closes the intake while the reader and the producer end
 	o.mustStep(term.End{Acks: t.close()})
 	o.clearGauges()
 	// The inbox is closed now. Requests that were put in before must not wait for the next term.

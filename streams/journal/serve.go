@@ -19,7 +19,8 @@ func (o *Owner) serve(ctx context.Context, t *termIO) error {
 	stopped := ctx.Done()
 	for {
 		// Process pending results before the next decision: they may end the term, and they free space in the window.
-		for t.pending() {
+		// Only some of them, because clients whose commands are refused may submit without end.
+		for n := 0; n < maxInputs && t.pending(); n++ {
 			if err := o.receive(t, nil, nil); err != nil {
 				return err
 			}
@@ -48,6 +49,9 @@ func (o *Owner) serve(ctx context.Context, t *termIO) error {
 		}
 	}
 }
+
+// maxInputs is the number of pending inputs that are processed before the next decision.
+const maxInputs = 16
 
 // pending reports whether receive would return without waiting. Its checks cost less than a select.
 func (t *termIO) pending() bool {

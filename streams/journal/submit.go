@@ -100,14 +100,28 @@ func outcomeLabel(err error) string {
 	return "failed"
 }
 
+// grace is how long a request waits for the machine after its deadline or its withdrawal.
+const grace = time.Second
+
 // await waits for the answer to a request. The machine answers each request by its deadline, and a withdrawn one
-// immediately.
+// immediately, unless a step hangs.
 func (o *Owner) await(ctx context.Context, r *request) answer {
+	late := time.NewTimer(max(0, o.cfg.Deadline+grace-(o.clock.Elapsed()-r.Since)))
+	defer late.Stop()
 	select {
 	case a := <-r.reply:
 		return a
 	case <-ctx.Done():
+		// In a goroutine, because a step that hangs must not hang its clients.
+		go o.mustStep(term.Withdraw{Requests: []*term.Request{&r.Request}})
+		late.Reset(grace)
+	case <-late.C:
+		return answer{err: &submit.OutcomeUnknownError{CommandID: r.Command.ID}}
 	}
-	_, _ = o.step(term.Withdraw{Requests: []*term.Request{&r.Request}})
-	return <-r.reply
+	select {
+	case a := <-r.reply:
+		return a
+	case <-late.C:
+		return answer{err: &submit.OutcomeUnknownError{CommandID: r.Command.ID}}
+	}
 }

@@ -29,5 +29,17 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
+// remove removes the items that drop selects.
+func (q *fifo[T]) remove(drop func(T) bool) {
+	kept := q.items[:0]
+	for _, v := range q.items[q.head:] {
+		if !drop(v) {
+			kept = append(kept, v)
+		}
+	}
+	clear(q.items[len(kept):])
+	q.items, q.head = kept, 0
+}
+
 // all returns the items, oldest first. The caller must not change the slice.
 func (q *fifo[T]) all() []T { return q.items[q.head:] }

@@ -76,6 +76,8 @@ type (
 
 	// Drain has the machine decide nothing more and complete what is in flight.
 	Drain struct{}
+	// Fail ends the decisions of a term because of an error outside of the machine. End follows.
+	Fail struct{}
 	// End ends the term, after an error or when it is drained. The driver has closed the producer before; Acks are the
 	// results that it reported and that were not passed yet.
 	End struct{ Acks []Ack }
@@ -100,6 +102,7 @@ func (Withdraw) input()    {}
 func (Tick) input()        {}
 func (Expire) input()      {}
 func (Drain) input()       {}
+func (Fail) input()        {}
 func (End) input()         {}
 func (GiveUp) input()      {}
 

@@ -176,6 +176,10 @@ func (m *Machine) handle(in Input) error {
 		m.expire()
 	case Drain:
 		m.drain()
+	case Fail:
+		if m.phase != Idle {
+			m.phase = Failed
+		}
 	default:
 		return m.open(in)
 	}

@@ -43,6 +43,7 @@ type requests struct {
 	queue  fifo[*Request] // not decided; in the order of their submission
 	retry  fifo[*Request] // to be decided again, before the queue
 	open   fifo[*Request] // all that were queued, for their deadlines; some have an answer
+	closed int            // number of those in open that have an answer
 	quotas quotas         // of the queue
 	count  uint64         // of all that were queued
 }
@@ -133,6 +134,7 @@ func (m *Machine) admit(r *Request) {
 		r.number = q.count
 		q.queue.push(r)
 		q.open.push(r)
+		q.compact()
 	}
 }
 
@@ -184,7 +186,9 @@ func (m *Machine) reply(r *Request, result submit.Result, err error) {
 	if r.done {
 		return
 	}
-	r.done, r.After = true, nil
+	if r.done, r.After = true, nil; r.number != 0 {
+		m.requests.closed++
+	}
 	m.out.Replies = append(m.out.Replies, Reply{Request: r, Result: result, Err: err})
 }
 
@@ -223,7 +227,7 @@ func (m *Machine) expire() {
 		m.abandon(r, tooLate)
 	}
 	for q.dropAnswered(); q.open.len() > 0 && m.now.Mono-q.open.peek().Since >= limits.Deadline; q.dropAnswered() {
-		m.abandon(q.open.pop(), tooLate)
+		m.abandon(q.open.peek(), tooLate)
 	}
 }
 
@@ -231,6 +235,16 @@ func (m *Machine) expire() {
 func (q *requests) dropAnswered() {
 	for q.open.len() > 0 && q.open.peek().done {
 		q.open.pop()
+		q.closed--
+	}
+}
+
+// compact removes the answered requests from open if they are most of it: an old request without an answer must not keep
+// all later ones in memory.
+func (q *requests) compact() {
+	if n := q.open.len(); n > 1024 && 2*q.closed > n {
+		q.open.remove(func(r *Request) bool { return r.done })
+		q.closed = 0
 	}
 }
 

@@ -138,6 +138,26 @@ func TestCommandsBoundToATerm(t *testing.T) {
 	}
 }
 
+// TestAnOldRequestKeepsNoOthers: requests that were answered do not stay in memory because an earlier one waits.
+func TestAnOldRequestKeepsNoOthers(t *testing.T) {
+	var q requests
+	waits := &Request{number: 1}
+	q.open.push(waits)
+	for n := range uint64(10_000) {
+		q.open.push(&Request{number: n + 2, done: true})
+		q.closed++
+		q.compact()
+	}
+	if n := q.open.len(); n > 2048 || q.open.peek() != waits {
+		t.Errorf("%d requests are kept", n)
+	}
+	waits.done = true
+	q.closed++
+	if q.dropAnswered(); q.open.len() != 0 || q.closed != 0 {
+		t.Errorf("%d requests are left, %d answered", q.open.len(), q.closed)
+	}
+}
+
 // TestABatchIsDecidedUpToTheFirstThatIsNot: what is not decided of a batch is its end. A queue that has room again, a stall
 // that empties it, and a client that withdraws the first leave no hole.
 func TestABatchIsDecidedUpToTheFirstThatIsNot(t *testing.T) {
