@@ -2,9 +2,9 @@
 // the journals with golden files of every version, the OpenAPI and AsyncAPI descriptions, and the migrations of the
 // read models.
 //
-// The schemas and golden files are for readers of the log; no program needs them. Each journal has a folder:
-// events/<journal>/<event type>.v<version>.schema.json is for an event's data, commands.json has the types of commands,
-// command.schema.json is for what a record keeps of each, and golden/ has one encoding of each event, which never
-// changes. What several of them have in common is in events/common.schema.json, which they refer to as
+// The schemas and golden files are for readers of the log; no program needs them. Each journal has a folder in events:
+// <event type>.v<version>.schema.json describes an event's data, commands.json lists the types of commands,
+// command.schema.json describes the part of a command that its record keeps, and golden has one encoding of each event,
+// which never changes. Definitions that several schemas use are in events/common.schema.json, with the $id
 // urn:perpetua:common.
 package schemas

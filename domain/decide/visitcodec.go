@@ -11,7 +11,7 @@ type VisitCodec[S State] struct {
 	Journal string // named in errors
 	Number  int    // returned by Version
 	New     func() S
-	// Visit visits the whole state. What is read goes into s, which is new.
+	// Visit visits the whole state. Reading fills s, which is new.
 	Visit func(s S, c *pack.Coder)
 }
 

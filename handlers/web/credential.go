@@ -11,7 +11,7 @@ import (
 
 // A command that is sent to an owner on another node carries the principal that this node has authorized, and the
 // sequence of the identity journal as of which it did. Without this, a node that has not read a revocation yet could
-// have commands decided that the owner knows to be unauthorized.
+// submit commands of a user whose credential the owner has seen revoked.
 
 // withCredential returns the request's context with the credential of its commands.
 func (a Request) withCredential() context.Context {
