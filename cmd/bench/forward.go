@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -56,7 +57,7 @@ func measureForward(ctx context.Context, b *bench) error {
 	return b.submitAlone(ctx, row, beside)
 }
 
-// whole measures orders whose requests are forwarded as a whole.
+// whole measures orders that a node forwards to the owner as HTTP requests.
 func (b *bench) whole(ctx context.Context, v *venue, token string, row func(string, float64) Row, beside func() (float64, error)) error {
 	node, err := b.newNode(ctx, v, "--peer-streams=false")
 	if err != nil {
@@ -153,7 +154,7 @@ func (t *target) cost(connections int, length time.Duration) (float64, error) {
 	return microseconds(t.used-used) / float64(max(1, t.answered-answered)), err
 }
 
-// venueOnBroker starts a venue whose only role is the engine's, on a broker in another process.
+// venueOnBroker starts a venue on a broker in another process. It has the role of an engine only.
 func (b *bench) venueOnBroker(ctx context.Context) (*venue, error) {
 	dir, err := os.MkdirTemp(b.dir, "kafka-*")
 	if err != nil {
@@ -186,12 +187,8 @@ func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, e
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeAddress()
 	if err != nil {
-		return nil, err
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
 		return nil, err
 	}
 	args = append([]string{"serve", "--data", dir, "--listen", address, "--role", "api,live,projector", "--log-level", "warn", "--node-id", filepath.Base(dir),
@@ -209,6 +206,24 @@ func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, e
 		_ = cmd.Wait()
 		log.Close()
 	}}
+	if err := n.awaitReady(ctx); err != nil {
+		n.stop()
+		return nil, fmt.Errorf("%w%s", err, tail(log.Name()))
+	}
+	return n, nil
+}
+
+// freeAddress returns an address of this machine with a free port.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// awaitReady waits until the node is ready.
+func (n *node) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(time.Minute); ; {
@@ -216,19 +231,16 @@ func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, e
 		if err == nil {
 			r.Body.Close()
 			if r.StatusCode == http.StatusOK {
-				return n, nil
+				return nil
 			}
 		}
 		select {
 		case <-tick.C:
-			continue
 		case <-late:
-			err = fmt.Errorf("a node is not ready%s", tail(log.Name()))
+			return errors.New("a node is not ready")
 		case <-ctx.Done():
-			err = ctx.Err()
+			return ctx.Err()
 		}
-		n.stop()
-		return nil, err
 	}
 }
 

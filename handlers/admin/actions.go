@@ -127,13 +127,13 @@ func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err 
 	// The engine refuses an action without a code, so the probe changes nothing. The kind of the refusal shows
 	// whether the trigger exists.
 	probe := &onboarding.ActOnTrigger{ID: trigger, Action: entitlement.Block}
-	_, err = h.onboarding.To.Submit(c.Request().Context(), h.onboarding.Name,
-		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: web.RequestOf(c).Principal().Actor(), Payload: probe})
+	r := web.RequestOf(c)
+	_, err = web.Submit(r, h.onboarding.To, h.onboarding.Name,
+		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: r.Principal().Actor(), Payload: probe})
 	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		return of, err
 	}
-	web.SetPosition(c, refused.AsOf)
 	if refused.Refusal.Kind == decide.NotFound {
 		return of, err
 	}

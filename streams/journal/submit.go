@@ -108,20 +108,17 @@ const grace = time.Second
 func (o *Owner) await(ctx context.Context, r *request) answer {
 	late := time.NewTimer(max(0, o.cfg.Deadline+grace-(o.clock.Elapsed()-r.Since)))
 	defer late.Stop()
-	select {
-	case a := <-r.reply:
-		return a
-	case <-ctx.Done():
-		// In a goroutine, because a step that hangs must not hang its clients.
-		go o.mustStep(term.Withdraw{Requests: []*term.Request{&r.Request}})
-		late.Reset(grace)
-	case <-late.C:
-		return answer{err: &submit.OutcomeUnknownError{CommandID: r.Command.ID}}
-	}
-	select {
-	case a := <-r.reply:
-		return a
-	case <-late.C:
-		return answer{err: &submit.OutcomeUnknownError{CommandID: r.Command.ID}}
+	for gone := ctx.Done(); ; {
+		select {
+		case a := <-r.reply:
+			return a
+		case <-late.C:
+			return answer{err: &submit.OutcomeUnknownError{CommandID: r.Command.ID}}
+		case <-gone:
+			gone = nil
+			late.Reset(grace)
+			// In a goroutine, because a step that hangs must not hang its clients.
+			go o.mustStep(term.Withdraw{Requests: []*term.Request{&r.Request}})
+		}
 	}
 }

@@ -27,8 +27,9 @@ type termIO struct {
 	ends   chan term.LogEnd // has a buffer of one; one question is open at any time
 	lost   chan error       // the errors of sources that were silent at first: the log does not hold a position
 
-	// The following are guarded by Owner.mu. A new producer has a new queue. Late results of the last one are
-	// dropped, because the log alone settles the fate of its records.
+	// The owner's goroutine sets the following, under Owner.mu: no input that another goroutine passes leads to an output that
+	// uses them. A new producer has a new queue. Late results of the earlier one are dropped: the log decides which of its
+	// records exist.
 	producer *kgo.Client
 	number   uint64
 	acks     *acks

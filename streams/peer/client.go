@@ -49,8 +49,8 @@ type ClientConfig struct {
 	Log func(ctx context.Context, journal string) (string, error)
 	// Events returns the types of the events of a journal.
 	Events func(journal string) (*decide.Registry, error)
-	// Work returns the command whose work a record begins, if later records continue it, and the command whose work it
-	// completes; zero for none. nil if no journal has such work.
+	// Work returns two commands that take several records: the one that a record begins, and the one that it completes. Either
+	// is zero if there is none. Work is nil if no journal has such commands.
 	Work func(e record.Entry) (begun, finished scalar.ID)
 	// Dial dials nodes; nil for the default.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -112,7 +112,7 @@ const drain = 10 * time.Second
 
 // Run runs the node until the context ends or a part fails for good, and then stops in this order. Order entry over
 // sockets ends first: closing a socket may cancel orders, which needs an engine. Then the engine answers the commands
-// in flight and hands its journals over. Then the interfaces close; they forward requests to the next owner as long as
+// in flight and hands its journals over. Then the interfaces close; they send commands to the next owner as long as
 // they are open. Then the followers stop. The port also closes after the engine because other engines take a closed
 // port as a sign that the node has died.
 func (n *Node) Run(ctx context.Context) error {

@@ -46,6 +46,7 @@ func (s *serving) handle(e *echo.Echo, streams bool) {
 	s.server.Protocols = new(http.Protocols)
 	s.server.Protocols.SetHTTP1(true)
 	s.server.Protocols.SetUnencryptedHTTP2(streams)
+	s.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 4} // a node opens one on each connection
 	web.Watch(s.server)
 }
 

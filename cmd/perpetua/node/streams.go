@@ -40,7 +40,7 @@ func (o *engine) openStreams(c Config, s *stores, venue func() string) {
 		}})
 }
 
-// workOf returns the command whose work a record begins, if later records continue it, and the command whose work it completes.
+// workOf implements peer.ClientConfig.Work.
 func workOf(e record.Entry) (begun, finished scalar.ID) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
