@@ -27,7 +27,6 @@ type Settings struct {
 	Data             string
 	Listen           string
 	Advertise        string
-	PeerStreams      bool
 	Demo             bool
 	DemoSeed         string
 	Sync             bool
@@ -88,7 +87,6 @@ func Table() []Setting {
 		{Name: "data", Of: OfFolder, usage: "folder of everything this node keeps", preset: "./data", text: func(s *Settings) *string { return &s.Data }},
 		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.Listen }},
 		{Name: "advertise", Of: OfSelf, usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *Settings) *string { return &s.Advertise }},
-		{Name: "peer-streams", usage: "send commands to the owners on other nodes over streams; false forwards whole requests, as builds before this one do", preset: "true", toggle: func(s *Settings) *bool { return &s.PeerStreams }},
 		{Name: "demo", Of: OfDemo, usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
 		{Name: "demo-seed", Of: OfDemo, usage: "number that the demo's random choices follow from", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
 		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
