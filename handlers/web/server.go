@@ -134,8 +134,9 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 // --peer-streams=false or cannot open a stream to the owner.
 const headerForwarded = "X-Perpetua-Forwarded"
 
-// errForwarded refuses such a request. The response to it would name another command, should the forwarding node lose the
-// response, and the request's session and the client's address are not known here.
+// errForwarded is the reason for which a forwarded request is not accepted. The forwarding node has given the command an ID, a
+// session, and the client's address, which do not reach this node: if the response were lost, the forwarding node would tell
+// the client the ID of a command that no record has.
 var errForwarded = errors.New("a node of build 0.1.0 has forwarded the request as a whole: start it without --peer-streams=false, or upgrade it")
 
 // panicked logs a panic and returns the problem for it.

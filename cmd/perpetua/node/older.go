@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// olderPath is the route on which a node of build 0.1.0 submits its own commands to an owner without a stream, for example
-// while it does not know yet which venue it is. Without an answer that it understands, it would give such a command up.
+// olderPath is the route on which a node of build 0.1.0 submits its own commands to an owner if it cannot open a stream, for
+// example before it has read the fence. It drops a command if the answer is a 404.
 const olderPath = "/internal/v1/commands"
 
 // refuseOlder answers that the command was not accepted. The node submits it again, over a stream as soon as it can.
