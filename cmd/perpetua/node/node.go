@@ -29,17 +29,17 @@ const build = "perpetua/1"
 
 // Config configures a node.
 type Config struct {
-	Settings    *settings.Settings
-	Journals    journals.Table
-	Logger      *slog.Logger
-	ID          string
-	Roles       Roles
-	Alone       bool // there are no other nodes: a role that this node lacks does not exist
-	Brokers     []string
-	Dial        Dial    // dials the brokers; nil for the default
-	Network     Network // of this node's port and of the other nodes
+	Settings *settings.Settings
+	Journals journals.Table
+	Logger   *slog.Logger
+	ID       string
+	Roles    Roles
+	Alone    bool // there are no other nodes: a role that this node lacks does not exist
+	Brokers  []string
+	Dial     Dial    // dials the brokers; nil for the default
+	Network  Network // of this node's port and of the other nodes
 	// Known are the sources that know positions of the log. nil stands for the rows, the snapshots and the witnesses.
-	Known []journal.Known
+	Known       []journal.Known
 	DatabaseURL func() string
 	Box         *seal.Box
 	Clock       journal.Clock // clock of this node's terms; nil for the system clock
