@@ -61,7 +61,7 @@ func (b *bench) streams(ctx context.Context, v *venue, token string, row func(st
 		return err
 	}
 	defer node.stop()
-	sockets := loadConfig{URL: node.url, Token: token, WebSocket: "ws" + strings.TrimPrefix(node.url, "http") + "/v1/ws", InFlight: pipelined}
+	sockets := loadConfig{URL: node.url, Token: token, WebSocket: node.webSocket(), InFlight: pipelined}
 	for _, load := range []struct {
 		how         string
 		most        float64
@@ -194,6 +194,9 @@ func (b *bench) newNode(ctx context.Context, v *venue) (*node, error) {
 	}
 	return n, nil
 }
+
+// webSocket returns the address of the node's sockets.
+func (n *node) webSocket() string { return "ws" + strings.TrimPrefix(n.url, "http") + "/v1/ws" }
 
 // freeAddress returns an address of this machine with a free port.
 func freeAddress() (string, error) {
