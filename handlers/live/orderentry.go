@@ -207,8 +207,8 @@ func bodyOf(raw []byte, data []member) (b []byte) {
 	return b
 }
 
-// blank overwrites the members that are not part of the body with spaces, and their commas. What is left is the body that a
-// client would send over REST, so that the operation reads it with the same errors and computes the same fingerprint.
+// blank overwrites the members that are not part of the body with spaces, and their commas. The operation then reads the
+// body that a client would send over REST: it finds the same errors and computes the same fingerprint.
 func blank(raw []byte, data []member) {
 	fill := func(from, to int32) {
 		for i := from; i < to; i++ {

@@ -107,7 +107,7 @@ func (s *Server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler { // it cuts the connection of a response that breaks off
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) { // it cuts the connection of a response that breaks off
 				panic(p)
 			}
 			err = s.panicked(RequestOf(r), p)
