@@ -111,8 +111,8 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 		return decide.Decision{}
 	}
 	d := &draft{state: s, at: at, actor: decide.Engine, by: BySystem}
-	d.add(&Step{Work: dueNames[e.kind]})
-	switch e.kind {
+	d.add(&Step{Work: dueNames[e.Kind]})
+	switch e.Kind {
 	case dueStart:
 		d.start(e.about)
 	case dueDocument:

@@ -70,7 +70,7 @@ func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *Se
 		e.ExpiresAt = at.Time + scalar.Time(payload.TimeoutSeconds)*scalar.Second
 	}
 	// The switch has gone off, although no step has fired it yet: the command is too late to prevent that.
-	if a.cancelAllAfter != nil && a.cancelAllAfter.time <= at.Time {
+	if a.cancelAllAfter != nil && a.cancelAllAfter.Time <= at.Time {
 		return accepted(append(fireCancelAllAfter(s, at, nil, a, s.limit.others), e)...)
 	}
 	return accepted(e)

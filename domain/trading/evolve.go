@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // Evolve applies one valid record. It implements decide.State.
@@ -330,7 +331,7 @@ func (f *fold) open(e *WorkStarted) {
 		panic("trading: an event starts the work of nothing")
 	}
 	f.running = w
-	f.due.push(&dueEntry{time: w.started, kind: dueTask, task: w})
+	f.due.push(&dueEntry{Slot: schedule.At(w.started, dueTask), task: w})
 }
 
 func (f *fold) finish(*WorkFinished) {
@@ -342,7 +343,7 @@ func (f *fold) finish(*WorkFinished) {
 	if f.running.command.Kept.Key != "" {
 		f.core.Note(f.at, f.running.command) // the command's answer is this record
 	}
-	for _, e := range f.due.blocking.heap {
+	for _, e := range f.due.tasks.Entries() {
 		if e.task == f.running {
 			f.due.remove(e)
 			break
@@ -359,7 +360,7 @@ func (f *fold) arm(customer string, seconds int, expires scalar.Time) {
 	f.cancelEntry(a.cancelAllAfter)
 	a.cancelAllAfter, a.cancelAllAfterSeconds = nil, seconds
 	if expires != 0 {
-		a.cancelAllAfter = &dueEntry{time: expires, kind: dueCancelAllAfter, account: a}
+		a.cancelAllAfter = &dueEntry{Slot: schedule.At(expires, dueCancelAllAfter), account: a}
 		f.due.push(a.cancelAllAfter)
 	}
 }

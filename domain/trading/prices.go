@@ -62,7 +62,7 @@ func (s *State) markAfter(i *instrument, now scalar.Time, index int64) int64 {
 	p := market.Pricing{Index: index, Rate: i.rate, Window: &window, Last: i.last}
 	if i.funding != nil {
 		p.Interval = scalar.Time(i.contract.FundingIntervalSeconds) * scalar.Second
-		p.ToFunding = min(max(i.funding.time-now, 0), p.Interval)
+		p.ToFunding = min(max(i.funding.Time-now, 0), p.Interval)
 	}
 	return i.contract.Mark(p)
 }

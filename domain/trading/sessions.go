@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // session is a connection to a node. When it ends, the live orders that were placed over it are canceled. Commands that
@@ -138,7 +139,7 @@ func (f *fold) sessionOpened(e *SessionOpened) {
 // expect puts a gateway on the due list for the time at which its report expires.
 func (f *fold) expect(g *gateway, expires scalar.Time) {
 	f.cancelEntry(g.due)
-	g.due = &dueEntry{time: expires, kind: dueGateway, gateway: g}
+	g.due = &dueEntry{Slot: schedule.At(expires, dueGateway), gateway: g}
 	f.due.push(g.due)
 }
 
@@ -190,7 +191,7 @@ func (f *fold) detach(w *session) {
 
 // sweepLater puts the cancellation of a session's orders on the due list.
 func (f *fold) sweepLater(w *session) {
-	w.due = &dueEntry{time: f.at.Time, kind: dueSession, session: w}
+	w.due = &dueEntry{Slot: schedule.At(f.at.Time, dueSession), session: w}
 	f.due.push(w.due)
 }
 

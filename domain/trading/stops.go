@@ -117,7 +117,7 @@ func (s *State) discharge(of *stop) {
 	}
 	i := of.order.Value.position.instrument
 	i.putBack = slices.DeleteFunc(i.putBack, func(o *stop) bool { return o == of })
-	s.aside = slices.DeleteFunc(s.aside, func(e asideEntry) bool { return e.kind == dueTrigger && e.order == of.order })
+	s.aside = slices.DeleteFunc(s.aside, func(e asideEntry) bool { return e.Kind == dueTrigger && e.order == of.order })
 }
 
 // waitFor makes an order wait that is untriggered after the record. It moves behind the stops that came before it if a

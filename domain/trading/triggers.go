@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // Stops are the orders that wait for a price: the stop, take-profit and combo types. Until a stop fires it is not in
@@ -167,7 +168,7 @@ func (s *State) scheduleTriggers() {
 		due := i.isDue()
 		switch open := due && i.status() == market.Open; {
 		case open && i.triggers == nil:
-			i.triggers = &dueEntry{time: s.time, kind: dueTrigger, instrument: i}
+			i.triggers = &dueEntry{Slot: schedule.At(s.time, dueTrigger), instrument: i}
 			s.due.push(i.triggers)
 		case !open && i.triggers != nil:
 			s.due.remove(i.triggers)
@@ -233,7 +234,7 @@ func (s *State) takeStops(i *instrument, orders []*resting, n int) (taken []*res
 		}
 	}
 	for _, e := range s.aside {
-		if e.kind == dueTrigger && e.order.Value.position.instrument == i && !take(e.order.Value.stop) {
+		if e.Kind == dueTrigger && e.order.Value.position.instrument == i && !take(e.order.Value.stop) {
 			return orders, more
 		}
 	}
