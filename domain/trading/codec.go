@@ -68,13 +68,14 @@ func (s *State) lookAgain() bool {
 			h.instrument.costs = h.instrument.costs.Add(h.cost.Wide().Abs())
 		}
 	}
+	f := &fold{State: s}
 	for _, a := range s.registered {
 		s.balances = s.balances.Add(a.balance.Wide().Abs())
 		if s.look(a) != (a.failing != nil) {
 			return false
 		}
 		if a.failing != nil {
-			s.schedule(a)
+			f.schedule(a)
 		}
 	}
 	return true

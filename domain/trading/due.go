@@ -232,19 +232,18 @@ func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	return stepped(WorkSetAside, &decide.DueSetAside{Entry: entries[0].name(), Error: cause})
 }
 
-// setAside applies the event.
-func (s *State) setAside(name, cause string) {
-	for _, l := range s.due.lists() {
-		if n := slices.IndexFunc(l.Entries(), func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
+func (f *fold) dueSetAside(event *decide.DueSetAside) {
+	for _, l := range f.due.lists() {
+		if n := slices.IndexFunc(l.Entries(), func(e *dueEntry) bool { return e.name() == event.Entry }); n >= 0 {
 			e := l.Entries()[n]
 			if e.Kind == dueTrigger { // set aside only the next of the instrument's due stops
-				e = s.holdStop(e)
+				e = f.holdStop(e)
 			} else {
 				l.Remove(e)
 			}
-			s.aside = append(s.aside, asideEntry{e, cause})
-			if e.task == s.running {
-				s.running = nil
+			f.aside = append(f.aside, asideEntry{e, event.Error})
+			if e.task == f.running {
+				f.running = nil
 			}
 			return
 		}
@@ -257,34 +256,34 @@ type asideEntry struct {
 	cause string
 }
 
-// putBack applies the event that returns an entry to its list. The entry keeps its time and its arrival number.
-func (s *State) putBack(name string) {
-	n := slices.IndexFunc(s.aside, func(e asideEntry) bool { return e.name() == name })
+// duePutBack returns an entry to its list. The entry keeps its time and its arrival number.
+func (f *fold) duePutBack(event *decide.DuePutBack) {
+	n := slices.IndexFunc(f.aside, func(e asideEntry) bool { return e.name() == event.Entry })
 	if n < 0 {
 		return
 	}
-	e := s.aside[n].dueEntry
-	s.aside = slices.Delete(s.aside, n, n+1)
+	e := f.aside[n].dueEntry
+	f.aside = slices.Delete(f.aside, n, n+1)
 	if e.Kind == dueTrigger {
-		s.putBackStop(e)
+		f.putBackStop(e)
 		return
 	}
-	s.due.list(e).Push(e)
+	f.due.list(e).Push(e)
 	switch e.Kind {
 	case dueTask:
-		s.running = e.task
+		f.running = e.task
 	case dueLiquidation: // what the liquidation waits for may have changed since
-		s.schedule(e.account)
+		f.schedule(e.account)
 	}
 }
 
 // cancelEntry removes an entry from its list and from the entries that were set aside.
-func (s *State) cancelEntry(e *dueEntry) {
+func (f *fold) cancelEntry(e *dueEntry) {
 	if e == nil {
 		return
 	}
-	s.due.remove(e)
-	if n := slices.IndexFunc(s.aside, func(a asideEntry) bool { return a.dueEntry == e }); n >= 0 {
-		s.aside = slices.Delete(s.aside, n, n+1)
+	f.due.remove(e)
+	if n := slices.IndexFunc(f.aside, func(a asideEntry) bool { return a.dueEntry == e }); n >= 0 {
+		f.aside = slices.Delete(f.aside, n, n+1)
 	}
 }

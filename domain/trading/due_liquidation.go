@@ -153,22 +153,22 @@ func (f *fold) recover(a *account) {
 
 // schedule puts an account to liquidate on the due list while a step could do something for it, and otherwise into
 // State.waiting. An entry that was set aside stays there.
-func (s *State) schedule(a *account) {
+func (f *fold) schedule(a *account) {
 	e := a.failing
-	if slices.ContainsFunc(s.aside, func(x asideEntry) bool { return x.dueEntry == e }) {
+	if slices.ContainsFunc(f.aside, func(x asideEntry) bool { return x.dueEntry == e }) {
 		return
 	}
 	listed := e.Queued()
-	switch can := s.canLiquidate(a); {
+	switch can := f.canLiquidate(a); {
 	case can && !listed:
-		s.unwait(a)
-		s.due.list(e).Push(e) // its arrival number, which is from the record that made it due, restores its place
+		f.unwait(a)
+		f.due.list(e).Push(e) // its arrival number, which is from the record that made it due, restores its place
 	case !can && listed:
-		s.due.remove(e)
+		f.due.remove(e)
 		fallthrough
 	case !can && !a.waits:
 		a.waits, a.deleveraging = true, nil // the book may have a counterparty when the liquidation resumes
-		s.waiting = append(s.waiting, a)
+		f.waiting = append(f.waiting, a)
 	}
 }
 
@@ -187,10 +187,10 @@ func (s *State) canLiquidate(a *account) bool {
 }
 
 // unwait removes an account from State.waiting.
-func (s *State) unwait(a *account) {
+func (f *fold) unwait(a *account) {
 	if a.waits {
 		a.waits = false
-		s.waiting = slices.DeleteFunc(s.waiting, func(b *account) bool { return a == b })
+		f.waiting = slices.DeleteFunc(f.waiting, func(b *account) bool { return a == b })
 	}
 }
 

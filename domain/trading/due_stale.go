@@ -59,7 +59,7 @@ func (i *instrument) guardLifted(at decide.Stamp, after *market.Instrument) deci
 }
 
 // setGuard applies the event.
-func (f *fold) setGuard(e *GuardSet) {
+func (f *fold) guardSet(e *GuardSet) {
 	i := f.instrument(e.Symbol)
 	i.stale = e.Stale
 	f.armGuard(i)

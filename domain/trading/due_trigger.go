@@ -97,17 +97,17 @@ func fired(s *stop, by order.Leg) *TriggerFired {
 
 // holdStop sets aside the stop that was to fire next but failed, until an operator puts it back. The other stops of the
 // instrument do not wait for it.
-func (s *State) holdStop(e *dueEntry) *dueEntry {
+func (f *fold) holdStop(e *dueEntry) *dueEntry {
 	next, by := e.instrument.nextStop()
 	held := &dueEntry{Slot: schedule.At(e.Time, dueTrigger), order: next.order, arrival: e.arrival}
-	s.discharge(next)
+	f.discharge(next)
 	next.held = by
 	return held
 }
 
 // putBackStop applies that a stop which was set aside is to fire.
-func (s *State) putBackStop(e *dueEntry) {
+func (f *fold) putBackStop(e *dueEntry) {
 	i := e.order.Value.position.instrument
 	i.putBack = append(i.putBack, e.order.Value.stop)
-	s.noteFiring(i)
+	f.noteFiring(i)
 }

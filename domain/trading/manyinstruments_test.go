@@ -72,7 +72,7 @@ func (v *wideVenue) encode(d decide.Decision) []byte {
 // decode returns a decision's events as a reader has them.
 func (v *wideVenue) decode(d decide.Decision) []decide.Event {
 	v.b.Helper()
-	r, out := registry(), make([]decide.Event, 0, len(d.Events))
+	r, out := eventTable.Registry(), make([]decide.Event, 0, len(d.Events))
 	for _, e := range d.Events {
 		data, err := json.Marshal(e)
 		if err != nil {

@@ -39,9 +39,11 @@
 //     its positions through the book, then takeover.go (the insurance fund) or deleverage.go (the ranking). fund.go has the
 //     fund's account, and due_insurance.go the orders that reduce the fund's positions.
 //
-// To add a kind of due work, add a row to dueTable, at its position in the order, and a file. A new event that moves
-// money must implement ledger.Posted, and one that changes positions PositionEvent: transaction rows, sockets and
-// Evolve find them by these interfaces. To add a command, add a payload with its three methods and a row in Payloads.
+// To add a kind of due work, add a row to dueTable, at its position in the order, and a file. To add an event, add its
+// type and a row in eventTable, which names the method of fold that applies it. A new event that moves money must
+// implement ledger.Posted, and one that changes positions PositionEvent: transaction rows, sockets and Evolve find them
+// by these interfaces. To add a command, add a payload and a row in commandTable, which names the method of request that
+// decides it.
 package trading
 
 import (
@@ -77,7 +79,7 @@ type rules struct{}
 
 func (rules) Journal() string            { return "trading" }
 func (rules) NewState() decide.State     { return NewState() }
-func (rules) Registry() *decide.Registry { return registry() }
+func (rules) Registry() *decide.Registry { return eventTable.Registry() }
 func (rules) Limit() int                 { return maxRecord }
 func (rules) Newest() int                { return rulesSupported }
 
@@ -113,6 +115,7 @@ type State struct {
 	changes      []touchedLevel
 	affected     []*account // accounts that the current record affects
 	looks        int        // accounts that lookAround has looked at so far
+	fold         fold       // the record that is being applied; used again for the next one
 }
 
 // NewState returns the state before the first record.
