@@ -38,7 +38,7 @@ func Unapplied[S, T any, E eventPointer[T]]() EventRow[S] {
 	return EventRow[S]{fresh: func() Event { return E(new(T)) }}
 }
 
-// Zero returns the row with another constructor of a zero event. A type whose version depends on its data needs one.
+// Zero returns the row with another constructor of a zero event, for a type with a version that depends on its data.
 func (r EventRow[S]) Zero(fresh func() Event) EventRow[S] {
 	r.fresh = fresh
 	return r

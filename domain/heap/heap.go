@@ -55,7 +55,7 @@ func (h *Heap[E, O]) Fix(i int) {
 	h.down(i)
 }
 
-// Remove removes the entry at index i, whose index the caller must then forget.
+// Remove removes the entry at index i. It does not call Moved for this entry.
 func (h *Heap[E, O]) Remove(i int) {
 	last := len(h.entries) - 1
 	moved := h.entries[last]
@@ -105,8 +105,8 @@ func (h *Heap[E, O]) swap(i, j int) {
 	h.put(j, a)
 }
 
-// InOrder yields the entries in their order and leaves them in the heap, which MUST NOT change meanwhile. The first n
-// entries take O(n²) time, which suits small n.
+// InOrder yields the entries in their order, without removing them. The heap MUST NOT change during the iteration. The
+// first n entries take O(n²) time, which suits small n.
 func (h *Heap[E, O]) InOrder() iter.Seq[E] {
 	return func(yield func(E) bool) {
 		if len(h.entries) == 0 {

@@ -1,6 +1,6 @@
-// Package schedule is a queue of work that becomes due at certain times. The order of entries is total, so that equal
-// queues give the same work in the same order, however they were filled: by time, then by kind, then by what sets the
-// entries of one time and kind apart, for example their arrival.
+// Package schedule is a queue of work that becomes due at certain times. Entries are in the order of time, then of kind,
+// then of a tie breaker, for example their arrival. The order is total, so queues with the same entries
+// return them in the same order.
 package schedule
 
 import (
@@ -22,7 +22,7 @@ type Slot struct {
 	number int32 // 1 + the index in the queue, or 0 if the entry is in no queue
 }
 
-// At returns the slot of an entry that is due at a time.
+// At returns the slot of an entry with this time and kind.
 func At(due scalar.Time, kind Kind) Slot { return Slot{Time: due, Kind: kind} }
 
 // Queued reports whether the entry is in a queue.
@@ -61,8 +61,8 @@ type Queue[E Entry[E]] struct{ heap heap.Heap[E, order[E]] }
 // Push adds an entry that is in no queue.
 func (q *Queue[E]) Push(e E) { q.heap.Push(e) }
 
-// Append is Push for the entries of a saved state, which come in any order. After the last one, Restore MUST be called.
-// In between, only Remove may be called.
+// Append adds an entry of a saved state. After the last call, Restore MUST be called. In between, only Remove may be
+// called.
 func (q *Queue[E]) Append(e E) { q.heap.Append(e) }
 
 // Restore makes the queue ready after calls to Append.

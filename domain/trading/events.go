@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// eventTable is the table of the journal's events. Events without a function of their own change the state only by what they
-// have in common with others: an order (OrderEvent), positions (PositionEvent), and postings (ledger.Posted).
+// eventTable is the table of the journal's events. Evolve applies the common parts of events by their interfaces: orders
+// (OrderEvent), positions (PositionEvent), and postings (ledger.Posted). The rows apply the rest.
 var eventTable = decide.NewEvents(
 	decide.On((*fold).customerRegistered),
 	decide.On((*fold).instrumentListed),
