@@ -388,8 +388,8 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 		return
 	}
 	e.call.Token, e.call.Address, e.call.Session = token, s.address, s.tradingSession()
-	turn, done := s.turn, make(chan struct{})
-	s.turn = done
+	turn, done := s.reader.turn, make(chan struct{})
+	s.reader.turn = done
 	h.serving.Go(func() { h.answer(s, e, turn, done) }) // Add is safe: the counter includes the session's handler
 }
 
@@ -429,8 +429,8 @@ func resultMessage(id jsontext.Value, r *web.Reply) []byte {
 func (s *session) bearer() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.who == nil {
+	if s.auth.who == nil {
 		return ""
 	}
-	return s.token
+	return s.auth.token
 }
