@@ -336,7 +336,7 @@ func (v *visit) arrivals(a *account) (named int) {
 	}
 	for range n {
 		o := v.number(nil, &last)
-		if o == nil || o.Value.position.account != a || o.Value.prev != nil || o == o.Value.position.first {
+		if o == nil || o.Value.position.account != a || o.Value.inPosition.before != nil || o == o.Value.position.orders.first {
 			v.Fail(errContradiction)
 			return 0
 		}
@@ -365,7 +365,7 @@ func (v *visit) returned(i *instrument) {
 // none.
 func (v *visit) otherNames(a *account, named int) {
 	var names []*reference
-	if !v.Reading() && a.references.final+named != len(a.references.names) {
+	if !v.Reading() && a.references.finals.length+named != len(a.references.names) {
 		names = a.otherNames()
 	}
 	pack.List(v.Coder, &names, 4, func(r *reference) {

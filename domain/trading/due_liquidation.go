@@ -16,17 +16,7 @@ import (
 // liquidationWork liquidates the accounts that have less equity than maintenance margin, one after the other. It first
 // cancels the account's orders, then closes its positions step by step until the equity suffices again. If the account
 // has no positions left and a negative balance, the insurance fund covers the loss.
-type liquidationWork struct{}
-
-func (liquidationWork) work(*dueEntry) Work        { return WorkLiquidation }
-func (liquidationWork) subject(e *dueEntry) string { return e.account.code }
-
-func (liquidationWork) visit(v *visit, e *dueEntry) *dueEntry {
-	if v.customerRef(&e.account); e.account == nil {
-		return nil
-	}
-	return e.account.failing
-}
+type liquidationWork struct{ aboutAccount }
 
 func (liquidationWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	a := entries[0].account
@@ -179,7 +169,7 @@ func (s *State) canLiquidate(a *account) bool {
 	open := false
 	for _, h := range a.positions {
 		open = open || h.size != 0
-		if (h.size != 0 || h.liveOrders > 0) && h.instrument.status() == market.Open {
+		if (h.size != 0 || h.orders.length > 0) && h.instrument.status() == market.Open {
 			return true
 		}
 	}

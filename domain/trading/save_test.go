@@ -261,8 +261,11 @@ func rarities(t fataler) *State {
 	s := golden(t)
 	a, i := s.accounts["ann"], s.listing[0]
 	a.deleveraging = a.positions[0]
-	a.references.saved(&reference{name: "final"})
-	a.references.saved(&reference{name: "later"})
+	for _, name := range []string{"final", "later"} {
+		r := &reference{name: name, final: true}
+		a.references.hold(r)
+		a.references.finals.push(r)
+	}
 	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
 	over := &session{id: scalar.ID{77}, due: &dueEntry{Slot: schedule.Slot{Kind: dueSession}}}
 	s.sessions[over.id] = over
@@ -298,7 +301,6 @@ var derivedFields = packtest.Derived{
 	"trading.instrument.bounds":            "follow from the accounts' slack",
 	"trading.instrument.rankings":          "a cache",
 	"trading.instrument.cumulativeFunding": "counts from 0 again, as the thresholds then do",
-	"trading.holders.last":                 "the end of the list",
 	"trading.triggerIndex.legs":            "the stops by price",
 	"trading.charge.instrument":            "the instrument that has the charge",
 	"trading.charge.owing":                 "follows from what the holders have posted",
@@ -323,45 +325,46 @@ var derivedFields = packtest.Derived{
 	"trading.account.affected":    "whether the account is in State.affected",
 	"trading.withdrawal.account":  "saved as a number, which a missing account has too",
 	"trading.references.names":    "the names of live orders, and those of the list of final ones",
-	"trading.references.newest":   "the end of the list",
 	"trading.reference.order":     "the live order that has the name",
 	"trading.reference.final":     "whether the name is in the list",
-	"trading.reference.prev":      "the list backwards",
 
 	"trading.position.account":    "the account that has the position",
-	"trading.position.last":       "the end of the list",
-	"trading.position.liveOrders": "counts the list",
-	"trading.position.before":     "the list backwards",
 	"trading.position.thresholds": "follow from the account's slack",
 	"trading.position.rank":       "a cache",
 
-	"trading.live.prev":                  "the list backwards",
-	"trading.live.session":               "the session that has the order",
-	"trading.stop.order":                 "the order that has the stop",
-	"book.Order[trading.live].prev":      "the place in the book",
-	"book.Order[trading.live].level":     "the place in the book",
-	"book.Order[trading.live].place":     "the place among the codes",
-	"book.Order[trading.stop].Code":      "legs have none",
-	"book.Order[trading.stop].Remaining": "always 1",
-	"book.Order[trading.stop].Side":      "follows from the order",
-	"book.Order[trading.stop].Value":     "the stop that has the leg",
-	"book.Order[trading.stop].prev":      "the place in the lists of stops",
-	"book.Order[trading.stop].next":      "the place in the lists of stops",
-	"book.Order[trading.stop].level":     "the place in the lists of stops",
-	"book.Order[trading.stop].handle":    "legs have none",
-	"book.Order[trading.stop].place":     "legs have none",
-	"trading.session.live":               "counts the orders that are live",
-	"trading.session.full":               "when to drop final orders, which does not change what is canceled",
-	"trading.recent.codes":               "the places in the ring by code",
-	"trading.State.fold":                 "the record that is being applied",
-	"trading.agenda.tasks":               "the running task",
-	"trading.agenda.blocking":            "the entries of instruments and accounts",
-	"trading.agenda.alternating":         "the entries of accounts, gateways, sessions and instants",
-	"trading.agenda.expiries":            "the entries of orders",
-	"schedule.Slot.number":               "follows from the order of the entries",
-	"trading.dueEntry.account":           "the account that has the entry",
-	"trading.dueEntry.session":           "the session that has the entry",
-	"trading.dueEntry.gateway":           "the gateway that has the entry",
+	"trading.live.session":                     "the session that has the order",
+	"trading.stop.order":                       "the order that has the stop",
+	"book.Order[trading.live].prev":            "the place in the book",
+	"book.Order[trading.live].level":           "the place in the book",
+	"book.Order[trading.live].place":           "the place among the codes",
+	"book.Order[trading.stop].Code":            "legs have none",
+	"book.Order[trading.stop].Remaining":       "always 1",
+	"book.Order[trading.stop].Side":            "follows from the order",
+	"book.Order[trading.stop].Value":           "the stop that has the leg",
+	"book.Order[trading.stop].prev":            "the place in the lists of stops",
+	"book.Order[trading.stop].next":            "the place in the lists of stops",
+	"book.Order[trading.stop].level":           "the place in the lists of stops",
+	"book.Order[trading.stop].handle":          "legs have none",
+	"book.Order[trading.stop].place":           "legs have none",
+	"trading.session.live":                     "counts the orders that are live",
+	"trading.session.full":                     "when to drop final orders, which does not change what is canceled",
+	"trading.recent.codes":                     "the places in the ring by code",
+	"trading.State.fold":                       "the record that is being applied",
+	"trading.chain[trading.finalLinks].last":   "the end of the list",
+	"trading.chain[trading.holderLinks].last":  "the end of the list",
+	"trading.chain[trading.orderLinks].last":   "the end of the list",
+	"trading.chain[trading.orderLinks].length": "counts the list",
+	"trading.links[trading.live]].before":      "the list backwards",
+	"trading.links[trading.position].before":   "the list backwards",
+	"trading.links[trading.reference].before":  "the list backwards",
+	"trading.agenda.tasks":                     "the running task",
+	"trading.agenda.blocking":                  "the entries of instruments and accounts",
+	"trading.agenda.alternating":               "the entries of accounts, gateways, sessions and instants",
+	"trading.agenda.expiries":                  "the entries of orders",
+	"schedule.Slot.number":                     "follows from the order of the entries",
+	"trading.dueEntry.account":                 "the account that has the entry",
+	"trading.dueEntry.session":                 "the session that has the entry",
+	"trading.dueEntry.gateway":                 "the gateway that has the entry",
 }
 
 // TestDamagedStates checks that a saved state of which any byte is another is read as an error or as a state that can

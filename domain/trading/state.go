@@ -168,8 +168,8 @@ type resting = book.Order[live]
 // live holds the data of a live order besides its price, side and remaining amount.
 type live struct {
 	position    *position
-	prev, next  *resting // links in the position's list of live orders, in order of arrival
-	amount      int64    // steps
+	inPosition  links[resting]
+	amount      int64 // steps
 	filledQuote fixed.Money
 	cash        fixed.Money // cash amount of a cash order, which is live only while it sweeps; 0 for other orders
 	created     scalar.Time
@@ -213,26 +213,25 @@ type account struct {
 
 // position is the position of an account on one instrument.
 type position struct {
-	account     *account
-	instrument  *instrument
-	size        int64       // steps, signed
-	cost        fixed.Money // signed
-	bids, asks  fixed.Money // notional of resting orders at their limit prices, without reduce-only orders
-	leverage    int         // override of the initial margin; 0 for none
-	ownFees     bool
-	maker       int64 // own fees, in parts of 10⁸, where ownFees is set
-	taker       int64
-	first, last *resting // live orders in order of arrival
-	liveOrders  int
-	reduceOnly  []*resting // live reduce-only orders, in order of arrival
-	updated     scalar.Time
-	// For an open position: before and behind link it to its neighbors in the instrument's holders, and posted is the
-	// number of the last charge that it has posted, or that was fixed before it was opened.
-	before, behind *position
-	posted         int64
-	began          int64 // steps: the absolute size when the account's liquidation began; 0 for none
-	thresholds     [thresholdKinds]threshold
-	rank           rank
+	account    *account
+	instrument *instrument
+	size       int64       // steps, signed
+	cost       fixed.Money // signed
+	bids, asks fixed.Money // notional of resting orders at their limit prices, without reduce-only orders
+	leverage   int         // override of the initial margin; 0 for none
+	ownFees    bool
+	maker      int64 // own fees, in parts of 10⁸, where ownFees is set
+	taker      int64
+	orders     chain[resting, orderLinks] // live orders, in order of arrival
+	reduceOnly []*resting                 // live reduce-only orders, in order of arrival
+	updated    scalar.Time
+	inHolders  links[position] // of an open position
+	// posted is, for an open position, the number of the last charge that it has posted, or that was fixed before it was
+	// opened.
+	posted     int64
+	began      int64 // steps: the absolute size when the account's liquidation began; 0 for none
+	thresholds [thresholdKinds]threshold
+	rank       rank
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.
