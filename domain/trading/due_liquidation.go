@@ -112,7 +112,7 @@ func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decisio
 	// and the next step returns to this account. The fund's own unpaid funding charges may leave no money.
 	if amount := min(-a.balance, has); rest.Sign() == 0 && amount > 0 {
 		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
-			{Code: at.Derive(len(events)), CustomerCode: a.code, Type: ledger.InsuranceFund, Currency: currency, Amount: amount, Balance: a.balance.Add(amount)},
+			a.posting(at.Derive(len(events)), ledger.InsuranceFund, amount, a.balance.Add(amount), ""),
 			{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: -amount, Balance: has.Sub(amount)},
 		}})
 	}
