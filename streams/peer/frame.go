@@ -80,7 +80,7 @@ func (p *prover) prove(content []byte) []byte {
 func appendFrame(b []byte, p *prover, k kind, visit func(*pack.Coder)) []byte {
 	start := len(b)
 	b = append(b, 0, 0, 0, 0, byte(k))
-	b = pack.Append(b, visit)
+	b = pack.Extend(b, visit)
 	b = append(b, p.prove(b[start+lengthSize:])...)
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-lengthSize))
 	return b

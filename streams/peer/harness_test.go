@@ -161,6 +161,20 @@ func (o *owner) SubmitAll(ctx context.Context, _ string, cs []decide.Command) []
 	return out
 }
 
+// Enqueue implements submit.Enqueuer.
+func (o *owner) Enqueue(ctx context.Context, journal string, b submit.Batch) (withdraw func()) {
+	ctx, cancel := context.WithTimeout(ctx, b.Within)
+	queued := make(chan struct{})
+	go func() {
+		defer cancel()
+		for i, out := range o.SubmitAll(submit.OnQueued(ctx, func() { close(queued) }), journal, b.Commands) {
+			b.Reply(i, out)
+		}
+	}()
+	<-queued
+	return cancel
+}
+
 func (o *owner) decide(ctx context.Context, c decide.Command) (submit.Result, error) {
 	word := c.Payload.(*say).Word
 	at := record.LogPosition{Journal: testJournal, Sequence: int64(len(o.log)) - 1}

@@ -293,12 +293,39 @@ func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &session{server: NewServer(serverConfig(newOwner(t))), hello: hello{shard: testShard}}
 		c := &incoming{message: message{kind: "say", payload: []byte(`{"Word":"w"}`), deadline: s.server.now().plus(time.Second)}}
-		if reason := s.check(c); reason != "" {
+		if reason := s.check(c, s.server.now()); reason != "" {
 			t.Error(reason)
 		}
 		time.Sleep(time.Second + time.Millisecond)
-		if reason := s.check(c); reason == "" {
+		if reason := s.check(c, s.server.now()); reason == "" {
 			t.Error("a late command is decided")
+		}
+	})
+}
+
+// TestDeadlineInTheQueue: the deadline also holds for a command that waits for its decision.
+func TestDeadlineInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(t)
+		s := &session{server: NewServer(serverConfig(o)), ctx: submit.InTerm(t.Context(), o.term.Number), hello: hello{shard: testShard}, commands: 10,
+			open: make(map[uint64]*incoming), wake: make(chan struct{}, 1)}
+		say := func(number uint64, word string) {
+			m := message{number: number, kind: "say", payload: []byte(`{"Word":"` + word + `"}`), deadline: s.server.now().plus(time.Second)}
+			if err := s.submit([]message{m}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		resume := o.pause()
+		say(1, "late")
+		time.Sleep(time.Second / 2)
+		say(2, "in time")
+		time.Sleep(time.Second/2 + time.Millisecond)
+		resume()
+		synctest.Wait()
+		equal(t, o.words(), []string{"in time"})
+		if len(s.answers) != 2 || s.answers[0].number != 1 || s.answers[0].kind != notAccepted {
+			t.Errorf("%+v", s.answers)
 		}
 	})
 }

@@ -48,8 +48,8 @@ type ServerConfig struct {
 	Node, Build string
 	Logger      *slog.Logger
 
-	// Owners submits commands to the owners on this node. It MUST obey submit.InTerm.
-	Owners submit.BatchSubmitter
+	// Owners has the owners on this node decide commands. It MUST obey submit.InTerm.
+	Owners submit.Enqueuer
 	// Term returns the valid term of this node's owner of a shard, or false if there is none.
 	Term func(ctx context.Context, s submit.Shard) (Term, bool, error)
 	// Payload returns a zero payload for a type of command, or false if the journal has no such commands.
@@ -239,8 +239,8 @@ func (s *Server) replace(ctx context.Context, ses *session) (done func(), err er
 	}
 	s.mu.Unlock()
 	done = func() {
-		cancel() // withdraws the undecided commands
-		ses.end()
+		cancel()
+		ses.end() // withdraws the undecided commands
 		close(ses.quiet)
 	}
 	if earlier != nil { // its reader may be about to queue a command, which must come before those of this session
