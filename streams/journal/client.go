@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/streams/boottime"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -108,7 +109,7 @@ func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 // Unanswered returns the time since a broker last answered this process, or since the client was made if none has.
 // While a reader runs, it stays below a second unless this node cannot reach the brokers.
 func (c *Client) Unanswered() time.Duration {
-	return time.Since(c.brokers.made) - time.Duration(c.brokers.answered.Load())
+	return boottime.Now() - time.Duration(c.brokers.answered.Load())
 }
 
 // Contact returns the reported end of a journal's log and the state of the readers' connections to the brokers.

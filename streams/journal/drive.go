@@ -77,6 +77,9 @@ func (o *Owner) perform() error {
 	for _, r := range out.Replies {
 		r.Request.Ref.(*request).deliver(o, answer{r.Result, r.Err})
 	}
+	for _, r := range out.Replies {
+		r.Request.Ref.(*request).delivered()
+	}
 	if out.AskEnd != 0 {
 		o.io.askEnd(out.AskEnd)
 	}

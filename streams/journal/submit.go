@@ -26,7 +26,7 @@ type answer struct {
 	err    error
 }
 
-// deliver passes the answer on. It does not block.
+// deliver passes the answer on. It does not block. delivered follows.
 func (r *request) deliver(o *Owner, a answer) {
 	if r.batch == nil {
 		r.reply <- a
@@ -34,6 +34,13 @@ func (r *request) deliver(o *Owner, a answer) {
 	}
 	o.finished(r, a)
 	r.batch.Reply(r.index, submit.Outcome{Result: a.result, Err: a.err})
+}
+
+// delivered says that no answer that could be sent with that of the request follows at the moment.
+func (r *request) delivered() {
+	if r.batch != nil {
+		r.batch.Replied()
+	}
 }
 
 // Submit submits a command and waits for its answer until the context ends or the deadline passes. Its error then
@@ -78,6 +85,7 @@ func (o *Owner) Enqueue(ctx context.Context, b submit.Batch) (withdraw func()) {
 		for _, r := range requests {
 			r.deliver(o, answer{err: errClosed()})
 		}
+		b.Replied()
 	}
 	// In a goroutine, because a step that hangs must not hang the caller.
 	return func() { go o.mustStep(term.Withdraw{Requests: all}) }

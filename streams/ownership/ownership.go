@@ -431,9 +431,10 @@ func (n *Node) Enqueue(ctx context.Context, name string, b submit.Batch) (withdr
 		for i := range b.Commands {
 			b.Reply(i, submit.Outcome{Err: err})
 		}
+		b.Replied()
 		return func() {}
 	}
-	reply := b.Reply
+	reply, replied := b.Reply, b.Replied
 	b.Reply = func(i int, out submit.Outcome) {
 		if !refused(out.Err) {
 			out.Err = unowned(o, out.Err)
@@ -446,6 +447,7 @@ func (n *Node) Enqueue(ctx context.Context, name string, b submit.Batch) (withdr
 			}
 			out.Err = unowned(o, out.Err)
 			reply(i, out)
+			replied()
 		}()
 	}
 	return o.Enqueue(ctx, b)

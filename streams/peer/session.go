@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 type session struct {
 	server   *Server
 	hello    hello
+	revision uint64
 	term     int64
 	commands int // credit
 	ctx      context.Context
@@ -153,6 +153,7 @@ func (s *session) batchesOf(numbers []uint64) map[*enqueued]struct{} {
 // submit hands commands to the owner, in their order. It returns when each is queued or refused.
 func (s *session) submit(all []message) error {
 	now := s.server.now()
+	var batches [][]*incoming
 	for len(all) > 0 {
 		if all[0].after {
 			return fmt.Errorf("%w: it begins within a batch", errFrame)
@@ -179,8 +180,11 @@ func (s *session) submit(all []message) error {
 		}
 		all = all[n:]
 		if len(batch) > 0 {
-			s.enqueue(batch, now)
+			batches = append(batches, batch)
 		}
+	}
+	for _, b := range batches { // all at once, so that the owner can append their records together
+		s.enqueue(b, now)
 	}
 	return nil
 }
@@ -211,6 +215,7 @@ func (s *session) admit(m *message, now stamp) (*incoming, error) {
 	}
 	if reason := s.check(c, now); reason != "" {
 		s.answer(c, answer{kind: notAccepted, reason: reason})
+		s.notify()
 		return nil, nil
 	}
 	return c, nil
@@ -224,12 +229,12 @@ func (s *session) check(c *incoming, now stamp) (reason string) {
 	}
 	payload, known := cfg.Payload(s.hello.shard.Journal, c.kind)
 	if !known {
-		cfg.Logger.Error("another node submits a command that this build does not know", "alarm", "unknown_command", "type", c.kind, "node", s.hello.node,
+		cfg.Logger.Error("another node submits a command that this build does not know", "alarm", alarmUnknown, "type", c.kind, "node", s.hello.node,
 			"build", s.hello.build)
 		return "the owner does not know the command"
 	}
 	if err := DecodePayload(c.payload, payload); err != nil {
-		cfg.Logger.Error("another node submits a command that this build cannot read", "alarm", "unknown_command", "type", c.kind, "node", s.hello.node,
+		cfg.Logger.Error("another node submits a command that this build cannot read", "alarm", alarmUnknown, "type", c.kind, "node", s.hello.node,
 			"build", s.hello.build, "error", err)
 		return "the owner cannot read the command"
 	}
@@ -258,6 +263,7 @@ func (s *session) skip(m *message) error {
 		return err
 	}
 	s.answer(c, answer{kind: notAccepted, reason: "a command before it in its batch was not decided"})
+	s.notify()
 	return nil
 }
 
@@ -269,7 +275,8 @@ func (s *session) enqueue(batch []*incoming, now stamp) {
 	}
 	withdraw := s.server.cfg.Owners.Enqueue(batch[0].trace.In(s.ctx), s.hello.shard.Journal, submit.Batch{
 		Commands: commands, Within: max(1, batch[0].deadline.since(now)),
-		Reply: func(i int, o submit.Outcome) { s.answer(batch[i], answerTo(o.Result, o.Err)) },
+		Reply:   func(i int, o submit.Outcome) { s.answer(batch[i], answerTo(o.Result, o.Err)) },
+		Replied: s.notify,
 	})
 	s.mu.Lock()
 	ended := !s.ended.IsZero()
@@ -326,7 +333,7 @@ func recordAnswer(r submit.Result) answer {
 	return a
 }
 
-// answer queues the answer to a command.
+// answer queues the answer to a command. The caller must call notify afterwards.
 func (s *session) answer(c *incoming, a answer) {
 	a.number = c.number
 	s.mu.Lock()
@@ -334,7 +341,6 @@ func (s *session) answer(c *incoming, a answer) {
 	s.bytes -= len(c.payload)
 	s.answers = append(s.answers, a)
 	s.mu.Unlock()
-	s.notify()
 }
 
 // notify wakes the writer.
@@ -383,13 +389,14 @@ func (s *session) endedAt() time.Time {
 // writeAll writes answers and pongs until the stream ends or cannot be written to.
 func (s *session) writeAll(ctx context.Context) {
 	left := false // the node was asked to end the stream
+	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.wake:
 		}
-		runtime.Gosched() // commands of one acknowledgement are answered together: let the others add their answers
+		s.gather(last)
 		s.mu.Lock()
 		ready, pong, leaving, ended := s.answers, s.pong, s.leaving, !s.ended.IsZero()
 		s.answers, s.pong = nil, false
@@ -398,6 +405,7 @@ func (s *session) writeAll(ctx context.Context) {
 			return
 		}
 		err := s.writeAnswers(ready)
+		last = time.Now()
 		if pong && err == nil {
 			now := s.server.now()
 			if !left {
@@ -413,6 +421,14 @@ func (s *session) writeAll(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// gather lets more commands be answered before the next frame is written. last is when the last one was.
+func (s *session) gather(last time.Time) {
+	s.mu.Lock()
+	busy := len(s.open) > 0 && s.ended.IsZero()
+	s.mu.Unlock()
+	pause(busy, last, gatherTime)
 }
 
 // writeAnswers writes answers in frames.

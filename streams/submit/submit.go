@@ -58,6 +58,9 @@ type Batch struct {
 	// Reply is called once for each command, in any order and possibly before Enqueue returns. It MUST NOT block or call the
 	// implementation.
 	Reply func(i int, o Outcome)
+	// Replied is called after calls of Reply, once no others follow at the moment, so that answers can be sent together. It MUST
+	// NOT block either.
+	Replied func()
 }
 
 // Enqueuer has commands decided without a goroutine that waits for them.
