@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
 
-// Form describes the payload of a type of command. Builds whose hashes differ encode it differently.
+// Form describes the payload of a type of command. If two builds have different hashes, they encode it differently.
 type Form struct {
 	Type string
 	Hash uint64
@@ -46,7 +46,7 @@ func FormsOf(payloads *decide.Payloads) []Form {
 	return all
 }
 
-// hashOf returns the hash of a payload's form: the names, the order and the kinds of its members.
+// hashOf returns the hash of a payload's form. It covers the names, order, and kinds of the members.
 func hashOf(payload any) uint64 {
 	h := fnv.New64a()
 	describe(h, reflect.TypeOf(payload), nil)
@@ -97,7 +97,7 @@ func hasOwnForm(t reflect.Type) bool {
 	return ok
 }
 
-// compareForms returns the types of commands that the other side does not know, and those whose forms differ.
+// compareForms returns the types of commands that are missing on the other side, and the types with different forms.
 func compareForms(own, other []Form) (unknown map[string]bool, differ []string) {
 	hashes := make(map[string]uint64, len(other))
 	for _, f := range other {

@@ -121,7 +121,8 @@ type frames struct {
 
 func newFrames(r io.Reader) *frames { return &frames{from: bufio.NewReaderSize(r, maxHello)} }
 
-// widen has the reader take as much memory as a stream of commands needs. The other side has proved that it is a node.
+// widen replaces the buffer by a larger one, which a stream of commands needs. It MUST be called only once the other side has
+// proved that it is a node.
 func (f *frames) widen() { f.from = bufio.NewReaderSize(f.from, frameSize) }
 
 // next reads a frame without verifying it: its content, from its kind to the end of its body, and its proof. Both are

@@ -20,8 +20,8 @@ const Path = "/internal/v2/commands"
 // wire is the number of the protocol. Nodes with different numbers have no streams to each other.
 const wire = 1
 
-// The revisions of the protocol. A stream has the lower one of both sides, which they tell each other in a header of HTTP. Each
-// side derives the stream's key from what it was told, so that nobody else can lower it.
+// The revisions of the protocol. Each side sends its revision in an HTTP header, and the stream uses the lower one. The stream's key
+// depends on it, so a third party cannot lower it.
 const (
 	withoutForms = 1 // of build 0.1.0, which sends no header
 	withForms    = 2 // each side lists the forms of the payloads that it knows

@@ -226,8 +226,8 @@ func (s *Server) grant(ses *session) (commands int, err error) {
 	return commands, nil
 }
 
-// count adds to the commands that the streams of a shard are granted. A stream counts once the node has proved that it has the
-// key, so that a hello that somebody repeats takes nothing from others.
+// count adds to the number of commands that the streams of a shard are granted. A stream counts once the node has proved that
+// it has the key, so that a replayed hello does not reduce the credit of other nodes.
 func (s *Server) count(ses *session, commands int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

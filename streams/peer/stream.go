@@ -133,8 +133,8 @@ func (st *stream) open() (_ *http.Response, err error) {
 	return response, st.shard.opened(st, o)
 }
 
-// compare notes which commands the owner does not know, and logs those whose forms differ: a member that it does not know has it
-// refuse the command.
+// compare stores the types of commands that are unknown to the owner. It logs those and the types with different forms: the owner
+// does not accept a payload with an unknown member.
 func (st *stream) compare(own, owners []Form) {
 	unknown, differ := compareForms(own, owners)
 	st.unknown = unknown

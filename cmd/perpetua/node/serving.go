@@ -106,7 +106,7 @@ func (n *Node) URL() string {
 	return "http://" + n.serving.listener.Addr().String()
 }
 
-// ClientURL returns the URL of this node for clients: the one that other nodes use too, unless they have a port of their own.
+// ClientURL returns the URL of this node for clients. Other nodes use the same URL unless they have a separate port.
 func (n *Node) ClientURL() string {
 	if n.serving.peers != nil {
 		return "http://" + n.serving.listener.Addr().String()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// PeerServerTLS returns the TLS configuration of the port for other nodes, or nil if it speaks cleartext.
+// PeerServerTLS returns the TLS configuration of the port for other nodes, or nil if its connections are not encrypted.
 func (s *Settings) PeerServerTLS() (*tls.Config, error) {
 	p := &s.Peer
 	switch {
