@@ -13,8 +13,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/perpetua-exchange/perpetua/streams/boottime"
 )
 
 const (
@@ -43,7 +41,8 @@ type brokers struct {
 	listen sync.WaitGroup
 	client chan *kgo.Client // receives once the client that asks the brokers; see askWith
 
-	answered atomic.Int64 // when a broker last answered any of the clients, or when brokers was made, by boottime
+	clock    Clock
+	answered atomic.Int64 // when a broker last answered any of the clients, or when brokers was made, by the clock
 
 	mu    sync.Mutex
 	known map[int32]string                    // the address of each broker that was ever listed
@@ -66,9 +65,9 @@ func (l *brokerLink) Close() error {
 
 // newBrokers returns a dialer for Kafka clients. It asks no broker before askWith.
 func newBrokers(cfg Config) *brokers {
-	b := &brokers{dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
+	b := &brokers{clock: cfg.Clock, dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
 		known: make(map[int32]string), lost: make(map[string]bool), links: make(map[string]map[*brokerLink]struct{})}
-	b.answered.Store(int64(boottime.Now()))
+	b.answered.Store(int64(b.clock.Elapsed()))
 	if b.dial == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
 		b.dial = plain.DialContext
@@ -85,7 +84,7 @@ var _ kgo.HookBrokerE2E = (*brokers)(nil)
 // OnBrokerE2E records the time of an answer.
 func (b *brokers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
 	if e2e.Err() == nil {
-		b.answered.Store(int64(boottime.Now()))
+		b.answered.Store(int64(b.clock.Elapsed()))
 	}
 }
 

@@ -16,7 +16,7 @@ const askMargin = 100 * time.Millisecond
 // An answer may be lost on its way, so to have sent one proves nothing. Each answer has a stamp, its time by this node's
 // clock, and the next question repeats the stamp of the last answer that was received.
 type askers struct {
-	now   func() time.Duration // boottime.Now, unless a test sets it
+	now   func() time.Duration // that of journal.Client.Elapsed
 	start time.Duration        // when this process began
 	base  int64                // of the stamps; random, so that no stamp of an earlier process is valid
 

@@ -72,10 +72,10 @@ func (n *Node) owned() []place {
 	return slices.Collect(maps.Keys(n.runs))
 }
 
-// lease tracks the time before which the group cannot have dropped this member for missing heartbeats. Its times are those
-// of boottime: the group counts the session while this machine is suspended.
+// lease tracks the time before which the group cannot have dropped this member for missing heartbeats. Its clock also runs
+// while this machine is suspended: the group counts the session while this machine is suspended.
 type lease struct {
-	now func() time.Duration // boottime.Now, unless a test sets it
+	now func() time.Duration // that of journal.Client.Elapsed
 
 	mu        sync.Mutex
 	ahead     time.Duration // of now relative to Go's monotonic clock, at the latest event

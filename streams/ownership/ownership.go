@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"maps"
 	"slices"
 	"sync"
@@ -24,7 +25,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/boottime"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -57,6 +57,8 @@ type Config struct {
 	Known  []journal.Known
 
 	Neighbors Neighbors // to ask other nodes for their terms; nil: only the group names the owners
+	// Dial dials the ports of the other engines; nil for the default.
+	Dial dialer
 
 	Seed func(ctx context.Context, journal string, partition int32) (*record.Seed, error) // nil: fold from genesis
 
@@ -104,6 +106,9 @@ func New(cfg Config) (*Node, error) {
 	if cfg.NodeID == "" || cfg.URL == "" {
 		return nil, errors.New("ownership: a node needs an id and a URL")
 	}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
 	var names []string
 	for _, r := range cfg.Rules {
 		names = append(names, r.Journal())
@@ -116,7 +121,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
 		find: find, owners: make(map[place]*journal.Owner),
 		ready: make(map[place]*standby), runs: make(map[place]*run),
-		lease: newLease(boottime.Now), askers: newAskers(boottime.Now), removals: newRemovals(), removed: make(map[string]removal)}
+		lease: newLease(cfg.Client.Elapsed), askers: newAskers(cfg.Client.Elapsed), removals: newRemovals(), removed: make(map[string]removal)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
 		if _, err := n.owner(place{r.Journal(), 0}); err != nil {

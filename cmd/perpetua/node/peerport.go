@@ -24,12 +24,12 @@ type peerPort struct {
 }
 
 // openPeerPort opens the port that the settings name, or returns nil.
-func openPeerPort(ctx context.Context, s *settings.Settings) (*peerPort, error) {
+func openPeerPort(ctx context.Context, s *settings.Settings, network Network) (*peerPort, error) {
 	encryption, err := s.PeerServerTLS()
 	if err != nil || s.Peer.Listen == "" {
 		return nil, err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Peer.Listen)
+	l, err := network.listen(ctx, s.Peer.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for other nodes: %w", err)
 	}

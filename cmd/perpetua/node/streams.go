@@ -10,7 +10,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/boottime"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -26,8 +25,8 @@ const contactTimeout = 3 * time.Second
 func (o *engine) openStreams(c Config, s *stores, venue func() string, encryption *tls.Config) {
 	key, log, build := c.Box.Derive("streams"), c.Logger.With("part", "streams"), version.Current().Version
 	forms := formsOf(c.Journals)
-	o.streams = peer.NewClient(peer.ClientConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Log: s.client.LogID,
-		TLS: encryption, Clock: boottime.Now, Forms: forms,
+	o.streams = peer.NewClient(peer.ClientConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Log: s.client.LogID, Dial: c.Network.Dial,
+		TLS: encryption, Clock: s.client.Elapsed, Forms: forms,
 		Events: func(name string) (*decide.Registry, error) {
 			j, err := c.Journals.Of(name)
 			if err != nil {
@@ -40,7 +39,7 @@ func (o *engine) openStreams(c Config, s *stores, venue func() string, encryptio
 		return
 	}
 	o.served = peer.NewServer(peer.ServerConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Owners: o.engine,
-		Clock: boottime.Now, Forms: forms,
+		Clock: s.client.Elapsed, Forms: forms,
 		Term: o.term,
 		Payload: func(name, commandType string) (decide.Payload, bool) {
 			j, err := c.Journals.Of(name)
