@@ -91,6 +91,10 @@ faults: build ## lose brokers and owners of a venue under load, FAULTS times as 
 	$(GO) build -o bin/faults ./cmd/faults
 	@bin/faults -perpetua $(BIN) -faults $(FAULTS) -seed $(SEED) $(ARGS) || { code=$$?; [ $$code = 3 ] || exit $$code; } # 3: there is neither
 
+.PHONY: upgrade
+upgrade: ## upgrade a cluster node by node under load, from 0.1.0 and from the build before streams; needs the git history
+	PERPETUA_TEST_UPGRADE=1 $(GO) test -count=1 -timeout 15m -v -run '^TestUpgrade$$' ./cmd/perpetua/e2e
+
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
 	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 -timeout 10m -run '^TestSocketsOverAMovingBook$$' ./handlers/live

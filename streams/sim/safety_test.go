@@ -57,6 +57,10 @@ var safetyRules = []safetyRule{
 		"case r.done:\n\t\tcase", "case"},
 	{"a command that may be in the log is not called undecided", "term/request.go",
 		"if r.state == inDoubt {", "if false {"},
+	{"a request of one term is decided in no other", "term/request.go",
+		"r.Term != 0 && r.Term != m.t.number", "false"},
+	{"a request is not decided too late", "term/request.go",
+		"r.Until != 0 && m.now.Mono > r.Until", "false"},
 	{"a refusal needs a lease", "sim/clients_test.go",
 		"&& !n.leased():", "&& false:"},
 }

@@ -41,7 +41,12 @@ type owners interface {
 
 // openOwning creates an engine if the node has that role, else a finder of owners.
 func openOwning(c Config, s *stores, url string, venue func() string) (o engine, err error) {
+	encryption, err := c.Settings.PeerClientTLS()
+	if err != nil {
+		return engine{}, err
+	}
 	asking := newNeighbors(c.Box)
+	trust(asking.client, encryption)
 	if c.Network.Dial != nil {
 		asking.client.Transport.(*http.Transport).DialContext = c.Network.Dial
 	}
@@ -66,9 +71,10 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 	}
 	o.commands = o.owners
 	if c.Settings.PeerStreams {
-		o.openStreams(c, s, venue)
+		o.openStreams(c, s, venue, encryption)
 	}
 	o.peers = newPeers(o.commands, c.Journals, c.Box)
+	trust(o.peers.client, encryption)
 	return o, nil
 }
 

@@ -29,17 +29,17 @@ const build = "perpetua/1"
 
 // Config configures a node.
 type Config struct {
-	Settings    *settings.Settings
-	Journals    journals.Table
-	Logger      *slog.Logger
-	ID          string
-	Roles       Roles
-	Alone       bool // there are no other nodes: a role that this node lacks does not exist
-	Brokers     []string
-	Dial        Dial    // dials the brokers; nil for the default
-	Network     Network // of this node's port and of the other nodes
+	Settings *settings.Settings
+	Journals journals.Table
+	Logger   *slog.Logger
+	ID       string
+	Roles    Roles
+	Alone    bool // there are no other nodes: a role that this node lacks does not exist
+	Brokers  []string
+	Dial     Dial    // dials the brokers; nil for the default
+	Network  Network // of this node's port and of the other nodes
 	// Known are the sources that know positions of the log. nil stands for the rows, the snapshots and the witnesses.
-	Known []journal.Known
+	Known       []journal.Known
 	DatabaseURL func() string
 	Box         *seal.Box
 	Clock       journal.Clock // clock of this node's terms; nil for the system clock
@@ -101,6 +101,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	}
 	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if n.serving.peers, err = openPeerPort(ctx, c.Settings, c.Network); err != nil {
+		return nil, err
 	}
 	if n.engine, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {
 		return nil, err
@@ -177,6 +180,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return n.fence.watch.While(sending, n.sender.Run)
 	})
 	g.Go(n.serving.serve)
+	g.Go(n.serving.servePeers)
 	g.Go(func() error {
 		<-failed.Done() // ctx has ended or one of the goroutines above has failed
 		n.health.phase.Store(stopping)
