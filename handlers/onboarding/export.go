@@ -32,22 +32,13 @@ func (h *Handler) exportRoutes(k kind) []web.Route {
 // export responds with a zip of all data about an owner: JSON files by kind, the documents, and the receipts of
 // webhook deliveries. The zip is created while it is sent; only one page of rows or one piece of a file is in memory.
 func (h *Handler) export(c echo.Context) error {
-	t, err := h.shown(c)
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c)
 	if err != nil {
 		return err
 	}
-	var row view.Owner
-	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, found, asOf, err = view.OneOwner(ctx, db, viewer(c), t.Ref)
-		return asOf, err
-	})
-	if err == nil && !found {
-		err = notFound(t.Type)
-	}
+	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Owner, bool, int64, error) {
+		return view.OneOwner(ctx, db, viewer(c), t.Ref)
+	}, func() error { return notFound(t.Type) })
 	if err != nil {
 		return err
 	}
