@@ -277,16 +277,7 @@ type receipt struct {
 	EventType webhook.EventType `json:"event_type"`
 	Status    webhook.Status    `json:"status"`
 	Created   scalar.Time       `json:"created_at"`
-	Attempts  []attempt         `json:"attempts"`
-}
-
-type attempt struct {
-	Number     int         `json:"number"`
-	Started    scalar.Time `json:"started_at"`
-	DurationMS int64       `json:"duration_ms"`
-	StatusCode *int        `json:"status_code"`
-	Error      *string     `json:"error"`
-	Response   *string     `json:"response"`
+	Attempts  []wire.Attempt    `json:"attempts"`
 }
 
 // receipts writes the results of all deliveries.
@@ -300,16 +291,17 @@ func (x *export) receipts() error {
 			return rows, total, asOf, err
 		}, func(ctx context.Context, row *view.Delivery) (any, error) {
 			out := receipt{ID: row.ID, WebhookID: row.WebhookID, EventID: row.NoticeID, EventType: row.Type, Status: row.Status, Created: row.Created,
-				Attempts: []attempt{}}
+				Attempts: []wire.Attempt{}}
 			for _, a := range attempts[row.ID] {
-				reply, err := x.h.optionalText(ctx, row.Ref, seal.DeliveryResponse(row.Ref, row.ID), a.Reply)
+				text, err := x.h.optionalText(ctx, row.Ref, seal.DeliveryResponse(row.Ref, row.ID), a.Reply)
 				if err != nil {
 					return nil, err
 				}
-				if reply != nil {
-					*reply = strings.ToValidUTF8(*reply, "\uFFFD")
+				var reply []byte
+				if text != nil {
+					reply = []byte(*text)
 				}
-				out.Attempts = append(out.Attempts, attempt{a.Number, a.Started, a.DurationMS, orNull(a.StatusCode), orNull(a.Error), reply})
+				out.Attempts = append(out.Attempts, wire.NewAttempt(a.Number, a.Started, a.DurationMS, a.StatusCode, a.Error, reply))
 			}
 			return out, nil
 		})
