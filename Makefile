@@ -45,10 +45,11 @@ cluster: build ## two nodes of each role as plain processes on one broker and on
 # The end-to-end tests take longest, and those of the journal mostly wait. Begun first, they leave no processor idle at the end.
 FIRST := /perpetua/(cmd/perpetua/e2e|streams/journal)$$
 
+# vet compiles what it looks at. It does so for the race detector, as the tests then need it.
 .PHONY: test
 test: ## all tests, with the race detector (but for the pure rules) where a C compiler is there
 	@if [ -z "$(RACE)" ]; then echo "make test: no C compiler found, so the race detector is off"; fi
-	$(GO) vet $(PACKAGES)
+	$(GO) vet $(RACE) $(PACKAGES)
 	@$(MAKE) --no-print-directory -j 2 test-others test-rules
 
 # What vet has just looked at, it need not look at again.

@@ -213,17 +213,11 @@ func framesOf(ctx context.Context, nodes []*node) (frames, commands float64, err
 
 // submitAlone measures the owner without any interface, and so what no transport can fall below.
 func (b *bench) submitAlone(ctx context.Context, row func(string, float64) Row, beside func() (float64, error)) error {
-	var ready brokerReady
-	kafka, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(b.dir, "alone")}, &ready)
+	owner, stop, err := b.newOwner(ctx, filepath.Join(b.dir, "alone"))
 	if err != nil {
 		return err
 	}
-	defer kafka.stop()
-	owner, err := b.child(ctx, "journal", map[string]any{"Brokers": ready.Addrs, "Fresh": true}, new(struct{}))
-	if err != nil {
-		return err
-	}
-	defer owner.stop()
+	defer stop()
 	for _, atOnce := range []int{closedLoop, submitters} {
 		cost := func() (float64, error) { return b.costAlone(owner, atOnce) }
 		if err := b.pair(row(fmt.Sprintf("by Owner.Submit alone, %d in flight", atOnce), 0), cost, beside); err != nil {

@@ -23,6 +23,14 @@ type margins struct {
 	MaintenanceMargin fixed.Decimal `json:"maintenance_margin"`
 }
 
+// accountRoutes returns the routes of accounts' profiles.
+func (h *Handler) accountRoutes() []web.Route {
+	return []web.Route{
+		put("/customers/:customer_code/margin-profile", h.setMarginProfile),
+		put("/customers/:customer_code/fee-profile/:symbol", h.setFees),
+	}
+}
+
 // setMarginProfile sets an account's default margins, either from a leverage or from both percentages.
 func (h *Handler) setMarginProfile(c echo.Context) error {
 	body := web.BodyOnly(c)

@@ -20,6 +20,18 @@ import (
 // maxTiers limits the margin brackets of a request.
 const maxTiers = 32
 
+// instrumentRoutes returns the routes of instruments and of their index prices.
+func (h *Handler) instrumentRoutes() []web.Route {
+	return []web.Route{
+		read("/instruments", h.listInstruments),
+		post("/instruments", h.listInstrument),
+		read("/instruments/:symbol", h.getInstrument),
+		patch("/instruments/:symbol", h.changeInstrument),
+		remove("/instruments/:symbol", h.delistInstrument),
+		post("/index-prices/:symbol", h.setIndexPrice),
+	}
+}
+
 func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
 
 // listInstrument lists a new instrument. It checks the combination of parameters with package market, so that the

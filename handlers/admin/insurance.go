@@ -32,6 +32,14 @@ type insuranceDeposit struct {
 	Sequence    int64       `json:"sequence"`
 }
 
+// insuranceRoutes returns the routes of the insurance fund.
+func (h *Handler) insuranceRoutes() []web.Route {
+	return []web.Route{
+		read("/insurance", h.getInsurance),
+		post("/insurance/deposits", h.depositInsurance),
+	}
+}
+
 // depositInsurance pays into the insurance fund. It returns 201 for a new deposit and 200 for a repeated
 // reference_id.
 func (h *Handler) depositInsurance(c echo.Context) error {

@@ -24,6 +24,16 @@ type transfer struct {
 	ReferenceID  string      `json:"reference_id"`
 }
 
+// moneyRoutes returns the routes of deposits and withdrawals.
+func (h *Handler) moneyRoutes() []web.Route {
+	return []web.Route{
+		post("/customers/:customer_code/deposits", h.makeDeposit),
+		post("/customers/:customer_code/withdrawals", h.requestWithdrawal),
+		post("/withdrawals/:code/complete", h.completeWithdrawal),
+		post("/withdrawals/:code/cancel", h.cancelWithdrawal),
+	}
+}
+
 func readTransfer(c echo.Context) (transfer, *web.Form) {
 	body := web.BodyOnly(c)
 	t := transfer{

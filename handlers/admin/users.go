@@ -39,6 +39,25 @@ type broker struct {
 	Created scalar.Time `json:"created"`
 }
 
+// brokerRoutes returns the routes of brokers.
+func (h *Handler) brokerRoutes() []web.Route {
+	return []web.Route{
+		read("/brokers", h.listBrokers),
+		post("/brokers", h.registerBroker),
+	}
+}
+
+// userRoutes returns the routes of users and of their API keys.
+func (h *Handler) userRoutes() []web.Route {
+	return []web.Route{
+		read("/users", h.listUsers),
+		post("/users", h.registerUser),
+		patch("/users/:username", h.changeUser),
+		read("/users/:username/api-keys", h.listAPIKeys),
+		patch("/users/:username/api-keys/:id", h.limitAPIKey),
+	}
+}
+
 func (h *Handler) registerBroker(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", web.MaxLength(maxName))}
