@@ -75,6 +75,10 @@ test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFK
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
 	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e; code=$$?; cat bin/conformance-*.md; exit $$code
 
+.PHONY: conformance-front
+conformance-front: ## the same through a node that owns no journal, without the report
+	PERPETUA_CONFORMANCE_FRONT=1 $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e
+
 .PHONY: ajv
 ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node and npm)
 	@[ -d $(TOOLS)/ajv/node_modules/ajv ] || npm install --silent --prefix $(TOOLS)/ajv ajv@8 ajv-formats@3

@@ -83,9 +83,7 @@ func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.
 	if cmd.Metadata.Key != "" {
 		cmd.Metadata.Fingerprint = h.fingerprint(c, of, u)
 	}
-	to := h.journal
-	to.To = h.cfg.Nodes
-	x, err := to.Submit(a, cmd)
+	x, err := h.journal.Submit(a, cmd)
 	if err != nil {
 		if neverDecided(err) {
 			u.Discard(ctx)
@@ -105,9 +103,8 @@ func neverDecided(err error) bool {
 	var (
 		refused *submit.RefusedError
 		never   *submit.NotAcceptedError
-		nobody  *submit.ElsewhereError
 	)
-	return errors.As(err, &refused) || errors.As(err, &never) || errors.As(err, &nobody)
+	return errors.As(err, &refused) || errors.As(err, &never)
 }
 
 // fingerprint returns the fingerprint of an upload. It covers the parts of the body, but not their order or the bytes

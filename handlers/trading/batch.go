@@ -108,11 +108,8 @@ func (h *Handler) batch(a web.Request, read func(raw []byte) batchItem) (status 
 	if err != nil {
 		return 0, nil, err
 	}
-	tried, err := h.journal.SubmitAll(a, h.batches, commands)
-	if err == nil {
-		err = ofAll(tried)
-	}
-	if err != nil {
+	tried := h.journal.SubmitAll(a, h.batches, commands)
+	if err := ofAll(tried); err != nil {
 		return 0, nil, err
 	}
 	results := make(batchResults, len(items))

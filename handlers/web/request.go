@@ -105,19 +105,15 @@ func (a Request) BareCommand(payload decide.Payload) (decide.Command, error) {
 	if n.principal != nil {
 		cmd.Actor = n.principal.Actor()
 	}
-	n.forwarded, n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, scalar.ID{}, cmd.ID // use the ID only once
+	n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, cmd.ID // use the ID only once
 	return cmd, nil
 }
 
-// CommandID returns the ID of the request's next command. The node to which a request is forwarded uses the same ID,
-// so IDs derived from it are the same on every node.
+// CommandID returns the ID of the request's next command. It is the ID of the request's trace, if there is one, so that
+// the record leads to the trace.
 func (a Request) CommandID() scalar.ID {
 	n := a.requestScope
 	switch {
-	// A forwarded request keeps the ID assigned by the forwarding node, which returns it if the connection breaks.
-	// Otherwise the command has the ID of the trace, so that the record leads to the trace.
-	case !n.forwarded.IsZero():
-		return n.forwarded
 	case !n.traced.Command.IsZero():
 		return n.traced.Command
 	case n.spare.IsZero():

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
 // Exit codes of perpetua, as its help lists them.
@@ -90,6 +92,7 @@ type venue struct {
 	// costlyPasswords makes the process hash passwords as in production: 64 MiB of memory, and with the race detector
 	// three quarters of a second of processor time for each.
 	costlyPasswords bool
+	front           *venue // nil unless putFront was called
 
 	local.RunFile
 	cmd    *exec.Cmd
@@ -190,11 +193,27 @@ func (v *venue) launch() {
 	go func(cmd *exec.Cmd) { cmd.Wait(); close(exited) }(v.cmd)
 }
 
-// start starts the process and waits until it has written run.json.
+// start starts the process, and its front if it has one, and waits until they have written run.json.
 func (v *venue) start() {
 	v.t.Helper()
 	v.launch()
 	v.await()
+	if f := v.front; f != nil {
+		f.env = slices.Concat(v.env, []string{"PERPETUA_KEY_URL=" + blob.URLOf(filepath.Join(v.dir, "keys")),
+			"PERPETUA_BLOB_URL=" + blob.URLOf(filepath.Join(v.dir, "blob"))})
+		f.start()
+		v.REST, v.WebSocket = f.REST, f.WebSocket
+	}
+}
+
+// putFront has clients reach the venue by way of a node that owns no journal and serves REST and sockets. The venue itself
+// serves none.
+func (v *venue) putFront() {
+	v.t.Helper()
+	v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokersIn(v.t, v.dir), ","))
+	v.front = newWholeVenue(v.t, append(slices.Clone(v.args), "--role", "api,live", "--node-id", "front")...)
+	v.front.verb, v.front.prefix, v.front.postgres = "serve", v.prefix, v.postgres
+	v.args = append(v.args, "--role", "engine,projector,process,sender")
 }
 
 // await waits until a process that was launched has written run.json.
@@ -228,9 +247,12 @@ func (v *venue) kill() {
 	<-v.exited
 }
 
-// stop ends the process as Ctrl-C does; it must drain and exit 0.
+// stop ends the process, and its front before it, as Ctrl-C does; it must drain and exit 0.
 func (v *venue) stop() {
 	v.t.Helper()
+	if v.front != nil {
+		v.front.stop()
+	}
 	select {
 	case <-v.exited:
 		return // killed by the test
