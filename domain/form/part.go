@@ -58,7 +58,7 @@ func Route[T any](name string, at func(*T) *string) Part[T] {
 	return p
 }
 
-// Check is a check of several members. The paths of its errors begin at the object. It also runs if members are invalid:
+// Check adds a check of several members. Paths of errors begin at the object. The check also runs if members are invalid:
 // their fields are then zero.
 func Check[T any](check func(v *T, given Given, errs *validation.Errors)) Part[T] {
 	return Part[T]{check: check}

@@ -13,8 +13,8 @@ import (
 
 // AmendOrder changes a live order, identified by its code or by the client's name for it. A nil field changes nothing.
 //
-// Events: one event for the order (order.amended, or the result of its trading), trade.executed and the order events of
-// the makers, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
+// Events: one event for the order (order.amended, or the result of its trading), trade.executed, the events of the
+// makers' orders, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
 // ORDER_NOT_AMENDABLE; Invalid NOTHING_TO_AMEND, AMOUNT_NOT_ABOVE_FILLED and the codes of CheckOrder; Unacceptable with
 // an order.Reason in upper case (POST_ONLY_WOULD_CROSS, INSUFFICIENT_MARGIN, PRICE_OUT_OF_BAND, INSTRUMENT_HALTED,
 // REDUCE_ONLY_INVALID, TRIGGER_WOULD_FIRE_IMMEDIATELY): the order keeps its terms.

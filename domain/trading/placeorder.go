@@ -5,6 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
@@ -109,4 +110,48 @@ func (p *PlaceOrder) timeInForce() order.TimeInForce {
 		return p.Type.DefaultTimeInForce(p.CashAmount != 0)
 	}
 	return p.TimeInForce
+}
+
+// instruction is the part of a PlaceOrder that a live order keeps. No record changes it.
+type instruction struct {
+	cash       fixed.Money // cash amount of a cash order, which is live only while it sweeps; 0 for other orders
+	reference  string      // the client's name for the order; "" for its code
+	kind       order.Type
+	tif        order.TimeInForce
+	postOnly   bool
+	reduceOnly bool
+}
+
+func (p *PlaceOrder) instruction() instruction {
+	return instruction{cash: p.CashAmount, reference: p.ReferenceID, kind: p.Type, tif: p.timeInForce(), postOnly: p.PostOnly, reduceOnly: p.ReduceOnly}
+}
+
+// instructionOf returns the instruction of an order in the log, without its reference.
+func instructionOf(o *order.Order) instruction {
+	return instruction{cash: o.CashAmount, kind: intern(o.Type), tif: intern(o.TimeInForce), postOnly: o.PostOnly, reduceOnly: o.ReduceOnly}
+}
+
+// show sets the fields of an order view, except for the reference.
+func (i *instruction) show(out *order.Order) {
+	out.CashAmount = i.cash
+	out.Type = i.kind
+	out.TimeInForce = i.tif
+	out.PostOnly = i.postOnly
+	out.ReduceOnly = i.reduceOnly
+}
+
+// saved returns the flags of a saved order that the instruction determines.
+func (i *instruction) saved() uint64 {
+	return flag(savedCash, i.cash != 0) | flag(savedReference, i.reference != "") | flag(savedPostOnly, i.postOnly) |
+		flag(savedReduceOnly, i.reduceOnly)
+}
+
+// code visits what the flags announce of the instruction, except for the cash amount.
+func (i *instruction) code(c *pack.Coder, flags uint64) {
+	if c.Reading() {
+		i.postOnly, i.reduceOnly = flags&savedPostOnly != 0, flags&savedReduceOnly != 0
+	}
+	if flags&savedReference != 0 {
+		pack.String(c, &i.reference)
+	}
 }

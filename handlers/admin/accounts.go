@@ -29,7 +29,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetMarginProfile{
 		CustomerCode:      web.Param(c, "customer_code"),
-		Leverage:          int(body.OptionalLeverage("leverage", maxAccountLeverage).Value),
+		Leverage:          body.OptionalLeverage("leverage", maxAccountLeverage).Value,
 		InitialMargin:     body.OptionalDecimal("initial_margin", form.Positive, form.MaxDecimals(4)).Value,
 		MaintenanceMargin: body.OptionalDecimal("maintenance_margin", form.Positive, form.MaxDecimals(4)).Value,
 	}

@@ -252,3 +252,32 @@ func FuzzOrderEntry(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkReadEntry reads an order entry and makes its fingerprint, with the form and with the earlier readers.
+func BenchmarkReadEntry(b *testing.B) {
+	raw := []byte(`{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.005","limit_price":"64999.5","time_in_force":"GTC"}`)
+	b.Run("form", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			payload := &domain.PlaceOrder{}
+			if !domain.PlaceOrderForm().Decode(raw, payload) {
+				b.Fatal("not read")
+			}
+		}
+	})
+	b.Run("earlier", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if plainOrder(raw, "A-1") == nil {
+				b.Fatal("not read")
+			}
+		}
+	})
+	payload, _ := readEntry(raw)
+	b.Run("form's fingerprint", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			orderFingerprint(payload)
+		}
+	})
+}

@@ -38,7 +38,7 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 		ExpireTime:  f.OptionalTime("expire_time").Value,
 		PostOnly:    f.OptionalBool("post_only").Value,
 		ReduceOnly:  f.OptionalBool("reduce_only").Value,
-		Leverage:    int(f.OptionalLeverage("leverage", domain.MaxLeverage).Value),
+		Leverage:    f.OptionalLeverage("leverage", domain.MaxLeverage).Value,
 		ReferenceID: f.OptionalString("reference_id", form.Reference.Rule).Value,
 		CashAmount:  f.OptionalMoney("cash_amount").Value,
 	}
