@@ -75,7 +75,7 @@ func (d *recordBuilder) movingFund(slot int) *taker {
 	o := p.position.orders.first
 	if o == nil {
 		o = &resting{Code: d.at.Derive(slot), Side: side, Price: price, Remaining: steps}
-		o.Value = live{position: p.position, amount: steps, created: d.at.Time, kind: order.Limit, tif: order.GTC, reduceOnly: true}
+		o.Value = live{instruction: instruction{kind: order.Limit, tif: order.GTC, reduceOnly: true}, position: p.position, amount: steps, created: d.at.Time}
 	}
 	t := &taker{order: o, party: p, bound: price, price: price, terms: termsOf(o)}
 	t.amount += steps - t.remaining

@@ -90,7 +90,7 @@ func (d *recordBuilder) sellOut(p *accountView, price int64) (nothing bool) {
 	t := &taker{order: o, party: p, bound: price, price: price, liquidates: true}
 	t.amount = margin.StepSize(d.instrument.contract, max(p.position.began, size), size)
 	t.remaining, t.updated = t.amount, d.at.Time
-	o.Value = live{position: p.position, amount: t.amount, created: d.at.Time, kind: order.Limit, tif: order.IOC, reduceOnly: true}
+	o.Value = live{instruction: instruction{kind: order.Limit, tif: order.IOC, reduceOnly: true}, position: p.position, amount: t.amount, created: d.at.Time}
 	o.Remaining = t.amount
 	why := d.walk(t, d.limit)
 	t.status = order.Filled

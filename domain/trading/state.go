@@ -52,7 +52,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
-	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -195,22 +194,17 @@ type resting = book.Order[live]
 
 // live holds the data of a live order besides its price, side and remaining amount.
 type live struct {
+	instruction
 	position    *position
 	inPosition  links[resting]
 	amount      int64 // steps
 	filledQuote fixed.Money
-	cash        fixed.Money // cash amount of a cash order, which is live only while it sweeps; 0 for other orders
 	created     scalar.Time
 	updated     scalar.Time
-	sequence    int64  // of the last record that changed the order
-	reference   string // the client's name for the order; "" for its code
+	sequence    int64 // of the last record that changed the order
 	due         *dueEntry
 	stop        *stop    // set for conditional types, fired or not; otherwise nil
 	session     *session // session over which the order was placed; nil for none
-	kind        order.Type
-	tif         order.TimeInForce
-	postOnly    bool
-	reduceOnly  bool
 }
 
 // filled returns how many steps of the order have traded.

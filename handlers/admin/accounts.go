@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -36,9 +37,9 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetMarginProfile{
 		CustomerCode:      web.Param(c, "customer_code"),
-		Leverage:          int(body.OptionalLeverage("leverage", maxAccountLeverage).Value),
-		InitialMargin:     body.OptionalDecimal("initial_margin", web.Positive, web.MaxDecimals(4)).Value,
-		MaintenanceMargin: body.OptionalDecimal("maintenance_margin", web.Positive, web.MaxDecimals(4)).Value,
+		Leverage:          body.OptionalLeverage("leverage", maxAccountLeverage).Value,
+		InitialMargin:     body.OptionalDecimal("initial_margin", form.Positive, form.MaxDecimals(4)).Value,
+		MaintenanceMargin: body.OptionalDecimal("maintenance_margin", form.Positive, form.MaxDecimals(4)).Value,
 	}
 	percentages := body.Has("initial_margin") || body.Has("maintenance_margin")
 	switch {

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -44,7 +45,7 @@ func (h *Handler) insuranceRoutes() []web.Route {
 // reference_id.
 func (h *Handler) depositInsurance(c echo.Context) error {
 	body := web.BodyOnly(c)
-	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", web.Reference)}
+	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", form.Reference.Rule)}
 	payload := venue.DepositInsurance(entry)
 	x, err := h.trading.Execute(web.RequestOf(c), &payload, body.Means(entry))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -40,7 +41,7 @@ func readTransfer(c echo.Context) (transfer, *web.Form) {
 		CustomerCode: web.Param(c, "customer_code"),
 		Currency:     body.Enum("currency", ledger.USDC),
 		Amount:       body.Money("amount"),
-		ReferenceID:  body.String("reference_id", web.Reference),
+		ReferenceID:  body.String("reference_id", form.Reference.Rule),
 	}
 	return t, body.Means(t)
 }

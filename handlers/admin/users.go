@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -28,8 +29,8 @@ const (
 )
 
 var (
-	brokerRule   = web.Characters(32, "._-")
-	usernameRule = web.Characters(64, "._@+-")
+	brokerRule   = form.Characters{Limit: 32, Extra: "._-"}.Rule
+	usernameRule = form.Characters{Limit: 64, Extra: "._@+-"}.Rule
 )
 
 // broker is a tenant as operators see it.

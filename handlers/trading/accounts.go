@@ -94,7 +94,7 @@ func (h *Handler) getMarginProfile(c echo.Context) error {
 // setLeverage overrides the initial margin on an instrument, like an order with a leverage.
 func (h *Handler) setLeverage(c echo.Context) error {
 	body := web.BodyOnly(c)
-	return h.override(c, int(body.Leverage("leverage", domain.MaxLeverage)), body)
+	return h.override(c, body.Leverage("leverage", domain.MaxLeverage), body)
 }
 
 // clearLeverage removes an override.
