@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"strconv"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -27,6 +29,26 @@ func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	b, err := o.order.AppendREST(append(b, '{'), o.sequence)
 	return append(b, '}'), err
 }
+
+// Columns returns the names of the order's members, in order. It implements rows.Columned.
+func (Order) Columns() []string { return orderColumns() }
+
+// orderColumns reads the names from an order that omits no member.
+var orderColumns = sync.OnceValue(func() (names []string) {
+	full := NewOrder(&order.Order{CashAmount: 1, TriggerPriceType: order.TradePrice}, 0)
+	b, err := full.AppendJSON(nil)
+	for d := jsontext.NewDecoder(bytes.NewReader(b)); err == nil && d.InputOffset() < int64(len(b)); {
+		var t jsontext.Token
+		if t, err = d.ReadToken(); err == nil && t.Kind() == '"' {
+			names = append(names, t.String())
+			err = d.SkipValue()
+		}
+	}
+	if err != nil {
+		panic(err) // a constant order has a JSON form
+	}
+	return names
+})
 
 // MarshalJSONTo writes the order as AppendJSON does.
 func (o Order) MarshalJSONTo(e *jsontext.Encoder) error {
