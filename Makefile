@@ -45,10 +45,11 @@ cluster: build ## two nodes of each role as plain processes on one broker and on
 # The end-to-end tests take longest, and those of the journal mostly wait. Begun first, they leave no processor idle at the end.
 FIRST := /perpetua/(cmd/perpetua/e2e|streams/journal)$$
 
+# vet compiles what it looks at. It does so for the race detector, as the tests then need it.
 .PHONY: test
 test: ## all tests, with the race detector (but for the pure rules) where a C compiler is there
 	@if [ -z "$(RACE)" ]; then echo "make test: no C compiler found, so the race detector is off"; fi
-	$(GO) vet $(PACKAGES)
+	$(GO) vet $(RACE) $(PACKAGES)
 	@$(MAKE) --no-print-directory -j 2 test-others test-rules
 
 # What vet has just looked at, it need not look at again.
@@ -94,6 +95,10 @@ SEED     ?= 1
 faults: build ## lose brokers and owners of a venue under load, FAULTS times as SEED has it, and print what each cost; needs Java or Docker
 	$(GO) build -o bin/faults ./cmd/faults
 	@bin/faults -perpetua $(BIN) -faults $(FAULTS) -seed $(SEED) $(ARGS) || { code=$$?; [ $$code = 3 ] || exit $$code; } # 3: there is neither
+
+.PHONY: upgrade
+upgrade: ## upgrade a cluster node by node under load, from 0.1.0 and from the build before streams; needs the git history
+	PERPETUA_TEST_UPGRADE=1 $(GO) test -count=1 -timeout 15m -v -run '^TestUpgrade$$' ./cmd/perpetua/e2e
 
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times

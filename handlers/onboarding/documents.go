@@ -134,22 +134,13 @@ func (h *Handler) listDocuments(c echo.Context) error {
 }
 
 func (h *Handler) getDocument(c echo.Context) error {
-	t, err := h.shown(c, "document_id")
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c, "document_id")
 	if err != nil {
 		return err
 	}
-	var row view.Document
-	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, found, asOf, err = view.OneDocument(ctx, db, viewer(c), t.Ref, t.ids["document_id"])
-		return asOf, err
-	})
-	if err == nil && !found {
-		err = documentNotFound()
-	}
+	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
+		return view.OneDocument(ctx, db, viewer(c), t.Ref, t.ids["document_id"])
+	}, documentNotFound)
 	if err != nil {
 		return err
 	}

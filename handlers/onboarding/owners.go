@@ -243,10 +243,7 @@ type ownerForm func(told fields, o *domain.Owner) any
 // getOwner responds with one owner in the given form.
 func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		t, err := h.shown(c)
-		if err == nil {
-			err = t.bare(c)
-		}
+		t, err := h.shownBare(c)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -44,7 +45,7 @@ func header(r *http.Request, name string) string {
 // identify sets the ID of the request and the response.
 func (r *request) identify() {
 	r.id = header(r.Request(), HeaderRequestID)
-	if !isReference(r.id) {
+	if !form.Reference.Allow(r.id) {
 		id, spare := newIDs()
 		r.id, r.spare = id.String(), spare
 	}
@@ -60,7 +61,7 @@ func (a Request) Key() (string, error) {
 	if len(keys) > 1 {
 		return "", givenTwice(HeaderIdempotencyKey)
 	}
-	if code, message := Reference(keys[0]); code != "" {
+	if code, message := form.Reference.Rule(keys[0]); code != "" {
 		return "", invalidHeader(HeaderIdempotencyKey, code, message)
 	}
 	return keys[0], nil

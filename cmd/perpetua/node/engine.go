@@ -41,7 +41,12 @@ type owners interface {
 
 // openOwning creates an engine if the node has that role, else a finder of owners.
 func openOwning(c Config, s *stores, url string, venue func() string) (o engine, err error) {
+	encryption, err := c.Settings.PeerClientTLS()
+	if err != nil {
+		return engine{}, err
+	}
 	o.neighbors, o.journals = newNeighbors(c.Box), c.Journals
+	trust(o.neighbors.client, encryption)
 	if c.Network.Dial != nil {
 		o.neighbors.client.Transport.(*http.Transport).DialContext = c.Network.Dial
 	}
@@ -64,7 +69,7 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 		}
 		o.owners = finder
 	}
-	o.openStreams(c, s, venue)
+	o.openStreams(c, s, venue, encryption)
 	return o, nil
 }
 

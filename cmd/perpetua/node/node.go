@@ -102,6 +102,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	if n.serving.peers, err = openPeerPort(ctx, c.Settings, c.Network); err != nil {
+		return nil, err
+	}
 	if n.engine, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {
 		return nil, err
 	}
@@ -177,6 +180,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return n.fence.watch.While(sending, n.sender.Run)
 	})
 	g.Go(n.serving.serve)
+	g.Go(n.serving.servePeers)
 	g.Go(func() error {
 		<-failed.Done() // ctx has ended or one of the goroutines above has failed
 		n.health.phase.Store(stopping)
