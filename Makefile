@@ -92,6 +92,10 @@ faults: build ## lose brokers and owners of a venue under load, FAULTS times as 
 	$(GO) build -o bin/faults ./cmd/faults
 	@bin/faults -perpetua $(BIN) -faults $(FAULTS) -seed $(SEED) $(ARGS) || { code=$$?; [ $$code = 3 ] || exit $$code; } # 3: there is neither
 
+.PHONY: upgrade
+upgrade: ## upgrade a cluster node by node under load, from 0.1.0 and from the build before streams; needs the git history
+	PERPETUA_TEST_UPGRADE=1 $(GO) test -count=1 -timeout 15m -v -run '^TestUpgrade$$' ./cmd/perpetua/e2e
+
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
 	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 -timeout 10m -run '^TestSocketsOverAMovingBook$$' ./handlers/live
@@ -112,6 +116,12 @@ STEPS    ?= 20000000
 .PHONY: sim
 sim: ## the ownership protocol through STEPS steps full of faults, from SEED on; a failure prints the seed that repeats it
 	PERPETUA_TEST_TERM_STEPS=$(STEPS) PERPETUA_TEST_TERM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v -run '^TestTerms$$' ./streams/sim
+
+SEEDS    ?= 500
+
+.PHONY: nodes
+nodes: ## whole nodes on an in-memory network through SEEDS disturbed episodes, from SEED on; a failure prints its seed
+	PERPETUA_TEST_NODE_SEEDS=$(SEEDS) PERPETUA_TEST_NODE_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v -run '^TestNodes$$' ./cmd/perpetua/nodesim
 
 .PHONY: frozen
 frozen: ## compare logs of 100,000 records and the fingerprints of requests with those of earlier builds

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // The loads of the measure.
@@ -54,7 +56,10 @@ func measureForward(ctx context.Context, b *bench) error {
 	if err := b.streams(ctx, v, token, row, beside); err != nil {
 		return err
 	}
-	return b.submitAlone(ctx, row, beside)
+	if err := b.submitAlone(ctx, row, beside); err != nil {
+		return err
+	}
+	return b.growth(ctx, v, token, direct)
 }
 
 // whole measures orders that a node forwards to the owner as HTTP requests.
@@ -109,6 +114,101 @@ func (b *bench) streams(ctx context.Context, v *venue, token string, row func(st
 		b.rows[len(b.rows)-1].Note = fmt.Sprintf("%s commands a frame on average", number((laterCommands-commands)/max(1, laterFrames-frames)))
 	}
 	return nil
+}
+
+// growth measures how many orders several nodes receive for one owner. On a machine with few cores they share these, and the
+// processor time of the owner per order says how far more cores would carry.
+func (b *bench) growth(ctx context.Context, v *venue, token string, direct *target) error {
+	var nodes []*node
+	var targets []*target
+	defer func() {
+		for i, n := range nodes {
+			targets[i].close()
+			n.stop()
+		}
+	}()
+	for _, count := range []int{1, 2, 4} {
+		for len(nodes) < count {
+			n, err := b.newNode(ctx, v)
+			if err != nil {
+				return err
+			}
+			t, err := b.newTarget(ctx, loadConfig{URL: n.url, Token: token}, v.PID)
+			if err != nil {
+				n.stop()
+				return err
+			}
+			nodes, targets = append(nodes, n), append(targets, t)
+		}
+		frames, commands, err := framesOf(ctx, nodes)
+		if err != nil {
+			return err
+		}
+		var answered int
+		var ofOwner, ofNodes time.Duration
+		ours := func() (float64, error) {
+			owner, receivers := usedBy(v, nodes)
+			perSecond, n, err := driveAll(targets, closedLoop, b.round)
+			laterOwner, laterReceivers := usedBy(v, nodes)
+			answered, ofOwner, ofNodes = answered+n, ofOwner+laterOwner-owner, ofNodes+laterReceivers-receivers
+			return perSecond, err
+		}
+		beside := func() (float64, error) {
+			r, err := direct.drive(closedLoop, b.round)
+			return r.PerSecond, err
+		}
+		if err := b.pair(Row{Measure: fmt.Sprintf("orders through %d API nodes, %d clients each", count, closedLoop), Unit: "orders/s", Against: "over REST at the owner"},
+			ours, beside); err != nil {
+			return err
+		}
+		laterFrames, laterCommands, err := framesOf(ctx, nodes)
+		if err != nil {
+			return err
+		}
+		per := func(d time.Duration) string { return number(microseconds(d) / float64(max(1, answered))) }
+		b.rows[len(b.rows)-1].Note = fmt.Sprintf("%s µs of the owner's processor time per order and %s µs of the nodes', %s commands a frame on average",
+			per(ofOwner), per(ofNodes), number((laterCommands-commands)/max(1, laterFrames-frames)))
+	}
+	return nil
+}
+
+// usedBy returns the processor time that the owner's process and those of the nodes have used.
+func usedBy(v *venue, nodes []*node) (owner, receivers time.Duration) {
+	owner, _ = processorTimeOf(v.PID)
+	for _, n := range nodes {
+		used, _ := processorTimeOf(n.pid)
+		receivers += used
+	}
+	return owner, receivers
+}
+
+// driveAll applies load to several targets simultaneously. It returns the number of answered requests, in total and per second.
+func driveAll(targets []*target, connections int, length time.Duration) (perSecond float64, answered int, err error) {
+	var all errgroup.Group
+	replies := make([]loadReply, len(targets))
+	for i, t := range targets {
+		all.Go(func() (err error) {
+			replies[i], err = t.drive(connections, length)
+			return err
+		})
+	}
+	err = all.Wait()
+	for _, r := range replies {
+		perSecond, answered = perSecond+r.PerSecond, answered+r.Count
+	}
+	return perSecond, answered, err
+}
+
+// framesOf adds up what node.frames returns.
+func framesOf(ctx context.Context, nodes []*node) (frames, commands float64, err error) {
+	for _, n := range nodes {
+		f, c, err := n.frames(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		frames, commands = frames+f, commands+c
+	}
+	return frames, commands, nil
 }
 
 // submitAlone measures the owner without any interface, and so what no transport can fall below.
@@ -172,6 +272,7 @@ func (b *bench) venueOnBroker(ctx context.Context) (*venue, error) {
 // node is a node of a venue that owns no journal. It has the roles that serve clients, and projects the rows that they read.
 type node struct {
 	url  string
+	pid  int
 	stop func()
 }
 
@@ -195,7 +296,7 @@ func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, e
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	n := &node{url: "http://" + address, stop: func() {
+	n := &node{url: "http://" + address, pid: cmd.Process.Pid, stop: func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
 		log.Close()

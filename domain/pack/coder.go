@@ -25,6 +25,13 @@ func Append(b []byte, visit func(*Coder)) []byte {
 	return c.w.bytes
 }
 
+// Extend is Append for a buffer that is used again and again. It does not compute the size first.
+func Extend(b []byte, visit func(*Coder)) []byte {
+	c := Coder{w: writer{bytes: b}}
+	visit(&c)
+	return c.w.bytes
+}
+
 // Read has the visit read what Append appended. It fails with the visit's error, or with ErrForm if the bytes are cut
 // off, damaged or too many. Nothing that is read refers to b.
 func Read(b []byte, visit func(*Coder)) error {
@@ -159,9 +166,11 @@ func String[T ~string](c *Coder, p *T) {
 // Bytes visits bytes. If there are none, nil is read.
 func Bytes[T ~[]byte](c *Coder, p *T) {
 	if !c.reading {
-		c.w.string(string(*p))
-	} else if s := c.r.string(); s != "" {
-		*p = T(s)
+		c.w.uint(uint64(len(*p)))
+		c.w.raw(*p)
+	} else if n := c.r.len(1); n > 0 {
+		*p = make(T, n)
+		c.r.raw(*p)
 	}
 }
 

@@ -41,8 +41,8 @@ type brokers struct {
 	listen sync.WaitGroup
 	client chan *kgo.Client // receives once the client that asks the brokers; see askWith
 
-	made     time.Time
-	answered atomic.Int64 // nanoseconds from made to the last answer of a broker to any of the clients
+	clock    Clock
+	answered atomic.Int64 // when a broker last answered any of the clients, or when brokers was made, by the clock
 
 	mu    sync.Mutex
 	known map[int32]string                    // the address of each broker that was ever listed
@@ -65,8 +65,9 @@ func (l *brokerLink) Close() error {
 
 // newBrokers returns a dialer for Kafka clients. It asks no broker before askWith.
 func newBrokers(cfg Config) *brokers {
-	b := &brokers{made: time.Now(), dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
+	b := &brokers{clock: cfg.Clock, dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
 		known: make(map[int32]string), lost: make(map[string]bool), links: make(map[string]map[*brokerLink]struct{})}
+	b.answered.Store(int64(b.clock.Elapsed()))
 	if b.dial == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
 		b.dial = plain.DialContext
@@ -83,7 +84,7 @@ var _ kgo.HookBrokerE2E = (*brokers)(nil)
 // OnBrokerE2E records the time of an answer.
 func (b *brokers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
 	if e2e.Err() == nil {
-		b.answered.Store(int64(time.Since(b.made)))
+		b.answered.Store(int64(b.clock.Elapsed()))
 	}
 }
 

@@ -108,8 +108,11 @@ func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 // Unanswered returns the time since a broker last answered this process, or since the client was made if none has.
 // While a reader runs, it stays below a second unless this node cannot reach the brokers.
 func (c *Client) Unanswered() time.Duration {
-	return time.Since(c.brokers.made) - time.Duration(c.brokers.answered.Load())
+	return c.Elapsed() - time.Duration(c.brokers.answered.Load())
 }
+
+// Elapsed returns the time on the client's monotonic clock; see Clock.
+func (c *Client) Elapsed() time.Duration { return c.cfg.Clock.Elapsed() }
 
 // Contact returns the reported end of a journal's log and the state of the readers' connections to the brokers.
 func (c *Client) Contact(journal string) *Contact { return c.cfg.Metrics.contacts.of(journal) }

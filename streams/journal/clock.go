@@ -2,21 +2,23 @@ package journal
 
 import (
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/boottime"
 )
 
 // Clock is an owner's source of time: the wall clock, which may be set, and a monotonic clock, which may not.
 type Clock interface {
 	Wall() time.Time
-	Elapsed() time.Duration // since any fixed instant
+	Elapsed() time.Duration // since any fixed instant; MUST count the time during which the machine is suspended
 }
 
 // SystemClock returns the machine's clocks.
-func SystemClock() Clock { return systemClock{start: time.Now()} }
+func SystemClock() Clock { return systemClock{} }
 
-type systemClock struct{ start time.Time }
+type systemClock struct{}
 
 // Wall returns the wall clock's time, stripped of its monotonic part.
 func (systemClock) Wall() time.Time { return time.Now().Round(0) }
 
-// Elapsed returns the monotonic time since the clock was made.
-func (c systemClock) Elapsed() time.Duration { return time.Since(c.start) }
+// Elapsed returns the time since the machine was started.
+func (systemClock) Elapsed() time.Duration { return boottime.Now() }

@@ -75,7 +75,10 @@ func (o *Owner) perform() error {
 		o.io.produce(out.Append, counted)
 	}
 	for _, r := range out.Replies {
-		r.Request.Ref.(*request).reply <- answer{r.Result, r.Err}
+		r.Request.Ref.(*request).deliver(o, answer{r.Result, r.Err})
+	}
+	for _, r := range out.Replies {
+		r.Request.Ref.(*request).delivered()
 	}
 	if out.AskEnd != 0 {
 		o.io.askEnd(out.AskEnd)

@@ -14,7 +14,9 @@ import (
 // request is a submitted command with its client's side.
 type request struct {
 	term.Request
-	reply     chan answer    // has a buffer of one, and gets one answer
+	reply     chan answer    // has a buffer of one, and gets one answer; nil if the command was enqueued
+	batch     *submit.Batch  // of an enqueued command
+	index     int            // in the batch
 	traced    *trace.Command // nil if it is not traced
 	submitted time.Time      // set if it is traced
 }
@@ -24,11 +26,29 @@ type answer struct {
 	err    error
 }
 
+// deliver passes the answer on. It does not block. delivered follows.
+func (r *request) deliver(o *Owner, a answer) {
+	if r.batch == nil {
+		r.reply <- a
+		return
+	}
+	o.finished(r, a)
+	r.batch.Reply(r.index, submit.Outcome{Result: a.result, Err: a.err})
+}
+
+// delivered says that no answer that could be sent with that of the request follows at the moment.
+func (r *request) delivered() {
+	if r.batch != nil {
+		r.batch.Replied()
+	}
+}
+
 // Submit submits a command and waits for its answer until the context ends or the deadline passes. Its error then
 // states whether the command may still take effect (*submit.OutcomeUnknownError) or was never decided
 // (*submit.NotAcceptedError).
 func (o *Owner) Submit(ctx context.Context, c decide.Command) (submit.Result, error) {
 	r := o.request(ctx, c, nil)
+	r.reply = make(chan answer, 1)
 	queued := o.inbox.put(&r.Request)
 	if queued {
 		submit.NotifyQueued(ctx)
@@ -39,12 +59,9 @@ func (o *Owner) Submit(ctx context.Context, c decide.Command) (submit.Result, er
 // SubmitAll is Submit for several commands with the guarantees of BatchSubmitter. Commands of other callers may come
 // between them. Their records are batched like all others, so one append nearly always answers the whole batch.
 func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Outcome {
-	requests, all := make([]*request, len(cs)), make([]*term.Request, len(cs))
-	var after *term.Request
-	for i, c := range cs {
-		requests[i] = o.request(ctx, c, after)
-		after = &requests[i].Request
-		all[i] = after
+	requests, all := o.requests(ctx, cs)
+	for _, r := range requests {
+		r.reply = make(chan answer, 1)
 	}
 	queued := o.inbox.put(all...)
 	submit.NotifyQueued(ctx)
@@ -55,8 +72,39 @@ func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Out
 	return out
 }
 
+// Enqueue submits the commands of a batch as submit.Enqueuer describes.
+func (o *Owner) Enqueue(ctx context.Context, b submit.Batch) (withdraw func()) {
+	requests, all := o.requests(ctx, b.Commands)
+	for i, r := range requests {
+		r.batch, r.index = &b, i
+		if b.Within > 0 {
+			r.Until = r.Since + b.Within
+		}
+	}
+	if !o.inbox.put(all...) {
+		for _, r := range requests {
+			r.deliver(o, answer{err: errClosed()})
+		}
+		b.Replied()
+	}
+	// In a goroutine, because a step that hangs must not hang the caller.
+	return func() { go o.mustStep(term.Withdraw{Requests: all}) }
+}
+
+// requests returns the requests of a batch.
+func (o *Owner) requests(ctx context.Context, cs []decide.Command) ([]*request, []*term.Request) {
+	requests, all := make([]*request, len(cs)), make([]*term.Request, len(cs))
+	var after *term.Request
+	for i, c := range cs {
+		requests[i] = o.request(ctx, c, after)
+		after = &requests[i].Request
+		all[i] = after
+	}
+	return requests, all
+}
+
 func (o *Owner) request(ctx context.Context, c decide.Command, after *term.Request) *request {
-	r := &request{Request: term.Request{Command: c, After: after, Since: o.clock.Elapsed(), Term: submit.TermOf(ctx)}, reply: make(chan answer, 1),
+	r := &request{Request: term.Request{Command: c, After: after, Since: o.clock.Elapsed(), Term: submit.TermOf(ctx)},
 		traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
 	r.Ref = r
 	if r.traced != nil {
@@ -65,21 +113,31 @@ func (o *Owner) request(ctx context.Context, c decide.Command, after *term.Reque
 	return r
 }
 
+// errClosed returns the error of a command that comes while the inbox is closed.
+func errClosed() error {
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: "this node accepts no commands for the journal at the moment"}
+}
+
 // outcome waits for the answer to a request, if it was queued, and counts the result.
 func (o *Owner) outcome(ctx context.Context, r *request, queued bool) (submit.Result, error) {
-	a := answer{err: &submit.NotAcceptedError{RetryAfter: time.Second, Reason: "this node accepts no commands for the journal at the moment"}}
+	a := answer{err: errClosed()}
 	if queued {
 		a = o.await(ctx, r)
 	}
+	o.finished(r, a)
+	return a.result, a.err
+}
+
+// finished counts the result of a request.
+func (o *Owner) finished(r *request, a answer) {
 	if a.err == nil {
 		o.meters.answered.Inc()
 		r.traced.End("answered")
-		return a.result, nil
+		return
 	}
 	label := outcomeLabel(a.err)
 	o.cfg.Client.cfg.Metrics.Commands.WithLabelValues(o.journal, label).Inc()
 	r.traced.End(label)
-	return a.result, a.err
 }
 
 // outcomeLabel returns the metrics label of an error.

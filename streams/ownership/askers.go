@@ -16,8 +16,9 @@ const askMargin = 100 * time.Millisecond
 // An answer may be lost on its way, so to have sent one proves nothing. Each answer has a stamp, its time by this node's
 // clock, and the next question repeats the stamp of the last answer that was received.
 type askers struct {
-	start time.Time
-	base  int64 // base of the stamps; random, so that no stamp of an earlier process is valid
+	now   func() time.Duration // that of journal.Client.Elapsed
+	start time.Duration        // when this process began
+	base  int64                // of the stamps; random, so that no stamp of an earlier process is valid
 
 	mu     sync.Mutex
 	places map[place]map[string]*asker // by partition and engine id
@@ -25,13 +26,14 @@ type askers struct {
 
 // asker is one engine that listens to one term.
 type asker struct {
-	heard  time.Time // the engine received an answer that was sent at this time or later
-	asked  time.Time // time of its last question
-	member bool      // whether it was seen in the group
+	heard  time.Duration // the engine received an answer that was sent at this time or later
+	asked  time.Duration // time of its last question
+	member bool          // whether it was seen in the group
 }
 
-func newAskers() *askers {
-	return &askers{start: time.Now(), base: 1 + rand.Int64N(1<<62), places: make(map[place]map[string]*asker)}
+func newAskers(now func() time.Duration) *askers {
+	start := now()
+	return &askers{now: now, start: start, base: 1 + rand.Int64N(1<<62) - int64(start), places: make(map[place]map[string]*asker)}
 }
 
 // answer returns the stamp of an answer that is about to be sent, or 0 for a question that needs none.
@@ -39,7 +41,7 @@ func (a *askers) answer(q Question) (stamp int64) {
 	if q.Engine == "" {
 		return 0
 	}
-	now := time.Now()
+	now := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := place{q.Journal, q.Partition}
@@ -53,30 +55,28 @@ func (a *askers) answer(q Question) (stamp int64) {
 		e = &asker{heard: heard}
 	case e == nil: // the engine counts silence from this answer on, if it receives it
 		e = &asker{heard: now}
-	case valid && heard.After(e.heard):
+	case valid && heard > e.heard:
 		e.heard = heard
 	}
 	e.asked = now
 	a.places[p][q.Engine] = e
-	return a.base + int64(now.Sub(a.start))
+	return a.base + int64(now)
 }
 
 // sentAt returns when the answer with a stamp was sent.
-func (a *askers) sentAt(stamp int64, now time.Time) (at time.Time, valid bool) {
-	if stamp < a.base || stamp > a.base+int64(now.Sub(a.start)) {
-		return time.Time{}, false
-	}
-	return a.start.Add(time.Duration(stamp - a.base)), true
+func (a *askers) sentAt(stamp int64, now time.Duration) (at time.Duration, valid bool) {
+	at = time.Duration(stamp - a.base)
+	return at, at >= a.start && at <= now
 }
 
 // hold reports whether no engine can have missed the answers about one of these partitions for silentAfter.
 func (a *askers) hold(places []place) bool {
-	now := time.Now()
+	now := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range places {
 		for _, e := range a.places[p] {
-			if now.Sub(e.heard) >= silentAfter-askMargin {
+			if now-e.heard >= silentAfter-askMargin {
 				return false
 			}
 		}
@@ -94,7 +94,7 @@ func (a *askers) forget(p place) {
 // keep drops the engines that have left the group. An engine that has not joined yet may ask too; it is dropped a session
 // after its last question.
 func (a *askers) keep(members []member) {
-	now := time.Now()
+	now := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, engines := range a.places {
@@ -102,7 +102,7 @@ func (a *askers) keep(members []member) {
 			switch in := slices.ContainsFunc(members, func(m member) bool { return m.instance != nil && *m.instance == id }); {
 			case in:
 				e.member = true
-			case e.member || now.Sub(e.asked) >= session:
+			case e.member || now-e.asked >= session:
 				delete(engines, id)
 			}
 		}

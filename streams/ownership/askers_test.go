@@ -52,7 +52,7 @@ func TestNoEngineRemovesTheHolderOfALease(t *testing.T) {
 			defer stop()
 			trading := place{"trading", 0}
 			random := rand.New(rand.NewPCG(seed, 0))
-			r, a := &road{rand: random}, newAskers()
+			r, a := &road{rand: random}, newAskers(monotonic())
 			l := new(owner).listener()
 			l.question = Question{Journal: "trading", Engine: "n2"}
 			l.ask = r.ask(a)
@@ -110,7 +110,7 @@ func TestAskers(t *testing.T) {
 			time.Sleep(out)
 		}, true},
 		"a stamp of another process": {func(a *askers) {
-			s := ask(newAskers(), "n2", 0)
+			s := ask(newAskers(monotonic()), "n2", 0)
 			ask(a, "n2", 0)
 			time.Sleep(out)
 			ask(a, "n2", s)
@@ -128,7 +128,7 @@ func TestAskers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAskers()
+				a := newAskers(monotonic())
 				if c.run(a); a.hold(trading) != c.holds {
 					t.Errorf("holds is %v", !c.holds)
 				}

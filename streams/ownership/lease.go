@@ -72,14 +72,34 @@ func (n *Node) owned() []place {
 	return slices.Collect(maps.Keys(n.runs))
 }
 
-// lease tracks the time before which the group cannot have dropped this member for missing heartbeats.
+// lease tracks the time before which the group cannot have dropped this member for missing heartbeats. Its clock also runs
+// while this machine is suspended: the group counts the session while this machine is suspended.
 type lease struct {
+	now func() time.Duration // that of journal.Client.Elapsed
+
 	mu        sync.Mutex
-	last      time.Time // time at which the latest heartbeat was sent
-	confirmed time.Time // time at which the latest heartbeat known to be successful was sent
+	ahead     time.Duration // of now relative to Go's monotonic clock, at the latest event
+	last      time.Duration // time at which the latest heartbeat was sent
+	confirmed time.Duration // time at which the latest heartbeat known to be successful was sent; 0 for none
 }
 
 var _ kgo.HookBrokerE2E = (*lease)(nil)
+
+func newLease(now func() time.Duration) *lease {
+	l := &lease{now: now}
+	_, l.ahead = l.read()
+	return l
+}
+
+// started is the zero of Go's monotonic clock in this file.
+var started = time.Now()
+
+// read returns Go's monotonic clock, and by how much the lease's clock is ahead of it.
+func (l *lease) read() (monotonic, ahead time.Duration) {
+	now := l.now() // first, so that a pause between the two does not add to ahead
+	monotonic = time.Since(started)
+	return monotonic, now - monotonic
+}
 
 // OnBrokerE2E records the time at which an answered heartbeat was sent. This hook does not see whether the answer was
 // an error. A heartbeat was successful if another one follows, because an error ends the heartbeats. A SyncGroup counts
@@ -88,9 +108,13 @@ func (l *lease) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) {
 	if e.WriteErr != nil || e.ReadErr != nil {
 		return
 	}
-	sent := time.Now().Add(-e.DurationE2E())
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// The duration leaves out a suspension. If there was one since the latest event, it may have been after the heartbeat was
+	// sent, so the heartbeat counts as sent before it.
+	monotonic, ahead := l.read()
+	sent := monotonic - e.DurationE2E() + min(l.ahead, ahead)
+	l.ahead = ahead
 	switch key {
 	case kmsg.Heartbeat.Int16():
 		l.confirmed, l.last = l.last, sent
@@ -103,5 +127,5 @@ func (l *lease) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) {
 func (l *lease) holds() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.confirmed) < session
+	return l.confirmed != 0 && l.now()-l.confirmed < session
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -56,6 +57,8 @@ type Config struct {
 	Known  []journal.Known
 
 	Neighbors Neighbors // to ask other nodes for their terms; nil: only the group names the owners
+	// Dial dials the ports of the other engines; nil for the default.
+	Dial dialer
 
 	Seed func(ctx context.Context, journal string, partition int32) (*record.Seed, error) // nil: fold from genesis
 
@@ -76,7 +79,7 @@ type Node struct {
 	rules map[string]decide.Rules
 	find  *Finder
 
-	lease  lease
+	lease  *lease
 	askers *askers
 
 	mu     sync.Mutex
@@ -103,6 +106,9 @@ func New(cfg Config) (*Node, error) {
 	if cfg.NodeID == "" || cfg.URL == "" {
 		return nil, errors.New("ownership: a node needs an id and a URL")
 	}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
 	var names []string
 	for _, r := range cfg.Rules {
 		names = append(names, r.Journal())
@@ -115,7 +121,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
 		find: find, owners: make(map[place]*journal.Owner),
 		ready: make(map[place]*standby), runs: make(map[place]*run),
-		askers: newAskers(), removals: newRemovals(), removed: make(map[string]removal)}
+		lease: newLease(cfg.Client.Elapsed), askers: newAskers(cfg.Client.Elapsed), removals: newRemovals(), removed: make(map[string]removal)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
 		if _, err := n.owner(place{r.Journal(), 0}); err != nil {
@@ -263,7 +269,7 @@ func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Cli
 		kgo.HeartbeatInterval(heartbeat),
 		kgo.RebalanceTimeout(rebalance),
 		kgo.DisableAutoCommit(),
-		kgo.WithHooks(&n.lease),
+		kgo.WithHooks(n.lease),
 		kgo.OnPartitionsAssigned(each(func(p place) { n.begin(working, p, failed) })),
 		kgo.OnPartitionsRevoked(lose),
 		kgo.OnPartitionsLost(lose),
@@ -419,6 +425,37 @@ func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) 
 		out[i].Err = unowned(o, out[i].Err)
 	}
 	return out
+}
+
+// Enqueue submits the commands of a batch to the owner as submit.Enqueuer describes, if that is this node. They MUST be bound to
+// a term (see submit.InTerm), so that no other node is looked for.
+func (n *Node) Enqueue(ctx context.Context, name string, b submit.Batch) (withdraw func()) {
+	o := n.assigned(name)
+	if o == nil {
+		err := n.notAssigned(ctx, name)
+		for i := range b.Commands {
+			b.Reply(i, submit.Outcome{Err: err})
+		}
+		b.Replied()
+		return func() {}
+	}
+	reply, replied := b.Reply, b.Replied
+	b.Reply = func(i int, out submit.Outcome) {
+		if !refused(out.Err) {
+			out.Err = unowned(o, out.Err)
+			reply(i, out)
+			return
+		}
+		go func() { // the lease may have to be waited for
+			if !n.leased(ctx, o) {
+				out.Err = errUnleased
+			}
+			out.Err = unowned(o, out.Err)
+			reply(i, out)
+			replied()
+		}()
+	}
+	return o.Enqueue(ctx, b)
 }
 
 // notAssigned returns the error of commands for a journal that is not assigned to this node. It names the owner, unless the

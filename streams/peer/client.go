@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"maps"
@@ -47,11 +48,17 @@ type ClientConfig struct {
 	Logger      *slog.Logger
 	// Log returns the identity of the Kafka cluster and topic of a journal, according to this node's brokers.
 	Log func(ctx context.Context, journal string) (string, error)
+	// Forms returns the forms of a journal's payloads, sorted by type. It may be nil.
+	Forms func(journal string) []Form
 	// Events returns the types of the events of a journal.
 	Events func(journal string) (*decide.Registry, error)
 	// Work returns two commands that take several records: the one that a record begins, and the one that it completes. Either
 	// is zero if there is none. Work is nil if no journal has such commands.
 	Work func(e record.Entry) (begun, finished scalar.ID)
+	// Clock is a monotonic clock that counts the time during which the machine is suspended; nil for Go's, which does not.
+	Clock func() time.Duration
+	// TLS is the configuration of connections to https URLs; nil for the default.
+	TLS *tls.Config
 	// Dial dials nodes; nil for the default.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -73,6 +80,12 @@ type Client struct {
 func NewClient(c ClientConfig) *Client {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Clock == nil {
+		c.Clock = goClock()
+	}
+	if c.Forms == nil {
+		c.Forms = func(string) []Form { return nil }
 	}
 	if c.Work == nil {
 		c.Work = func(record.Entry) (begun, finished scalar.ID) { return scalar.ID{}, scalar.ID{} }
@@ -118,9 +131,9 @@ func (c *Client) Read(journal string, partition int32, e record.Entry) {
 	c.shard(submit.Shard{Journal: journal, Partition: partition}).read(e)
 }
 
-// submit sends commands, which exist since a time, to the node at a URL and waits for their outcomes, as
+// submit sends commands, which exist since a time on the client's clock, to the node at a URL and waits for their outcomes, as
 // submit.BatchSubmitter describes. The error is errNotOwner or errNoStreams if none of them was decided.
-func (c *Client) submit(ctx context.Context, url string, id submit.Shard, commands []decide.Command, since time.Time) ([]submit.Outcome, error) {
+func (c *Client) submit(ctx context.Context, url string, id submit.Shard, commands []decide.Command, since time.Duration) ([]submit.Outcome, error) {
 	b, err := newBatch(ctx, commands, since)
 	if err != nil {
 		return nil, err
@@ -135,7 +148,7 @@ func (c *Client) submit(ctx context.Context, url string, id submit.Shard, comman
 // batch is the commands of one call. They are sent in one frame.
 type batch struct {
 	calls  []*call
-	since  time.Time
+	since  time.Duration // on the client's clock
 	bytes  int
 	queued bool // NotifyQueued was called
 	notify func() bool
@@ -160,6 +173,7 @@ type call struct {
 	term    int64 // the only term in which it may be decided, once it was sent
 	owner   nonce // the owner's process
 	url     string
+	sentAt  time.Duration // on the client's clock
 	stream  *stream
 	entry   *record.Entry // the command's record, as this node has read it
 	begun   bool          // this node has read the first of the records of its work
@@ -167,7 +181,7 @@ type call struct {
 	foreign error // errNotOwner or errNoStreams
 }
 
-func newBatch(ctx context.Context, commands []decide.Command, since time.Time) (*batch, error) {
+func newBatch(ctx context.Context, commands []decide.Command, since time.Duration) (*batch, error) {
 	b := &batch{since: since, done: make(chan struct{}), left: len(commands), notify: func() bool { return submit.NotifyQueued(ctx) }}
 	carried, credential := trace.Carry(ctx), submit.CredentialOf(ctx)
 	for i, c := range commands {
@@ -184,7 +198,7 @@ func newBatch(ctx context.Context, commands []decide.Command, since time.Time) (
 
 // await waits until all commands have an outcome.
 func (b *batch) await(ctx context.Context, s *shard) ([]submit.Outcome, error) {
-	late := time.NewTimer(min(sendTimeout, b.timeLeft()))
+	late := time.NewTimer(min(sendTimeout, s.client.timeLeft(b)))
 	defer late.Stop()
 	select {
 	case <-b.done:
@@ -194,7 +208,7 @@ func (b *batch) await(ctx context.Context, s *shard) ([]submit.Outcome, error) {
 		if s.withdraw(b, "the owner takes no commands") {
 			break
 		}
-		late.Reset(b.timeLeft())
+		late.Reset(s.client.timeLeft(b))
 		select {
 		case <-b.done:
 		case <-ctx.Done():
@@ -206,8 +220,10 @@ func (b *batch) await(ctx context.Context, s *shard) ([]submit.Outcome, error) {
 	return b.outcomes()
 }
 
-// timeLeft returns how long the commands may still wait for their answers.
-func (b *batch) timeLeft() time.Duration { return max(0, answerTimeout-time.Since(b.since)) }
+// timeLeft returns how long the commands of a batch may still wait for their answers.
+func (c *Client) timeLeft(b *batch) time.Duration {
+	return max(0, answerTimeout-(c.cfg.Clock()-b.since))
+}
 
 // outcomes returns the outcomes. It returns an error instead if the owner should be looked for again: none of the
 // commands was decided for that reason, and the caller was not told that they are queued in an order.
@@ -238,7 +254,7 @@ func (c *Client) newTransport() *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: handshakeTimeout}).DialContext
 	}
-	t := &http.Transport{DialContext: dial, DisableCompression: true, DisableKeepAlives: true, Protocols: new(http.Protocols), ForceAttemptHTTP2: true}
+	t := &http.Transport{DialContext: dial, DisableCompression: true, DisableKeepAlives: true, TLSClientConfig: c.cfg.TLS.Clone(), Protocols: new(http.Protocols), ForceAttemptHTTP2: true}
 	t.Protocols.SetHTTP2(true)
 	t.Protocols.SetUnencryptedHTTP2(true)
 	return t

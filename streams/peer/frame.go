@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"runtime"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
@@ -24,6 +26,8 @@ const (
 	maxFrame = 8 << 20
 	// maxHello is the limit before the other side has proved that it is a node of the venue.
 	maxHello = 4 << 10
+	// maxForms fits the list of the forms of all commands of a journal.
+	maxForms = 64 << 10
 )
 
 // kind is the kind of a frame.
@@ -80,10 +84,28 @@ func (p *prover) prove(content []byte) []byte {
 func appendFrame(b []byte, p *prover, k kind, visit func(*pack.Coder)) []byte {
 	start := len(b)
 	b = append(b, 0, 0, 0, 0, byte(k))
-	b = pack.Append(b, visit)
+	b = pack.Extend(b, visit)
 	b = append(b, p.prove(b[start+lengthSize:])...)
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-lengthSize))
 	return b
+}
+
+// gatherTime is the least time between two frames of commands, or of answers, while others are on their way. A frame costs the
+// owner as much as several commands, and an answer takes much longer than this. Where answers take long, commands are gathered for
+// an eighth of that time, but not for longer than maxGatherTime.
+const (
+	gatherTime    = 200 * time.Microsecond
+	maxGatherTime = 2 * time.Millisecond
+)
+
+// pause waits before a frame is written, so that it gets more content, until least has passed since last, when the frame before
+// it was written. busy says that more content is likely to come.
+func pause(busy bool, last time.Time, least time.Duration) {
+	if left := least - time.Since(last); busy && left > 0 {
+		time.Sleep(left)
+		return
+	}
+	runtime.Gosched() // clients that were answered together send together, and commands of one acknowledgement are answered together
 }
 
 var (
@@ -97,7 +119,11 @@ type frames struct {
 	buffer []byte
 }
 
-func newFrames(r io.Reader) *frames { return &frames{from: bufio.NewReaderSize(r, frameSize)} }
+func newFrames(r io.Reader) *frames { return &frames{from: bufio.NewReaderSize(r, maxHello)} }
+
+// widen replaces the buffer by a larger one, which a stream of commands needs. It MUST be called only once the other side has
+// proved that it is a node.
+func (f *frames) widen() { f.from = bufio.NewReaderSize(f.from, frameSize) }
 
 // next reads a frame without verifying it: its content, from its kind to the end of its body, and its proof. Both are
 // valid until the next call.

@@ -106,7 +106,7 @@ func FuzzFrames(f *testing.F) {
 		var o opened
 		var numbers []uint64
 		for name, visit := range map[string]func(*pack.Coder){"commands": list(&commands, messageSize, (*message).visit), "answers": got.visit,
-			"hello": hi.visit, "welcome": back.visit, "opened": o.visit, "numbers": visitNumbers(&numbers)} {
+			"hello": hi.visit, "welcome": back.visit, "opened": o.visit(withForms), "opened before forms": o.visit(withoutForms), "forms": visitForms(&o.forms), "numbers": visitNumbers(&numbers)} {
 			if pack.Read(b, visit) != nil {
 				continue
 			}

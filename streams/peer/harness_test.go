@@ -135,6 +135,11 @@ func (o *owner) Submit(ctx context.Context, journal string, c decide.Command) (s
 }
 
 func (o *owner) SubmitAll(ctx context.Context, _ string, cs []decide.Command) []submit.Outcome {
+	return o.decideAll(ctx, cs, time.Now().Add(time.Hour))
+}
+
+// decideAll decides commands, unless that is too late.
+func (o *owner) decideAll(ctx context.Context, cs []decide.Command, until time.Time) []submit.Outcome {
 	o.mu.Lock()
 	o.waiting += len(cs)
 	o.most = max(o.most, o.waiting)
@@ -156,9 +161,29 @@ func (o *owner) SubmitAll(ctx context.Context, _ string, cs []decide.Command) []
 	o.waiting -= len(cs)
 	out := make([]submit.Outcome, len(cs))
 	for i, c := range cs {
+		if time.Now().After(until) {
+			out[i].Err = &submit.NotAcceptedError{Reason: "late"}
+			continue
+		}
 		out[i].Result, out[i].Err = o.decide(ctx, c)
 	}
 	return out
+}
+
+// Enqueue implements submit.Enqueuer.
+func (o *owner) Enqueue(ctx context.Context, _ string, b submit.Batch) (withdraw func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	until := time.Now().Add(b.Within)
+	queued := make(chan struct{})
+	go func() {
+		defer cancel()
+		for i, out := range o.decideAll(submit.OnQueued(ctx, func() { close(queued) }), b.Commands, until) {
+			b.Reply(i, out)
+		}
+		b.Replied()
+	}()
+	<-queued
+	return cancel
 }
 
 func (o *owner) decide(ctx context.Context, c decide.Command) (submit.Result, error) {

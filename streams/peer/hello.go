@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"net/http"
+	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -17,6 +19,25 @@ const Path = "/internal/v2/commands"
 
 // wire is the number of the protocol. Nodes with different numbers have no streams to each other.
 const wire = 1
+
+// The revisions of the protocol. Each side sends its revision in an HTTP header, and the stream uses the lower one. The stream's key
+// depends on it, so a third party cannot lower it.
+const (
+	withoutForms = 1 // of build 0.1.0, which sends no header
+	withForms    = 2 // each side lists the forms of the payloads that it knows
+
+	revision       = withForms
+	revisionHeader = "X-Perpetua-Revision"
+)
+
+// revisionOf returns the revision of a stream to a side that has sent a header.
+func revisionOf(h http.Header) uint64 {
+	n, err := strconv.ParseUint(h.Get(revisionHeader), 10, 32)
+	if err != nil || n < withoutForms {
+		return withoutForms
+	}
+	return min(n, revision)
+}
 
 // nonce is random: a process of a node, or one attempt to open a stream.
 type nonce [16]byte
@@ -76,29 +97,45 @@ type opened struct {
 	// owner received over it.
 	earlier bool
 	last    uint64
+	forms   []Form // which the owner knows; nil in a revision without them
 }
 
-func (o *opened) visit(c *pack.Coder) {
-	pack.Int(c, &o.now)
-	c.Bool(&o.earlier)
-	c.Uint(&o.last)
+// visit visits the message in a revision.
+func (o *opened) visit(revision uint64) func(*pack.Coder) {
+	return func(c *pack.Coder) {
+		pack.Int(c, &o.now)
+		c.Bool(&o.earlier)
+		c.Uint(&o.last)
+		if revision >= withForms {
+			visitForms(&o.forms)(c)
+		}
+	}
+}
+
+// visitOpen visits the message with which the node proves that it has the key.
+func visitOpen(revision uint64, forms *[]Form) func(*pack.Coder) {
+	if revision < withForms {
+		return func(*pack.Coder) {}
+	}
+	return visitForms(forms)
 }
 
 // binding is the input of a stream's key. Each side fills it from its own sources, so that the keys differ if the sides do.
 type binding struct {
-	venue   string    // the audience of the venue's tokens, which differs in a copy of the venue
-	log     string    // the identity of the Kafka cluster and topic
-	journal scalar.ID // from the genesis record
-	shard   submit.Shard
-	term    int64
-	taken   record.Hash
+	revision uint64
+	venue    string    // the audience of the venue's tokens, which differs in a copy of the venue
+	log      string    // the identity of the Kafka cluster and topic
+	journal  scalar.ID // from the genesis record
+	shard    submit.Shard
+	term     int64
+	taken    record.Hash
 }
 
 // streamKey derives the key of a stream.
 func streamKey(master []byte, node, owner nonce, b binding) ([]byte, error) {
 	info := pack.Append(nil, func(c *pack.Coder) {
-		version, partition := uint64(wire), int(b.shard.Partition)
-		c.Uint(&version)
+		partition := int(b.shard.Partition)
+		c.Uint(&b.revision)
 		pack.String(c, &b.venue)
 		pack.String(c, &b.log)
 		c.Raw(b.journal[:])

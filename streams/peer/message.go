@@ -11,12 +11,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// stamp is a time on an owner's monotonic clock, in milliseconds since the owner's process started.
+// stamp is a time on an owner's clock (ServerConfig.Clock), in milliseconds.
 type stamp int64
 
 func stampOf(d time.Duration) stamp { return stamp(d.Milliseconds()) }
 
+func (s stamp) since(t stamp) time.Duration { return time.Duration(s-t) * time.Millisecond }
+
 func (s stamp) plus(d time.Duration) stamp { return s + stampOf(d) }
+
+// goClock returns Go's monotonic clock.
+func goClock() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
 
 // message is one command in a Submit frame.
 type message struct {
@@ -61,6 +69,9 @@ func visitSource(s *decide.Source, c *pack.Coder) {
 	pack.Word(c, &s.Journal)
 	pack.Int(c, &s.Sequence)
 }
+
+// alarmUnknown is the kind of the alarm that a build cannot read a command of another one.
+const alarmUnknown = "unknown_command"
 
 // answerKind is the outcome of a command.
 type answerKind uint8

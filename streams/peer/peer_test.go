@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -293,12 +299,39 @@ func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &session{server: NewServer(serverConfig(newOwner(t))), hello: hello{shard: testShard}}
 		c := &incoming{message: message{kind: "say", payload: []byte(`{"Word":"w"}`), deadline: s.server.now().plus(time.Second)}}
-		if reason := s.check(c); reason != "" {
+		if reason := s.check(c, s.server.now()); reason != "" {
 			t.Error(reason)
 		}
 		time.Sleep(time.Second + time.Millisecond)
-		if reason := s.check(c); reason == "" {
+		if reason := s.check(c, s.server.now()); reason == "" {
 			t.Error("a late command is decided")
+		}
+	})
+}
+
+// TestDeadlineInTheQueue: the deadline also holds for a command that waits for its decision.
+func TestDeadlineInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(t)
+		s := &session{server: NewServer(serverConfig(o)), ctx: submit.InTerm(t.Context(), o.term.Number), hello: hello{shard: testShard}, commands: 10,
+			open: make(map[uint64]*incoming), wake: make(chan struct{}, 1)}
+		say := func(number uint64, word string) {
+			m := message{number: number, kind: "say", payload: []byte(`{"Word":"` + word + `"}`), deadline: s.server.now().plus(time.Second)}
+			if err := s.submit([]message{m}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		resume := o.pause()
+		say(1, "late")
+		time.Sleep(time.Second / 2)
+		say(2, "in time")
+		time.Sleep(time.Second/2 + time.Millisecond)
+		resume()
+		synctest.Wait()
+		equal(t, o.words(), []string{"in time"})
+		if len(s.answers) != 2 || s.answers[0].number != 1 || s.answers[0].kind != notAccepted {
+			t.Errorf("%+v", s.answers)
 		}
 	})
 }
@@ -463,7 +496,9 @@ func TestGrants(t *testing.T) {
 	s := NewServer(ServerConfig{})
 	sum, last := 0, maxCommands
 	for range 40 {
-		n, err := s.grant(&session{hello: hello{shard: testShard}})
+		ses := &session{hello: hello{shard: testShard}}
+		n, err := s.grant(ses)
+		s.count(ses, n)
 		if err != nil || n > last || n < leastCommands {
 			t.Fatalf("%d after %d: %v", n, last, err)
 		}
@@ -472,4 +507,231 @@ func TestGrants(t *testing.T) {
 	if last != leastCommands || sum > allCommands+40*leastCommands {
 		t.Errorf("%d of %d are granted, %d at last", sum, allCommands, last)
 	}
+}
+
+// TestRevisions: a node of build 0.1.0, which lists no forms, and one of this build have streams to each other.
+func TestRevisions(t *testing.T) {
+	for name, c := range map[string]struct{ node, owner bool }{"an older owner": {node: true}, "an older node": {owner: true}, "both": {}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOwner(t)
+				n := &network{connections: make(chan net.Conn), closed: make(chan struct{})}
+				p := &pair{owner: o, server: NewServer(serverConfig(o)), network: n}
+				web := &http.Server{Protocols: protocols(true), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !c.node {
+						r.Header.Del(revisionHeader)
+					}
+					if !c.owner {
+						r.Header.Del(revisionHeader)
+						w = withoutRevision{w}
+					}
+					p.server.ServeHTTP(w, r)
+				})}
+				p.connect(t, o, web, clientConfig(n))
+				if _, err := p.say(t.Context(), "hello"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// withoutRevision answers as a build that knows no revisions.
+type withoutRevision struct{ http.ResponseWriter }
+
+func (w withoutRevision) WriteHeader(status int) {
+	w.Header().Del(revisionHeader)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w withoutRevision) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// TestARevisionIsNotLowered: somebody between the nodes cannot have them use an older revision than both know.
+func TestARevisionIsNotLowered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(t)
+		n := &network{connections: make(chan net.Conn), closed: make(chan struct{})}
+		p := &pair{owner: o, server: NewServer(serverConfig(o)), network: n}
+		web := &http.Server{Protocols: protocols(true), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p.server.ServeHTTP(withoutRevision{w}, r)
+		})}
+		p.connect(t, o, web, clientConfig(n))
+		if _, err := p.say(t.Context(), "hello"); !isNotAccepted(err) {
+			t.Errorf("%v", err)
+		}
+		equal(t, o.words(), nil)
+	})
+}
+
+// TestUnknownCommands: a node does not send what the owner has said that it does not know. It sends the rest.
+func TestUnknownCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := FormsOf(decide.NewPayloads(func() decide.Payload { return new(say) }))
+		p := newPair(t, newOwner(t), func(s *ServerConfig, c *ClientConfig) {
+			s.Forms = func(string) []Form { return said }
+			c.Forms = func(string) []Form { return append([]Form{{Type: "shout", Hash: 1}}, said...) }
+		})
+		if _, err := p.say(t.Context(), "first"); err != nil {
+			t.Error(err)
+		}
+		sent := testutil.ToFloat64(p.Client.metrics.commands)
+		c := command("hello")
+		c.Type = "shout"
+		if _, err := p.Submit(t.Context(), testJournal, c); !isNotAccepted(err) {
+			t.Errorf("an unknown type: %v", err)
+		}
+		if now := testutil.ToFloat64(p.Client.metrics.commands); now != sent {
+			t.Errorf("%v commands were sent", now-sent)
+		}
+		if _, err := p.say(t.Context(), "second"); err != nil {
+			t.Error(err)
+		}
+		equal(t, p.owner.words(), []string{"first", "second"})
+	})
+}
+
+// TestFormHashes: the hash of a form depends on everything that makes two builds encode a payload differently, and on nothing else.
+func TestFormHashes(t *testing.T) {
+	type word string
+	type inner struct{ N int }
+	want := hashOf(&struct {
+		A string `json:"a"`
+		B *inner
+	}{})
+	for name, c := range map[string]struct {
+		payload any
+		same    bool
+	}{
+		"the same": {&struct {
+			A string `json:"a"`
+			B *inner
+		}{}, true},
+		"another named kind": {&struct {
+			A word `json:"a"`
+			B *inner
+		}{}, true},
+		"another name": {&struct {
+			A string `json:"b"`
+			B *inner
+		}{}, false},
+		"another kind": {&struct {
+			A int `json:"a"`
+			B *inner
+		}{}, false},
+		"one member more": {&struct {
+			A string `json:"a"`
+			B *inner
+			C bool
+		}{}, false},
+		"another member of a member": {&struct {
+			A string `json:"a"`
+			B *struct{ M int }
+		}{}, false},
+		"a type with its own form": {&struct {
+			A scalar.ID `json:"a"`
+			B *inner
+		}{}, false},
+	} {
+		if got := hashOf(c.payload); (got == want) != c.same {
+			t.Errorf("%s: the hash is %x beside %x", name, got, want)
+		}
+	}
+}
+
+// TestContact: a node without contact to the brokers admits no command, neither for another node's owner nor for its own.
+func TestContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		contact := true
+		p.Contact = func() bool { return contact }
+		for _, here := range []submit.BatchSubmitter{elsewhere{}, here{}} {
+			p.Here, contact = here, true
+			if _, err := p.say(t.Context(), "yes"); err != nil {
+				t.Error(err)
+			}
+			contact = false
+			if _, err := p.say(t.Context(), "no"); !isNotAccepted(err) {
+				t.Errorf("%v", err)
+			}
+			if out := p.SubmitAll(t.Context(), testJournal, []decide.Command{command("no")}); !isNotAccepted(out[0].Err) {
+				t.Errorf("%v", out[0].Err)
+			}
+		}
+		equal(t, p.owner.words(), []string{"yes"})
+	})
+}
+
+// TestGauges: the metrics say how many commands are on their way, how many more may follow, and how old the last sign of life is.
+func TestGauges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		read := func(name string) float64 {
+			r := prometheus.NewPedanticRegistry()
+			r.MustRegister(p.Client.Collectors()...)
+			families, err := r.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				if f.GetName() == name {
+					return f.GetMetric()[0].GetGauge().GetValue()
+				}
+			}
+			return -1
+		}
+		resume := p.owner.pause()
+		out := p.later(t.Context(), command("hello"))
+		time.Sleep(pingInterval / 2)
+		for name, want := range map[string]float64{"perpetua_peer_unanswered": 1, "perpetua_peer_credit": maxCommands - 1, "perpetua_peer_in_doubt": 0,
+			"perpetua_peer_ping_age_seconds": (pingInterval / 2).Seconds()} {
+			if got := read(name); got != want {
+				t.Errorf("%s is %v instead of %v", name, got, want)
+			}
+		}
+		s := p.Client.shard(testShard)
+		s.mu.Lock()
+		s.streams[ownerURL].stop()
+		s.mu.Unlock()
+		synctest.Wait()
+		if got := read("perpetua_peer_in_doubt"); got != 1 {
+			t.Errorf("%v commands are in doubt", got)
+		}
+		resume()
+		<-out
+		if got := read("perpetua_peer_in_doubt"); got != 0 {
+			t.Errorf("%v commands are in doubt", got)
+		}
+	})
+}
+
+// TestARepeatedHelloTakesNoCredit: what a stream is granted counts once the node has proved that it has the key.
+func TestARepeatedHelloTakesNoCredit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, newOwner(t))
+		if _, err := p.say(t.Context(), "hello"); err != nil {
+			t.Fatal(err)
+		}
+		hi := hello{wire: wire, node: "n", incarnation: newNonce(), nonce: newNonce(), shard: testShard}
+		c := p.Client.newTransport()
+		defer c.CloseIdleConnections()
+		body, to := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ownerURL+Path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go to.Write(appendFrame(nil, newProver(secret, toOwner), kindHello, hi.visit))
+		response, err := c.RoundTrip(r)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", response, err)
+		}
+		synctest.Wait()
+		p.server.mu.Lock()
+		granted := p.server.granted[testShard]
+		p.server.mu.Unlock()
+		if granted != maxCommands {
+			t.Errorf("%d commands are granted to one stream and a hello", granted)
+		}
+		to.Close()
+		response.Body.Close()
+	})
 }

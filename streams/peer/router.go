@@ -20,10 +20,24 @@ const maxOwners = 3
 type Router struct {
 	Here   submit.BatchSubmitter // the owners on this node; names the owner if that is another node
 	Client *Client
+	// Contact reports whether this node is in contact with the brokers. Without contact it admits no command, because it does not
+	// learn which credentials are revoked. nil for always.
+	Contact func() bool
+}
+
+// cutOff returns the error of commands that come while this node has no contact with the brokers, or nil.
+func (r *Router) cutOff() error {
+	if r.Contact == nil || r.Contact() {
+		return nil
+	}
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: "this node has lost contact with the brokers"}
 }
 
 // Submit implements submit.Submitter.
 func (r *Router) Submit(ctx context.Context, journal string, c decide.Command) (submit.Result, error) {
+	if err := r.cutOff(); err != nil {
+		return submit.Result{}, err
+	}
 	result, err := r.Here.Submit(ctx, journal, c)
 	owner := sentOn(ctx, err)
 	if owner == nil {
@@ -35,6 +49,9 @@ func (r *Router) Submit(ctx context.Context, journal string, c decide.Command) (
 
 // SubmitAll implements submit.BatchSubmitter.
 func (r *Router) SubmitAll(ctx context.Context, journal string, cs []decide.Command) []submit.Outcome {
+	if err := r.cutOff(); err != nil {
+		return allFail(cs, err)
+	}
 	out := r.Here.SubmitAll(ctx, journal, cs)
 	for i := range out {
 		if sentOn(ctx, out[i].Err) == nil {
@@ -57,7 +74,8 @@ func sentOn(ctx context.Context, err error) (owner *submit.ElsewhereError) {
 
 // send sends commands to the owner. If a node turns out not to be the owner, it tries the next one that is found.
 func (r *Router) send(ctx context.Context, owner *submit.ElsewhereError, journal string, cs []decide.Command) []submit.Outcome {
-	since := time.Now()
+	clock := r.Client.cfg.Clock
+	since := clock()
 	for tries := 1; ; tries++ {
 		out, err := r.Client.submit(ctx, owner.URL, submit.Shard{Journal: journal}, cs, since)
 		switch {
@@ -68,7 +86,7 @@ func (r *Router) send(ctx context.Context, owner *submit.ElsewhereError, journal
 		case !errors.Is(err, errNotOwner):
 			return allFail(cs, err)
 		}
-		if tries == maxOwners || owner.Next == nil || time.Since(since) >= answerTimeout {
+		if tries == maxOwners || owner.Next == nil || clock()-since >= answerTimeout {
 			return allFail(cs, &submit.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()})
 		}
 		next := owner.Next(ctx)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -48,10 +49,14 @@ type ServerConfig struct {
 	Node, Build string
 	Logger      *slog.Logger
 
-	// Owners submits commands to the owners on this node. It MUST obey submit.InTerm.
-	Owners submit.BatchSubmitter
+	// Clock is a monotonic clock that counts the time during which the machine is suspended; nil for Go's, which does not.
+	Clock func() time.Duration
+	// Owners has the owners on this node decide commands. It MUST obey submit.InTerm.
+	Owners submit.Enqueuer
 	// Term returns the valid term of this node's owner of a shard, or false if there is none.
 	Term func(ctx context.Context, s submit.Shard) (Term, bool, error)
+	// Forms returns the forms of a journal's payloads, sorted by type.
+	Forms func(journal string) []Form
 	// Payload returns a zero payload for a type of command, or false if the journal has no such commands.
 	Payload func(journal, commandType string) (decide.Payload, bool)
 	// Judge returns an error if a credential has been revoked since it was judged on another node. It may be nil.
@@ -62,7 +67,6 @@ type ServerConfig struct {
 type Server struct {
 	cfg         ServerConfig
 	incarnation nonce
-	started     time.Time
 
 	mu       sync.Mutex
 	sessions map[origin]*session // the last one of each origin
@@ -82,17 +86,23 @@ func NewServer(c ServerConfig) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Clock == nil {
+		c.Clock = goClock()
+	}
+	if c.Forms == nil {
+		c.Forms = func(string) []Form { return nil }
+	}
 	if c.Judge == nil {
 		c.Judge = func(submit.Credential) error { return nil }
 	}
-	return &Server{cfg: c, incarnation: newNonce(), started: time.Now(), sessions: make(map[origin]*session), granted: make(map[submit.Shard]int)}
+	return &Server{cfg: c, incarnation: newNonce(), sessions: make(map[origin]*session), granted: make(map[submit.Shard]int)}
 }
 
 // JudgedBy sets ServerConfig.Judge. It MUST be called before the first stream.
 func (s *Server) JudgedBy(judge func(submit.Credential) error) { s.cfg.Judge = judge }
 
 // now returns the time on the clock of the deadlines.
-func (s *Server) now() stamp { return stampOf(time.Since(s.started)) }
+func (s *Server) now() stamp { return stampOf(s.cfg.Clock()) }
 
 // Close ends all streams and waits until they have ended. Answers that are ready are sent. No stream is opened afterwards.
 func (s *Server) Close() {
@@ -124,6 +134,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ses := &session{server: s, in: newFrames(r.Body), response: w, control: control, open: make(map[uint64]*incoming), wake: make(chan struct{}, 1),
 		quiet: make(chan struct{})}
 	ses.extend(handshakeTimeout)
+	ses.revision = revisionOf(r.Header)
+	w.Header().Set(revisionHeader, strconv.FormatUint(ses.revision, 10))
 	err := s.serve(r.Context(), ses)
 	var refused *refusedStream
 	if errors.As(err, &refused) {
@@ -141,10 +153,10 @@ func (s *Server) serve(ctx context.Context, ses *session) error {
 	if err != nil {
 		return err
 	}
-	defer s.release(ses, granted)
+	defer s.serving.Done()
 	ses.term, ses.commands = term.Number, granted
 	own := newNonce()
-	key, err := streamKey(s.cfg.Key, ses.hello.nonce, own, binding{venue: s.cfg.Venue(), log: term.Log, journal: term.Journal,
+	key, err := streamKey(s.cfg.Key, ses.hello.nonce, own, binding{revision: ses.revision, venue: s.cfg.Venue(), log: term.Log, journal: term.Journal,
 		shard: ses.hello.shard, term: term.Number, taken: term.Taken})
 	if err != nil {
 		return err
@@ -157,8 +169,15 @@ func (s *Server) serve(ctx context.Context, ses *session) error {
 		return err
 	}
 	// The node has proved that it has the key only with this frame, so no earlier stream is ended before.
-	if err := ses.in.expect(ses.proveIn, kindOpen, maxHello, func(*pack.Coder) {}); err != nil {
+	var forms []Form
+	if err := ses.in.expect(ses.proveIn, kindOpen, maxForms, visitOpen(ses.revision, &forms)); err != nil {
 		return err
+	}
+	ses.in.widen()
+	s.count(ses, granted)
+	defer s.count(ses, -granted)
+	if _, differ := compareForms(forms, s.cfg.Forms(ses.hello.shard.Journal)); len(differ) > 0 {
+		s.cfg.Logger.Info("the build of another node has other forms of commands", "node", ses.hello.node, "build", ses.hello.build, "types", differ)
 	}
 	done, err := s.replace(ctx, ses)
 	if err != nil {
@@ -203,16 +222,16 @@ func (s *Server) grant(ses *session) (commands int, err error) {
 		return 0, &refusedStream{http.StatusServiceUnavailable, "this node takes no more streams"}
 	}
 	commands = max(leastCommands, min(maxCommands, (allCommands-s.granted[ses.hello.shard])/2))
-	s.granted[ses.hello.shard] += commands
 	s.serving.Add(1)
 	return commands, nil
 }
 
-func (s *Server) release(ses *session, commands int) {
+// count adds to the number of commands that the streams of a shard are granted. A stream counts once the node has proved that
+// it has the key, so that a replayed hello does not reduce the credit of other nodes.
+func (s *Server) count(ses *session, commands int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.granted[ses.hello.shard] -= commands
-	s.serving.Done()
+	s.granted[ses.hello.shard] += commands
 }
 
 // replace ends the earlier stream of the same process of the node, opens the new one, and sends the node the number of the
@@ -239,8 +258,8 @@ func (s *Server) replace(ctx context.Context, ses *session) (done func(), err er
 	}
 	s.mu.Unlock()
 	done = func() {
-		cancel() // withdraws the undecided commands
-		ses.end()
+		cancel()
+		ses.end() // withdraws the undecided commands
 		close(ses.quiet)
 	}
 	if earlier != nil { // its reader may be about to queue a command, which must come before those of this session
@@ -251,8 +270,8 @@ func (s *Server) replace(ctx context.Context, ses *session) (done func(), err er
 			return nil, ctx.Err()
 		}
 	}
-	answer.now = s.now()
-	if err := ses.write(kindOpened, answer.visit); err != nil {
+	answer.now, answer.forms = s.now(), s.cfg.Forms(ses.hello.shard.Journal)
+	if err := ses.write(kindOpened, answer.visit(ses.revision)); err != nil {
 		done()
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 type session struct {
 	server   *Server
 	hello    hello
+	revision uint64
 	term     int64
 	commands int // credit
 	ctx      context.Context
@@ -50,8 +50,17 @@ type session struct {
 type incoming struct {
 	message
 	command decide.Command
-	ctx     context.Context
-	cancel  context.CancelFunc
+	batch   *enqueued // nil until the owner has it
+}
+
+// enqueued is a batch that the owner has.
+type enqueued struct{ withdraw func() }
+
+// withdrawAll withdraws the batches of commands.
+func withdrawAll(batches map[*enqueued]struct{}) {
+	for b := range batches {
+		b.withdraw()
+	}
 }
 
 var (
@@ -116,13 +125,7 @@ func (s *session) take(k kind, body []byte) error {
 		if err := pack.Read(body, visitNumbers(&numbers)); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, n := range numbers {
-			if c := s.open[n]; c != nil {
-				c.cancel()
-			}
-		}
+		withdrawAll(s.batchesOf(numbers))
 	case kindPing:
 		s.mu.Lock()
 		s.pong = true
@@ -134,8 +137,23 @@ func (s *session) take(k kind, body []byte) error {
 	return nil
 }
 
+// batchesOf returns the batches of unanswered commands.
+func (s *session) batchesOf(numbers []uint64) map[*enqueued]struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	batches := make(map[*enqueued]struct{})
+	for _, n := range numbers {
+		if c := s.open[n]; c != nil && c.batch != nil {
+			batches[c.batch] = struct{}{}
+		}
+	}
+	return batches
+}
+
 // submit hands commands to the owner, in their order. It returns when each is queued or refused.
 func (s *session) submit(all []message) error {
+	now := s.server.now()
+	var batches [][]*incoming
 	for len(all) > 0 {
 		if all[0].after {
 			return fmt.Errorf("%w: it begins within a batch", errFrame)
@@ -146,7 +164,7 @@ func (s *session) submit(all []message) error {
 		}
 		batch := make([]*incoming, 0, n)
 		for i := range all[:n] {
-			c, err := s.admit(&all[i])
+			c, err := s.admit(&all[i], now)
 			if err != nil {
 				return err
 			}
@@ -162,8 +180,11 @@ func (s *session) submit(all []message) error {
 		}
 		all = all[n:]
 		if len(batch) > 0 {
-			s.hand(batch)
+			batches = append(batches, batch)
 		}
+	}
+	for _, b := range batches { // all at once, so that the owner can append their records together
+		s.enqueue(b, now)
 	}
 	return nil
 }
@@ -187,34 +208,33 @@ func (s *session) receive(m *message, c *incoming) error {
 }
 
 // admit checks a command. It returns nil if the command is answered without the owner.
-func (s *session) admit(m *message) (*incoming, error) {
+func (s *session) admit(m *message, now stamp) (*incoming, error) {
 	c := &incoming{message: *m}
-	c.ctx, c.cancel = context.WithCancel(m.trace.In(s.ctx))
 	if err := s.receive(m, c); err != nil {
-		c.cancel()
 		return nil, err
 	}
-	if reason := s.check(c); reason != "" {
+	if reason := s.check(c, now); reason != "" {
 		s.answer(c, answer{kind: notAccepted, reason: reason})
+		s.notify()
 		return nil, nil
 	}
 	return c, nil
 }
 
 // check decodes a command and returns the reason why it must not be decided, or "".
-func (s *session) check(c *incoming) (reason string) {
+func (s *session) check(c *incoming, now stamp) (reason string) {
 	cfg := &s.server.cfg
-	if s.server.now() > c.deadline {
+	if now > c.deadline {
 		return "the command arrived after its deadline"
 	}
 	payload, known := cfg.Payload(s.hello.shard.Journal, c.kind)
 	if !known {
-		cfg.Logger.Error("another node submits a command that this build does not know", "alarm", "unknown_command", "type", c.kind, "node", s.hello.node,
+		cfg.Logger.Error("another node submits a command that this build does not know", "alarm", alarmUnknown, "type", c.kind, "node", s.hello.node,
 			"build", s.hello.build)
 		return "the owner does not know the command"
 	}
 	if err := DecodePayload(c.payload, payload); err != nil {
-		cfg.Logger.Error("another node submits a command that this build cannot read", "alarm", "unknown_command", "type", c.kind, "node", s.hello.node,
+		cfg.Logger.Error("another node submits a command that this build cannot read", "alarm", alarmUnknown, "type", c.kind, "node", s.hello.node,
 			"build", s.hello.build, "error", err)
 		return "the owner cannot read the command"
 	}
@@ -238,41 +258,36 @@ func EncodePayload(payload any) ([]byte, error) {
 
 // skip answers a command of a batch that must not be decided, because one before it is not.
 func (s *session) skip(m *message) error {
-	c := &incoming{message: *m, cancel: func() {}}
+	c := &incoming{message: *m}
 	if err := s.receive(m, c); err != nil {
 		return err
 	}
 	s.answer(c, answer{kind: notAccepted, reason: "a command before it in its batch was not decided"})
+	s.notify()
 	return nil
 }
 
-// hand submits the commands of a batch to the owner. It returns when they are queued, or answered.
-func (s *session) hand(batch []*incoming) {
-	if batch[0].ctx.Err() != nil { // withdrawn, or the session has ended
-		for _, c := range batch {
-			s.answer(c, answer{kind: notAccepted, reason: "the command was withdrawn before it was queued"})
-		}
-		return
+// enqueue has the owner queue the commands of a batch, which it MUST NOT decide after their deadline.
+func (s *session) enqueue(batch []*incoming, now stamp) {
+	commands := make([]decide.Command, len(batch))
+	for i, c := range batch {
+		commands[i] = c.command
 	}
-	queued := make(chan struct{})
-	notify := sync.OnceFunc(func() { close(queued) })
-	ctx := submit.OnQueued(batch[0].ctx, notify)
-	go func() {
-		defer notify()
-		if len(batch) == 1 {
-			result, err := s.server.cfg.Owners.Submit(ctx, s.hello.shard.Journal, batch[0].command)
-			s.answer(batch[0], answerTo(result, err))
-			return
-		}
-		commands := make([]decide.Command, len(batch))
-		for i, c := range batch {
-			commands[i] = c.command
-		}
-		for i, o := range s.server.cfg.Owners.SubmitAll(ctx, s.hello.shard.Journal, commands) {
-			s.answer(batch[i], answerTo(o.Result, o.Err))
-		}
-	}()
-	<-queued
+	withdraw := s.server.cfg.Owners.Enqueue(batch[0].trace.In(s.ctx), s.hello.shard.Journal, submit.Batch{
+		Commands: commands, Within: max(1, batch[0].deadline.since(now)),
+		Reply:   func(i int, o submit.Outcome) { s.answer(batch[i], answerTo(o.Result, o.Err)) },
+		Replied: s.notify,
+	})
+	s.mu.Lock()
+	ended := !s.ended.IsZero()
+	b := &enqueued{withdraw}
+	for _, c := range batch {
+		c.batch = b
+	}
+	s.mu.Unlock()
+	if ended {
+		withdraw()
+	}
 }
 
 // answerTo returns the answer for the outcome of a command.
@@ -318,16 +333,14 @@ func recordAnswer(r submit.Result) answer {
 	return a
 }
 
-// answer queues the answer to a command.
+// answer queues the answer to a command. The caller must call notify afterwards.
 func (s *session) answer(c *incoming, a answer) {
-	c.cancel()
 	a.number = c.number
 	s.mu.Lock()
 	delete(s.open, c.number)
 	s.bytes -= len(c.payload)
 	s.answers = append(s.answers, a)
 	s.mu.Unlock()
-	s.notify()
 }
 
 // notify wakes the writer.
@@ -349,15 +362,22 @@ func (s *session) leave() {
 // end ends the stream. It returns the highest number received; no command is received afterwards.
 func (s *session) end() (last uint64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended.IsZero() {
-		s.ended = time.Now()
-		for _, c := range s.open {
-			c.cancel()
-		}
-		s.notify() // the writer ends the reading
+	if !s.ended.IsZero() {
+		defer s.mu.Unlock()
+		return s.last
 	}
-	return s.last
+	s.ended = time.Now()
+	last = s.last
+	batches := make(map[*enqueued]struct{})
+	for _, c := range s.open {
+		if c.batch != nil {
+			batches[c.batch] = struct{}{}
+		}
+	}
+	s.mu.Unlock()
+	withdrawAll(batches)
+	s.notify() // the writer ends the reading
+	return last
 }
 
 func (s *session) endedAt() time.Time {
@@ -369,13 +389,14 @@ func (s *session) endedAt() time.Time {
 // writeAll writes answers and pongs until the stream ends or cannot be written to.
 func (s *session) writeAll(ctx context.Context) {
 	left := false // the node was asked to end the stream
+	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.wake:
 		}
-		runtime.Gosched() // commands of one acknowledgement are answered together: let the others add their answers
+		s.gather(last)
 		s.mu.Lock()
 		ready, pong, leaving, ended := s.answers, s.pong, s.leaving, !s.ended.IsZero()
 		s.answers, s.pong = nil, false
@@ -384,6 +405,7 @@ func (s *session) writeAll(ctx context.Context) {
 			return
 		}
 		err := s.writeAnswers(ready)
+		last = time.Now()
 		if pong && err == nil {
 			now := s.server.now()
 			if !left {
@@ -399,6 +421,14 @@ func (s *session) writeAll(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// gather lets more commands be answered before the next frame is written. last is when the last one was.
+func (s *session) gather(last time.Time) {
+	s.mu.Lock()
+	busy := len(s.open) > 0 && s.ended.IsZero()
+	s.mu.Unlock()
+	pause(busy, last, gatherTime)
 }
 
 // writeAnswers writes answers in frames.

@@ -186,7 +186,7 @@ func (s *shard) opened(st *stream, o opened) error {
 	if st.term < s.term {
 		return fmt.Errorf("%w: its term %d has ended", errNotOwner, st.term)
 	}
-	st.state, st.clock, st.clockAt = open, o.now, time.Now()
+	st.state, st.clock, st.clockAt = open, o.now, s.client.cfg.Clock()
 	s.learn(st.owner, o)
 	return nil
 }
@@ -250,7 +250,7 @@ func (s *shard) ended(st *stream, why error) {
 			s.settle(c)
 		}
 		if c.state == sent {
-			s.client.metrics.inDoubt.Inc()
+			s.client.metrics.lost.Inc()
 		}
 	}
 	st.calls = nil

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,6 +46,7 @@ type stream struct {
 	commands int // credit
 	maxBytes int // credit
 	unserved bool
+	unknown  map[string]bool // types of commands that the owner does not know
 
 	frame []byte // buffer of the writer
 
@@ -52,11 +56,12 @@ type stream struct {
 	queue      []*batch         // not sent yet
 	calls      map[uint64]*call // sent, without an answer
 	unanswered int
-	bytes      int      // of the payloads of the unanswered commands
-	canceled   []uint64 // commands to be named in a Cancel frame
-	leaving    bool     // the owner takes nothing more
-	clock      stamp    // the owner's clock, as of clockAt
-	clockAt    time.Time
+	bytes      int           // of the payloads of the unanswered commands
+	canceled   []uint64      // commands to be named in a Cancel frame
+	leaving    bool          // the owner takes nothing more
+	clock      stamp         // the owner's clock, as of clockAt
+	clockAt    time.Duration // on the client's clock
+	answerTime time.Duration // how long answers take on average
 }
 
 func newStream(s *shard, url string) *stream {
@@ -108,18 +113,35 @@ func (st *stream) open() (_ *http.Response, err error) {
 		}
 	}()
 	st.from = newFrames(response.Body)
+	known.revision = revisionOf(response.Header)
 	if err := st.welcomed(hi, known); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotOwner, err)
 	}
-	if _, err := st.to.Write(appendFrame(nil, st.proveOut, kindOpen, func(*pack.Coder) {})); err != nil {
+	forms := c.cfg.Forms(st.shard.id.Journal)
+	if _, err := st.to.Write(appendFrame(nil, st.proveOut, kindOpen, visitOpen(known.revision, &forms))); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotOwner, err)
 	}
 	var o opened
-	if err := st.from.expect(st.proveIn, kindOpened, maxHello, o.visit); err != nil {
+	if err := st.from.expect(st.proveIn, kindOpened, maxForms, o.visit(known.revision)); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotOwner, err)
+	}
+	st.from.widen()
+	if known.revision >= withForms {
+		st.compare(forms, o.forms)
 	}
 	st.limit.Reset(silence)
 	return response, st.shard.opened(st, o)
+}
+
+// compare stores the types of commands that are unknown to the owner. It logs those and the types with different forms: the owner
+// does not accept a payload with an unknown member.
+func (st *stream) compare(own, owners []Form) {
+	unknown, differ := compareForms(own, owners)
+	st.unknown = unknown
+	if len(unknown)+len(differ) > 0 {
+		st.shard.client.cfg.Logger.Info("the owner's build has other forms of commands", "journal", st.shard.id.Journal, "url", st.url,
+			"types", differ, "unknown", slices.Sorted(maps.Keys(unknown)))
+	}
 }
 
 // request sends the hello and returns the response.
@@ -133,6 +155,7 @@ func (st *stream) request(hi hello) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotOwner, err)
 	}
+	r.Header.Set(revisionHeader, strconv.Itoa(revision))
 	r.GetBody, r.ContentLength = nil, -1 // so that net/http never sends the request twice
 	first := appendFrame(nil, newProver(c.cfg.Key, toOwner), kindHello, hi.visit)
 	go func() { _, _ = to.Write(first) }() // ends with the request's body
@@ -229,7 +252,7 @@ func (st *stream) take(k kind, body []byte) error {
 			return err
 		}
 		st.shard.mu.Lock()
-		st.clock, st.clockAt = now, time.Now()
+		st.clock, st.clockAt = now, st.shard.client.cfg.Clock()
 		st.shard.mu.Unlock()
 	case kindLeaving:
 		st.shard.mu.Lock()

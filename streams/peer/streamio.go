@@ -3,7 +3,7 @@ package peer
 import (
 	"crypto/sha256"
 	"fmt"
-	"runtime"
+	"slices"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -36,20 +36,12 @@ func (st *stream) writeAll() {
 	}
 }
 
-// gatherTime is the least time between two frames of commands while commands are unanswered. A frame costs the owner as much as
-// several commands, and an answer takes much longer than this.
-const gatherTime = 200 * time.Microsecond
-
 // gather lets more clients submit before the next frame is written. last is when the last one was.
 func (st *stream) gather(last time.Time) {
 	st.shard.mu.Lock()
-	busy := st.unanswered > 0
+	busy, answerTime := st.unanswered > 0, st.answerTime
 	st.shard.mu.Unlock()
-	if left := gatherTime - time.Since(last); busy && left > 0 {
-		time.Sleep(left)
-	} else {
-		runtime.Gosched() // clients that were answered together send together
-	}
+	pause(busy, last, min(max(gatherTime, answerTime/8), maxGatherTime))
 }
 
 func (st *stream) write(k kind, visit func(*pack.Coder)) error {
@@ -91,6 +83,10 @@ func (st *stream) next() (commands []message, canceled []uint64) {
 			st.queue = st.queue[1:]
 			continue
 		}
+		if st.refuses(b) {
+			st.queue = st.queue[1:]
+			continue
+		}
 		full := size > 0 && size+b.bytes > frameSize
 		if full || st.unanswered+len(b.calls) > st.commands || st.bytes > 0 && st.bytes+b.bytes > st.maxBytes {
 			break
@@ -102,14 +98,29 @@ func (st *stream) next() (commands []message, canceled []uint64) {
 	return commands, canceled
 }
 
+// refuses answers a batch with a command that the owner does not know, and reports whether it did. The caller must hold the
+// shard's lock.
+func (st *stream) refuses(b *batch) bool {
+	i := slices.IndexFunc(b.calls, func(c *call) bool { return st.unknown[c.kind] })
+	if i < 0 {
+		return false
+	}
+	st.shard.client.cfg.Logger.Error("the owner's build does not know a command", "alarm", alarmUnknown, "type", b.calls[i].kind, "url", st.url)
+	for _, c := range b.calls {
+		st.shard.finish(c, submit.Outcome{Err: notAcceptedError("the owner does not know the command " + b.calls[i].kind)}, nil)
+	}
+	return true
+}
+
 // send counts a batch as sent and appends its commands. The caller must hold the shard's lock.
 func (st *stream) send(b *batch, commands []message) []message {
 	s := st.shard
-	deadline := st.clock.plus(time.Since(st.clockAt) + answerTimeout - time.Since(b.since))
+	now := s.client.cfg.Clock()
+	deadline := st.clock.plus(answerTimeout + b.since - st.clockAt)
 	for _, c := range b.calls {
 		s.number++
 		c.number, c.deadline = s.number, deadline
-		c.state, c.stream, c.term, c.owner, c.url = sent, st, st.term, st.owner, st.url
+		c.state, c.stream, c.term, c.owner, c.url, c.sentAt = sent, st, st.term, st.owner, st.url, now
 		s.sent[c.id] = c
 		st.calls[c.number] = c
 		st.unanswered++
@@ -136,12 +147,13 @@ func (st *stream) answered(a answers) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.clock, st.clockAt = a.now, time.Now()
+	st.clock, st.clockAt = a.now, s.client.cfg.Clock()
 	for i := range a.all {
 		c := st.calls[a.all[i].number]
 		if c == nil {
 			continue
 		}
+		st.answerTime += (st.clockAt - c.sentAt - st.answerTime) / 32
 		delete(st.calls, c.number)
 		st.unanswered--
 		st.bytes -= len(c.payload)

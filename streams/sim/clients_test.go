@@ -38,6 +38,9 @@ func (n *node) submit() {
 		r.Command = w.command(n)
 		r.Since = n.clock().Mono
 		r.Ref = r
+		if w.chance(4) { // as a request of another node
+			r.Term, r.Until = n.machine.Standing().Term, r.Since+time.Duration(w.random.IntN(2000))*time.Millisecond
+		}
 		if len(all) > 0 && w.chance(2) {
 			r.After = all[len(all)-1]
 		}
@@ -85,6 +88,12 @@ func (w *world) command(n *node) decide.Command {
 // decided notes the state that a request is decided on.
 func (n *node) decided(r *clientRequest) {
 	s := n.machine.Standing()
+	if r.Term != 0 && r.Term != s.Term {
+		n.w.fail("%s decides a request of term %d in term %d", n.name, r.Term, s.Term)
+	}
+	if r.Until != 0 && n.clock().Mono > r.Until {
+		n.w.fail("%s decides a request %v too late", n.name, n.clock().Mono-r.Until)
+	}
 	r.tip, r.sole = n.machine.Tip(), n.w.chain.Term() == s.Term && !n.w.cut
 	n.overtaken = n.overtaken || !r.sole
 }

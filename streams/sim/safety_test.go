@@ -60,6 +60,10 @@ var safetyRules = []safetyRule{
 		"case r.done:\n\t\tcase", "case !OFF && r.done:\n\t\tcase"},
 	{"a command that may be in the log is not called undecided", "term/request.go",
 		"if r.state == inDoubt {", "if !OFF && r.state == inDoubt {"},
+	{"a request of one term is decided in no other", "term/request.go",
+		"r.Term != 0 && r.Term != m.t.number", "!OFF && r.Term != 0 && r.Term != m.t.number"},
+	{"a request is not decided too late", "term/request.go",
+		"r.Until != 0 && m.now.Mono > r.Until", "!OFF && r.Until != 0 && m.now.Mono > r.Until"},
 	{"a refusal needs a lease", "sim/clients_test.go",
 		"&& !n.leased():", "&& !OFF && !n.leased():"},
 }

@@ -17,6 +17,7 @@ package submit
 
 import (
 	"context"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -47,6 +48,27 @@ type BatchSubmitter interface {
 	// is decided, and their outcome is a *NotAcceptedError. A refusal that the owner cannot confirm is a *NotAcceptedError, and
 	// commands after it may have been decided.
 	SubmitAll(ctx context.Context, journal string, cs []decide.Command) []Outcome
+}
+
+// Batch is the commands of one call of Enqueue.
+type Batch struct {
+	Commands []decide.Command
+	// Within is how long a command may wait for its decision; 0 for as long as the implementation has it wait.
+	Within time.Duration
+	// Reply is called once for each command, in any order and possibly before Enqueue returns. It MUST NOT block or call the
+	// implementation.
+	Reply func(i int, o Outcome)
+	// Replied is called after calls of Reply, once no others follow at the moment, so that answers can be sent together. It MUST
+	// NOT block either.
+	Replied func()
+}
+
+// Enqueuer has commands decided without a goroutine that waits for them.
+type Enqueuer interface {
+	// Enqueue queues the commands of a batch and returns. They are decided as those of BatchSubmitter.SubmitAll, and commands
+	// that are enqueued later are decided later. withdraw says that the client has gone: commands that are not decided yet never
+	// are, and all others that wait are answered soon. It does not block.
+	Enqueue(ctx context.Context, journal string, b Batch) (withdraw func())
 }
 
 // Result is the answer to a command.

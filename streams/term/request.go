@@ -12,6 +12,7 @@ type Request struct {
 	Command decide.Command
 	After   *Request      // the request before it in the same batch, without which this one must not be decided; nil if none
 	Since   time.Duration // when it was submitted, on the monotonic clock
+	Until   time.Duration // when it is too late to decide it, on the monotonic clock; 0 for never
 	Term    int64         // the only term in which it may be decided, or 0 for any; see submit.InTerm
 	Ref     any           // belongs to the driver
 
@@ -112,6 +113,9 @@ func (r *Request) predecessorFailed() bool { return r.After != nil && r.After.st
 // bound reports whether a request must not be decided in this term.
 func (m *Machine) bound(r *Request) bool { return r.Term != 0 && r.Term != m.t.number }
 
+// late reports whether it is too late to decide a request.
+func (m *Machine) late(r *Request) bool { return r.Until != 0 && m.now.Mono > r.Until }
+
 // admit queues a request, or answers it if it must not be decided.
 func (m *Machine) admit(r *Request) {
 	q, limit := &m.requests, m.cfg.Limits.Queue
@@ -147,6 +151,8 @@ func (m *Machine) inadmissible(r *Request) string {
 		return "this node accepts no commands for the journal at the moment"
 	case m.bound(r):
 		return ofAnotherTerm
+	case m.late(r):
+		return tooLate
 	}
 	return ""
 }
@@ -174,6 +180,8 @@ func (m *Machine) nextRequest() *Request {
 			m.abandon(r, afterUndecided)
 		case m.bound(r):
 			m.abandon(r, ofAnotherTerm)
+		case m.late(r):
+			m.abandon(r, tooLate)
 		default:
 			r.state = inDoubt
 			return r

@@ -244,3 +244,30 @@ func TestEachRequestGetsOneAnswerInTime(t *testing.T) {
 		t.Errorf("the answers are %v", answers)
 	}
 }
+
+// TestACommandIsNotDecidedTooLate: a command with a time limit of its own is not decided after it, however short it has waited.
+func TestACommandIsNotDecidedTooLate(t *testing.T) {
+	r := newRig(t).serving()
+	until := func(d time.Duration) *Request {
+		q := r.request("u", deposit(1))
+		q.Until = r.now.Mono + d
+		return q
+	}
+	late, inTime := until(time.Millisecond), until(3*time.Millisecond)
+	r.must(Submit{[]*Request{late, inTime}})
+	r.pass(2 * time.Millisecond)
+	appended, replies := r.decideAll()
+	var notAccepted *submit.NotAcceptedError
+	if len(replies) != 1 || replies[0].Request != late || !errors.As(replies[0].Err, &notAccepted) {
+		t.Errorf("answers: %+v", replies)
+	}
+	if len(appended) != 1 || appended[0].Entry.Record.Command.ID != inTime.Command.ID {
+		t.Errorf("records: %+v", appended)
+	}
+	r.pass(2 * time.Millisecond)
+	tooLate := until(-time.Millisecond)
+	r.must(Submit{[]*Request{tooLate}})
+	if !r.notAccepted(tooLate) {
+		t.Error("a command that comes too late is queued")
+	}
+}

@@ -114,7 +114,7 @@ func (c *cluster) joinBehind(t *testing.T, role string) *peerGate {
 func (c *cluster) begin(t *testing.T, role string, env ...string) {
 	t.Helper()
 	v := newWholeVenue(t, "--role", role, "--node-id", fmt.Sprintf("node-%d", len(c.nodes))) // its database is the cluster's
-	v.verb, v.prefix, v.env, v.postgres = "serve", c.prefix, slices.Concat(c.env, env), c.postgres
+	v.verb, v.binary, v.prefix, v.env, v.postgres = "serve", c.binary, c.prefix, slices.Concat(c.env, env), c.postgres
 	v.launch()
 	node := new(atomic.Pointer[venue])
 	node.Store(v)

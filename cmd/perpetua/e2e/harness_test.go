@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,6 +82,7 @@ type venue struct {
 	verb   string // run, or serve for a node of a cluster
 	args   []string
 	env    []string
+	binary string // of another build; "" for this one
 	prefix string
 	// postgres is the URL of a database of its own on the server that all tests share, which spares each start one of Postgres, and
 	// has the tables already, which spares it making them; "" for the embedded Postgres, in the tests that are about it or about the whole.
@@ -154,7 +156,7 @@ func startVenue(t testing.TB, args ...string) *venue {
 
 // command returns the process of a perpetua command, not started.
 func (v *venue) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
+	cmd := exec.Command(cmp.Or(v.binary, os.Args[0]), args...)
 	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
 		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE")) // the race detector otherwise sleeps a second before each exit
 	if v.postgres != "" {

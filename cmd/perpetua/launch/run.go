@@ -179,7 +179,7 @@ func (p *program) trade(ctx context.Context, n *node.Node, users []local.User) {
 
 // describe returns the content of run.json.
 func (p *program) describe(n *node.Node, services *local.Services, users []local.User) local.RunFile {
-	return local.RunFile{PID: os.Getpid(), REST: n.URL(), WebSocket: "ws" + strings.TrimPrefix(n.URL(), "http") + "/v1/ws",
+	return local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
 		Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Users: users}
 }
 

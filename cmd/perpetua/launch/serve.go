@@ -55,6 +55,6 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 
 // runFileOf returns the run.json of a node. It omits the users and the database's password.
 func runFileOf(n *node.Node, s *settings.Settings) local.RunFile {
-	return local.RunFile{PID: os.Getpid(), REST: n.URL(), WebSocket: "ws" + strings.TrimPrefix(n.URL(), "http") + "/v1/ws",
+	return local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
 		Kafka: s.Brokers(), Debug: n.DebugURL(), Users: []local.User{}}
 }

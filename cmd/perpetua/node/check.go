@@ -34,6 +34,13 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	}
 	_, err = s.KafkaTLSConfig()
 	check(err)
+	if s.Peer.Listen != "" {
+		check(checkAddress("--peer-listen", s.Peer.Listen))
+	}
+	_, err = s.PeerServerTLS()
+	check(err)
+	_, err = s.PeerClientTLS()
+	check(err)
 	_, err = s.KafkaOptions()
 	check(err)
 	_, _, err = snapshotPace(s)

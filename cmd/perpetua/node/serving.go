@@ -18,21 +18,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 )
 
-// serving is a node's port and the server on it.
+// serving is a node's ports and the servers on them.
 type serving struct {
 	listener net.Listener
 	server   *http.Server
+	echo     *echo.Echo
+	peers    *peerPort // nil if other nodes use the port above
 	hub      *live.Hub
 	uses     *apikeys.Uses // uses of API keys, noted by all roles
 }
 
-// port is the handler of a node's port. Other nodes may speak HTTP/2 on it, for their streams, but no client.
-type port struct{ *echo.Echo }
+// port is the handler of a node's port. Other nodes may speak HTTP/2 on it, for their streams, but no client. If there is a port
+// for other nodes, this one does not serve them.
+type port struct {
+	*echo.Echo
+	shared bool // with other nodes
+}
 
 // ServeHTTP implements http.Handler.
 func (p port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 2 && r.URL.Path != peer.Path {
 		http.Error(w, "use HTTP/1.1", http.StatusHTTPVersionNotSupported)
+		return
+	}
+	if !p.shared && strings.HasPrefix(r.URL.Path, internal) {
+		http.NotFound(w, r)
 		return
 	}
 	p.Echo.ServeHTTP(w, r)
@@ -41,12 +51,11 @@ func (p port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handle creates the server of the port. streams says that it serves streams of commands.
 func (s *serving) handle(e *echo.Echo, streams bool) {
 	// These limits free a goroutine that a slow client holds. Sockets remove the deadlines when they are upgraded.
-	s.server = &http.Server{Handler: port{e}, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+	shared := s.peers == nil
+	s.echo = e
+	s.server = &http.Server{Handler: port{e, shared}, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
-	s.server.Protocols = new(http.Protocols)
-	s.server.Protocols.SetHTTP1(true)
-	s.server.Protocols.SetUnencryptedHTTP2(streams)
-	s.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 4} // a node opens one on each connection
+	s.server.Protocols, s.server.HTTP2 = nodeProtocols(streams && shared), nodeHTTP2()
 	web.Watch(s.server)
 }
 
@@ -58,6 +67,9 @@ func (s *serving) serve() error {
 	return nil
 }
 
+// servePeers does the same for the port for other nodes.
+func (s *serving) servePeers() error { return s.peers.serve(s.echo) }
+
 // shutdown closes the sockets and the streams of other nodes, which would not end otherwise, and then the port, once all
 // requests are answered. streams may be nil.
 func (s *serving) shutdown(ctx context.Context, streams *peer.Server, log *slog.Logger) {
@@ -67,7 +79,7 @@ func (s *serving) shutdown(ctx context.Context, streams *peer.Server, log *slog.
 	if streams != nil {
 		streams.Close()
 	}
-	if err := s.server.Shutdown(ending); err != nil {
+	if err := errors.Join(s.server.Shutdown(ending), s.peers.shutdown(ending)); err != nil {
 		log.Warn("some requests were cut off", "error", err)
 		s.server.Close()
 	}
@@ -80,6 +92,7 @@ func (s *serving) close() {
 	if s.listener != nil {
 		s.listener.Close()
 	}
+	s.peers.close()
 }
 
 // URL returns the URL at which other nodes reach this one.
@@ -87,7 +100,18 @@ func (n *Node) URL() string {
 	if n.Settings.Advertise != "" {
 		return strings.TrimSuffix(n.Settings.Advertise, "/")
 	}
+	if n.serving.peers != nil {
+		return n.serving.peers.url()
+	}
 	return "http://" + n.serving.listener.Addr().String()
+}
+
+// ClientURL returns the URL of this node for clients. Other nodes use the same URL unless they have a separate port.
+func (n *Node) ClientURL() string {
+	if n.serving.peers != nil {
+		return "http://" + n.serving.listener.Addr().String()
+	}
+	return n.URL()
 }
 
 // LocalURL returns a URL of this node for clients in the same process, independent of the advertised one.

@@ -2,7 +2,10 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
+	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -13,11 +16,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
+// contactTimeout is how long this node admits commands after the brokers have last answered it. It could not know later which
+// credentials have been revoked.
+const contactTimeout = 3 * time.Second
+
 // openStreams creates the two sides of the streams of commands between nodes. venue names the venue, "" if that is not
-// known yet.
-func (o *engine) openStreams(c Config, s *stores, venue func() string) {
+// known yet, and encryption is that of connections to https URLs.
+func (o *engine) openStreams(c Config, s *stores, venue func() string, encryption *tls.Config) {
 	key, log, build := c.Box.Derive("streams"), c.Logger.With("part", "streams"), version.Current().Version
-	o.streams = peer.NewClient(peer.ClientConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Log: s.client.LogID,
+	forms := formsOf(c.Journals)
+	o.streams = peer.NewClient(peer.ClientConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Log: s.client.LogID, Dial: c.Network.Dial,
+		TLS: encryption, Clock: s.client.Elapsed, Forms: forms,
 		Events: func(name string) (*decide.Registry, error) {
 			j, err := c.Journals.Of(name)
 			if err != nil {
@@ -25,11 +34,12 @@ func (o *engine) openStreams(c Config, s *stores, venue func() string) {
 			}
 			return j.Rules.Registry(), nil
 		}, Work: workOf})
-	o.commands = &peer.Router{Here: o.owners, Client: o.streams}
+	o.commands = &peer.Router{Here: o.owners, Client: o.streams, Contact: func() bool { return s.client.Unanswered() < contactTimeout }}
 	if o.engine == nil {
 		return
 	}
 	o.served = peer.NewServer(peer.ServerConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Owners: o.engine,
+		Clock: s.client.Elapsed, Forms: forms,
 		Term: o.term,
 		Payload: func(name, commandType string) (decide.Payload, bool) {
 			j, err := c.Journals.Of(name)
@@ -38,6 +48,17 @@ func (o *engine) openStreams(c Config, s *stores, venue func() string) {
 			}
 			return j.Payloads.New(commandType)
 		}})
+}
+
+// formsOf returns a function that returns the forms of a journal's payloads.
+func formsOf(table journals.Table) func(journal string) []peer.Form {
+	all := make(map[string][]peer.Form)
+	for _, j := range table {
+		if j.Payloads != nil {
+			all[j.Name()] = peer.FormsOf(j.Payloads)
+		}
+	}
+	return func(journal string) []peer.Form { return all[journal] }
 }
 
 // workOf implements peer.ClientConfig.Work.

@@ -23,16 +23,22 @@ func (s *Settings) KafkaTLSConfig() (*tls.Config, error) {
 	if !s.KafkaTLS {
 		return nil, nil
 	}
+	return trusting("kafka", s.KafkaCA)
+}
+
+// trusting returns the TLS configuration of a client that trusts the authorities in a file, or the system's if it has no name.
+func trusting(whom, file string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.KafkaCA != "" {
-		pem, err := os.ReadFile(s.KafkaCA)
-		if err != nil {
-			return nil, fmt.Errorf("kafka authorities: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kafka authorities: no certificate in %s", s.KafkaCA)
-		}
+	if file == "" {
+		return c, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s authorities: %w", whom, err)
+	}
+	c.RootCAs = x509.NewCertPool()
+	if !c.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s authorities: no certificate in %s", whom, file)
 	}
 	return c, nil
 }

@@ -61,6 +61,8 @@ type Settings struct {
 	sources map[string]string // setting → flag, the variable's name, or default
 	unknown []Unknown         // misspelled variables of the environment
 
+	// Peer holds the settings of a port for other nodes and of connections to theirs.
+	Peer  struct{ Listen, Cert, Key, CA string }
 	Trace struct{ Endpoint, Ratio string }
 	// Webhooks holds the settings of connections to receivers, as text.
 	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
@@ -89,6 +91,10 @@ func Table() []Setting {
 		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.Listen }},
 		{Name: "advertise", Of: OfSelf, usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *Settings) *string { return &s.Advertise }},
 		{Name: "peer-streams", usage: "send commands to the owners on other nodes over streams; false forwards whole requests, as builds before this one do", preset: "true", toggle: func(s *Settings) *bool { return &s.PeerStreams }},
+		{Name: "peer-listen", Of: OfSelf, usage: "address of a port for other nodes alone, like 10.0.0.5:8443 (default: they use --listen)", text: func(s *Settings) *string { return &s.Peer.Listen }},
+		{Name: "peer-cert-file", Of: OfSelf, usage: "PEM file of the certificate with which --peer-listen speaks TLS, read again for each connection (default: cleartext)", text: func(s *Settings) *string { return &s.Peer.Cert }},
+		{Name: "peer-key-file", Of: OfSelf, usage: "PEM file of its private key", text: func(s *Settings) *string { return &s.Peer.Key }},
+		{Name: "peer-ca-file", Of: OfSelf, usage: "PEM file of the authorities that vouch for other nodes with an https URL (default: the system's)", text: func(s *Settings) *string { return &s.Peer.CA }},
 		{Name: "demo", Of: OfDemo, usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
 		{Name: "demo-seed", Of: OfDemo, usage: "number that the demo's random choices follow from", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
 		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},

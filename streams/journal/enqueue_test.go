@@ -1,0 +1,92 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
+)
+
+// replies collects the answers to a batch.
+type replies struct {
+	mu       sync.Mutex
+	outcomes map[int]submit.Outcome
+	passed   int // replies that Replied has followed
+}
+
+func (r *replies) batch(cs ...decide.Command) submit.Batch {
+	r.outcomes = make(map[int]submit.Outcome)
+	return submit.Batch{Commands: cs, Within: time.Minute,
+		Reply: func(i int, o submit.Outcome) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.outcomes[i] = o
+		},
+		Replied: func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.passed = len(r.outcomes)
+		}}
+}
+
+// all waits until n answers have come and were said to have come.
+func (r *replies) all(t *testing.T, n int) map[int]submit.Outcome {
+	t.Helper()
+	eventually(t, "the answers", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.passed == n
+	})
+	return r.outcomes
+}
+
+// TestEnqueue: commands that nobody waits for have the same outcomes as others, in their order.
+func TestEnqueue(t *testing.T) {
+	r := newRig(t)
+	idle, err := journal.NewOwner(r.ownerConfig("n0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none replies
+	idle.Enqueue(context.Background(), none.batch(command(&add{"a", 1})))
+	if got := none.all(t, 1); !notAccepted(got[0].Err) {
+		t.Errorf("without a term: %v", got[0].Err)
+	}
+
+	o := r.owner("n1").ready()
+	var some replies
+	o.Enqueue(context.Background(), some.batch(command(&add{"a", 1}), command(&read{"a"}), command(&bad{"panic"}), command(&add{"a", 2})))
+	got := some.all(t, 4)
+	var refused *submit.RefusedError
+	var failed *submit.DecideError
+	switch {
+	case got[0].Err != nil || got[3].Err != nil || got[3].Result.Position.Sequence != got[0].Result.Position.Sequence+1:
+		t.Errorf("records: %+v", got)
+	case !errors.As(got[1].Err, &refused) || refused.AsOf.Sequence != got[0].Result.Position.Sequence:
+		t.Errorf("a refusal: %v", got[1].Err)
+	case !errors.As(got[2].Err, &failed):
+		t.Errorf("a failure: %v", got[2].Err)
+	}
+}
+
+// TestAWithdrawnBatch: a batch whose client has gone is answered at once. What may be in the log is not called undecided.
+func TestAWithdrawnBatch(t *testing.T) {
+	r := newRig(t)
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	o.do(command(&add{"a", 1}))
+	g.withhold()
+	var some replies
+	withdraw := o.Enqueue(context.Background(), some.batch(command(&add{"a", 1})))
+	eventually(t, "the record is in the log", func() bool { return len(r.all()) == 4 })
+	withdraw()
+	if got := some.all(t, 1); !unknown(got[0].Err) {
+		t.Errorf("%v", got[0].Err)
+	}
+	g.release()
+}

@@ -1,0 +1,116 @@
+package peer
+
+import (
+	"encoding"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+)
+
+// Form describes the payload of a type of command. If two builds have different hashes, they encode it differently.
+type Form struct {
+	Type string
+	Hash uint64
+}
+
+// formSize is less than the size of any form.
+const formSize = 9
+
+func (f *Form) visit(c *pack.Coder) {
+	pack.String(c, &f.Type)
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], f.Hash)
+	c.Raw(b[:])
+	f.Hash = binary.BigEndian.Uint64(b[:])
+}
+
+// visitForms visits the list that each side sends of a journal's forms. It is sorted by type.
+func visitForms(all *[]Form) func(*pack.Coder) { return list(all, formSize, (*Form).visit) }
+
+// FormsOf returns the forms of the payloads of a journal.
+func FormsOf(payloads *decide.Payloads) []Form {
+	var all []Form
+	for _, name := range payloads.Types() {
+		payload, _ := payloads.New(name)
+		all = append(all, Form{name, hashOf(payload)})
+	}
+	slices.SortFunc(all, func(a, b Form) int { return strings.Compare(a.Type, b.Type) })
+	return all
+}
+
+// hashOf returns the hash of a payload's form. It covers the names, order, and kinds of the members.
+func hashOf(payload any) uint64 {
+	h := fnv.New64a()
+	describe(h, reflect.TypeOf(payload), nil)
+	return h.Sum64()
+}
+
+var (
+	ownText = reflect.TypeFor[encoding.TextMarshaler]()
+	ownJSON = reflect.TypeFor[json.Marshaler]()
+)
+
+// describe writes the form of a type in JSON. within are the types that contain it.
+func describe(h hash.Hash, t reflect.Type, within []reflect.Type) {
+	if slices.Contains(within, t) {
+		fmt.Fprintf(h, "the %dth type around", slices.Index(within, t))
+		return
+	}
+	within = append(within, t)
+	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer && (p.Implements(ownText) || p.Implements(ownJSON) || hasOwnForm(p)) {
+		fmt.Fprintf(h, "%s ", t.Name()) // its methods decide on the form
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		fmt.Fprintf(h, "%s of ", t.Kind())
+		describe(h, t.Elem(), within)
+	case reflect.Map:
+		fmt.Fprint(h, "map of ")
+		describe(h, t.Key(), within)
+		describe(h, t.Elem(), within)
+	case reflect.Struct:
+		fmt.Fprint(h, "{")
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() {
+				fmt.Fprintf(h, "%s %q: ", f.Name, f.Tag.Get("json"))
+				describe(h, f.Type, within)
+			}
+		}
+		fmt.Fprint(h, "}")
+	default:
+		fmt.Fprintf(h, "%s ", t.Kind())
+	}
+}
+
+// hasOwnForm reports whether a type has the method by which the JSON library lets it encode itself.
+func hasOwnForm(t reflect.Type) bool {
+	_, ok := t.MethodByName("MarshalJSONTo")
+	return ok
+}
+
+// compareForms returns the types of commands that are missing on the other side, and the types with different forms.
+func compareForms(own, other []Form) (unknown map[string]bool, differ []string) {
+	hashes := make(map[string]uint64, len(other))
+	for _, f := range other {
+		hashes[f.Type] = f.Hash
+	}
+	unknown = make(map[string]bool)
+	for _, f := range own {
+		switch there, ok := hashes[f.Type]; {
+		case !ok:
+			unknown[f.Type] = true
+		case there != f.Hash:
+			differ = append(differ, f.Type)
+		}
+	}
+	return unknown, differ
+}
