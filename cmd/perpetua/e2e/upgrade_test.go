@@ -15,7 +15,7 @@ const (
 	beforeStreams = "632abee" // forwards whole requests to the owner
 )
 
-// buildOf builds perpetua as of a commit and returns the binary.
+// buildOf builds perpetua as of a commit and returns the binary, which stays in bin/upgrade for the next time.
 func buildOf(t *testing.T, commit string) string {
 	t.Helper()
 	root := run(t, "", "git", "rev-parse", "--show-toplevel")
@@ -25,11 +25,18 @@ func buildOf(t *testing.T, commit string) string {
 		}
 		t.Skipf("the history of this clone lacks %s; git fetch --unshallow gets it", commit)
 	}
+	binary := filepath.Join(root, "bin", "upgrade", commit, "perpetua")
+	if _, err := os.Stat(binary); err == nil {
+		return binary
+	}
 	dir := t.TempDir()
 	run(t, root, "git", "archive", "--output", filepath.Join(dir, "source.tar"), commit)
 	run(t, dir, "tar", "-xf", "source.tar")
-	run(t, dir, "go", "build", "-o", "perpetua", "./cmd/perpetua")
-	return filepath.Join(dir, "perpetua")
+	run(t, dir, "go", "build", "-o", binary+".new", "./cmd/perpetua")
+	if err := os.Rename(binary+".new", binary); err != nil {
+		t.Fatal(err)
+	}
+	return binary
 }
 
 // run runs a program to its end and returns what it says.
