@@ -112,6 +112,12 @@ STEPS    ?= 20000000
 sim: ## the ownership protocol through STEPS steps full of faults, from SEED on; a failure prints the seed that repeats it
 	PERPETUA_TEST_TERM_STEPS=$(STEPS) PERPETUA_TEST_TERM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v -run '^TestTerms$$' ./streams/sim
 
+SEEDS    ?= 500
+
+.PHONY: nodes
+nodes: ## whole nodes on an in-memory network through SEEDS disturbed episodes, from SEED on; a failure prints its seed
+	PERPETUA_TEST_NODE_SEEDS=$(SEEDS) PERPETUA_TEST_NODE_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v -run '^TestNodes$$' ./cmd/perpetua/nodesim
+
 .PHONY: frozen
 frozen: ## compare logs of 100,000 records and the fingerprints of requests with those of earlier builds
 	PERPETUA_TEST_FROZEN=1 $(GO) test -count=1 -timeout 15m -run '^(TestFrozen.*|TestMarket)$$' ./domain/reference ./domain/onboarding ./domain/identity ./handlers/trading ./handlers/onboarding

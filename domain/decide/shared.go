@@ -19,6 +19,15 @@ func sharedEvents() []func() Event {
 	}
 }
 
+// isShared reports whether an event occurs in every journal.
+func isShared(e Event) bool {
+	switch e.(type) {
+	case *RulesActivated, *DueSetAside, *DuePutBack:
+		return true
+	}
+	return false
+}
+
 // sharedPayloads returns the constructors of the payloads that every journal accepts.
 func sharedPayloads() []func() Payload {
 	return []func() Payload{

@@ -38,16 +38,16 @@ func one(e decide.Event, err error) ([]decide.Event, error) {
 // Payloads returns the payloads of all commands of the journal.
 func Payloads() *decide.Payloads {
 	return decide.NewPayloads(
-		func() decide.Payload { return new(RegisterBroker) },
-		func() decide.Payload { return new(RegisterUser) },
-		func() decide.Payload { return new(ChangeUser) },
-		func() decide.Payload { return new(AddSigningKey) },
-		func() decide.Payload { return new(RetireSigningKey) },
-		func() decide.Payload { return new(ReplaceSigningKeys) },
-		func() decide.Payload { return new(CreateAPIKey) },
-		func() decide.Payload { return new(RevokeAPIKey) },
-		func() decide.Payload { return new(UseAPIKey) },
-		func() decide.Payload { return new(LimitAPIKey) },
+		decide.NewPayload[RegisterBroker],
+		decide.NewPayload[RegisterUser],
+		decide.NewPayload[ChangeUser],
+		decide.NewPayload[AddSigningKey],
+		decide.NewPayload[RetireSigningKey],
+		decide.NewPayload[ReplaceSigningKeys],
+		decide.NewPayload[CreateAPIKey],
+		decide.NewPayload[RevokeAPIKey],
+		decide.NewPayload[UseAPIKey],
+		decide.NewPayload[LimitAPIKey],
 	)
 }
 

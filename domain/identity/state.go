@@ -19,23 +19,24 @@ func Rules() decide.Rules { return rules{} }
 
 type rules struct{}
 
-func (rules) Journal() string        { return "identity" }
-func (rules) NewState() decide.State { return NewState() }
-func (rules) Limit() int             { return RecordLimit }
-func (rules) Newest() int            { return rulesSupported }
-func (rules) Registry() *decide.Registry {
-	r := decide.NewRegistry()
-	r.Add(func() decide.Event { return new(BrokerRegistered) })
-	r.Add(func() decide.Event { return new(UserRegistered) })
-	r.Add(func() decide.Event { return new(UserChanged) })
-	r.Add(func() decide.Event { return new(SigningKeyAdded) })
-	r.Add(func() decide.Event { return new(SigningKeyRetired) })
-	r.Add(func() decide.Event { return new(APIKeyCreated) })
-	r.Add(func() decide.Event { return new(APIKeyRevoked) })
-	r.Add(func() decide.Event { return new(APIKeyUsed) })
-	r.Add(func() decide.Event { return new(APIKeyLimited) })
-	return r
-}
+func (rules) Journal() string            { return "identity" }
+func (rules) NewState() decide.State     { return NewState() }
+func (rules) Limit() int                 { return RecordLimit }
+func (rules) Newest() int                { return rulesSupported }
+func (rules) Registry() *decide.Registry { return eventTable.Registry() }
+
+// eventTable is the table of the journal's events.
+var eventTable = decide.NewEvents(
+	decide.On((*State).brokerRegistered),
+	decide.On((*State).userRegistered),
+	decide.On((*State).userChanged),
+	decide.On((*State).signingKeyAdded),
+	decide.On((*State).signingKeyRetired),
+	decide.On((*State).apiKeyCreated),
+	decide.On((*State).apiKeyRevoked),
+	decide.On((*State).apiKeyUsed),
+	decide.On((*State).apiKeyLimited),
+)
 
 // State is the fold of the identity journal. The objects that its methods return are shared: callers MUST NOT change
 // them.
@@ -59,35 +60,42 @@ func NewState() *State {
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.core.Evolve(at, c, events)
 	for _, e := range events {
-		switch e := e.(type) {
-		case *BrokerRegistered:
-			if _, known := s.brokers[e.Broker.Broker]; !known {
-				s.brokerOrder = append(s.brokerOrder, e.Broker.Broker)
-			}
-			broker := e.Broker // copied: the state shares no memory with events, since others read them concurrently
-			s.brokers[broker.Broker] = &broker
-		case *UserRegistered:
-			s.setUser(e.User.clone())
-		case *UserChanged:
-			s.setUser(e.User.clone())
-		case *SigningKeyAdded:
-			s.setKey(e.SigningKey.clone())
-		case *SigningKeyRetired:
-			if k, known := s.Key(e.KID); known {
-				retired := *k
-				retired.Retired = e.Retired
-				s.setKey(&retired)
-			}
-		case *APIKeyCreated:
-			s.apiKeys.add(e.APIKey.clone())
-		case *APIKeyRevoked:
-			s.apiKeys.remove(e.ID)
-		case *APIKeyUsed:
-			s.apiKeys.change(e.ID, func(k *APIKey) { k.LastUsed = e.Day })
-		case *APIKeyLimited:
-			s.apiKeys.change(e.ID, func(k *APIKey) { k.RateLimit = cloneLimit(e.RateLimit) })
-		}
+		eventTable.Apply(s, e)
 	}
+}
+
+func (s *State) brokerRegistered(e *BrokerRegistered) {
+	if _, known := s.brokers[e.Broker.Broker]; !known {
+		s.brokerOrder = append(s.brokerOrder, e.Broker.Broker)
+	}
+	broker := e.Broker // copied: the state shares no memory with events, since others read them concurrently
+	s.brokers[broker.Broker] = &broker
+}
+
+func (s *State) userRegistered(e *UserRegistered) { s.setUser(e.User.clone()) }
+
+func (s *State) userChanged(e *UserChanged) { s.setUser(e.User.clone()) }
+
+func (s *State) signingKeyAdded(e *SigningKeyAdded) { s.setKey(e.SigningKey.clone()) }
+
+func (s *State) signingKeyRetired(e *SigningKeyRetired) {
+	if k, known := s.Key(e.KID); known {
+		retired := *k
+		retired.Retired = e.Retired
+		s.setKey(&retired)
+	}
+}
+
+func (s *State) apiKeyCreated(e *APIKeyCreated) { s.apiKeys.add(e.APIKey.clone()) }
+
+func (s *State) apiKeyRevoked(e *APIKeyRevoked) { s.apiKeys.remove(e.ID) }
+
+func (s *State) apiKeyUsed(e *APIKeyUsed) {
+	s.apiKeys.change(e.ID, func(k *APIKey) { k.LastUsed = e.Day })
+}
+
+func (s *State) apiKeyLimited(e *APIKeyLimited) {
+	s.apiKeys.change(e.ID, func(k *APIKey) { k.RateLimit = cloneLimit(e.RateLimit) })
 }
 
 // setUser stores the user of an event. Sealing the same password twice gives different ciphertexts, so an equal

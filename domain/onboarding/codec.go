@@ -313,21 +313,21 @@ func (d *Delivery) visit(c *pack.Coder) {
 	pack.Int(c, &d.Closed)
 }
 
-// visit visits the entries of the heap in their order, and then those that were set aside.
+// visit visits the scheduled entries in their order, and then those that were set aside.
 func (l *dueList) visit(c *pack.Coder) {
-	sorted := l.heap
+	sorted := l.queue.Entries()
 	if !c.Sizing() {
-		sorted = slices.SortedFunc(slices.Values(l.heap), (*dueEntry).compare)
+		sorted = l.queue.Sorted()
 	}
 	for n, entries := range [...][]*dueEntry{sorted, l.aside} {
 		pack.List(c, &entries, idSize, func(e *dueEntry) {
-			pack.Byte(c, &e.kind)
+			pack.Byte(c, &e.Kind)
 			c.Raw(e.about[:])
-			pack.Int(c, &e.time)
+			pack.Int(c, &e.Time)
 			pack.String(c, &e.cause)
-			c.Check(int(e.kind) < len(dueNames))
+			c.Check(int(e.Kind) < len(dueNames))
 			if c.Reading() && c.Err() == nil {
-				c.Check(l.known[e.dueKey] == nil)
+				c.Check(l.known[e.key()] == nil)
 				l.restore(e, n == 1)
 			}
 		})

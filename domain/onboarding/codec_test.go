@@ -246,7 +246,7 @@ func TestEveryFieldIsSaved(t *testing.T) {
 		"onboarding.closedDeliveries.keep":      "part of the rules",
 		"onboarding.closedDeliveries.n":         "follows from the deliveries",
 		"onboarding.dueList.known":              "follows from the entries",
-		"onboarding.dueEntry.place":             "follows from the order of the entries",
+		"schedule.Slot.number":                  "follows from the order of the entries",
 		"questionnaire.Version.Number":          "the place among the versions",
 		"questionnaire.Version.QuestionnaireID": "the questionnaire that has the version",
 	})

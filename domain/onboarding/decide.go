@@ -15,33 +15,33 @@ type payload interface {
 // Payloads returns the payloads of all commands of the journal.
 func Payloads() *decide.Payloads {
 	return decide.NewPayloads(
-		func() decide.Payload { return new(RegisterOwner) },
-		func() decide.Payload { return new(ChangeOwner) },
-		func() decide.Payload { return new(AddDocument) },
-		func() decide.Payload { return new(ChangeDocument) },
-		func() decide.Payload { return new(CreateQuestionnaire) },
-		func() decide.Payload { return new(ChangeQuestionnaire) },
-		func() decide.Payload { return new(AddVersion) },
-		func() decide.Payload { return new(PublishQuestionnaire) },
-		func() decide.Payload { return new(UnpublishQuestionnaire) },
-		func() decide.Payload { return new(AddResponse) },
-		func() decide.Payload { return new(CreateEntitlement) },
-		func() decide.Payload { return new(ChangeEntitlement) },
-		func() decide.Payload { return new(CreateTrigger) },
-		func() decide.Payload { return new(ActOnTrigger) },
-		func() decide.Payload { return new(CreateWebhook) },
-		func() decide.Payload { return new(DeleteWebhook) },
-		func() decide.Payload { return new(RotateWebhook) },
-		func() decide.Payload { return new(EnableWebhook) },
-		func() decide.Payload { return new(TestWebhook) },
-		func() decide.Payload { return new(RecordAttempt) },
-		func() decide.Payload { return new(RecordAttempts) },
-		func() decide.Payload { return new(ReplayDelivery) },
-		func() decide.Payload { return new(SetRetention) },
-		func() decide.Payload { return new(EraseOwner) },
-		func() decide.Payload { return new(HoldOwner) },
-		func() decide.Payload { return new(ReleaseOwner) },
-		func() decide.Payload { return new(ConfirmKeyDestroyed) },
+		decide.NewPayload[RegisterOwner],
+		decide.NewPayload[ChangeOwner],
+		decide.NewPayload[AddDocument],
+		decide.NewPayload[ChangeDocument],
+		decide.NewPayload[CreateQuestionnaire],
+		decide.NewPayload[ChangeQuestionnaire],
+		decide.NewPayload[AddVersion],
+		decide.NewPayload[PublishQuestionnaire],
+		decide.NewPayload[UnpublishQuestionnaire],
+		decide.NewPayload[AddResponse],
+		decide.NewPayload[CreateEntitlement],
+		decide.NewPayload[ChangeEntitlement],
+		decide.NewPayload[CreateTrigger],
+		decide.NewPayload[ActOnTrigger],
+		decide.NewPayload[CreateWebhook],
+		decide.NewPayload[DeleteWebhook],
+		decide.NewPayload[RotateWebhook],
+		decide.NewPayload[EnableWebhook],
+		decide.NewPayload[TestWebhook],
+		decide.NewPayload[RecordAttempt],
+		decide.NewPayload[RecordAttempts],
+		decide.NewPayload[ReplayDelivery],
+		decide.NewPayload[SetRetention],
+		decide.NewPayload[EraseOwner],
+		decide.NewPayload[HoldOwner],
+		decide.NewPayload[ReleaseOwner],
+		decide.NewPayload[ConfirmKeyDestroyed],
 	)
 }
 
@@ -111,8 +111,8 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 		return decide.Decision{}
 	}
 	d := &draft{state: s, at: at, actor: decide.Engine, by: BySystem}
-	d.add(&Step{Work: dueNames[e.kind]})
-	switch e.kind {
+	d.add(&Step{Work: dueNames[e.Kind]})
+	switch e.Kind {
 	case dueStart:
 		d.start(e.about)
 	case dueDocument:

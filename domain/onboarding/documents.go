@@ -153,16 +153,16 @@ func (s *State) addDocument(now scalar.Time, d *Document) {
 	s.scheduleReminder(now, d)
 }
 
-func (s *State) changeDocument(e *DocumentChanged) {
-	d, known := s.documents[e.ID]
+func (f *fold) documentChanged(e *DocumentChanged) {
+	d, known := f.documents[e.ID]
 	if !known {
 		return
 	}
 	changed := *d // readers may hold the old document
 	changed.Category, changed.ValidUntil = e.Category, e.ValidUntil
-	s.documents[e.ID] = &changed
+	f.documents[e.ID] = &changed
 	if changed.ValidUntil != d.ValidUntil { // the reminder of an unchanged end may have been given
-		s.scheduleReminder(e.Updated, &changed)
+		f.scheduleReminder(e.Updated, &changed)
 	}
 }
 

@@ -276,28 +276,28 @@ type KeyDestroyed struct {
 // EventType returns owner.key_destroyed.
 func (*KeyDestroyed) EventType() string { return TypeKeyDestroyed }
 
-// evolveErasure applies an event about retention and erasure.
-func (s *State) evolveErasure(at decide.Stamp, e decide.Event) {
-	switch e := e.(type) {
-	case *RetentionSet:
-		s.retention = scalar.Time(e.Seconds) * scalar.Second
-	case *OwnerRestricted:
-		s.changeErasure(at, e.Ref, owner.Restricted, func(_ *file, x *Erasure) {
-			x.RequestedAt, x.RequestedBy, x.Reason, x.RetainUntil = e.Time, e.RequestedBy, slices.Clone(e.Reason), e.RetainUntil
-		})
-	case *OwnerErased:
-		s.changeErasure(at, e.Ref, owner.Erased, func(f *file, x *Erasure) {
-			x.ErasedAt = e.Time
-			s.cancelAbout(at.Sequence, f.owner)
-		})
-	case *KeyDestroyed:
-		s.changeErasure(at, e.Ref, owner.Erased, func(_ *file, x *Erasure) { x.KeyID, x.KeyDestroyed = e.KeyID, e.Time })
-	case *OwnerHeld:
-		s.hold(e.Ref, true)
-	case *OwnerReleased:
-		s.hold(e.Ref, false)
-	}
+func (f *fold) retentionSet(e *RetentionSet) { f.retention = scalar.Time(e.Seconds) * scalar.Second }
+
+func (f *fold) ownerRestricted(e *OwnerRestricted) {
+	f.changeErasure(f.at, e.Ref, owner.Restricted, func(_ *file, x *Erasure) {
+		x.RequestedAt, x.RequestedBy, x.Reason, x.RetainUntil = e.Time, e.RequestedBy, slices.Clone(e.Reason), e.RetainUntil
+	})
 }
+
+func (f *fold) ownerErased(e *OwnerErased) {
+	f.changeErasure(f.at, e.Ref, owner.Erased, func(of *file, x *Erasure) {
+		x.ErasedAt = e.Time
+		f.cancelAbout(f.at.Sequence, of.owner)
+	})
+}
+
+func (f *fold) keyDestroyed(e *KeyDestroyed) {
+	f.changeErasure(f.at, e.Ref, owner.Erased, func(_ *file, x *Erasure) { x.KeyID, x.KeyDestroyed = e.KeyID, e.Time })
+}
+
+func (f *fold) ownerHeld(e *OwnerHeld) { f.hold(e.Ref, true) }
+
+func (f *fold) ownerReleased(e *OwnerReleased) { f.hold(e.Ref, false) }
 
 // changeErasure applies an event about the erasure of an owner.
 func (s *State) changeErasure(at decide.Stamp, ref owner.Ref, to owner.State, change func(*file, *Erasure)) {

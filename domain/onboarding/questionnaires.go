@@ -315,17 +315,17 @@ func (s *State) addVersion(v questionnaire.Version) {
 	q.versions, q.published = append(q.versions, &v), append(q.published, false)
 }
 
-func (s *State) publish(e *QuestionnairePublished) {
-	if q, known := s.questionnaires[e.ID]; known && e.Number >= 1 && e.Number <= len(q.versions) {
+func (f *fold) questionnairePublished(e *QuestionnairePublished) {
+	if q, known := f.questionnaires[e.ID]; known && e.Number >= 1 && e.Number <= len(q.versions) {
 		q.published[e.Number-1] = true
-		s.setQuestionnaire(e.Questionnaire)
+		f.setQuestionnaire(e.Questionnaire)
 	}
 }
 
-func (s *State) unpublish(e *QuestionnaireUnpublished) {
-	if q, known := s.questionnaires[e.ID]; known {
+func (f *fold) questionnaireUnpublished(e *QuestionnaireUnpublished) {
+	if q, known := f.questionnaires[e.ID]; known {
 		clear(q.published)
-		s.setQuestionnaire(e.Questionnaire)
+		f.setQuestionnaire(e.Questionnaire)
 	}
 }
 

@@ -156,16 +156,16 @@ func readReplayed1(raw jsontext.Value) (decide.Event, error) {
 	return &DeliveryReplayed{ID: old.ID, WebhookID: old.WebhookID, Tenant: old.Tenant, Attempts: old.Attempts, By: old.By, Time: old.Time}, nil
 }
 
-// replay makes a delivery pending again that is closed, forgotten or waiting for its retry.
-func (s *State) replay(e *DeliveryReplayed) {
+// deliveryReplayed makes a delivery pending again that is closed, forgotten or waiting for its retry.
+func (f *fold) deliveryReplayed(e *DeliveryReplayed) {
 	v := &Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant}
 	if of := e.Reopened; of != nil {
 		v.NoticeID, v.Ref, v.Final, v.Made = of.NoticeID, of.Ref, of.Final, of.Made
-	} else if last, known := s.deliveries[e.ID]; known {
+	} else if last, known := f.deliveries[e.ID]; known {
 		*v = *last
 	} else {
 		return
 	}
 	v.Status, v.Attempts, v.Before, v.NextAttempt, v.Closed = webhook.Pending, e.Attempts, e.Attempts, 0, 0
-	s.addDelivery(v)
+	f.addDelivery(v)
 }

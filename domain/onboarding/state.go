@@ -17,47 +17,11 @@ func Rules() decide.Rules { return rules{} }
 
 type rules struct{}
 
-func (rules) Journal() string        { return "onboarding" }
-func (rules) NewState() decide.State { return NewState() }
-func (rules) Limit() int             { return RecordLimit }
-func (rules) Newest() int            { return rulesSupported }
-func (rules) Registry() *decide.Registry {
-	r := decide.NewRegistry()
-	r.Add(func() decide.Event { return new(Step) })
-	r.Add(func() decide.Event { return new(OwnerRegistered) })
-	r.Add(func() decide.Event { return new(OwnerChanged) })
-	r.Add(func() decide.Event { return new(DocumentAdded) })
-	r.Add(func() decide.Event { return new(DocumentChanged) })
-	r.Add(func() decide.Event { return new(QuestionnaireCreated) })
-	r.Add(func() decide.Event { return new(QuestionnaireChanged) })
-	r.Add(func() decide.Event { return new(VersionAdded) })
-	r.Add(func() decide.Event { return new(QuestionnairePublished) })
-	r.Add(func() decide.Event { return new(QuestionnaireUnpublished) })
-	r.Add(func() decide.Event { return new(ResponseAdded) })
-	r.Add(func() decide.Event { return new(EntitlementCreated) })
-	r.Add(func() decide.Event { return new(EntitlementChanged) })
-	r.Add(func() decide.Event { return new(TriggerCreated) })
-	r.Add(func() decide.Event { return new(TriggerMoved) })
-	r.Add(func() decide.Event { return new(RequirementsChanged) })
-	r.Add(func() decide.Event { return new(NoticeGiven) })
-	r.Add(func() decide.Event { return new(WebhookCreated) })
-	r.Add(func() decide.Event { return new(WebhookDeleted) })
-	r.Add(func() decide.Event { return new(RotationBegun) })
-	r.Add(func() decide.Event { return new(WebhookRotated) })
-	r.Add(func() decide.Event { return new(WebhookEnabled) })
-	r.Add(func() decide.Event { return new(WebhookDisabled) })
-	r.Add(func() decide.Event { return new(DeliveryCreated) })
-	r.Add(func() decide.Event { return new(DeliveryAttempted) })
-	r.Add(func() decide.Event { return &DeliveryReplayed{Reopened: new(Reopened)} })
-	r.AddUpcaster(TypeDeliveryReplayed, 1, readReplayed1)
-	r.Add(func() decide.Event { return new(RetentionSet) })
-	r.Add(func() decide.Event { return new(OwnerRestricted) })
-	r.Add(func() decide.Event { return new(OwnerHeld) })
-	r.Add(func() decide.Event { return new(OwnerReleased) })
-	r.Add(func() decide.Event { return new(OwnerErased) })
-	r.Add(func() decide.Event { return new(KeyDestroyed) })
-	return r
-}
+func (rules) Journal() string            { return "onboarding" }
+func (rules) NewState() decide.State     { return NewState() }
+func (rules) Limit() int                 { return RecordLimit }
+func (rules) Newest() int                { return rulesSupported }
+func (rules) Registry() *decide.Registry { return eventTable.Registry() }
 
 // State is the fold of the onboarding journal. The objects that its methods return are shared: callers MUST NOT change
 // them.
@@ -101,62 +65,98 @@ func NewState() *State {
 // Evolve applies one valid record. The state shares no memory with events, since others read them concurrently.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.core.Evolve(at, c, events)
+	f := &fold{State: s, at: at}
 	for n, e := range events {
-		switch e := e.(type) {
-		case *OwnerRegistered:
-			s.setOwner(e.Owner.clone())
-		case *OwnerChanged:
-			s.setOwner(e.Owner.clone())
-		case *DocumentAdded:
-			s.addDocument(at.Time, e.Document.clone())
-		case *DocumentChanged:
-			s.changeDocument(e)
-		case *ResponseAdded:
-			s.apply(at, e.Ref, e)
-		case *TriggerCreated:
-			s.apply(at, e.Ref, e)
-			s.createTrigger(e)
-		case *TriggerMoved:
-			s.follow(at, e.Ref, e.ID, e)
-			s.scheduleTrigger(e)
-		case *RequirementsChanged:
-			s.follow(at, e.Ref, e.ID, e)
-		case *NoticeGiven:
-			s.apply(at, e.Ref, e)
-			s.noteNotice(&e.Notice)
-		case *decide.DueSetAside:
-			s.due.setAside(e.Entry, e.Error)
-		case *decide.DuePutBack:
-			s.due.putBack(e.Entry)
-		default:
-			s.evolveErasure(at, e)
-			s.evolveCatalogue(Place{at.Sequence, int64(n)}, e)
-		}
+		f.place = Place{at.Sequence, int64(n)}
+		eventTable.Apply(f, e)
 	}
 	s.forget()
 }
 
-// evolveCatalogue applies an event about questionnaires or entitlements.
-func (s *State) evolveCatalogue(at Place, e decide.Event) {
-	switch e := e.(type) {
-	case *QuestionnaireCreated:
-		s.setQuestionnaire(e.Questionnaire)
-	case *QuestionnaireChanged:
-		s.setQuestionnaire(e.Questionnaire)
-	case *VersionAdded:
-		s.addVersion(e.Version)
-	case *QuestionnairePublished:
-		s.publish(e)
-	case *QuestionnaireUnpublished:
-		s.unpublish(e)
-	case *EntitlementCreated:
-		s.setEntitlement(e.Definition)
-	case *EntitlementChanged:
-		s.setEntitlement(e.Definition)
-	default:
-		s.evolveWebhooks(at, e)
-	}
+// fold applies one record to the state.
+type fold struct {
+	*State
+	at    decide.Stamp
+	place Place // of the event that is being applied
 }
+
+// eventTable is the table of the journal's events.
+var eventTable = decide.NewEvents(
+	decide.Unapplied[*fold, Step](),
+	decide.On((*fold).ownerRegistered),
+	decide.On((*fold).ownerChanged),
+	decide.On((*fold).documentAdded),
+	decide.On((*fold).documentChanged),
+	decide.On((*fold).questionnaireCreated),
+	decide.On((*fold).questionnaireChanged),
+	decide.On((*fold).versionAdded),
+	decide.On((*fold).questionnairePublished),
+	decide.On((*fold).questionnaireUnpublished),
+	decide.On((*fold).responseAdded),
+	decide.On((*fold).entitlementCreated),
+	decide.On((*fold).entitlementChanged),
+	decide.On((*fold).triggerCreated),
+	decide.On((*fold).triggerMoved),
+	decide.On((*fold).requirementsChanged),
+	decide.On((*fold).noticeGiven),
+	decide.On((*fold).webhookCreated),
+	decide.On((*fold).webhookDeleted),
+	decide.On((*fold).rotationBegun),
+	decide.On((*fold).webhookRotated),
+	decide.On((*fold).webhookEnabled),
+	decide.On((*fold).webhookDisabled),
+	decide.On((*fold).deliveryCreated),
+	decide.On((*fold).deliveryAttempted),
+	decide.On((*fold).deliveryReplayed).Zero(func() decide.Event { return &DeliveryReplayed{Reopened: new(Reopened)} }),
+	decide.Old[*fold](TypeDeliveryReplayed, 1, readReplayed1),
+	decide.On((*fold).retentionSet),
+	decide.On((*fold).ownerRestricted),
+	decide.On((*fold).ownerHeld),
+	decide.On((*fold).ownerReleased),
+	decide.On((*fold).ownerErased),
+	decide.On((*fold).keyDestroyed),
+	decide.On((*fold).dueSetAside),
+	decide.On((*fold).duePutBack),
+)
+
+func (f *fold) ownerRegistered(e *OwnerRegistered) { f.setOwner(e.Owner.clone()) }
+
+func (f *fold) ownerChanged(e *OwnerChanged) { f.setOwner(e.Owner.clone()) }
+
+func (f *fold) documentAdded(e *DocumentAdded) { f.addDocument(f.at.Time, e.Document.clone()) }
+
+func (f *fold) responseAdded(e *ResponseAdded) { f.apply(f.at, e.Ref, e) }
+
+func (f *fold) triggerCreated(e *TriggerCreated) {
+	f.apply(f.at, e.Ref, e)
+	f.createTrigger(e)
+}
+
+func (f *fold) triggerMoved(e *TriggerMoved) {
+	f.follow(f.at, e.Ref, e.ID, e)
+	f.scheduleTrigger(e)
+}
+
+func (f *fold) requirementsChanged(e *RequirementsChanged) { f.follow(f.at, e.Ref, e.ID, e) }
+
+func (f *fold) noticeGiven(e *NoticeGiven) {
+	f.apply(f.at, e.Ref, e)
+	f.noteNotice(&e.Notice)
+}
+
+func (f *fold) questionnaireCreated(e *QuestionnaireCreated) { f.setQuestionnaire(e.Questionnaire) }
+
+func (f *fold) questionnaireChanged(e *QuestionnaireChanged) { f.setQuestionnaire(e.Questionnaire) }
+
+func (f *fold) versionAdded(e *VersionAdded) { f.addVersion(e.Version) }
+
+func (f *fold) entitlementCreated(e *EntitlementCreated) { f.setEntitlement(e.Definition) }
+
+func (f *fold) entitlementChanged(e *EntitlementChanged) { f.setEntitlement(e.Definition) }
+
+func (f *fold) dueSetAside(e *decide.DueSetAside) { f.due.setAside(e.Entry, e.Error) }
+
+func (f *fold) duePutBack(e *decide.DuePutBack) { f.due.putBack(e.Entry) }
 
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }

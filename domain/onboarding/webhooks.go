@@ -339,39 +339,41 @@ func (s *State) changeWebhook(id scalar.ID, change func(*Webhook)) {
 	}
 }
 
-// evolveWebhooks applies an event about webhooks or deliveries.
-func (s *State) evolveWebhooks(at Place, e decide.Event) {
-	switch e := e.(type) {
-	case *WebhookCreated:
-		s.addWebhook(e.Webhook.clone())
-	case *WebhookDeleted:
-		s.deleteWebhook(at.Sequence, e)
-	case *RotationBegun:
-		s.changeWebhook(e.ID, func(w *Webhook) {
-			*w = *e.Webhook.clone()
-			s.due.set(dueKey{dueRotation, w.ID}, e.NextFrom)
-		})
-	case *WebhookRotated:
-		s.changeWebhook(e.ID, func(w *Webhook) {
-			if w.Next != nil {
-				w.Key, w.Next, w.NextFrom = *w.Next, nil, 0
-			}
-			s.due.drop(dueKey{dueRotation, w.ID})
-		})
-	case *WebhookEnabled:
-		s.changeWebhook(e.ID, func(w *Webhook) { *w = *e.Webhook.clone() })
-	case *WebhookDisabled:
-		s.changeWebhook(e.ID, func(w *Webhook) { w.Disabled = e.Time })
-	case *DeliveryCreated:
-		s.made++
-		s.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, NoticeID: e.NoticeID, Tenant: e.Tenant, Ref: e.Ref, Final: e.Final, Status: webhook.Pending,
-			Made: at})
-	case *DeliveryAttempted:
-		s.noteAttempt(at.Sequence, e)
-	case *DeliveryReplayed:
-		s.replay(e)
-	}
+func (f *fold) webhookCreated(e *WebhookCreated) { f.addWebhook(e.Webhook.clone()) }
+
+func (f *fold) webhookDeleted(e *WebhookDeleted) { f.deleteWebhook(f.place.Sequence, e) }
+
+func (f *fold) rotationBegun(e *RotationBegun) {
+	f.changeWebhook(e.ID, func(w *Webhook) {
+		*w = *e.Webhook.clone()
+		f.due.set(dueKey{dueRotation, w.ID}, e.NextFrom)
+	})
 }
+
+func (f *fold) webhookRotated(e *WebhookRotated) {
+	f.changeWebhook(e.ID, func(w *Webhook) {
+		if w.Next != nil {
+			w.Key, w.Next, w.NextFrom = *w.Next, nil, 0
+		}
+		f.due.drop(dueKey{dueRotation, w.ID})
+	})
+}
+
+func (f *fold) webhookEnabled(e *WebhookEnabled) {
+	f.changeWebhook(e.ID, func(w *Webhook) { *w = *e.Webhook.clone() })
+}
+
+func (f *fold) webhookDisabled(e *WebhookDisabled) {
+	f.changeWebhook(e.ID, func(w *Webhook) { w.Disabled = e.Time })
+}
+
+func (f *fold) deliveryCreated(e *DeliveryCreated) {
+	f.made++
+	f.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, NoticeID: e.NoticeID, Tenant: e.Tenant, Ref: e.Ref, Final: e.Final, Status: webhook.Pending,
+		Made: f.place})
+}
+
+func (f *fold) deliveryAttempted(e *DeliveryAttempted) { f.noteAttempt(f.place.Sequence, e) }
 
 // Webhook returns a webhook of any tenant.
 func (s *State) Webhook(id scalar.ID) (*Webhook, bool) {

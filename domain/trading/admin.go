@@ -13,15 +13,15 @@ import (
 )
 
 // registerCustomer decides a new customer account.
-func (s *State) registerCustomer(at decide.Stamp, c decide.Command, payload *RegisterCustomer) (decide.Decision, error) {
+func (r request) registerCustomer(payload *RegisterCustomer) (decide.Decision, error) {
 	var f validation.Errors
 	code, broker := payload.CustomerCode, payload.Broker
 	if code == "" {
-		id := at.Derive(0)
+		id := r.at.Derive(0)
 		code = "C" + hex.EncodeToString(id[:6])
 	}
 	if broker == "" {
-		broker = c.Actor.Broker
+		broker = r.command.Actor.Broker
 	}
 	if !validCode(code) {
 		f.AddCode("customer_code", "INVALID_CUSTOMER_CODE", "customer_code must be 1 to 32 of A-Z a-z 0-9 . _ -")
@@ -35,10 +35,10 @@ func (s *State) registerCustomer(at decide.Stamp, c decide.Command, payload *Reg
 	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
-	if s.holder(code) != nil { // the insurance fund has a code as well
+	if r.holder(code) != nil { // the insurance fund has a code as well
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "CUSTOMER_CODE_TAKEN", Field: "customer_code", Message: "the customer_code is taken"}
 	}
-	return accepted(&CustomerRegistered{CustomerCode: code, Broker: broker, Name: payload.Name, Created: at.Time})
+	return accepted(&CustomerRegistered{CustomerCode: code, Broker: broker, Name: payload.Name, Created: r.at.Time})
 }
 
 func validName(s string) bool {
@@ -46,12 +46,12 @@ func validName(s string) bool {
 }
 
 // listInstrument decides a new instrument.
-func (s *State) listInstrument(payload *ListInstrument) (decide.Decision, error) {
+func (r request) listInstrument(payload *ListInstrument) (decide.Decision, error) {
 	i := payload.Instrument.Normal()
 	if err := checkInstrument(&i); err != nil {
 		return decide.Decision{}, err
 	}
-	if s.instruments[i.Symbol] != nil {
+	if r.instruments[i.Symbol] != nil {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "SYMBOL_TAKEN", Field: "symbol", Message: "the symbol is or was listed"}
 	}
 	return accepted(&InstrumentListed{i})
@@ -72,8 +72,8 @@ func checkInstrument(i *market.Instrument) error {
 }
 
 // changeInstrument decides new parameters of an instrument.
-func (s *State) changeInstrument(at decide.Stamp, payload *ChangeInstrument) (decide.Decision, error) {
-	i, err := s.instrumentToChange(payload.Symbol)
+func (r request) changeInstrument(payload *ChangeInstrument) (decide.Decision, error) {
+	i, err := r.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -81,7 +81,7 @@ func (s *State) changeInstrument(at decide.Stamp, payload *ChangeInstrument) (de
 	if err := checkInstrument(&after); err != nil {
 		return decide.Decision{}, err
 	}
-	if lifted := i.guardLifted(at, &after); lifted != nil {
+	if lifted := i.guardLifted(r.at, &after); lifted != nil {
 		return accepted(&InstrumentChanged{after}, lifted)
 	}
 	return accepted(&InstrumentChanged{after})
@@ -123,15 +123,15 @@ func set[T any](field, value *T) {
 }
 
 // setFeeProfile decides a customer's fees on an instrument.
-func (s *State) setFeeProfile(c decide.Command, payload *SetFeeProfile) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, payload.CustomerCode)
+func (r request) setFeeProfile(payload *SetFeeProfile) (decide.Decision, error) {
+	a, err := r.customerOf(payload.CustomerCode)
 	if payload.Operator {
-		a, err = s.anyCustomer(payload.CustomerCode)
+		a, err = r.anyCustomer(payload.CustomerCode)
 	}
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	if _, err := s.traded(payload.Symbol); err != nil {
+	if _, err := r.traded(payload.Symbol); err != nil {
 		return decide.Decision{}, err
 	}
 	var f validation.Errors
@@ -151,8 +151,8 @@ func (s *State) setFeeProfile(c decide.Command, payload *SetFeeProfile) (decide.
 const maxDefaultLeverage = 100
 
 // setMarginProfile decides an account's default margins.
-func (s *State) setMarginProfile(payload *SetMarginProfile) (decide.Decision, error) {
-	a, err := s.anyCustomer(payload.CustomerCode)
+func (r request) setMarginProfile(payload *SetMarginProfile) (decide.Decision, error) {
+	a, err := r.anyCustomer(payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}

@@ -14,8 +14,8 @@ import (
 
 // amendOrder decides new terms of a live order. The release of the old reserve and the new reserve are one decision: if
 // it fails, the order keeps its terms.
-func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrder) (decide.Decision, error) {
-	o, err := s.namedOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
+func (r request) amendOrder(payload *AmendOrder) (decide.Decision, error) {
+	o, err := r.namedOrder(payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -26,10 +26,10 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order has fired: it waits for no price any more")
 	}
 	i := o.Value.position.instrument
-	if err := refuseFirst(checkAmend(i.contract, o, payload, at.Time)); err != nil {
+	if err := refuseFirst(checkAmend(i.contract, o, payload, r.at.Time)); err != nil {
 		return decide.Decision{}, err
 	}
-	d := s.newRecordBuilder(at, i)
+	d := r.newRecordBuilder(r.at, i)
 	t := d.amending(o, payload)
 	moves := t.price != o.Price || t.remaining > o.Remaining || t.stop != nil && t.stop.prices() != o.Value.stop.prices()
 	slot := d.reserveSlot()
@@ -48,7 +48,7 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	if t.stop != nil {
 		return d.stay(t, slot), nil
 	}
-	decision := d.execute(t, slot, c.Recorded())
+	decision := d.execute(t, slot, r.command.Recorded())
 	if decision.Outcome == decide.Rejected {
 		return decide.Decision{}, refusedAs(t.reason)
 	}
@@ -153,19 +153,19 @@ func checkAmend(c *market.Contract, o *resting, payload *AmendOrder, now scalar.
 }
 
 // liveOrder returns a customer's live order.
-func (s *State) liveOrder(at decide.Stamp, actor decide.Actor, customer string, code scalar.ID) (*resting, error) {
-	a, err := s.customerOf(actor, customer)
+func (r request) liveOrder(customer string, code scalar.ID) (*resting, error) {
+	a, err := r.customerOf(customer)
 	if err != nil {
 		return nil, err
 	}
-	o := s.orders.Get(code)
-	if o == nil && s.recent.has(code, a) {
+	o := r.orders.Get(code)
+	if o == nil && r.recent.has(code, a) {
 		return nil, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order is final")
 	}
 	if o == nil || o.Value.position.account != a {
 		return nil, decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "the customer has no live order with this code")
 	}
-	if isOverdue(o, at.Time) {
+	if isOverdue(o, r.at.Time) {
 		return nil, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order's time has passed")
 	}
 	return o, nil

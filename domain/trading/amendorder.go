@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -35,10 +34,6 @@ func (*AmendOrder) CommandType() string { return CommandAmendOrder }
 
 // Account returns the code of the customer.
 func (p *AmendOrder) Account() string { return p.CustomerCode }
-
-func (p *AmendOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.amendOrder(at, c, p)
-}
 
 // AmendOrderForm returns the request of an amendment to an order that the route identifies.
 func AmendOrderForm() *form.Object[AmendOrder] { return amendOrderForm }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/heap"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
@@ -19,13 +20,26 @@ const (
 )
 
 // thresholdHeap holds the positions on one instrument by their bounds. When the instrument's figure passes the bound of a
-// position, the position's account must be looked at. The list is a binary heap; every position has its index. For each
-// kind, every open position of a customer is on one of two lists: the bounds below the figure, or those above it.
-type thresholdHeap struct {
+// position, the position's account must be looked at. For each kind, every open position of a customer is on one of two
+// lists: the bounds below the figure, or those above it.
+type thresholdHeap = heap.Heap[*position, nextThreshold]
+
+// nextThreshold is the order of a thresholdHeap.
+type nextThreshold struct {
 	kind  thresholdKind
 	above bool // the least bound comes first; otherwise the greatest
-	heap  []*position
 }
+
+// Before implements heap.Order.
+func (n nextThreshold) Before(a, b *position) bool {
+	if n.above {
+		return a.thresholds[n.kind].last < b.thresholds[n.kind].last
+	}
+	return a.thresholds[n.kind].last > b.thresholds[n.kind].last
+}
+
+// Moved implements heap.Order.
+func (n nextThreshold) Moved(h *position, index int) { h.thresholds[n.kind].index = index }
 
 // threshold is the bound of a position, and its location in a list.
 type threshold struct {
@@ -40,85 +54,43 @@ type thresholdHeaps [thresholdKinds][2]thresholdHeap
 func newThresholdHeaps() (l thresholdHeaps) {
 	for kind := range l {
 		for side := range l[kind] {
-			l[kind][side].kind, l[kind][side].above = thresholdKind(kind), side == 1
+			l[kind][side].Order = nextThreshold{thresholdKind(kind), side == 1}
 		}
 	}
 	return l
 }
 
-func (w *thresholdHeap) before(a, b *position) bool {
-	if w.above {
-		return a.thresholds[w.kind].last < b.thresholds[w.kind].last
-	}
-	return a.thresholds[w.kind].last > b.thresholds[w.kind].last
-}
-
 // passed returns a position with a bound that the figure has passed, or nil.
-func (w *thresholdHeap) passed(figure int64) *position {
-	if len(w.heap) == 0 {
+func passed(w *thresholdHeap, figure int64) *position {
+	first, ok := w.First()
+	if !ok {
 		return nil
 	}
-	first := w.heap[0]
-	if last := first.thresholds[w.kind].last; w.above && figure > last || !w.above && figure < last {
+	if last := first.thresholds[w.Order.kind].last; w.Order.above && figure > last || !w.Order.above && figure < last {
 		return first
 	}
 	return nil
 }
 
-// put sets the bound of a position and moves it to this list.
-func (w *thresholdHeap) put(h *position, last int64) {
-	b := &h.thresholds[w.kind]
-	if b.list != w {
-		h.unbind(w.kind)
-		*b = threshold{w, len(w.heap), last}
-		w.heap = append(w.heap, h)
+// bind sets the bound of a position and moves it to a list.
+func (h *position) bind(w *thresholdHeap, last int64) {
+	b := &h.thresholds[w.Order.kind]
+	if b.list == w {
+		b.last = last
+		w.Fix(b.index)
+		return
 	}
-	b.last = last
-	w.settle(b.index)
+	h.unbind(w.Order.kind)
+	b.list, b.last = w, last
+	w.Push(h)
 }
 
 // unbind removes a position from its list of a kind, if it is on one.
 func (h *position) unbind(kind thresholdKind) {
-	w, i := h.thresholds[kind].list, h.thresholds[kind].index
-	if w == nil {
-		return
+	if b := &h.thresholds[kind]; b.list != nil {
+		b.list.Remove(b.index)
+		*b = threshold{}
 	}
-	last := len(w.heap) - 1
-	moved := w.heap[last]
-	w.heap[last] = nil
-	w.heap = w.heap[:last]
-	h.thresholds[kind] = threshold{}
-	if moved != h {
-		w.heap[i] = moved
-		moved.thresholds[kind].index = i
-		w.settle(i)
-	}
-}
-
-// settle restores the heap order for the position at index i.
-func (w *thresholdHeap) settle(i int) {
-	for i > 0 && w.before(w.heap[i], w.heap[(i-1)/2]) {
-		w.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	for {
-		first := i
-		for _, child := range [2]int{2*i + 1, 2*i + 2} {
-			if child < len(w.heap) && w.before(w.heap[child], w.heap[first]) {
-				first = child
-			}
-		}
-		if first == i {
-			return
-		}
-		w.swap(i, first)
-		i = first
-	}
-}
-
-func (w *thresholdHeap) swap(i, j int) {
-	w.heap[i], w.heap[j] = w.heap[j], w.heap[i]
-	w.heap[i].thresholds[w.kind].index, w.heap[j].thresholds[w.kind].index = i, j
 }
 
 // affect notes that the record may have changed an account's equity or maintenance margin.
@@ -159,7 +131,7 @@ func (f *fold) pass(i *instrument, kind thresholdKind, figure int64) {
 	f.unrank()
 	for side := range i.bounds[kind] {
 		list := &i.bounds[kind][side]
-		for h := list.passed(figure); h != nil; h = list.passed(figure) {
+		for h := passed(list, figure); h != nil; h = passed(list, figure) {
 			h.unbind(kind) // lookAround adds it again
 			f.affect(h.account)
 		}
@@ -240,6 +212,6 @@ func (h *position) watch(share fixed.Money, lacking bool) {
 		if above {
 			side = 1
 		}
-		h.instrument.bounds[kind][side].put(h, last)
+		h.bind(&h.instrument.bounds[kind][side], last)
 	}
 }

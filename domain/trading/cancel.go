@@ -8,12 +8,12 @@ import (
 )
 
 // cancelOrder decides the cancellation of one live order.
-func (s *State) cancelOrder(at decide.Stamp, c decide.Command, payload *CancelOrder) (decide.Decision, error) {
-	o, err := s.namedOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
+func (r request) cancelOrder(payload *CancelOrder) (decide.Decision, error) {
+	o, err := r.namedOrder(payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	return accepted(ended(o, at, order.Canceled, order.UserRequest))
+	return accepted(ended(o, r.at, order.Canceled, order.UserRequest))
 }
 
 // ended returns the event that closes a live order with its present figures.
@@ -24,23 +24,23 @@ func ended(o *resting, at decide.Stamp, status order.Status, reason order.Reason
 }
 
 // cancelAll decides the cancellation of all of a customer's live orders. The first record has as many as fit.
-func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, payload.CustomerCode)
+func (r request) cancelAll(payload *CancelAll) (decide.Decision, error) {
+	a, err := r.customerOf(payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	w := &task{kind: WorkMassCancel, command: c.Recorded(), account: a, reason: order.UserRequest}
+	w := &task{kind: WorkMassCancel, command: r.command.Recorded(), account: a, reason: order.UserRequest}
 	if payload.Symbol != "" {
-		if w.symbol, err = s.listed(payload.Symbol); err != nil {
+		if w.symbol, err = r.listed(payload.Symbol); err != nil {
 			return decide.Decision{}, err
 		}
 	}
-	return w.open(s, at, nil, s.limit.others), nil
+	return w.open(r.State, r.at, nil, r.limit.others), nil
 }
 
 // delistInstrument decides the withdrawal of an instrument and the cancellation of all orders on it.
-func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *DelistInstrument) (decide.Decision, error) {
-	i, err := s.instrumentToChange(payload.Symbol)
+func (r request) delistInstrument(payload *DelistInstrument) (decide.Decision, error) {
+	i, err := r.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -49,16 +49,16 @@ func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *Del
 	}
 	after := i.contract.Instrument
 	after.Status = market.Withdrawn
-	w := &task{kind: WorkDelisting, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
-	return w.open(s, at, []decide.Event{&InstrumentDelisted{after}}, s.limit.others), nil
+	w := &task{kind: WorkDelisting, command: r.command.Recorded(), symbol: i, reason: order.InstrumentHalted}
+	return w.open(r.State, r.at, []decide.Event{&InstrumentDelisted{after}}, r.limit.others), nil
 }
 
 // maxTimeout is the maximum timeout of a dead man's switch, in seconds.
 const maxTimeout = 86_400
 
 // setCancelAllAfter arms, extends or disarms a dead man's switch.
-func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *SetCancelAllAfter) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, payload.CustomerCode)
+func (r request) setCancelAllAfter(payload *SetCancelAllAfter) (decide.Decision, error) {
+	a, err := r.customerOf(payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -67,11 +67,11 @@ func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *Se
 	}
 	e := &CancelAllAfterSet{CustomerCode: a.code, Broker: a.broker, TimeoutSeconds: payload.TimeoutSeconds}
 	if payload.TimeoutSeconds > 0 {
-		e.ExpiresAt = at.Time + scalar.Time(payload.TimeoutSeconds)*scalar.Second
+		e.ExpiresAt = r.at.Time + scalar.Time(payload.TimeoutSeconds)*scalar.Second
 	}
 	// The switch has gone off, although no step has fired it yet: the command is too late to prevent that.
-	if a.cancelAllAfter != nil && a.cancelAllAfter.time <= at.Time {
-		return accepted(append(fireCancelAllAfter(s, at, nil, a, s.limit.others), e)...)
+	if a.cancelAllAfter != nil && a.cancelAllAfter.Time <= r.at.Time {
+		return accepted(append(fireCancelAllAfter(r.State, r.at, nil, a, r.limit.others), e)...)
 	}
 	return accepted(e)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // chargeKind is the kind of a charge. If several have the same time, they apply in this order.
@@ -45,7 +46,7 @@ func (f *fold) owe(x *charge) {
 	x.number, x.owing = f.fixed, i.holders.length
 	i.charges = append(i.charges, x)
 	f.outstanding++
-	x.posting = &dueEntry{time: x.time, kind: duePosting, instant: x}
+	x.posting = &dueEntry{Slot: schedule.At(x.time, duePosting), instant: x}
 	f.due.push(x.posting)
 }
 

@@ -167,17 +167,17 @@ func checkFailing(t fataler, s *State) {
 		if e := a.failing; e != nil {
 			aside := slices.ContainsFunc(s.aside, func(x asideEntry) bool { return x.dueEntry == e })
 			can := s.canLiquidate(a)
-			if listed := e.place >= 0; listed != (can && !aside) || a.waits != (!can && !aside) {
+			if listed := e.Queued(); listed != (can && !aside) || a.waits != (!can && !aside) {
 				t.Fatalf("%s is to be liquidated: listed %t, waits %t, set aside %t, can be %t", a.code, listed, a.waits, aside, can)
 			}
 		}
 		for _, h := range a.positions {
 			for kind, figure := range [thresholdKinds]int64{h.instrument.mark, h.instrument.cumulativeFunding} {
 				b := h.thresholds[kind]
-				if (b.list != nil) != (h.size != 0) || b.list != nil && b.list.heap[b.index] != h {
+				if (b.list != nil) != (h.size != 0) || b.list != nil && b.list.Entries()[b.index] != h {
 					t.Fatalf("%s on %s has its bound %d at the wrong place", a.code, h.instrument.contract.Symbol, kind)
 				}
-				if b.list != nil && (b.list.above && figure > b.last || !b.list.above && figure < b.last) {
+				if b.list != nil && (b.list.Order.above && figure > b.last || !b.list.Order.above && figure < b.last) {
 					t.Fatalf("%s on %s: %d has passed the bound %d, and nobody looked", a.code, h.instrument.contract.Symbol, figure, b.last)
 				}
 			}
@@ -208,13 +208,12 @@ func checkRankings(t fataler, s *State) {
 				return cmp.Or(y.score.Cmp(x.score), cmp.Compare(a.account.code, b.account.code))
 			})
 			n := 0
-			kept.inOrder(func(c *counterparty) bool {
-				if n >= len(want) || c.position != want[n] || *c != want[n].asCounterparty() {
-					t.Fatalf("%s: the ranking has %s at %d, with %v, not %v", i.contract.Symbol, c.position.account.code, n, *c, want[min(n, len(want)-1)].asCounterparty())
+			for c := range kept.InOrder() {
+				if n >= len(want) || c.position != want[n] || *c != *want[n].asCounterparty() {
+					t.Fatalf("%s: the ranking has %s at %d, with %v, not %v", i.contract.Symbol, c.position.account.code, n, *c, *want[min(n, len(want)-1)].asCounterparty())
 				}
 				n++
-				return true
-			})
+			}
 			if n != len(want) {
 				t.Fatalf("%s: the ranking has %d of %d", i.contract.Symbol, n, len(want))
 			}
@@ -282,7 +281,7 @@ func checkStops(t fataler, s *State, i *instrument) {
 		}
 	}
 	due := i.isDue() && i.status() == market.Open
-	if len(listed) > 0 || due != (i.triggers != nil) || due != slices.Contains(s.due.blocking.heap, i.triggers) || i.isDue() != slices.Contains(s.firing, i) {
+	if len(listed) > 0 || due != (i.triggers != nil) || due != slices.Contains(s.due.blocking.Entries(), i.triggers) || i.isDue() != slices.Contains(s.firing, i) {
 		t.Fatalf("%s: %d stops of nobody, due %t, on the list %t", i.contract.Symbol, len(listed), due, i.triggers != nil)
 	}
 }

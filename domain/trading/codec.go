@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // codecVersion is the version of the format that the visit of a State defines. It must be raised with every change of
@@ -44,7 +45,7 @@ func (v stateCodec) Read(b []byte) (_ decide.State, err error) {
 	}
 	s := read.(*State)
 	for _, l := range s.due.lists() {
-		l.order()
+		l.Restore()
 	}
 	if !s.lookAgain() {
 		return nil, fmt.Errorf("trading: %w", errContradiction)
@@ -67,13 +68,14 @@ func (s *State) lookAgain() bool {
 			h.instrument.costs = h.instrument.costs.Add(h.cost.Wide().Abs())
 		}
 	}
+	f := &fold{State: s}
 	for _, a := range s.registered {
 		s.balances = s.balances.Add(a.balance.Wide().Abs())
 		if s.look(a) != (a.failing != nil) {
 			return false
 		}
 		if a.failing != nil {
-			s.schedule(a)
+			f.schedule(a)
 		}
 	}
 	return true
@@ -114,7 +116,7 @@ func visitState(s *State, c *pack.Coder) {
 	v.positions.Expect(c, 2*len(s.registered))
 	pack.Int(c, &s.time)
 	pack.Int(c, &s.due.arrived)
-	v.entry(&s.settlement, dueEntry{kind: dueSettlement})
+	v.entry(&s.settlement, dueEntry{Slot: schedule.Slot{Kind: dueSettlement}})
 	pack.List(c, &s.listing, 30, v.instrument)
 	pack.List(c, &s.registered, 20, v.account)
 	v.numberAccounts()
@@ -170,10 +172,9 @@ func (v *visit) entry(p **dueEntry, like dueEntry) {
 	if v.Reading() {
 		*p = new(dueEntry)
 		**p = like
-		list := v.due.list(*p)
-		list.heap = append(list.heap, *p)
+		v.due.list(*p).Append(*p)
 	}
-	pack.Int(v.Coder, &(*p).time)
+	pack.Int(v.Coder, &(*p).Time)
 	pack.Int(v.Coder, &(*p).arrival)
 }
 
@@ -202,8 +203,8 @@ func (v *visit) instrument(i *instrument) {
 		pack.Int(c, &i.triggerIndexes[n].high)
 	}
 	pack.Int(c, &i.stops)
-	v.entry(&i.triggers, dueEntry{kind: dueTrigger, instrument: i})
-	v.entry(&i.fundMoves, dueEntry{kind: dueInsurance, instrument: i})
+	v.entry(&i.triggers, dueEntry{Slot: schedule.Slot{Kind: dueTrigger}, instrument: i})
+	v.entry(&i.fundMoves, dueEntry{Slot: schedule.Slot{Kind: dueInsurance}, instrument: i})
 }
 
 // prices visits the inputs of an instrument's mark price.
@@ -216,8 +217,8 @@ func (v *visit) prices(i *instrument) {
 	p.premiums.Visit(c)
 	pack.Int(c, &p.minute)
 	pack.Int(c, &p.rate)
-	v.entry(&p.guard, dueEntry{kind: dueStaleGuard, instrument: i})
-	v.entry(&p.funding, dueEntry{kind: dueFunding, instrument: i})
+	v.entry(&p.guard, dueEntry{Slot: schedule.Slot{Kind: dueStaleGuard}, instrument: i})
+	v.entry(&p.funding, dueEntry{Slot: schedule.Slot{Kind: dueFunding}, instrument: i})
 }
 
 func visitInstrument(i *market.Instrument, c *pack.Coder) {
@@ -266,8 +267,8 @@ func (v *visit) account(a *account) {
 		a.setMargins(&MarginProfileSet{Leverage: a.leverage, InitialMargin: a.initialMargin, MaintenanceMargin: a.maintenanceMargin})
 	}
 	pack.Small(c, &a.cancelAllAfterSeconds)
-	v.entry(&a.cancelAllAfter, dueEntry{kind: dueCancelAllAfter, account: a})
-	v.entry(&a.failing, dueEntry{kind: dueLiquidation, account: a})
+	v.entry(&a.cancelAllAfter, dueEntry{Slot: schedule.Slot{Kind: dueCancelAllAfter}, account: a})
+	v.entry(&a.failing, dueEntry{Slot: schedule.Slot{Kind: dueLiquidation}, account: a})
 	v.holdings(a)
 	if c.Sizing() {
 		return

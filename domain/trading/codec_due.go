@@ -6,13 +6,14 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // visitSessions visits the sessions of each gateway and then the sessions that have ended, all with their live orders.
 func (v *visit) visitSessions() {
 	pack.List(v.Coder, &v.gateways, 20, func(g *gateway) {
 		v.Raw(g.id[:])
-		v.entry(&g.due, dueEntry{kind: dueGateway, gateway: g})
+		v.entry(&g.due, dueEntry{Slot: schedule.Slot{Kind: dueGateway}, gateway: g})
 		pack.List(v.Coder, &g.sessions, 18, func(w *session) {
 			if v.session(w); v.Reading() {
 				w.gateway = g
@@ -24,7 +25,7 @@ func (v *visit) visitSessions() {
 	})
 	over := v.endedSessions()
 	pack.List(v.Coder, &over, 19, func(w *session) {
-		v.entry(&w.due, dueEntry{kind: dueSession, session: w})
+		v.entry(&w.due, dueEntry{Slot: schedule.Slot{Kind: dueSession}, session: w})
 		v.check(w.due != nil)
 		v.session(w)
 	})
@@ -90,9 +91,9 @@ func (v *visit) instant(i *instrument, x *charge) {
 	if c.Reading() {
 		v.check(x.kind < chargeKinds)
 		x.instrument = i
-		x.posting = &dueEntry{time: x.time, kind: duePosting, instant: x}
+		x.posting = &dueEntry{Slot: schedule.At(x.time, duePosting), instant: x}
 		v.outstanding++
-		v.due.alternating.heap = append(v.due.alternating.heap, x.posting)
+		v.due.alternating.Append(x.posting)
 	}
 	pack.Int(c, &x.posting.arrival)
 }
@@ -128,17 +129,17 @@ func (v *visit) dueWork() {
 		if c.Reading() {
 			a.dueEntry = new(dueEntry)
 		}
-		if pack.Byte(c, &a.kind); a.kind >= dueKinds {
+		if pack.Byte(c, &a.Kind); a.Kind >= dueKinds {
 			v.Fail(errContradiction)
 			return
 		}
-		e := dueTable[a.kind].visit(v, a.dueEntry)
+		e := dueTable[a.Kind].visit(v, a.dueEntry)
 		if c.Reading() {
-			if e == nil || e.place < 0 || c.Err() != nil {
+			if e == nil || e != a.dueEntry && !e.Queued() || c.Err() != nil {
 				v.Fail(errContradiction)
 				return
 			}
-			e.place = -1
+			v.due.remove(e)
 			a.dueEntry = e
 		}
 		pack.Int(c, &a.arrival)
@@ -150,13 +151,13 @@ func (v *visit) dueWork() {
 	}
 	if c.Reading() {
 		v.running = new(task)
-		v.due.blocking.heap = append(v.due.blocking.heap, &dueEntry{kind: dueTask, task: v.running})
+		v.due.tasks.Append(&dueEntry{Slot: schedule.Slot{Kind: dueTask}, task: v.running})
 	}
 	v.task(v.running)
-	for _, e := range v.due.blocking.heap {
+	for _, e := range v.due.tasks.Entries() {
 		if e.task == v.running {
 			if c.Reading() {
-				e.time = v.running.started
+				e.Time = v.running.started
 			}
 			pack.Int(c, &e.arrival)
 		}
@@ -183,20 +184,4 @@ func (v *visit) task(w *task) {
 	c.Bool(&w.protected)
 	v.check(w.kind == WorkSweep && w.symbol != nil && w.account != nil ||
 		w.kind == WorkMassCancel && w.account != nil || w.kind == WorkDelisting && w.symbol != nil)
-}
-
-// order restores the heap from entries that were appended in any order. It leaves out entries that are set aside.
-func (l *dueList) order() {
-	heap := l.heap[:0]
-	for _, e := range l.heap {
-		if e.place >= 0 { // otherwise it is set aside
-			e.place = len(heap)
-			heap = append(heap, e)
-		}
-	}
-	clear(l.heap[len(heap):])
-	l.heap = heap
-	for i := len(heap)/2 - 1; i >= 0; i-- {
-		l.down(i)
-	}
 }

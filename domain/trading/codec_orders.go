@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // orderNumbers numbers the live orders in the order in which they are visited, from 1.
@@ -191,10 +192,10 @@ func (v *visit) orderParts(o *resting, flags uint64) {
 	}
 	if flags&savedDue != 0 {
 		if c.Reading() {
-			l.due = &dueEntry{kind: dueExpiry, order: o}
-			v.due.expiries.heap = append(v.due.expiries.heap, l.due)
+			l.due = &dueEntry{Slot: schedule.Slot{Kind: dueExpiry}, order: o}
+			v.due.expiries.Append(l.due)
 		}
-		pack.Delta(c, &l.due.time, l.created)
+		pack.Delta(c, &l.due.Time, l.created)
 		pack.Int(c, &l.due.arrival)
 	}
 	l.instruction.code(c, flags)

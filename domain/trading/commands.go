@@ -30,12 +30,6 @@ const (
 	CommandSetCancelAllAfter  = "cancel_all_after.set" // *SetCancelAllAfter
 )
 
-// payload is implemented by the payload of every command of the journal. It decides its command.
-type payload interface {
-	decide.Payload
-	decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error)
-}
-
 // AccountPayload is implemented by the commands about a customer's own orders and leverage. A token for one account may
 // give no other commands.
 type AccountPayload interface {
@@ -45,31 +39,32 @@ type AccountPayload interface {
 }
 
 // Payloads returns the payload types of all commands of the journal.
-func Payloads() *decide.Payloads {
-	return decide.NewPayloads(
-		func() decide.Payload { return new(RegisterCustomer) },
-		func() decide.Payload { return new(ListInstrument) },
-		func() decide.Payload { return new(ChangeInstrument) },
-		func() decide.Payload { return new(DelistInstrument) },
-		func() decide.Payload { return new(SetIndexPrice) },
-		func() decide.Payload { return new(MakeDeposit) },
-		func() decide.Payload { return new(RequestWithdrawal) },
-		func() decide.Payload { return new(CompleteWithdrawal) },
-		func() decide.Payload { return new(CancelWithdrawal) },
-		func() decide.Payload { return new(DepositInsurance) },
-		func() decide.Payload { return new(SetFeeProfile) },
-		func() decide.Payload { return new(SetMarginProfile) },
-		func() decide.Payload { return new(SetLeverage) },
-		func() decide.Payload { return new(PlaceOrder) },
-		func() decide.Payload { return new(AmendOrder) },
-		func() decide.Payload { return new(CancelOrder) },
-		func() decide.Payload { return new(CancelAll) },
-		func() decide.Payload { return new(SetCancelAllAfter) },
-		func() decide.Payload { return new(OpenSession) },
-		func() decide.Payload { return new(KeepGateway) },
-		func() decide.Payload { return new(EndSession) },
-	)
-}
+func Payloads() *decide.Payloads { return commandTable.Payloads() }
+
+// commandTable is the table of the journal's commands.
+var commandTable = decide.NewCommands(
+	decide.Handle(request.registerCustomer),
+	decide.Handle(request.listInstrument),
+	decide.Handle(request.changeInstrument),
+	decide.Handle(request.delistInstrument),
+	decide.Handle(request.setIndexPrice),
+	decide.Handle(request.makeDeposit),
+	decide.Handle(request.requestWithdrawal),
+	decide.Handle(request.completeWithdrawal),
+	decide.Handle(request.cancelWithdrawal),
+	decide.Handle(request.depositInsurance),
+	decide.Handle(request.setFeeProfile),
+	decide.Handle(request.setMarginProfile),
+	decide.Handle(request.setLeverage),
+	decide.Handle(request.placeOrder),
+	decide.Handle(request.amendOrder),
+	decide.Handle(request.cancelOrder),
+	decide.Handle(request.cancelAll),
+	decide.Handle(request.setCancelAllAfter),
+	decide.Handle(request.openSession),
+	decide.Handle(request.keepGateway),
+	decide.Handle(request.endSession),
+)
 
 // RegisterCustomer opens a customer account with the actor's broker, or with Broker if it is set.
 //
@@ -87,10 +82,6 @@ type RegisterCustomer struct {
 // CommandType returns the type of the command.
 func (*RegisterCustomer) CommandType() string { return CommandRegisterCustomer }
 
-func (p *RegisterCustomer) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.registerCustomer(at, c, p)
-}
-
 // ListInstrument lists a new instrument. A symbol is listed only once.
 //
 // Event: instrument.listed. Refusals: Conflict SYMBOL_TAKEN; Invalid INVALID_INSTRUMENT with the field.
@@ -102,10 +93,6 @@ type ListInstrument struct {
 
 // CommandType returns the type of the command.
 func (*ListInstrument) CommandType() string { return CommandListInstrument }
-
-func (p *ListInstrument) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.listInstrument(p)
-}
 
 // ChangeInstrument changes those parameters of an instrument that are set. A nil field changes nothing.
 //
@@ -131,10 +118,6 @@ type ChangeInstrument struct {
 // CommandType returns the type of the command.
 func (*ChangeInstrument) CommandType() string { return CommandChangeInstrument }
 
-func (p *ChangeInstrument) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.changeInstrument(at, p)
-}
-
 // DelistInstrument withdraws an instrument that has no open positions and cancels its orders. If they are too many for
 // one record, steps cancel the rest and the decision is Pending.
 //
@@ -144,10 +127,6 @@ type DelistInstrument struct{ Symbol string }
 
 // CommandType returns the type of the command.
 func (*DelistInstrument) CommandType() string { return CommandDelistInstrument }
-
-func (p *DelistInstrument) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.delistInstrument(at, c, p)
-}
 
 // SetIndexPrice sets the instrument's index price.
 //
@@ -161,10 +140,6 @@ type SetIndexPrice struct {
 
 // CommandType returns the type of the command.
 func (*SetIndexPrice) CommandType() string { return CommandSetIndexPrice }
-
-func (p *SetIndexPrice) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.setIndexPrice(at, p)
-}
 
 // MakeDeposit credits a customer.
 //
@@ -181,10 +156,6 @@ type MakeDeposit struct {
 // CommandType returns the type of the command.
 func (*MakeDeposit) CommandType() string { return CommandMakeDeposit }
 
-func (p *MakeDeposit) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.makeDeposit(at, c, p)
-}
-
 // DepositInsurance pays into the insurance fund.
 //
 // Event: insurance.deposited. Repeated: same ReferenceID, same fingerprint. Refusals: Conflict REFERENCE_ID_REUSED;
@@ -196,10 +167,6 @@ type DepositInsurance struct {
 
 // CommandType returns the type of the command.
 func (*DepositInsurance) CommandType() string { return CommandDepositInsurance }
-
-func (p *DepositInsurance) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.depositInsurance(at, c, p)
-}
 
 // RequestWithdrawal reserves an amount for a withdrawal, which the operator then completes or cancels.
 //
@@ -215,10 +182,6 @@ type RequestWithdrawal struct {
 // CommandType returns the type of the command.
 func (*RequestWithdrawal) CommandType() string { return CommandRequestWithdrawal }
 
-func (p *RequestWithdrawal) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.requestWithdrawal(at, c, p)
-}
-
 // CompleteWithdrawal pays out a pending withdrawal if its account still has the money.
 //
 // Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING; Unacceptable
@@ -228,10 +191,6 @@ type CompleteWithdrawal struct{ Code scalar.ID }
 // CommandType returns the type of the command.
 func (*CompleteWithdrawal) CommandType() string { return CommandCompleteWithdrawal }
 
-func (p *CompleteWithdrawal) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.completeWithdrawal(at, p)
-}
-
 // CancelWithdrawal cancels a pending withdrawal and releases its reserve.
 //
 // Event: withdrawal.canceled. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING.
@@ -239,10 +198,6 @@ type CancelWithdrawal struct{ Code scalar.ID }
 
 // CommandType returns the type of the command.
 func (*CancelWithdrawal) CommandType() string { return CommandCancelWithdrawal }
-
-func (p *CancelWithdrawal) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.cancelWithdrawal(at, p)
-}
 
 // SetFeeProfile sets a customer's fees on one instrument.
 //
@@ -259,10 +214,6 @@ type SetFeeProfile struct {
 // CommandType returns the type of the command.
 func (*SetFeeProfile) CommandType() string { return CommandSetFeeProfile }
 
-func (p *SetFeeProfile) decide(s *State, _ decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.setFeeProfile(c, p)
-}
-
 // SetMarginProfile sets the account's default margins. Either Leverage is set, or both percentages are.
 //
 // Event: margin_profile.set. Refusals: NotFound UNKNOWN_CUSTOMER; Invalid INVALID_LEVERAGE, INVALID_MARGIN.
@@ -275,10 +226,6 @@ type SetMarginProfile struct {
 
 // CommandType returns the type of the command.
 func (*SetMarginProfile) CommandType() string { return CommandSetMarginProfile }
-
-func (p *SetMarginProfile) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.setMarginProfile(p)
-}
 
 // SetLeverage sets or removes a customer's override of the initial margin on an instrument, without an order. It
 // applies immediately to the position and to open orders.
@@ -297,10 +244,6 @@ func (*SetLeverage) CommandType() string { return CommandSetLeverage }
 // Account returns the code of the customer.
 func (p *SetLeverage) Account() string { return p.CustomerCode }
 
-func (p *SetLeverage) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.setLeverage(at, c, p)
-}
-
 // CancelOrder cancels a live order, identified by its code or by the client's name for it.
 //
 // Event: order.canceled. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE.
@@ -315,10 +258,6 @@ func (*CancelOrder) CommandType() string { return CommandCancelOrder }
 
 // Account returns the code of the customer.
 func (p *CancelOrder) Account() string { return p.CustomerCode }
-
-func (p *CancelOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.cancelOrder(at, c, p)
-}
 
 // CancelAll cancels a customer's live orders. If they are too many for one record, steps cancel the rest and the
 // decision is Pending.
@@ -336,10 +275,6 @@ func (*CancelAll) CommandType() string { return CommandCancelAll }
 // Account returns the code of the customer.
 func (p *CancelAll) Account() string { return p.CustomerCode }
 
-func (p *CancelAll) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.cancelAll(at, c, p)
-}
-
 // SetCancelAllAfter arms, extends or (with 0) disarms the customer's dead man's switch.
 //
 // Event: cancel_all_after.set. Refusals: NotFound UNKNOWN_CUSTOMER, Invalid INVALID_TIMEOUT (0–86400).
@@ -353,10 +288,6 @@ func (*SetCancelAllAfter) CommandType() string { return CommandSetCancelAllAfter
 
 // Account returns the code of the customer.
 func (p *SetCancelAllAfter) Account() string { return p.CustomerCode }
-
-func (p *SetCancelAllAfter) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.setCancelAllAfter(at, c, p)
-}
 
 // currency is the currency of all accounts.
 const currency = ledger.USDC

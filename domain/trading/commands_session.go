@@ -1,7 +1,6 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -27,10 +26,6 @@ type OpenSession struct {
 // CommandType returns the type of the command.
 func (*OpenSession) CommandType() string { return CommandOpenSession }
 
-func (p *OpenSession) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.openSession(at, c, p)
-}
-
 // KeepGateway reports that a gateway is alive.
 //
 // Event: gateway.seen. Refusals: Forbidden; NotFound UNKNOWN_GATEWAY if the gateway has no sessions.
@@ -38,10 +33,6 @@ type KeepGateway struct{ Gateway scalar.ID }
 
 // CommandType returns the type of the command.
 func (*KeepGateway) CommandType() string { return CommandKeepGateway }
-
-func (p *KeepGateway) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.keepGateway(at, c, p)
-}
 
 // EndSession reports that a session's connection has closed. The session's live orders are canceled, in steps if they
 // are too many for one record.
@@ -51,7 +42,3 @@ type EndSession struct{ Session scalar.ID }
 
 // CommandType returns the type of the command.
 func (*EndSession) CommandType() string { return CommandEndSession }
-
-func (p *EndSession) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.endSession(at, c, p)
-}

@@ -19,12 +19,15 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if d, done, err := s.core.Decide(at, c, s); done {
 		return d, err
 	}
-	p, own := asked.(payload)
-	if !own {
-		return decide.Decision{}, decide.UnknownCommand(c)
-	}
-	d, err := p.decide(s, at, c)
+	d, err := commandTable.Decide(request{s, at, c}, c)
 	return s.asOfRules(d), err
+}
+
+// request is a command that is being decided. It only reads the state.
+type request struct {
+	*State
+	at      decide.Stamp
+	command decide.Command
 }
 
 // accepted returns an accepted decision that records these events.
@@ -74,9 +77,9 @@ func errUnknownCustomer() error {
 
 // customerOf returns a customer of the actor's broker, or of any broker for the engine's own commands. confined has
 // checked before that a token for one account names that account.
-func (s *State) customerOf(actor decide.Actor, code string) (*account, error) {
-	a := s.accounts[code]
-	if a == nil || actor.System == "" && actor.Broker != a.broker {
+func (r request) customerOf(code string) (*account, error) {
+	a := r.accounts[code]
+	if a == nil || r.command.Actor.System == "" && r.command.Actor.Broker != a.broker {
 		return nil, errUnknownCustomer()
 	}
 	return a, nil
@@ -99,24 +102,24 @@ func confined(actor decide.Actor, p decide.Payload) error {
 }
 
 // anyCustomer returns a customer of any broker, for the operator.
-func (s *State) anyCustomer(code string) (*account, error) {
-	if a := s.accounts[code]; a != nil {
+func (r request) anyCustomer(code string) (*account, error) {
+	if a := r.accounts[code]; a != nil {
 		return a, nil
 	}
 	return nil, errUnknownCustomer()
 }
 
 // listed returns an instrument that an order names, unless it is withdrawn. Its refusal is Invalid.
-func (s *State) listed(symbol string) (*instrument, error) {
-	if i := s.instruments[symbol]; i != nil && i.contract.Status != market.Withdrawn {
+func (r request) listed(symbol string) (*instrument, error) {
+	if i := r.instruments[symbol]; i != nil && i.contract.Status != market.Withdrawn {
 		return i, nil
 	}
 	return nil, &decide.Refusal{Kind: decide.Invalid, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
 }
 
 // traded returns an instrument that a request path names, unless it is withdrawn. Its refusal is NotFound.
-func (s *State) traded(symbol string) (*instrument, error) {
-	i, err := s.listed(symbol)
+func (r request) traded(symbol string) (*instrument, error) {
+	i, err := r.listed(symbol)
 	if err != nil {
 		return nil, &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
 	}
@@ -124,8 +127,8 @@ func (s *State) traded(symbol string) (*instrument, error) {
 }
 
 // instrumentToChange returns an instrument that an operator's request path names. A withdrawn one is a Conflict.
-func (s *State) instrumentToChange(symbol string) (*instrument, error) {
-	i := s.instruments[symbol]
+func (r request) instrumentToChange(symbol string) (*instrument, error) {
+	i := r.instruments[symbol]
 	switch {
 	case i == nil:
 		return nil, &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}

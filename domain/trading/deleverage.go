@@ -2,6 +2,7 @@ package trading
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/heap"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
@@ -11,16 +12,18 @@ import (
 // before that, something is left, but the result is false: the next record continues.
 func (d *recordBuilder) deleverage(p *accountView, price int64) (nobody bool) {
 	each, full := d.eachAt(price, p.size), false
-	d.instrument.ranked(p.size < 0).inOrder(func(next *counterparty) bool {
+	for next := range d.instrument.ranked(p.size < 0).InOrder() {
 		steps := margin.Bearable(next.equity, each, min(fixed.Abs(p.size), fixed.Abs(next.position.size)))
 		if steps == 0 {
-			return true
+			continue
 		}
-		if full = d.crowded(len(next.position.reduceOnly), next.position.account, d.limit); !full {
-			d.handOver(p, d.viewOf(next.position.account), price, steps, AutoDeleveraging)
+		if full = d.crowded(len(next.position.reduceOnly), next.position.account, d.limit); full {
+			break
 		}
-		return !full && p.size != 0
-	})
+		if d.handOver(p, d.viewOf(next.position.account), price, steps, AutoDeleveraging); p.size == 0 {
+			break
+		}
+	}
 	return p.size != 0 && !full
 }
 
@@ -44,16 +47,30 @@ type counterparty struct {
 	score    fixed.Wide
 }
 
-// ranking is a binary heap of the holders of one side of an instrument, without the insurance fund. It is a heap because a
+// ranking is a heap of the holders of one side of an instrument, without the insurance fund. It is a heap because a
 // deleveraging needs only the first few. A wave of liquidations needs the same ranking again and again, so it is cached
 // from its first use until a price or a charge changes the rank of every holder. In between, the accounts that a record
 // affects are ranked again. The cache is not part of the state: it always follows from the state.
-type ranking struct{ heap []counterparty }
+type ranking = heap.Heap[*counterparty, rankOrder]
+
+// rankOrder is the order of a ranking: by higher score, then by code.
+type rankOrder struct{}
+
+// Before implements heap.Order.
+func (rankOrder) Before(a, b *counterparty) bool {
+	if order := a.score.Cmp(b.score); order != 0 {
+		return order > 0
+	}
+	return a.position.account.code < b.position.account.code
+}
+
+// Moved implements heap.Order.
+func (rankOrder) Moved(c *counterparty, index int) { c.position.rank.index = index }
 
 // rank is the location of a position in a ranking, which may no longer be cached.
 type rank struct {
 	in    *ranking
-	place int
+	index int
 }
 
 // ranked returns the ranking of the long or the short holders. It makes it if it is not cached.
@@ -64,16 +81,14 @@ func (i *instrument) ranked(long bool) *ranking {
 	}
 	r := &ranking{}
 	for _, list := range i.bounds[ofMark] {
-		for _, h := range list.heap {
+		for _, h := range list.Entries() {
 			if (h.size > 0) == long {
-				h.rank = rank{r, len(r.heap)}
-				r.heap = append(r.heap, h.asCounterparty())
+				h.rank.in = r
+				r.Append(h.asCounterparty())
 			}
 		}
 	}
-	for n := len(r.heap)/2 - 1; n >= 0; n-- {
-		r.down(n)
-	}
+	r.Restore()
 	*kept = r
 	return r
 }
@@ -85,76 +100,10 @@ func sideOfSize(long bool) int {
 	return 1
 }
 
-func (h *position) asCounterparty() counterparty {
+func (h *position) asCounterparty() *counterparty {
 	e, equity := h.exposure(), h.account.equity().Capped()
 	notional, unrealised := e.Worth()
-	return counterparty{h, equity, margin.Score(unrealised, e.Cost, notional, equity)}
-}
-
-// before reports whether a counterparty ranks before another: by higher score, then by code.
-func (c *counterparty) before(o *counterparty) bool {
-	if order := c.score.Cmp(o.score); order != 0 {
-		return order > 0
-	}
-	return c.position.account.code < o.position.account.code
-}
-
-// inOrder calls yield with the counterparties in the order of the ranking, until yield returns false.
-func (r *ranking) inOrder(yield func(*counterparty) bool) {
-	var next []int // indexes in the heap; the next counterparty of the ranking is among them
-	if len(r.heap) > 0 {
-		next = append(next, 0)
-	}
-	for len(next) > 0 {
-		first := 0
-		for n := range next {
-			if r.heap[next[n]].before(&r.heap[next[first]]) {
-				first = n
-			}
-		}
-		at := next[first]
-		next[first] = next[len(next)-1]
-		next = next[:len(next)-1]
-		if !yield(&r.heap[at]) {
-			return
-		}
-		for _, child := range [2]int{2*at + 1, 2*at + 2} {
-			if child < len(r.heap) {
-				next = append(next, child)
-			}
-		}
-	}
-}
-
-// settle restores the heap order for the counterparty at index n.
-func (r *ranking) settle(n int) {
-	for n > 0 && r.heap[n].before(&r.heap[(n-1)/2]) {
-		r.swap(n, (n-1)/2)
-		n = (n - 1) / 2
-	}
-	r.down(n)
-}
-
-// down moves the counterparty at index n down to its place in the heap.
-func (r *ranking) down(n int) {
-	for {
-		first := n
-		for _, child := range [2]int{2*n + 1, 2*n + 2} {
-			if child < len(r.heap) && r.heap[child].before(&r.heap[first]) {
-				first = child
-			}
-		}
-		if first == n {
-			return
-		}
-		r.swap(n, first)
-		n = first
-	}
-}
-
-func (r *ranking) swap(i, j int) {
-	r.heap[i], r.heap[j] = r.heap[j], r.heap[i]
-	r.heap[i].position.rank.place, r.heap[j].position.rank.place = i, j
+	return &counterparty{h, equity, margin.Score(unrealised, e.Cost, notional, equity)}
 }
 
 // rerank updates the ranks of an account's positions in the cached rankings.
@@ -162,24 +111,13 @@ func (a *account) rerank() {
 	for _, h := range a.positions {
 		kept := &h.instrument.rankings
 		if r := h.rank.in; r != nil && (r == kept[0] || r == kept[1]) {
-			r.remove(h)
+			r.Remove(h.rank.index)
+			h.rank = rank{}
 		}
 		if r := kept[sideOfSize(h.size > 0)]; r != nil && h.size != 0 {
-			h.rank = rank{r, len(r.heap)}
-			r.heap = append(r.heap, h.asCounterparty())
-			r.settle(h.rank.place)
+			h.rank.in = r
+			r.Push(h.asCounterparty())
 		}
-	}
-}
-
-func (r *ranking) remove(h *position) {
-	n, last := h.rank.place, len(r.heap)-1
-	r.swap(n, last)
-	r.heap[last] = counterparty{}
-	r.heap = r.heap[:last]
-	h.rank = rank{}
-	if n < last {
-		r.settle(n)
 	}
 }
 

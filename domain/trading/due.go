@@ -1,18 +1,18 @@
 package trading
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
-// dueKind is a kind of due work. Kinds that are due at the same time are done in this order: first those that block
-// clients, as the rules of the venue order them, then those that alternate with client commands.
-type dueKind uint8
-
+// The kinds of due work. Kinds that are due at the same time are done in this order: first those that block clients, as
+// the rules of the venue order them, then those that alternate with client commands.
 const (
-	dueTask dueKind = iota // the rest of a command's work, which was due before anything that became due since
+	dueTask schedule.Kind = iota // the rest of a command's work, which was due before anything that became due since
 	dueStaleGuard
 	dueFunding
 	dueSettlement
@@ -66,7 +66,7 @@ var dueTable = [dueKinds]struct {
 
 // dueEntry is work that becomes due at a certain time.
 type dueEntry struct {
-	time       scalar.Time
+	schedule.Slot
 	arrival    int64       // number of the entry, which orders entries of the same time and kind
 	order      *resting    // for an expiry, or for a trigger that was set aside
 	instrument *instrument // for a stale guard, funding, triggers, or the insurance fund's order
@@ -75,20 +75,26 @@ type dueEntry struct {
 	gateway    *gateway
 	task       *task
 	instant    *charge // for postings
-	place      int     // index in the heap; -1 if not in it
-	kind       dueKind
 }
+
+// Tie implements schedule.Entry.
+func (e *dueEntry) Tie(o *dueEntry) int { return cmp.Compare(e.arrival, o.arrival) }
 
 // name returns the name of the entry in events.
 func (e *dueEntry) name() string {
-	w := dueTable[e.kind]
+	w := dueTable[e.Kind]
 	return string(w.work(e)) + "/" + w.subject(e)
 }
 
-// agenda holds all future and due work. Work that alternates with clients waits while blocking work is due. Expiries
-// have a separate list, so that a search for expired orders looks at nothing else.
+// dueList is a queue of due work.
+type dueList = schedule.Queue[*dueEntry]
+
+// agenda holds all future and due work. A task comes before everything else: it continues an earlier record, so work that
+// was already due before that record waits for its end. Work that alternates with clients waits while blocking work is
+// due. Expiries have a separate list, so that a search for expired orders looks at nothing else.
 type agenda struct {
-	blocking    dueList
+	tasks       dueList
+	blocking    dueList // without tasks
 	alternating dueList // without expiries
 	expiries    dueList
 	arrived     int64 // entries that were pushed so far
@@ -97,59 +103,68 @@ type agenda struct {
 // list returns the list for an entry.
 func (a *agenda) list(e *dueEntry) *dueList {
 	switch {
-	case dueTable[e.kind].urgency == decide.Blocking:
+	case e.Kind == dueTask:
+		return &a.tasks
+	case dueTable[e.Kind].urgency == decide.Blocking:
 		return &a.blocking
-	case e.kind == dueExpiry:
+	case e.Kind == dueExpiry:
 		return &a.expiries
 	}
 	return &a.alternating
 }
 
-// lists returns the three lists.
-func (a *agenda) lists() [3]*dueList { return [...]*dueList{&a.blocking, &a.alternating, &a.expiries} }
+// lists returns the four lists, those of blocking work first.
+func (a *agenda) lists() [4]*dueList {
+	return [...]*dueList{&a.tasks, &a.blocking, &a.alternating, &a.expiries}
+}
 
 // all returns the entries of all lists, in no particular order.
 func (a *agenda) all() []*dueEntry {
-	return slices.Concat(a.blocking.heap, a.alternating.heap, a.expiries.heap)
+	return slices.Concat(a.tasks.Entries(), a.blocking.Entries(), a.alternating.Entries(), a.expiries.Entries())
 }
 
 // push adds a new entry to its list, after all entries of the same time and kind.
 func (a *agenda) push(e *dueEntry) {
 	a.arrived++
 	e.arrival = a.arrived
-	a.list(e).push(e)
+	a.list(e).Push(e)
 }
 
 // remove removes an entry from its list. It does nothing if the entry is not on the list.
-func (a *agenda) remove(e *dueEntry) { a.list(e).remove(e) }
+func (a *agenda) remove(e *dueEntry) { a.list(e).Remove(e) }
 
 // first returns the entries for the next step, at most n. It returns none if nothing is due.
 func (a *agenda) first(n int, now scalar.Time) []*dueEntry {
-	if entries := a.blocking.first(n, now); len(entries) > 0 {
-		return entries
-	}
-	list, other := &a.alternating, &a.expiries
-	if len(list.heap) == 0 || len(other.heap) > 0 && other.heap[0].compare(list.heap[0]) < 0 {
-		list, other = other, list
-	}
-	entries := list.first(n, now)
-	if len(other.heap) > 0 { // entries after the first of the other list are left for a later step
-		next := other.heap[0]
-		if at := slices.IndexFunc(entries, func(e *dueEntry) bool { return e.compare(next) > 0 }); at >= 0 {
-			entries = entries[:at]
+	for _, l := range [...]*dueList{&a.tasks, &a.blocking} {
+		if entries := l.Batch(n, now); len(entries) > 0 {
+			return entries
 		}
+	}
+	first, some := a.alternating.First()
+	expiry, expires := a.expiries.First()
+	switch {
+	case !expires:
+		return a.alternating.Batch(n, now)
+	case !some || schedule.Compare(expiry, first) < 0:
+		return before(a.expiries.Batch(n, now), first)
+	}
+	return before(a.alternating.Batch(n, now), expiry)
+}
+
+// before returns the entries that come before another one, or all if there is no other one. The rest is left for a later
+// step.
+func before(entries []*dueEntry, other *dueEntry) []*dueEntry {
+	if at := slices.IndexFunc(entries, func(e *dueEntry) bool { return other != nil && schedule.Compare(e, other) > 0 }); at >= 0 {
+		return entries[:at]
 	}
 	return entries
 }
 
 // Due returns whether work is due, and whether it blocks client commands. It implements decide.State.
 func (s *State) Due(now scalar.Time) decide.Urgency {
-	if first, ok := s.due.blocking.next(); ok && first <= now {
-		return decide.Blocking
-	}
-	for _, l := range [...]*dueList{&s.due.alternating, &s.due.expiries} {
-		if first, ok := l.next(); ok && first <= now {
-			return decide.Alternate
+	for _, l := range s.due.lists() {
+		if first, ok := l.First(); ok && first.Time <= now {
+			return dueTable[first.Kind].urgency
 		}
 	}
 	return decide.Nothing
@@ -158,7 +173,7 @@ func (s *State) Due(now scalar.Time) decide.Urgency {
 // NextDue returns the earliest time at which work is due. It implements decide.State.
 func (s *State) NextDue() (at scalar.Time, ok bool) {
 	for _, l := range s.due.lists() {
-		if first, some := l.next(); some && (!ok || first < at) {
+		if first, some := l.Next(); some && (!ok || first < at) {
 			at, ok = first, true
 		}
 	}
@@ -171,7 +186,7 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}
-	return s.asOfRules(dueTable[entries[0].kind].step(s, at, entries, single))
+	return s.asOfRules(dueTable[entries[0].Kind].step(s, at, entries, single))
 }
 
 // nextDue returns the entries for the next step, at most n. It returns none if nothing is due. Work that trades at a
@@ -179,19 +194,19 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 // done while the price was fresh, and must not be done at a stale one.
 func (s *State) nextDue(n int, now scalar.Time) []*dueEntry {
 	entries := s.due.first(n, now)
-	if len(entries) == 0 || entries[0].kind < dueTrigger || entries[0].kind > dueInsurance {
+	if len(entries) == 0 || entries[0].Kind < dueTrigger || entries[0].Kind > dueInsurance {
 		return entries
 	}
 	var guards []*dueEntry
 	for _, i := range s.listing {
-		if g := i.guard; g != nil && g.place >= 0 && g.time <= now {
+		if g := i.guard; g != nil && g.Queued() && g.Time <= now {
 			guards = append(guards, g)
 		}
 	}
 	if len(guards) == 0 {
 		return entries
 	}
-	slices.SortFunc(guards, (*dueEntry).compare)
+	slices.SortFunc(guards, schedule.Compare)
 	return guards[:min(n, len(guards))]
 }
 
@@ -217,19 +232,18 @@ func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	return stepped(WorkSetAside, &decide.DueSetAside{Entry: entries[0].name(), Error: cause})
 }
 
-// setAside applies the event.
-func (s *State) setAside(name, cause string) {
-	for _, l := range s.due.lists() {
-		if n := slices.IndexFunc(l.heap, func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
-			e := l.heap[n]
-			if e.kind == dueTrigger { // set aside only the next of the instrument's due stops
-				e = s.holdStop(e)
+func (f *fold) dueSetAside(event *decide.DueSetAside) {
+	for _, l := range f.due.lists() {
+		if n := slices.IndexFunc(l.Entries(), func(e *dueEntry) bool { return e.name() == event.Entry }); n >= 0 {
+			e := l.Entries()[n]
+			if e.Kind == dueTrigger { // set aside only the next of the instrument's due stops
+				e = f.holdStop(e)
 			} else {
-				l.remove(e)
+				l.Remove(e)
 			}
-			s.aside = append(s.aside, asideEntry{e, cause})
-			if e.task == s.running {
-				s.running = nil
+			f.aside = append(f.aside, asideEntry{e, event.Error})
+			if e.task == f.running {
+				f.running = nil
 			}
 			return
 		}
@@ -242,34 +256,34 @@ type asideEntry struct {
 	cause string
 }
 
-// putBack applies the event that returns an entry to its list. The entry keeps its time and its arrival number.
-func (s *State) putBack(name string) {
-	n := slices.IndexFunc(s.aside, func(e asideEntry) bool { return e.name() == name })
+// duePutBack returns an entry to its list. The entry keeps its time and its arrival number.
+func (f *fold) duePutBack(event *decide.DuePutBack) {
+	n := slices.IndexFunc(f.aside, func(e asideEntry) bool { return e.name() == event.Entry })
 	if n < 0 {
 		return
 	}
-	e := s.aside[n].dueEntry
-	s.aside = slices.Delete(s.aside, n, n+1)
-	if e.kind == dueTrigger {
-		s.putBackStop(e)
+	e := f.aside[n].dueEntry
+	f.aside = slices.Delete(f.aside, n, n+1)
+	if e.Kind == dueTrigger {
+		f.putBackStop(e)
 		return
 	}
-	s.due.list(e).push(e)
-	switch e.kind {
+	f.due.list(e).Push(e)
+	switch e.Kind {
 	case dueTask:
-		s.running = e.task
+		f.running = e.task
 	case dueLiquidation: // what the liquidation waits for may have changed since
-		s.schedule(e.account)
+		f.schedule(e.account)
 	}
 }
 
 // cancelEntry removes an entry from its list and from the entries that were set aside.
-func (s *State) cancelEntry(e *dueEntry) {
+func (f *fold) cancelEntry(e *dueEntry) {
 	if e == nil {
 		return
 	}
-	s.due.remove(e)
-	if n := slices.IndexFunc(s.aside, func(a asideEntry) bool { return a.dueEntry == e }); n >= 0 {
-		s.aside = slices.Delete(s.aside, n, n+1)
+	f.due.remove(e)
+	if n := slices.IndexFunc(f.aside, func(a asideEntry) bool { return a.dueEntry == e }); n >= 0 {
+		f.aside = slices.Delete(f.aside, n, n+1)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // latestFunding is the maximum delay with which a funding charge may be fixed. One that comes later, because no node
@@ -30,10 +31,10 @@ func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	var events []decide.Event
 	b := s.newBooking()
 	for _, e := range entries {
-		if e.time != entries[0].time {
+		if e.Time != entries[0].Time {
 			break
 		}
-		i, time := e.instrument, e.time
+		i, time := e.instrument, e.Time
 		first := i.fix(at, time)
 		// The engine sets the entry aside after a panic.
 		if rate := first.FundingRate.Coef; rate != 0 && !b.admit(&charge{kind: fundingCharge, instrument: i, mark: i.mark, rate: rate}, maxFunded) {
@@ -79,7 +80,7 @@ func (f *fold) armFunding(i *instrument, after scalar.Time) {
 	f.cancelEntry(i.funding)
 	i.funding = nil
 	if i.contract.Status != market.Withdrawn {
-		i.funding = &dueEntry{time: market.NextFunding(after, i.contract.FundingIntervalSeconds), kind: dueFunding, instrument: i}
+		i.funding = &dueEntry{Slot: schedule.At(market.NextFunding(after, i.contract.FundingIntervalSeconds), dueFunding), instrument: i}
 		f.due.push(i.funding)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // insuranceWork places and moves the orders with which the insurance fund reduces its positions. On each instrument the
@@ -44,7 +45,7 @@ func (f *fold) moveFund(i *instrument) {
 	moved = moved && i.status() == market.Open && (h.first == nil || h.first.Resting())
 	switch {
 	case moved && i.fundMoves == nil:
-		i.fundMoves = &dueEntry{time: f.at.Time, kind: dueInsurance, instrument: i}
+		i.fundMoves = &dueEntry{Slot: schedule.At(f.at.Time, dueInsurance), instrument: i}
 		f.due.push(i.fundMoves)
 	case !moved && i.fundMoves != nil:
 		f.cancelEntry(i.fundMoves)

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // liquidationWork liquidates the accounts that have less equity than maintenance margin, one after the other. It first
@@ -133,7 +134,7 @@ func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decisio
 // fail starts the liquidation of an account that has less equity than maintenance margin.
 func (f *fold) fail(a *account) {
 	f.due.arrived++
-	a.failing = &dueEntry{time: f.at.Time, kind: dueLiquidation, account: a, arrival: f.due.arrived, place: -1}
+	a.failing = &dueEntry{Slot: schedule.At(f.at.Time, dueLiquidation), account: a, arrival: f.due.arrived}
 	for _, h := range a.positions {
 		h.began = fixed.Abs(h.size)
 	}
@@ -152,22 +153,22 @@ func (f *fold) recover(a *account) {
 
 // schedule puts an account to liquidate on the due list while a step could do something for it, and otherwise into
 // State.waiting. An entry that was set aside stays there.
-func (s *State) schedule(a *account) {
+func (f *fold) schedule(a *account) {
 	e := a.failing
-	if slices.ContainsFunc(s.aside, func(x asideEntry) bool { return x.dueEntry == e }) {
+	if slices.ContainsFunc(f.aside, func(x asideEntry) bool { return x.dueEntry == e }) {
 		return
 	}
-	listed := e.place >= 0
-	switch can := s.canLiquidate(a); {
+	listed := e.Queued()
+	switch can := f.canLiquidate(a); {
 	case can && !listed:
-		s.unwait(a)
-		s.due.list(e).push(e) // its arrival number, which is from the record that made it due, restores its place
+		f.unwait(a)
+		f.due.list(e).Push(e) // its arrival number, which is from the record that made it due, restores its place
 	case !can && listed:
-		s.due.remove(e)
+		f.due.remove(e)
 		fallthrough
 	case !can && !a.waits:
 		a.waits, a.deleveraging = true, nil // the book may have a counterparty when the liquidation resumes
-		s.waiting = append(s.waiting, a)
+		f.waiting = append(f.waiting, a)
 	}
 }
 
@@ -186,10 +187,10 @@ func (s *State) canLiquidate(a *account) bool {
 }
 
 // unwait removes an account from State.waiting.
-func (s *State) unwait(a *account) {
+func (f *fold) unwait(a *account) {
 	if a.waits {
 		a.waits = false
-		s.waiting = slices.DeleteFunc(s.waiting, func(b *account) bool { return a == b })
+		f.waiting = slices.DeleteFunc(f.waiting, func(b *account) bool { return a == b })
 	}
 }
 
@@ -199,8 +200,8 @@ func (f *fold) reschedule() {
 	for _, a := range slices.Clone(f.waiting) {
 		f.schedule(a)
 	}
-	for _, e := range slices.Clone(f.due.blocking.heap) {
-		if e.kind == dueLiquidation {
+	for _, e := range slices.Clone(f.due.blocking.Entries()) {
+		if e.Kind == dueLiquidation {
 			f.schedule(e.account)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // AlarmSettlement is the kind of alarm for instruments that are left out of a settlement, since it would bring a
@@ -20,7 +21,7 @@ func (settlementWork) subject(*dueEntry) string { return "daily" }
 func (settlementWork) visit(v *visit, _ *dueEntry) *dueEntry { return v.settlement }
 
 func (settlementWork) step(s *State, at decide.Stamp, entries []*dueEntry, _ bool) decide.Decision {
-	e := &SettlementFixed{Time: entries[0].time, Marks: []SettlementMark{}}
+	e := &SettlementFixed{Time: entries[0].Time, Marks: []SettlementMark{}}
 	for next := market.NextSettlement(e.Time); next <= at.Time; next = market.NextSettlement(e.Time) {
 		e.Time = next
 	}
@@ -55,6 +56,6 @@ func (f *fold) settlementFixed(e *SettlementFixed) {
 // armSettlement puts the first settlement after a time on the due list.
 func (f *fold) armSettlement(after scalar.Time) {
 	f.cancelEntry(f.settlement)
-	f.settlement = &dueEntry{time: market.NextSettlement(after), kind: dueSettlement}
+	f.settlement = &dueEntry{Slot: schedule.At(market.NextSettlement(after), dueSettlement)}
 	f.due.push(f.settlement)
 }

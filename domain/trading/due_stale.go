@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // staleGuardWork sets the guard on instruments when their index price becomes too old. Until the next index price, a
@@ -58,7 +59,7 @@ func (i *instrument) guardLifted(at decide.Stamp, after *market.Instrument) deci
 }
 
 // setGuard applies the event.
-func (f *fold) setGuard(e *GuardSet) {
+func (f *fold) guardSet(e *GuardSet) {
 	i := f.instrument(e.Symbol)
 	i.stale = e.Stale
 	f.armGuard(i)
@@ -69,7 +70,7 @@ func (f *fold) armGuard(i *instrument) {
 	f.cancelEntry(i.guard)
 	i.guard = nil
 	if until := i.freshUntil(&i.contract.Instrument); until != 0 && !i.stale && i.contract.Status != market.Withdrawn {
-		i.guard = &dueEntry{time: until, kind: dueStaleGuard, instrument: i}
+		i.guard = &dueEntry{Slot: schedule.At(until, dueStaleGuard), instrument: i}
 		f.due.push(i.guard)
 	}
 }

@@ -45,7 +45,7 @@ func (taskWork) visit(v *visit, e *dueEntry) *dueEntry {
 		e.task = new(task)
 	}
 	if v.task(e.task); v.Reading() {
-		e.time = e.task.started
+		e.Time = e.task.started
 	}
 	return e
 }

@@ -43,7 +43,7 @@ func TestOrderOfDueWork(t *testing.T) {
 	late, early := expires(2*scalar.Minute), expires(30*scalar.Second)
 	same := expires(scalar.Minute)
 	arm("bob")
-	at := d.state.accounts["bob"].cancelAllAfter.time
+	at := d.state.accounts["bob"].cancelAllAfter.Time
 	if at > start+scalar.Minute {
 		t.Fatalf("armed for %s", at)
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // triggerWork fires the stops with a reached price, one per record, each as an order that may take. An instrument has
@@ -26,7 +27,7 @@ func (triggerWork) subject(e *dueEntry) string {
 
 func (triggerWork) visit(v *visit, e *dueEntry) *dueEntry {
 	o := v.number(e.order, new(int64))
-	if pack.Int(v.Coder, &e.time); v.Reading() {
+	if pack.Int(v.Coder, &e.Time); v.Reading() {
 		if o == nil || !o.Value.untriggered() || o.Value.stop.held == "" {
 			return nil
 		}
@@ -96,17 +97,17 @@ func fired(s *stop, by order.Leg) *TriggerFired {
 
 // holdStop sets aside the stop that was to fire next but failed, until an operator puts it back. The other stops of the
 // instrument do not wait for it.
-func (s *State) holdStop(e *dueEntry) *dueEntry {
+func (f *fold) holdStop(e *dueEntry) *dueEntry {
 	next, by := e.instrument.nextStop()
-	held := &dueEntry{kind: dueTrigger, order: next.order, time: e.time, arrival: e.arrival, place: -1}
-	s.discharge(next)
+	held := &dueEntry{Slot: schedule.At(e.Time, dueTrigger), order: next.order, arrival: e.arrival}
+	f.discharge(next)
 	next.held = by
 	return held
 }
 
 // putBackStop applies that a stop which was set aside is to fire.
-func (s *State) putBackStop(e *dueEntry) {
+func (f *fold) putBackStop(e *dueEntry) {
 	i := e.order.Value.position.instrument
 	i.putBack = append(i.putBack, e.order.Value.stop)
-	s.noteFiring(i)
+	f.noteFiring(i)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // Digest returns a SHA-256 of everything that decisions depend on, in a fixed order, to compare the results of two
@@ -47,11 +48,11 @@ func (s *State) dump(w io.Writer) {
 	for _, code := range slices.SortedFunc(maps.Keys(s.withdrawals), compareIDs) {
 		fmt.Fprintf(w, "withdrawal %+v\n", s.withdrawals[code].transaction)
 	}
-	for _, e := range slices.SortedFunc(slices.Values(s.due.all()), (*dueEntry).compare) {
-		fmt.Fprintf(w, "due %s %s %d\n", e.name(), e.time, e.arrival)
+	for _, e := range slices.SortedFunc(slices.Values(s.due.all()), schedule.Compare) {
+		fmt.Fprintf(w, "due %s %s %d\n", e.name(), e.Time, e.arrival)
 	}
 	for _, e := range s.aside {
-		fmt.Fprintf(w, "aside %s %s %d %q\n", e.name(), e.time, e.arrival, e.cause)
+		fmt.Fprintf(w, "aside %s %s %d %q\n", e.name(), e.Time, e.arrival, e.cause)
 	}
 	if r := s.running; r != nil {
 		c := r.command
@@ -87,7 +88,7 @@ func (a *account) dump(w io.Writer) {
 	fmt.Fprintf(w, "account %s %s %q %s %s balance %d pending %d margins %d %v %v dead man %d\n", a.code, a.broker, a.name,
 		a.created, a.updated, a.balance, a.pending, a.leverage, a.initial, a.maintenance, a.cancelAllAfterSeconds)
 	if e := a.failing; e != nil {
-		fmt.Fprintf(w, "to be liquidated since %s %d waits %t\n", e.time, e.arrival, a.waits)
+		fmt.Fprintf(w, "to be liquidated since %s %d waits %t\n", e.Time, e.arrival, a.waits)
 	}
 	for _, h := range a.positions {
 		maker, taker := h.fees()

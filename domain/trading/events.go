@@ -8,56 +8,53 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// registry returns the registry of the journal's event types, besides those of every journal.
-func registry() *decide.Registry {
-	r := decide.NewRegistry()
-	for _, fresh := range []func() decide.Event{
-		func() decide.Event { return new(CustomerRegistered) },
-		func() decide.Event { return new(InstrumentListed) },
-		func() decide.Event { return new(InstrumentChanged) },
-		func() decide.Event { return new(InstrumentDelisted) },
-		func() decide.Event { return new(IndexUpdated) },
-		func() decide.Event { return new(GuardSet) },
-		func() decide.Event { return new(FundingFixed) },
-		func() decide.Event { return new(FundingPosted) },
-		func() decide.Event { return new(SettlementFixed) },
-		func() decide.Event { return new(SettlementPosted) },
-		func() decide.Event { return new(DepositCompleted) },
-		func() decide.Event { return new(WithdrawalRequested) },
-		func() decide.Event { return new(WithdrawalCompleted) },
-		func() decide.Event { return new(WithdrawalCanceled) },
-		func() decide.Event { return new(FeeProfileSet) },
-		func() decide.Event { return new(MarginProfileSet) },
-		func() decide.Event { return new(LeverageSet) },
-		func() decide.Event { return new(LeverageChanged) },
-		func() decide.Event { return new(OrderOpened) },
-		func() decide.Event { return new(OrderPartiallyFilled) },
-		func() decide.Event { return new(OrderFilled) },
-		func() decide.Event { return new(OrderCanceled) },
-		func() decide.Event { return new(OrderExpired) },
-		func() decide.Event { return new(OrderRejected) },
-		func() decide.Event { return new(OrderAmended) },
-		func() decide.Event { return new(TradeExecuted) },
-		func() decide.Event { return new(TriggerFired) },
-		func() decide.Event { return new(WorkStarted) },
-		func() decide.Event { return new(WorkFinished) },
-		func() decide.Event { return new(CancelAllAfterSet) },
-		func() decide.Event { return new(CancelAllAfterFired) },
-		func() decide.Event { return new(Step) },
-		func() decide.Event { return new(InsuranceDeposited) },
-		func() decide.Event { return new(InsurancePaid) },
-		func() decide.Event { return new(SessionOpened) },
-		func() decide.Event { return new(GatewaySeen) },
-		func() decide.Event { return new(GatewayLost) },
-		func() decide.Event { return new(SessionEnded) },
-		func() decide.Event { return new(SessionSwept) },
-	} {
-		r.Add(fresh)
-	}
-	r.AddUpcaster("index.updated", 1, readIndexUpdated1)
-	r.AddUpcaster("order.rejected", 1, rejectedWithoutLeverage)
-	return r
-}
+// eventTable is the table of the journal's events. Evolve applies the common parts of events by their interfaces: orders
+// (OrderEvent), positions (PositionEvent), and postings (ledger.Posted). The rows apply the rest.
+var eventTable = decide.NewEvents(
+	decide.On((*fold).customerRegistered),
+	decide.On((*fold).instrumentListed),
+	decide.On((*fold).instrumentChanged),
+	decide.On((*fold).instrumentDelisted),
+	decide.On((*fold).indexUpdated),
+	decide.On((*fold).guardSet),
+	decide.On((*fold).fundingFixed),
+	decide.On((*fold).fundingPosted),
+	decide.On((*fold).settlementFixed),
+	decide.On((*fold).settlementPosted),
+	decide.On((*fold).depositCompleted),
+	decide.On((*fold).withdrawalRequested),
+	decide.On((*fold).withdrawalCompleted),
+	decide.On((*fold).withdrawalCanceled),
+	decide.On((*fold).feeProfileSet),
+	decide.On((*fold).marginProfileSet),
+	decide.On((*fold).leverageSet),
+	decide.On((*fold).leverageChanged),
+	decide.Unapplied[*fold, OrderOpened](),
+	decide.Unapplied[*fold, OrderPartiallyFilled](),
+	decide.Unapplied[*fold, OrderFilled](),
+	decide.Unapplied[*fold, OrderCanceled](),
+	decide.Unapplied[*fold, OrderExpired](),
+	decide.Unapplied[*fold, OrderRejected](),
+	decide.Unapplied[*fold, OrderAmended](),
+	decide.On((*fold).tradeExecuted),
+	decide.On((*fold).triggerFired),
+	decide.On((*fold).workStarted),
+	decide.On((*fold).workFinished),
+	decide.On((*fold).cancelAllAfterSet),
+	decide.On((*fold).cancelAllAfterFired),
+	decide.Unapplied[*fold, Step](),
+	decide.On((*fold).insuranceDeposited),
+	decide.Unapplied[*fold, InsurancePaid](),
+	decide.On((*fold).sessionOpened),
+	decide.On((*fold).gatewaySeen),
+	decide.On((*fold).gatewayLost),
+	decide.On((*fold).sessionEnded),
+	decide.On((*fold).sessionSwept),
+	decide.On((*fold).dueSetAside),
+	decide.On((*fold).duePutBack),
+	decide.Old[*fold]("index.updated", 1, readIndexUpdated1),
+	decide.Old[*fold]("order.rejected", 1, rejectedWithoutLeverage),
+)
 
 // CustomerRegistered says that a customer account was opened.
 type CustomerRegistered struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // Evolve applies one valid record. It implements decide.State.
@@ -25,7 +26,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	// Whether the taker continues is known only from the last event (work.started or work.finished), but is needed at
 	// the order's event, which is earlier: an order that continues must not rest, or the next step would meet it in the
 	// book.
-	f := fold{State: s, at: at, command: c, active: s.activeTaker(events)}
+	f := &s.fold
+	*f = fold{State: s, at: at, command: c, active: activeTaker(s.running, events), moved: f.moved[:0]}
 	s.affected = s.affected[:0]
 	for _, e := range events {
 		if o, ok := e.(OrderEvent); ok {
@@ -33,7 +35,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			continue
 		}
 		// The event's own changes come first: an account must exist before postings to it.
-		f.apply(e)
+		eventTable.Apply(f, e)
 		if changed, ok := e.(PositionEvent); ok {
 			f.hold(changed.PositionsAfter())
 		}
@@ -47,7 +49,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 		s.running.canceled += f.canceled
 	}
 	f.afterwards()
-	s.scheduleTriggers()
+	f.scheduleTriggers()
 }
 
 // afterwards updates what depends on all events of the record together: the liquidations that begin, end, wait or
@@ -70,11 +72,12 @@ func (f *fold) afterwards() {
 	}
 }
 
-// activeTaker returns the order that continues to take after the record instead of resting.
-func (s *State) activeTaker(events []decide.Event) scalar.ID {
+// activeTaker returns the order that continues to take after the record instead of resting. running is the task before
+// the record.
+func activeTaker(running *task, events []decide.Event) scalar.ID {
 	var active scalar.ID
-	if s.running != nil {
-		active = s.running.order
+	if running != nil {
+		active = running.order
 	}
 	for _, e := range events {
 		switch e := e.(type) {
@@ -97,98 +100,72 @@ type fold struct {
 	moved    []*instrument // instruments on which the insurance fund's order may have to change
 }
 
-// apply applies the part of an event that is specific to its type. Evolve applies the common parts, which are orders,
-// positions and postings, by their interfaces.
-func (f *fold) apply(e decide.Event) {
-	switch e := e.(type) {
-	case *TradeExecuted:
-		if e.MovesLastPrice() {
-			i := f.instrument(e.Symbol)
-			ticks, _ := i.contract.Ticks(e.Price)
-			f.setLast(i, ticks)
-		}
-		if e.Type == AutoDeleveraging {
-			h := f.position(e.Taker.CustomerCode, e.Symbol)
-			h.account.deleveraging = h
-		}
-	case *TriggerFired:
-		f.fire(e)
-	case *IndexUpdated:
-		f.indexUpdated(e)
-	case *GuardSet:
-		f.setGuard(e)
-	case *FundingFixed:
-		f.fundingFixed(e)
-	case *FundingPosted:
-		f.fundingPosted(e)
-	case *SettlementFixed:
-		f.settlementFixed(e)
-	case *SettlementPosted:
-		f.settlementPosted(e)
-	case *CustomerRegistered:
-		f.customer(e)
-	case *DepositCompleted:
-		f.transfer(&e.Transaction)
-	case *WithdrawalRequested:
-		a := f.account(e.CustomerCode)
-		a.pending = a.pending.Sub(e.Amount)
-		f.withdrawals[e.Code] = &withdrawal{e.Transaction, a}
-		f.transfer(&e.Transaction)
-	case *WithdrawalCompleted:
-		f.endWithdrawal(&e.Transaction)
-	case *WithdrawalCanceled:
-		f.endWithdrawal(&e.Transaction)
-	case *FeeProfileSet:
-		h := f.position(e.CustomerCode, e.Symbol)
-		h.ownFees = true
-		h.maker, _ = market.FeeParts(e.MakerFee)
-		h.taker, _ = market.FeeParts(e.TakerFee)
-	case *MarginProfileSet:
-		a := f.account(e.CustomerCode)
-		a.setMargins(e)
-		f.affect(a)
-	case *LeverageSet:
-		f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
-	case *LeverageChanged:
-		f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
-	case *InstrumentListed:
-		if f.instruments[e.Symbol] != nil {
-			panic("trading: an event lists the instrument " + e.Symbol + " again")
-		}
-		i := newInstrument(market.NewContract(e.Instrument), len(f.listing))
-		i.created = f.at.Time
-		f.instruments[e.Symbol] = i
-		f.listing = append(f.listing, i)
-	case *InstrumentChanged:
-		f.change(e.Instrument)
-	case *InstrumentDelisted:
-		f.change(e.Instrument)
-	case *WorkStarted:
-		f.open(e)
-	case *WorkFinished:
-		f.finish(e)
-	case *CancelAllAfterSet:
-		f.arm(e.CustomerCode, e.TimeoutSeconds, e.ExpiresAt)
-	case *CancelAllAfterFired:
-		f.arm(e.CustomerCode, 0, 0)
-	case *SessionOpened:
-		f.sessionOpened(e)
-	case *GatewaySeen:
-		f.gatewaySeen(e)
-	case *GatewayLost:
-		f.gatewayLost(e)
-	case *SessionEnded:
-		f.sessionEnded(e)
-	case *SessionSwept:
-		f.sessionSwept(e)
-	case *decide.DueSetAside:
-		f.setAside(e.Entry, e.Error)
-	case *decide.DuePutBack:
-		f.putBack(e.Entry)
-	case *InsuranceDeposited:
-		f.fundDeposit(e)
+// tradeExecuted applies what a trade changes besides orders, positions, and balances.
+func (f *fold) tradeExecuted(e *TradeExecuted) {
+	if e.MovesLastPrice() {
+		i := f.instrument(e.Symbol)
+		ticks, _ := i.contract.Ticks(e.Price)
+		f.setLast(i, ticks)
+	}
+	if e.Type == AutoDeleveraging {
+		h := f.position(e.Taker.CustomerCode, e.Symbol)
+		h.account.deleveraging = h
 	}
 }
+
+func (f *fold) depositCompleted(e *DepositCompleted) { f.transfer(&e.Transaction) }
+
+func (f *fold) withdrawalRequested(e *WithdrawalRequested) {
+	a := f.account(e.CustomerCode)
+	a.pending = a.pending.Sub(e.Amount)
+	f.withdrawals[e.Code] = &withdrawal{e.Transaction, a}
+	f.transfer(&e.Transaction)
+}
+
+func (f *fold) withdrawalCompleted(e *WithdrawalCompleted) { f.endWithdrawal(&e.Transaction) }
+
+func (f *fold) withdrawalCanceled(e *WithdrawalCanceled) { f.endWithdrawal(&e.Transaction) }
+
+func (f *fold) feeProfileSet(e *FeeProfileSet) {
+	h := f.position(e.CustomerCode, e.Symbol)
+	h.ownFees = true
+	h.maker, _ = market.FeeParts(e.MakerFee)
+	h.taker, _ = market.FeeParts(e.TakerFee)
+}
+
+func (f *fold) marginProfileSet(e *MarginProfileSet) {
+	a := f.account(e.CustomerCode)
+	a.setMargins(e)
+	f.affect(a)
+}
+
+func (f *fold) leverageSet(e *LeverageSet) {
+	f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
+}
+
+func (f *fold) leverageChanged(e *LeverageChanged) {
+	f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
+}
+
+func (f *fold) instrumentListed(e *InstrumentListed) {
+	if f.instruments[e.Symbol] != nil {
+		panic("trading: an event lists the instrument " + e.Symbol + " again")
+	}
+	i := newInstrument(market.NewContract(e.Instrument), len(f.listing))
+	i.created = f.at.Time
+	f.instruments[e.Symbol] = i
+	f.listing = append(f.listing, i)
+}
+
+func (f *fold) instrumentChanged(e *InstrumentChanged) { f.change(e.Instrument) }
+
+func (f *fold) instrumentDelisted(e *InstrumentDelisted) { f.change(e.Instrument) }
+
+func (f *fold) cancelAllAfterSet(e *CancelAllAfterSet) {
+	f.arm(e.CustomerCode, e.TimeoutSeconds, e.ExpiresAt)
+}
+
+func (f *fold) cancelAllAfterFired(e *CancelAllAfterFired) { f.arm(e.CustomerCode, 0, 0) }
 
 // instrument returns an instrument that an event names. It panics if there is none.
 func (f *fold) instrument(symbol string) *instrument {
@@ -213,7 +190,7 @@ func (f *fold) position(customer, symbol string) *position {
 	return f.account(customer).hold(f.instrument(symbol))
 }
 
-func (f *fold) customer(e *CustomerRegistered) {
+func (f *fold) customerRegistered(e *CustomerRegistered) {
 	if f.holder(e.CustomerCode) != nil {
 		panic("trading: an event registers the customer " + e.CustomerCode + " again")
 	}
@@ -315,7 +292,7 @@ func (f *fold) hold(positions []PositionHeld) {
 	}
 }
 
-func (f *fold) open(e *WorkStarted) {
+func (f *fold) workStarted(e *WorkStarted) {
 	w := &task{kind: e.Work, started: f.at.Time, reason: e.Reason, symbol: f.instruments[e.Symbol],
 		account: f.holder(e.CustomerCode), protected: e.PriceProtection}
 	if !e.CommandID.IsZero() {
@@ -330,10 +307,10 @@ func (f *fold) open(e *WorkStarted) {
 		panic("trading: an event starts the work of nothing")
 	}
 	f.running = w
-	f.due.push(&dueEntry{time: w.started, kind: dueTask, task: w})
+	f.due.push(&dueEntry{Slot: schedule.At(w.started, dueTask), task: w})
 }
 
-func (f *fold) finish(*WorkFinished) {
+func (f *fold) workFinished(*WorkFinished) {
 	if f.running == nil {
 		return // the work started and finished in this record
 	}
@@ -342,7 +319,7 @@ func (f *fold) finish(*WorkFinished) {
 	if f.running.command.Kept.Key != "" {
 		f.core.Note(f.at, f.running.command) // the command's answer is this record
 	}
-	for _, e := range f.due.blocking.heap {
+	for _, e := range f.due.tasks.Entries() {
 		if e.task == f.running {
 			f.due.remove(e)
 			break
@@ -359,7 +336,7 @@ func (f *fold) arm(customer string, seconds int, expires scalar.Time) {
 	f.cancelEntry(a.cancelAllAfter)
 	a.cancelAllAfter, a.cancelAllAfterSeconds = nil, seconds
 	if expires != 0 {
-		a.cancelAllAfter = &dueEntry{time: expires, kind: dueCancelAllAfter, account: a}
+		a.cancelAllAfter = &dueEntry{Slot: schedule.At(expires, dueCancelAllAfter), account: a}
 		f.due.push(a.cancelAllAfter)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // order sets an order to its state after the record.
@@ -134,13 +135,13 @@ func (f *fold) reserve(o *resting) {
 // expire sets or changes the order's expiry time on the due list.
 func (f *fold) expire(o *resting, at scalar.Time) {
 	v := &o.Value
-	if v.due != nil && v.due.time == at || v.due == nil && at == 0 {
+	if v.due != nil && v.due.Time == at || v.due == nil && at == 0 {
 		return
 	}
 	f.cancelEntry(v.due)
 	v.due = nil
 	if at != 0 {
-		v.due = &dueEntry{time: at, kind: dueExpiry, order: o}
+		v.due = &dueEntry{Slot: schedule.At(at, dueExpiry), order: o}
 		f.due.push(v.due)
 	}
 }

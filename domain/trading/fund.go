@@ -39,9 +39,9 @@ func (s *State) holders() []*account {
 }
 
 // depositInsurance decides a deposit to the fund.
-func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *DepositInsurance) (decide.Decision, error) {
-	if known, ok := s.fund.transfers[payload.ReferenceID]; ok && payload.ReferenceID != "" {
-		return repeat(known.fingerprint, c.Metadata.Fingerprint, known.sequence)
+func (r request) depositInsurance(payload *DepositInsurance) (decide.Decision, error) {
+	if known, ok := r.fund.transfers[payload.ReferenceID]; ok && payload.ReferenceID != "" {
+		return repeat(known.fingerprint, r.command.Metadata.Fingerprint, known.sequence)
 	}
 	var f validation.Errors
 	if payload.Amount <= 0 {
@@ -53,15 +53,15 @@ func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *Dep
 	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}
-	house := s.newHouseAccounts()
-	events, before, _ := house.postFirst(s, at, nil, s.fund)
-	external, fits := (-s.venue[ledger.External]).Plus(payload.Amount)
+	house := r.newHouseAccounts()
+	events, before, _ := house.postFirst(r.State, r.at, nil, r.fund)
+	external, fits := (-r.venue[ledger.External]).Plus(payload.Amount)
 	balance, countable := before.Plus(payload.Amount)
 	if !fits || !countable || external > maxNotional || balance > maxNotional {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
 	}
-	e := &InsuranceDeposited{Code: at.Derive(len(events)), Currency: currency, Amount: payload.Amount, Balance: balance,
-		ReferenceID: payload.ReferenceID, Created: at.Time}
+	e := &InsuranceDeposited{Code: r.at.Derive(len(events)), Currency: currency, Amount: payload.Amount, Balance: balance,
+		ReferenceID: payload.ReferenceID, Created: r.at.Time}
 	if e.ReferenceID == "" {
 		e.ReferenceID = e.Code.String()
 	}
@@ -73,7 +73,7 @@ func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *Dep
 }
 
 // fundDeposit applies the event.
-func (f *fold) fundDeposit(e *InsuranceDeposited) {
+func (f *fold) insuranceDeposited(e *InsuranceDeposited) {
 	if e.ReferenceID != e.Code.String() {
 		f.fund.transfers[e.ReferenceID] = transfer{f.command.Kept.Fingerprint, f.at.Sequence}
 	}

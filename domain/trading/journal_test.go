@@ -262,7 +262,7 @@ func (j *testJournal) checkTriggered(at decide.Stamp, events []decide.Event) {
 // decode reads the record's events as a reader of the log would, and checks that they encode to the same bytes again.
 func (r *testRecord) decode(t fataler) []decide.Event {
 	t.Helper()
-	registry := registry()
+	registry := eventTable.Registry()
 	var events []decide.Event
 	for _, e := range r.events {
 		event, err := registry.Decode(e.kind, e.version, e.data)

@@ -88,7 +88,7 @@ func TestWrittenJSON(t *testing.T) {
 		if fast.ParseJSON(data) && !reflect.DeepEqual(fast, generic) {
 			t.Fatalf("%s reads as\n%+v\nand not as\n%+v", data, fast, generic)
 		}
-		if back, err := registry().Decode(e.EventType(), decide.VersionOf(e), data); err != nil || !reflect.DeepEqual(back, generic) {
+		if back, err := eventTable.Registry().Decode(e.EventType(), decide.VersionOf(e), data); err != nil || !reflect.DeepEqual(back, generic) {
 			t.Fatalf("the registry reads %s as\n%+v (%v)", data, back, err)
 		} else if e.Canonical() && !reflect.DeepEqual(back, e) {
 			t.Fatalf("%+v\nis not canonical: it reads as\n%+v", e, back)
@@ -266,7 +266,7 @@ func BenchmarkReadOrder(b *testing.B) {
 			}
 		}
 	})
-	r := registry()
+	r := eventTable.Registry()
 	b.Run("by hand", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

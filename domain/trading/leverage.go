@@ -41,12 +41,12 @@ func acceptable(before, after margin.Standing) bool {
 // setLeverage decides to set or remove an override without an order. The margin rule is the one for an override that
 // comes with an order, but a refusal changes nothing. The status of the instrument does not matter, since no order is
 // placed.
-func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLeverage) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, payload.CustomerCode)
+func (r request) setLeverage(payload *SetLeverage) (decide.Decision, error) {
+	a, err := r.customerOf(payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	i, err := s.traded(payload.Symbol)
+	i, err := r.traded(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -59,12 +59,12 @@ func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLever
 	if payload.Leverage != 0 {
 		floor = fixed.Leverage(payload.Leverage)
 	}
-	d := s.newRecordBuilder(at, i)
+	d := r.newRecordBuilder(r.at, i)
 	if !d.refloor(d.viewOf(a), floor) {
 		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "INSUFFICIENT_MARGIN", "the available margin does not suffice for this leverage")
 	}
 	return accepted(&LeverageChanged{CustomerCode: a.code, Broker: a.broker, Symbol: payload.Symbol, Leverage: payload.Leverage,
-		MarginProfile: s.marginProfile(a, i, floor)})
+		MarginProfile: r.marginProfile(a, i, floor)})
 }
 
 // checkLeverage adds the errors of a leverage; 0 means none was given.

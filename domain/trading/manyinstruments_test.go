@@ -72,7 +72,7 @@ func (v *wideVenue) encode(d decide.Decision) []byte {
 // decode returns a decision's events as a reader has them.
 func (v *wideVenue) decode(d decide.Decision) []decide.Event {
 	v.b.Helper()
-	r, out := registry(), make([]decide.Event, 0, len(d.Events))
+	r, out := eventTable.Registry(), make([]decide.Event, 0, len(d.Events))
 	for _, e := range d.Events {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -213,7 +213,7 @@ func TestTheFundPaysWhatItHasOnceAllIsPosted(t *testing.T) {
 	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65900")}}) // 900 gained
 	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: other.Symbol, Price: number("1000")}})    // 1,000 lost
 	e.at.Time = start + 24*scalar.Hour
-	for e.state.settlement.time <= e.at.Time {
+	for e.state.settlement.Time <= e.at.Time {
 		e.step()
 	}
 	lost := ledger.Transaction{Code: scalar.ID{7}, CustomerCode: "c1", Amount: -10_000_100 * fixed.Unit, Balance: -100 * fixed.Unit, ReferenceID: scalar.ID{7}.String()}

@@ -78,7 +78,7 @@ func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
 
 // anyOverdue reports whether there may be an expired order that is still live.
 func (s *State) anyOverdue(now scalar.Time) bool {
-	first, ok := s.due.expiries.next()
+	first, ok := s.due.expiries.Next()
 	return ok && first <= now || len(s.aside) > 0
 }
 
@@ -86,16 +86,16 @@ func (s *State) anyOverdue(now scalar.Time) bool {
 // on the due list.
 func (s *State) eachOverdue(now scalar.Time, most int, take func(*resting)) bool {
 	for _, e := range s.aside {
-		if e.kind == dueExpiry {
+		if e.Kind == dueExpiry {
 			take(e.order)
 		}
 	}
-	return s.due.expiries.each(now, most, func(e *dueEntry) { take(e.order) })
+	return s.due.expiries.EachDue(now, most, func(e *dueEntry) { take(e.order) })
 }
 
 // isOverdue reports whether the order's expiry time has passed.
 func isOverdue(o *resting, now scalar.Time) bool {
-	return o.Value.due != nil && o.Value.due.time <= now
+	return o.Value.due != nil && o.Value.due.Time <= now
 }
 
 // reserve returns the notional that a resting order adds to the position's bids or asks.

@@ -9,31 +9,31 @@ import (
 )
 
 // makeDeposit decides a deposit.
-func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDeposit) (decide.Decision, error) {
-	a, repeated, err := s.transferOf(c, payload.CustomerCode, payload.Currency, payload.Amount, payload.ReferenceID)
+func (r request) makeDeposit(payload *MakeDeposit) (decide.Decision, error) {
+	a, repeated, err := r.transferOf(payload.CustomerCode, payload.Currency, payload.Amount, payload.ReferenceID)
 	if err != nil || repeated.Repeated {
 		return repeated, err
 	}
-	house := s.newHouseAccounts()
-	events, before, _ := house.postFirst(s, at, nil, a)
-	external := s.venue[ledger.External].Sub(payload.Amount)
+	house := r.newHouseAccounts()
+	events, before, _ := house.postFirst(r.State, r.at, nil, a)
+	external := r.venue[ledger.External].Sub(payload.Amount)
 	balance, countable := before.Plus(payload.Amount)
 	if !countable || -external > maxNotional || balance > maxNotional || a.equity().Add(payload.Amount.Wide()).Cmp(maxNotional.Wide()) > 0 {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
 	}
-	t := transaction(at, len(events), a, ledger.Deposit, payload.Amount, payload.ReferenceID)
+	t := transaction(r.at, len(events), a, ledger.Deposit, payload.Amount, payload.ReferenceID)
 	t.Status, t.Balance = ledger.Completed, balance
 	return accepted(append(events, &DepositCompleted{t, outside(t, external)})...)
 }
 
 // transferOf makes the checks that deposits and withdrawals share. It returns the decision if the request is a repeat.
-func (s *State) transferOf(c decide.Command, customer, in string, amount fixed.Money, reference string) (*account, decide.Decision, error) {
-	a, err := s.anyCustomer(customer)
+func (r request) transferOf(customer, in string, amount fixed.Money, reference string) (*account, decide.Decision, error) {
+	a, err := r.anyCustomer(customer)
 	if err != nil {
 		return nil, decide.Decision{}, err
 	}
 	if known, ok := a.transfers[reference]; ok && reference != "" {
-		d, err := repeat(known.fingerprint, c.Metadata.Fingerprint, known.sequence)
+		d, err := repeat(known.fingerprint, r.command.Metadata.Fingerprint, known.sequence)
 		return a, d, err
 	}
 	var f validation.Errors
@@ -71,25 +71,25 @@ func outside(t ledger.Transaction, external fixed.Money) []ledger.Posting {
 }
 
 // requestWithdrawal decides a withdrawal. Its amount is reserved until it is completed or canceled.
-func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *RequestWithdrawal) (decide.Decision, error) {
-	a, repeated, err := s.transferOf(c, payload.CustomerCode, payload.Currency, payload.Amount, payload.ReferenceID)
+func (r request) requestWithdrawal(payload *RequestWithdrawal) (decide.Decision, error) {
+	a, repeated, err := r.transferOf(payload.CustomerCode, payload.Currency, payload.Amount, payload.ReferenceID)
 	if err != nil || repeated.Repeated {
 		return repeated, err
 	}
-	if most := s.standing(a, at.Time, nil).Withdrawable(); payload.Amount > most {
+	if most := r.standing(a, r.at.Time, nil).Withdrawable(); payload.Amount > most {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "INSUFFICIENT_FUNDS", Field: "amount",
 			Message: "at most " + most.String() + " " + currency + " can be withdrawn"}
 	}
-	house := s.newHouseAccounts()
-	events, balance, _ := house.postFirst(s, at, nil, a)
-	t := transaction(at, len(events), a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
+	house := r.newHouseAccounts()
+	events, balance, _ := house.postFirst(r.State, r.at, nil, a)
+	t := transaction(r.at, len(events), a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
 	t.Status, t.Balance = ledger.Pending, balance
 	return accepted(append(events, &WithdrawalRequested{t})...)
 }
 
 // pendingWithdrawal returns a withdrawal that the operator has not completed or canceled.
-func (s *State) pendingWithdrawal(code scalar.ID) (*withdrawal, error) {
-	w := s.withdrawals[code]
+func (r request) pendingWithdrawal(code scalar.ID) (*withdrawal, error) {
+	w := r.withdrawals[code]
 	switch {
 	case w == nil:
 		return nil, decide.Refuse(decide.NotFound, "UNKNOWN_WITHDRAWAL", "there is no such withdrawal")
@@ -101,14 +101,14 @@ func (s *State) pendingWithdrawal(code scalar.ID) (*withdrawal, error) {
 
 // completeWithdrawal decides to pay out a withdrawal. Since the request, the account may have lost the reserved money.
 // The withdrawal then stays pending until there is enough again or it is canceled.
-func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal) (decide.Decision, error) {
-	w, err := s.pendingWithdrawal(payload.Code)
+func (r request) completeWithdrawal(payload *CompleteWithdrawal) (decide.Decision, error) {
+	w, err := r.pendingWithdrawal(payload.Code)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	house := s.newHouseAccounts()
-	events, balance, rest := house.postFirst(s, at, nil, w.account)
-	amount, m := -w.transaction.Amount, s.standing(w.account, at.Time, nil)
+	house := r.newHouseAccounts()
+	events, balance, rest := house.postFirst(r.State, r.at, nil, w.account)
+	amount, m := -w.transaction.Amount, r.standing(w.account, r.at.Time, nil)
 	most := min(m.Balance.Capped(), m.Available().Add(amount.Wide()).Capped())
 	if rest.Sign() != 0 { // credits that steps have yet to post cannot be paid out
 		most = min(most, balance)
@@ -118,17 +118,17 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 			max(0, most).String()+" "+currency+" can be paid out now")
 	}
 	t := w.transaction
-	t.Status, t.Updated, t.Balance = ledger.Completed, at.Time, balance.Add(t.Amount)
-	return accepted(append(events, &WithdrawalCompleted{t, outside(t, s.venue[ledger.External].Sub(t.Amount))})...)
+	t.Status, t.Updated, t.Balance = ledger.Completed, r.at.Time, balance.Add(t.Amount)
+	return accepted(append(events, &WithdrawalCompleted{t, outside(t, r.venue[ledger.External].Sub(t.Amount))})...)
 }
 
 // cancelWithdrawal decides not to pay out a withdrawal.
-func (s *State) cancelWithdrawal(at decide.Stamp, payload *CancelWithdrawal) (decide.Decision, error) {
-	w, err := s.pendingWithdrawal(payload.Code)
+func (r request) cancelWithdrawal(payload *CancelWithdrawal) (decide.Decision, error) {
+	w, err := r.pendingWithdrawal(payload.Code)
 	if err != nil {
 		return decide.Decision{}, err
 	}
 	t := w.transaction
-	t.Status, t.Updated, t.Balance = ledger.Canceled, at.Time, w.account.balance
+	t.Status, t.Updated, t.Balance = ledger.Canceled, r.at.Time, w.account.balance
 	return accepted(&WithdrawalCanceled{t})
 }

@@ -27,7 +27,7 @@ func TestANameLeadsToItsOrder(t *testing.T) {
 			h.first, h.last = nil, nil
 		}
 		for name, code := range codes {
-			if got, err := s.named(d.stamp(), trader("alpha"), "alice", name); err != nil || got != code {
+			if got, err := (request{s, d.stamp(), decide.Command{Actor: trader("alpha")}}).named("alice", name); err != nil || got != code {
 				t.Errorf("%s is %s, not %s (%v)", name, got, code, err)
 			}
 		}

@@ -35,7 +35,7 @@ func termsOf(o *resting) terms {
 		t.status = order.PartiallyFilled
 	}
 	if o.Value.due != nil {
-		t.expires = o.Value.due.time
+		t.expires = o.Value.due.Time
 	}
 	if o.Value.stop != nil {
 		t.triggered = o.Value.stop.fired

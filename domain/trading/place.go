@@ -10,25 +10,25 @@ import (
 )
 
 // placeOrder decides a new order.
-func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrder) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, payload.CustomerCode)
+func (r request) placeOrder(payload *PlaceOrder) (decide.Decision, error) {
+	a, err := r.customerOf(payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	if ref := a.references.find(payload.ReferenceID, s.core.Counted(at.Time)); ref != nil && payload.ReferenceID != "" {
-		return repeat(ref.fingerprint, c.Metadata.Fingerprint, ref.sequence)
+	if ref := a.references.find(payload.ReferenceID, r.core.Counted(r.at.Time)); ref != nil && payload.ReferenceID != "" {
+		return repeat(ref.fingerprint, r.command.Metadata.Fingerprint, ref.sequence)
 	}
-	if err := s.checkSession(c); err != nil {
+	if err := r.checkSession(); err != nil {
 		return decide.Decision{}, err
 	}
-	i, err := s.listed(payload.Symbol)
+	i, err := r.listed(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	if err := refuseFirst(CheckOrder(i.contract, payload, at.Time)); err != nil {
+	if err := refuseFirst(CheckOrder(i.contract, payload, r.at.Time)); err != nil {
 		return decide.Decision{}, err
 	}
-	d := s.newRecordBuilder(at, i)
+	d := r.newRecordBuilder(r.at, i)
 	t, err := d.newTaker(a, payload)
 	if err != nil {
 		return decide.Decision{}, err
@@ -38,14 +38,14 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	// The code is derived from the index of the order's event, which leverage.set may have moved by one, so these lines
 	// cannot come earlier. The handler that answers the command finds the order by deriving the code from the index
 	// again.
-	t.order.Code = at.Derive(len(d.events))
+	t.order.Code = r.at.Derive(len(d.events))
 	slot := d.reserveSlot()
 	// The first reason to reject the order applies. Margin, including that of the order's leverage, is the last.
 	switch reason := d.admissible(t); {
 	case reason != "":
 		return d.reject(t, slot, reason), nil
 	case t.stop == nil:
-		return d.execute(t, slot, c.Recorded()), nil
+		return d.execute(t, slot, r.command.Recorded()), nil
 	case t.overleveraged:
 		return d.reject(t, slot, order.InsufficientMargin), nil
 	}

@@ -1,7 +1,6 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/order"
@@ -44,10 +43,6 @@ func (*PlaceOrder) CommandType() string { return CommandPlaceOrder }
 
 // Account returns the code of the customer.
 func (p *PlaceOrder) Account() string { return p.CustomerCode }
-
-func (p *PlaceOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return s.placeOrder(at, c, p)
-}
 
 // PlaceOrderForm returns the request of an order entry. The fingerprints in the log are computed from its canonical form, so
 // a new member must be Added.

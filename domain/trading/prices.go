@@ -29,8 +29,8 @@ const AlarmPrice = "price_refused"
 
 // setIndexPrice decides an index price, the resulting mark price and, for the first input of a minute, a sample of the
 // premium.
-func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.Decision, error) {
-	i, err := s.instrumentToChange(payload.Symbol)
+func (r request) setIndexPrice(payload *SetIndexPrice) (decide.Decision, error) {
+	i, err := r.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -40,14 +40,14 @@ func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.D
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
 			Message: "price must be positive, below 10000000000 and have at most 8 decimals"}
 	}
-	mark := s.markAfter(i, at.Time, index)
+	mark := r.markAfter(i, r.at.Time, index)
 	if n, fits := c.Notional(c.LimitBound(true, c.TickMarks(mark)), i.openInterest+1); !fits || n > maxNotional {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "PRICE_ABOVE_MAXIMUM", Field: "price", Alarm: AlarmPrice,
 			Message: "at this price the open positions on " + c.Symbol + " would be worth too much to be counted: its mark stays where it is"}
 	}
 	e := &IndexUpdated{Symbol: c.Symbol, IndexPrice: c.IndexPrice(index), MarkPrice: c.Price(mark)}
-	if i.samples(at.Time) {
-		e.Premium = s.premium(i, at.Time, index)
+	if i.samples(r.at.Time) {
+		e.Premium = r.premium(i, r.at.Time, index)
 	}
 	if !i.guarded() {
 		return accepted(e)
@@ -62,7 +62,7 @@ func (s *State) markAfter(i *instrument, now scalar.Time, index int64) int64 {
 	p := market.Pricing{Index: index, Rate: i.rate, Window: &window, Last: i.last}
 	if i.funding != nil {
 		p.Interval = scalar.Time(i.contract.FundingIntervalSeconds) * scalar.Second
-		p.ToFunding = min(max(i.funding.time-now, 0), p.Interval)
+		p.ToFunding = min(max(i.funding.Time-now, 0), p.Interval)
 	}
 	return i.contract.Mark(p)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // save makes a twin of the journal's state by way of the saved form. From then on it is held against the other.
@@ -263,10 +264,10 @@ func rarities(t fataler) *State {
 	a.references.saved(&reference{name: "final"})
 	a.references.saved(&reference{name: "later"})
 	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
-	over := &session{id: scalar.ID{77}, due: &dueEntry{kind: dueSession}}
+	over := &session{id: scalar.ID{77}, due: &dueEntry{Slot: schedule.Slot{Kind: dueSession}}}
 	s.sessions[over.id] = over
-	i.fundMoves = &dueEntry{kind: dueInsurance, instrument: i}
-	x := &charge{instrument: i, posting: &dueEntry{kind: duePosting}}
+	i.fundMoves = &dueEntry{Slot: schedule.Slot{Kind: dueInsurance}, instrument: i}
+	x := &charge{instrument: i, posting: &dueEntry{Slot: schedule.Slot{Kind: duePosting}}}
 	x.posting.instant = x
 	s.aside = append(s.aside, asideEntry{dueEntry: x.posting})
 	return s
@@ -352,10 +353,12 @@ var derivedFields = packtest.Derived{
 	"trading.session.live":               "counts the orders that are live",
 	"trading.session.full":               "when to drop final orders, which does not change what is canceled",
 	"trading.recent.codes":               "the places in the ring by code",
-	"trading.agenda.blocking":            "the entries of instruments, accounts and tasks",
+	"trading.State.fold":                 "the record that is being applied",
+	"trading.agenda.tasks":               "the running task",
+	"trading.agenda.blocking":            "the entries of instruments and accounts",
 	"trading.agenda.alternating":         "the entries of accounts, gateways, sessions and instants",
 	"trading.agenda.expiries":            "the entries of orders",
-	"trading.dueEntry.place":             "follows from the order of the entries",
+	"schedule.Slot.number":               "follows from the order of the entries",
 	"trading.dueEntry.account":           "the account that has the entry",
 	"trading.dueEntry.session":           "the session that has the entry",
 	"trading.dueEntry.gateway":           "the gateway that has the entry",

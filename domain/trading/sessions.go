@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // session is a connection to a node. When it ends, the live orders that were placed over it are canceled. Commands that
@@ -40,36 +41,36 @@ func nodesOnly(c decide.Command) error {
 	return nil
 }
 
-func (s *State) openSession(at decide.Stamp, c decide.Command, p *OpenSession) (decide.Decision, error) {
-	if err := nodesOnly(c); err != nil {
+func (r request) openSession(p *OpenSession) (decide.Decision, error) {
+	if err := nodesOnly(r.command); err != nil {
 		return decide.Decision{}, err
 	}
-	if p.Session.IsZero() || p.Gateway.IsZero() || s.sessions[p.Session] != nil {
+	if p.Session.IsZero() || p.Gateway.IsZero() || r.sessions[p.Session] != nil {
 		return decide.Decision{}, decide.Refuse(decide.Conflict, "SESSION_TAKEN", "there is such a session already")
 	}
-	return accepted(&SessionOpened{Session: p.Session, Gateway: p.Gateway, Username: p.Username, Broker: p.Broker, ExpiresAt: at.Time + gatewayPatience})
+	return accepted(&SessionOpened{Session: p.Session, Gateway: p.Gateway, Username: p.Username, Broker: p.Broker, ExpiresAt: r.at.Time + gatewayPatience})
 }
 
-func (s *State) keepGateway(at decide.Stamp, c decide.Command, p *KeepGateway) (decide.Decision, error) {
-	if err := nodesOnly(c); err != nil {
+func (r request) keepGateway(p *KeepGateway) (decide.Decision, error) {
+	if err := nodesOnly(r.command); err != nil {
 		return decide.Decision{}, err
 	}
-	if s.findGateway(p.Gateway) == nil {
+	if r.findGateway(p.Gateway) == nil {
 		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_GATEWAY", "the gateway has no session")
 	}
-	return accepted(&GatewaySeen{Gateway: p.Gateway, ExpiresAt: at.Time + gatewayPatience})
+	return accepted(&GatewaySeen{Gateway: p.Gateway, ExpiresAt: r.at.Time + gatewayPatience})
 }
 
 // endSession decides the end of a session, and the end of as many orders as fit the record.
-func (s *State) endSession(at decide.Stamp, c decide.Command, p *EndSession) (decide.Decision, error) {
-	if err := nodesOnly(c); err != nil {
+func (r request) endSession(p *EndSession) (decide.Decision, error) {
+	if err := nodesOnly(r.command); err != nil {
 		return decide.Decision{}, err
 	}
-	w := s.sessions[p.Session]
+	w := r.sessions[p.Session]
 	if w == nil || w.gateway == nil {
 		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_SESSION", "there is no such session, or it has ended")
 	}
-	events, left := s.endOrders(at, nil, w, s.limit.others)
+	events, left := r.endOrders(r.at, nil, w, r.limit.others)
 	ended := &SessionEnded{Session: w.id, Username: w.username, Broker: w.broker, Left: left}
 	return decide.Decision{Outcome: decide.Accepted, Events: append([]decide.Event{ended}, events...)}, nil
 }
@@ -103,9 +104,9 @@ func (s *State) ordersOver(w *session, n int) (orders []*resting, looked int) {
 }
 
 // checkSession refuses an order over a session that has ended, since no session end would cancel it.
-func (s *State) checkSession(c decide.Command) error {
-	if id := c.Metadata.Session; !id.IsZero() {
-		if w := s.sessions[id]; w == nil || w.gateway == nil {
+func (r request) checkSession() error {
+	if id := r.command.Metadata.Session; !id.IsZero() {
+		if w := r.sessions[id]; w == nil || w.gateway == nil {
 			return decide.Refuse(decide.Conflict, "SESSION_ENDED", "the session of the connection has ended, at which its orders were canceled")
 		}
 	}
@@ -138,7 +139,7 @@ func (f *fold) sessionOpened(e *SessionOpened) {
 // expect puts a gateway on the due list for the time at which its report expires.
 func (f *fold) expect(g *gateway, expires scalar.Time) {
 	f.cancelEntry(g.due)
-	g.due = &dueEntry{time: expires, kind: dueGateway, gateway: g}
+	g.due = &dueEntry{Slot: schedule.At(expires, dueGateway), gateway: g}
 	f.due.push(g.due)
 }
 
@@ -190,7 +191,7 @@ func (f *fold) detach(w *session) {
 
 // sweepLater puts the cancellation of a session's orders on the due list.
 func (f *fold) sweepLater(w *session) {
-	w.due = &dueEntry{time: f.at.Time, kind: dueSession, session: w}
+	w.due = &dueEntry{Slot: schedule.At(f.at.Time, dueSession), session: w}
 	f.due.push(w.due)
 }
 

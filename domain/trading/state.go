@@ -18,8 +18,8 @@
 // and cancel.go decide commands. match.go walks through the book, recordbuilder.go builds a record, and orderview.go
 // makes the view of an order that events carry. stops.go has the orders that wait for a price, and triggers.go the
 // lists of their prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go
-// computes margin, views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work,
-// duelist.go its queues, and each due_*.go one kind of due work.
+// computes margin, views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work and
+// its queues (package schedule), and each due_*.go one kind of due work.
 //
 // # Prices, funding, risk
 //
@@ -39,9 +39,11 @@
 //     its positions through the book, then takeover.go (the insurance fund) or deleverage.go (the ranking). fund.go has the
 //     fund's account, and due_insurance.go the orders that reduce the fund's positions.
 //
-// To add a kind of due work, add a row to dueTable, at its position in the order, and a file. A new event that moves
-// money must implement ledger.Posted, and one that changes positions PositionEvent: transaction rows, sockets and
-// Evolve find them by these interfaces. To add a command, add a payload with its three methods and a row in Payloads.
+// To add a kind of due work, add a row to dueTable, at its position in the order, and a file. To add an event, add its
+// type and a row in eventTable, which names the method of fold that applies it. A new event that moves money must
+// implement ledger.Posted, and one that changes positions PositionEvent: transaction rows, sockets and Evolve find them
+// by these interfaces. To add a command, add a payload and a row in commandTable, which names the method of request that
+// decides it.
 package trading
 
 import (
@@ -76,7 +78,7 @@ type rules struct{}
 
 func (rules) Journal() string            { return "trading" }
 func (rules) NewState() decide.State     { return NewState() }
-func (rules) Registry() *decide.Registry { return registry() }
+func (rules) Registry() *decide.Registry { return eventTable.Registry() }
 func (rules) Limit() int                 { return maxRecord }
 func (rules) Newest() int                { return rulesSupported }
 
@@ -112,6 +114,7 @@ type State struct {
 	changes      []touchedLevel
 	affected     []*account // accounts that the current record affects
 	looks        int        // accounts that lookAround has looked at so far
+	fold         fold       // the record that is being applied; used again for the next one
 }
 
 // NewState returns the state before the first record.

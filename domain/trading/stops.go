@@ -110,14 +110,14 @@ func (s *stop) passed() bool {
 }
 
 // discharge removes a stop from all lists in which it waits, because it fired or its order is final.
-func (s *State) discharge(of *stop) {
+func (f *fold) discharge(of *stop) {
 	of.unlist()
 	if of.held == "" {
 		return
 	}
 	i := of.order.Value.position.instrument
 	i.putBack = slices.DeleteFunc(i.putBack, func(o *stop) bool { return o == of })
-	s.aside = slices.DeleteFunc(s.aside, func(e asideEntry) bool { return e.kind == dueTrigger && e.order == of.order })
+	f.aside = slices.DeleteFunc(f.aside, func(e asideEntry) bool { return e.Kind == dueTrigger && e.order == of.order })
 }
 
 // waitFor makes an order wait that is untriggered after the record. It moves behind the stops that came before it if a
@@ -138,7 +138,7 @@ func (f *fold) waitFor(o *resting, after *order.Order, price, remaining int64) {
 }
 
 // fire applies that a stop fired. The order's own event, which follows, has the result.
-func (f *fold) fire(e *TriggerFired) {
+func (f *fold) triggerFired(e *TriggerFired) {
 	o := f.orders.Get(e.OrderCode)
 	if o == nil || !o.Value.untriggered() {
 		panic("trading: an event fires what does not wait: " + e.OrderCode.String())

@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // Stops are the orders that wait for a price: the stop, take-profit and combo types. Until a stop fires it is not in
@@ -124,20 +125,20 @@ func (s *stop) legOf(l *leg) order.Leg {
 }
 
 // setLast sets the price of the last trade.
-func (s *State) setLast(i *instrument, ticks int64) {
+func (f *fold) setLast(i *instrument, ticks int64) {
 	i.last = ticks
-	s.reach(i, order.TradePrice, ticks, ticks)
+	f.reach(i, order.TradePrice, ticks, ticks)
 }
 
 // setMark sets the mark price.
-func (s *State) setMark(i *instrument, marks int64) {
+func (f *fold) setMark(i *instrument, marks int64) {
 	i.mark = marks
-	s.reach(i, order.MarkPrice, i.contract.MarkTicks(marks, fixed.Ceiling), i.contract.MarkTicks(marks, fixed.Floor))
+	f.reach(i, order.MarkPrice, i.contract.MarkTicks(marks, fixed.Ceiling), i.contract.MarkTicks(marks, fixed.Floor))
 }
 
 // reach extends the bound to a price. If the price is between two ticks, low is the higher tick and high the lower one.
 // A price that reaches no leg does not extend the bound, since it would otherwise fire stops that are placed later.
-func (s *State) reach(i *instrument, by order.TriggerPriceType, low, high int64) {
+func (f *fold) reach(i *instrument, by order.TriggerPriceType, low, high int64) {
 	w := i.triggerIndex(by)
 	if !w.reaches(low, high) {
 		return
@@ -146,7 +147,7 @@ func (s *State) reach(i *instrument, by order.TriggerPriceType, low, high int64)
 		w.low, w.high = low, high
 	}
 	w.low, w.high = min(w.low, low), max(w.high, high)
-	s.noteFiring(i)
+	f.noteFiring(i)
 }
 
 // noteFiring adds an instrument with a stop to fire to State.firing, for scheduleTriggers.
@@ -159,18 +160,18 @@ func (s *State) noteFiring(i *instrument) {
 
 // scheduleTriggers updates the due list: it has an entry for every instrument that is open and has a stop to fire. It
 // runs after every record, since many events may open or close an instrument.
-func (s *State) scheduleTriggers() {
-	if len(s.firing) == 0 {
+func (f *fold) scheduleTriggers() {
+	if len(f.firing) == 0 {
 		return
 	}
-	s.firing = slices.DeleteFunc(s.firing, func(i *instrument) bool {
+	f.firing = slices.DeleteFunc(f.firing, func(i *instrument) bool {
 		due := i.isDue()
 		switch open := due && i.status() == market.Open; {
 		case open && i.triggers == nil:
-			i.triggers = &dueEntry{time: s.time, kind: dueTrigger, instrument: i}
-			s.due.push(i.triggers)
+			i.triggers = &dueEntry{Slot: schedule.At(f.time, dueTrigger), instrument: i}
+			f.due.push(i.triggers)
 		case !open && i.triggers != nil:
-			s.due.remove(i.triggers)
+			f.due.remove(i.triggers)
 			i.triggers = nil
 		}
 		if !due { // all stops inside the bound have fired, so the bound restarts
@@ -233,7 +234,7 @@ func (s *State) takeStops(i *instrument, orders []*resting, n int) (taken []*res
 		}
 	}
 	for _, e := range s.aside {
-		if e.kind == dueTrigger && e.order.Value.position.instrument == i && !take(e.order.Value.stop) {
+		if e.Kind == dueTrigger && e.order.Value.position.instrument == i && !take(e.order.Value.stop) {
 			return orders, more
 		}
 	}

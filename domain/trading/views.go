@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/schedule"
 )
 
 // Customer is a registered customer account.
@@ -182,7 +184,7 @@ func (s *State) Funding(symbol string) (estimate fixed.Decimal, next scalar.Time
 	if i == nil || i.funding == nil {
 		return fixed.Decimal{}, 0, false
 	}
-	return market.Rate(i.contract.FundingRate(i.premiums)), i.funding.time, true
+	return market.Rate(i.contract.FundingRate(i.premiums)), i.funding.Time, true
 }
 
 // LastPrice returns the price of the last trade, zero before the first.
@@ -234,22 +236,21 @@ func (s *State) Time() scalar.Time { return s.time }
 // DueEntries returns up to n entries of the due list after the first ones, in the order in which they will be done, and
 // the number of all entries. It implements decide.Agenda.
 func (s *State) DueEntries(first, n int) ([]decide.DueEntry, int) {
-	// Blocking work that is due comes first. Everything else is in the order of time.
-	blocks := func(e *dueEntry) bool { return e.time <= s.time && dueTable[e.kind].urgency == decide.Blocking }
-	all := s.due.all()
-	slices.SortFunc(all, func(a, b *dueEntry) int {
-		if x, y := blocks(a), blocks(b); x != y {
-			if x {
-				return -1
-			}
+	turn := func(e *dueEntry) int {
+		switch {
+		case e.Kind == dueTask:
+			return 0
+		case e.Time <= s.time && dueTable[e.Kind].urgency == decide.Blocking:
 			return 1
 		}
-		return a.compare(b)
-	})
+		return 2 // everything else, in the order of time
+	}
+	all := s.due.all()
+	slices.SortFunc(all, func(a, b *dueEntry) int { return cmp.Or(cmp.Compare(turn(a), turn(b)), schedule.Compare(a, b)) })
 	first = min(first, len(all))
 	out := []decide.DueEntry{}
 	for _, e := range all[first:min(first+n, len(all))] {
-		out = append(out, decide.DueEntry{Entry: e.name(), Time: e.time, Urgency: dueTable[e.kind].urgency})
+		out = append(out, decide.DueEntry{Entry: e.name(), Time: e.Time, Urgency: dueTable[e.Kind].urgency})
 	}
 	return out, len(all)
 }
@@ -259,7 +260,7 @@ func (s *State) DueEntries(first, n int) ([]decide.DueEntry, int) {
 func (s *State) SetAsideEntries() []decide.DueEntry {
 	out := []decide.DueEntry{}
 	for _, e := range s.aside {
-		out = append(out, decide.DueEntry{Entry: e.name(), Time: e.time, Urgency: dueTable[e.kind].urgency, Error: e.cause})
+		out = append(out, decide.DueEntry{Entry: e.name(), Time: e.Time, Urgency: dueTable[e.Kind].urgency, Error: e.cause})
 	}
 	return out
 }

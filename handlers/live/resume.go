@@ -110,6 +110,29 @@ func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
 	return c, nil
 }
 
+// errBeyondEnd says that the log has no such position yet.
+var errBeyondEnd = errors.New("beyond the end of the log")
+
+// await waits until the follower has read a record. After aheadWait it asks the brokers for the end of the log: another
+// node may have named the position, and this one may be behind.
+func (h *Hub) await(ctx context.Context, sequence int64) error {
+	reading, cancel := context.WithTimeout(ctx, aheadWait)
+	defer cancel()
+	err := h.follower.Wait(reading, sequence)
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, aheadWait)
+	defer cancel()
+	if err := h.follower.WaitTip(asking); err != nil {
+		return err
+	}
+	if h.follower.Position().Sequence < sequence {
+		return errBeyondEnd
+	}
+	return nil
+}
+
 // resume creates a subscription that begins with the messages that the client missed.
 func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *refusal {
 	from, refused := h.parsePosition(r.resumeFrom)
@@ -126,14 +149,14 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 	} else if c.private { // do not let a client wait that may not subscribe
 		return refuse(AuthenticationRequired, "the channel needs an authenticated connection")
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, aheadWait)
-	err := h.follower.Wait(ctx, last)
-	cancel()
+	err := h.await(s.ctx, last)
 	switch {
 	case s.ctx.Err() != nil:
 		return refuse(InvalidMessage, "the connection is closed")
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errBeyondEnd):
 		return refuse(InvalidMessage, "resume_from is beyond the end of the log")
+	case errors.Is(err, context.DeadlineExceeded):
+		return refuse(c.failed, "this node has not read the log as far as resume_from")
 	case err != nil:
 		return refuse(c.failed, "the log behind the channel can't be read")
 	}

@@ -183,8 +183,8 @@ func TestResumeRefused(t *testing.T) {
 	}
 }
 
-// TestResumeAhead names a position that the node has not reached: it tells one that nobody has from one that it cannot
-// reach any more, and does not wait for somebody who may not have it.
+// TestResumeAhead names a position that the node has not reached: it tells one that nobody has from one that it has not
+// read yet or can't read any more, and does not wait for somebody who may not have it.
 func TestResumeAhead(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	ahead := fmt.Sprintf("trading/0@%d", v.stamp().Sequence+5)
@@ -195,6 +195,15 @@ func TestResumeAhead(t *testing.T) {
 		t.Errorf("without a token: %s", code)
 	}
 	c := v.dial(v.reader("alpha"))
+	tip := v.tip
+	v.tip = make(chan struct{}) // never reached: the brokers don't answer
+	if code := ask(c); code != string(live.UpstreamError) {
+		t.Errorf("while the node may be behind: %s", code)
+	}
+	v.tip = tip
+	if code := ask(c); code != string(live.InvalidMessage) {
+		t.Errorf("beyond the end of the log: %s", code)
+	}
 	v.fail(errors.New("LOG_DIVERGED"))
 	if code := ask(c); code != string(live.UpstreamError) {
 		t.Errorf("with a log that can't be read: %s", code)

@@ -1,12 +1,12 @@
 package webhooks
 
 import (
-	"container/heap"
 	"slices"
 	"sync"
 	"weak"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/heap"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -222,7 +222,7 @@ func (b *backlog) add(v *onboarding.Delivery, n *reported) {
 	l.open++
 	if d.next != 0 {
 		d.standing = isWaiting
-		heap.Push(&h.retries, d)
+		h.retries.Push(d)
 		return
 	}
 	l.line(d)
@@ -237,7 +237,7 @@ func (b *backlog) remove(d *delivery) {
 	case isDue:
 		l.due = slices.DeleteFunc(l.due, func(o *delivery) bool { return o == d })
 	case isWaiting:
-		heap.Remove(&l.endpoint.retries, d.n)
+		l.endpoint.retries.Remove(d.n)
 	case isTaken:
 	}
 	if d.notice != nil {
@@ -284,13 +284,14 @@ func (h *endpoint) signal() {
 func (b *backlog) take(h *endpoint, now scalar.Time) (d *delivery, at int64, next scalar.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(h.retries) > 0 && h.retries[0].next <= now {
-		d := heap.Pop(&h.retries).(*delivery)
+	for d, some := h.retries.First(); some; d, some = h.retries.First() {
+		if d.next > now {
+			next = d.next
+			break
+		}
+		h.retries.Remove(d.n)
 		d.queue.line(d)
 		d.queue.offer()
-	}
-	if len(h.retries) > 0 {
-		next = h.retries[0].next
 	}
 	for !h.disabled && len(h.ready) > 0 {
 		l := h.ready[0]
@@ -329,26 +330,12 @@ func (b *backlog) registration(id scalar.ID) *endpoint {
 }
 
 // retries is a heap of deliveries by the time of their retry.
-type retries []*delivery
+type retries = heap.Heap[*delivery, nextRetry]
 
-func (r retries) Len() int           { return len(r) }
-func (r retries) Less(i, j int) bool { return r[i].next < r[j].next }
-func (r retries) Swap(i, j int) {
-	r[i], r[j] = r[j], r[i]
-	r[i].n, r[j].n = i, j
-}
+type nextRetry struct{}
 
-// Push implements heap.Interface.
-func (r *retries) Push(d any) {
-	d.(*delivery).n = len(*r)
-	*r = append(*r, d.(*delivery))
-}
+// Before implements heap.Order.
+func (nextRetry) Before(a, b *delivery) bool { return a.next < b.next }
 
-// Pop implements heap.Interface.
-func (r *retries) Pop() any {
-	last := len(*r) - 1
-	d := (*r)[last]
-	(*r)[last] = nil
-	*r = (*r)[:last]
-	return d
-}
+// Moved implements heap.Order.
+func (nextRetry) Moved(d *delivery, index int) { d.n = index }

@@ -82,7 +82,7 @@ func checkOpen(t *testing.T, s *onboarding.State, b *backlog) {
 		if d == nil || d.attempts != v.Attempts || d.next != v.NextAttempt {
 			t.Fatalf("of %+v the backlog has %+v", v, d)
 		}
-		if slices.Contains(d.queue.due, d) != (d.standing == isDue) || slices.Contains(d.queue.endpoint.retries, d) != (d.standing == isWaiting) {
+		if slices.Contains(d.queue.due, d) != (d.standing == isDue) || slices.Contains(d.queue.endpoint.retries.Entries(), d) != (d.standing == isWaiting) {
 			t.Fatalf("%+v is not where it should be", d)
 		}
 		count++

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"maps"
 	"slices"
 	"sync"
@@ -56,6 +57,8 @@ type Config struct {
 	Known  []journal.Known
 
 	Neighbors Neighbors // to ask other nodes for their terms; nil: only the group names the owners
+	// Dial dials the ports of the other engines; nil for the default.
+	Dial dialer
 
 	Seed func(ctx context.Context, journal string, partition int32) (*record.Seed, error) // nil: fold from genesis
 
@@ -102,6 +105,9 @@ type run struct {
 func New(cfg Config) (*Node, error) {
 	if cfg.NodeID == "" || cfg.URL == "" {
 		return nil, errors.New("ownership: a node needs an id and a URL")
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
 	}
 	var names []string
 	for _, r := range cfg.Rules {

@@ -95,7 +95,7 @@ func (n *Node) probeAll(ctx context.Context, members []member, before map[string
 		if p == nil {
 			p = new(peer)
 		}
-		p.probe(ctx, m.url)
+		p.probe(ctx, n.cfg.Dial, m.url)
 		if p.dead() && n.remove(ctx, m, closed) == nil {
 			continue
 		}
@@ -106,13 +106,18 @@ func (n *Node) probeAll(ctx context.Context, members []member, before map[string
 
 func (p *peer) dead() bool { return p.reached && p.refused >= refusals }
 
+// dialer opens a connection, like net.Dialer.DialContext.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // probe tries to connect to a member.
-func (p *peer) probe(ctx context.Context, at string) {
+func (p *peer) probe(ctx context.Context, dial dialer, at string) {
 	u, err := url.Parse(at)
 	if err != nil || u.Port() == "" {
 		return
 	}
-	c, err := (&net.Dialer{Timeout: dialWithin}).DialContext(ctx, "tcp", u.Host)
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	c, err := dial(ctx, "tcp", u.Host)
 	switch {
 	case err == nil:
 		c.Close()

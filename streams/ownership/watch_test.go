@@ -24,26 +24,26 @@ func TestAPeerIsDeadOnceNobodyListens(t *testing.T) {
 	ctx := context.Background()
 	var p, stranger peer
 	for range 3 {
-		if p.probe(ctx, at); p.dead() {
+		if p.probe(ctx, new(net.Dialer).DialContext, at); p.dead() {
 			t.Fatal("a peer that listens is dead")
 		}
 	}
 	l.Close()
-	if p.probe(ctx, at); p.dead() {
+	if p.probe(ctx, new(net.Dialer).DialContext, at); p.dead() {
 		t.Error("a peer is dead at the first refusal")
 	}
-	if p.probe(ctx, at); !p.dead() {
+	if p.probe(ctx, new(net.Dialer).DialContext, at); !p.dead() {
 		t.Error("a peer lives on after its port was closed")
 	}
 	for range 3 {
-		stranger.probe(ctx, at)
+		stranger.probe(ctx, new(net.Dialer).DialContext, at)
 	}
 	if stranger.dead() {
 		t.Error("a peer that was never reached is dead, though its URL may be wrong")
 	}
 	var nowhere peer
 	for _, url := range []string{"", "http://example", "://"} {
-		if nowhere.probe(ctx, url); nowhere.dead() {
+		if nowhere.probe(ctx, new(net.Dialer).DialContext, url); nowhere.dead() {
 			t.Errorf("dead at %q", url)
 		}
 	}

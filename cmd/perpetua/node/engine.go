@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
@@ -41,9 +42,16 @@ type owners interface {
 // openOwning creates an engine if the node has that role, else a finder of owners.
 func openOwning(c Config, s *stores, url string, venue func() string) (o engine, err error) {
 	asking := newNeighbors(c.Box)
+	if c.Network.Dial != nil {
+		asking.client.Transport.(*http.Transport).DialContext = c.Network.Dial
+	}
 	if c.Roles.Engine {
+		known := c.Known
+		if known == nil {
+			known = s.known()
+		}
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
-			Rules: c.Journals.Rules(), Known: s.known(), Seed: s.snapshots.Seed, Neighbors: asking,
+			Rules: c.Journals.Rules(), Known: known, Seed: s.snapshots.Seed, Neighbors: asking, Dial: c.Network.Dial,
 			OtherClock: s.postgresTime, AcceptClock: c.Settings.AcceptClock})
 		if err != nil {
 			return engine{}, err

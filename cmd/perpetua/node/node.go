@@ -36,7 +36,10 @@ type Config struct {
 	Roles       Roles
 	Alone       bool // there are no other nodes: a role that this node lacks does not exist
 	Brokers     []string
-	Dial        func(ctx context.Context, network, addr string) (net.Conn, error) // dials the brokers; nil for the default
+	Dial        Dial    // dials the brokers; nil for the default
+	Network     Network // of this node's port and of the other nodes
+	// Known are the sources that know positions of the log. nil stands for the rows, the snapshots and the witnesses.
+	Known []journal.Known
 	DatabaseURL func() string
 	Box         *seal.Box
 	Clock       journal.Clock // clock of this node's terms; nil for the system clock
@@ -44,6 +47,23 @@ type Config struct {
 	// good. It is nil if there is no such service.
 	Services func() error
 	Quiet    func(*http.Request) bool // reports which requests need not be logged; nil for none
+}
+
+// Dial opens a connection, like net.Dialer.DialContext.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Network is how a node is reached by clients and other nodes, and how it reaches the other nodes. A nil function stands
+// for that of package net.
+type Network struct {
+	Listen func(ctx context.Context, address string) (net.Listener, error)
+	Dial   Dial
+}
+
+func (n Network) listen(ctx context.Context, address string) (net.Listener, error) {
+	if n.Listen != nil {
+		return n.Listen(ctx, address)
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 }
 
 // Node is one process of the system.
@@ -79,7 +99,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.fence, err = openFencing(c, &n.stores, n.keysBelong); err != nil {
 		return nil, err
 	}
-	if n.serving.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Settings.Listen); err != nil {
+	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if n.engine, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {

@@ -17,7 +17,7 @@ import (
 // known yet.
 func (o *engine) openStreams(c Config, s *stores, venue func() string) {
 	key, log, build := c.Box.Derive("streams"), c.Logger.With("part", "streams"), version.Current().Version
-	o.streams = peer.NewClient(peer.ClientConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Log: s.client.LogID,
+	o.streams = peer.NewClient(peer.ClientConfig{Key: key, Venue: venue, Node: c.ID, Build: build, Logger: log, Log: s.client.LogID, Dial: c.Network.Dial,
 		Events: func(name string) (*decide.Registry, error) {
 			j, err := c.Journals.Of(name)
 			if err != nil {

@@ -128,7 +128,7 @@ func (f *fields) walkStruct(v reflect.Value, commit func()) {
 	}
 }
 
-// know notes the fields of a type and of the types that it is made of.
+// know notes the fields of a type and of the types that it is made of. A field without a size holds nothing to save.
 func (f *fields) know(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
@@ -144,7 +144,7 @@ func (f *fields) know(t reflect.Type) {
 		for i := range t.NumField() {
 			field := name + "." + t.Field(i).Name
 			f.known[field] = true
-			if f.derived[name] == "" && f.derived[field] == "" {
+			if f.derived[name] == "" && f.derived[field] == "" && t.Field(i).Type.Size() > 0 {
 				f.open[field] = true
 				f.know(t.Field(i).Type)
 			}
