@@ -45,10 +45,11 @@ cluster: build ## two nodes of each role as plain processes on one broker and on
 # The end-to-end tests take longest, and those of the journal mostly wait. Begun first, they leave no processor idle at the end.
 FIRST := /perpetua/(cmd/perpetua/e2e|streams/journal)$$
 
+# vet compiles what it looks at. It does so for the race detector, as the tests then need it.
 .PHONY: test
 test: ## all tests, with the race detector (but for the pure rules) where a C compiler is there
 	@if [ -z "$(RACE)" ]; then echo "make test: no C compiler found, so the race detector is off"; fi
-	$(GO) vet $(PACKAGES)
+	$(GO) vet $(RACE) $(PACKAGES)
 	@$(MAKE) --no-print-directory -j 2 test-others test-rules
 
 # What vet has just looked at, it need not look at again.
@@ -73,6 +74,10 @@ test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFK
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
 	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e; code=$$?; cat bin/conformance-*.md; exit $$code
+
+.PHONY: conformance-front
+conformance-front: ## the same through a node that owns no journal, without the report
+	PERPETUA_CONFORMANCE_FRONT=1 $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e
 
 .PHONY: ajv
 ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node and npm)

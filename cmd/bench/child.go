@@ -24,25 +24,64 @@ type child struct {
 	log  *os.File
 }
 
-// children returns the functions of `bench child NAME`. Each serves until its input ends.
-func children() map[string]func(context.Context, *json.Decoder, *json.Encoder) error {
-	return map[string]func(context.Context, *json.Decoder, *json.Encoder) error{
-		"load":          loadChild,
-		"noop":          noopChild,
-		"postgres":      postgresChild,
-		"responses":     responsesChild,
-		"produce":       produceChild,
-		"broker":        brokerChild,
-		"journal":       journalChild,
-		"memory":        memoryChild,
-		"hub":           hubChild,
-		"melody":        melodyChild,
-		"socket-reader": socketReaderChild,
-		"uploader":      uploaderChild,
-		"plain-files":   plainFilesChild,
-		"receivers":     receiversChild,
-		"poster":        posterChild,
+// childFunc serves until its input ends.
+type childFunc func(context.Context, *json.Decoder, *json.Encoder) error
+
+// children returns the functions of `bench child NAME`.
+func children() map[string]childFunc {
+	return map[string]childFunc{
+		"load":          configured(loadChild),
+		"noop":          configured(noopChild),
+		"postgres":      configured(postgresChild),
+		"responses":     configured(responsesChild),
+		"produce":       configured(produceChild),
+		"broker":        configured(brokerChild),
+		"journal":       configured(journalChild),
+		"memory":        configured(memoryChild),
+		"hub":           configured(hubChild),
+		"melody":        configured(melodyChild),
+		"socket-reader": configured(socketReaderChild),
+		"uploader":      configured(uploaderChild),
+		"plain-files":   configured(plainFilesChild),
+		"receivers":     configured(receiversChild),
+		"poster":        configured(posterChild),
 	}
+}
+
+// configured returns a child that first reads its configuration.
+func configured[C any](run func(context.Context, C, *json.Decoder, *json.Encoder) error) childFunc {
+	return func(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
+		var config C
+		if err := in.Decode(&config); err != nil {
+			return err
+		}
+		return run(ctx, config, in, out)
+	}
+}
+
+// answerAll writes a child's first answer, and then answers each request until the input ends.
+func answerAll[Request, Reply any](in *json.Decoder, out *json.Encoder, ready any, do func(Request) (Reply, error)) error {
+	err := out.Encode(ready)
+	for err == nil {
+		var request Request
+		if err = in.Decode(&request); err != nil {
+			return err
+		}
+		var reply Reply
+		if reply, err = do(request); err == nil {
+			err = out.Encode(reply)
+		}
+	}
+	return err
+}
+
+// awaitEnd writes a child's only answer, and waits for the end of the input.
+func awaitEnd(in *json.Decoder, out *json.Encoder, ready any) error {
+	err := out.Encode(ready)
+	if err == nil {
+		err = in.Decode(new(struct{}))
+	}
+	return err
 }
 
 func runChild(ctx context.Context, name string, in io.Reader, out io.Writer) error {

@@ -143,7 +143,7 @@ func (b *bench) fill(ctx context.Context, dir string) error {
 		return err
 	}
 	defer server.stop()
-	owner, err := b.child(ctx, "journal", map[string]any{"Brokers": ready.Addrs}, new(struct{}))
+	owner, err := b.child(ctx, "journal", journalConfig{Brokers: ready.Addrs}, new(struct{}))
 	if err != nil {
 		return err
 	}
@@ -164,11 +164,7 @@ func (b *bench) memory(ctx context.Context) error {
 	return nil
 }
 
-func memoryChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
-	var orders int
-	if err := in.Decode(&orders); err != nil {
-		return err
-	}
+func memoryChild(_ context.Context, orders int, _ *json.Decoder, out *json.Encoder) error {
 	e, _, err := newEngine()
 	if err != nil {
 		return err

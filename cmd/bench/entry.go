@@ -159,8 +159,38 @@ func (b *bench) overSockets(ctx context.Context, v *venue, single *target, token
 	}
 	defer over.close()
 	what := fmt.Sprintf("orders over %d sockets, %d in flight each, everything live, synced", clients, socketsInFlight)
-	return b.pairEntry(Row{Measure: what, Against: singleOrders, Aim: atLeast(2.5)},
+	err = b.pairEntry(Row{Measure: what, Against: singleOrders, Aim: atLeast(2.5)},
 		over, v.entered(ctx, over, clients, b.round), single, v.entered(ctx, single, clients, b.round))
+	if err != nil {
+		return err
+	}
+	return b.overSocketsElsewhere(ctx, v, over, token)
+}
+
+// overSocketsElsewhere compares orders over the sockets of a node that sends them to the owner with those over the owner's.
+func (b *bench) overSocketsElsewhere(ctx context.Context, v *venue, owner *target, token string) error {
+	node, err := b.newNode(ctx, v)
+	if err != nil {
+		return err
+	}
+	defer node.stop()
+	over, err := b.newTarget(ctx, loadConfig{URL: node.url, WebSocket: node.webSocket(), InFlight: socketsInFlight, Token: token}, v.PID)
+	if err != nil {
+		return err
+	}
+	defer over.close()
+	for _, sockets := range []struct {
+		count int
+		aim   Aim
+	}{{1, atLeast(0.8)}, {clients, Aim{}}} { // with many, both processes need more than the processors of a small machine
+		what := fmt.Sprintf("orders over %d sockets of another node, %d in flight each, everything live, synced", sockets.count, socketsInFlight)
+		err := b.pairEntry(Row{Measure: what, Against: "over sockets of the owner", Aim: sockets.aim},
+			over, v.entered(ctx, over, sockets.count, b.round), owner, v.entered(ctx, owner, sockets.count, b.round))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // transactions returns the rival that enters each order in a Postgres transaction.

@@ -23,7 +23,7 @@ const (
 )
 
 // measureForward measures the processor time that an order costs the owner of the journal: over REST at the owner itself, by a
-// node that forwards the request as a whole, by a node that sends the command over a stream, and with nothing but Owner.Submit.
+// node that sends the command over a stream, and with nothing but Owner.Submit.
 // The owner has only the engine's role, and its broker is another process.
 func measureForward(ctx context.Context, b *bench) error {
 	v, err := b.venueOnBroker(ctx)
@@ -50,9 +50,6 @@ func measureForward(ctx context.Context, b *bench) error {
 		return r
 	}
 
-	if err := b.whole(ctx, v, token, row, beside); err != nil {
-		return err
-	}
 	if err := b.streams(ctx, v, token, row, beside); err != nil {
 		return err
 	}
@@ -62,21 +59,6 @@ func measureForward(ctx context.Context, b *bench) error {
 	return b.growth(ctx, v, token, direct)
 }
 
-// whole measures orders that a node forwards to the owner as HTTP requests.
-func (b *bench) whole(ctx context.Context, v *venue, token string, row func(string, float64) Row, beside func() (float64, error)) error {
-	node, err := b.newNode(ctx, v, "--peer-streams=false")
-	if err != nil {
-		return err
-	}
-	defer node.stop()
-	t, err := b.newTarget(ctx, loadConfig{URL: node.url, Token: token}, v.PID)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	return b.pair(row(fmt.Sprintf("forwarded as a whole, %d clients", closedLoop), 0), func() (float64, error) { return t.cost(closedLoop, b.round) }, beside)
-}
-
 // streams measures orders that reach the owner over a stream.
 func (b *bench) streams(ctx context.Context, v *venue, token string, row func(string, float64) Row, beside func() (float64, error)) error {
 	node, err := b.newNode(ctx, v)
@@ -84,7 +66,7 @@ func (b *bench) streams(ctx context.Context, v *venue, token string, row func(st
 		return err
 	}
 	defer node.stop()
-	sockets := loadConfig{URL: node.url, Token: token, WebSocket: "ws" + strings.TrimPrefix(node.url, "http") + "/v1/ws", InFlight: pipelined}
+	sockets := loadConfig{URL: node.url, Token: token, WebSocket: node.webSocket(), InFlight: pipelined}
 	for _, load := range []struct {
 		how         string
 		most        float64
@@ -213,17 +195,11 @@ func framesOf(ctx context.Context, nodes []*node) (frames, commands float64, err
 
 // submitAlone measures the owner without any interface, and so what no transport can fall below.
 func (b *bench) submitAlone(ctx context.Context, row func(string, float64) Row, beside func() (float64, error)) error {
-	var ready brokerReady
-	kafka, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(b.dir, "alone")}, &ready)
+	owner, stop, err := b.newOwner(ctx, filepath.Join(b.dir, "alone"))
 	if err != nil {
 		return err
 	}
-	defer kafka.stop()
-	owner, err := b.child(ctx, "journal", map[string]any{"Brokers": ready.Addrs, "Fresh": true}, new(struct{}))
-	if err != nil {
-		return err
-	}
-	defer owner.stop()
+	defer stop()
 	for _, atOnce := range []int{closedLoop, submitters} {
 		cost := func() (float64, error) { return b.costAlone(owner, atOnce) }
 		if err := b.pair(row(fmt.Sprintf("by Owner.Submit alone, %d in flight", atOnce), 0), cost, beside); err != nil {
@@ -283,7 +259,7 @@ type node struct {
 }
 
 // newNode starts a node of a venue and waits until it is ready.
-func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, error) {
+func (b *bench) newNode(ctx context.Context, v *venue) (*node, error) {
 	dir, err := os.MkdirTemp(b.dir, "node-*")
 	if err != nil {
 		return nil, err
@@ -292,9 +268,9 @@ func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, e
 	if err != nil {
 		return nil, err
 	}
-	args = append([]string{"serve", "--data", dir, "--listen", address, "--role", "api,live,projector", "--log-level", "warn", "--node-id", filepath.Base(dir),
+	args := []string{"serve", "--data", dir, "--listen", address, "--role", "api,live,projector", "--log-level", "warn", "--node-id", filepath.Base(dir),
 		"--kafka-brokers", strings.Join(v.Kafka, ","), "--database-url", v.Database, "--key-url", "file://" + filepath.Join(v.dir, "keys"),
-		"--blob-url", "file://" + filepath.Join(v.dir, "blob")}, args...)
+		"--blob-url", "file://" + filepath.Join(v.dir, "blob")}
 	cmd, log, err := b.command(ctx, "node", b.binary, args...)
 	if err != nil {
 		return nil, err
@@ -313,6 +289,9 @@ func (b *bench) newNode(ctx context.Context, v *venue, args ...string) (*node, e
 	}
 	return n, nil
 }
+
+// webSocket returns the address of the node's sockets.
+func (n *node) webSocket() string { return "ws" + strings.TrimPrefix(n.url, "http") + "/v1/ws" }
 
 // freeAddress returns an address of this machine with a free port.
 func freeAddress() (string, error) {

@@ -68,11 +68,7 @@ func (nobody) Verify(_, _ string) (*web.Principal, error) {
 }
 
 // hubChild serves sockets with the hub of a live node, from records that it decides.
-func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg socketConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func hubChild(ctx context.Context, cfg socketConfig, in *json.Decoder, out *json.Encoder) error {
 	e, _, err := newEngine()
 	if err != nil {
 		return err
@@ -106,11 +102,7 @@ func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 }
 
 // melodyChild serves sockets with melody alone, which sends the same message to all of them.
-func melodyChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg socketConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func melodyChild(_ context.Context, cfg socketConfig, in *json.Decoder, out *json.Encoder) error {
 	m := melody.New()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = m.HandleRequest(w, r) })
 	return serveSockets(handler, "/", cfg, in, out, func() error { return m.Broadcast(cfg.Message) }, false)

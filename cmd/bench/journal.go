@@ -30,20 +30,12 @@ type brokerConfig struct {
 type brokerReady struct{ Addrs []string }
 
 // brokerChild runs an embedded broker in a child process.
-func brokerChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg brokerConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func brokerChild(ctx context.Context, cfg brokerConfig, in *json.Decoder, out *json.Encoder) error {
 	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Sync: cfg.Sync, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	err = out.Encode(brokerReady{b.Addrs()})
-	if err == nil {
-		err = in.Decode(new(struct{})) // waits for the end of the input
-	}
-	return errors.Join(err, b.Close())
+	return errors.Join(awaitEnd(in, out, brokerReady{b.Addrs()}), b.Close())
 }
 
 // journalRequest asks the journal child for work. By default it submits orders of the flow, or only resting ones, for a
@@ -67,15 +59,13 @@ type journalRequest struct {
 // submitters is the number of commands in flight.
 const submitters = 1024
 
+type journalConfig struct {
+	Brokers []string
+	Fresh   bool // the journal has no contents yet
+}
+
 // journalChild owns the trading journal, as the only engine on its brokers, and submits commands to it.
-func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err error) {
-	var cfg struct {
-		Brokers []string
-		Fresh   bool // the journal has no contents yet
-	}
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func journalChild(ctx context.Context, cfg journalConfig, in *json.Decoder, out *json.Encoder) (err error) {
 	// The same variable as for the venues of other measures.
 	compression, err := journal.ParseCompression(os.Getenv("PERPETUA_COMPRESSION"))
 	if err != nil {
@@ -141,22 +131,7 @@ func (w *ownerWork) serve(ctx context.Context, in *json.Decoder, out *json.Encod
 	if _, err := kadm.NewClient(kc).CreateTopic(ctx, 1, 1, nil, produceTopic); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 		return err
 	}
-	if err := out.Encode(struct{}{}); err != nil {
-		return err
-	}
-	for {
-		var r journalRequest
-		if err := in.Decode(&r); err != nil {
-			return err
-		}
-		figure, err := w.do(ctx, r)
-		if err != nil {
-			return err
-		}
-		if err := out.Encode(figure); err != nil {
-			return err
-		}
-	}
+	return answerAll(in, out, struct{}{}, func(r journalRequest) (float64, error) { return w.do(ctx, r) })
 }
 
 // do performs a request and returns its figure.
@@ -273,25 +248,34 @@ func measureJournal(ctx context.Context, b *bench) error {
 // asker returns a function that measures a request to an owner in a child process.
 type asker func(journalRequest) func() (rate float64, err error)
 
-// withOwner calls measure with an owner of a new journal and a broker that does not sync. Each runs in a separate
-// process.
+// newOwner starts an owner of a new journal and, with its data in the folder, a broker that does not sync. Each runs in a
+// separate process until stop is called.
+func (b *bench) newOwner(ctx context.Context, dir string) (owner *child, stop func(), err error) {
+	var ready brokerReady
+	server, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(dir, "kafka")}, &ready)
+	if err != nil {
+		return nil, nil, err
+	}
+	owner, err = b.child(ctx, "journal", journalConfig{Brokers: ready.Addrs, Fresh: true}, new(struct{}))
+	if err != nil {
+		server.stop()
+		return nil, nil, err
+	}
+	return owner, func() { owner.stop(); server.stop() }, nil
+}
+
+// withOwner calls measure with an owner of newOwner, whose folder is removed in the end.
 func (b *bench) withOwner(ctx context.Context, measure func(asker) error) error {
 	dir, err := os.MkdirTemp(b.dir, "broker-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var ready brokerReady
-	server, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(dir, "kafka")}, &ready)
+	owner, stop, err := b.newOwner(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer server.stop()
-	owner, err := b.child(ctx, "journal", map[string]any{"Brokers": ready.Addrs, "Fresh": true}, new(struct{}))
-	if err != nil {
-		return err
-	}
-	defer owner.stop()
+	defer stop()
 	return measure(func(r journalRequest) func() (float64, error) {
 		return func() (rate float64, err error) {
 			err = owner.call(r, &rate)

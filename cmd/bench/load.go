@@ -62,25 +62,14 @@ const variants = 256
 
 // loadChild sends prebuilt requests over bare connections, so that it costs little, and the same for any server. A
 // connection has one request in flight.
-func loadChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
+func loadChild(_ context.Context, cfg loadConfig, in *json.Decoder, out *json.Encoder) error {
 	runtime.GOMAXPROCS(1)
-	var cfg loadConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
 	target, err := url.Parse(cfg.URL)
 	if err != nil {
 		return err
 	}
-	if err := out.Encode(struct{}{}); err != nil {
-		return err
-	}
 	var connections []*connection
-	for {
-		var r loadRequest
-		if err := in.Decode(&r); err != nil {
-			return err
-		}
+	return answerAll(in, out, struct{}{}, func(r loadRequest) (reply loadReply, err error) {
 		for len(connections) < r.Connections {
 			var c *connection
 			if cfg.WebSocket != "" {
@@ -89,18 +78,12 @@ func loadChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 				c, err = dial(target.Host, cfg, len(connections))
 			}
 			if err != nil {
-				return err
+				return loadReply{}, err
 			}
 			connections = append(connections, c)
 		}
-		reply, err := load(connections[:r.Connections], r.For)
-		if err != nil {
-			return err
-		}
-		if err := out.Encode(reply); err != nil {
-			return err
-		}
-	}
+		return load(connections[:r.Connections], r.For)
+	})
 }
 
 // connection sends the orders of one client.

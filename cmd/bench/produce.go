@@ -18,11 +18,7 @@ const produceTopic = "bench-produce"
 
 // produceChild repeatedly produces the last record of the trading journal to a separate topic, one record in flight,
 // with the settings of the journal's writer. It answers a request for a time with the median latency in microseconds.
-func produceChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg produceConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func produceChild(ctx context.Context, cfg produceConfig, in *json.Decoder, out *json.Encoder) error {
 	record, err := lastRecord(ctx, cfg.Brokers)
 	if err != nil {
 		return err
@@ -35,28 +31,19 @@ func produceChild(ctx context.Context, in *json.Decoder, out *json.Encoder) erro
 	if _, err := kadm.NewClient(kc).CreateTopic(ctx, 1, 1, nil, produceTopic); err != nil {
 		return err
 	}
-	if err := out.Encode(struct{}{}); err != nil {
-		return err
-	}
-	for {
-		var length time.Duration
-		if err := in.Decode(&length); err != nil {
-			return err
-		}
+	return answerAll(in, out, struct{}{}, func(length time.Duration) (float64, error) {
 		var took []time.Duration
 		for start := time.Now(); time.Since(start) < length; {
 			before := time.Now()
 			r := &kgo.Record{Topic: produceTopic, Key: record.Key, Value: record.Value, Headers: record.Headers}
 			if err := kc.ProduceSync(ctx, r).FirstErr(); err != nil {
-				return err
+				return 0, err
 			}
 			took = append(took, time.Since(before))
 		}
 		slices.Sort(took)
-		if err := out.Encode(microseconds(took[len(took)/2])); err != nil {
-			return err
-		}
-	}
+		return microseconds(took[len(took)/2]), nil
+	})
 }
 
 // lastRecord reads the last record of the trading journal.

@@ -52,11 +52,7 @@ type received struct {
 const bodiesKept = 256
 
 // receiversChild runs all receivers of webhooks in one process. Each reads a request and acknowledges it.
-func receiversChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg receiversConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func receiversChild(_ context.Context, cfg receiversConfig, in *json.Decoder, out *json.Encoder) error {
 	certificate, err := vouched(cfg.CA)
 	if err != nil {
 		return err
@@ -81,18 +77,8 @@ func receiversChild(_ context.Context, in *json.Decoder, out *json.Encoder) erro
 			ready.URLs = append(ready.URLs, url)
 		}
 	}
-	if err := out.Encode(ready); err != nil {
-		return errors.Join(err, stop())
-	}
-	for {
-		err := in.Decode(new(struct{}))
-		if err == nil {
-			err = out.Encode(r.received())
-		}
-		if err != nil {
-			return errors.Join(err, stop())
-		}
-	}
+	err = answerAll(in, out, ready, func(struct{}) (received, error) { return r.received(), nil })
+	return errors.Join(err, stop())
 }
 
 type receivers struct {
@@ -168,11 +154,7 @@ type posterRequest struct {
 
 // posterChild posts bodies with the sender's client, and the same number in flight to each receiver. It records
 // nothing.
-func posterChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg posterConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func posterChild(ctx context.Context, cfg posterConfig, in *json.Decoder, out *json.Encoder) error {
 	authority, err := os.ReadFile(cfg.CA)
 	if err != nil {
 		return err
@@ -184,22 +166,7 @@ func posterChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error
 		return err
 	}
 	p := poster{posterConfig: cfg, client: d.Client(webhooks.PerReceiver, webhooks.Within), key: key}
-	if err := out.Encode(struct{}{}); err != nil {
-		return err
-	}
-	for {
-		var round posterRequest
-		if err := in.Decode(&round); err != nil {
-			return err
-		}
-		rate, err := p.postAll(ctx, round)
-		if err == nil {
-			err = out.Encode(rate)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return answerAll(in, out, struct{}{}, func(round posterRequest) (float64, error) { return p.postAll(ctx, round) })
 }
 
 type poster struct {

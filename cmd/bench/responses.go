@@ -71,22 +71,9 @@ func measureResponses(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer theirs.close()
-	var behind time.Duration
-	err = b.pair(Row{Measure: fmt.Sprintf("responses of %d answers, sealed, %d connections, everything live, synced", answersEach, clients), Unit: "responses/s",
+	return b.pairCaughtUp(Row{Measure: fmt.Sprintf("responses of %d answers, sealed, %d connections, everything live, synced", answersEach, clients), Unit: "responses/s",
 		Against: "handler + Postgres transaction in clear", Aim: atLeast(1.5)},
-		func() (float64, error) {
-			rate, err := ours.throughput(b.round)()
-			if err != nil {
-				return 0, err
-			}
-			took, err := v.answersHeld(ctx, o.persons[0]) // otherwise this work would slow down the rival's round
-			behind = max(behind, took)
-			return rate, err
-		}, theirs.throughput(b.round))
-	if err == nil {
-		b.rows[len(b.rows)-1].Note = fmt.Sprintf("the rows in Postgres were up to %.1f s behind at the end of a round; %s", behind.Seconds(), costsOf("response", ours, theirs))
-	}
-	return err
+		"response", ours, theirs, func() (time.Duration, error) { return v.answersHeld(ctx, o.persons[0]) })
 }
 
 // responsesRival starts the usual handler and a load child that sends it the same requests.
@@ -235,19 +222,12 @@ type given struct {
 // responsesChild is the usual implementation: a handler that checks that each question exists, and one Postgres
 // transaction that checks the person's tenant and inserts the response and its answers in clear. The transaction is
 // durable before the handler answers.
-func responsesChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg responsesConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
-	pool, err := durablePool(ctx, cfg.DatabaseURL)
+func responsesChild(ctx context.Context, cfg responsesConfig, in *json.Decoder, out *json.Encoder) error {
+	pool, err := durablePool(ctx, cfg.DatabaseURL, responseTables)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if _, err := pool.Exec(ctx, responseTables); err != nil {
-		return err
-	}
 	if _, err := pool.Exec(ctx, "INSERT INTO persons SELECT unnest($1::text[])::uuid, 'alpha'", cfg.Persons); err != nil {
 		return err
 	}

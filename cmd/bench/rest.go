@@ -211,18 +211,24 @@ func (b *bench) live(ctx context.Context, sync bool, row Row, rival func(token s
 	}
 	defer theirs.close()
 	row.Unit = "orders/s"
+	return b.pairCaughtUp(row, "order", ours, theirs, func() (time.Duration, error) { return v.caughtUp(ctx) })
+}
+
+// pairCaughtUp measures the throughput of both targets. After each of our rounds it waits until the rows have caught up:
+// otherwise that work would slow down the rival's round.
+func (b *bench) pairCaughtUp(row Row, unit string, ours, theirs *target, caughtUp func() (time.Duration, error)) error {
 	var behind time.Duration
-	err = b.pair(row, func() (float64, error) {
+	err := b.pair(row, func() (float64, error) {
 		rate, err := ours.throughput(b.round)()
 		if err != nil {
 			return 0, err
 		}
-		took, err := v.caughtUp(ctx) // otherwise this work would slow down the rival's round
+		took, err := caughtUp()
 		behind = max(behind, took)
 		return rate, err
 	}, theirs.throughput(b.round))
 	if err == nil {
-		b.rows[len(b.rows)-1].Note = fmt.Sprintf("the rows in Postgres were up to %.1f s behind at the end of a round; %s", behind.Seconds(), costs(ours, theirs))
+		b.rows[len(b.rows)-1].Note = fmt.Sprintf("the rows in Postgres were up to %.1f s behind at the end of a round; %s", behind.Seconds(), costsOf(unit, ours, theirs))
 	}
 	return err
 }

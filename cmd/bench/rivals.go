@@ -37,20 +37,24 @@ const entryPath = "/v1/customers/:customer_code/orders"
 
 // noopChild is a bare Echo without middleware that decodes the order's JSON and answers with the bytes of an order. It
 // does nothing else: no authentication, no checks, no state, no log.
-func noopChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg rivalConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func noopChild(_ context.Context, cfg rivalConfig, in *json.Decoder, out *json.Encoder) error {
+	return serveRival(entry(cfg.Answer, func(echo.Context, *entered) error { return nil }), in, out)
+}
+
+// entry returns a bare Echo that decodes an order, calls enter, and answers with the bytes of an order.
+func entry(answer []byte, enter func(echo.Context, *entered) error) *echo.Echo {
 	e := echo.New()
 	e.POST(entryPath, func(c echo.Context) error {
 		var o entered
 		if err := c.Echo().JSONSerializer.Deserialize(c, &o); err != nil {
 			return err
 		}
-		return c.JSONBlob(http.StatusCreated, cfg.Answer)
+		if err := enter(c, &o); err != nil {
+			return err
+		}
+		return c.JSONBlob(http.StatusCreated, answer)
 	})
-	return serveRival(e, in, out)
+	return e
 }
 
 // serveRival serves until the input ends.
@@ -59,11 +63,7 @@ func serveRival(handler http.Handler, in *json.Decoder, out *json.Encoder) error
 	if err != nil {
 		return err
 	}
-	err = out.Encode(rivalReady{"http://" + addr})
-	if err == nil {
-		err = in.Decode(new(struct{})) // waits for the end of the input
-	}
-	return errors.Join(err, stop())
+	return errors.Join(awaitEnd(in, out, rivalReady{"http://" + addr}), stop())
 }
 
 // serveHTTP serves on a free port until stop is called, which waits for the server's end.
@@ -95,12 +95,8 @@ CREATE TABLE ledger (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, custome
 
 // postgresChild is the usual implementation: the same handler with one Postgres transaction, which locks the account
 // and inserts the order and two ledger rows. The transaction is durable before the handler answers.
-func postgresChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg rivalConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
-	pool, err := durablePool(ctx, cfg.DatabaseURL)
+func postgresChild(ctx context.Context, cfg rivalConfig, in *json.Decoder, out *json.Encoder) error {
+	pool, err := durablePool(ctx, cfg.DatabaseURL, tables)
 	if err != nil {
 		return err
 	}
@@ -112,37 +108,33 @@ func postgresChild(ctx context.Context, in *json.Decoder, out *json.Encoder) err
 	if commits != "on" || fsync != "on" {
 		return fmt.Errorf("commits are not durable: synchronous_commit is %s, fsync %s", commits, fsync)
 	}
-	if _, err := pool.Exec(ctx, tables); err != nil {
-		return err
-	}
 	for n := range customers {
 		if _, err := pool.Exec(ctx, "INSERT INTO accounts VALUES ($1, $2::numeric, 0)", customerCode(n), funds); err != nil {
 			return err
 		}
 	}
-	e := echo.New()
-	e.POST(entryPath, func(c echo.Context) error {
-		var o entered
-		if err := c.Echo().JSONSerializer.Deserialize(c, &o); err != nil {
-			return err
-		}
-		if err := enter(c.Request().Context(), pool, c.Param("customer_code"), &o); err != nil {
-			return err
-		}
-		return c.JSONBlob(http.StatusCreated, cfg.Answer)
-	})
-	return serveRival(e, in, out)
+	return serveRival(entry(cfg.Answer, func(c echo.Context, o *entered) error {
+		return enter(c.Request().Context(), pool, c.Param("customer_code"), o)
+	}), in, out)
 }
 
-// durablePool opens a pool of 32 connections with synchronous commits.
-func durablePool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+// durablePool opens a pool of 32 connections with synchronous commits, and creates tables.
+func durablePool(ctx context.Context, url, tables string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
 	cfg.MaxConns = 32
 	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
-	return pgxpool.NewWithConfig(ctx, cfg)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pool.Exec(ctx, tables); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
 }
 
 func enter(ctx context.Context, pool *pgxpool.Pool, customer string, o *entered) error {

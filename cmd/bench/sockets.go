@@ -127,12 +127,8 @@ type readerConfig struct {
 }
 
 // socketReaderChild opens sockets and counts their messages. It parses only the lengths of frames.
-func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
+func socketReaderChild(ctx context.Context, cfg readerConfig, in *json.Decoder, out *json.Encoder) error {
 	runtime.GOMAXPROCS(1)
-	var cfg readerConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
 	var arrived atomic.Int64
 	buffers := &sync.Pool{New: func() any { return new([readSize]byte) }}
 	var reading sync.WaitGroup
@@ -150,10 +146,7 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 	}
 	stop := make(chan struct{})
 	reading.Go(func() { tell(report, &arrived, stop) })
-	err = out.Encode(struct{}{})
-	if err == nil {
-		err = in.Decode(new(struct{})) // waits for the end of the input
-	}
+	err = awaitEnd(in, out, struct{}{})
 	close(stop)
 	return errors.Join(err, report.Close())
 }

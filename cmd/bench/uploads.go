@@ -55,29 +55,12 @@ func uploadBody() (contentType string, content []byte) {
 }
 
 // uploaderChild uploads files over the requested number of connections for the requested time.
-func uploaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg uploadConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func uploaderChild(ctx context.Context, cfg uploadConfig, in *json.Decoder, out *json.Encoder) error {
 	contentType, content := uploadBody()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: uploadsLive, WriteBufferSize: 256 << 10}}
-	if err := out.Encode(struct{}{}); err != nil {
-		return err
-	}
-	for {
-		var round loadRequest
-		if err := in.Decode(&round); err != nil {
-			return err
-		}
-		reply, err := uploadFor(ctx, client, cfg, contentType, content, round)
-		if err == nil {
-			err = out.Encode(reply)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return answerAll(in, out, struct{}{}, func(round loadRequest) (uploadReply, error) {
+		return uploadFor(ctx, client, cfg, contentType, content, round)
+	})
 }
 
 func uploadFor(ctx context.Context, client *http.Client, cfg uploadConfig, contentType string, content []byte, round loadRequest) (uploadReply, error) {
@@ -130,11 +113,7 @@ type plainFilesConfig struct {
 
 // plainFilesChild is a bare Echo with a handler that streams a form's file to disk, hashes it on the way, and answers
 // with the hash. It does nothing else: no scan, no encryption, no record.
-func plainFilesChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
-	var cfg plainFilesConfig
-	if err := in.Decode(&cfg); err != nil {
-		return err
-	}
+func plainFilesChild(_ context.Context, cfg plainFilesConfig, in *json.Decoder, out *json.Encoder) error {
 	e := echo.New()
 	e.POST("/documents", func(c echo.Context) error {
 		sum, err := keepPlain(c.Request(), cfg)

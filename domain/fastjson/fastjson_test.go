@@ -132,3 +132,22 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// TestPlain: Plain and Token read scalars between white space, and fail on all other values.
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		" \t\r\n,\"ab\"": `"ab`, ",1.5e+3": "01.5e+3", ",true": "t", ",false": "f", ",null": "n", ", null": "n", ",\"a\\u0062\"": "", ",{}": "", ",": "", "": "", ",tru": "", ",\"a": "",
+	} {
+		r := fastjson.NewReader([]byte(in))
+		got := ""
+		if r.Token(",") {
+			r.Space()
+			if kind, text := r.Plain(); !r.Failed() {
+				got = string(kind) + string(text)
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

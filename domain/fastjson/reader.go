@@ -3,6 +3,8 @@ package fastjson
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Reader reads the output of a Writer. At the first deviation from that form it fails, and the values that it returns
@@ -218,3 +220,38 @@ var nibbles = func() (table [256]byte) {
 	}
 	return table
 }()
+
+// Space skips white space.
+func (r *Reader) Space() {
+	for r.i < len(r.b) && (r.b[r.i] == ' ' || r.b[r.i] == '\n' || r.b[r.i] == '\r' || r.b[r.i] == '\t') {
+		r.i++
+	}
+}
+
+// Token reads s if the input continues with it after white space, and reports whether it did.
+func (r *Reader) Token(s string) bool {
+	r.Space()
+	return r.Try(s)
+}
+
+// Plain reads a string of printable ASCII characters without escapes, a number, a boolean, or null. It returns the
+// content of the string, or the number. It does not check the form of the number. The text aliases the reader's input.
+func (r *Reader) Plain() (kind jsontext.Kind, text []byte) {
+	if r.i < len(r.b) && r.b[r.i] == '"' {
+		return '"', r.Quoted()
+	}
+	switch {
+	case r.Try("null"):
+		return 'n', nil
+	case r.Try("true"):
+		return 't', nil
+	case r.Try("false"):
+		return 'f', nil
+	}
+	start := r.i
+	for r.i < len(r.b) && (r.b[r.i] >= '0' && r.b[r.i] <= '9' || r.b[r.i] == '-' || r.b[r.i] == '+' || r.b[r.i] == '.' || r.b[r.i]|0x20 == 'e') {
+		r.i++
+	}
+	r.failed = r.failed || r.i == start
+	return '0', r.b[start:r.i]
+}

@@ -14,7 +14,7 @@ type Decimal struct {
 }
 
 // ParseDecimal parses user input: the text form, with at most 18 digits.
-func ParseDecimal(s string) (Decimal, error) {
+func ParseDecimal[T string | []byte](s T) (Decimal, error) {
 	var d Decimal
 	if err := d.UnmarshalText([]byte(s)); err != nil {
 		return Decimal{}, err

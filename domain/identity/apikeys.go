@@ -113,22 +113,22 @@ func (s *State) APIKeys(username string) []*APIKey {
 
 // createAPIKey creates a key for the user who gives the command. An API key must not create another key. The handler has
 // to refuse that, since a command's actor does not show how the user authenticated.
-func (s *State) createAPIKey(at decide.Stamp, a decide.Actor, payload *CreateAPIKey) (decide.Event, error) {
-	u := s.users[a.Sub]
-	k := APIKey{ID: at.Derive(0), Username: u.Username, Broker: u.Broker, Name: payload.Name, Prefix: payload.Prefix,
+func (r request) createAPIKey(payload *CreateAPIKey) (decide.Decision, error) {
+	u := r.users[r.actor.Sub]
+	k := APIKey{ID: r.at.Derive(0), Username: u.Username, Broker: u.Broker, Name: payload.Name, Prefix: payload.Prefix,
 		Hash: slices.Clone(payload.Hash), Scopes: slices.Clone(payload.Scopes), CustomerCode: payload.CustomerCode,
-		ExpiresAt: payload.ExpiresAt, Created: at.Time}
+		ExpiresAt: payload.ExpiresAt, Created: r.at.Time}
 	if k.CustomerCode == "" {
 		k.CustomerCode = u.CustomerCode
 	}
 	var err error
 	if k.IPAllowList, err = allowList(payload.IPAllowList); err != nil {
-		return nil, err
+		return decide.Decision{}, err
 	}
-	if err := s.checkAPIKey(at, u, &k); err != nil {
-		return nil, err
+	if err := r.checkAPIKey(r.at, u, &k); err != nil {
+		return decide.Decision{}, err
 	}
-	return &APIKeyCreated{k}, nil
+	return accepted(&APIKeyCreated{k})
 }
 
 // isUser reports whether the actor is an active user. It uses the state and not the token.
@@ -203,34 +203,34 @@ func ParseNetwork(text string) (netip.Prefix, bool) {
 }
 
 // revokeAPIKey revokes a key of the user who gives the command. It answers NotFound for another user's key.
-func (s *State) revokeAPIKey(at decide.Stamp, a decide.Actor, payload *RevokeAPIKey) (decide.Event, error) {
-	k, known := s.apiKeys.byID[payload.ID]
-	if !known || k.Username != a.Sub {
-		return nil, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key")
+func (r request) revokeAPIKey(payload *RevokeAPIKey) (decide.Decision, error) {
+	k, known := r.apiKeys.byID[payload.ID]
+	if !known || k.Username != r.actor.Sub {
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key")
 	}
-	return &APIKeyRevoked{ID: k.ID, Username: k.Username, Revoked: at.Time}, nil
+	return accepted(&APIKeyRevoked{ID: k.ID, Username: k.Username, Revoked: r.at.Time})
 }
 
 // limitAPIKey sets or clears the rate limit of a key.
-func (s *State) limitAPIKey(payload *LimitAPIKey) (decide.Event, error) {
-	k, known := s.apiKeys.byID[payload.ID]
+func (r request) limitAPIKey(payload *LimitAPIKey) (decide.Decision, error) {
+	k, known := r.apiKeys.byID[payload.ID]
 	if !known || k.Username != payload.Username {
-		return nil, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key")
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key")
 	}
 	if err := checkLimit(payload.RateLimit); err != nil {
-		return nil, err
+		return decide.Decision{}, err
 	}
-	return &APIKeyLimited{ID: k.ID, Username: k.Username, RateLimit: cloneLimit(payload.RateLimit)}, nil
+	return accepted(&APIKeyLimited{ID: k.ID, Username: k.Username, RateLimit: cloneLimit(payload.RateLimit)})
 }
 
 // useAPIKey records that a key was used today. It refuses repetitions within a day.
-func (s *State) useAPIKey(at decide.Stamp, payload *UseAPIKey) (decide.Event, error) {
-	k, known := s.apiKeys.byID[payload.ID]
+func (r request) useAPIKey(payload *UseAPIKey) (decide.Decision, error) {
+	k, known := r.apiKeys.byID[payload.ID]
 	if !known {
-		return nil, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "there is no such API key")
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "there is no such API key")
 	}
-	if k.LastUsed >= Day(at.Time) {
-		return nil, decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "the key's use on this day is known")
+	if k.LastUsed >= Day(r.at.Time) {
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "the key's use on this day is known")
 	}
-	return &APIKeyUsed{ID: k.ID, Day: Day(at.Time)}, nil
+	return accepted(&APIKeyUsed{ID: k.ID, Day: Day(r.at.Time)})
 }

@@ -25,48 +25,42 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if !known || asked.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	p, own := asked.(payload)
-	permit := s.onlyOperators // for the commands that every journal accepts
-	if own {
-		permit = func(a decide.Actor) error { return p.permit(s, a) }
-	}
-	if err := permit(c.Actor); err != nil {
+	if err := s.permit(c); err != nil {
 		return decide.Decision{}, err
 	}
 	if d, done, err := s.core.Decide(at, c, nil); done {
 		return d, err
 	}
-	if !own {
-		return decide.Decision{}, decide.UnknownCommand(c)
-	}
-	events, err := p.decide(s, at, c.Actor)
-	if err != nil {
-		return decide.Decision{}, err
-	}
+	return commandTable.Decide(request{s, at, c.Actor}, c)
+}
+
+// request is a command that is being decided. It only reads the state.
+type request struct {
+	*State
+	at    decide.Stamp
+	actor decide.Actor
+}
+
+// accepted returns an accepted decision that records these events.
+func accepted(events ...decide.Event) (decide.Decision, error) {
 	return decide.Decision{Outcome: decide.Accepted, Events: events}, nil
 }
 
-// onlyOperators refuses actors other than the system and active operators. Only these change users, brokers and signing
-// keys.
-func (s *State) onlyOperators(a decide.Actor) error {
-	if !s.mayChange(a) {
-		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
-	}
-	return nil
-}
-
-// onlyUsers refuses actors other than active users, since API keys belong to a user.
-func (s *State) onlyUsers(a decide.Actor) error {
-	if !s.isUser(a) {
-		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "API keys belong to an active user")
-	}
-	return nil
-}
-
-// onlySystem refuses actors other than the system. It protects commands that report the system's own observations.
-func (*State) onlySystem(a decide.Actor) error {
-	if a.System == "" {
-		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says this")
+// permit refuses a command that the actor may not give.
+func (s *State) permit(c decide.Command) error {
+	switch c.Type {
+	case CommandCreateAPIKey, CommandRevokeAPIKey:
+		if !s.isUser(c.Actor) {
+			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "API keys belong to an active user")
+		}
+	case CommandUseAPIKey, CommandReplaceKeys: // which report the system's own observations
+		if c.Actor.System == "" {
+			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says this")
+		}
+	default:
+		if !s.mayChange(c.Actor) {
+			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
+		}
 	}
 	return nil
 }
@@ -80,42 +74,42 @@ func (s *State) mayChange(a decide.Actor) bool {
 	return ok && u.IsActive && u.Broker == a.Broker && u.Has(ScopeOperator)
 }
 
-func (s *State) registerBroker(at decide.Stamp, payload *RegisterBroker) (decide.Event, error) {
+func (r request) registerBroker(payload *RegisterBroker) (decide.Decision, error) {
 	if !isCode(payload.Broker, maxCode, "._-") {
-		return nil, decide.InvalidField("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
+		return decide.Decision{}, decide.InvalidField("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
 	}
 	if !isText(payload.Name, maxName) {
-		return nil, decide.InvalidField("name", "the name must be 1 to 64 characters without control characters")
+		return decide.Decision{}, decide.InvalidField("name", "the name must be 1 to 64 characters without control characters")
 	}
-	if _, taken := s.brokers[payload.Broker]; taken {
-		return nil, &decide.Refusal{Kind: decide.Conflict, Code: "BROKER_TAKEN", Field: "broker", Message: "the broker exists already"}
+	if _, taken := r.brokers[payload.Broker]; taken {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "BROKER_TAKEN", Field: "broker", Message: "the broker exists already"}
 	}
-	return &BrokerRegistered{Broker{Broker: payload.Broker, Name: payload.Name, Created: at.Time}}, nil
+	return accepted(&BrokerRegistered{Broker{Broker: payload.Broker, Name: payload.Name, Created: r.at.Time}})
 }
 
-func (s *State) registerUser(at decide.Stamp, payload *RegisterUser) (decide.Event, error) {
+func (r request) registerUser(payload *RegisterUser) (decide.Decision, error) {
 	u := User{Username: payload.Username, Broker: payload.Broker, CustomerCode: payload.CustomerCode, Scopes: slices.Clone(payload.Scopes),
 		IsActive: payload.IsActive, IsVerified: payload.IsVerified, RateLimit: cloneLimit(payload.RateLimit),
-		PasswordHash: slices.Clone(payload.PasswordHash), Created: at.Time, Updated: at.Time}
+		PasswordHash: slices.Clone(payload.PasswordHash), Created: r.at.Time, Updated: r.at.Time}
 	if err := check(&u); err != nil {
-		return nil, err
+		return decide.Decision{}, err
 	}
-	if _, known := s.brokers[u.Broker]; !known {
-		return nil, &decide.Refusal{Kind: decide.Unacceptable, Code: "BROKER_UNKNOWN", Field: "broker", Message: "there is no such broker"}
+	if _, known := r.brokers[u.Broker]; !known {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "BROKER_UNKNOWN", Field: "broker", Message: "there is no such broker"}
 	}
-	if _, taken := s.users[u.Username]; taken {
-		return nil, &decide.Refusal{Kind: decide.Conflict, Code: "USERNAME_TAKEN", Field: "username", Message: "the username is taken"}
+	if _, taken := r.users[u.Username]; taken {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "USERNAME_TAKEN", Field: "username", Message: "the username is taken"}
 	}
-	return &UserRegistered{u}, nil
+	return accepted(&UserRegistered{u})
 }
 
-func (s *State) changeUser(at decide.Stamp, payload *ChangeUser) (decide.Event, error) {
-	old, known := s.users[payload.Username]
+func (r request) changeUser(payload *ChangeUser) (decide.Decision, error) {
+	old, known := r.users[payload.Username]
 	if !known {
-		return nil, decide.Refuse(decide.NotFound, "USER_NOT_FOUND", "there is no such user")
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "USER_NOT_FOUND", "there is no such user")
 	}
 	u := *old
-	u.Updated = at.Time
+	u.Updated = r.at.Time
 	if payload.CustomerCode != nil {
 		u.CustomerCode = *payload.CustomerCode
 	}
@@ -137,9 +131,9 @@ func (s *State) changeUser(at decide.Stamp, payload *ChangeUser) (decide.Event, 
 		u.PasswordHash = slices.Clone(payload.PasswordHash)
 	}
 	if err := check(&u); err != nil {
-		return nil, err
+		return decide.Decision{}, err
 	}
-	return &UserChanged{u}, nil
+	return accepted(&UserChanged{u})
 }
 
 func check(u *User) error {
@@ -181,33 +175,45 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-func (s *State) addSigningKey(at decide.Stamp, payload *AddSigningKey) (decide.Event, error) {
+func (r request) addSigningKey(payload *AddSigningKey) (decide.Decision, error) {
 	switch {
 	case !isCode(payload.KID, maxUsername, "._-"):
-		return nil, decide.InvalidField("kid", "the key id must be 1 to 64 characters out of letters, digits and ._-")
+		return decide.Decision{}, decide.InvalidField("kid", "the key id must be 1 to 64 characters out of letters, digits and ._-")
 	case len(payload.Public) != ed25519.PublicKeySize:
-		return nil, decide.InvalidField("public", "the public key must have 32 bytes")
+		return decide.Decision{}, decide.InvalidField("public", "the public key must have 32 bytes")
 	case len(payload.Private) == 0 || len(payload.Private) > maxSealed:
-		return nil, decide.InvalidField("private", "the sealed private key is missing or too long")
+		return decide.Decision{}, decide.InvalidField("private", "the sealed private key is missing or too long")
 	}
-	if _, known := s.Key(payload.KID); known {
-		return nil, decide.Refuse(decide.Conflict, "SIGNING_KEY_TAKEN", "there is a signing key with this id")
+	if _, known := r.Key(payload.KID); known {
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "SIGNING_KEY_TAKEN", "there is a signing key with this id")
 	}
-	return &SigningKeyAdded{SigningKey{KID: payload.KID, Public: slices.Clone(payload.Public), Private: slices.Clone(payload.Private),
-		Created: at.Time}}, nil
+	return accepted(&SigningKeyAdded{SigningKey{KID: payload.KID, Public: slices.Clone(payload.Public), Private: slices.Clone(payload.Private),
+		Created: r.at.Time}})
 }
 
-func (s *State) retireSigningKey(at decide.Stamp, payload *RetireSigningKey) (decide.Event, error) {
-	k, known := s.Key(payload.KID)
+// replaceSigningKeys adds a key and retires all others.
+func (r request) replaceSigningKeys(payload *ReplaceSigningKeys) (decide.Decision, error) {
+	d, err := r.addSigningKey(&payload.AddSigningKey)
+	if err != nil {
+		return d, err
+	}
+	for _, k := range r.Keys() {
+		d.Events = append(d.Events, &SigningKeyRetired{KID: k.KID, Retired: r.at.Time})
+	}
+	return d, nil
+}
+
+func (r request) retireSigningKey(payload *RetireSigningKey) (decide.Decision, error) {
+	k, known := r.Key(payload.KID)
 	switch {
 	case !known:
-		return nil, decide.Refuse(decide.NotFound, "SIGNING_KEY_NOT_FOUND", "there is no such signing key")
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "SIGNING_KEY_NOT_FOUND", "there is no such signing key")
 	case k.Retired != 0:
-		return nil, decide.Refuse(decide.Conflict, "SIGNING_KEY_RETIRED", "the signing key is retired already")
-	case len(s.Keys()) == 1:
-		return nil, decide.Refuse(decide.Conflict, "LAST_SIGNING_KEY", "the only signing key cannot be retired: add another one first")
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "SIGNING_KEY_RETIRED", "the signing key is retired already")
+	case len(r.Keys()) == 1:
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "LAST_SIGNING_KEY", "the only signing key cannot be retired: add another one first")
 	}
-	return &SigningKeyRetired{KID: payload.KID, Retired: at.Time}, nil
+	return accepted(&SigningKeyRetired{KID: payload.KID, Retired: r.at.Time})
 }
 
 func cloneLimit(l *RateLimit) *RateLimit {

@@ -147,9 +147,14 @@ func (s *State) Broker(code string) (*Broker, bool) {
 
 // Brokers returns all tenants in the order of registration.
 func (s *State) Brokers() []*Broker {
-	out := make([]*Broker, 0, len(s.brokerOrder))
-	for _, code := range s.brokerOrder {
-		out = append(out, s.brokers[code])
+	return inOrder(s.brokerOrder, s.brokers)
+}
+
+// inOrder returns the values of the keys.
+func inOrder[V any](keys []string, of map[string]V) []V {
+	out := make([]V, 0, len(keys))
+	for _, key := range keys {
+		out = append(out, of[key])
 	}
 	return out
 }
@@ -162,11 +167,7 @@ func (s *State) User(username string) (*User, bool) {
 
 // Users returns all users in the order of registration.
 func (s *State) Users() []*User {
-	out := make([]*User, 0, len(s.userOrder))
-	for _, name := range s.userOrder {
-		out = append(out, s.users[name])
-	}
-	return out
+	return inOrder(s.userOrder, s.users)
 }
 
 // Key returns a signing key, retired or not.

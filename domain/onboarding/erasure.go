@@ -121,17 +121,14 @@ func (*HoldOwner) CommandType() string { return CommandHoldOwner }
 func (*HoldOwner) givenBy() ActorKind { return ByOperator }
 
 func (p *HoldOwner) decide(d *draft) error {
-	f, err := d.kept(p.Ref)
-	if err != nil {
+	hold, held, err := d.hold(p.Ref, p.Reason)
+	switch {
+	case err != nil:
 		return err
-	}
-	if err := checkReason(p.Reason); err != nil {
-		return err
-	}
-	if f.held {
+	case held:
 		return decide.Refuse(decide.Conflict, "OWNER_HELD", "the owner is held already")
 	}
-	d.add(&OwnerHeld{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), Time: d.at.Time})
+	d.add(&OwnerHeld{hold})
 	return nil
 }
 
@@ -149,18 +146,27 @@ func (*ReleaseOwner) CommandType() string { return CommandReleaseOwner }
 func (*ReleaseOwner) givenBy() ActorKind { return ByOperator }
 
 func (p *ReleaseOwner) decide(d *draft) error {
-	f, err := d.kept(p.Ref)
-	if err != nil {
+	hold, held, err := d.hold(p.Ref, p.Reason)
+	switch {
+	case err != nil:
 		return err
-	}
-	if err := checkReason(p.Reason); err != nil {
-		return err
-	}
-	if !f.held {
+	case !held:
 		return decide.Refuse(decide.Conflict, "OWNER_NOT_HELD", "the owner is not held")
 	}
-	d.add(&OwnerReleased{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), Time: d.at.Time})
+	d.add(&OwnerReleased{hold})
 	return nil
+}
+
+// hold returns the data of an event about a hold on an owner, and whether the owner is held.
+func (d *draft) hold(ref owner.Ref, reason Sealed) (h Hold, held bool, err error) {
+	f, err := d.kept(ref)
+	if err != nil {
+		return Hold{}, false, err
+	}
+	if err := checkReason(reason); err != nil {
+		return Hold{}, false, err
+	}
+	return Hold{Ref: ref, Tenant: f.owner.Tenant, Reason: slices.Clone(reason), Time: d.at.Time}, f.held, nil
 }
 
 // kept returns the file of an owner that is not erased. The owner may be restricted.
@@ -232,24 +238,22 @@ type OwnerRestricted struct {
 // EventType returns owner.restricted.
 func (*OwnerRestricted) EventType() string { return TypeOwnerRestricted }
 
-// OwnerHeld says that an owner must not be erased until the hold is released.
-type OwnerHeld struct {
+// Hold is the data of the events about a hold on an owner.
+type Hold struct {
 	owner.Ref
 	Tenant string      `json:"tenant"`
 	Reason Sealed      `json:"reason"`
 	Time   scalar.Time `json:"time"`
 }
+
+// OwnerHeld says that an owner must not be erased until the hold is released.
+type OwnerHeld struct{ Hold }
 
 // EventType returns owner.held.
 func (*OwnerHeld) EventType() string { return TypeOwnerHeld }
 
 // OwnerReleased says that the hold on an owner was released.
-type OwnerReleased struct {
-	owner.Ref
-	Tenant string      `json:"tenant"`
-	Reason Sealed      `json:"reason"`
-	Time   scalar.Time `json:"time"`
-}
+type OwnerReleased struct{ Hold }
 
 // EventType returns owner.hold_released.
 func (*OwnerReleased) EventType() string { return TypeOwnerReleased }

@@ -6,6 +6,9 @@
 package order
 
 import (
+	"strconv"
+
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -56,177 +59,231 @@ func (o *Order) Named() bool {
 	return o.ReferenceID != string(text)
 }
 
-// Action is the side of an order or trade.
-type Action string
-
-// The two actions.
-const (
-	Buy  Action = "buy"
-	Sell Action = "sell"
-)
-
-// Valid reports whether a is a known action.
-func (a Action) Valid() bool { return a == Buy || a == Sell }
-
-// Opposite returns the other action.
-func (a Action) Opposite() Action {
-	if a == Buy {
-		return Sell
-	}
-	return Buy
+// A jsonForm is one of the JSON forms of an order. They have the same members in the same order, with these differences.
+type jsonForm struct {
+	broker     bool   // has the broker
+	nulls      bool   // members that are absent in the journal's form are null
+	kind       string // name of the type
+	mechanical bool   // the type is how the order executes
+	updated    string // name of the time of the last change
 }
 
-// Type is the submitted order type.
-type Type string
-
-// The order types that clients may submit.
-const (
-	Market             Type = "market"
-	Limit              Type = "limit"
-	StopLoss           Type = "stop_loss"
-	StopLossLimit      Type = "stop_loss_limit"
-	TakeProfit         Type = "take_profit"
-	TakeProfitLimit    Type = "take_profit_limit"
-	TakeProfitStopLoss Type = "take_profit_stop_loss"
+var (
+	journalForm = jsonForm{broker: true, kind: `,"type":`, updated: `,"updated":`}
+	restForm    = jsonForm{nulls: true, kind: `,"type":`, updated: `,"updated":`}
+	channelForm = jsonForm{nulls: true, kind: `,"order_type":`, mechanical: true, updated: `,"timestamp":`}
 )
 
-// Mechanical types, which only the WebSocket interface shows.
-const (
-	StopMarket Type = "stop_market"
-	StopLimit  Type = "stop_limit"
-)
-
-// Valid reports whether t is a type that clients may submit.
-func (t Type) Valid() bool {
-	switch t {
-	case Market, Limit, StopLoss, StopLossLimit, TakeProfit, TakeProfitLimit, TakeProfitStopLoss:
-		return true
-	}
-	return false
+// AppendJSON appends the order's JSON form in the journal, exactly as the generic encoder writes it.
+func (o *Order) AppendJSON(b []byte) ([]byte, error) {
+	w := fastjson.Writer{Bytes: append(b, '{')}
+	o.write(&w, &journalForm)
+	w.Raw(`}`)
+	return w.Bytes, w.Err
 }
 
-// Conditional reports whether an order of the type waits for a trigger.
-func (t Type) Conditional() bool { return t.Valid() && t != Market && t != Limit }
-
-// Limited reports whether an order of the type has a limit price.
-func (t Type) Limited() bool { return t == Limit || t == StopLossLimit || t == TakeProfitLimit }
-
-// Mechanical returns the WebSocket interface's name for the type, which says how the order executes once triggered.
-func (t Type) Mechanical() Type {
-	switch t {
-	case StopLoss, TakeProfit:
-		return StopMarket
-	case StopLossLimit, TakeProfitLimit:
-		return StopLimit
-	}
-	return t
+// AppendREST appends the members of the order's REST form. The sequence is that of the record that last changed it.
+func (o *Order) AppendREST(b []byte, sequence int64) ([]byte, error) {
+	return o.appendShown(b, &restForm, sequence)
 }
 
-// Trigger returns the kind of price that triggers an order of the type, or "" for types without a trigger.
-func (t Type) Trigger() TriggerPriceType {
-	switch {
-	case t == TakeProfitStopLoss:
-		return MarkPrice
-	case t.Conditional():
-		return TradePrice
-	}
-	return ""
+// AppendChannel appends the members of the order's form on the orders channel.
+func (o *Order) AppendChannel(b []byte, sequence int64) ([]byte, error) {
+	return o.appendShown(b, &channelForm, sequence)
 }
 
-// Leg is one of the two prices that an order may wait for.
-type Leg string
-
-// The legs. An order of a single type has one, a combo has both.
-const (
-	StopLossLeg   Leg = "stop_loss"
-	TakeProfitLeg Leg = "take_profit"
-)
-
-// Of reports whether orders of the type have the leg.
-func (l Leg) Of(t Type) bool {
-	switch t {
-	case StopLoss, StopLossLimit:
-		return l == StopLossLeg
-	case TakeProfit, TakeProfitLimit:
-		return l == TakeProfitLeg
-	}
-	return t == TakeProfitStopLoss
+func (o *Order) appendShown(b []byte, f *jsonForm, sequence int64) ([]byte, error) {
+	w := fastjson.Writer{Bytes: b}
+	o.write(&w, f)
+	w.Raw(`,"sequence":`)
+	return strconv.AppendInt(w.Bytes, sequence, 10), w.Err
 }
 
-// Below reports whether the leg of an order fires at its price or below it; otherwise it fires at its price or above
-// it. The stop loss of a sell order fires when prices fall, that of a buy order when they rise. Take profit is the
-// opposite.
-func (l Leg) Below(a Action) bool { return (a == Sell) == (l == StopLossLeg) }
-
-// DefaultTimeInForce returns the time in force of an order that does not state one.
-func (t Type) DefaultTimeInForce(cash bool) TimeInForce {
-	if t.Limited() && !cash {
-		return GTC
+// write writes the members of the order.
+func (o *Order) write(w *fastjson.Writer, f *jsonForm) {
+	w.Raw(`"code":`)
+	fastjson.Text(w, o.Code)
+	w.Raw(`,"customer_code":`)
+	w.String(o.CustomerCode)
+	if f.broker {
+		w.Raw(`,"broker":`)
+		w.String(o.Broker)
 	}
-	return IOC
+	w.Raw(`,"symbol":`)
+	w.String(o.Symbol)
+	w.Raw(`,"action":`)
+	w.String(string(o.Action))
+	w.Raw(f.kind)
+	if f.mechanical {
+		w.String(string(o.Type.Mechanical()))
+	} else {
+		w.String(string(o.Type))
+	}
+	w.Raw(`,"status":`)
+	w.String(string(o.Status))
+	w.Raw(`,"amount":`)
+	fastjson.Text(w, o.Amount)
+	w.Raw(`,"filled_amount":`)
+	fastjson.Text(w, o.FilledAmount)
+	if o.CashAmount != 0 {
+		w.Raw(`,"cash_amount":`)
+		fastjson.Text(w, o.CashAmount)
+	}
+	w.Raw(`,"filled_quote":`)
+	fastjson.Text(w, o.FilledQuote)
+	f.decimal(w, `,"limit_price":`, o.LimitPrice)
+	f.decimal(w, `,"trigger_price":`, o.TriggerPrice)
+	f.decimal(w, `,"stop_loss_price":`, o.StopLossPrice)
+	f.decimal(w, `,"take_profit_price":`, o.TakeProfitPrice)
+	if o.TriggerPriceType != "" {
+		w.Raw(`,"trigger_price_type":`)
+		w.String(string(o.TriggerPriceType))
+	}
+	f.time(w, `,"triggered":`, o.Triggered)
+	f.decimal(w, `,"average_fill_price":`, o.AverageFillPrice)
+	w.Raw(`,"time_in_force":`)
+	w.String(string(o.TimeInForce))
+	f.time(w, `,"expire_time":`, o.ExpireTime)
+	w.Raw(`,"post_only":`)
+	w.Bool(o.PostOnly)
+	w.Raw(`,"reduce_only":`)
+	w.Bool(o.ReduceOnly)
+	w.Raw(`,"reference_id":`)
+	w.String(o.ReferenceID)
+	if o.Reason != "" {
+		w.Raw(`,"reason":`)
+		w.String(string(o.Reason))
+	} else if f.nulls {
+		w.Raw(`,"reason":null`)
+	}
+	w.Raw(`,"created":`)
+	fastjson.Text(w, o.Created)
+	w.Raw(f.updated)
+	fastjson.Text(w, o.Updated)
 }
 
-// TriggerPriceType is the kind of price that a trigger watches.
-type TriggerPriceType string
+// decimal writes a member that is absent or null if it is zero.
+func (f *jsonForm) decimal(w *fastjson.Writer, name string, d fixed.Decimal) {
+	if f.nulls || d.Coef != 0 {
+		writeDecimal(w, name, d)
+	}
+}
 
-// The trigger price types.
-const (
-	TradePrice TriggerPriceType = "trade_price"
-	MarkPrice  TriggerPriceType = "mark_price"
-)
+// time is decimal for a time.
+func (f *jsonForm) time(w *fastjson.Writer, name string, t scalar.Time) {
+	if f.nulls || t != 0 {
+		writeTime(w, name, t)
+	}
+}
 
-// Status is the stage of an order.
-type Status string
+func writeDecimal(w *fastjson.Writer, name string, d fixed.Decimal) {
+	w.Raw(name)
+	if d.Coef == 0 {
+		w.Raw("null")
+	} else {
+		fastjson.Text(w, d)
+	}
+}
 
-// The statuses. An order is live while open or partially filled; the others are final.
-const (
-	Open            Status = "open"
-	PartiallyFilled Status = "partially_filled"
-	Filled          Status = "filled"
-	Canceled        Status = "canceled"
-	Expired         Status = "expired"
-	Rejected        Status = "rejected"
-)
+func writeTime(w *fastjson.Writer, name string, t scalar.Time) {
+	w.Raw(name)
+	if t == 0 {
+		w.Raw("null")
+	} else {
+		fastjson.Text(w, t)
+	}
+}
 
-// Live reports whether an order with the status may still trade.
-func (s Status) Live() bool { return s == Open || s == PartiallyFilled }
+// Canonical implements decide.Canonical for the events of orders, which have an order as their data.
+func (o *Order) Canonical() bool {
+	for _, d := range [...]fixed.Decimal{o.LimitPrice, o.TriggerPrice, o.StopLossPrice, o.TakeProfitPrice, o.AverageFillPrice} {
+		if !d.Canonical() {
+			return false
+		}
+	}
+	return o.Amount.Readable() && o.FilledAmount.Readable() && o.ExpireTime.Canonical() && o.Triggered.Canonical() && o.Created.Canonical() && o.Updated.Canonical()
+}
 
-// TimeInForce is how long an order stays live.
-type TimeInForce string
+// ParseJSON reads the output of AppendJSON into a zero order. If it returns false, the order is invalid, and the caller
+// must use the generic decoder.
+func (o *Order) ParseJSON(b []byte) bool {
+	r := fastjson.NewReader(b)
+	o.ReadJSON(&r)
+	return r.Done()
+}
 
-// The times in force.
-const (
-	GTC TimeInForce = "GTC" // until canceled
-	IOC TimeInForce = "IOC" // the part that cannot trade immediately is canceled
-	FOK TimeInForce = "FOK" // trades in full immediately or not at all
-	GTD TimeInForce = "GTD" // until the expire time
-)
+// ReadJSON is ParseJSON within a larger value. It implements decide.Reading.
+func (o *Order) ReadJSON(r *fastjson.Reader) {
+	o.ReadMembers(r)
+	r.Raw(`}`)
+}
 
-// Valid reports whether t is a known time in force.
-func (t TimeInForce) Valid() bool { return t == GTC || t == IOC || t == FOK || t == GTD }
+// ReadMembers is ReadJSON without the end of the object, for types with more members than an order.
+func (o *Order) ReadMembers(r *fastjson.Reader) {
+	r.Raw(`{"code":`)
+	o.Code.ReadJSON(r)
+	r.Raw(`,"customer_code":`)
+	o.CustomerCode = r.String()
+	r.Raw(`,"broker":`)
+	o.Broker = r.String()
+	r.Raw(`,"symbol":`)
+	o.Symbol = r.String()
+	r.Raw(`,"action":`)
+	o.Action = ActionOf(r.Quoted())
+	r.Raw(`,"type":`)
+	o.Type = typeOf(r.Quoted())
+	r.Raw(`,"status":`)
+	o.Status = statusOf(r.Quoted())
+	r.Raw(`,"amount":`)
+	o.Amount.ReadJSON(r)
+	r.Raw(`,"filled_amount":`)
+	o.FilledAmount.ReadJSON(r)
+	if r.Try(`,"cash_amount":`) {
+		o.CashAmount.ReadJSON(r)
+	}
+	r.Raw(`,"filled_quote":`)
+	o.FilledQuote.ReadJSON(r)
+	if r.Try(`,"limit_price":`) {
+		o.LimitPrice.ReadJSON(r)
+	}
+	o.parseTrigger(r)
+	if r.Try(`,"average_fill_price":`) {
+		o.AverageFillPrice.ReadJSON(r)
+	}
+	r.Raw(`,"time_in_force":`)
+	o.TimeInForce = timeInForceOf(r.Quoted())
+	if r.Try(`,"expire_time":`) {
+		o.ExpireTime.ReadJSON(r)
+	}
+	r.Raw(`,"post_only":`)
+	o.PostOnly = r.Bool()
+	r.Raw(`,"reduce_only":`)
+	o.ReduceOnly = r.Bool()
+	r.Raw(`,"reference_id":`)
+	o.ReferenceID = r.String()
+	if r.Try(`,"reason":`) {
+		o.Reason = Reason(r.String())
+	}
+	r.Raw(`,"created":`)
+	o.Created.ReadJSON(r)
+	r.Raw(`,"updated":`)
+	o.Updated.ReadJSON(r)
+}
 
-// Rests reports whether the part that cannot trade immediately stays in the book.
-func (t TimeInForce) Rests() bool { return t == GTC || t == GTD }
-
-// Reason is why an order was rejected or canceled.
-type Reason string
-
-// The reasons.
-const (
-	UserRequest                 Reason = "user_request"
-	SelfTrade                   Reason = "self_trade"
-	PostOnlyWouldCross          Reason = "post_only_would_cross"
-	InsufficientMargin          Reason = "insufficient_margin"
-	ReduceOnlyInvalid           Reason = "reduce_only_invalid"
-	Liquidation                 Reason = "liquidation"
-	CancelAllAfter              Reason = "cancel_all_after"
-	Disconnect                  Reason = "disconnect"
-	InstrumentHalted            Reason = "instrument_halted"
-	IOCRemainder                Reason = "ioc_remainder"
-	FOKNotFillable              Reason = "fok_not_fillable"
-	PriceProtection             Reason = "price_protection"
-	PriceOutOfBand              Reason = "price_out_of_band"
-	NoLiquidity                 Reason = "no_liquidity"
-	TriggerWouldFireImmediately Reason = "trigger_would_fire_immediately"
-	CashAmountTooSmall          Reason = "cash_amount_too_small"
-)
+func (o *Order) parseTrigger(r *fastjson.Reader) {
+	if r.Try(`,"trigger_price":`) {
+		o.TriggerPrice.ReadJSON(r)
+	}
+	if r.Try(`,"stop_loss_price":`) {
+		o.StopLossPrice.ReadJSON(r)
+	}
+	if r.Try(`,"take_profit_price":`) {
+		o.TakeProfitPrice.ReadJSON(r)
+	}
+	if r.Try(`,"trigger_price_type":`) {
+		o.TriggerPriceType = triggerPriceTypeOf(r.Quoted())
+	}
+	if r.Try(`,"triggered":`) {
+		o.Triggered.ReadJSON(r)
+	}
+}

@@ -3,34 +3,19 @@ package trading
 // A position has its live orders in a linked list, in order of arrival. A query about one instrument's orders therefore
 // takes no longer if the account has many on others.
 
+type orderLinks struct{}
+
+func (orderLinks) links(o *resting) *links[resting] { return &o.Value.inPosition }
+
 // enlist appends a live order to the position's list.
 func (h *position) enlist(o *resting) {
-	v := &o.Value
-	v.prev = h.last
-	if h.last == nil {
-		h.first = o
-	} else {
-		h.last.Value.next = o
-	}
-	h.last = o
-	h.liveOrders++
+	h.orders.push(o)
 	h.account.liveOrders++
 }
 
 // delist removes an order that became final from the position's list.
 func (h *position) delist(o *resting) {
-	v := &o.Value
-	if v.prev == nil {
-		h.first = v.next
-	} else {
-		v.prev.Value.next = v.next
-	}
-	if v.next == nil {
-		h.last = v.prev
-	} else {
-		v.next.Value.prev = v.prev
-	}
-	h.liveOrders--
+	h.orders.remove(o)
 	h.account.liveOrders--
 }
 
@@ -41,8 +26,8 @@ func (a *account) orders(on *instrument) func(yield func(*resting) bool) {
 		var room [8]*resting
 		heads := room[:0] // first orders of the lists that have not ended
 		for _, h := range a.positions {
-			if h.first != nil && (on == nil || h.instrument == on) {
-				heads = append(heads, h.first)
+			if h.orders.first != nil && (on == nil || h.instrument == on) {
+				heads = append(heads, h.orders.first)
 			}
 		}
 		for len(heads) > 0 {
@@ -56,7 +41,7 @@ func (a *account) orders(on *instrument) func(yield func(*resting) bool) {
 			if !yield(o) {
 				return
 			}
-			if next := o.Value.next; next != nil {
+			if next := o.Value.inPosition.after; next != nil {
 				heads[earliest] = next
 			} else {
 				heads = append(heads[:earliest], heads[earliest+1:]...)

@@ -133,7 +133,7 @@ func TestMassCancelLeavesOthersAlone(t *testing.T) {
 		e.rest("c0", "ETHUSDC_PERP", 640_000)
 	}
 	elsewhere := e.state.accounts["c0"].on(e.state.instruments["BTCUSDC_PERP"])
-	elsewhere.first = &resting{} // of nobody: a look at whose it is ends the test
+	elsewhere.orders.first = &resting{} // of nobody: a look at whose it is ends the test
 	if n := e.cancelAll("c0", "ETHUSDC_PERP"); n != 100 {
 		t.Errorf("%d orders were canceled, not 100", n)
 	}

@@ -103,7 +103,7 @@ func (f *fold) affect(a *account) {
 
 // affectHolders affects all accounts that hold a position on an instrument.
 func (f *fold) affectHolders(i *instrument) {
-	for h := i.holders.first; h != nil; h = h.behind {
+	for h := i.holders.first; h != nil; h = h.inHolders.after {
 		f.affect(h.account)
 	}
 }

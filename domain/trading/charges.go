@@ -191,35 +191,8 @@ func (h *position) afterCharges() (cost, funding, settled fixed.Money) {
 
 // holders is a linked list of the open positions on an instrument. A position moves to the end when it posts, so that
 // those that owe come first.
-type holders struct {
-	first, last *position
-	length      int
-}
+type holders = chain[position, holderLinks]
 
-// push appends a position.
-func (l *holders) push(h *position) {
-	h.before = l.last
-	if l.last == nil {
-		l.first = h
-	} else {
-		l.last.behind = h
-	}
-	l.last = h
-	l.length++
-}
+type holderLinks struct{}
 
-// remove removes a position.
-func (l *holders) remove(h *position) {
-	if h.before == nil {
-		l.first = h.behind
-	} else {
-		h.before.behind = h.behind
-	}
-	if h.behind == nil {
-		l.last = h.before
-	} else {
-		h.behind.before = h.before
-	}
-	h.before, h.behind = nil, nil
-	l.length--
-}
+func (holderLinks) links(h *position) *links[position] { return &h.inHolders }

@@ -26,8 +26,8 @@ func checkInstants(t fataler, s *State) {
 	for _, i := range s.listing {
 		open, before := 0, (*position)(nil)
 		owing, done := make(map[*charge]int), make(map[*charge]bool)
-		for h := i.holders.first; h != nil; h = h.behind {
-			if h.before != before || h.size == 0 || h.instrument != i || h.account.on(i) != h {
+		for h := i.holders.first; h != nil; h = h.inHolders.after {
+			if h.inHolders.before != before || h.size == 0 || h.instrument != i || h.account.on(i) != h {
 				t.Fatalf("%s hangs wrongly among the holders of %s", h.account.code, i.contract.Symbol)
 			}
 			for _, x := range i.charges {

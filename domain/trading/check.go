@@ -3,6 +3,7 @@ package trading
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -53,24 +54,6 @@ func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []vali
 	}
 	checkLeverage(&f, c, payload.Leverage)
 	return f.List
-}
-
-// shape returns the parts of the order that can be checked without the contract.
-func (p *PlaceOrder) shape() order.Entry {
-	e := order.Entry{Type: p.Type, TriggerPriceType: p.TriggerPriceType, TimeInForce: p.TimeInForce, PostOnly: p.PostOnly}
-	e.Given = given(!p.Amount.IsZero(), order.FieldAmount) | given(p.CashAmount != 0, order.FieldCashAmount) |
-		given(!p.LimitPrice.IsZero(), order.FieldLimitPrice) | given(!p.TriggerPrice.IsZero(), order.FieldTriggerPrice) |
-		given(!p.StopLossPrice.IsZero(), order.FieldStopLossPrice) | given(!p.TakeProfitPrice.IsZero(), order.FieldTakeProfitPrice) |
-		given(p.ExpireTime != 0, order.FieldExpireTime)
-	return e
-}
-
-// given returns the field if it is present, and otherwise no field.
-func given(is bool, field order.Fields) order.Fields {
-	if is {
-		return field
-	}
-	return 0
 }
 
 // checkFigures checks the figures of the fields that the order has.
@@ -132,39 +115,8 @@ func checkExpiry(f *validation.Errors, expires, now scalar.Time) {
 	}
 }
 
-func (p *PlaceOrder) timeInForce() order.TimeInForce {
-	if p.TimeInForce == "" {
-		return p.Type.DefaultTimeInForce(p.CashAmount != 0)
-	}
-	return p.TimeInForce
-}
-
 // validReference reports whether s is 1 to 64 of [A-Za-z0-9._:-].
-func validReference(s string) bool {
-	if len(s) == 0 || len(s) > maxNameLength {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != ':' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
+func validReference(s string) bool { return form.Reference.Allow(s) }
 
 // validCode reports whether s is 1 to 32 of [A-Za-z0-9._-].
-func validCode(s string) bool {
-	if len(s) == 0 || len(s) > 32 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-func alphanumeric(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-}
+func validCode(s string) bool { return form.Characters{Limit: 32, Extra: "._-"}.Allow(s) }

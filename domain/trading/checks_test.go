@@ -291,14 +291,14 @@ func checkStops(t fataler, s *State, i *instrument) {
 func checkList(t fataler, h *position) {
 	t.Helper()
 	orders, before := 0, (*resting)(nil)
-	for o := h.first; o != nil; o = o.Value.next {
-		if o.Value.position != h || o.Value.prev != before || before != nil && before.Value.created > o.Value.created {
+	for o := h.orders.first; o != nil; o = o.Value.inPosition.after {
+		if o.Value.position != h || o.Value.inPosition.before != before || before != nil && before.Value.created > o.Value.created {
 			t.Fatalf("%s on %s: an order hangs wrongly in the list: %+v", h.account.code, h.instrument.contract.Symbol, o)
 		}
 		orders, before = orders+1, o
 	}
-	if before != h.last || orders != h.liveOrders {
-		t.Fatalf("%s on %s: %d orders hang in the list, %d are counted", h.account.code, h.instrument.contract.Symbol, orders, h.liveOrders)
+	if before != h.orders.last || orders != h.orders.length {
+		t.Fatalf("%s on %s: %d orders hang in the list, %d are counted", h.account.code, h.instrument.contract.Symbol, orders, h.orders.length)
 	}
 }
 

@@ -366,17 +366,19 @@ func (v *visit) transfers(a *account) {
 
 // finalNames visits the remembered names of an account's final orders, in the order in which these became final.
 func (v *visit) finalNames(a *account) {
-	r := a.references.oldest
-	for range v.Len(a.references.final, 4) {
+	r := a.references.finals.first
+	for range v.Len(a.references.finals.length, 4) {
 		if v.Reading() {
 			r = new(reference)
 		}
 		pack.String(v.Coder, &r.name)
 		v.reference(r)
 		if v.Reading() {
-			a.references.saved(r)
+			r.final = true
+			a.references.hold(r)
+			a.references.finals.push(r)
 		} else {
-			r = r.next
+			r = r.inFinals.after
 		}
 	}
 }
@@ -385,28 +387,6 @@ func (v *visit) reference(r *reference) {
 	pack.String(v.Coder, &r.fingerprint)
 	pack.Int(v.Coder, &r.sequence)
 	pack.Int(v.Coder, &r.time)
-}
-
-// saved adds the remembered name of a final order, after those of all orders that became final before it.
-func (r *references) saved(ref *reference) {
-	ref.final = true
-	r.hold(ref)
-	ref.prev = r.newest
-	if r.newest == nil {
-		r.oldest = ref
-	} else {
-		r.newest.next = ref
-	}
-	r.newest = ref
-	r.final++
-}
-
-// hold adds a name to the map.
-func (r *references) hold(ref *reference) {
-	if r.names == nil {
-		r.names = make(map[string]*reference)
-	}
-	r.names[ref.name] = ref
 }
 
 // recentOrders visits the final orders that are remembered by code.

@@ -102,14 +102,14 @@ func (v *visit) visitHolders(i *instrument) {
 	h := i.holders.first
 	for range v.Len(i.holders.length, 2) {
 		if pack.Ref(v.Coder, &h, &v.positions); v.Reading() {
-			if v.Err() != nil || h.instrument != i || h.size == 0 || h.before != nil || i.holders.first == h {
+			if v.Err() != nil || h.instrument != i || h.size == 0 || h.inHolders.before != nil || i.holders.first == h {
 				v.Fail(errContradiction)
 				return
 			}
 		}
 		pack.Int(v.Coder, &h.posted)
 		if !v.Reading() {
-			h = h.behind
+			h = h.inHolders.after
 			continue
 		}
 		i.holders.push(h)

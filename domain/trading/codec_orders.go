@@ -125,22 +125,17 @@ const (
 )
 
 // savedParts returns the flags of a live order.
-func (l *live) savedParts() (flags uint64) {
-	note := func(part uint64, is bool) {
-		if is {
-			flags |= part
-		}
+func (l *live) savedParts() uint64 {
+	return l.instruction.saved() | flag(savedQuote, l.filledQuote != 0) | flag(savedUpdated, l.updated != l.created) | flag(savedDue, l.due != nil) |
+		flag(savedRemembered, l.remembered() != nil) | flag(savedStop, l.stop != nil)
+}
+
+// flag returns the flag of a part if the order has it.
+func flag(part uint64, is bool) uint64 {
+	if is {
+		return part
 	}
-	note(savedCash, l.cash != 0)
-	note(savedQuote, l.filledQuote != 0)
-	note(savedUpdated, l.updated != l.created)
-	note(savedDue, l.due != nil)
-	note(savedReference, l.reference != "")
-	note(savedRemembered, l.remembered() != nil)
-	note(savedPostOnly, l.postOnly)
-	note(savedReduceOnly, l.reduceOnly)
-	note(savedStop, l.stop != nil)
-	return flags
+	return 0
 }
 
 // order visits a live order. While reading, o is nil. It returns the order, or nil if reading fails.
@@ -163,7 +158,7 @@ func (v *visit) order(o *resting, side book.Side, price int64) *resting {
 		}
 		o = v.State.orders.New(code)
 		o.Side, o.Price = side, price
-		o.Value.position, o.Value.postOnly, o.Value.reduceOnly = h, flags&savedPostOnly != 0, flags&savedReduceOnly != 0
+		o.Value.position = h
 	}
 	l := &o.Value
 	pack.Int(c, &o.Remaining)
@@ -203,9 +198,7 @@ func (v *visit) orderParts(o *resting, flags uint64) {
 		pack.Delta(c, &l.due.Time, l.created)
 		pack.Int(c, &l.due.arrival)
 	}
-	if flags&savedReference != 0 {
-		pack.String(c, &l.reference)
-	}
+	l.instruction.code(c, flags)
 	if flags&savedRemembered != 0 {
 		ref := l.remembered()
 		if c.Reading() {
@@ -336,7 +329,7 @@ func (v *visit) arrivals(a *account) (named int) {
 	}
 	for range n {
 		o := v.number(nil, &last)
-		if o == nil || o.Value.position.account != a || o.Value.prev != nil || o == o.Value.position.first {
+		if o == nil || o.Value.position.account != a || o.Value.inPosition.before != nil || o == o.Value.position.orders.first {
 			v.Fail(errContradiction)
 			return 0
 		}
@@ -365,7 +358,7 @@ func (v *visit) returned(i *instrument) {
 // none.
 func (v *visit) otherNames(a *account, named int) {
 	var names []*reference
-	if !v.Reading() && a.references.final+named != len(a.references.names) {
+	if !v.Reading() && a.references.finals.length+named != len(a.references.names) {
 		names = a.otherNames()
 	}
 	pack.List(v.Coder, &names, 4, func(r *reference) {

@@ -5,7 +5,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
-	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -244,66 +243,6 @@ func (*SetLeverage) CommandType() string { return CommandSetLeverage }
 
 // Account returns the code of the customer.
 func (p *SetLeverage) Account() string { return p.CustomerCode }
-
-// PlaceOrder places an order.
-//
-// Events: leverage.set if Leverage is set and takes effect; one event for this order (order.opened,
-// order.partially_filled, order.filled, order.canceled, or order.rejected with outcome rejected); trade.executed and
-// the order events of the makers; work.started if steps continue the order (the decision is then Pending). Repeated:
-// same ReferenceID, same fingerprint; the repeated record is the last one that changed the order.
-//
-// Refusals: NotFound UNKNOWN_CUSTOMER; Conflict REFERENCE_ID_REUSED; TooLarge RECORD_TOO_LARGE; Invalid UNKNOWN_SYMBOL and
-// every code of CheckOrder.
-type PlaceOrder struct {
-	CustomerCode     string
-	Symbol           string
-	Action           order.Action
-	Type             order.Type
-	Amount           fixed.Decimal // contracts; zero if CashAmount is set
-	CashAmount       fixed.Money   // quote currency; market and limit orders only
-	LimitPrice       fixed.Decimal
-	TriggerPrice     fixed.Decimal
-	StopLossPrice    fixed.Decimal
-	TakeProfitPrice  fixed.Decimal
-	TriggerPriceType order.TriggerPriceType // "" for that of the order type
-	TimeInForce      order.TimeInForce      // "" for the default of the order type
-	ExpireTime       scalar.Time            // GTD only
-	PostOnly         bool
-	ReduceOnly       bool
-	ReferenceID      string // "" for the order's code
-	Leverage         int    // 1–13, or 0 for no change
-}
-
-// CommandType returns the type of the command.
-func (*PlaceOrder) CommandType() string { return CommandPlaceOrder }
-
-// Account returns the code of the customer.
-func (p *PlaceOrder) Account() string { return p.CustomerCode }
-
-// AmendOrder changes a live order, identified by its code or by the client's name for it. A nil field changes nothing.
-//
-// Events: one event for the order (order.amended, or the result of its trading), trade.executed and the order events of
-// the makers, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
-// ORDER_NOT_AMENDABLE; Invalid NOTHING_TO_AMEND, AMOUNT_NOT_ABOVE_FILLED and the codes of CheckOrder; Unacceptable with
-// an order.Reason in upper case (POST_ONLY_WOULD_CROSS, INSUFFICIENT_MARGIN, PRICE_OUT_OF_BAND, INSTRUMENT_HALTED,
-// REDUCE_ONLY_INVALID, TRIGGER_WOULD_FIRE_IMMEDIATELY): the order keeps its terms.
-type AmendOrder struct {
-	CustomerCode    string
-	OrderCode       scalar.ID
-	ReferenceID     string         // instead of the code
-	Amount          *fixed.Decimal // the new total
-	LimitPrice      *fixed.Decimal
-	TriggerPrice    *fixed.Decimal
-	StopLossPrice   *fixed.Decimal
-	TakeProfitPrice *fixed.Decimal
-	ExpireTime      *scalar.Time
-}
-
-// CommandType returns the type of the command.
-func (*AmendOrder) CommandType() string { return CommandAmendOrder }
-
-// Account returns the code of the customer.
-func (p *AmendOrder) Account() string { return p.CustomerCode }
 
 // CancelOrder cancels a live order, identified by its code or by the client's name for it.
 //

@@ -45,19 +45,49 @@ type dueHandler interface {
 	visit(v *visit, e *dueEntry) *dueEntry
 }
 
+// aboutInstrument has the methods of a dueHandler for work of which each instrument has at most one entry.
+type aboutInstrument struct {
+	kind    Work
+	entryOf func(*instrument) *dueEntry
+}
+
+func (w aboutInstrument) work(*dueEntry) Work      { return w.kind }
+func (aboutInstrument) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
+func (w aboutInstrument) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.instrumentRef(&e.instrument); e.instrument == nil {
+		return nil
+	}
+	return w.entryOf(e.instrument)
+}
+
+// aboutAccount has the methods of a dueHandler for work of which each customer has at most one entry.
+type aboutAccount struct {
+	kind    Work
+	entryOf func(*account) *dueEntry
+}
+
+func (w aboutAccount) work(*dueEntry) Work      { return w.kind }
+func (aboutAccount) subject(e *dueEntry) string { return e.account.code }
+func (w aboutAccount) visit(v *visit, e *dueEntry) *dueEntry {
+	if v.customerRef(&e.account); e.account == nil {
+		return nil
+	}
+	return w.entryOf(e.account)
+}
+
 // dueTable has the handler of every kind of due work, and whether it blocks client commands or alternates with them.
 var dueTable = [dueKinds]struct {
 	urgency decide.Urgency
 	dueHandler
 }{
 	dueTask:           {decide.Blocking, taskWork{}},
-	dueStaleGuard:     {decide.Blocking, staleGuardWork{}},
-	dueFunding:        {decide.Blocking, fundingWork{}},
+	dueStaleGuard:     {decide.Blocking, staleGuardWork{aboutInstrument{WorkStaleGuard, func(i *instrument) *dueEntry { return i.guard }}}},
+	dueFunding:        {decide.Blocking, fundingWork{aboutInstrument{WorkFunding, func(i *instrument) *dueEntry { return i.funding }}}},
 	dueSettlement:     {decide.Blocking, settlementWork{}},
 	dueTrigger:        {decide.Blocking, triggerWork{}},
-	dueLiquidation:    {decide.Blocking, liquidationWork{}},
-	dueInsurance:      {decide.Blocking, insuranceWork{}},
-	dueCancelAllAfter: {decide.Alternate, cancelAllAfterWork{}},
+	dueLiquidation:    {decide.Blocking, liquidationWork{aboutAccount{WorkLiquidation, func(a *account) *dueEntry { return a.failing }}}},
+	dueInsurance:      {decide.Blocking, insuranceWork{aboutInstrument{WorkInsuranceOrder, func(i *instrument) *dueEntry { return i.fundMoves }}}},
+	dueCancelAllAfter: {decide.Alternate, cancelAllAfterWork{aboutAccount{WorkCancelAllAfter, func(a *account) *dueEntry { return a.cancelAllAfter }}}},
 	dueGateway:        {decide.Alternate, gatewayWork{}},
 	dueSession:        {decide.Alternate, sessionWork{}},
 	duePosting:        {decide.Alternate, postingWork{}},

@@ -93,7 +93,7 @@ func (s *State) eachCharge(take func(unpaidCharge)) {
 			continue
 		}
 		last := i.charges[len(i.charges)-1].number
-		for h := i.holders.first; h != nil && h.posted < last; h = h.behind {
+		for h := i.holders.first; h != nil && h.posted < last; h = h.inHolders.after {
 			for _, d := range h.unpaidCharges(nil) {
 				take(d)
 			}
@@ -105,7 +105,7 @@ func (s *State) eachCharge(take func(unpaidCharge)) {
 func (b *booking) admitEach(x *charge, most fixed.Money) bool {
 	b.part()
 	venue := *b.venue(x.kind)
-	for h := x.instrument.holders.first; h != nil; h = h.behind {
+	for h := x.instrument.holders.first; h != nil; h = h.inHolders.after {
 		amount := h.owing(x).amount
 		if venue = venue.after(-amount); !b.of(h.account).after(amount).within(most) || !venue.within(most) {
 			return false
@@ -130,7 +130,7 @@ func (b *booking) part() {
 
 // take adds the unpaid charges of all holders for a charge that is about to be fixed.
 func (b *booking) take(x *charge) {
-	for h := x.instrument.holders.first; h != nil; h = h.behind {
+	for h := x.instrument.holders.first; h != nil; h = h.inHolders.after {
 		b.add(h.owing(x))
 	}
 }

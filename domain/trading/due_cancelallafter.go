@@ -6,17 +6,7 @@ import (
 )
 
 // cancelAllAfterWork fires the dead man's switches (cancel_all_after), one per record.
-type cancelAllAfterWork struct{}
-
-func (cancelAllAfterWork) work(*dueEntry) Work        { return WorkCancelAllAfter }
-func (cancelAllAfterWork) subject(e *dueEntry) string { return e.account.code }
-
-func (cancelAllAfterWork) visit(v *visit, e *dueEntry) *dueEntry {
-	if v.customerRef(&e.account); e.account == nil {
-		return nil
-	}
-	return e.account.cancelAllAfter
-}
+type cancelAllAfterWork struct{ aboutAccount }
 
 func (cancelAllAfterWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	return stepped(WorkCancelAllAfter, fireCancelAllAfter(s, at, nil, entries[0].account, s.most(single))...)

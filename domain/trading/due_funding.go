@@ -13,17 +13,7 @@ const latestFunding = scalar.Minute
 
 // fundingWork fixes the funding charges. A step fixes the rate and the mark price for all holders of a position; later
 // steps post the resulting payments: see due_posting.go.
-type fundingWork struct{}
-
-func (fundingWork) work(*dueEntry) Work        { return WorkFunding }
-func (fundingWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
-
-func (fundingWork) visit(v *visit, e *dueEntry) *dueEntry {
-	if v.instrumentRef(&e.instrument); e.instrument == nil {
-		return nil
-	}
-	return e.instrument.funding
-}
+type fundingWork struct{ aboutInstrument }
 
 // step fixes the charges that are due at the same time, one per instrument, and further charges of those instruments
 // if they were missed. After a long outage there may be very many, so the number per record is bounded.

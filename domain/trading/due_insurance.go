@@ -12,17 +12,7 @@ import (
 // insuranceWork places and moves the orders with which the insurance fund reduces its positions. On each instrument the
 // fund has one reduce-only order, at mark, for the whole position. The order moves when the mark or the position
 // changes.
-type insuranceWork struct{}
-
-func (insuranceWork) work(*dueEntry) Work        { return WorkInsuranceOrder }
-func (insuranceWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
-
-func (insuranceWork) visit(v *visit, e *dueEntry) *dueEntry {
-	if v.instrumentRef(&e.instrument); e.instrument == nil {
-		return nil
-	}
-	return e.instrument.fundMoves
-}
+type insuranceWork struct{ aboutInstrument }
 
 // fundOrder returns what the fund's order on an instrument should be. A price of 0 means no order.
 func (s *State) fundOrder(h *position) (side book.Side, price, steps int64) {
@@ -40,9 +30,9 @@ func (s *State) fundOrder(h *position) (side book.Side, price, steps int64) {
 func (f *fold) moveFund(i *instrument) {
 	h := f.fund.on(i)
 	_, price, steps := f.fundOrder(h)
-	moved := price != 0 && (h.first == nil || h.first.Price != price || h.first.Remaining != steps)
+	moved := price != 0 && (h.orders.first == nil || h.orders.first.Price != price || h.orders.first.Remaining != steps)
 	// A sweep of the fund's order continues on its own. moveFund is called again when it has ended.
-	moved = moved && i.status() == market.Open && (h.first == nil || h.first.Resting())
+	moved = moved && i.status() == market.Open && (h.orders.first == nil || h.orders.first.Resting())
 	switch {
 	case moved && i.fundMoves == nil:
 		i.fundMoves = &dueEntry{Slot: schedule.At(f.at.Time, dueInsurance), instrument: i}
@@ -82,10 +72,10 @@ func (insuranceWork) step(s *State, at decide.Stamp, entries []*dueEntry, single
 func (d *recordBuilder) movingFund(slot int) *taker {
 	p := d.viewOf(d.state.fund)
 	side, price, steps := d.state.fundOrder(p.position)
-	o := p.position.first
+	o := p.position.orders.first
 	if o == nil {
 		o = &resting{Code: d.at.Derive(slot), Side: side, Price: price, Remaining: steps}
-		o.Value = live{position: p.position, amount: steps, created: d.at.Time, kind: order.Limit, tif: order.GTC, reduceOnly: true}
+		o.Value = live{instruction: instruction{kind: order.Limit, tif: order.GTC, reduceOnly: true}, position: p.position, amount: steps, created: d.at.Time}
 	}
 	t := &taker{order: o, party: p, bound: price, price: price, terms: termsOf(o)}
 	t.amount += steps - t.remaining

@@ -16,17 +16,7 @@ import (
 // liquidationWork liquidates the accounts that have less equity than maintenance margin, one after the other. It first
 // cancels the account's orders, then closes its positions step by step until the equity suffices again. If the account
 // has no positions left and a negative balance, the insurance fund covers the loss.
-type liquidationWork struct{}
-
-func (liquidationWork) work(*dueEntry) Work        { return WorkLiquidation }
-func (liquidationWork) subject(e *dueEntry) string { return e.account.code }
-
-func (liquidationWork) visit(v *visit, e *dueEntry) *dueEntry {
-	if v.customerRef(&e.account); e.account == nil {
-		return nil
-	}
-	return e.account.failing
-}
+type liquidationWork struct{ aboutAccount }
 
 func (liquidationWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	a := entries[0].account
@@ -100,7 +90,7 @@ func (d *recordBuilder) sellOut(p *accountView, price int64) (nothing bool) {
 	t := &taker{order: o, party: p, bound: price, price: price, liquidates: true}
 	t.amount = margin.StepSize(d.instrument.contract, max(p.position.began, size), size)
 	t.remaining, t.updated = t.amount, d.at.Time
-	o.Value = live{position: p.position, amount: t.amount, created: d.at.Time, kind: order.Limit, tif: order.IOC, reduceOnly: true}
+	o.Value = live{instruction: instruction{kind: order.Limit, tif: order.IOC, reduceOnly: true}, position: p.position, amount: t.amount, created: d.at.Time}
 	o.Remaining = t.amount
 	why := d.walk(t, d.limit)
 	t.status = order.Filled
@@ -122,7 +112,7 @@ func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decisio
 	// and the next step returns to this account. The fund's own unpaid funding charges may leave no money.
 	if amount := min(-a.balance, has); rest.Sign() == 0 && amount > 0 {
 		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
-			{Code: at.Derive(len(events)), CustomerCode: a.code, Type: ledger.InsuranceFund, Currency: currency, Amount: amount, Balance: a.balance.Add(amount)},
+			a.posting(at.Derive(len(events)), ledger.InsuranceFund, amount, a.balance.Add(amount), ""),
 			{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: -amount, Balance: has.Sub(amount)},
 		}})
 	}
@@ -179,7 +169,7 @@ func (s *State) canLiquidate(a *account) bool {
 	open := false
 	for _, h := range a.positions {
 		open = open || h.size != 0
-		if (h.size != 0 || h.liveOrders > 0) && h.instrument.status() == market.Open {
+		if (h.size != 0 || h.orders.length > 0) && h.instrument.status() == market.Open {
 			return true
 		}
 	}

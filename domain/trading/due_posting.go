@@ -26,7 +26,7 @@ func (postingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	if single {
 		others = 0
 	}
-	for h := x.instrument.holders.first; h != nil && h.posted < x.number && most > 0; h = h.behind {
+	for h := x.instrument.holders.first; h != nil && h.posted < x.number && most > 0; h = h.inHolders.after {
 		owed, _ := s.firstCharges(h.account, h, others)
 		if size += sizeOf(owed); len(d.Events) > 1 && size > s.limit.size {
 			break

@@ -9,17 +9,7 @@ import (
 
 // staleGuardWork sets the guard on instruments when their index price becomes too old. Until the next index price, a
 // guarded instrument accepts only orders that rest, like an instrument that never had an index price.
-type staleGuardWork struct{}
-
-func (staleGuardWork) work(*dueEntry) Work        { return WorkStaleGuard }
-func (staleGuardWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
-
-func (staleGuardWork) visit(v *visit, e *dueEntry) *dueEntry {
-	if v.instrumentRef(&e.instrument); e.instrument == nil {
-		return nil
-	}
-	return e.instrument.guard
-}
+type staleGuardWork struct{ aboutInstrument }
 
 func (staleGuardWork) step(_ *State, _ decide.Stamp, entries []*dueEntry, _ bool) decide.Decision {
 	events := make([]decide.Event, 0, len(entries)+1)

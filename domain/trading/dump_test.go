@@ -79,7 +79,7 @@ func (i *instrument) dump(w io.Writer) {
 	for _, x := range i.charges {
 		fmt.Fprintf(w, "instant %d %s %s mark %d rate %d owing %d left %d\n", x.number, x.kind, x.time, x.mark, x.rate, x.owing, x.left)
 	}
-	for h := i.holders.first; h != nil; h = h.behind {
+	for h := i.holders.first; h != nil; h = h.inHolders.after {
 		fmt.Fprintf(w, "holder %s posted %d\n", h.account.code, h.posted)
 	}
 }
@@ -106,7 +106,7 @@ func (a *account) dump(w io.Writer) {
 		r := a.references.names[name]
 		fmt.Fprintf(w, "reference %s %s %d %s %s %t\n", name, r.fingerprint, r.sequence, r.time, r.order, r.final)
 	}
-	for r := a.references.oldest; r != nil; r = r.next {
+	for r := a.references.finals.first; r != nil; r = r.inFinals.after {
 		fmt.Fprintf(w, "remembered %s\n", r.name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.transfers)) {

@@ -87,8 +87,7 @@ func (f *fold) order(after *order.Order) {
 func (f *fold) enter(h *position, after *order.Order) *resting {
 	o := f.orders.New(after.Code)
 	o.Side = sideOf(after.Action)
-	o.Value = live{position: h, cash: after.CashAmount, created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce),
-		postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}
+	o.Value = live{instruction: instructionOf(after), position: h, created: after.Created}
 	o.Value.stop = newStop(o, [len(legs)]int64{}) // gets its prices when it starts to wait
 	h.enlist(o)
 	return o

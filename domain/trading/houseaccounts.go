@@ -4,7 +4,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // houseAccounts holds the balances of the venue's own accounts after the events built so far, and the progress of
@@ -49,11 +48,7 @@ func (t *houseAccounts) post(at decide.Stamp, index int, d unpaidCharge, balance
 		if d.amount == 0 {
 			return
 		}
-		mine := ledger.Posting{Code: code, CustomerCode: a.code, Type: kind, Currency: currency, Amount: d.amount, Balance: balance, Symbol: c.Symbol}
-		if a.isFund() {
-			mine.Code, mine.CustomerCode, mine.Account = scalar.ID{}, "", ledger.Insurance
-		}
-		e.Entries = append(e.Entries, mine)
+		e.Entries = append(e.Entries, a.posting(code, kind, d.amount, balance, c.Symbol))
 		move(kind, on, balanceOn, -d.amount)
 	}
 	if x.kind == settlementCharge {

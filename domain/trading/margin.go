@@ -66,11 +66,11 @@ func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
 			bids, asks = bids.Add(b), asks.Add(a)
 		}
 	}
-	if s.eachOverdue(now, h.liveOrders, add) {
+	if s.eachOverdue(now, h.orders.length, add) {
 		return bids, asks
 	}
 	bids, asks = 0, 0
-	for o := h.first; o != nil; o = o.Value.next {
+	for o := h.orders.first; o != nil; o = o.Value.inPosition.after {
 		add(o)
 	}
 	return bids, asks

@@ -169,21 +169,18 @@ func (d *recordBuilder) fill(t *taker, o *resting, steps int64) {
 
 // match books both sides of a trade of signed steps, and updates the resting order.
 func (d *recordBuilder) match(t *taker, o *resting, steps, signed int64, notional fixed.Money) {
-	c, price := d.instrument.contract, o.Price
-	mp := d.viewOf(o.Value.position.account)
-
-	e := &TradeExecuted{Type: Trade}
+	price, kind := o.Price, Trade
 	if t.liquidates {
-		e.Type = Liquidation
+		kind = Liquidation
 	}
-	closesTaker, closesMaker := closings(e.Type)
-	if !d.dryRun {
-		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
-			Notional: notional, Action: action(t.order.Side), Type: e.Type, Taker: tradeLeg(t.order), Maker: tradeLeg(o),
-			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // never nil, as when read
-		d.events = append(d.events, e)
-		d.countTrade(e)
+	mp := d.viewOf(o.Value.position.account)
+	var e *TradeExecuted
+	if d.dryRun {
+		e = &TradeExecuted{}
+	} else {
+		e = d.addTrade(kind, price, steps, notional, action(t.order.Side), tradeLeg(t.order), tradeLeg(o))
 	}
+	closesTaker, closesMaker := closings(kind)
 	d.trade(e, t.party, t.order.Code, price, signed, closesTaker)
 	e.Taker.Fee = d.payTaker(e, t, notional)
 	d.trade(e, mp, o.Code, price, -signed, closesMaker)

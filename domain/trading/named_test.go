@@ -24,7 +24,7 @@ func TestANameLeadsToItsOrder(t *testing.T) {
 	}
 	for _, s := range []*State{reread(t, d.state), d.state} {
 		for _, h := range s.accounts["alice"].positions {
-			h.first, h.last = nil, nil
+			h.orders.first, h.orders.last = nil, nil
 		}
 		for name, code := range codes {
 			if got, err := (request{s, d.stamp(), decide.Command{Actor: trader("alpha")}}).named("alice", name); err != nil || got != code {

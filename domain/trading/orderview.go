@@ -54,14 +54,13 @@ func show(out *order.Order, o *resting, price int64, t terms) {
 	out.Broker = h.account.broker
 	out.Symbol = c.Symbol
 	out.Action = action(o.Side)
-	out.Type = v.kind
+	v.instruction.show(out)
 	out.Status = t.status
 	out.FilledAmount = c.Amount(done)
 	out.Amount = out.FilledAmount
 	if v.cash == 0 {
 		out.Amount = c.Amount(t.amount)
 	}
-	out.CashAmount = v.cash
 	out.FilledQuote = t.quote
 	if v.kind.Limited() {
 		out.LimitPrice = c.Price(price)
@@ -71,10 +70,7 @@ func show(out *order.Order, o *resting, price int64, t terms) {
 		out.Triggered = t.triggered
 	}
 	out.AverageFillPrice = c.AveragePrice(t.quote, done)
-	out.TimeInForce = v.tif
 	out.ExpireTime = t.expires
-	out.PostOnly = v.postOnly
-	out.ReduceOnly = v.reduceOnly
 	out.ReferenceID = referenceID(o)
 	out.Reason = t.reason
 	out.Created = v.created

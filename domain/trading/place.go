@@ -62,8 +62,7 @@ func (d *recordBuilder) newTaker(a *account, payload *PlaceOrder) (*taker, error
 	}{}
 	t, o := &n.taker, &n.order
 	o.Side = sideOf(payload.Action)
-	o.Value = live{position: p.position, cash: payload.CashAmount, created: d.at.Time, updated: d.at.Time, reference: payload.ReferenceID,
-		kind: payload.Type, tif: payload.timeInForce(), postOnly: payload.PostOnly, reduceOnly: payload.ReduceOnly}
+	o.Value = live{instruction: payload.instruction(), position: p.position, created: d.at.Time, updated: d.at.Time}
 	t.order, t.party, t.cashLeft = o, p, payload.CashAmount
 	t.expires = payload.ExpireTime
 	t.amount, _ = c.Steps(payload.Amount)

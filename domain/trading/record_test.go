@@ -180,8 +180,8 @@ func TestReferencesAreBounded(t *testing.T) {
 		r.note(n, start+scalar.Time(n), scalar.ID{1}, fmt.Sprint(n), "00", true)
 	}
 	r.note(1, start, scalar.ID{2}, "live", "00", false)
-	if r.final != MaxReferences || len(r.names) != MaxReferences+1 {
-		t.Fatalf("%d names of final orders, %d in all", r.final, len(r.names))
+	if r.finals.length != MaxReferences || len(r.names) != MaxReferences+1 {
+		t.Fatalf("%d names of final orders, %d in all", r.finals.length, len(r.names))
 	}
 	if r.find("9", start) != nil || r.find("10", start) == nil || r.find("live", start+100*scalar.Hour) == nil {
 		t.Error("the wrong ones were forgotten")

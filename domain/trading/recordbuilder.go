@@ -169,6 +169,28 @@ func (d *recordBuilder) write() {
 	}
 }
 
+// posting returns an account's side of a movement. The insurance fund's postings are those of a venue's account.
+func (a *account) posting(code scalar.ID, kind ledger.Type, amount, balance fixed.Money, symbol string) ledger.Posting {
+	p := ledger.Posting{Type: kind, Currency: currency, Amount: amount, Balance: balance, Symbol: symbol}
+	if a.isFund() {
+		p.Account = ledger.Insurance
+	} else {
+		p.Code, p.CustomerCode = code, a.code
+	}
+	return p
+}
+
+// addTrade adds a trade without its positions and postings to the record.
+func (d *recordBuilder) addTrade(kind TradeType, price, steps int64, notional fixed.Money, by order.Action, taker, maker TradeLeg) *TradeExecuted {
+	c := d.instrument.contract
+	e := &TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
+		Notional: notional, Action: by, Type: kind, Taker: taker, Maker: maker,
+		Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // never nil, as when read
+	d.events = append(d.events, e)
+	d.countTrade(e)
+	return e
+}
+
 // post adds a movement between a customer and one of the venue's accounts to a trade: one posting on each side. It adds
 // no posting for a zero amount.
 func (d *recordBuilder) post(e *TradeExecuted, p *accountView, code scalar.ID, kind ledger.Type, amount fixed.Money, venue ledger.Account, balance *fixed.Money) {
@@ -180,10 +202,8 @@ func (d *recordBuilder) post(e *TradeExecuted, p *accountView, code scalar.ID, k
 	if d.dryRun {
 		return
 	}
-	mine := ledger.Posting{Code: e.Code, CustomerCode: p.account.code, Type: kind, Currency: currency, Amount: amount, Balance: p.balance, Symbol: e.Symbol, OrderCode: code}
-	if p.account.isFund() {
-		mine.Code, mine.CustomerCode, mine.Account = scalar.ID{}, "", ledger.Insurance
-	}
+	mine := p.account.posting(e.Code, kind, amount, p.balance, e.Symbol)
+	mine.OrderCode = code
 	e.Entries = append(e.Entries, mine,
 		ledger.Posting{Account: venue, Type: kind, Currency: currency, Amount: -amount, Balance: *balance, Symbol: e.Symbol})
 	d.size += 2*(postingBytes+len(e.Symbol)) + len(p.account.code)

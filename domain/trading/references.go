@@ -13,8 +13,7 @@ type references struct {
 	names map[string]*reference
 	// The names of final orders, in the order in which the orders became final. Record times never decrease, so the
 	// oldest name is first.
-	oldest, newest *reference
-	final          int
+	finals chain[reference, finalLinks]
 }
 
 type reference struct {
@@ -24,8 +23,12 @@ type reference struct {
 	time        scalar.Time
 	order       scalar.ID // the live order with the name; zero once it is final
 	final       bool
-	prev, next  *reference
+	inFinals    links[reference]
 }
+
+type finalLinks struct{}
+
+func (finalLinks) links(r *reference) *links[reference] { return &r.inFinals }
 
 // find returns the entry of a name as of now, or nil.
 func (r *references) find(name string, now scalar.Time) *reference {
@@ -43,10 +46,7 @@ func (r *references) note(sequence int64, now scalar.Time, code scalar.ID, name,
 	if ref == nil || ref.final {
 		r.forget(ref)
 		ref = &reference{name: name, fingerprint: fingerprint}
-		if r.names == nil {
-			r.names = make(map[string]*reference)
-		}
-		r.names[name] = ref
+		r.hold(ref)
 	}
 	ref.sequence, ref.time = sequence, now
 	if !final {
@@ -54,35 +54,24 @@ func (r *references) note(sequence int64, now scalar.Time, code scalar.ID, name,
 		return
 	}
 	ref.order, ref.final = scalar.ID{}, true
-	ref.prev = r.newest
-	if r.newest == nil {
-		r.oldest = ref
-	} else {
-		r.newest.next = ref
+	r.finals.push(ref)
+	for r.finals.length > MaxReferences || now-r.finals.first.time >= decide.Remember {
+		r.forget(r.finals.first)
 	}
-	r.newest = ref
-	r.final++
-	for r.final > MaxReferences || now-r.oldest.time >= decide.Remember {
-		r.forget(r.oldest)
+}
+
+// hold adds a name.
+func (r *references) hold(ref *reference) {
+	if r.names == nil {
+		r.names = make(map[string]*reference)
 	}
+	r.names[ref.name] = ref
 }
 
 // forget removes the name of a final order.
 func (r *references) forget(ref *reference) {
-	if ref == nil {
-		return
+	if ref != nil {
+		r.finals.remove(ref)
+		delete(r.names, ref.name)
 	}
-	if ref.prev == nil {
-		r.oldest = ref.next
-	} else {
-		ref.prev.next = ref.next
-	}
-	if ref.next == nil {
-		r.newest = ref.prev
-	} else {
-		ref.next.prev = ref.prev
-	}
-	ref.prev, ref.next = nil, nil
-	r.final--
-	delete(r.names, ref.name)
 }

@@ -52,7 +52,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
-	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -83,53 +82,81 @@ func (rules) Registry() *decide.Registry { return eventTable.Registry() }
 func (rules) Limit() int                 { return maxRecord }
 func (rules) Newest() int                { return rulesSupported }
 
-// State is the state of the trading journal after a record.
+// State is the state of the trading journal after a record. Only Evolve and what it calls (methods of fold) change it.
 type State struct {
-	core        decide.Core
-	time        scalar.Time // of the last record
+	core decide.Core
+	time scalar.Time // of the last record
+	markets
+	customers
+	orders book.Orders[live]
+	recent recent
+	money
+	pendingWork
+	connections
+	limit bounds // bounds of a record
+	lastRecord
+}
+
+// markets are the instruments.
+type markets struct {
 	instruments map[string]*instrument
 	listing     []*instrument // in the order of listing, withdrawn ones included
-	accounts    map[string]*account
-	registered  []*account // in the order of registration
+	firing      []*instrument // instruments with a stop to fire, in the order of listing
+}
+
+// customers are the accounts, and the insurance fund's.
+type customers struct {
+	accounts   map[string]*account
+	registered []*account // in the order of registration
 	// registeredOf holds the accounts of each broker, in the order of registration.
 	registeredOf map[string][]*account
 	fund         *account   // the insurance fund
 	solvent      bool       // whether the fund had money after the last record
 	waiting      []*account // accounts to liquidate when an instrument opens or the fund has money
-	orders       book.Orders[live]
-	recent       recent
-	withdrawals  map[scalar.ID]*withdrawal
-	venue        map[ledger.Account]fixed.Money
 	balances     fixed.Wide // sum of the absolute balances of all customers
-	due          agenda
-	settlement   *dueEntry     // next settlement; nil before the first index price
-	fixed        int64         // number of the last charge
-	outstanding  int           // charges that some position has not posted
-	aside        []asideEntry  // failed due work, in the order in which it was set aside
-	running      *task         // running task, which is also on the agenda; nil for none
-	firing       []*instrument // instruments with a stop to fire, in the order of listing
-	sessions     map[scalar.ID]*session
-	gateways     []*gateway // gateways that hold sessions, in the order of their first session
-	limit        bounds     // bounds of a record
-	tracking     bool
-	changes      []touchedLevel
-	affected     []*account // accounts that the current record affects
-	looks        int        // accounts that lookAround has looked at so far
-	fold         fold       // the record that is being applied; used again for the next one
+}
+
+// money is what moves between the venue and the outside, and the venue's own accounts.
+type money struct {
+	withdrawals map[scalar.ID]*withdrawal
+	venue       map[ledger.Account]fixed.Money
+}
+
+// pendingWork is the due work and the charges that steps have yet to post.
+type pendingWork struct {
+	due         agenda
+	settlement  *dueEntry    // next settlement; nil before the first index price
+	fixed       int64        // number of the last charge
+	outstanding int          // charges that some position has not posted
+	aside       []asideEntry // failed due work, in the order in which it was set aside
+	running     *task        // running task, which is also on the agenda; nil for none
+}
+
+// connections are the sessions with orders that end with them.
+type connections struct {
+	sessions map[scalar.ID]*session
+	gateways []*gateway // gateways that hold sessions, in the order of their first session
+}
+
+// lastRecord is what Evolve collects while it applies a record. No decision depends on it.
+type lastRecord struct {
+	tracking bool
+	changes  []touchedLevel
+	affected []*account // accounts that the record affects
+	looks    int        // accounts that lookAround has looked at so far
+	fold     fold       // the record that is being applied; used again for the next one
 }
 
 // NewState returns the state before the first record.
 func NewState() *State {
 	return &State{
-		core:         decide.NewCore(rulesSupported),
-		registeredOf: make(map[string][]*account),
-		limit:        recordBounds(),
-		instruments:  make(map[string]*instrument),
-		accounts:     make(map[string]*account),
-		fund:         newFund(),
-		withdrawals:  make(map[scalar.ID]*withdrawal),
-		venue:        make(map[ledger.Account]fixed.Money),
-		sessions:     make(map[scalar.ID]*session),
+		core:    decide.NewCore(rulesSupported),
+		limit:   recordBounds(),
+		markets: markets{instruments: make(map[string]*instrument)},
+		customers: customers{accounts: make(map[string]*account), registeredOf: make(map[string][]*account),
+			fund: newFund()},
+		money:       money{withdrawals: make(map[scalar.ID]*withdrawal), venue: make(map[ledger.Account]fixed.Money)},
+		connections: connections{sessions: make(map[scalar.ID]*session)},
 	}
 }
 
@@ -167,22 +194,17 @@ type resting = book.Order[live]
 
 // live holds the data of a live order besides its price, side and remaining amount.
 type live struct {
+	instruction
 	position    *position
-	prev, next  *resting // links in the position's list of live orders, in order of arrival
-	amount      int64    // steps
+	inPosition  links[resting]
+	amount      int64 // steps
 	filledQuote fixed.Money
-	cash        fixed.Money // cash amount of a cash order, which is live only while it sweeps; 0 for other orders
 	created     scalar.Time
 	updated     scalar.Time
-	sequence    int64  // of the last record that changed the order
-	reference   string // the client's name for the order; "" for its code
+	sequence    int64 // of the last record that changed the order
 	due         *dueEntry
 	stop        *stop    // set for conditional types, fired or not; otherwise nil
 	session     *session // session over which the order was placed; nil for none
-	kind        order.Type
-	tif         order.TimeInForce
-	postOnly    bool
-	reduceOnly  bool
 }
 
 // filled returns how many steps of the order have traded.
@@ -208,31 +230,30 @@ type account struct {
 	failing               *dueEntry // set while equity is below maintenance margin
 	waits                 bool      // whether the account is in State.waiting
 	deleveraging          *position // position that the next step continues to deleverage; nil for none
-	affected              bool      // whether the account is in State.affected
+	affected              bool      // whether the account is in lastRecord.affected
 }
 
 // position is the position of an account on one instrument.
 type position struct {
-	account     *account
-	instrument  *instrument
-	size        int64       // steps, signed
-	cost        fixed.Money // signed
-	bids, asks  fixed.Money // notional of resting orders at their limit prices, without reduce-only orders
-	leverage    int         // override of the initial margin; 0 for none
-	ownFees     bool
-	maker       int64 // own fees, in parts of 10⁸, where ownFees is set
-	taker       int64
-	first, last *resting // live orders in order of arrival
-	liveOrders  int
-	reduceOnly  []*resting // live reduce-only orders, in order of arrival
-	updated     scalar.Time
-	// For an open position: before and behind link it to its neighbors in the instrument's holders, and posted is the
-	// number of the last charge that it has posted, or that was fixed before it was opened.
-	before, behind *position
-	posted         int64
-	began          int64 // steps: the absolute size when the account's liquidation began; 0 for none
-	thresholds     [thresholdKinds]threshold
-	rank           rank
+	account    *account
+	instrument *instrument
+	size       int64       // steps, signed
+	cost       fixed.Money // signed
+	bids, asks fixed.Money // notional of resting orders at their limit prices, without reduce-only orders
+	leverage   int         // override of the initial margin; 0 for none
+	ownFees    bool
+	maker      int64 // own fees, in parts of 10⁸, where ownFees is set
+	taker      int64
+	orders     chain[resting, orderLinks] // live orders, in order of arrival
+	reduceOnly []*resting                 // live reduce-only orders, in order of arrival
+	updated    scalar.Time
+	inHolders  links[position] // of an open position
+	// posted is, for an open position, the number of the last charge that it has posted, or that was fixed before it was
+	// opened.
+	posted     int64
+	began      int64 // steps: the absolute size when the account's liquidation began; 0 for none
+	thresholds [thresholdKinds]threshold
+	rank       rank
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.

@@ -3,7 +3,6 @@ package trading
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
-	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
@@ -63,16 +62,11 @@ func (d *recordBuilder) affordable(p *accountView, price int64) bool {
 // handOver books a trade without orders: it transfers steps of the account's position to another account at a price,
 // without fees.
 func (d *recordBuilder) handOver(p, to *accountView, price, steps int64, kind TradeType) {
-	c := d.instrument.contract
 	signed := steps
 	if p.size > 0 {
 		signed = -steps
 	}
-	e := &TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
-		Notional: c.MustNotional(price, steps), Action: actionOf(signed), Type: kind, Taker: bareLeg(p.account), Maker: bareLeg(to.account),
-		Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)}
-	d.events = append(d.events, e)
-	d.countTrade(e)
+	e := d.addTrade(kind, price, steps, d.instrument.contract.MustNotional(price, steps), actionOf(signed), bareLeg(p.account), bareLeg(to.account))
 	taker, maker := closings(kind)
 	d.trade(e, p, e.Taker.OrderCode, price, signed, taker)
 	d.trade(e, to, e.Maker.OrderCode, price, -signed, maker)

@@ -34,7 +34,7 @@ const (
 	StringUnicode    = "string_unicode"
 	StringPattern    = "string_pattern_mismatch" // the pattern
 	IntType          = "int_type"
-	IntFromFloat     = "int_from_float"
+	IntFractional    = "int_from_float"
 	IntParsing       = "int_parsing"
 	LessThanEqual    = "less_than_equal"    // the greatest value
 	GreaterThanEqual = "greater_than_equal" // the least value

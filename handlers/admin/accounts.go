@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -23,14 +24,22 @@ type margins struct {
 	MaintenanceMargin fixed.Decimal `json:"maintenance_margin"`
 }
 
+// accountRoutes returns the routes of accounts' profiles.
+func (h *Handler) accountRoutes() []web.Route {
+	return []web.Route{
+		put("/customers/:customer_code/margin-profile", h.setMarginProfile),
+		put("/customers/:customer_code/fee-profile/:symbol", h.setFees),
+	}
+}
+
 // setMarginProfile sets an account's default margins, either from a leverage or from both percentages.
 func (h *Handler) setMarginProfile(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetMarginProfile{
 		CustomerCode:      web.Param(c, "customer_code"),
-		Leverage:          int(body.OptionalLeverage("leverage", maxAccountLeverage).Value),
-		InitialMargin:     body.OptionalDecimal("initial_margin", web.Positive, web.MaxDecimals(4)).Value,
-		MaintenanceMargin: body.OptionalDecimal("maintenance_margin", web.Positive, web.MaxDecimals(4)).Value,
+		Leverage:          body.OptionalLeverage("leverage", maxAccountLeverage).Value,
+		InitialMargin:     body.OptionalDecimal("initial_margin", form.Positive, form.MaxDecimals(4)).Value,
+		MaintenanceMargin: body.OptionalDecimal("maintenance_margin", form.Positive, form.MaxDecimals(4)).Value,
 	}
 	percentages := body.Has("initial_margin") || body.Has("maintenance_margin")
 	switch {

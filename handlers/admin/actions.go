@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -36,9 +35,15 @@ type action struct {
 	externalReference string
 }
 
-// actionRoutes returns the actions that operators may take. Each action's name is the last segment of its route.
-func actionRoutes() []entitlement.Action {
-	return slices.DeleteFunc(entitlement.Actions(), func(a entitlement.Action) bool { return a == entitlement.Start })
+// actionRoutes returns the routes of the actions on triggers. Each action's name is the last segment of its route.
+func (h *Handler) actionRoutes() []web.Route {
+	var routes []web.Route
+	for _, a := range entitlement.Actions() {
+		if a != entitlement.Start {
+			routes = append(routes, post("/entitlement_triggers/:id/"+string(a), h.act(a)))
+		}
+	}
+	return routes
 }
 
 // act returns the handler of one action on triggers.

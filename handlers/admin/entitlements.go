@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -24,6 +25,16 @@ type entitlementShown struct {
 	VideoIdentification bool                 `json:"video_identification"`
 	DeadlineSeconds     *int64               `json:"deadline_seconds"` // null: no deadline
 	OpensTradingAccount bool                 `json:"opens_trading_account"`
+}
+
+// entitlementRoutes returns the routes of entitlements.
+func (h *Handler) entitlementRoutes() []web.Route {
+	return []web.Route{
+		read("/entitlements", h.listEntitlements),
+		post("/entitlements", h.createEntitlement),
+		read("/entitlements/:id", h.getEntitlement),
+		patch("/entitlements/:id", h.changeEntitlement),
+	}
 }
 
 func newEntitlement(d *entitlement.Definition) entitlementShown {
@@ -78,14 +89,7 @@ func (h *Handler) changeEntitlement(c echo.Context) error {
 	if !slices.ContainsFunc(fields, body.Has) && !body.Null("deadline_seconds") {
 		body.Fault("", validation.Required, "at least one field is required")
 	}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	var err error
-	if payload.ID, err = named(c, "id", entitlementUnknown); err != nil {
-		return err
-	}
-	e, err := web.Execute[*onboarding.EntitlementChanged](c, h.onboarding, payload, body)
+	e, err := executeNamed[*onboarding.EntitlementChanged](c, h, body, payload, &payload.ID, entitlementUnknown)
 	if err != nil {
 		return err
 	}
@@ -111,45 +115,17 @@ func readItems(body *web.Form) (items []entitlement.Item, given bool) {
 }
 
 func (h *Handler) listEntitlements(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
-	if err := query.Done(); err != nil {
-		return err
-	}
-	var shown []entitlementShown
-	var total int
-	err := h.viewOnboarding(c, func(s *onboarding.State) error {
-		found, all := s.Entitlements(page.Offset(), page.Size)
-		for _, d := range found {
-			shown = append(shown, newEntitlement(d))
-		}
-		total = all
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, web.NewItems(page, shown, total))
+	return listNamed(c, h, (*onboarding.State).Entitlements, newEntitlement)
 }
 
 func (h *Handler) getEntitlement(c echo.Context) error {
-	id, err := readNamedBy(c, "id", entitlementUnknown)
-	if err != nil {
-		return err
-	}
-	var out entitlementShown
-	err = h.viewOnboarding(c, func(s *onboarding.State) error {
+	return getNamed(c, h, entitlementUnknown, func(s *onboarding.State, id scalar.ID) (out entitlementShown, known bool) {
 		d, known := s.Entitlement(id)
-		if !known {
-			return entitlementUnknown()
+		if known {
+			out = newEntitlement(d)
 		}
-		out = newEntitlement(d)
-		return nil
+		return out, known
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
 }
 
 func entitlementUnknown() error {

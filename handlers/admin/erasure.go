@@ -49,6 +49,20 @@ type held struct {
 	Time   scalar.Time `json:"time"`
 }
 
+// erasureRoutes returns the routes of erasures, holds and retention.
+func (h *Handler) erasureRoutes() []web.Route {
+	routes := []web.Route{read("/retention", h.getRetention), put("/retention", h.setRetention)}
+	for _, t := range []owner.Type{owner.PersonType, owner.CorporateType} {
+		one := "/" + string(t) + "s/:" + string(t) + "_id"
+		routes = append(routes,
+			post(one+"/erase", h.eraseOwner(t)),
+			post(one+"/hold", h.holdOwner(t)),
+			post(one+"/release-hold", h.releaseOwner(t)),
+			read(one+"/erasure", h.getErasure(t)))
+	}
+	return routes
+}
+
 // aboutOwner reads a command about an owner, which has only a reason, and encrypts the reason with the venue's key.
 func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reason string, sealed onboarding.Sealed, body *web.Form, err error) {
 	body = web.BodyOnly(c).Seal(h.cfg.MAC)

@@ -10,6 +10,7 @@
 package admin
 
 import (
+	"net/http"
 	"slices"
 	"sync"
 
@@ -17,7 +18,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
-	"github.com/perpetua-exchange/perpetua/domain/owner"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -84,94 +84,41 @@ func New(c Config) *Handler {
 		onboarding: web.Journal{To: c.Journals, Name: onboardingJournal, AuthFollower: c.Onboarding}}
 }
 
-// Routes lists all routes of the interface.
+// Routes lists all routes of the interface. Each file lists those of its functions.
 func (h *Handler) Routes() []web.Route {
-	read, write := []string{web.ScopeOperator, web.ScopeAuditor}, web.ScopeOperator
-	return slices.Concat(h.venueRoutes(read, write), h.catalogueRoutes(read, write), h.caseRoutes(read, write), h.cfg.Reads)
+	return slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
+		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.cfg.Reads)
 }
 
 // Base is the path prefix of the interface.
 const Base = "/admin/v1"
 
-const base = Base
-
-// venueRoutes returns the routes of the trading venue and of the system.
-func (h *Handler) venueRoutes(read []string, write string) []web.Route {
-	return []web.Route{
-		web.Get(base+"/brokers", h.listBrokers, read...),
-		web.Post(base+"/brokers", h.registerBroker, write),
-		web.Get(base+"/users", h.listUsers, read...),
-		web.Post(base+"/users", h.registerUser, write),
-		web.Patch(base+"/users/:username", h.changeUser, write),
-		web.Get(base+"/users/:username/api-keys", h.listAPIKeys, read...),
-		web.Patch(base+"/users/:username/api-keys/:id", h.limitAPIKey, write),
-
-		web.Get(base+"/signing-keys", h.listSigningKeys, read...),
-		web.Post(base+"/signing-keys", h.addSigningKey, write),
-		web.Delete(base+"/signing-keys/:kid", h.retireSigningKey, write),
-
-		web.Get(base+"/instruments", h.listInstruments, read...),
-		web.Post(base+"/instruments", h.listInstrument, write),
-		web.Get(base+"/instruments/:symbol", h.getInstrument, read...),
-		web.Patch(base+"/instruments/:symbol", h.changeInstrument, write),
-		web.Delete(base+"/instruments/:symbol", h.delistInstrument, write),
-		web.Post(base+"/index-prices/:symbol", h.setIndexPrice, write),
-
-		web.Post(base+"/customers/:customer_code/deposits", h.makeDeposit, write),
-		web.Post(base+"/customers/:customer_code/withdrawals", h.requestWithdrawal, write),
-		web.Post(base+"/withdrawals/:code/complete", h.completeWithdrawal, write),
-		web.Post(base+"/withdrawals/:code/cancel", h.cancelWithdrawal, write),
-		web.Put(base+"/customers/:customer_code/margin-profile", h.setMarginProfile, write),
-		web.Put(base+"/customers/:customer_code/fee-profile/:symbol", h.setFees, write),
-
-		web.Get(base+"/insurance", h.getInsurance, read...),
-		web.Post(base+"/insurance/deposits", h.depositInsurance, write),
-
-		web.Get(base+"/due", h.listDue, read...),
-		web.Post(base+"/due/:entry/put-back", h.putBackDue, write),
-		web.Post(base+"/rules/:journal", h.activateRules, write),
-
-		web.Get(base+"/journals", h.listJournals, read...),
-		web.Get(base+"/journals/:journal/records", h.listRecords, read...),
-	}
+// read returns a route that only reads, and write one that changes something.
+func read(path string, h echo.HandlerFunc) web.Route {
+	return web.Get(Base+path, h, web.ScopeOperator, web.ScopeAuditor)
 }
 
-// catalogueRoutes returns the routes of questionnaires, entitlements and retention.
-func (h *Handler) catalogueRoutes(read []string, write string) []web.Route {
-	return []web.Route{
-		web.Get(base+"/questionnaires", h.listQuestionnaires, read...),
-		web.Post(base+"/questionnaires", h.createQuestionnaire, write),
-		web.Get(base+"/questionnaires/:id", h.getQuestionnaire, read...),
-		web.Patch(base+"/questionnaires/:id", h.changeQuestionnaire, write),
-		web.Post(base+"/questionnaires/:id/versions", h.addVersion, write),
-		web.Post(base+"/questionnaires/:id/publish", h.publishQuestionnaire, write),
-		web.Post(base+"/questionnaires/:id/unpublish", h.unpublishQuestionnaire, write),
-
-		web.Get(base+"/entitlements", h.listEntitlements, read...),
-		web.Post(base+"/entitlements", h.createEntitlement, write),
-		web.Get(base+"/entitlements/:id", h.getEntitlement, read...),
-		web.Patch(base+"/entitlements/:id", h.changeEntitlement, write),
-
-		web.Get(base+"/retention", h.getRetention, read...),
-		web.Put(base+"/retention", h.setRetention, write),
-	}
+func write(method, path string, h echo.HandlerFunc) web.Route {
+	return web.Route{Method: method, Path: Base + path, Scopes: []string{web.ScopeOperator}, Handler: h}
 }
 
-// caseRoutes returns the routes of owners and their triggers.
-func (h *Handler) caseRoutes(read []string, write string) []web.Route {
-	var routes []web.Route
-	for _, a := range actionRoutes() {
-		routes = append(routes, web.Post(base+"/entitlement_triggers/:id/"+string(a), h.act(a), write))
+func post(path string, h echo.HandlerFunc) web.Route { return write(http.MethodPost, path, h) }
+
+func put(path string, h echo.HandlerFunc) web.Route { return write(http.MethodPut, path, h) }
+
+func patch(path string, h echo.HandlerFunc) web.Route { return write(http.MethodPatch, path, h) }
+
+func remove(path string, h echo.HandlerFunc) web.Route { return write(http.MethodDelete, path, h) }
+
+// systemRoutes returns the routes of the journals and of the engine's work.
+func (h *Handler) systemRoutes() []web.Route {
+	return []web.Route{
+		read("/due", h.listDue),
+		post("/due/:entry/put-back", h.putBackDue),
+		post("/rules/:journal", h.activateRules),
+		read("/journals", h.listJournals),
+		read("/journals/:journal/records", h.listRecords),
 	}
-	for _, t := range []owner.Type{owner.PersonType, owner.CorporateType} {
-		one := base + "/" + string(t) + "s/:" + string(t) + "_id"
-		routes = append(routes,
-			web.Post(one+"/erase", h.eraseOwner(t), write),
-			web.Post(one+"/hold", h.holdOwner(t), write),
-			web.Post(one+"/release-hold", h.releaseOwner(t), write),
-			web.Get(one+"/erasure", h.getErasure(t), read...))
-	}
-	return routes
 }
 
 // Register adds the routes.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -19,6 +20,18 @@ import (
 
 // maxTiers limits the margin brackets of a request.
 const maxTiers = 32
+
+// instrumentRoutes returns the routes of instruments and of their index prices.
+func (h *Handler) instrumentRoutes() []web.Route {
+	return []web.Route{
+		read("/instruments", h.listInstruments),
+		post("/instruments", h.listInstrument),
+		read("/instruments/:symbol", h.getInstrument),
+		patch("/instruments/:symbol", h.changeInstrument),
+		remove("/instruments/:symbol", h.delistInstrument),
+		post("/index-prices/:symbol", h.setIndexPrice),
+	}
+}
 
 func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
 
@@ -32,22 +45,22 @@ func (h *Handler) listInstrument(c echo.Context) error {
 		QuoteCurrency:          body.OptionalString("quote_currency").Or("USDC"),
 		SettlementCurrency:     body.OptionalString("settlement_currency").Or("USDC"),
 		Status:                 market.Status(body.OptionalEnum("status", statuses()...).Or(string(market.Open))),
-		PriceTick:              body.Decimal("price_tick", web.Positive),
-		AmountStep:             body.Decimal("amount_step", web.Positive),
-		MaxAmount:              body.Decimal("max_amount", web.Positive),
-		ContractSize:           body.OptionalDecimal("contract_size", web.Positive).Or(decimal(1, 0)),
-		InitMarginReq:          body.Decimal("init_margin_req", web.Positive),
-		MaintMarginReq:         body.Decimal("maint_margin_req", web.Positive),
+		PriceTick:              body.Decimal("price_tick", form.Positive),
+		AmountStep:             body.Decimal("amount_step", form.Positive),
+		MaxAmount:              body.Decimal("max_amount", form.Positive),
+		ContractSize:           body.OptionalDecimal("contract_size", form.Positive).Or(decimal(1, 0)),
+		InitMarginReq:          body.Decimal("init_margin_req", form.Positive),
+		MaintMarginReq:         body.Decimal("maint_margin_req", form.Positive),
 		MaxLeverage:            int(body.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage).Value),
 		FundingIntervalSeconds: int(body.OptionalInteger("funding_interval_seconds", 60, 86400).Or(3600)),
-		PriceBand:              body.OptionalDecimal("price_band", web.Positive).Or(decimal(500, 2)),
-		LimitBand:              body.OptionalDecimal("limit_band", web.Positive).Or(decimal(2000, 2)),
+		PriceBand:              body.OptionalDecimal("price_band", form.Positive).Or(decimal(500, 2)),
+		LimitBand:              body.OptionalDecimal("limit_band", form.Positive).Or(decimal(2000, 2)),
 		MakerFee:               body.OptionalDecimal("maker_fee").Or(decimal(2, 0)),
 		TakerFee:               body.OptionalDecimal("taker_fee").Or(decimal(5, 0)),
 		IndexStaleSeconds:      int(body.OptionalInteger("index_stale_seconds", 0, 7*86400).Value),
 		Tiers:                  marginTiers(body),
 	}
-	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
+	i.MinAmount = body.OptionalDecimal("min_amount", form.Positive).Or(i.AmountStep)
 	if base := body.OptionalString("base_currency"); base.Set && base.Value != i.Underlying {
 		body.Fault("base_currency", validation.InvalidValue, "base_currency must be the underlying")
 	}
@@ -87,8 +100,8 @@ func statuses() []string {
 func marginTiers(f *web.Form) []market.Tier {
 	var out []market.Tier
 	f.OptionalObjects("margin_tiers", 1, maxTiers, func(_ int, item *web.Form) {
-		out = append(out, market.Tier{NotionalFrom: item.Notional("notional_from"), InitMarginReq: item.Decimal("init_margin_req", web.Positive),
-			MaintMarginReq: item.Decimal("maint_margin_req", web.Positive), MaxLeverage: int(item.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage).Value)})
+		out = append(out, market.Tier{NotionalFrom: item.Notional("notional_from"), InitMarginReq: item.Decimal("init_margin_req", form.Positive),
+			MaintMarginReq: item.Decimal("maint_margin_req", form.Positive), MaxLeverage: int(item.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage).Value)})
 	})
 	return out
 }
@@ -97,14 +110,14 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.ChangeInstrument{
 		Symbol:                 web.Param(c, "symbol"),
-		MinAmount:              body.OptionalDecimal("min_amount", web.Positive).Pointer(),
-		MaxAmount:              body.OptionalDecimal("max_amount", web.Positive).Pointer(),
-		InitMarginReq:          body.OptionalDecimal("init_margin_req", web.Positive).Pointer(),
-		MaintMarginReq:         body.OptionalDecimal("maint_margin_req", web.Positive).Pointer(),
+		MinAmount:              body.OptionalDecimal("min_amount", form.Positive).Pointer(),
+		MaxAmount:              body.OptionalDecimal("max_amount", form.Positive).Pointer(),
+		InitMarginReq:          body.OptionalDecimal("init_margin_req", form.Positive).Pointer(),
+		MaintMarginReq:         body.OptionalDecimal("maint_margin_req", form.Positive).Pointer(),
 		MaxLeverage:            integer(body.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage)),
 		FundingIntervalSeconds: integer(body.OptionalInteger("funding_interval_seconds", 60, 86400)),
-		PriceBand:              body.OptionalDecimal("price_band", web.Positive).Pointer(),
-		LimitBand:              body.OptionalDecimal("limit_band", web.Positive).Pointer(),
+		PriceBand:              body.OptionalDecimal("price_band", form.Positive).Pointer(),
+		LimitBand:              body.OptionalDecimal("limit_band", form.Positive).Pointer(),
 		MakerFee:               body.OptionalDecimal("maker_fee").Pointer(),
 		TakerFee:               body.OptionalDecimal("taker_fee").Pointer(),
 		IndexStaleSeconds:      integer(body.OptionalInteger("index_stale_seconds", 0, 7*86400)),
@@ -159,7 +172,7 @@ func (h *Handler) postedBack(c echo.Context, body *web.Form, payload *venue.Chan
 		field string
 		now   fixed.Decimal
 	}{{"price_tick", shown.PriceTick}, {"amount_step", shown.AmountStep}, {"contract_size", shown.ContractSize}} {
-		given := body.OptionalDecimal(number.field, web.Positive)
+		given := body.OptionalDecimal(number.field, form.Positive)
 		same(number.field, given.Set, given.Value.Cmp(number.now) == 0)
 	}
 	created := body.OptionalTime("created")
@@ -280,7 +293,7 @@ type indexPrice struct {
 
 func (h *Handler) setIndexPrice(c echo.Context) error {
 	body := web.BodyOnly(c)
-	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
+	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", form.Positive)}
 	x, err := h.trading.Execute(web.RequestOf(c), payload, body)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -32,11 +33,19 @@ type insuranceDeposit struct {
 	Sequence    int64       `json:"sequence"`
 }
 
+// insuranceRoutes returns the routes of the insurance fund.
+func (h *Handler) insuranceRoutes() []web.Route {
+	return []web.Route{
+		read("/insurance", h.getInsurance),
+		post("/insurance/deposits", h.depositInsurance),
+	}
+}
+
 // depositInsurance pays into the insurance fund. It returns 201 for a new deposit and 200 for a repeated
 // reference_id.
 func (h *Handler) depositInsurance(c echo.Context) error {
 	body := web.BodyOnly(c)
-	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", web.Reference)}
+	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", form.Reference.Rule)}
 	payload := venue.DepositInsurance(entry)
 	x, err := h.trading.Execute(web.RequestOf(c), &payload, body.Means(entry))
 	if err != nil {

@@ -19,6 +19,15 @@ type signingKey struct {
 	Retired *scalar.Time `json:"retired"`
 }
 
+// keyRoutes returns the routes of signing keys.
+func (h *Handler) keyRoutes() []web.Route {
+	return []web.Route{
+		read("/signing-keys", h.listSigningKeys),
+		post("/signing-keys", h.addSigningKey),
+		remove("/signing-keys/:kid", h.retireSigningKey),
+	}
+}
+
 func newSigningKey(k *identity.SigningKey) signingKey {
 	out := signingKey{KID: k.KID, Created: k.Created}
 	if !k.Retired.IsZero() {

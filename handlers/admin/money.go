@@ -7,6 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -24,13 +25,23 @@ type transfer struct {
 	ReferenceID  string      `json:"reference_id"`
 }
 
+// moneyRoutes returns the routes of deposits and withdrawals.
+func (h *Handler) moneyRoutes() []web.Route {
+	return []web.Route{
+		post("/customers/:customer_code/deposits", h.makeDeposit),
+		post("/customers/:customer_code/withdrawals", h.requestWithdrawal),
+		post("/withdrawals/:code/complete", h.completeWithdrawal),
+		post("/withdrawals/:code/cancel", h.cancelWithdrawal),
+	}
+}
+
 func readTransfer(c echo.Context) (transfer, *web.Form) {
 	body := web.BodyOnly(c)
 	t := transfer{
 		CustomerCode: web.Param(c, "customer_code"),
 		Currency:     body.Enum("currency", ledger.USDC),
 		Amount:       body.Money("amount"),
-		ReferenceID:  body.String("reference_id", web.Reference),
+		ReferenceID:  body.String("reference_id", form.Reference.Rule),
 	}
 	return t, body.Means(t)
 }

@@ -36,6 +36,19 @@ type questionnaireShown struct {
 	Versions []version `json:"versions"`
 }
 
+// questionnaireRoutes returns the routes of questionnaires.
+func (h *Handler) questionnaireRoutes() []web.Route {
+	return []web.Route{
+		read("/questionnaires", h.listQuestionnaires),
+		post("/questionnaires", h.createQuestionnaire),
+		read("/questionnaires/:id", h.getQuestionnaire),
+		patch("/questionnaires/:id", h.changeQuestionnaire),
+		post("/questionnaires/:id/versions", h.addVersion),
+		post("/questionnaires/:id/publish", h.publishQuestionnaire),
+		post("/questionnaires/:id/unpublish", h.unpublishQuestionnaire),
+	}
+}
+
 func (h *Handler) createQuestionnaire(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &onboarding.CreateQuestionnaire{
@@ -60,14 +73,7 @@ func (h *Handler) changeQuestionnaire(c echo.Context) error {
 	if !body.Has("name") && !body.Has("description") {
 		body.Fault("", validation.Required, "at least one field is required")
 	}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	var err error
-	if payload.ID, err = named(c, "id", questionnaireUnknown); err != nil {
-		return err
-	}
-	e, err := web.Execute[*onboarding.QuestionnaireChanged](c, h.onboarding, payload, body)
+	e, err := executeNamed[*onboarding.QuestionnaireChanged](c, h, body, payload, &payload.ID, questionnaireUnknown)
 	if err != nil {
 		return err
 	}
@@ -77,14 +83,7 @@ func (h *Handler) changeQuestionnaire(c echo.Context) error {
 func (h *Handler) addVersion(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &onboarding.AddVersion{Questions: readQuestions(body)}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	var err error
-	if payload.QuestionnaireID, err = named(c, "id", questionnaireUnknown); err != nil {
-		return err
-	}
-	e, err := web.Execute[*onboarding.VersionAdded](c, h.onboarding, payload, body)
+	e, err := executeNamed[*onboarding.VersionAdded](c, h, body, payload, &payload.QuestionnaireID, questionnaireUnknown)
 	if err != nil {
 		return err
 	}
@@ -139,14 +138,7 @@ func questionTypes() []string {
 func (h *Handler) publishQuestionnaire(c echo.Context) error {
 	body := web.OptionalBody(c)
 	payload := &onboarding.PublishQuestionnaire{Number: int(body.OptionalInteger("version_number", 1, maxVersion).Value)}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	var err error
-	if payload.ID, err = named(c, "id", questionnaireUnknown); err != nil {
-		return err
-	}
-	e, err := web.Execute[*onboarding.QuestionnairePublished](c, h.onboarding, payload, body)
+	e, err := executeNamed[*onboarding.QuestionnairePublished](c, h, body, payload, &payload.ID, questionnaireUnknown)
 	if err != nil {
 		return err
 	}
@@ -169,67 +161,25 @@ func (h *Handler) unpublishQuestionnaire(c echo.Context) error {
 }
 
 func (h *Handler) listQuestionnaires(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
-	if err := query.Done(); err != nil {
-		return err
-	}
-	var shown []wire.Questionnaire
-	var total int
-	err := h.viewOnboarding(c, func(s *onboarding.State) error {
-		found, all := s.Questionnaires(page.Offset(), page.Size)
-		for _, q := range found {
-			shown = append(shown, wire.NewQuestionnaire(q, nil))
-		}
-		total = all
-		return nil
+	return listNamed(c, h, (*onboarding.State).Questionnaires, func(q *questionnaire.Questionnaire) wire.Questionnaire {
+		return wire.NewQuestionnaire(q, nil)
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, web.NewItems(page, shown, total))
 }
 
 func (h *Handler) getQuestionnaire(c echo.Context) error {
-	id, err := readNamedBy(c, "id", questionnaireUnknown)
-	if err != nil {
-		return err
-	}
-	var out questionnaireShown
-	err = h.viewOnboarding(c, func(s *onboarding.State) error {
+	return getNamed(c, h, questionnaireUnknown, func(s *onboarding.State, id scalar.ID) (out questionnaireShown, known bool) {
 		q, _, known := s.Questionnaire(id)
 		if !known {
-			return questionnaireUnknown()
+			return out, false
 		}
 		out = questionnaireShown{wire.NewQuestionnaire(q, nil), []version{}}
 		for _, v := range s.QuestionnaireVersions(id) {
 			out.Versions = append(out.Versions, version{wire.NewQuestionnaireVersion(v.Version), v.Published})
 		}
-		return nil
+		return out, true
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
 }
 
 func questionnaireUnknown() error {
 	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
-}
-
-// named reads an ID from the route. It returns unknown's error for an invalid UUID.
-func named(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
-	id, err := scalar.ParseID(web.Param(c, parameter))
-	if err != nil {
-		return id, unknown()
-	}
-	return id, nil
-}
-
-// readNamedBy is named for GET requests, which must have no query.
-func readNamedBy(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
-	if err := web.NoQuery(c); err != nil {
-		return scalar.ID{}, err
-	}
-	return named(c, parameter, unknown)
 }

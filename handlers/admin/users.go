@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -28,8 +29,8 @@ const (
 )
 
 var (
-	brokerRule   = web.Characters(32, "._-")
-	usernameRule = web.Characters(64, "._@+-")
+	brokerRule   = form.Characters{Limit: 32, Extra: "._-"}.Rule
+	usernameRule = form.Characters{Limit: 64, Extra: "._@+-"}.Rule
 )
 
 // broker is a tenant as operators see it.
@@ -37,6 +38,25 @@ type broker struct {
 	Broker  string      `json:"broker"`
 	Name    string      `json:"name"`
 	Created scalar.Time `json:"created"`
+}
+
+// brokerRoutes returns the routes of brokers.
+func (h *Handler) brokerRoutes() []web.Route {
+	return []web.Route{
+		read("/brokers", h.listBrokers),
+		post("/brokers", h.registerBroker),
+	}
+}
+
+// userRoutes returns the routes of users and of their API keys.
+func (h *Handler) userRoutes() []web.Route {
+	return []web.Route{
+		read("/users", h.listUsers),
+		post("/users", h.registerUser),
+		patch("/users/:username", h.changeUser),
+		read("/users/:username/api-keys", h.listAPIKeys),
+		patch("/users/:username/api-keys/:id", h.limitAPIKey),
+	}
 }
 
 func (h *Handler) registerBroker(c echo.Context) error {

@@ -90,8 +90,8 @@ func (h *Hub) showAccounts(sub *subscription, s *trading.State) {
 }
 
 func (h *Hub) sendAccount(sub *subscription, s *trading.State, customer, broker string) {
-	for _, d := range accountDrafts(sub.channel, snapshot, s, customer, broker, h.last.Sequence) {
-		h.sendTo(sub, &message{plain: encode(d.value), position: h.logPosition(h.last.Sequence).String()})
+	for _, d := range accountDrafts(sub.channel, snapshot, s, customer, broker, h.streams.last.Sequence) {
+		h.sendTo(sub, &message{plain: encode(d.value), position: h.logPosition(h.streams.last.Sequence).String()})
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *subscription) has(customer string) bool {
 
 // publishAccounts sends the accounts that a record changed, each once. It runs under the fold's lock and the hub's.
 func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
-	if h.index.count[marginNow]+h.index.count[positionsNow] == 0 {
+	if h.streams.index.count[marginNow]+h.streams.index.count[positionsNow] == 0 {
 		return
 	}
 	t := touchedBy(e.Record.Events)
@@ -146,7 +146,7 @@ func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 
 // publishAccount is publish for a message about an account.
 func (h *Hub) publishAccount(d *draft, position string) {
-	lists, any := h.index.of(d)
+	lists, any := h.streams.index.of(d)
 	if !any {
 		return
 	}

@@ -20,7 +20,7 @@ func (h *Hub) authenticate(s *session, r *request) {
 		return
 	}
 	h.mu.Lock()
-	changed := h.changes != seen
+	changed := h.registry.changes != seen
 	before, ok := s.become(p, r.token)
 	if ok && before != nil && !sameReader(before, p) {
 		h.expelPrivate(s, Forbidden, "the connection was authenticated with a token that may read less")
@@ -52,10 +52,10 @@ func (h *Hub) authenticate(s *session, r *request) {
 func (s *session) become(p *web.Principal, token string) (before *web.Principal, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before = s.who; before != nil && before.Username != p.Username {
+	if before = s.auth.who; before != nil && before.Username != p.Username {
 		return before, false
 	}
-	s.who, s.token = p, token
+	s.auth.who, s.auth.token = p, token
 	s.watch()
 	return before, true
 }
@@ -68,21 +68,21 @@ func sameReader(a, b *web.Principal) bool {
 
 // watch schedules the next verification of the session's token: at its expiry, and periodically before that. The
 // caller holds the session's lock.
-func (s *session) watch() { s.watchIn(s.hub.verifyAfter(s.who)) }
+func (s *session) watch() { s.watchIn(s.hub.verifyAfter(s.auth.who)) }
 
 func (s *session) watchIn(d time.Duration) {
-	if s.over {
+	if s.ending.over {
 		return
 	}
-	if s.check != nil {
-		s.check.Stop()
+	if s.auth.check != nil {
+		s.auth.check.Stop()
 	}
-	s.check = time.AfterFunc(d, s.verifyAgain)
+	s.auth.check = time.AfterFunc(d, s.verifyAgain)
 }
 
 func (s *session) verifyAgain() {
 	s.mu.Lock()
-	token, gone := s.token, s.ended || s.who == nil
+	token, gone := s.auth.token, s.ending.ended || s.auth.who == nil
 	s.mu.Unlock()
 	if gone {
 		return
@@ -95,11 +95,11 @@ func (s *session) verifyAgain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.mu.Lock()
-	if s.token != token { // authenticated again in the meantime, which scheduled another check
+	if s.auth.token != token { // authenticated again in the meantime, which scheduled another check
 		s.mu.Unlock()
 		return
 	}
-	if h.changes != seen && err == nil { // the identity journal changed during the verification, so verify again
+	if h.registry.changes != seen && err == nil { // the identity journal changed during the verification, so verify again
 		s.watchIn(0)
 		s.mu.Unlock()
 		return
@@ -115,7 +115,7 @@ func (s *session) verifyAgain() {
 func (h *Hub) changesSeen() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.changes
+	return h.registry.changes
 }
 
 // observe applies a change of the identity journal to all sessions, so that their rights end with the record, like
@@ -124,8 +124,8 @@ func (h *Hub) changesSeen() uint64 {
 func (h *Hub) observe(change web.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.changes++
-	for s := range h.sessions {
+	h.registry.changes++
+	for s := range h.registry.sessions {
 		who := s.principal()
 		if who == nil {
 			continue
@@ -142,9 +142,9 @@ func (h *Hub) observe(change web.Change) {
 // narrow sets the rights that remain to the session, nil for none. The caller holds the hub's lock.
 func (h *Hub) narrow(s *session, left *web.Principal) {
 	s.mu.Lock()
-	before := s.who
-	if s.who = left; left == nil {
-		s.token = ""
+	before := s.auth.who
+	if s.auth.who = left; left == nil {
+		s.auth.token = ""
 	} else {
 		s.watch()
 	}

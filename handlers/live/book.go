@@ -56,10 +56,10 @@ type change struct {
 // sendSnapshot sends the book to a new subscription. The caller holds the fold's lock and the hub's.
 func (h *Hub) sendSnapshot(sub *subscription, state *trading.State, sequence int64) {
 	symbol := sub.key.name
-	b := h.books[symbol]
+	b := h.streams.books[symbol]
 	if b == nil {
-		b = &bookStream{sequence: sequence, time: h.last.Time}
-		h.books[symbol] = b
+		b = &bookStream{sequence: sequence, time: h.streams.last.Time}
+		h.streams.books[symbol] = b
 	}
 	if b.snapshot == nil {
 		bids, asks := state.Depth(symbol, 0)
@@ -80,7 +80,7 @@ func levels(of []trading.Level) []level {
 
 // publishBooks sends the changes by the record at the stamp, one update for each book that has subscriptions.
 func (h *Hub) publishBooks(state *trading.State, at decide.Stamp) {
-	if len(h.books) == 0 {
+	if len(h.streams.books) == 0 {
 		return
 	}
 	changes := state.BookChanges()
@@ -89,7 +89,7 @@ func (h *Hub) publishBooks(state *trading.State, at decide.Stamp) {
 		for n < len(changes) && changes[n].Symbol == changes[0].Symbol {
 			n++
 		}
-		if b := h.books[changes[0].Symbol]; b != nil {
+		if b := h.streams.books[changes[0].Symbol]; b != nil {
 			h.publishBook(b, changes[:n], at)
 		}
 		changes = changes[n:]
@@ -125,8 +125,8 @@ func (h *Hub) rejectWithdrawn(symbol string) {
 	for _, c := range channels() {
 		for _, of := range c.topicsOf(symbol) {
 			k := key{c, ofSymbol, of}
-			for len(h.index.readers[k]) > 0 {
-				readers := h.index.readers[k]
+			for len(h.streams.index.readers[k]) > 0 {
+				readers := h.streams.index.readers[k]
 				h.expel(readers[len(readers)-1], c.refused, "the instrument is withdrawn")
 			}
 		}

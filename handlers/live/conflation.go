@@ -107,21 +107,21 @@ func (h *Hub) runConflation(ctx context.Context) {
 // flushConflated sends the collected changes.
 func (h *Hub) flushConflated(ctx context.Context) {
 	h.mu.Lock()
-	p, at := &h.conflation, h.logPosition(h.last.Sequence).String()
+	p, at := &h.streams.conflation, h.logPosition(h.streams.last.Sequence).String()
 	tickersOf, marks := p.tickers, p.marks
 	p.tickers, p.marks = make(map[string]bool), make(map[string]bool)
-	if h.failed || h.index.count[ticker]+h.index.count[tickers] == 0 {
+	if h.streams.failed || h.streams.index.count[ticker]+h.streams.index.count[tickers] == 0 {
 		tickersOf = nil
 	}
-	if h.failed || h.index.count[positionsNow]+h.index.count[marginNow] == 0 {
+	if h.streams.failed || h.streams.index.count[positionsNow]+h.streams.index.count[marginNow] == 0 {
 		marks = nil
 	}
 	var due []*candleStream
 	for of, k := range p.candles {
 		switch {
-		case len(h.index.readers[key{candles, ofSymbol, of}]) == 0:
+		case len(h.streams.index.readers[key{candles, ofSymbol, of}]) == 0:
 			delete(p.candles, of)
-		case !h.failed && (k.changed || k.last != 0 && !k.closed && scalar.TimeOf(time.Now()) >= k.last+k.interval.Span()):
+		case !h.streams.failed && (k.changed || k.last != 0 && !k.closed && scalar.TimeOf(time.Now()) >= k.last+k.interval.Span()):
 			due = append(due, k)
 			k.changed = false
 		}
@@ -174,7 +174,7 @@ func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, at strin
 	defer h.mu.Unlock()
 	if list == nil { // try again at the next interval
 		for symbol := range symbols {
-			h.conflation.wantTicker(symbol)
+			h.streams.conflation.wantTicker(symbol)
 		}
 		return
 	}
@@ -250,7 +250,7 @@ func (h *Hub) sendMarks(symbols map[string]bool) {
 func (h *Hub) readAccounts() (brokers, customers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for k := range h.index.readers {
+	for k := range h.streams.index.readers {
 		switch {
 		case k.channel != marginNow && k.channel != positionsNow:
 		case k.scope == ofCustomer && !slices.Contains(customers, k.name):
@@ -276,19 +276,19 @@ func (h *Hub) look(at func(s *trading.State)) {
 
 // sendMarked sends an account and its positions in the symbols, if it has any and they have subscriptions.
 func (h *Hub) sendMarked(s *trading.State, customer trading.Customer, symbols map[string]bool) {
-	at, holds := h.logPosition(h.last.Sequence).String(), false
+	at, holds := h.logPosition(h.streams.last.Sequence).String(), false
 	for symbol := range symbols {
 		if !s.Holds(customer.Code, symbol) {
 			continue
 		}
 		holds = true
 		if p, known := s.Position(customer.Code, symbol); known && h.anyReads(positionsNow, customer) {
-			d := positionDraft(update, &p, customer.Broker, h.last.Sequence)
+			d := positionDraft(update, &p, customer.Broker, h.streams.last.Sequence)
 			h.publishAccount(&d, at)
 		}
 	}
 	if holds && h.anyReads(marginNow, customer) {
-		for _, d := range accountDrafts(marginNow, update, s, customer.Code, customer.Broker, h.last.Sequence) {
+		for _, d := range accountDrafts(marginNow, update, s, customer.Code, customer.Broker, h.streams.last.Sequence) {
 			h.publishAccount(&d, at)
 		}
 	}
@@ -296,6 +296,6 @@ func (h *Hub) sendMarked(s *trading.State, customer trading.Customer, symbols ma
 
 // anyReads reports whether a customer's messages on a channel have subscriptions.
 func (h *Hub) anyReads(c *channel, customer trading.Customer) bool {
-	_, any := h.index.of(&draft{channel: c, broker: customer.Broker, customer: customer.Code})
+	_, any := h.streams.index.of(&draft{channel: c, broker: customer.Broker, customer: customer.Code})
 	return any
 }

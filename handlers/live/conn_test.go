@@ -103,8 +103,8 @@ func TestWritesAreGathered(t *testing.T) {
 			if len(r.deadlines) != 2*len(want) || r.deadlines[0].IsZero() || !r.deadlines[1].IsZero() {
 				t.Errorf("the deadlines are %v, want one for each write", r.deadlines)
 			}
-			if s.messages != 0 || s.bytes != 0 || s.controls != 0 || s.writing || h.metrics.queued.Load() != 0 {
-				t.Errorf("%d messages, %d bytes, %d control frames are left, writing %v", s.messages, s.bytes, s.controls, s.writing)
+			if s.out.messages != 0 || s.out.bytes != 0 || s.out.controls != 0 || s.out.writing || h.metrics.queued.Load() != 0 {
+				t.Errorf("%d messages, %d bytes, %d control frames are left, writing %v", s.out.messages, s.out.bytes, s.out.controls, s.out.writing)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func TestEntriesAreBoundedAndInOrder(t *testing.T) {
 	v.rest.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		mu.Lock()
-		seen = append(seen, r.Method+" "+r.URL.Path+" "+string(body)+" "+r.Header.Get("Content-Type"))
+		seen = append(seen, r.Method+" "+r.URL.Path+" "+strings.ReplaceAll(string(body), " ", "")+" "+r.Header.Get("Content-Type"))
 		mu.Unlock()
 		<-release
 		w.Header().Set("X-Log-Position", "trading/0@7")

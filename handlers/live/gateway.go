@@ -81,15 +81,15 @@ func (h *Hub) hold(s *session, id scalar.ID, opened int64) (ended bool) {
 	// ID. Otherwise it would report the end of no session, and the orders would stay.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.id, s.opened = id, opened
-	return s.ended
+	s.engine.id, s.engine.opened = id, opened
+	return s.ending.ended
 }
 
 // tradingSession returns the ID of the engine session, or zero.
 func (s *session) tradingSession() scalar.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.id
+	return s.engine.id
 }
 
 // disarm ends the engine session, if there is one, which cancels its orders. It is called when the session or the
@@ -173,7 +173,7 @@ func (h *Hub) observeGateways(e record.Entry) {
 	}
 	for s := range h.gateway.armed {
 		s.mu.Lock()
-		before := !s.id.IsZero() && s.opened < e.Record.Sequence
+		before := !s.engine.id.IsZero() && s.engine.opened < e.Record.Sequence
 		s.mu.Unlock()
 		if before { // otherwise the session was opened later
 			h.metrics.errors.WithLabelValues(string(UpstreamError)).Inc()

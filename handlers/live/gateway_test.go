@@ -40,9 +40,9 @@ func (e *sessionsOfEngine) Submit(_ context.Context, _ string, c decide.Command)
 // the very session that it has opened. Otherwise it would be told of none, and the orders of a connection that is gone would rest
 // for as long as its node lives.
 func TestASessionThatEndsWhileItIsArmed(t *testing.T) {
-	s := &session{ctx: t.Context(), who: &web.Principal{Username: "u", Broker: "alpha", Scopes: []string{web.ScopeTrade}}}
+	s := &session{ctx: t.Context(), auth: authentication{who: &web.Principal{Username: "u", Broker: "alpha", Scopes: []string{web.ScopeTrade}}}}
 	engine := &sessionsOfEngine{opening: s.mu.Lock}
-	h := &Hub{ctx: t.Context(), rest: new(web.Server), gateway: gateway{id: web.NewID(), nodes: engine, armed: make(map[*session]struct{}), keeping: true}}
+	h := &Hub{ctx: t.Context(), sources: sources{rest: new(web.Server)}, gateway: gateway{id: web.NewID(), nodes: engine, armed: make(map[*session]struct{}), keeping: true}}
 	s.hub = h
 	armed := make(chan *refusal, 1)
 	go func() { armed <- h.arm(s, &request{}) }()
@@ -58,7 +58,7 @@ func TestASessionThatEndsWhileItIsArmed(t *testing.T) {
 	if seen {
 		t.Error("it is among the armed before it has its id")
 	}
-	s.ended = true
+	s.ending.ended = true
 	s.mu.Unlock()
 	h.disarm(s)
 	if refused := <-armed; refused != nil {

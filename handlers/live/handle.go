@@ -80,12 +80,12 @@ func (h *Hub) allowRequest(s *session, id func() jsontext.Value) bool {
 	if s.isEnded() {
 		return false
 	}
-	if s.bucket.take(time.Now()) {
-		s.excess = 0
+	if s.reader.bucket.take(time.Now()) {
+		s.reader.excess = 0
 		return true
 	}
 	h.reject(s, id(), RateLimited, "requests come too fast; this one was not looked at")
-	if s.excess++; s.excess > h.limits.RequestExcess {
+	if s.reader.excess++; s.reader.excess > h.limits.RequestExcess {
 		s.close(nil, melody.ClosePolicyViolation, string(RateLimited))
 	}
 	return false
@@ -154,25 +154,25 @@ func (h *Hub) begin(sub *subscription, symbol string, venue *trading.State, sequ
 		h.beginAccounts(sub, venue)
 	case sub.channel == tickers:
 		for _, i := range venue.Instruments() {
-			h.conflation.wantTicker(i.Symbol)
+			h.streams.conflation.wantTicker(i.Symbol)
 		}
 	case sub.channel == ticker:
-		h.conflation.wantTicker(symbol)
+		h.streams.conflation.wantTicker(symbol)
 	case sub.channel == candles:
-		h.conflation.wantCandle(sub.key.name)
+		h.streams.conflation.wantCandle(sub.key.name)
 	}
 }
 
 // enter adds a subscription to the index if the session is allowed to have it. The caller holds the fold's lock and
 // the hub's.
 func (h *Hub) enter(s *session, r *request, c *channel, topic, of, symbol string, state *trading.State) (*subscription, *refusal) {
-	if _, there := h.sessions[s]; !there || s.isEnded() {
+	if _, there := h.registry.sessions[s]; !there || s.isEnded() {
 		return nil, refuse(InvalidMessage, "the connection is closed")
 	}
 	if s.subscriptions[topic] != nil {
 		return nil, refuse(AlreadySubscribed, "the topic is subscribed to; unsubscribe first to change the subscription")
 	}
-	if h.failed {
+	if h.streams.failed {
 		return nil, refuse(c.failed, "the log behind the channel can't be read")
 	}
 	if len(s.subscriptions) >= h.limits.Subscriptions {
@@ -193,7 +193,7 @@ func (h *Hub) enter(s *session, r *request, c *channel, topic, of, symbol string
 	}
 	sub := &subscription{session: s, channel: c, topic: topic, key: k, positions: r.positions}
 	s.subscriptions[topic] = sub
-	h.index.add(sub)
+	h.streams.index.add(sub)
 	h.metrics.subscriptions.WithLabelValues(c.name).Inc()
 	return sub, nil
 }

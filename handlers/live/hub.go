@@ -62,43 +62,66 @@ type Config struct {
 	Seed        *record.Seed // the snapshot from which the follower started, or nil
 }
 
-// Hub serves the WebSocket connections of one node.
+// Hub serves the WebSocket connections of one node. Without another note, a field is constant after New.
 type Hub struct {
-	follower    record.Follower
-	journal     string
-	partition   int32
-	tokens      Verifier
-	answered    Answered // nil for none
-	log         Log
-	rest        web.Caller
-	wrap        Wrap
-	logger      *slog.Logger
-	limits      Limits
-	compress    bool // for clients that offer compression
-	tracer      *trace.Tracer
-	metrics     *metrics
-	melody      *melody.Melody
-	writers     *writers
-	serving     sync.WaitGroup // counts handlers and the goroutines that they started
-	replaySlots *replaySlots   // limits subscriptions that read the log
-	shutdown    shutdown
+	sources
+	connections
+	limits  Limits
+	logger  *slog.Logger
+	metrics *metrics
+	tracer  *trace.Tracer
+
+	shutdown    shutdown        // of order entry; any goroutine may call its methods
 	ready       chan struct{}   // closed when the fold has reached the log's end
 	ctx         context.Context // ends when the hub is closed
 	cancel      context.CancelFunc
+	serving     sync.WaitGroup // counts handlers and the goroutines that they started
+	replaySlots *replaySlots   // limits subscriptions that read the log
 
-	mu         sync.Mutex // acquired after the fold's lock
-	gateway    gateway
-	conflation conflation
-	statuses   map[string]market.Status // effective statuses after the last record
-	sessions   map[*session]struct{}
-	admitted   int
-	closing    bool
-	cutting    bool // new connections must be cut immediately
-	failed     bool // the log cannot be read
+	// mu guards the rest. It is acquired after the fold's lock, and before a session's.
+	mu       sync.Mutex
+	registry registry
+	streams  streams
+	gateway  gateway
+}
+
+// sources are what a hub reads from.
+type sources struct {
+	follower  record.Follower
+	journal   string
+	partition int32
+	tokens    Verifier
+	answered  Answered // nil for none
+	log       Log
+	rest      web.Caller // reads of some channels, and order entry
+}
+
+// connections make connections of upgraded requests, and write to them.
+type connections struct {
+	wrap     Wrap
+	compress bool // for clients that offer compression
+	melody   *melody.Melody
+	writers  *writers
+}
+
+// registry holds the sessions. The goroutines that serve connections change it, and Close.
+type registry struct {
+	sessions map[*session]struct{}
+	admitted int // connections, including those in their handshake
+	closing  bool
+	cutting  bool   // new connections must be cut immediately
+	changes  uint64 // number of changes of the identity journal
+}
+
+// streams holds the subscriptions and what their messages are made of. The fold's goroutine changes it with each record,
+// the goroutine of conflation at each interval, and the readers of sessions when they subscribe.
+type streams struct {
 	index      *index
 	books      map[string]*bookStream
-	changes    uint64       // number of changes of the identity journal
-	last       decide.Stamp // of the last record
+	conflation conflation
+	statuses   map[string]market.Status // effective statuses after the last record
+	failed     bool                     // the log cannot be read
+	last       decide.Stamp             // of the last record
 	anchors    record.Anchors
 }
 
@@ -108,18 +131,20 @@ func New(cfg Config) *Hub {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens,
-		answered: cfg.Answered, log: cfg.Log,
-		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(),
-		compress: cfg.Compression, metrics: newMetrics(), melody: melody.New(),
-		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
-		replaySlots: newReplaySlots(), shutdown: shutdown{none: make(chan struct{}, 1)}, ready: make(chan struct{}),
-		gateway:    gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
-		conflation: newConflation(), statuses: make(map[string]market.Status),
+		sources: sources{follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens,
+			answered: cfg.Answered, log: cfg.Log, rest: cfg.REST},
+		connections: connections{wrap: cfg.Wrap, compress: cfg.Compression, melody: melody.New()},
+		limits:      cfg.Limits.withDefaults(), logger: cfg.Logger, metrics: newMetrics(),
+		shutdown: shutdown{none: make(chan struct{}, 1)},
+		ready:    make(chan struct{}), replaySlots: newReplaySlots(),
+		registry: registry{sessions: make(map[*session]struct{})},
+		streams: streams{index: newIndex(), books: make(map[string]*bookStream), conflation: newConflation(),
+			statuses: make(map[string]market.Status)},
+		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
 	}
 	if seed := cfg.Seed; seed != nil {
-		h.last = decide.Stamp{Journal: seed.Journal, Sequence: seed.Position.Sequence, Time: seed.Time}
-		h.anchors.Fill(seed.Anchors)
+		h.streams.last = decide.Stamp{Journal: seed.Journal, Sequence: seed.Position.Sequence, Time: seed.Time}
+		h.streams.anchors.Fill(seed.Anchors)
 	}
 	h.writers = &writers{most: runtime.GOMAXPROCS(0), serving: &h.serving}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -205,12 +230,12 @@ func (h *Hub) failure() error {
 func (h *Hub) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failed {
+	if h.streams.failed {
 		return
 	}
 	h.logger.Error("the journal can't be followed; live subscriptions end", "journal", h.journal, "error", err)
-	h.failed = true
-	for s := range h.sessions {
+	h.streams.failed = true
+	for s := range h.registry.sessions {
 		for _, sub := range s.subscriptions {
 			h.expel(sub, sub.channel.failed, "the log behind the channel can't be read; subscribe again to recover")
 		}
@@ -223,26 +248,26 @@ func (h *Hub) onRecord(e record.Entry, s decide.State) {
 	defer h.mu.Unlock()
 	// Do this before the early return: the next subscription, created under the same locks, gets a snapshot as of
 	// this record, and resumed subscriptions start from the anchors.
-	h.last = e.Stamp()
-	h.anchors.Note(e.Position)
+	h.streams.last = e.Stamp()
+	h.streams.anchors.Note(e.Position)
 	h.observeGateways(e)
 	state := s.(*trading.State)
 	h.publishInstruments(e, state)
-	if len(h.index.readers) == 0 {
+	if len(h.streams.index.readers) == 0 {
 		return
 	}
-	h.conflation.note(e)
+	h.streams.conflation.note(e)
 	if h.tracer != nil {
 		defer h.tracer.Followed("deliver "+h.journal, trace.RecordOf(h.journal, e), time.Now())
 	}
 	// Publish books after the other messages of the record, and withdrawals last, so that a client receives
 	// everything that the record did to an instrument before the end of the subscription.
-	drafts := translate(e, func(c *channel) bool { return h.index.count[c] > 0 })
+	drafts := translate(e, func(c *channel) bool { return h.streams.index.count[c] > 0 })
 	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
 		h.publish(&drafts[i], position.text)
 	}
 	h.publishAccounts(e, state)
-	h.publishBooks(state, h.last)
+	h.publishBooks(state, h.streams.last)
 	for _, event := range e.Record.Events {
 		if withdrawn, ok := event.(*trading.InstrumentDelisted); ok {
 			h.rejectWithdrawn(withdrawn.Symbol)
@@ -252,7 +277,7 @@ func (h *Hub) onRecord(e record.Entry, s decide.State) {
 
 // publish encodes a draft, if it has subscribers, and queues it for all subscriptions.
 func (h *Hub) publish(d *draft, position string) {
-	lists, any := h.index.of(d)
+	lists, any := h.streams.index.of(d)
 	if !any {
 		return
 	}
@@ -288,10 +313,10 @@ func (h *Hub) sendTo(sub *subscription, m *message) {
 // drop ends a subscription without a message. The caller holds the hub's lock.
 func (h *Hub) drop(sub *subscription) {
 	delete(sub.session.subscriptions, sub.topic)
-	h.index.remove(sub)
+	h.streams.index.remove(sub)
 	h.metrics.subscriptions.WithLabelValues(sub.channel.name).Dec()
-	if sub.channel == orderbook && len(h.index.readers[sub.key]) == 0 {
-		delete(h.books, sub.key.name)
+	if sub.channel == orderbook && len(h.streams.index.readers[sub.key]) == 0 {
+		delete(h.streams.books, sub.key.name)
 	}
 }
 
@@ -309,9 +334,9 @@ func (h *Hub) Close(ctx context.Context) error {
 		h.fail(err) // the node may stop because of this error before Run reports it
 	}
 	h.mu.Lock()
-	first := !h.closing
-	h.closing = true
-	open := slices.Collect(maps.Keys(h.sessions))
+	first := !h.registry.closing
+	h.registry.closing = true
+	open := slices.Collect(maps.Keys(h.registry.sessions))
 	h.mu.Unlock()
 	if !first {
 		return nil
@@ -344,8 +369,8 @@ func (h *Hub) Close(ctx context.Context) error {
 // cutAll cuts all connections, including those still in their handshake when they complete it.
 func (h *Hub) cutAll() {
 	h.mu.Lock()
-	h.cutting = true
-	left := slices.Collect(maps.Keys(h.sessions))
+	h.registry.cutting = true
+	left := slices.Collect(maps.Keys(h.registry.sessions))
 	h.mu.Unlock()
 	for _, s := range left {
 		s.conn.cut()

@@ -173,7 +173,7 @@ func TestALongFrameIsWrittenApart(t *testing.T) {
 	if got != want || long.packed == nil {
 		t.Errorf("%.200q, want %.200q", got, want)
 	}
-	if s.messages != 0 || s.bytes != 0 {
-		t.Errorf("%d messages of %d bytes are left", s.messages, s.bytes)
+	if s.out.messages != 0 || s.out.bytes != 0 {
+		t.Errorf("%d messages of %d bytes are left", s.out.messages, s.out.bytes)
 	}
 }

@@ -26,7 +26,7 @@ func (h *Hub) publishInstruments(e record.Entry, s *trading.State) {
 			h.publishChanged(event.Symbol, true, s, e.Record.Sequence)
 		case *trading.InstrumentDelisted:
 			h.publishInstrument(&event.Instrument, market.Withdrawn, s, e.Record.Sequence)
-			delete(h.statuses, event.Symbol)
+			delete(h.streams.statuses, event.Symbol)
 		case *trading.GuardSet:
 			h.publishChanged(event.Symbol, false, s, e.Record.Sequence)
 		case *trading.IndexUpdated: // the first index price lifts the guard; early rules record no event for that
@@ -39,8 +39,8 @@ func (h *Hub) publishInstruments(e record.Entry, s *trading.State) {
 // the record.
 func (h *Hub) publishChanged(symbol string, parameters bool, s *trading.State, sequence int64) {
 	status, _ := s.Status(symbol)
-	before, known := h.statuses[symbol]
-	h.statuses[symbol] = status
+	before, known := h.streams.statuses[symbol]
+	h.streams.statuses[symbol] = status
 	if parameters || known && before != status {
 		i, _ := s.Instrument(symbol)
 		h.publishInstrument(&i, status, s, sequence)
@@ -50,7 +50,7 @@ func (h *Hub) publishChanged(symbol string, parameters bool, s *trading.State, s
 // noteStatuses stores the effective statuses.
 func (h *Hub) noteStatuses(s *trading.State) {
 	for _, i := range s.Instruments() {
-		h.statuses[i.Symbol], _ = s.Status(i.Symbol)
+		h.streams.statuses[i.Symbol], _ = s.Status(i.Symbol)
 	}
 }
 

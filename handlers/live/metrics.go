@@ -51,9 +51,9 @@ func (h *Hub) fullest() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	full := 0.0
-	for s := range h.sessions {
+	for s := range h.registry.sessions {
 		s.mu.Lock()
-		full = max(full, float64(s.messages)/float64(h.limits.QueueMessages), float64(s.bytes)/float64(h.limits.QueueBytes))
+		full = max(full, float64(s.out.messages)/float64(h.limits.QueueMessages), float64(s.out.bytes)/float64(h.limits.QueueBytes))
 		s.mu.Unlock()
 	}
 	return full

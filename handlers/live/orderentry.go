@@ -19,9 +19,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Order entry over a WebSocket uses the REST operations. A request is split into the parameters, query, idempotency
-// key and body of the REST route without interpreting the body, and the operation's response is sent back. The rules
-// are therefore the same.
+// Order entry over a WebSocket uses the REST operations. The members of a request's data that a REST route has in its
+// path, query, and headers become those of a call. The rest of data is the body, in the bytes that the client sent, and
+// the operation alone parses it. The operation's response is sent back. The rules are therefore the same.
 //
 // The requests of a session begin in order. Each begins when the previous one has been queued at the journal's owner
 // or has been answered, so a cancellation is never decided before an order that was sent earlier. Responses are sent
@@ -71,15 +71,17 @@ type entry struct {
 	id     jsontext.Value
 	call   web.Call
 	params [2]string // parameters of the call: the customer and the order
+	room   [16]member
 }
 
 // parseEntry parses an order entry request. It returns nil for any other message, even an invalid one. If it returns
-// an error, the entry contains the ID, provided that the ID is valid.
+// an error, the entry contains the ID, provided that the ID is valid. Without an error, the entry owns raw: the members
+// of data that are not part of the body are overwritten.
 func parseEntry(raw []byte) (*entry, error) {
 	e := &entry{}
 	var data jsontext.Value
 	var faults []error
-	cut := cutter{raw: raw}
+	cut := cutter{raw: raw, enter: "data", members: e.room[:0]}
 	defer cut.done()
 	for cut.next() {
 		switch string(cut.name) {
@@ -107,52 +109,56 @@ func parseEntry(raw []byte) (*entry, error) {
 	if len(faults) > 0 {
 		return e, faults[0]
 	}
-	return e, e.read(shape, data)
+	if data.Kind() != '{' {
+		return e, errors.New("data must be an object")
+	}
+	if err := e.read(shape, raw, cut.members); err != nil || !shape.body {
+		return e, err
+	}
+	blank(raw, cut.members)
+	e.call.Body = data
+	return e, nil
 }
 
-// read splits data into the parts of the REST request.
-func (e *entry) read(shape entryShape, data jsontext.Value) error {
-	if data.Kind() != '{' {
-		return errors.New("data must be an object")
-	}
+// read takes the members of data that the REST route has in its path, query, and headers. The others are the body.
+func (e *entry) read(shape entryShape, raw []byte, data []member) error {
 	e.call.Method, e.call.Route = shape.method, shape.route
 	e.call.Params = e.params[:1]
 	customer, order, named := &e.params[0], &e.params[1], false
-	// Remove the members that the REST route has in its path, query and headers. The rest becomes the body, with
-	// unchanged values, so the route reports errors in the same words.
-	body := append(make([]byte, 0, len(data)), '{')
-	cut := cutter{raw: data}
-	defer cut.done()
-	for cut.next() {
+	for i := range data {
+		m := &data[i]
 		var to *string
-		switch name := string(cut.name); {
-		case name == "customer_code":
-			to = customer
-		case name == "idempotency_key":
+		again := false
+		name, value := m.in(raw)
+		switch {
+		case string(name) == "customer_code":
+			to, again = customer, *customer != ""
+		case string(name) == "idempotency_key":
+			again = e.call.Keyed
 			to, e.call.Keyed = &e.call.Key, true
-		case shape.order && (name == "order_code" || name == "reference_id"):
-			if named && !cut.again {
+		case shape.order && (string(name) == "order_code" || string(name) == "reference_id"):
+			route := shape.route
+			if string(name) == "reference_id" {
+				route = routeByReference
+			}
+			if again = named && e.call.Route == route; named && !again {
 				return errors.New("one of data.order_code and data.reference_id names the order, not both")
 			}
-			to, named = order, true
-			if name == "reference_id" {
-				e.call.Route = routeByReference
+			to, named, e.call.Route = order, true, route
+		case shape.query != "" && string(name) == shape.query:
+			if again = e.call.Query != nil; !again {
+				e.call.Query = url.Values{shape.query: {""}}
 			}
-		case shape.query != "" && name == shape.query:
-			e.call.Query = url.Values{shape.query: {""}}
 			to = &e.call.Query[shape.query][0]
 		default:
-			if len(body) > 1 {
-				body = append(body, ',')
-			}
-			body = append(append(append(body, cut.quoted...), ':'), cut.value...)
+			m.body = true
 			continue
 		}
-		if cut.again {
-			return fmt.Errorf("data.%s is given twice", cut.name)
+		if again {
+			return fmt.Errorf("data.%s is given twice", name)
 		}
-		if *to = cut.text(); *to == "" && string(cut.name) != "idempotency_key" {
-			return fmt.Errorf("data.%s must be a string that is not empty", cut.name)
+		if *to = text(value); *to == "" && to != &e.call.Key {
+			return fmt.Errorf("data.%s must be a string that is not empty", name)
 		}
 	}
 	switch {
@@ -160,22 +166,78 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 		return errors.New("data.customer_code is required")
 	case shape.order && !named:
 		return errors.New("one of data.order_code and data.reference_id is required")
-	case !shape.body && len(body) > 1:
-		return fmt.Errorf("%s takes nothing else in data: %.64q", e.op, body)
+	}
+	if !shape.body {
+		if rest := bodyOf(raw, data); rest != nil {
+			return fmt.Errorf("%s takes nothing else in data: %.64q", e.op, rest)
+		}
 	}
 	if shape.order {
 		e.call.Params = e.params[:2]
 	}
-	if shape.body {
-		e.call.Body = append(body, '}')
-	}
 	return nil
+}
+
+// member is a member of data. It consists of offsets in the message.
+type member struct {
+	from, nameEnd, value, to int32
+	body                     bool // it is part of the body
+}
+
+// in returns the unescaped name and the value as sent.
+func (m *member) in(raw []byte) (name []byte, value jsontext.Value) {
+	quoted := raw[m.from:m.nameEnd]
+	name, err := unquoted(quoted)
+	if err != nil {
+		name = quoted // an invalid name, which matches no member
+	}
+	return name, raw[m.value:m.to]
+}
+
+// bodyOf returns the members of the body as an unfinished object, or nil if there are none.
+func bodyOf(raw []byte, data []member) (b []byte) {
+	for i := range data {
+		if m := &data[i]; m.body {
+			b = append(append(append(append(b, ','), raw[m.from:m.nameEnd]...), ':'), raw[m.value:m.to]...)
+		}
+	}
+	if b != nil {
+		b[0] = '{'
+	}
+	return b
+}
+
+// blank overwrites the members that are not part of the body with spaces, and their commas. The operation then reads the
+// body that a client would send over REST: it finds the same errors and computes the same fingerprint.
+func blank(raw []byte, data []member) {
+	fill := func(from, to int32) {
+		for i := from; i < to; i++ {
+			raw[i] = ' '
+		}
+	}
+	last := -1 // the last member of the body
+	for i := range data {
+		if data[i].body {
+			last = i
+		}
+	}
+	for i := range data {
+		m := &data[i]
+		if !m.body {
+			fill(m.from, m.to)
+		}
+		if i+1 < len(data) && (!m.body || i == last) { // only white space and a comma follow
+			fill(m.to, data[i+1].from)
+		}
+	}
 }
 
 // cutter splits an object into its members and parses the values only far enough to find their ends.
 type cutter struct {
-	raw []byte
-	dec *jsontext.Decoder
+	raw     []byte
+	enter   string   // name of a member that is split too if it is an object
+	members []member // of that object
+	dec     *jsontext.Decoder
 
 	name   []byte
 	quoted []byte         // the name as sent
@@ -223,9 +285,42 @@ func (c *cutter) next() bool {
 	}
 	c.again = slices.ContainsFunc(c.names, func(other []byte) bool { return bytes.Equal(other, c.name) })
 	c.names = append(c.names, c.name)
-	c.value, c.err = c.piece()
+	if c.enter != "" && string(c.name) == c.enter && c.dec.PeekKind() == '{' {
+		c.err = c.split()
+	} else {
+		c.value, c.err = c.piece()
+	}
 	return c.err == nil
 }
+
+// split reads an object and its members.
+func (c *cutter) split() error {
+	if _, err := c.dec.ReadToken(); err != nil {
+		return err
+	}
+	from := c.offset() - 1
+	for c.members = c.members[:0]; c.dec.PeekKind() != '}'; {
+		name, err := c.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		m := member{nameEnd: c.offset()}
+		m.from = m.nameEnd - int32(len(name))
+		value, err := c.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		m.to = c.offset()
+		m.value = m.to - int32(len(value))
+		c.members = append(c.members, m)
+	}
+	_, err := c.dec.ReadToken()
+	c.value = c.raw[from:c.offset():c.offset()]
+	return err
+}
+
+// offset returns the position in raw. A message is much shorter than 2 GB (Limits.MessageBytes).
+func (c *cutter) offset() int32 { return int32(c.dec.InputOffset()) }
 
 var errNoObject = errors.New("not an object")
 
@@ -240,11 +335,13 @@ func (c *cutter) piece() (jsontext.Value, error) {
 }
 
 // text returns the value if it is a string, else "".
-func (c *cutter) text() string {
-	if c.value.Kind() != '"' {
+func (c *cutter) text() string { return text(c.value) }
+
+func text(v jsontext.Value) string {
+	if v.Kind() != '"' {
 		return ""
 	}
-	s, err := unquoted(c.value)
+	s, err := unquoted(v)
 	if err != nil {
 		return ""
 	}
@@ -291,8 +388,8 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 		return
 	}
 	e.call.Token, e.call.Address, e.call.Session = token, s.address, s.tradingSession()
-	turn, done := s.turn, make(chan struct{})
-	s.turn = done
+	turn, done := s.reader.turn, make(chan struct{})
+	s.reader.turn = done
 	h.serving.Go(func() { h.answer(s, e, turn, done) }) // Add is safe: the counter includes the session's handler
 }
 
@@ -332,8 +429,8 @@ func resultMessage(id jsontext.Value, r *web.Reply) []byte {
 func (s *session) bearer() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.who == nil {
+	if s.auth.who == nil {
 		return ""
 	}
-	return s.token
+	return s.auth.token
 }

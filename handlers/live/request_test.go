@@ -79,7 +79,7 @@ func FuzzParseRequest(f *testing.F) {
 // TestAPartIsOfItsTopic: where a record has messages on the topics of two symbols, a position stands behind those of its own
 // topic alone.
 func TestAPartIsOfItsTopic(t *testing.T) {
-	h := &Hub{journal: "trading"}
+	h := &Hub{sources: sources{journal: "trading"}}
 	drafts := []draft{{channel: marketTrades, symbol: "X"}, {channel: marketTrades, symbol: "Y"}, {channel: marketTrades, symbol: "X"},
 		{channel: marketTrades, symbol: "Y"}, {channel: marketTrades, symbol: "Y"}}
 	places := positions(h.logPosition(7), drafts)
@@ -97,7 +97,7 @@ func TestAPartIsOfItsTopic(t *testing.T) {
 }
 
 func TestParsePosition(t *testing.T) {
-	h := &Hub{journal: "trading", partition: 0}
+	h := &Hub{sources: sources{journal: "trading"}}
 	for text, want := range map[string]*catchUp{
 		"trading/0@123": {after: 123}, "trading/0@123.2": {after: 122, part: 2},
 		"trading/0@0.1":   {after: -1, part: 1},

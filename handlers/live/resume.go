@@ -184,7 +184,7 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 // it waits for a slow client, others can read the log. It ends the session if the client is too slow.
 func (h *Hub) catchUp(sub *subscription, user string) {
 	ctx := sub.session.ctx
-	from := h.anchors.Below(sub.catching.after + 1)
+	from := h.streams.anchors.Below(sub.catching.after + 1)
 	for {
 		done, ok := h.replaySlots.take(ctx, user) // each subscription reads the log separately
 		if !ok {

@@ -32,7 +32,7 @@ func (h *Hub) Serve(c echo.Context) error {
 	}
 	s := &session{
 		hub: h, subscriptions: make(map[string]*subscription), address: web.Address(c), seen: h.changesSeen(),
-		bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now()),
+		reader: reader{bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now())},
 	}
 	if err := h.admit(r.Context()); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		if err != nil {
 			return web.Unauthorized("The bearer token is not valid.").Because(err)
 		}
-		s.who, s.token = p, token
+		s.auth.who, s.auth.token = p, token
 	}
 	if h.compress {
 		s.extension = negotiate(r.Header)
@@ -114,20 +114,20 @@ func (h *Hub) admit(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closing {
+	if h.registry.closing {
 		return web.Unavailable("STOPPING", "The server is stopping.", time.Second)
 	}
-	if h.admitted >= h.limits.Connections {
+	if h.registry.admitted >= h.limits.Connections {
 		return web.Unavailable("TOO_MANY_CONNECTIONS", "The server has as many connections as it takes.", time.Second)
 	}
-	h.admitted++
+	h.registry.admitted++
 	h.serving.Add(1)
 	return nil
 }
 
 func (h *Hub) dismiss() {
 	h.mu.Lock()
-	h.admitted--
+	h.registry.admitted--
 	h.mu.Unlock()
 	h.serving.Done()
 }
@@ -139,8 +139,8 @@ func (h *Hub) connected(socket *melody.Session) {
 	s.conn.framed.Store(true)
 	h.metrics.sessions.Inc()
 	h.mu.Lock()
-	h.sessions[s] = struct{}{}
-	closing, cutting, changed := h.closing, h.cutting, h.changes != s.seen
+	h.registry.sessions[s] = struct{}{}
+	closing, cutting, changed := h.registry.closing, h.registry.cutting, h.registry.changes != s.seen
 	h.mu.Unlock()
 	if closing {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")
@@ -149,7 +149,7 @@ func (h *Hub) connected(socket *melody.Session) {
 		s.conn.cut()
 	}
 	s.mu.Lock()
-	if s.who != nil {
+	if s.auth.who != nil {
 		s.watch()
 	}
 	s.mu.Unlock()
@@ -161,7 +161,7 @@ func (h *Hub) connected(socket *melody.Session) {
 func (h *Hub) disconnected(socket *melody.Session) {
 	s := sessionOf(socket)
 	h.mu.Lock()
-	delete(h.sessions, s)
+	delete(h.registry.sessions, s)
 	for _, sub := range s.subscriptions {
 		h.drop(sub)
 	}

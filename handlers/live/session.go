@@ -13,30 +13,39 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// session is the state of one connection.
+// session is the state of one connection. Without another note, a field is constant once the connection is open.
 type session struct {
-	hub    *Hub
-	socket *melody.Session
-	conn   *conn
+	hub       *Hub
+	socket    *melody.Session
+	conn      *conn
+	address   string          // of the client
+	seen      uint64          // changes of the identity journal before the token was verified
+	extension string          // negotiated permessage-deflate parameters, or ""
+	ctx       context.Context // ends with the connection
+	cancel    context.CancelFunc
 
-	address string // of the client
-	seen    uint64 // changes of the identity journal before the token was verified
+	reader         reader
+	inFlightOrders atomic.Int64             // order entry requests in progress
+	subscriptions  map[string]*subscription // by topic; guarded by the hub's lock
 
-	extension string // negotiated permessage-deflate parameters, or ""
+	// mu guards the rest.
+	mu     sync.Mutex
+	out    outbox
+	ending ending
+	engine engineSession
+	auth   authentication
+}
 
-	// Fields of the goroutine that reads requests:
+// reader is the state of the goroutine that reads a session's requests.
+type reader struct {
 	bucket *bucket
 	excess int
 	turn   <-chan struct{} // closed when the last order entry cannot be overtaken any more; nil before the first
+}
 
-	inFlightOrders atomic.Int64 // order entry requests in progress
-
-	subscriptions map[string]*subscription // by topic; guarded by the hub's lock
-	ctx           context.Context          // ends with the connection
-	cancel        context.CancelFunc
-
-	mu       sync.Mutex
-	frames   []*frame      // the queue, in order
+// outbox is the queue of a session's frames.
+type outbox struct {
+	frames   []*frame      // in order
 	free     []*frame      // storage of the previous queue, for reuse
 	writing  bool          // a writer has the session or will take it
 	messages int           // not written yet, including those taken by a writer
@@ -45,18 +54,30 @@ type session struct {
 	room     chan struct{} // closed when most of the queue is free; nil if not awaited
 	empty    chan struct{} // closed when nothing is left to write; nil if not awaited
 	broken   bool          // writing to the connection is impossible
-	ended    bool          // nothing more may be queued
-	closed   bool          // a close frame, the last frame, is queued
-	parting  bool          // the server initiated the close
 	shedding bool          // discard queued frames except the last message and the close frame
-	over     bool          // the connection has ended
-	cutter   *time.Timer   // cuts the connection
 	shedder  *time.Timer   // starts shedding
-	id       scalar.ID     // engine session ID; zero if orders stay when the session ends
-	opened   int64         // sequence of the record that opened it
-	who      *web.Principal
-	token    string
-	check    *time.Timer // verifies the token again
+}
+
+// ending is how far the end of a session has come.
+type ending struct {
+	ended   bool        // nothing more may be queued
+	closed  bool        // a close frame, the last frame, is queued
+	parting bool        // the server initiated the close
+	over    bool        // the connection has ended
+	cutter  *time.Timer // cuts the connection
+}
+
+// engineSession is the session at whose end the engine cancels the orders of a connection.
+type engineSession struct {
+	id     scalar.ID // zero if orders stay when the connection ends
+	opened int64     // sequence of the record that opened it
+}
+
+// authentication is the principal of a session, or zero.
+type authentication struct {
+	who   *web.Principal
+	token string
+	check *time.Timer // verifies the token again
 }
 
 // compressed reports whether the client accepts compressed messages.
@@ -75,16 +96,16 @@ func (s *session) send(message []byte) {
 func (s *session) deliver(f *frame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.ending.ended {
 		return false
 	}
 	limits := &s.hub.limits
-	if s.messages >= limits.QueueMessages || s.bytes >= limits.QueueBytes {
+	if s.out.messages >= limits.QueueMessages || s.out.bytes >= limits.QueueBytes {
 		s.endSlow("messages come faster than they are read; the connection is closed")
 		return false
 	}
-	s.messages++
-	s.bytes += int64(len(f.plain))
+	s.out.messages++
+	s.out.bytes += int64(len(f.plain))
 	s.push(f)
 	return true
 }
@@ -101,7 +122,7 @@ func (s *session) late() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endSlow("nothing was read for " + s.hub.limits.WriteWait.String() + "; the connection is closed")
-	s.shedding = true
+	s.out.shedding = true
 }
 
 // noPong is called by the reader if a pong is missing. A client that does not read does not answer pings, but it may
@@ -109,7 +130,7 @@ func (s *session) late() {
 // reader returns.
 func (s *session) noPong() {
 	s.mu.Lock()
-	first := !s.ended
+	first := !s.ending.ended
 	s.endSlow("no pong came for " + s.hub.limits.PongWait.String() + "; the connection is closed")
 	s.mu.Unlock()
 	if first {
@@ -120,16 +141,16 @@ func (s *session) noPong() {
 // endSlow ends the session of a client that does not read. It discards queued frames that are not written within
 // WriteWait, so a connection that stays open uses little memory. The caller holds the session's lock.
 func (s *session) endSlow(message string) {
-	if s.ended {
+	if s.ending.ended {
 		return
 	}
 	s.hub.metrics.slow.Inc()
 	s.hub.metrics.errors.WithLabelValues(string(SlowConsumer)).Inc()
 	s.end(errorMessage(SlowConsumer, message), melody.ClosePolicyViolation, string(SlowConsumer), s.hub.limits.SlowWait)
-	s.shedder = time.AfterFunc(s.hub.limits.WriteWait, func() {
+	s.out.shedder = time.AfterFunc(s.hub.limits.WriteWait, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.shedding = true
+		s.out.shedding = true
 	})
 }
 
@@ -141,12 +162,12 @@ const farewell = 2
 func (s *session) shed(frames []*frame) []*frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.shedding || s.over {
+	if !s.out.shedding || s.ending.over {
 		return frames
 	}
-	all := slices.Concat(frames, s.frames)
+	all := slices.Concat(frames, s.out.frames)
 	clear(frames) // the reusable storage also refers to them and would keep them in memory
-	s.frames = nil
+	s.out.frames = nil
 	given := max(0, len(all)-farewell)
 	s.uncount(countFrames(all[:given]))
 	return slices.Clone(all[given:])
@@ -154,19 +175,19 @@ func (s *session) shed(frames []*frame) []*frame {
 
 // queue queues a frame regardless of the limits. The caller holds the session's lock.
 func (s *session) queue(f *frame) {
-	s.messages++
-	s.bytes += int64(len(f.plain))
+	s.out.messages++
+	s.out.bytes += int64(len(f.plain))
 	s.hub.metrics.queued.Add(1)
 	s.push(f)
 }
 
 // push appends a frame and schedules a writer. The caller holds the session's lock.
 func (s *session) push(f *frame) {
-	s.frames = append(s.frames, f)
+	s.out.frames = append(s.out.frames, f)
 	// A writer checks the queue again under this lock before it releases the session (written). So a frame that is
 	// pushed while it writes needs no second writer and is not left behind.
-	if !s.writing {
-		s.writing = true
+	if !s.out.writing {
+		s.out.writing = true
 		s.hub.writers.add(s)
 	}
 }
@@ -178,8 +199,8 @@ func (s *session) dequeue() []*frame {
 	// Exchange the two slices: deliver appends to the spare one while the writer reads the other, which becomes the
 	// spare. This is safe because a session has only one writer, which has finished the previous frames before it
 	// calls dequeue again.
-	frames := s.frames
-	s.frames, s.free = s.free, frames[:0]
+	frames := s.out.frames
+	s.out.frames, s.out.free = s.out.free, frames[:0]
 	return frames
 }
 
@@ -205,21 +226,21 @@ func (s *session) wrote(frames []*frame) {
 	s.hub.metrics.sent.Add(int64(t.messages))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ending.over {
 		return
 	}
 	s.uncount(t)
-	if s.room != nil && s.roomy() {
-		close(s.room)
-		s.room = nil
+	if s.out.room != nil && s.roomy() {
+		close(s.out.room)
+		s.out.room = nil
 	}
 }
 
 // uncount subtracts frames from the counts. The caller holds the session's lock.
 func (s *session) uncount(t tally) {
-	s.messages -= t.messages
-	s.bytes -= int64(t.bytes)
-	s.controls -= t.controls
+	s.out.messages -= t.messages
+	s.out.bytes -= int64(t.bytes)
+	s.out.controls -= t.controls
 	s.hub.metrics.queued.Add(-int64(t.messages))
 }
 
@@ -227,16 +248,16 @@ func (s *session) uncount(t tally) {
 // writer.
 func (s *session) written() {
 	s.mu.Lock()
-	if cap(s.free) > maxFree {
-		s.free = nil
+	if cap(s.out.free) > maxFree {
+		s.out.free = nil
 	}
-	s.writing = len(s.frames) > 0 && !s.over
-	if s.writing {
+	s.out.writing = len(s.out.frames) > 0 && !s.ending.over
+	if s.out.writing {
 		s.hub.writers.add(s)
 	} else {
 		s.tellEmpty()
 	}
-	parted := s.parting && !s.writing
+	parted := s.ending.parting && !s.out.writing
 	s.mu.Unlock()
 	if parted {
 		_ = s.conn.Close() // the close frame was sent; the client has time to answer it
@@ -248,9 +269,9 @@ const maxFree = 256
 
 // tellEmpty notifies the goroutines that wait for an empty queue. The caller holds the session's lock.
 func (s *session) tellEmpty() {
-	if s.empty != nil {
-		close(s.empty)
-		s.empty = nil
+	if s.out.empty != nil {
+		close(s.out.empty)
+		s.out.empty = nil
 	}
 }
 
@@ -260,7 +281,7 @@ func (s *session) unwritable() {
 	s.conn.cut()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken, s.ended = true, true
+	s.out.broken, s.ending.ended = true, true
 	s.tellEmpty()
 }
 
@@ -268,12 +289,12 @@ func (s *session) unwritable() {
 func (s *session) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ended
+	return s.ending.ended
 }
 
 // roomy reports whether most of the queue is free. The caller holds the session's lock.
 func (s *session) roomy() bool {
-	return s.messages <= s.hub.limits.QueueMessages/4 && s.bytes <= s.hub.limits.QueueBytes/4
+	return s.out.messages <= s.hub.limits.QueueMessages/4 && s.out.bytes <= s.hub.limits.QueueBytes/4
 }
 
 // waitForRoom waits until most of the queue is free. It returns false if the connection ends first or patience is
@@ -282,14 +303,14 @@ func (s *session) waitForRoom(patience time.Duration) bool {
 	var late <-chan time.Time
 	for {
 		s.mu.Lock()
-		if s.ended || s.roomy() {
+		if s.ending.ended || s.roomy() {
 			defer s.mu.Unlock()
-			return !s.ended
+			return !s.ending.ended
 		}
-		if s.room == nil {
-			s.room = make(chan struct{})
+		if s.out.room == nil {
+			s.out.room = make(chan struct{})
 		}
-		room := s.room
+		room := s.out.room
 		s.mu.Unlock()
 		if late == nil {
 			timer := time.NewTimer(patience)
@@ -315,20 +336,20 @@ func (s *session) close(last []byte, code int, reason string) {
 
 // end is close for a caller that holds the session's lock. The connection is cut after the time patience.
 func (s *session) end(last []byte, code int, reason string, patience time.Duration) {
-	if s.ended {
+	if s.ending.ended {
 		return
 	}
 	// From here on, deliver and control refuse frames, so nothing is queued after the close frame and the farewell is
 	// at the end of the queue, as shed requires. Set the reader's deadline before the frames are queued: when they
 	// have been written, Close sets a short deadline, which must not be extended here.
-	s.ended, s.closed, s.parting = true, true, true
+	s.ending.ended, s.ending.closed, s.ending.parting = true, true, true
 	s.conn.part(patience)
 	if last != nil {
 		s.queue(textFrame(last))
 	}
-	s.controls++
+	s.out.controls++
 	s.push(&frame{plain: closeFrame(melody.FormatCloseMessage(code, reason))})
-	s.cutter = time.AfterFunc(patience, s.conn.cut)
+	s.ending.cutter = time.AfterFunc(patience, s.conn.cut)
 	s.hub.serving.Go(s.leave) // in another goroutine, because the hub's lock must be acquired before a session's
 }
 
@@ -346,8 +367,8 @@ func (s *session) leave() {
 func (s *session) hasten() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cutter != nil && !s.over {
-		s.cutter.Reset(s.hub.limits.WriteWait)
+	if s.ending.cutter != nil && !s.ending.over {
+		s.ending.cutter.Reset(s.hub.limits.WriteWait)
 	}
 }
 
@@ -355,12 +376,12 @@ func (s *session) hasten() {
 func (s *session) gone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended, s.over = true, true
-	s.hub.metrics.queued.Add(-int64(s.messages))
-	s.messages, s.bytes, s.frames = 0, 0, nil
+	s.ending.ended, s.ending.over = true, true
+	s.hub.metrics.queued.Add(-int64(s.out.messages))
+	s.out.messages, s.out.bytes, s.out.frames = 0, 0, nil
 	s.tellEmpty()
 	s.cancel()
-	for _, t := range []*time.Timer{s.cutter, s.shedder, s.check} {
+	for _, t := range []*time.Timer{s.ending.cutter, s.out.shedder, s.auth.check} {
 		if t != nil {
 			t.Stop()
 		}
@@ -371,5 +392,5 @@ func (s *session) gone() {
 func (s *session) principal() *web.Principal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.who
+	return s.auth.who
 }

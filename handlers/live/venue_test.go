@@ -292,6 +292,12 @@ func (v *venue) View(look func(decide.State, record.Position)) {
 	look(v.state, record.Position{Offset: n, Sequence: n})
 }
 
+// Position implements record.Follower.
+func (v *venue) Position() (at record.Position) {
+	v.View(func(_ decide.State, p record.Position) { at = p })
+	return at
+}
+
 // Listen implements record.Follower.
 func (v *venue) Listen(call func(record.Entry, decide.State)) {
 	v.mu.Lock()

@@ -158,7 +158,7 @@ func (s *session) tooBig() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hub.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
-	if !s.ended && !s.over {
+	if !s.ending.ended && !s.ending.over {
 		s.queue(textFrame(errorMessage(InvalidMessage, "the message is larger than "+sizeText(s.hub.limits.MessageBytes))))
 	}
 }
@@ -180,24 +180,24 @@ const maxControls = 16
 func (s *session) control(p []byte, deadline time.Time) error {
 	s.mu.Lock()
 	switch {
-	case s.over || s.broken || s.closed:
+	case s.ending.over || s.out.broken || s.ending.closed:
 		s.mu.Unlock()
 		return net.ErrClosed
-	case !isClose(p) && s.controls >= maxControls:
+	case !isClose(p) && s.out.controls >= maxControls:
 		s.mu.Unlock()
 		return nil
 	}
-	s.controls++
+	s.out.controls++
 	s.push(&frame{plain: bytes.Clone(p)})
 	if !isClose(p) {
 		s.mu.Unlock()
 		return nil
 	}
-	s.ended, s.closed = true, true
-	if s.empty == nil {
-		s.empty = make(chan struct{})
+	s.ending.ended, s.ending.closed = true, true
+	if s.out.empty == nil {
+		s.out.empty = make(chan struct{})
 	}
-	empty := s.empty
+	empty := s.out.empty
 	s.mu.Unlock()
 	timeout := time.NewTimer(time.Until(deadline))
 	defer timeout.Stop()

@@ -29,10 +29,7 @@ type pending struct {
 
 // listPending lists the open requirements of all of an owner's triggers, oldest first.
 func (h *Handler) listPending(c echo.Context) error {
-	t, err := h.shown(c)
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c)
 	if err != nil {
 		return err
 	}
@@ -93,10 +90,7 @@ func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.Place, c []byt
 
 // getTimeline returns the events of a case in order.
 func (h *Handler) getTimeline(c echo.Context) error {
-	t, err := h.shown(c, "trigger_id")
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c, "trigger_id")
 	if err != nil {
 		return err
 	}

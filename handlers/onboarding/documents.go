@@ -83,9 +83,7 @@ func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.
 	if cmd.Metadata.Key != "" {
 		cmd.Metadata.Fingerprint = h.fingerprint(c, of, u)
 	}
-	to := h.journal
-	to.To = h.cfg.Nodes
-	x, err := to.Submit(a, cmd)
+	x, err := h.journal.Submit(a, cmd)
 	if err != nil {
 		if neverDecided(err) {
 			u.Discard(ctx)
@@ -105,9 +103,8 @@ func neverDecided(err error) bool {
 	var (
 		refused *submit.RefusedError
 		never   *submit.NotAcceptedError
-		nobody  *submit.ElsewhereError
 	)
-	return errors.As(err, &refused) || errors.As(err, &never) || errors.As(err, &nobody)
+	return errors.As(err, &refused) || errors.As(err, &never)
 }
 
 // fingerprint returns the fingerprint of an upload. It covers the parts of the body, but not their order or the bytes
@@ -137,22 +134,13 @@ func (h *Handler) listDocuments(c echo.Context) error {
 }
 
 func (h *Handler) getDocument(c echo.Context) error {
-	t, err := h.shown(c, "document_id")
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c, "document_id")
 	if err != nil {
 		return err
 	}
-	var row view.Document
-	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, found, asOf, err = view.OneDocument(ctx, db, viewer(c), t.Ref, t.ids["document_id"])
-		return asOf, err
-	})
-	if err == nil && !found {
-		err = documentNotFound()
-	}
+	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
+		return view.OneDocument(ctx, db, viewer(c), t.Ref, t.ids["document_id"])
+	}, documentNotFound)
 	if err != nil {
 		return err
 	}

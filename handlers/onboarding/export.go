@@ -32,22 +32,13 @@ func (h *Handler) exportRoutes(k kind) []web.Route {
 // export responds with a zip of all data about an owner: JSON files by kind, the documents, and the receipts of
 // webhook deliveries. The zip is created while it is sent; only one page of rows or one piece of a file is in memory.
 func (h *Handler) export(c echo.Context) error {
-	t, err := h.shown(c)
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c)
 	if err != nil {
 		return err
 	}
-	var row view.Owner
-	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, found, asOf, err = view.OneOwner(ctx, db, viewer(c), t.Ref)
-		return asOf, err
-	})
-	if err == nil && !found {
-		err = notFound(t.Type)
-	}
+	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Owner, bool, int64, error) {
+		return view.OneOwner(ctx, db, viewer(c), t.Ref)
+	}, func() error { return notFound(t.Type) })
 	if err != nil {
 		return err
 	}
@@ -286,16 +277,7 @@ type receipt struct {
 	EventType webhook.EventType `json:"event_type"`
 	Status    webhook.Status    `json:"status"`
 	Created   scalar.Time       `json:"created_at"`
-	Attempts  []attempt         `json:"attempts"`
-}
-
-type attempt struct {
-	Number     int         `json:"number"`
-	Started    scalar.Time `json:"started_at"`
-	DurationMS int64       `json:"duration_ms"`
-	StatusCode *int        `json:"status_code"`
-	Error      *string     `json:"error"`
-	Response   *string     `json:"response"`
+	Attempts  []wire.Attempt    `json:"attempts"`
 }
 
 // receipts writes the results of all deliveries.
@@ -309,16 +291,17 @@ func (x *export) receipts() error {
 			return rows, total, asOf, err
 		}, func(ctx context.Context, row *view.Delivery) (any, error) {
 			out := receipt{ID: row.ID, WebhookID: row.WebhookID, EventID: row.NoticeID, EventType: row.Type, Status: row.Status, Created: row.Created,
-				Attempts: []attempt{}}
+				Attempts: []wire.Attempt{}}
 			for _, a := range attempts[row.ID] {
-				reply, err := x.h.optionalText(ctx, row.Ref, seal.DeliveryResponse(row.Ref, row.ID), a.Reply)
+				text, err := x.h.optionalText(ctx, row.Ref, seal.DeliveryResponse(row.Ref, row.ID), a.Reply)
 				if err != nil {
 					return nil, err
 				}
-				if reply != nil {
-					*reply = strings.ToValidUTF8(*reply, "\uFFFD")
+				var reply []byte
+				if text != nil {
+					reply = []byte(*text)
 				}
-				out.Attempts = append(out.Attempts, attempt{a.Number, a.Started, a.DurationMS, orNull(a.StatusCode), orNull(a.Error), reply})
+				out.Attempts = append(out.Attempts, wire.NewAttempt(a.Number, a.Started, a.DurationMS, a.StatusCode, a.Error, reply))
 			}
 			return out, nil
 		})

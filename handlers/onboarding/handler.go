@@ -64,8 +64,6 @@ type Config struct {
 	// Audience returns the audience of the venue's tokens, which names the venue and its epoch. A link is valid only at
 	// the venue that created it. If Audience is nil, links are valid at every venue with the same master key.
 	Audience func() web.Audience
-	// Nodes submits commands to the owner of the journal on any node. Journals may return an ElsewhereError instead.
-	Nodes submit.Submitter
 }
 
 // Handler serves the routes under /api/v1.

@@ -88,10 +88,7 @@ func (h *Handler) linkKey() ([]byte, error) {
 
 // linkDocument creates a link to a document's file.
 func (h *Handler) linkDocument(c echo.Context) error {
-	t, err := h.shown(c, "document_id")
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c, "document_id")
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,22 @@ func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], sh
 	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
 }
 
+// A rowOf reads a row, and reports whether there is one.
+type rowOf[Row any] func(ctx context.Context, db projections.DB) (row Row, found bool, asOf int64, err error)
+
+// one reads a row. If there is none, it returns the error of missing.
+func one[Row any](c echo.Context, h *Handler, read rowOf[Row], missing func() error) (row Row, err error) {
+	found := false
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		row, found, asOf, err = read(ctx, db)
+		return asOf, err
+	})
+	if err == nil && !found {
+		err = missing()
+	}
+	return row, err
+}
+
 // page reads a page and converts its rows.
 func page[Row any](c echo.Context, h *Handler, size, offset int, read pageOf[Row], show shower[Row]) (items []any, total int, err error) {
 	var rows []Row

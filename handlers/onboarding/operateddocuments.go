@@ -43,15 +43,11 @@ func (h *Handler) changeDocument(c echo.Context) error {
 		return err
 	}
 	// A document's name never changes, so any version of the row has it.
-	var row view.Document
-	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, found, asOf, err = view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
-		return asOf, err
+	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
+		return view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
+	}, func() error { // the rows have not reached the document, although the read has waited
+		return web.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
 	})
-	if err == nil && !found { // the rows have not reached the document, although the read has waited
-		err = web.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
-	}
 	if err != nil {
 		return err
 	}

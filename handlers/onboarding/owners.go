@@ -17,7 +17,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
-	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // ownerRoutes returns the routes of owners.
@@ -120,8 +119,6 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		if _, err := web.RequestOf(c).Key(); err != nil {
 			return err
 		}
-		// The ID is the same on every node that handles the request, so the key is created once. Every other request
-		// gets another ID.
 		ref := owner.Ref{Type: t, ID: web.RequestOf(c).IDFor("owner")}
 		e, err := h.register(c, ref, told, body)
 		if err != nil {
@@ -152,11 +149,7 @@ func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web
 		return nil, err
 	}
 	e, err := web.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
-	var elsewhere *submit.ElsewhereError
-	switch {
-	case err == nil && e.Ref != ref: // a repeated request: the record has the earlier owner
-		h.discardKey(c, ref)
-	case neverDecided(err) && !errors.As(err, &elsewhere): // the forwarded request uses the key
+	if err == nil && e.Ref != ref || neverDecided(err) { // a repeated request: the record has the earlier owner
 		h.discardKey(c, ref)
 	}
 	return e, err
@@ -250,10 +243,7 @@ type ownerForm func(told fields, o *domain.Owner) any
 // getOwner responds with one owner in the given form.
 func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		t, err := h.shown(c)
-		if err == nil {
-			err = t.bare(c)
-		}
+		t, err := h.shownBare(c)
 		if err != nil {
 			return err
 		}

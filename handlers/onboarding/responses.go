@@ -198,22 +198,15 @@ func (h *Handler) listResponses(c echo.Context) error {
 }
 
 func (h *Handler) getResponse(c echo.Context) error {
-	t, err := h.shown(c, "response_id")
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c, "response_id")
 	if err != nil {
 		return err
 	}
-	var row view.Response
-	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, found, asOf, err = view.OneResponse(ctx, db, viewer(c), t.Ref, t.ids["response_id"])
-		return asOf, err
+	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Response, bool, int64, error) {
+		return view.OneResponse(ctx, db, viewer(c), t.Ref, t.ids["response_id"])
+	}, func() error {
+		return web.NotFound("RESPONSE_NOT_FOUND", "There is no such response.")
 	})
-	if err == nil && !found {
-		err = web.NotFound("RESPONSE_NOT_FOUND", "There is no such response.")
-	}
 	if err != nil {
 		return err
 	}

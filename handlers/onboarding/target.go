@@ -48,6 +48,15 @@ func (h *Handler) shown(c echo.Context, others ...string) (*target, error) {
 	return h.target(c, visible, others)
 }
 
+// shownBare is shown for a read without a query.
+func (h *Handler) shownBare(c echo.Context, others ...string) (*target, error) {
+	t, err := h.shown(c, others...)
+	if err == nil {
+		err = t.bare(c)
+	}
+	return t, err
+}
+
 func (h *Handler) target(c echo.Context, may func(*web.Principal, *domain.Owner) bool, others []string) (*target, error) {
 	t := &target{path: web.Path(c), ids: make(map[string]scalar.ID)}
 	for _, k := range kinds {

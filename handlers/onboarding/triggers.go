@@ -90,10 +90,7 @@ func (h *Handler) listTriggers(c echo.Context) error {
 }
 
 func (h *Handler) getTrigger(c echo.Context) error {
-	t, err := h.shown(c, "trigger_id")
-	if err == nil {
-		err = t.bare(c)
-	}
+	t, err := h.shownBare(c, "trigger_id")
 	if err != nil {
 		return err
 	}
@@ -105,14 +102,10 @@ func (h *Handler) getTrigger(c echo.Context) error {
 }
 
 // trigger returns the trigger named in the route.
-func (h *Handler) trigger(c echo.Context, t *target) (row view.Trigger, err error) {
-	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"])
-		return asOf, err
+func (h *Handler) trigger(c echo.Context, t *target) (view.Trigger, error) {
+	return one(c, h, func(ctx context.Context, db projections.DB) (view.Trigger, bool, int64, error) {
+		return view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"])
+	}, func() error {
+		return web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
 	})
-	if err == nil && !found {
-		err = web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
-	}
-	return row, err
 }

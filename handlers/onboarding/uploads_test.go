@@ -242,10 +242,9 @@ func TestAFileOfNoRecordIsDiscarded(t *testing.T) {
 		fault error
 		left  int
 	}{
-		"never decided":        {&submit.NotAcceptedError{}, 0},
-		"refused":              {&submit.RefusedError{Refusal: decide.Refuse(decide.Conflict, "DOCUMENT_ID_TAKEN", "x")}, 0},
-		"owned by nobody here": {&submit.ElsewhereError{}, 0},
-		"unknown":              {&submit.OutcomeUnknownError{}, 1}, // it may be in a record yet: its file stays until that is known
+		"never decided": {&submit.NotAcceptedError{}, 0},
+		"refused":       {&submit.RefusedError{Refusal: decide.Refuse(decide.Conflict, "DOCUMENT_ID_TAKEN", "x")}, 0},
+		"unknown":       {&submit.OutcomeUnknownError{}, 1}, // it may be in a record yet: its file stays until that is known
 	} {
 		h.Fail(func(c decide.Command) error {
 			if c.Type == domain.CommandAddDocument {

@@ -82,25 +82,19 @@ func (h *Handler) getMarginProfile(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	var out marginProfile
-	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
-		profile, ok := s.MarginProfile(customer)
-		if !ok {
-			return unknownCustomer()
+	return showCustomer(c, h, func(s *domain.State, customer string) (out marginProfile, known bool) {
+		profile, known := s.MarginProfile(customer)
+		if known {
+			out = newMarginProfile(&profile)
 		}
-		out = newMarginProfile(&profile)
-		return nil
+		return out, known
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
 }
 
 // setLeverage overrides the initial margin on an instrument, like an order with a leverage.
 func (h *Handler) setLeverage(c echo.Context) error {
 	body := web.BodyOnly(c)
-	return h.override(c, int(body.Leverage("leverage", domain.MaxLeverage)), body)
+	return h.override(c, body.Leverage("leverage", domain.MaxLeverage), body)
 }
 
 // clearLeverage removes an override.
@@ -124,21 +118,14 @@ func (h *Handler) getFeeProfile(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	out := []wire.FeeProfileItem{}
-	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
-		profile, ok := s.FeeProfile(customer)
-		if !ok {
-			return unknownCustomer()
-		}
+	return showCustomer(c, h, func(s *domain.State, customer string) ([]wire.FeeProfileItem, bool) {
+		profile, known := s.FeeProfile(customer)
+		out := []wire.FeeProfileItem{}
 		for _, f := range profile {
 			out = append(out, wire.FeeProfileItem{Symbol: f.Symbol, MakerFee: f.MakerFee.Trim(), TakerFee: f.TakerFee.Trim()})
 		}
-		return nil
+		return out, known
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
 }
 
 // setFees sets a customer's fees on an instrument. The fees are the broker's decision, so tokens limited to one

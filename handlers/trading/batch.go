@@ -29,13 +29,11 @@ type batchItem struct {
 func (h *Handler) placeOrders(a web.Request) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
-		payload := plainOrder(raw, customer)
-		if payload == nil {
-			var err error
-			if payload, err = thoroughly(web.BodyForm(raw, nil), customer); err != nil {
-				return batchItem{fault: err}
-			}
+		payload := &domain.PlaceOrder{}
+		if err := web.DecodeItem(raw, domain.PlaceOrderForm(), payload); err != nil {
+			return batchItem{fault: err}
 		}
+		payload.CustomerCode = customer
 		part := web.Part{Payload: payload}
 		if keyed || payload.ReferenceID != "" {
 			part.Fingerprint = orderFingerprint(payload)
@@ -49,11 +47,11 @@ func (h *Handler) placeOrders(a web.Request) (status int, _ web.Appender, _ erro
 func (h *Handler) cancelSeveral(a web.Request) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
-		payload := &domain.CancelOrder{CustomerCode: customer}
-		var err error
-		if payload.OrderCode, payload.ReferenceID, err = readName(raw); err != nil {
+		payload := &domain.CancelOrder{}
+		if err := web.DecodeItem(raw, domain.CancelOneForm(), payload); err != nil {
 			return batchItem{fault: err}
 		}
+		payload.CustomerCode = customer
 		named := oneOrder{payload.OrderCode, payload.ReferenceID}
 		part := web.Part{Payload: payload}
 		if keyed {
@@ -71,20 +69,18 @@ func (h *Handler) cancelSeveral(a web.Request) (status int, _ web.Appender, _ er
 func (h *Handler) amendSeveral(a web.Request) (status int, _ web.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
-		f := web.BodyForm(raw, nil)
-		code, reference := nameIn(f)
-		payload := readAmendment(f)
-		if err := f.Done(); err != nil {
+		payload := &domain.AmendOrder{}
+		if err := web.DecodeItem(raw, domain.AmendOneForm(), payload); err != nil {
 			return batchItem{fault: err}
 		}
-		payload.CustomerCode, payload.OrderCode, payload.ReferenceID = customer, code, reference
+		payload.CustomerCode = customer
 		part := web.Part{Payload: payload}
 		if keyed {
-			part.Fingerprint = web.FingerprintText(append([]byte(customer+" "), f.Canonical()...))
+			part.Fingerprint = web.FingerprintText(append([]byte(customer+" "), web.CanonicalJSON(raw)...))
 		}
 		return batchItem{Part: part,
 			answer: func(x web.Executed, err error) (int, wire.Order, error) {
-				o, err := h.changed(a, x, err, oneOrder{code, reference})
+				o, err := h.changed(a, x, err, oneOrder{payload.OrderCode, payload.ReferenceID})
 				return http.StatusOK, o, err
 			}}
 	})
@@ -108,11 +104,8 @@ func (h *Handler) batch(a web.Request, read func(raw []byte) batchItem) (status 
 	if err != nil {
 		return 0, nil, err
 	}
-	tried, err := h.journal.SubmitAll(a, h.batches, commands)
-	if err == nil {
-		err = ofAll(tried)
-	}
-	if err != nil {
+	tried := h.journal.SubmitAll(a, h.batches, commands)
+	if err := ofAll(tried); err != nil {
 		return 0, nil, err
 	}
 	results := make(batchResults, len(items))

@@ -109,7 +109,7 @@ func interfaceUnderLoad(b *testing.B) (e *web.Server, token string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err = web.New(web.Options{Metrics: prometheus.NewRegistry(), ForwardKey: make([]byte, 32)})
+	e, err = web.New(web.Options{Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,16 +2,15 @@ package trading
 
 import (
 	"maps"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/labstack/echo/v4"
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
@@ -34,22 +33,37 @@ func plainOrders() []string {
 	}
 }
 
-// TestPlainOrders holds that what clients write is read in one go, as readOrder reads it.
-func TestPlainOrders(t *testing.T) {
-	e := echo.New()
+// readEntry, readAmended and readNamed read an item of a batch by its form.
+func readEntry(raw []byte) (*domain.PlaceOrder, error) {
+	p := &domain.PlaceOrder{}
+	err := web.DecodeItem(raw, domain.PlaceOrderForm(), p)
+	p.CustomerCode = "A-1"
+	return p, err
+}
+
+func readAmended(raw []byte) (*domain.AmendOrder, error) {
+	p := &domain.AmendOrder{}
+	return p, web.DecodeItem(raw, domain.AmendOneForm(), p)
+}
+
+func readNamed(raw []byte) (scalar.ID, string, error) {
+	p := &domain.CancelOrder{}
+	err := web.DecodeItem(raw, domain.CancelOneForm(), p)
+	return p.OrderCode, p.ReferenceID, err
+}
+
+// TestUsualOrders: what clients write is decoded in one pass, and the payload does not refer to the body.
+func TestUsualOrders(t *testing.T) {
 	for _, body := range plainOrders() {
-		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
-		payload := readOrder(form, "A-1")
-		if err := form.Done(); err != nil {
+		want, err := thoroughly(web.BodyForm([]byte(body), nil), "")
+		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		raw := []byte(body)
-		plain := plainOrder(raw, "A-1")
+		raw, payload := []byte(body), domain.PlaceOrder{}
+		ok := domain.PlaceOrderForm().Decode(raw, &payload)
 		clear(raw) // the next request is read into the same place, while the command is still on its way
-		if plain == nil || *plain != *payload {
-			t.Errorf("%s is read as %+v, not as %+v", body, plain, payload)
+		if !ok || payload != *want {
+			t.Errorf("%s is read as %+v (%v), not as %+v", body, payload, ok, want)
 		}
 	}
 }
@@ -106,50 +120,95 @@ func drawOrder(t *rapid.T) string {
 	return b.String()
 }
 
-// TestTwoReadersAgree makes order entries out of good and bad values, in any order, and wants plainOrder to read exactly
-// those that readOrder finds no fault with.
-func TestTwoReadersAgree(t *testing.T) {
-	e := echo.New()
+// agree compares what the form reads of an order entry with the earlier readers: the payload and its fingerprint, or each
+// error. It returns the payload, or nil.
+func agree(t interface{ Fatalf(string, ...any) }, body string) *domain.PlaceOrder {
+	want, refused := thoroughly(web.BodyForm([]byte(body), nil), "A-1")
+	payload, err := readEntry([]byte(body))
+	if faultsOf(err) != faultsOf(refused) {
+		t.Fatalf("%s has the errors\n%s\nand not\n%s", body, faultsOf(err), faultsOf(refused))
+	}
+	if plain := plainOrder([]byte(body), "A-1"); plain != nil && !domain.PlaceOrderForm().Decode([]byte(body), &domain.PlaceOrder{}) {
+		t.Fatalf("%s was read in one pass", body)
+	}
+	if err != nil {
+		return nil
+	}
+	if *payload != *want {
+		t.Fatalf("%s is read as %+v, not as %+v", body, payload, want)
+	}
+	if got, want := orderFingerprint(payload), web.FingerprintOf(normal(payload)); got != want {
+		t.Fatalf("%s has the fingerprint %s, not %s", body, got, want)
+	}
+	return payload
+}
+
+// TestReadersAgree compares the form of an order entry with the earlier readers on random bodies.
+func TestReadersAgree(t *testing.T) {
 	read := 0
 	rapid.Check(t, func(t *rapid.T) {
-		body := drawOrder(t)
-		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
-		payload := readOrder(form, "A-1")
-		err := form.Done()
-		plain := plainOrder([]byte(body), "A-1")
-		if (plain != nil) != (err == nil) || plain != nil && *plain != *payload {
-			t.Fatalf("%s is read as %+v, not as %+v (%v)", body, plain, payload, err)
-		}
-		if plain != nil {
+		if agree(t, drawOrder(t)) != nil {
 			read++
-			if got, want := orderFingerprint(plain), web.FingerprintOf(normal(plain)); got != want {
-				t.Fatalf("%s has the fingerprint %s, not %s", body, got, want)
-			}
 		}
 	})
 	if read == 0 {
-		t.Error("no order was without a fault")
+		t.Error("no order was without an error")
 	}
+}
+
+// FuzzAmendment compares the forms of amendments and names of orders with the earlier readers.
+func FuzzAmendment(f *testing.F) {
+	for _, body := range []string{
+		`{"amount":"1.50","expire_time":1893456000000}`, `{"order_code":"00000000-0000-8000-8000-00000000000a","limit_price":"1"}`, `{"reference_id":"r","amount":null}`,
+		`{"order_code":null,"reference_id":"r"}`, `{}`, `{"reference_id":"r","order_code":"x"}`, `{"amount":"1","amount":"2"}`, `{"trigger_price":"0","x":1}`, `7`, `{`,
+	} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		form := web.BodyForm([]byte(body), nil)
+		code, reference := nameIn(form)
+		want := readAmendment(form)
+		want.OrderCode, want.ReferenceID = code, reference
+		refused := form.Done()
+		got, err := readAmended([]byte(body))
+		if a, b := shownAmendment(got, err), shownAmendment(want, refused); a != b {
+			t.Errorf("%s is read as an item\n%s\nand not\n%s", body, a, b)
+		}
+		form = web.BodyForm([]byte(body), nil)
+		want, refused = readAmendment(form), form.Done()
+		got = &domain.AmendOrder{}
+		err = web.DecodeItem([]byte(body), domain.AmendOrderForm(), got)
+		if a, b := shownAmendment(got, err), shownAmendment(want, refused); a != b {
+			t.Errorf("%s is read\n%s\nand not\n%s", body, a, b)
+		}
+		code, reference, refused = readName([]byte(body))
+		named, name, err := readNamed([]byte(body))
+		if faultsOf(err) != faultsOf(refused) || err == nil && (named != code || name != reference) {
+			t.Errorf("%s names %s %q (%v), not %s %q (%v)", body, named, name, err, code, reference, refused)
+		}
+	})
 }
 
 // TestFrozenFingerprints compares the fingerprints of order entries with those of earlier builds.
 func TestFrozenFingerprints(t *testing.T) {
 	for _, body := range plainOrders() {
-		recordtest.Frozen(t, strings.Join(strings.Fields(body), ""), orderFingerprint(plainOrder([]byte(body), "A-1")))
+		payload, err := readEntry([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		recordtest.Frozen(t, strings.Join(strings.Fields(body), ""), orderFingerprint(payload))
 	}
 	var prints recordtest.Digest
 	for seed := range 20_000 {
-		if payload := plainOrder([]byte(rapid.Custom(drawOrder).Example(seed)), "A-1"); payload != nil {
+		if payload, err := readEntry([]byte(rapid.Custom(drawOrder).Example(seed))); err == nil {
 			prints.Add([]byte(orderFingerprint(payload)))
 		}
 	}
 	prints.Check(t, "random orders")
 }
 
-// FuzzOrderEntry reads bodies. The two ways to read them agree: plainOrder takes nothing that readOrder refuses. What is let through must have no fault left but those that only the engine can see: of
-// the instrument's grid and bounds, and of the time.
+// FuzzOrderEntry compares the form of an order entry with the earlier readers. A valid entry must have no error left but
+// those that only the engine can see: of the instrument's grid and bounds, and of the time.
 func FuzzOrderEntry(f *testing.F) {
 	for _, body := range plainOrders() {
 		f.Add(body)
@@ -181,29 +240,44 @@ func FuzzOrderEntry(f *testing.F) {
 	contract := market.NewContract(instrument.Normal())
 	engine := []string{"INVALID_AMOUNT_STEP", "AMOUNT_BELOW_MINIMUM", "AMOUNT_ABOVE_MAXIMUM", "INVALID_PRICE_TICK", "INVALID_PRICE",
 		"INVALID_CASH_AMOUNT", "INVALID_EXPIRE_TIME"}
-	e := echo.New()
 	f.Fuzz(func(t *testing.T, body string) {
-		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
-		payload := readOrder(form, "A-1")
-		plain := plainOrder([]byte(body), "A-1")
-		if err := form.Done(); err != nil {
-			if plain != nil {
-				t.Errorf("%s is read as %+v, but %v", body, plain, err)
-			}
+		payload := agree(t, body)
+		if payload == nil {
 			return
-		}
-		if plain != nil && *plain != *payload {
-			t.Errorf("%s is read as %+v, not as %+v", body, plain, payload)
 		}
 		for _, fault := range domain.CheckOrder(contract, payload, 0) {
 			if !slices.Contains(engine, fault.Code) {
 				t.Errorf("%s is let through with %v", body, fault)
 			}
 		}
-		if print := orderFingerprint(payload); len(print) != 32 || print != web.FingerprintOf(normal(payload)) {
-			t.Errorf("fingerprint %q", print)
+	})
+}
+
+// BenchmarkReadEntry reads an order entry and makes its fingerprint, with the form and with the earlier readers.
+func BenchmarkReadEntry(b *testing.B) {
+	raw := []byte(`{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.005","limit_price":"64999.5","time_in_force":"GTC"}`)
+	b.Run("form", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			payload := &domain.PlaceOrder{}
+			if !domain.PlaceOrderForm().Decode(raw, payload) {
+				b.Fatal("not read")
+			}
+		}
+	})
+	b.Run("earlier", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if plainOrder(raw, "A-1") == nil {
+				b.Fatal("not read")
+			}
+		}
+	})
+	payload, _ := readEntry(raw)
+	b.Run("form's fingerprint", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			orderFingerprint(payload)
 		}
 	})
 }

@@ -150,14 +150,31 @@ func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int
 	return web.View(c, journalName, h.venue, look)
 }
 
-// viewCustomer is view for the customer that the route names.
-func (h *Handler) viewCustomer(c echo.Context, look func(s *domain.State, customer string) error) error {
-	customer := web.Param(c, "customer_code")
-	return h.view(c, func(s *domain.State) error {
+// show responds with what read returns from the venue's state.
+func show[T any](c echo.Context, h *Handler, read func(s *domain.State) (T, error)) error {
+	var out T
+	err := h.view(c, func(s *domain.State) (err error) {
+		out, err = read(s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// showCustomer is show for the customer that the route names. read reports whether the customer is known.
+func showCustomer[T any](c echo.Context, h *Handler, read func(s *domain.State, customer string) (out T, known bool)) error {
+	customer := web.Param(c, customerCode)
+	return show(c, h, func(s *domain.State) (out T, err error) {
 		if err := sees(c, s, customer); err != nil {
-			return err
+			return out, err
 		}
-		return look(s, customer)
+		out, known := read(s, customer)
+		if !known {
+			return out, unknownCustomer()
+		}
+		return out, nil
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -21,7 +22,7 @@ import (
 
 // symbolFilter reads an optional symbol. Symbols are in capitals; the filter ignores case.
 func symbolFilter(query *web.Form) string {
-	return strings.ToUpper(query.OptionalString("symbol", symbolRule).Value)
+	return strings.ToUpper(query.OptionalString("symbol", domain.Symbols.Rule).Value)
 }
 
 func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order, o.Sequence) }
@@ -139,7 +140,7 @@ func (h *Handler) listTransactions(c echo.Context) error {
 	f := transactions.Filter{
 		Symbol:    symbolFilter(query),
 		OrderCode: query.OptionalID("order_code").Value,
-		Currency:  query.OptionalString("currency", web.Characters(16, "")).Value,
+		Currency:  query.OptionalString("currency", form.Characters{Limit: 16, Extra: ""}.Rule).Value,
 		Types: web.Several(query, "type", ledger.Deposit, ledger.Withdrawal, ledger.Transfer, ledger.Trade, ledger.TradeFee, ledger.FundingPayment,
 			ledger.Settlement, ledger.Liquidation, ledger.LiquidationFee, ledger.AutoDeleveraging, ledger.InsuranceFund),
 		Span: rows.ReadSpan(query, false),

@@ -22,10 +22,11 @@ import (
 // placeOrder enters an order. The first response is 201. A repeated reference_id gets 200 with the order as its last
 // record left it. An order that the engine rejected gets 422 in both cases.
 func (h *Handler) placeOrder(a web.Request) (status int, _ web.Appender, _ error) {
-	payload, err := orderEntry(a)
-	if err != nil {
+	payload := &domain.PlaceOrder{}
+	if _, err := web.Decode(a, domain.PlaceOrderForm(), payload); err != nil {
 		return 0, nil, err
 	}
+	payload.CustomerCode = a.Param(customerCode)
 	cmd, err := a.BareCommand(payload)
 	if err != nil {
 		return 0, nil, err
@@ -58,22 +59,10 @@ func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) 
 	return http.StatusOK, shown, nil
 }
 
-// orderEntry reads the request's order. If plainOrder cannot read it, readOrder does and determines the errors.
-func orderEntry(a web.Request) (*domain.PlaceOrder, error) {
-	customer := a.Param(customerCode)
-	raw, err := a.Content()
-	if err == nil && a.NoQuery() == nil {
-		if payload := plainOrder(raw, customer); payload != nil {
-			return payload, nil
-		}
-	}
-	return thoroughly(a.OnlyForm(raw, err), customer)
-}
-
-// thoroughly reads an order entry and reports all errors.
-func thoroughly(body *web.Form, customer string) (*domain.PlaceOrder, error) {
-	payload := readOrder(body, customer)
-	return payload, body.Done()
+// orderFingerprint returns the fingerprint of an order entry.
+func orderFingerprint(payload *domain.PlaceOrder) string {
+	var room [768]byte
+	return web.FingerprintText(domain.PlaceOrderForm().AppendCanonical(room[:0], payload))
 }
 
 // allFaults adds to the engine's error the other errors of the order on its instrument. It runs only after a refusal,
@@ -100,28 +89,41 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 }
 
 func (h *Handler) amendOrder(a web.Request) (status int, _ web.Appender, _ error) {
-	body := a.OnlyForm(a.Content())
-	payload := readAmendment(body)
-	if err := body.Done(); err != nil {
+	payload := &domain.AmendOrder{}
+	raw, err := web.Decode(a, domain.AmendOrderForm(), payload)
+	if err != nil {
 		return 0, nil, err
 	}
-	var err error
 	if payload.OrderCode, err = orderCode(a); err != nil {
 		return 0, nil, err
 	}
-	payload.CustomerCode = a.Param(customerCode)
-	return h.changeOrder(a, payload, oneOrder{code: payload.OrderCode}, body)
+	return h.amend(a, payload, raw, oneOrder{code: payload.OrderCode})
 }
 
 // amendOrderByReference changes the live order with the given reference_id.
 func (h *Handler) amendOrderByReference(a web.Request) (status int, _ web.Appender, _ error) {
-	body := a.OnlyForm(a.Content())
-	payload := readAmendment(body)
-	if err := body.Done(); err != nil {
+	payload := &domain.AmendOrder{}
+	raw, err := web.Decode(a, domain.AmendOrderForm(), payload)
+	if err != nil {
 		return 0, nil, err
 	}
-	payload.CustomerCode, payload.ReferenceID = a.Param(customerCode), a.Param("reference_id")
-	return h.changeOrder(a, payload, oneOrder{reference: payload.ReferenceID}, body)
+	payload.ReferenceID = a.Param("reference_id")
+	return h.amend(a, payload, raw, oneOrder{reference: payload.ReferenceID})
+}
+
+// amend submits an amendment with the given body and responds with the order.
+func (h *Handler) amend(a web.Request, payload *domain.AmendOrder, raw []byte, named oneOrder) (status int, _ web.Appender, _ error) {
+	payload.CustomerCode = a.Param(customerCode)
+	cmd, err := a.BareCommand(payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	if cmd.Metadata.Key != "" {
+		cmd.Metadata.Fingerprint = a.BodyFingerprint(raw)
+	}
+	x, err := h.journal.Submit(a, cmd)
+	o, err := h.changed(a, x, err, named)
+	return http.StatusOK, &o, err
 }
 
 func (h *Handler) cancelOrder(a web.Request) (status int, _ web.Appender, _ error) {
@@ -169,8 +171,8 @@ func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (
 }
 
 // changeOrder submits a change of one order and responds with the order.
-func (h *Handler) changeOrder(a web.Request, payload decide.Payload, named oneOrder, forms ...*web.Form) (status int, _ web.Appender, _ error) {
-	x, err := h.journal.Execute(a, payload, forms...)
+func (h *Handler) changeOrder(a web.Request, payload decide.Payload, named oneOrder) (status int, _ web.Appender, _ error) {
+	x, err := h.journal.Execute(a, payload)
 	o, err := h.changed(a, x, err, named)
 	return http.StatusOK, &o, err
 }

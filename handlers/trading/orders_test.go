@@ -225,7 +225,6 @@ func TestNoAnswerFromTheJournal(t *testing.T) {
 		{func(decide.Command) error {
 			return &submit.NotAcceptedError{RetryAfter: 3 * time.Second, Reason: "full"}
 		}, "NOT_ACCEPTED"},
-		{func(decide.Command) error { return &submit.ElsewhereError{URL: ""} }, "NOT_ACCEPTED"},
 		{func(c decide.Command) error { id = c.ID; return &submit.OutcomeUnknownError{CommandID: c.ID} }, "OUTCOME_UNKNOWN"},
 		{func(decide.Command) error {
 			return &record.DivergedError{Journal: "trading", Have: record.Before, Found: record.Before}

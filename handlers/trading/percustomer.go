@@ -23,19 +23,15 @@ func (h *Handler) listPositions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := []wire.Position{}
-	err = h.view(c, func(s *domain.State) error {
+	return show(c, h, func(s *domain.State) ([]wire.Position, error) {
+		out := []wire.Position{}
 		for _, p := range s.Positions(of.customer) {
 			if symbol == "" || symbol == p.Symbol {
 				out = append(out, wire.NewPosition(&p))
 			}
 		}
-		return nil
+		return out, nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
 }
 
 // listAllPositions lists the open positions of all customers that the principal may see, or of one customer.
@@ -61,19 +57,13 @@ func (h *Handler) getAccountSummary(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var out []wire.AccountSummary
-	err = h.view(c, func(s *domain.State) error {
+	return show(c, h, func(s *domain.State) ([]wire.AccountSummary, error) {
 		summary, ok := s.Summary(of.customer)
 		if !ok {
-			return unknownCustomer()
+			return nil, unknownCustomer()
 		}
-		out = append(out, wire.NewAccountSummary(&summary))
-		return nil
+		return []wire.AccountSummary{wire.NewAccountSummary(&summary)}, nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
 }
 
 // listAccountSummaries lists the accounts of all customers that the principal may see, or of one customer.

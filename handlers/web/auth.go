@@ -249,15 +249,12 @@ func (a *Auth) admit(r Request, token string) (*Principal, error) {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
 	r.principal, r.judged, r.limit, r.answered = p, judged, account.RateLimit, a.answered.of(p.Username)
-	if r.rateCharged { // the node that forwarded the request has charged it
-		return p, nil
-	}
 	return p, a.limits.take(r, p.Username, account.RateLimit)
 }
 
 // Charge counts an accepted request as more additional ones. Each order of a batch counts as one request.
 func (a *Auth) Charge(r Request, more int) {
-	if more > 0 && r.principal != nil && !r.rateCharged {
+	if more > 0 && r.principal != nil {
 		a.limits.charge(r, r.principal.Username, r.limit, more)
 	}
 }

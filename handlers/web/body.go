@@ -101,7 +101,6 @@ func (r *request) content() ([]byte, error) {
 		}
 		return nil, NewProblem(http.StatusBadRequest, "BODY_INCOMPLETE", "The body could not be read to its end.").Because(err)
 	}
-	r.body = raw
 	return raw, nil
 }
 

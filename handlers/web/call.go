@@ -12,7 +12,7 @@ import (
 )
 
 // Call is a request made inside the process, for example by a WebSocket session. It is answered like an HTTP request:
-// by the same operation, with the same checks, limits, problems and metrics, and by the owner of the journal.
+// by the same operation, with the same checks, limits, problems and metrics.
 type Call struct {
 	Method string
 	Route  string     // parameters are written :name
@@ -41,24 +41,12 @@ type Caller interface {
 	Do(ctx context.Context, c *Call) Reply
 }
 
-// Over executes the call on an HTTP handler. If the handler aborts in the middle of the response, another node's
-// response broke off, and the outcome is unknown.
-func (c *Call) Over(ctx context.Context, h http.Handler) (r Reply) {
-	w := newRecorded()
-	defer func() {
-		if p := recover(); p != nil {
-			if !aborts(p) {
-				panic(p)
-			}
-			r = c.aborted()
-		}
-	}()
+// Over executes the call on an HTTP handler.
+func (c *Call) Over(ctx context.Context, h http.Handler) Reply {
+	w := &recorded{header: make(http.Header, 8), status: http.StatusOK}
 	h.ServeHTTP(w, c.request(ctx))
-	return w.reply()
+	return Reply{w.status, w.header.Get(HeaderLogPosition), w.body.Bytes()}
 }
-
-// aborted returns the reply to a call if its response broke off.
-func (c *Call) aborted() Reply { return c.Refused(OutcomeUnknown(scalar.ID{})) }
 
 // Refused returns the reply to a call that is refused without being executed.
 func (c *Call) Refused(with *Problem) Reply {
@@ -105,12 +93,8 @@ func (c *Call) request(ctx context.Context) *http.Request {
 		header["Content-Type"] = []string{jsonType}
 		r.Body, r.ContentLength = readCloser{bytes.NewReader(c.Body)}, int64(len(c.Body))
 	}
-	// Set a server in the context: if a response breaks off, httputil.ReverseProxy panics only inside a server and
-	// otherwise hides the failure.
-	return r.WithContext(context.WithValue(ctx, http.ServerContextKey, &insideServer))
+	return r.WithContext(ctx)
 }
-
-var insideServer http.Server
 
 type readCloser struct{ *bytes.Reader }
 
@@ -123,14 +107,6 @@ type recorded struct {
 	status int
 	wrote  bool
 	body   bytes.Buffer
-}
-
-func newRecorded() *recorded {
-	return &recorded{header: make(http.Header, 8), status: http.StatusOK}
-}
-
-func (w *recorded) reply() Reply {
-	return Reply{w.status, w.header.Get(HeaderLogPosition), w.body.Bytes()}
 }
 
 // Header implements http.ResponseWriter.
@@ -148,6 +124,3 @@ func (w *recorded) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.body.Write(b)
 }
-
-// Flush implements http.Flusher, which the proxy needs. It does nothing.
-func (*recorded) Flush() {}

@@ -23,19 +23,16 @@ type request struct {
 
 // requestScope holds the data of a request that Echo does not have.
 type requestScope struct {
-	id          string // request ID
-	principal   *Principal
-	judged      int64     // sequence of the identity fold before the principal was authorized
-	limit       RateLimit // the limit that the request counts towards
-	spare       scalar.ID // generated together with the request ID, for a command; zero after use
-	command     scalar.ID // ID of the request's command
-	forwarded   scalar.ID // command ID assigned by the node that forwarded the request
-	address     string    // the client's address, if it differs from the HTTP peer
-	session     scalar.ID // session at whose end the request's orders are canceled, or zero
-	rateCharged bool      // the node that forwarded the request has applied the rate limit
+	id        string // request ID
+	principal *Principal
+	judged    int64     // sequence of the identity fold before the principal was authorized
+	limit     RateLimit // the limit that the request counts towards
+	spare     scalar.ID // generated together with the request ID, for a command; zero after use
+	command   scalar.ID // ID of the request's command
+	address   string    // the client's address, if it differs from the HTTP peer
+	session   scalar.ID // session at whose end the request's orders are canceled, or zero
 	// answered records the position that the request is answered with. It is zero without a valid token or key.
 	answered answers
-	body     []byte // the body, in case the request is forwarded
 	room     []byte // reusable buffer for the body
 	answer   []byte // reusable buffer for the response
 	traced   trace.Request

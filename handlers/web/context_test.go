@@ -15,12 +15,12 @@ import (
 // error or with a panic, and looks what the next one finds.
 func TestNothingIsLeftOfARequest(t *testing.T) {
 	var found []requestScope
-	e := serve(t, Options{ForwardKey: []byte("shared")}, func(c echo.Context) error {
+	e := serve(t, Options{}, func(c echo.Context) error {
 		n := scopeOf(c)
 		before := *n
 		before.id, before.room, before.answer = "", nil, nil
 		found = append(found, before)
-		n.principal, n.command, n.forwarded, n.traced.Command = &Principal{Username: "u"}, NewID(), NewID(), NewID()
+		n.principal, n.command, n.traced.Command = &Principal{Username: "u"}, NewID(), NewID()
 		b := Body(c)
 		name := b.String("name")
 		if err := b.Done(); err != nil {
@@ -56,9 +56,9 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 
 // TestRoomIsNotKeptForever answers with more than is usual.
 func TestRoomIsNotKeptForever(t *testing.T) {
-	r := &request{requestScope: requestScope{id: "x", command: scalar.ID{1}, room: make([]byte, maxRoom), answer: make([]byte, maxRoom+1), body: []byte("x")}}
+	r := &request{requestScope: requestScope{id: "x", command: scalar.ID{1}, room: make([]byte, maxRoom), answer: make([]byte, maxRoom+1)}}
 	r.reset()
-	if len(r.room) != maxRoom || r.answer != nil || r.body != nil || r.id != "" || !r.command.IsZero() {
+	if len(r.room) != maxRoom || r.answer != nil || r.id != "" || !r.command.IsZero() {
 		t.Errorf("what is left is %+v", r.requestScope)
 	}
 }

@@ -22,6 +22,6 @@
 // of Echo's context, and Server.Do runs it for a Call with the same checks, limits, metrics and problems. A View
 // reads a journal's follower. A read from another source calls Await first.
 //
-// Start with server.go, which runs a request; then read form.go for input, execute.go for commands, follower.go and
-// readyourwrites.go for reads, and forward.go for requests that another node must answer.
+// Start with server.go, which runs a request; then read form.go for input, execute.go for commands, and follower.go and
+// readyourwrites.go for reads.
 package web

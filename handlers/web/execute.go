@@ -73,12 +73,8 @@ type BatchResult struct {
 }
 
 // SubmitAll submits commands in order, each with a record for itself, and sets the highest position of their results.
-// It returns an error if this node decided none of them and another node may own the journal.
-func (j Journal) SubmitAll(a Request, to submit.BatchSubmitter, cmds []decide.Command) ([]BatchResult, error) {
+func (j Journal) SubmitAll(a Request, to submit.BatchSubmitter, cmds []decide.Command) []BatchResult {
 	outcomes := to.SubmitAll(a.withCredential(), j.Name, cmds)
-	if err := wrongOwner(a, outcomes); err != nil {
-		return nil, err
-	}
 	out := make([]BatchResult, len(cmds))
 	at := record.LogPosition{Sequence: -1}
 	for i, o := range outcomes {
@@ -94,29 +90,7 @@ func (j Journal) SubmitAll(a Request, to submit.BatchSubmitter, cmds []decide.Co
 	if at.Sequence >= 0 {
 		a.answerAt(at)
 	}
-	return out, nil
-}
-
-// wrongOwner returns the error that forwards a batch to another node: none of the commands was decided, and an
-// outcome names the owner of the journal. If a node forwarded the request to this one, an outcome saying that this
-// node is not the owner is enough, because the other node looks for the owner. A client that sent the batch to this
-// node gets an outcome for each command instead.
-func wrongOwner(a Request, outcomes []submit.Outcome) (wrong error) {
-	for _, o := range outcomes {
-		var (
-			elsewhere *submit.ElsewhereError
-			busy      *submit.NotAcceptedError
-		)
-		switch {
-		case errors.As(o.Err, &elsewhere):
-			wrong = o.Err
-		case !errors.As(o.Err, &busy):
-			return nil // if it were sent again, this command could take effect twice
-		case busy.Unowned && a.rateCharged && wrong == nil:
-			wrong = o.Err
-		}
-	}
-	return wrong
+	return out
 }
 
 // First reports whether this is the response to the first request. A repeated Idempotency-Key gets the status of the

@@ -4,18 +4,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // The errors of values. They have no path yet.
 var (
-	notAString = validation.FieldError{Code: validation.WrongType, Message: "the value must be a string", Kind: validation.StringType}
-	emptyText  = validation.FieldError{Code: validation.InvalidValue, Message: "the value must not be empty", Kind: validation.StringTooShort,
-		Args: []any{1, "character"}}
-	notAnInteger = validation.FieldError{Code: validation.WrongType, Message: "the value must be an integer", Kind: validation.IntType}
-	emptyBody    = validation.FieldError{Code: validation.MalformedJSON, Message: "the body is empty", Kind: validation.Missing}
+	emptyBody = validation.FieldError{Code: validation.MalformedJSON, Message: "the body is empty", Kind: validation.Missing}
 )
 
 func notAnObject(message string) validation.FieldError {
@@ -26,32 +22,6 @@ func notAList(message string) validation.FieldError {
 	return validation.FieldError{Code: validation.WrongType, Message: message, Kind: validation.ListType}
 }
 
-func notABool(where paramSource) validation.FieldError {
-	e := validation.FieldError{Code: validation.WrongType, Message: "the value must be true or false", Kind: validation.BoolType}
-	if where != inBody {
-		e.Kind = validation.BoolParsing
-	}
-	return e
-}
-
-func notPlainDigits(where paramSource) validation.FieldError {
-	e := validation.FieldError{Code: validation.InvalidValue, Message: "the value must be an integer in plain digits", Kind: validation.IntFromFloat}
-	if where != inBody {
-		e.Kind = validation.IntParsing
-	}
-	return e
-}
-
-// outside returns the error of an integer outside least to most. sent is its text in the request.
-func outside(least, most int64, sent string) validation.FieldError {
-	e := validation.FieldError{Code: validation.OutOfRange, Message: fmt.Sprintf("the value must be between %d and %d", least, most),
-		Kind: validation.LessThanEqual, Args: []any{most}}
-	if v, err := strconv.ParseInt(sent, 10, 64); err == nil && v < least || err != nil && strings.HasPrefix(sent, "-") {
-		e.Kind, e.Args = validation.GreaterThanEqual, []any{least}
-	}
-	return e
-}
-
 // tooMany returns the error of an array with the wrong number of items.
 func tooMany(least, most, items int) validation.FieldError {
 	e := validation.FieldError{Code: validation.OutOfRange, Message: fmt.Sprintf("the array must have %d to %d items", least, most),
@@ -60,37 +30,6 @@ func tooMany(least, most, items int) validation.FieldError {
 		e.Kind, e.Args = validation.ListTooShort, []any{least, items}
 	}
 	return e
-}
-
-// noneOf returns the error of a string that is not in allowed.
-func noneOf(allowed []string) validation.FieldError {
-	code, message := OneOf(allowed...)("")
-	return validation.FieldError{Code: code, Message: message, Kind: validation.Enum, Args: []any{allowed}}
-}
-
-// notAUUID returns e, the error of a node that is not a UUID, with the kind and the reason.
-func notAUUID(n *node, e validation.FieldError) validation.FieldError {
-	if n.kind != '"' {
-		e.Kind = validation.UUIDType
-		return e
-	}
-	e.Kind = validation.UUIDParsing
-	e.Args = []any{fmt.Sprintf("invalid length: expected 36 characters with four hyphens, found %d", utf8.RuneCountInString(n.text))}
-	for i, r := range n.text {
-		if !strings.ContainsRune("0123456789abcdefABCDEF-", r) {
-			e.Args[0] = fmt.Sprintf("invalid character: expected [0-9a-fA-F-], found `%s` at %d", shownRune(r), i+1)
-			break
-		}
-	}
-	return e
-}
-
-// shownRune returns a character in a form that is safe in a message.
-func shownRune(r rune) string {
-	if q := strconv.QuoteRuneToASCII(r); len(q) > 3 {
-		return q[1 : len(q)-1]
-	}
-	return string(r)
 }
 
 // fail adds the error e to a member, or to the whole form if name is empty.
@@ -124,7 +63,7 @@ func (f *Form) AddOnce(e validation.FieldError) {
 // OptionalWhole reads an optional integer in any JSON notation, including 5.0 and 5e0.
 func (f *Form) OptionalWhole(name string) Optional[int64] {
 	n := f.member(name, false)
-	if n != nil && n.kind == '0' && !isInteger(n.text) {
+	if n != nil && n.kind == '0' && !form.IsInteger(n.text) {
 		if v, is := whole(n.text); is {
 			return Optional[int64]{v, true}
 		}

@@ -3,36 +3,59 @@ package web
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // String reads a required string, which must not be empty or contain control characters.
-func (f *Form) String(name string, rules ...Rule) string { return f.string(name, true, rules).Value }
+func (f *Form) String(name string, rules ...form.Rule) string {
+	return f.string(name, true, rules).Value
+}
 
 // OptionalString reads an optional string.
-func (f *Form) OptionalString(name string, rules ...Rule) Optional[string] {
+func (f *Form) OptionalString(name string, rules ...form.Rule) Optional[string] {
 	return f.string(name, false, rules)
 }
 
-func (f *Form) string(name string, required bool, rules []Rule) Optional[string] {
+func (f *Form) string(name string, required bool, rules []form.Rule) Optional[string] {
+	return read(f, name, required, func(in form.Value) (string, *validation.FieldError) { return form.ReadText(in, rules...) })
+}
+
+// read reads a member by its kind.
+func read[V any](f *Form, name string, required bool, kind func(form.Value) (V, *validation.FieldError)) Optional[V] {
+	in, ok := f.Member(name, required)
+	if !ok {
+		return Optional[V]{}
+	}
+	v, e := kind(in)
+	if e != nil {
+		f.fail(name, *e)
+	}
+	if e != nil || in.Broken {
+		return Optional[V]{}
+	}
+	return Optional[V]{v, true}
+}
+
+// Member implements form.Source.
+func (f *Form) Member(name string, required bool) (form.Value, bool) {
 	n := f.member(name, required)
 	if n == nil {
-		return Optional[string]{}
+		return form.Value{}, false
 	}
-	e := stringError(n, rules)
-	if e.Code != "" {
-		f.fail(name, e)
-	}
-	if e.Code != "" || n.broken {
-		return Optional[string]{}
-	}
-	return Optional[string]{n.text, true}
+	return f.value(n), true
 }
+
+func (f *Form) value(n *node) form.Value {
+	return form.Value{Kind: n.kind, Text: []byte(n.text), Broken: n.broken, Parameter: f.where != inBody}
+}
+
+// Report implements form.Source.
+func (f *Form) Report(e validation.FieldError) { f.errs.add(f.path, e) }
 
 // AnyText reads an optional string that may be empty and may contain any valid text. The handler validates it.
 func (f *Form) AnyText(name string) Optional[string] {
@@ -41,30 +64,14 @@ func (f *Form) AnyText(name string) Optional[string] {
 	case n == nil, n.broken:
 		return Optional[string]{}
 	case n.kind != '"':
-		f.fail(name, notAString)
+		f.fail(name, *form.NotAString())
 		return Optional[string]{}
 	}
 	return Optional[string]{n.text, true}
 }
 
-// stringError validates a node that should be a string. A broken string already has an error.
-func stringError(n *node, rules []Rule) validation.FieldError {
-	switch {
-	case n.kind != '"':
-		return notAString
-	case n.broken:
-		return validation.FieldError{}
-	case n.text == "":
-		return emptyText
-	case strings.ContainsFunc(n.text, unicode.IsControl):
-		return validation.FieldError{Code: validation.ControlCharacter, Message: "the text holds a control character"}
-	}
-	code, message := judge(n.text, rules)
-	return validation.FieldError{Code: code, Message: message}
-}
-
 // OptionalText reads an optional text, which may be empty and may have several lines.
-func (f *Form) OptionalText(name string, rules ...Rule) Optional[string] {
+func (f *Form) OptionalText(name string, rules ...form.Rule) Optional[string] {
 	n := f.member(name, false)
 	if n == nil || n.broken {
 		return Optional[string]{}
@@ -94,12 +101,7 @@ func (f *Form) OptionalEnum(name string, allowed ...string) Optional[string] {
 }
 
 func (f *Form) enum(name string, required bool, allowed []string) Optional[string] {
-	s := f.string(name, required, nil)
-	if !s.Set || slices.Contains(allowed, s.Value) {
-		return s
-	}
-	f.fail(name, noneOf(allowed))
-	return Optional[string]{}
+	return read(f, name, required, form.Words(allowed...).Read)
 }
 
 // Several reads an optional list of values separated by pipes. Each must be one of allowed.
@@ -115,7 +117,7 @@ func Several[T ~string](f *Form, name string, allowed ...T) []T {
 	var out []T
 	for value := range strings.SplitSeq(text.Value, "|") {
 		if !slices.Contains(names, value) {
-			f.fail(name, noneOf(names))
+			f.fail(name, *form.NoneOf(names))
 			return nil
 		}
 		out = append(out, T(value))
@@ -124,11 +126,11 @@ func Several[T ~string](f *Form, name string, allowed ...T) []T {
 }
 
 // OptionalStrings reads an optional array of strings.
-func (f *Form) OptionalStrings(name string, rules ...Rule) Optional[[]string] {
+func (f *Form) OptionalStrings(name string, rules ...form.Rule) Optional[[]string] {
 	return f.strings(name, false, rules)
 }
 
-func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]string] {
+func (f *Form) strings(name string, required bool, rules []form.Rule) Optional[[]string] {
 	n := f.member(name, required)
 	if n == nil {
 		return Optional[[]string]{}
@@ -139,12 +141,12 @@ func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]stri
 	}
 	out := Optional[[]string]{Value: make([]string, 0, len(n.items)), Set: true}
 	for i, item := range n.items {
-		e := stringError(item, rules)
-		if e.Code != "" {
-			f.errs.add(f.path.Then(name, i), e)
+		text, e := form.ReadText(f.value(item), rules...)
+		if e != nil {
+			f.errs.add(f.path.Then(name, i), *e)
 		}
-		out.Set = out.Set && e.Code == "" && !item.broken
-		out.Value = append(out.Value, item.text)
+		out.Set = out.Set && e == nil && !item.broken
+		out.Value = append(out.Value, text)
 	}
 	if !out.Set {
 		return Optional[[]string]{}
@@ -157,7 +159,7 @@ func (f *Form) OptionalEnums(name string, allowed ...string) Optional[[]string] 
 	given := f.OptionalStrings(name)
 	for i, s := range given.Value {
 		if !slices.Contains(allowed, s) {
-			f.errs.add(f.path.Then(name, i), noneOf(allowed))
+			f.errs.add(f.path.Then(name, i), *form.NoneOf(allowed))
 			given.Set = false
 		}
 	}
@@ -169,16 +171,16 @@ func (f *Form) OptionalEnums(name string, allowed ...string) Optional[[]string] 
 
 // Distinct reads a required array of strings, with at least one item and no duplicates. The rules apply to each
 // string.
-func (f *Form) Distinct(name string, rules ...Rule) []string {
+func (f *Form) Distinct(name string, rules ...form.Rule) []string {
 	return f.distinct(name, true, rules).Value
 }
 
 // OptionalDistinct is Distinct for an optional array.
-func (f *Form) OptionalDistinct(name string, rules ...Rule) Optional[[]string] {
+func (f *Form) OptionalDistinct(name string, rules ...form.Rule) Optional[[]string] {
 	return f.distinct(name, false, rules)
 }
 
-func (f *Form) distinct(name string, required bool, rules []Rule) Optional[[]string] {
+func (f *Form) distinct(name string, required bool, rules []form.Rule) Optional[[]string] {
 	given := f.strings(name, required, rules)
 	n := f.member(name, false)
 	if n == nil || n.kind != '[' {
@@ -205,17 +207,7 @@ func (f *Form) distinct(name string, required bool, rules []Rule) Optional[[]str
 func (f *Form) OptionalBool(name string) Optional[bool] { return f.bool(name, false) }
 
 func (f *Form) bool(name string, required bool) Optional[bool] {
-	n := f.member(name, required)
-	switch {
-	case n == nil:
-		return Optional[bool]{}
-	case n.kind == 't', f.where == inQuery && n.text == "true":
-		return Optional[bool]{true, true}
-	case n.kind == 'f', f.where == inQuery && n.text == "false":
-		return Optional[bool]{false, true}
-	}
-	f.fail(name, notABool(f.where))
-	return Optional[bool]{}
+	return read(f, name, required, form.Bool().Read)
 }
 
 // Integer reads a required integer between least and most. In a body, it is a JSON number without point or exponent.
@@ -229,102 +221,26 @@ func (f *Form) OptionalInteger(name string, least, most int64) Optional[int64] {
 }
 
 func (f *Form) integer(name string, required bool, least, most int64) Optional[int64] {
-	n := f.member(name, required)
-	if n == nil || n.broken {
-		return Optional[int64]{}
-	}
-	if n.kind != '0' && f.where != inQuery {
-		f.fail(name, notAnInteger)
-		return Optional[int64]{}
-	}
-	if !isInteger(n.text) {
-		f.fail(name, notPlainDigits(f.where))
-		return Optional[int64]{}
-	}
-	v, err := strconv.ParseInt(n.text, 10, 64)
-	if err != nil || v < least || v > most {
-		f.fail(name, outside(least, most, n.text))
-		return Optional[int64]{}
-	}
-	return Optional[int64]{v, true}
-}
-
-// isInteger reports whether s matches -?(0|[1-9][0-9]*) and is not -0.
-func isInteger(s string) bool {
-	digits := strings.TrimPrefix(s, "-")
-	if digits == "0" {
-		return s == "0"
-	}
-	if digits == "" || digits[0] == '0' {
-		return false
-	}
-	return strings.Trim(digits, "0123456789") == ""
+	return read(f, name, required, form.Integer(least, most).Read)
 }
 
 // Leverage reads a required leverage between 1 and most: a JSON integer, or a string of digits without sign or
 // leading zero.
-func (f *Form) Leverage(name string, most int64) int64 { return f.leverage(name, true, most).Value }
-
-// OptionalLeverage reads an optional leverage.
-func (f *Form) OptionalLeverage(name string, most int64) Optional[int64] {
-	return f.leverage(name, false, most)
+func (f *Form) Leverage(name string, most int) int {
+	return read(f, name, true, form.Leverage(most).Read).Value
 }
 
-func (f *Form) leverage(name string, required bool, most int64) Optional[int64] {
-	n := f.member(name, required)
-	if n == nil || n.broken {
-		return Optional[int64]{}
-	}
-	if n.kind != '0' && n.kind != '"' {
-		f.Fault(name, validation.WrongType, "the leverage must be an integer or a string of digits")
-		return Optional[int64]{}
-	}
-	v, err := strconv.ParseInt(n.text, 10, 64)
-	if !isInteger(n.text) || strings.HasPrefix(n.text, "-") || n.text == "0" {
-		f.Fault(name, validation.InvalidValue, "the leverage must match ^[1-9][0-9]*$")
-		return Optional[int64]{}
-	}
-	if err != nil || v > most {
-		f.Fault(name, validation.OutOfRange, "the leverage must be between 1 and "+strconv.FormatInt(most, 10))
-		return Optional[int64]{}
-	}
-	return Optional[int64]{v, true}
+// OptionalLeverage reads an optional leverage.
+func (f *Form) OptionalLeverage(name string, most int) Optional[int] {
+	return read(f, name, false, form.Leverage(most).Read)
 }
 
 // ID reads a required UUID.
-func (f *Form) ID(name string) scalar.ID { return f.id(name, true).Value }
+func (f *Form) ID(name string) scalar.ID { return read(f, name, true, form.ID().Read).Value }
 
 // OptionalID reads an optional UUID.
-func (f *Form) OptionalID(name string) Optional[scalar.ID] { return f.id(name, false) }
-
-func (f *Form) id(name string, required bool) Optional[scalar.ID] {
-	n := f.member(name, required)
-	if n == nil {
-		return Optional[scalar.ID]{}
-	}
-	id, e := idOf(n)
-	if e.Code != "" {
-		f.fail(name, e)
-	}
-	if e.Code != "" || n.broken {
-		return Optional[scalar.ID]{}
-	}
-	return Optional[scalar.ID]{id, true}
-}
-
-// idOf validates a node that should be a UUID. A broken string already has an error.
-func idOf(n *node) (scalar.ID, validation.FieldError) {
-	if e := stringError(n, nil); n.kind != '"' || n.broken || e.Code != "" {
-		if e.Code != "" {
-			e = notAUUID(n, e)
-		}
-		return scalar.ID{}, e
-	}
-	id, err := scalar.ParseID(n.text)
-	if err != nil {
-		return id, notAUUID(n, validation.FieldError{Code: validation.InvalidValue, Message: "the value must be a UUID"})
-	}
-	return id, validation.FieldError{}
+func (f *Form) OptionalID(name string) Optional[scalar.ID] {
+	return read(f, name, false, form.ID().Read)
 }
 
 // OptionalIDs reads an optional array of at most most UUIDs.
@@ -342,11 +258,11 @@ func (f *Form) OptionalIDs(name string, most int) Optional[[]scalar.ID] {
 	}
 	out := Optional[[]scalar.ID]{Value: make([]scalar.ID, 0, len(n.items)), Set: true}
 	for i, item := range n.items {
-		id, e := idOf(item)
-		if e.Code != "" {
-			f.errs.add(f.path.Then(name, i), e)
+		id, e := form.ID().Read(f.value(item))
+		if e != nil {
+			f.errs.add(f.path.Then(name, i), *e)
 		}
-		out.Set = out.Set && e.Code == "" && !item.broken
+		out.Set = out.Set && e == nil && !item.broken
 		out.Value = append(out.Value, id)
 	}
 	if !out.Set {

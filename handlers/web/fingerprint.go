@@ -3,9 +3,11 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The log stores fingerprints. Two requests with the same idempotency key or reference_id are the same request if
@@ -29,13 +31,34 @@ func (a Request) fingerprint(forms ...*Form) string {
 	for _, f := range forms {
 		switch {
 		case f.mac != nil:
-			sum := f.mac(a.said(forms))
+			sum := f.mac(a.said(canonical(forms)...))
 			return hex.EncodeToString(sum[:min(16, len(sum))])
 		case f.normal != nil:
 			return FingerprintOf(f.normal)
 		}
 	}
-	return FingerprintText(a.said(forms))
+	return FingerprintText(a.said(canonical(forms)...))
+}
+
+func canonical(forms []*Form) (parts [][]byte) {
+	for _, f := range forms {
+		parts = append(parts, f.Canonical())
+	}
+	return parts
+}
+
+// BodyFingerprint returns the fingerprint of a request with the body raw. A Form of that body gives the same one.
+func (a Request) BodyFingerprint(raw []byte) string {
+	return FingerprintText(a.said(CanonicalJSON(raw)))
+}
+
+// CanonicalJSON returns the canonical form of raw (RFC 8785), or raw if it has none.
+func CanonicalJSON(raw []byte) []byte {
+	v := jsontext.Value(slices.Clone(raw))
+	if err := v.Canonicalize(); err != nil {
+		return raw
+	}
+	return v
 }
 
 // FingerprintOf returns the fingerprint of a value's JSON form. The value must contain the full meaning of the
@@ -54,8 +77,8 @@ func FingerprintText(text []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// said returns an unambiguous text of the route, the parameters and the forms of a request.
-func (a Request) said(forms []*Form) []byte {
+// said returns an unambiguous text of the route, the parameters and the parts of a request.
+func (a Request) said(parts ...[]byte) []byte {
 	var b []byte
 	part := func(s []byte) {
 		b = strconv.AppendInt(b, int64(len(s)), 10)
@@ -67,8 +90,8 @@ func (a Request) said(forms []*Form) []byte {
 	for _, name := range parameters {
 		part([]byte(a.Param(name)))
 	}
-	for _, f := range forms {
-		part(f.Canonical())
+	for _, p := range parts {
+		part(p)
 	}
 	return b
 }

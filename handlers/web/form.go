@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
@@ -247,9 +245,5 @@ func (f *Form) Canonical() []byte {
 	if f.where == inQuery {
 		return f.raw
 	}
-	v := jsontext.Value(slices.Clone(f.raw))
-	if err := v.Canonicalize(); err != nil {
-		return f.raw
-	}
-	return v
+	return CanonicalJSON(f.raw)
 }

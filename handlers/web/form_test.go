@@ -12,6 +12,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
@@ -54,8 +56,8 @@ func found(t testing.TB, err error) []string {
 // readAll asks for one field of every kind.
 func readAll(f *Form) {
 	f.String("text", MaxLength(5))
-	f.Decimal("price", Positive)
-	f.OptionalDecimal("fee", MaxDecimals(2))
+	f.Decimal("price", form.Positive)
+	f.OptionalDecimal("fee", form.MaxDecimals(2))
 	f.OptionalEnum("side", "buy", "sell")
 	f.OptionalBool("flag")
 	f.OptionalInteger("count", 1, 10)
@@ -67,7 +69,7 @@ func readAll(f *Form) {
 		f.Integer("burst", 1, 5)
 	})
 	f.OptionalObjects("tiers", 1, 2, func(_ int, f *Form) {
-		f.Decimal("rate", NotNegative)
+		f.Decimal("rate", form.NotNegative)
 	})
 }
 
@@ -296,16 +298,28 @@ func TestNoBody(t *testing.T) {
 	}
 }
 
+// decimalRule applies a rule of decimals to a text.
+func decimalRule(rule form.DecimalRule) form.Rule {
+	return func(text string) (code, message string) {
+		d, err := fixed.ParseDecimal(text)
+		if err != nil {
+			return err.Error(), ""
+		}
+		return rule(d)
+	}
+}
+
 func TestRules(t *testing.T) {
 	tests := []struct {
-		rule Rule
+		rule form.Rule
 		good []string
 		bad  []string
 	}{
-		{Reference, []string{"a", "A.b_c:d-9", strings.Repeat("x", 64)}, []string{"", "a b", "ä", strings.Repeat("x", 65), "a/b"}},
+		{form.Reference.Rule, []string{"a", "A.b_c:d-9", strings.Repeat("x", 64)}, []string{"", "a b", "ä", strings.Repeat("x", 65), "a/b"}},
 		{CustomerCode, []string{"C0123456789ab", "a.b_c-d", "..."}, []string{"", ".", "..", "a:b", strings.Repeat("x", 33)}},
-		{Positive, []string{"1", "0.001"}, []string{"0", "0.00", "-1"}},
-		{NotNegative, []string{"0", "1"}, []string{"-0.1"}},
+		{decimalRule(form.Positive), []string{"1", "0.001"}, []string{"0", "0.00", "-1"}},
+		{decimalRule(form.NotNegative), []string{"0", "1"}, []string{"-0.1"}},
+		{decimalRule(form.MaxDecimals(2)), []string{"0", "1.00", "-1.25"}, []string{"1.000", "0.001"}},
 	}
 	for i, test := range tests {
 		for _, s := range test.good {

@@ -11,7 +11,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/streams/record"
-	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -96,35 +95,12 @@ func (s *Server) answerInside(in *inProcess, a Request) (err error) {
 		return err
 	}
 	status, answer, err := in.operation.answer(a)
-	if owner := ownerNamed(err); owner != nil {
-		return s.forwardInside(in, a, owner)
-	}
 	if err != nil {
 		return err
 	}
 	in.reply.Status = status
 	in.reply.Body, err = in.written(answer)
 	return err
-}
-
-// forwardInside forwards a call to another node as an HTTP request.
-func (s *Server) forwardInside(in *inProcess, a Request, owner *submit.ElsewhereError) (err error) {
-	w := newRecorded()
-	defer func() {
-		if p := recover(); p != nil {
-			if !aborts(p) { // the owner aborted in the middle of its response
-				panic(p)
-			}
-			err = OutcomeUnknown(a.command)
-		}
-	}()
-	r := in.call.request(in.ctx)
-	within(in.traced, r)
-	if err := s.forward(a, r, w, owner); err != nil {
-		return err
-	}
-	in.reply = w.reply()
-	return nil
 }
 
 // problemBody returns the status and body for an error and logs a server error.
@@ -153,7 +129,7 @@ func (in *inProcess) begin(ctx context.Context, c *Call, o *operation) {
 	in.ctx, in.call, in.operation, in.key[0] = ctx, c, o, c.Key
 	id, spare := newIDs()
 	in.id, in.spare = id.String(), spare
-	in.address, in.session, in.body = c.Address, c.Session, c.Body
+	in.address, in.session = c.Address, c.Session
 }
 
 // end clears the call and keeps its buffer.

@@ -2,10 +2,8 @@ package web
 
 import (
 	"bytes"
-	stdjson "encoding/json"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,10 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
-	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // insideOf serves one operation for the user u, and returns what calls it.
@@ -27,7 +23,7 @@ func insideOf(t *testing.T, o Options, operation Operation) (*Server, func(c Cal
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.RegisterOperations(NewAuth(NewTokens(keyHolders(true), issuer, time.Now)), []Route{OperationRoute("POST", "/v1/things/:code", operation, ScopeTrade)})
+	s.RegisterOperations(NewAuth(NewTokens(keyHolders(), issuer, time.Now)), []Route{OperationRoute("POST", "/v1/things/:code", operation, ScopeTrade)})
 	return s, func(c Call) Reply {
 		c.Method, c.Route, c.Token, c.Address = "POST", "/v1/things/:code", newKey, "127.0.0.1"
 		return s.Do(t.Context(), &c)
@@ -79,7 +75,7 @@ func TestNothingIsLeftOfACall(t *testing.T) {
 		in.ctx, in.call, in.operation, in.id, in.answer, in.principal = nil, nil, nil, "", nil, nil
 		found = append(found, in)
 		a.transport.answerAt(record.LogPosition{Journal: "trading", Sequence: 7})
-		a.command, a.forwarded, a.session = NewID(), NewID(), NewID()
+		a.command, a.session = NewID(), NewID()
 		_ = a.PartProblem(NotFound("UNKNOWN_THING", "There is no such thing."))
 		return http.StatusOK, written(strings.Repeat("x", 2*maxRoom)), nil
 	})
@@ -98,47 +94,5 @@ func TestNothingIsLeftOfACall(t *testing.T) {
 		if want := (inProcess{requestScope: requestScope{address: "127.0.0.1", judged: -1}}); !reflect.DeepEqual(last, want) {
 			t.Fatalf("a call finds %+v", last)
 		}
-	}
-}
-
-// TestACallWhoseOwnerBreaksOff: the answer names the command that the owner was sent.
-func TestACallWhoseOwnerBreaksOff(t *testing.T) {
-	o := Options{ForwardKey: []byte("shared")}
-	session, arrived := NewID(), make(chan mark, 1)
-	for name, owner := range map[string]http.HandlerFunc{
-		"before its answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"amid its answer": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "100")
-			w.WriteHeader(http.StatusCreated)
-			_, _ = w.Write([]byte("{"))
-		},
-	} {
-		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			arrived <- provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r)
-			owner(w, r)
-		}))
-		_, call := insideOf(t, o, func(a Request) (int, Appender, error) {
-			cmd, err := a.BareCommand(named("thing.make"))
-			if err != nil {
-				return 0, nil, err
-			}
-			_, err = Submit(a, submitFunc(func(decide.Command) (submit.Result, error) {
-				return submit.Result{}, &submit.ElsewhereError{URL: node.URL}
-			}), "trading", cmd)
-			return 0, nil, err
-		})
-		r := call(Call{Params: []string{"a/b"}, Body: []byte(`{}`), Session: session})
-		sent := <-arrived
-		var p struct {
-			Code      string
-			CommandID string `json:"command_id"`
-		}
-		if err := stdjson.Unmarshal(r.Body, &p); err != nil || r.Status != 503 || p.Code != "OUTCOME_UNKNOWN" || p.CommandID != sent.id.String() || !sent.proven() {
-			t.Errorf("%s: %v, %d %s; the owner saw %+v", name, err, r.Status, r.Body, sent)
-		}
-		if sent.session != session || sent.address != "127.0.0.1" {
-			t.Errorf("%s: the owner saw %+v", name, sent)
-		}
-		node.Close()
 	}
 }

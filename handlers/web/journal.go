@@ -50,7 +50,6 @@ func fromJournal(err error) *Problem {
 	var (
 		notAccepted *submit.NotAcceptedError
 		unknown     *submit.OutcomeUnknownError
-		elsewhere   *submit.ElsewhereError
 		diverged    *record.DivergedError
 		broken      *record.BrokenRecordError
 	)
@@ -59,8 +58,6 @@ func fromJournal(err error) *Problem {
 		return notAcceptedProblem(notAccepted.RetryAfter).Because(err)
 	case errors.As(err, &unknown):
 		return OutcomeUnknown(unknown.CommandID).Because(err)
-	case errors.As(err, &elsewhere):
-		return notAcceptedProblem(time.Second).Because(err)
 	case errors.As(err, &diverged):
 		return NewProblem(http.StatusServiceUnavailable, record.CodeDiverged,
 			"The log does not hold what was read from it before. An operator has to look at it.").Because(err)

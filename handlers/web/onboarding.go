@@ -89,7 +89,7 @@ var wordings = map[string]string{
 	validation.StringUnicode:    "Input should be a valid string, unable to parse raw data as a unicode string",
 	validation.StringPattern:    "String should match pattern '%s'",
 	validation.IntType:          "Input should be a valid integer",
-	validation.IntFromFloat:     "Input should be a valid integer, got a number with a fractional part",
+	validation.IntFractional:    "Input should be a valid integer, got a number with a fractional part",
 	validation.IntParsing:       "Input should be a valid integer, unable to parse string as an integer",
 	validation.LessThanEqual:    "Input should be less than or equal to %d",
 	validation.GreaterThanEqual: "Input should be greater than or equal to %d",

@@ -73,6 +73,9 @@ func (a Request) client() string {
 	return a.transport.peer()
 }
 
+// Address returns the client's address.
+func Address(c echo.Context) string { return RequestOf(c).client() }
+
 // Principal returns the authenticated principal, or nil on a route that needs no token.
 func (a Request) Principal() *Principal { return a.principal }
 

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -151,15 +150,6 @@ func (u answers) record(p record.LogPosition, of func(*returned) *int64) {
 		*sequence = p.Sequence
 		return true
 	})
-}
-
-// wroteElsewhere is wrote for a response from another node.
-func (u answers) wroteElsewhere(h http.Header) {
-	for _, text := range h[HeaderLogPosition] {
-		if p, err := record.ParseLogPosition(text); err == nil {
-			u.wrote(p)
-		}
-	}
 }
 
 // last returns the sequences last returned by writes and by reads, or -1 for none.

@@ -138,9 +138,7 @@ func TestReadsWaitForTheUsersOwnWrites(t *testing.T) {
 func TestBatchesAreRecorded(t *testing.T) {
 	answered := newReadYourWrites()
 	a := Request{&requestScope{principal: &Principal{Username: "a"}, answered: answered.of("a")}, &inProcess{ctx: t.Context()}}
-	if _, err := (Journal{Name: "trading"}).SubmitAll(a, outcomes{3, 7, 5}, make([]decide.Command, 3)); err != nil {
-		t.Fatal(err)
-	}
+	(Journal{Name: "trading"}).SubmitAll(a, outcomes{3, 7, 5}, make([]decide.Command, 3))
 	if written, _ := a.answered.last("trading"); written != 7 {
 		t.Errorf("%d is recorded", written)
 	}
@@ -161,12 +159,11 @@ func (o outcomes) SubmitAll(context.Context, string, []decide.Command) []submit.
 	return all
 }
 
-// TestAnswersOfOtherNodesAreRecorded: a write that this node passed on counts, each journal apart.
-func TestAnswersOfOtherNodesAreRecorded(t *testing.T) {
+// TestPositionsAreRecordedByJournal: a write counts for its journal only.
+func TestPositionsAreRecordedByJournal(t *testing.T) {
 	a := newReadYourWrites().of("a")
-	a.wroteElsewhere(http.Header{HeaderLogPosition: {"onboarding/0@12"}})
-	a.wroteElsewhere(http.Header{HeaderLogPosition: {"trading/0@99"}})
-	a.wroteElsewhere(http.Header{})
+	a.wrote(record.LogPosition{Journal: "onboarding", Sequence: 12})
+	a.wrote(record.LogPosition{Journal: "trading", Sequence: 99})
 	for name, want := range map[string]int64{"onboarding": 12, "trading": 99, "identity": -1} {
 		if written, read := a.last(name); written != want || read != -1 {
 			t.Errorf("%s: %d written and %d read, want %d", name, written, read, want)
@@ -191,7 +188,7 @@ func TestRecordedPositionsThatAreForgotten(t *testing.T) {
 		r.of(strconv.Itoa(user)).wrote(record.LogPosition{Journal: "trading", Sequence: sequence})
 	}
 	t.Run("reached", func(t *testing.T) {
-		auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
+		auth := NewAuth(NewTokens(keyHolders(), issuer, time.Now))
 		auth.ReadsFrom(map[string][]Positioned{"trading": {standsAt(9), standsAt(5)}})
 		const early = 1000
 		for i := range early {
@@ -269,7 +266,7 @@ func TestAnswersToSocketsAreRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
+	auth := NewAuth(NewTokens(keyHolders(), issuer, time.Now))
 	write := OperationRoute("POST", "/v1/things", func(a Request) (int, Appender, error) {
 		a.answerAt(record.LogPosition{Journal: "trading", Sequence: 7})
 		return http.StatusOK, written(`{}`), nil
@@ -291,7 +288,7 @@ func TestAnswersToSocketsAreRecorded(t *testing.T) {
 // TestPublicReadsHoldTheUsersOwnWrites: a public route waits for what the user of a good token was answered. A bad token is
 // still answered 200, and the answer is not made private or counted.
 func TestPublicReadsHoldTheUsersOwnWrites(t *testing.T) {
-	auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
+	auth := NewAuth(NewTokens(keyHolders(), issuer, time.Now))
 	e := echo.New()
 	auth.Register(e, []Route{
 		Post("/v1/things", func(c echo.Context) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -44,7 +45,7 @@ func header(r *http.Request, name string) string {
 // identify sets the ID of the request and the response.
 func (r *request) identify() {
 	r.id = header(r.Request(), HeaderRequestID)
-	if !isReference(r.id) {
+	if !form.Reference.Allow(r.id) {
 		id, spare := newIDs()
 		r.id, r.spare = id.String(), spare
 	}
@@ -60,7 +61,7 @@ func (a Request) Key() (string, error) {
 	if len(keys) > 1 {
 		return "", givenTwice(HeaderIdempotencyKey)
 	}
-	if code, message := Reference(keys[0]); code != "" {
+	if code, message := form.Reference.Rule(keys[0]); code != "" {
 		return "", invalidHeader(HeaderIdempotencyKey, code, message)
 	}
 	return keys[0], nil
@@ -105,19 +106,15 @@ func (a Request) BareCommand(payload decide.Payload) (decide.Command, error) {
 	if n.principal != nil {
 		cmd.Actor = n.principal.Actor()
 	}
-	n.forwarded, n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, scalar.ID{}, cmd.ID // use the ID only once
+	n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, cmd.ID // use the ID only once
 	return cmd, nil
 }
 
-// CommandID returns the ID of the request's next command. The node to which a request is forwarded uses the same ID,
-// so IDs derived from it are the same on every node.
+// CommandID returns the ID of the request's next command. It is the ID of the request's trace, if there is one, so that
+// the record leads to the trace.
 func (a Request) CommandID() scalar.ID {
 	n := a.requestScope
 	switch {
-	// A forwarded request keeps the ID assigned by the forwarding node, which returns it if the connection breaks.
-	// Otherwise the command has the ID of the trace, so that the record leads to the trace.
-	case !n.forwarded.IsZero():
-		return n.forwarded
 	case !n.traced.Command.IsZero():
 		return n.traced.Command
 	case n.spare.IsZero():

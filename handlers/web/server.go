@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -25,17 +24,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Metrics is the registry for the request metrics; it may be nil.
 	Metrics prometheus.Registerer
-	// ForwardKey is a secret that all nodes share. It proves that another node forwarded a request.
-	ForwardKey []byte
-	// Identity is the fold that authorizes tokens and API keys. A forwarded request waits until it has reached the
-	// position of the forwarding node's fold. If Identity is nil, there is no such wait.
-	Identity record.Follower
 	// TrustedProxies lists the networks from which X-Forwarded-For is accepted; it may be empty.
 	TrustedProxies []*net.IPNet
-	// Transport sends forwarded requests; nil means a default.
-	Transport http.RoundTripper
-	// Patience is the timeout for the response to a forwarded request; zero means commandDeadline.
-	Patience time.Duration
 	// Tracer records traces of requests; it may be nil.
 	Tracer *trace.Tracer
 	// CORSOrigins lists the origins that may call the interfaces; empty means any.
@@ -47,17 +37,11 @@ type Options struct {
 	Polled []string
 }
 
-// New returns a server. It gives each request an ID, logs and counts requests, recovers from panics, writes errors as
-// problems, and forwards a request to the node that owns its journal.
+// New returns a server. It gives each request an ID, logs and counts requests, recovers from panics, and writes errors as
+// problems.
 func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Transport == nil {
-		o.Transport = newTransport()
-	}
-	if o.Patience == 0 {
-		o.Patience = commandDeadline
 	}
 	metrics, err := newMetrics(o.Metrics)
 	if err != nil {
@@ -123,9 +107,7 @@ func (s *Server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			// ErrAbortHandler cuts the connection. The proxy panics with it if the owner aborts in the middle of a
-			// response.
-			if aborts(p) {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) { // it cuts the connection of a response that breaks off
 				panic(p)
 			}
 			err = s.panicked(RequestOf(r), p)
@@ -136,19 +118,26 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 		return NewProblem(http.StatusBadRequest, "AMBIGUOUS_LENGTH",
 			"The request has both a Content-Length and a Transfer-Encoding.")
 	}
+	if header(r.Request(), headerForwarded) != "" {
+		return notAcceptedProblem(time.Second).Because(errForwarded)
+	}
 	if !wholePath(r) {
 		return echo.ErrNotFound
 	}
 	if s.fromPage(r) {
-		return s.crossOrigin(func(echo.Context) error { return s.hereOrThere(r, next) })(r)
+		return s.crossOrigin(next)(r)
 	}
-	return s.hereOrThere(r, next)
+	return next(r)
 }
 
-func aborts(p any) bool {
-	err, ok := p.(error)
-	return ok && errors.Is(err, http.ErrAbortHandler)
-}
+// headerForwarded marks a request that a node of build 0.1.0 forwards as a whole, because it was started with
+// --peer-streams=false or cannot open a stream to the owner.
+const headerForwarded = "X-Perpetua-Forwarded"
+
+// errForwarded is the reason for which a forwarded request is not accepted. The forwarding node has given the command an ID, a
+// session, and the client's address, which do not reach this node: if the response were lost, the forwarding node would tell
+// the client the ID of a command that no record has.
+var errForwarded = errors.New("a node of build 0.1.0 has forwarded the request as a whole: start it without --peer-streams=false, or upgrade it")
 
 // panicked logs a panic and returns the problem for it.
 func (s *Server) panicked(a Request, p any) error {

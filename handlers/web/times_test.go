@@ -12,6 +12,7 @@ const march31 = 1_774_944_000_000_000 // 2026-03-31T08:00:00Z
 
 // TestTimesAsClientsWriteThem: every timestamp of RFC 3339, and milliseconds, in a body and in a query.
 func TestTimesAsClientsWriteThem(t *testing.T) {
+	const earliest, latest = 946684800 * scalar.Second, 4133980800*scalar.Second - 1
 	for text, want := range map[string]scalar.Time{
 		`"2026-03-31T08:00:00.000000Z"`:      march31,
 		`"2026-03-31T08:00:00Z"`:             march31,

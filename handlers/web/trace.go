@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -13,7 +12,7 @@ const (
 )
 
 // trace starts the trace of a request. WebSockets, which stay for hours, probes and polled routes are not traced. The
-// request's command gets the ID of the trace. A forwarded request carries this node's trace context.
+// request's command gets the ID of the trace.
 func (s *Server) trace(r *request) {
 	switch r.Path() {
 	case "/healthz", "/readyz", "/metrics":
@@ -24,17 +23,6 @@ func (s *Server) trace(r *request) {
 	}
 	in := r.Request()
 	from := trace.Sender{Parent: in.Header.Get(headerTraceParent), State: in.Header.Get(headerTraceState)}
-	if said := in.Header.Get(headerForwarded); said != "" {
-		from.Peer = provenMark(s.options.ForwardKey, said, in).proven()
-	}
 	r.traced = s.options.Tracer.StartRequest(in.Context(), from, NewID())
-	within(r.traced, in)
 	r.SetRequest(in.WithContext(r.traced.Context))
-}
-
-// within adds the trace context to a forwarded request.
-func within(t trace.Request, in *http.Request) {
-	if t.Parent != "" {
-		in.Header.Set(headerTraceParent, t.Parent)
-	}
 }

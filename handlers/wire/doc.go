@@ -4,8 +4,9 @@
 // object's type moves to another member, such as order_type. Messages about public trades have no "type":"update";
 // their type member is that of the trade.
 //
-// The types are plain structs for the generic encoder. Orders and trades, which are most of the traffic, also have a
-// handwritten encoder (AppendJSON), which writes the same bytes faster. A property test compares the two.
+// The types are plain structs for the generic encoder. Trades, which are much of the traffic, also have a handwritten
+// encoder (AppendJSON), which writes the same bytes faster. Package order writes orders. Property tests compare both with
+// the generic encoder.
 //
 // Prices and amounts have the instrument's precision. Money is in units of 10⁻⁸ of the currency. Times are UTC with
 // microseconds.

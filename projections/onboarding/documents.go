@@ -71,19 +71,12 @@ func (x *documentChanges) write(b *projections.Batch) {
 
 // Documents returns a numbered page of an owner's documents, newest first, and how many there are.
 func Documents(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Document, total int, asOf int64, err error) {
-	l := projections.Placed[Document]{Table: documents}
-	v.confine(&l.Where, "owner_id")
-	of(&l.Where, ref)
-	return l.Numbered(ctx, db, size, offset)
+	return numberedOf(ctx, db, documents, v, ref, size, offset)
 }
 
 // OneDocument returns a document of an owner.
 func OneDocument(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, id scalar.ID) (d Document, found bool, asOf int64, err error) {
-	l := projections.List[Document]{Table: documents, Order: "id"}
-	l.Where.And("id = ?", c.UUID(id))
-	v.confine(&l.Where, "owner_id")
-	of(&l.Where, ref)
-	return l.One(ctx, db)
+	return oneOf(ctx, db, documents, v, ref, id)
 }
 
 // AllDocuments returns the table of documents.

@@ -12,8 +12,11 @@
 package onboarding
 
 import (
+	"context"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -126,6 +129,23 @@ func (v Viewer) confine(w *projections.Where, ownerColumn string) {
 func of(w *projections.Where, ref owner.Ref) {
 	w.And("owner_id = ?", c.UUID(ref.ID))
 	w.And("owner_type = ?", string(ref.Type))
+}
+
+// numberedOf returns a numbered page of the rows of an owner, newest first, and how many there are.
+func numberedOf[T any](ctx context.Context, db projections.DB, table *projections.Table[T], v Viewer, ref owner.Ref, size, offset int) (rows []T, total int, asOf int64, err error) {
+	l := projections.Placed[T]{Table: table}
+	v.confine(&l.Where, "owner_id")
+	of(&l.Where, ref)
+	return l.Numbered(ctx, db, size, offset)
+}
+
+// oneOf returns a row of an owner.
+func oneOf[T any](ctx context.Context, db projections.DB, table *projections.Table[T], v Viewer, ref owner.Ref, id scalar.ID) (row T, found bool, asOf int64, err error) {
+	l := projections.List[T]{Table: table, Order: "id"}
+	l.Where.And("id = ?", c.UUID(id))
+	v.confine(&l.Where, "owner_id")
+	of(&l.Where, ref)
+	return l.One(ctx, db)
 }
 
 // newest is the order of numbered lists.

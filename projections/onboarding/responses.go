@@ -56,19 +56,12 @@ func (x *responseChanges) write(*projections.Batch) {}
 
 // Responses returns a numbered page of an owner's responses, newest first, and how many there are.
 func Responses(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Response, total int, asOf int64, err error) {
-	l := projections.Placed[Response]{Table: responses}
-	v.confine(&l.Where, "owner_id")
-	of(&l.Where, ref)
-	return l.Numbered(ctx, db, size, offset)
+	return numberedOf(ctx, db, responses, v, ref, size, offset)
 }
 
 // OneResponse returns a response of an owner.
 func OneResponse(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, id scalar.ID) (r Response, found bool, asOf int64, err error) {
-	l := projections.List[Response]{Table: responses, Order: "id"}
-	l.Where.And("id = ?", c.UUID(id))
-	v.confine(&l.Where, "owner_id")
-	of(&l.Where, ref)
-	return l.One(ctx, db)
+	return oneOf(ctx, db, responses, v, ref, id)
 }
 
 // AllResponses returns the table of responses.

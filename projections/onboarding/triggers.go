@@ -216,10 +216,7 @@ func listName(table, status, of string) string {
 
 // TriggersOf returns a numbered page of an owner's triggers, newest first, and the length of the list.
 func TriggersOf(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Trigger, total int, asOf int64, err error) {
-	l := projections.Placed[Trigger]{Table: triggers}
-	v.confine(&l.Where, "owner_id")
-	of(&l.Where, ref)
-	return l.Numbered(ctx, db, size, offset)
+	return numberedOf(ctx, db, triggers, v, ref, size, offset)
 }
 
 // OneTrigger returns a trigger. Unless the reference is zero, the trigger must belong to that owner.

@@ -241,11 +241,7 @@ func (f *Finder) ownerError(ctx context.Context, name string) error {
 
 // at returns the error that sends a command to the node at a URL.
 func (f *Finder) at(p place, url string) *submit.ElsewhereError {
-	e := &submit.ElsewhereError{URL: url, Next: func(ctx context.Context) *submit.ElsewhereError { return f.next(ctx, p, url) }}
-	if n, known := f.lastNamed(p); known {
-		e.Superseded = n.superseded
-	}
-	return e
+	return &submit.ElsewhereError{URL: url, Next: func(ctx context.Context) *submit.ElsewhereError { return f.next(ctx, p, url) }}
 }
 
 // next looks for another owner after the node at a URL could not help. It returns nil if none is found within

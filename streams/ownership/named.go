@@ -56,11 +56,10 @@ type Term struct {
 // Once confirmed, a name stays good until a later taken record, or until the named node says that it is not the owner or
 // can't be reached. No other event ends it: whether the brokers answer does not matter.
 type named struct {
-	term       int64
-	url        string
-	hash       record.Hash   // of the taken record; zero if it was not read but came with a snapshot
-	journal    scalar.ID     // zero in the same case
-	superseded chan struct{} // closed when the log names another node
+	term    int64
+	url     string
+	hash    record.Hash // of the taken record; zero if it was not read but came with a snapshot
+	journal scalar.ID   // zero in the same case
 
 	confirmed time.Time // when the node last confirmed the name; zero if it has not since doubted
 	foreign   bool      // the node serves another log
@@ -87,17 +86,8 @@ func (f *Finder) Begin(name string, partition int32, s *record.Seed) {
 func (f *Finder) learn(p place, n named) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	old := f.named[p]
-	switch {
-	case old == nil:
-		n.superseded = make(chan struct{})
-	case n.term <= old.term: // a second reader of the same log
+	if old := f.named[p]; old != nil && n.term <= old.term { // a second reader of the same log
 		return
-	case n.url == old.url: // the node took a new term, in which it answers the commands carried over from the last one
-		n.superseded = old.superseded
-	default:
-		n.superseded = make(chan struct{})
-		close(old.superseded)
 	}
 	f.named[p] = &n
 	f.wake()

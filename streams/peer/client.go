@@ -36,7 +36,8 @@ const (
 var (
 	// errNotOwner reports that no command was decided, because the node does not own the shard or cannot be reached.
 	errNotOwner = errors.New("the node does not own the journal")
-	// errNoStreams reports the same, because the node serves no streams, as builds before this one.
+	// errNoStreams reports the same, because the node serves no streams: it is of an older build, has another protocol, or is
+	// behind a proxy that speaks only HTTP/1.1.
 	errNoStreams = errors.New("the node serves no streams of commands")
 )
 

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -47,12 +46,6 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// isUndecided reports whether an error says that a command was not decided: by a node, or over a stream that was never opened.
-func isUndecided(err error) bool {
-	var elsewhere *submit.ElsewhereError
-	return isNotAccepted(err) || errors.As(err, &elsewhere)
-}
-
 // cutStep is the number of bytes between two places at which TestCut breaks a connection. With TEST_ALL_CUTS it breaks one at
 // every byte.
 const cutStep int64 = 23
@@ -84,7 +77,7 @@ func TestCut(t *testing.T) {
 				for i, c := range cs {
 					n := o.count(c.ID)
 					switch err := out[i].Err; {
-					case n > 1, err == nil && n != 1, isUndecided(err) && n != 0, err != nil && !isUndecided(err) && !isUnknown(err):
+					case n > 1, err == nil && n != 1, isNotAccepted(err) && n != 0, err != nil && !isNotAccepted(err) && !isUnknown(err):
 						t.Errorf("cut after %d and %d bytes: decided %d times, and answered %v", toOwner, toNode, n, err)
 					case err == nil && out[i].Result.Entry.Record.Command.ID != c.ID:
 						t.Errorf("cut after %d and %d bytes: another record", toOwner, toNode)

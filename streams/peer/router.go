@@ -15,8 +15,7 @@ const maxOwners = 3
 // Router submits commands to the owner of a journal, on this node or by a Client on another one. It implements
 // submit.BatchSubmitter.
 //
-// It returns a *submit.ElsewhereError only for commands that must not be sent on (see submit.OnlyHere), and if the owner's
-// build has no streams: the request should then be forwarded as a whole.
+// It never returns a *submit.ElsewhereError. If the owner serves no streams, commands are not accepted.
 type Router struct {
 	Here   submit.BatchSubmitter // the owners on this node; names the owner if that is another node
 	Client *Client
@@ -39,7 +38,7 @@ func (r *Router) Submit(ctx context.Context, journal string, c decide.Command) (
 		return submit.Result{}, err
 	}
 	result, err := r.Here.Submit(ctx, journal, c)
-	owner := sentOn(ctx, err)
+	owner := ownerNamed(err)
 	if owner == nil {
 		return result, err
 	}
@@ -54,19 +53,19 @@ func (r *Router) SubmitAll(ctx context.Context, journal string, cs []decide.Comm
 	}
 	out := r.Here.SubmitAll(ctx, journal, cs)
 	for i := range out {
-		if sentOn(ctx, out[i].Err) == nil {
+		if ownerNamed(out[i].Err) == nil {
 			return out
 		}
 	}
 	if len(out) == 0 {
 		return out
 	}
-	return r.send(ctx, sentOn(ctx, out[0].Err), journal, cs)
+	return r.send(ctx, ownerNamed(out[0].Err), journal, cs)
 }
 
-// sentOn returns the owner that a command has to be sent to, or nil.
-func sentOn(ctx context.Context, err error) (owner *submit.ElsewhereError) {
-	if err == nil || !errors.As(err, &owner) || submit.IsOnlyHere(ctx) {
+// ownerNamed returns the owner that a command has to be sent to, or nil.
+func ownerNamed(err error) (owner *submit.ElsewhereError) {
+	if err == nil || !errors.As(err, &owner) {
 		return nil
 	}
 	return owner
@@ -82,7 +81,7 @@ func (r *Router) send(ctx context.Context, owner *submit.ElsewhereError, journal
 		case err == nil:
 			return out
 		case errors.Is(err, errNoStreams):
-			return allFail(cs, owner)
+			return allFail(cs, &submit.NotAcceptedError{RetryAfter: withoutStreams, Reason: owner.URL + ": " + err.Error()})
 		case !errors.Is(err, errNotOwner):
 			return allFail(cs, err)
 		}

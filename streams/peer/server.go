@@ -207,7 +207,7 @@ func (s *Server) receive(ctx context.Context, ses *session) (t Term, err error) 
 	case !serving:
 		return Term{}, &refusedStream{http.StatusServiceUnavailable, "this node does not own the journal"}
 	case s.cfg.Venue() == "":
-		return Term{}, &refusedStream{http.StatusNotFound, "this node does not know yet which venue it is"}
+		return Term{}, &refusedStream{http.StatusServiceUnavailable, "this node does not know yet which venue it is"}
 	case t.Log == "":
 		return Term{}, &refusedStream{http.StatusServiceUnavailable, "this node does not know which log it serves"}
 	}

@@ -232,11 +232,12 @@ func (s *shard) ended(st *stream, why error) {
 	if s.streams[st.url] == st {
 		delete(s.streams, st.url)
 	}
-	foreign := errNotOwner
-	if errors.Is(why, errNoStreams) {
-		foreign = errNoStreams
+	foreign := why
+	if !errors.Is(why, errNoStreams) && !errors.Is(why, errNotOwner) {
+		foreign = errNotOwner
 	}
 	if st.unserved {
+		s.client.cfg.Logger.Warn("an owner serves no streams of commands: what this node sends it is not accepted", "journal", s.id.Journal, "url", st.url, "error", why)
 		s.without[st.url] = time.Now()
 	}
 	for _, b := range st.queue {

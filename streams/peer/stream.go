@@ -100,7 +100,7 @@ func (st *stream) open() (_ *http.Response, err error) {
 	c := st.shard.client
 	known, err := st.shard.binding(st.ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoStreams, err)
+		return nil, fmt.Errorf("%w: %w", errNotOwner, err)
 	}
 	hi := hello{wire: wire, node: c.cfg.Node, build: c.cfg.Build, incarnation: c.incarnation, nonce: newNonce(), shard: st.shard.id}
 	response, err := st.request(hi)
@@ -167,9 +167,11 @@ func (st *stream) request(hi hello) (*http.Response, error) {
 			response.Body.Close()
 		}
 		return nil, fmt.Errorf("%w: %s does not answer: %w", errNotOwner, st.url, errors.Join(err, st.ctx.Err()))
-	case err != nil: // the connection broke, or the node speaks only HTTP/1.1
-		st.unserved = strings.Contains(err.Error(), "HTTP/1")
+	case err != nil && strings.Contains(err.Error(), "HTTP/1"): // the node speaks only HTTP/1.1
+		st.unserved = true
 		return nil, fmt.Errorf("%w: %w", errNoStreams, err)
+	case err != nil: // the connection broke, or an HTTP/1.1 server closed it
+		return nil, fmt.Errorf("%w: %s opens no stream: %w", errNotOwner, st.url, err)
 	case response.StatusCode == http.StatusOK:
 		return response, nil
 	}

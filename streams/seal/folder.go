@@ -166,19 +166,29 @@ func (s *folderStore) overwrite(ctx context.Context, name string, content []byte
 	return err
 }
 
+// openToWrite opens an existing file and returns its size.
+func openToWrite(path string) (file *os.File, size int64, err error) {
+	file, err = os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	about, err := file.Stat()
+	if err != nil {
+		_ = file.Close() // the error of Stat says more
+		return nil, 0, err
+	}
+	return file, about.Size(), nil
+}
+
 // overwriteFile writes over the blocks of the existing file. Replacing the file would leave the old blocks on the disk,
 // where undelete tools find them. So would an unfinished name of the file, which a killed process has not removed.
 func (s *folderStore) overwriteFile(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	file, size, err := openToWrite(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	about, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if size := about.Size(); size > int64(len(content)) { // a file that this store did not write is cleared too
+	if size > int64(len(content)) { // a file that this store did not write is cleared too
 		content = append(content[:len(content):len(content)], make([]byte, size-int64(len(content)))...)
 	}
 	if _, err := file.WriteAt(content, 0); err != nil {
@@ -195,22 +205,18 @@ func (s *folderStore) remove(ctx context.Context, name string) error {
 // removeFile removes a file and then overwrites its blocks. In this order no process can open the file without its
 // content.
 func (s *folderStore) removeFile(path string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	file, size, err := openToWrite(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	about, err := file.Stat()
-	if err != nil {
-		return err
-	}
 	if err := os.Remove(path); err != nil {
 		return err
 	}
 	if err := s.syncFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
-	if _, err := file.WriteAt(make([]byte, about.Size()), 0); err != nil {
+	if _, err := file.WriteAt(make([]byte, size), 0); err != nil {
 		return err
 	}
 	return s.sync(file)

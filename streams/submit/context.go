@@ -14,7 +14,6 @@ type (
 	queuedKey     struct{}
 	credentialKey struct{}
 	termKey       struct{}
-	localKey      struct{}
 )
 
 // OnQueued returns a context for Submit or SubmitAll. The owner calls f once it has queued or refused the commands: commands
@@ -59,16 +58,4 @@ func InTerm(ctx context.Context, term int64) context.Context {
 func TermOf(ctx context.Context) int64 {
 	term, _ := ctx.Value(termKey{}).(int64)
 	return term
-}
-
-// OnlyHere returns a context for commands that came from another node: if this node does not own the shard, they are not
-// sent on.
-func OnlyHere(ctx context.Context) context.Context {
-	return context.WithValue(ctx, localKey{}, true)
-}
-
-// IsOnlyHere reports whether ctx is one of OnlyHere.
-func IsOnlyHere(ctx context.Context) bool {
-	only, _ := ctx.Value(localKey{}).(bool)
-	return only
 }

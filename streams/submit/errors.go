@@ -52,16 +52,14 @@ func (e *OutcomeUnknownError) Error() string {
 	return CodeOutcomeUnknown + ": command " + e.CommandID.String() + " may still take effect"
 }
 
-// ElsewhereError says that another node owns the journal. The request should be sent there.
+// ElsewhereError says that another node owns the journal. The command should be sent there. Package peer does so, and its
+// Router never returns this error.
 type ElsewhereError struct {
 	URL string // of the owner
 	// Next looks for the owner again after the node at URL has said that it does not own the journal, or could not be
 	// reached. It waits for a short time, may return the same node again, and returns nil if it finds no owner. Next is nil if
 	// no other owner can be found.
 	Next func(context.Context) *ElsewhereError
-	// Superseded is closed when the log names a later owner. The node at URL appends no more valid records then. It may be
-	// nil.
-	Superseded <-chan struct{}
 }
 
 // Error names the node.

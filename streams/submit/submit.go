@@ -7,7 +7,8 @@
 //   - *NotAcceptedError: the command has had no effect and never will. It may be submitted again.
 //   - *OutcomeUnknownError: the command may be in a record, and the log may or may not hold it. Submitting the command again
 //     with the same idempotency key or reference returns its one outcome.
-//   - *ElsewhereError: the command was not decided here. Another node owns the shard.
+//   - *ElsewhereError: the command was not decided here. Another node owns the shard. Only a node's own owners return it;
+//     package peer sends the command on.
 //   - *DecideError: the rules failed on the command. Nothing was recorded. This and every other error is
 //     an error of the program.
 //

@@ -107,29 +107,25 @@ type Request struct {
 	Context context.Context
 	// Command is the id to use for the request's command, so that both are in one trace.
 	Command scalar.ID
-	// Parent is the traceparent header for requests that this one causes.
-	Parent string
 }
 
 // Sender is the trace context that a request arrived with.
 type Sender struct {
 	Parent, State string // its traceparent and tracestate headers, or ""
-	// Peer says that another node of the venue sent the request and has already decided whether to trace it.
-	Peer bool
 }
 
 // StartRequest starts the span of a request. fresh is a new id for its command. The request has a span if that command
-// is traced and the sender, if it sent a trace context, has sampled it. A request from a peer has a span if the peer's
-// request has one. The other fields of the Request are set in any case.
+// is traced and the sender, if it sent a trace context, has sampled it. The other fields
+// of the Request are set in any case.
 func (t *Tracer) StartRequest(ctx context.Context, from Sender, fresh scalar.ID) Request {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": from.Parent, "tracestate": from.State})
 	given := trace.SpanContextFromContext(ctx)
-	r := Request{Command: fresh, span: trace.SpanFromContext(context.Background()), Context: ctx, Parent: from.Parent}
+	r := Request{Command: fresh, span: trace.SpanFromContext(context.Background()), Context: ctx}
 	traced := t.traces(fresh)
 	switch {
 	case given.IsValid() && !given.IsSampled():
 		return r
-	case given.IsValid() && (traced || from.Peer):
+	case given.IsValid() && traced:
 		r.Context, r.span = t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 	case given.IsValid():
 		r.Context = trace.ContextWithRemoteSpanContext(ctx, given.WithTraceFlags(given.TraceFlags()&^trace.FlagsSampled))
@@ -139,9 +135,6 @@ func (t *Tracer) StartRequest(ctx context.Context, from Sender, fresh scalar.ID)
 		own := ofRecord(fresh)
 		r.Context = trace.ContextWithRemoteSpanContext(ctx, own.WithTraceFlags(0))
 	}
-	out := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(r.Context, out)
-	r.Parent = out["traceparent"]
 	return r
 }
 

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"encoding/hex"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -47,17 +48,15 @@ func byName(t *testing.T, r *tracetest.SpanRecorder) map[string]sdk.ReadOnlySpan
 }
 
 // tell makes the spans of a request and what follows from it, as three processes would: the node that took the request,
-// the owner that it was passed on to, and a projector that knows only the record.
+// the owner that it sent the command to, and a projector that knows only the record.
 func tell(front, owner, projector *Tracer, parent string, id scalar.ID) {
 	r := front.StartRequest(context.Background(), Sender{Parent: parent}, id)
-	passed := owner.StartRequest(context.Background(), Sender{Parent: r.Parent, Peer: true}, scalar.ID{1})
-	c := owner.StartCommand(passed.Context, id, "order.place", "trading")
+	c := owner.StartCommand(Carry(r.Context).In(context.Background()), id, "order.place", "trading")
 	now := time.Now()
 	record := Record{Command: id, Type: "order.place", Journal: "trading", Sequence: 7, Time: scalar.TimeOf(now)}
 	c.Decided(now, now, now)
 	owner.Appended(c, record, now, now)
 	c.End("answered")
-	passed.End("POST", "/passed", 201, "")
 	r.End("POST", "/orders", 201, "")
 	b := projector.StartBatch("project trading")
 	b.Add(record)
@@ -70,7 +69,7 @@ func TestOneTraceWithoutHeaders(t *testing.T) {
 	id := newID(seeded())
 	tell(tracer, tracer, tracer, "", id)
 	got := byName(t, spans)
-	for name, parent := range map[string]string{"POST /orders": "", "POST /passed": "POST /orders", "submit order.place": "POST /passed",
+	for name, parent := range map[string]string{"POST /orders": "", "submit order.place": "POST /orders",
 		"wait": "submit order.place", "decide": "submit order.place", "record": "submit order.place", "project trading": "record",
 		"deliver trading": "record"} {
 		s := got[name]
@@ -103,23 +102,18 @@ func TestTraceOfTheSenderIsLinked(t *testing.T) {
 	const theirs = "0af7651916cd43dd8448eb211c80319c"
 	tell(tracer, tracer, tracer, "00-"+theirs+"-b7ad6b7169203331-01", id)
 	got := byName(t, spans)
-	for _, name := range []string{"POST /orders", "POST /passed"} {
-		if s := got[name].SpanContext().TraceID().String(); s != theirs {
-			t.Errorf("%s is in trace %s, want the sender's", name, s)
-		}
+	request, submit := got["POST /orders"], got["submit order.place"]
+	if s := request.SpanContext().TraceID().String(); s != theirs {
+		t.Errorf("the request is in trace %s, want the sender's", s)
 	}
-	if p := got["POST /orders"].Parent().SpanID().String(); p != "b7ad6b7169203331" {
+	if p := request.Parent().SpanID().String(); p != "b7ad6b7169203331" {
 		t.Errorf("the request has the parent %s", p)
 	}
-	submit, passed := got["submit order.place"], got["POST /passed"]
 	if submit.SpanContext().TraceID() != trace.TraceID(id) || submit.Parent().IsValid() {
 		t.Errorf("the command is in trace %v below %v", submit.SpanContext().TraceID(), submit.Parent())
 	}
-	if l := submit.Links(); len(l) != 1 || l[0].SpanContext.SpanID() != passed.SpanContext().SpanID() {
+	if l := submit.Links(); len(l) != 1 || l[0].SpanContext.SpanID() != request.SpanContext().SpanID() {
 		t.Errorf("the command has the links %v", l)
-	}
-	if l := passed.Links(); len(l) != 1 || l[0].SpanContext.TraceID() != trace.TraceID(id) {
-		t.Errorf("the request has the links %v", l)
 	}
 }
 
@@ -137,7 +131,7 @@ func TestAllProcessesAgree(t *testing.T) {
 	if sd := math.Sqrt(n * ratio * (1 - ratio)); math.Abs(float64(traced)-n*ratio) > 5*sd {
 		t.Errorf("%d of %d are traced, want about %v", traced, n, n*ratio)
 	}
-	if got, want := len(b.Ended()), 5*traced; got != want {
+	if got, want := len(b.Ended()), 4*traced; got != want {
 		t.Errorf("the owner has %d spans, want %d", got, want)
 	}
 	if got, want := len(c.Ended()), 3*traced; got != want {
@@ -157,7 +151,7 @@ func TestTheSenderSaysNo(t *testing.T) {
 	tracer, spans := recorded(1)
 	tell(tracer, tracer, tracer, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", newID(seeded()))
 	got := byName(t, spans)
-	if got["POST /orders"] != nil || got["POST /passed"] != nil || got["record"] == nil {
+	if got["POST /orders"] != nil || got["record"] == nil {
 		t.Errorf("the spans are %v", got)
 	}
 }
@@ -179,14 +173,14 @@ func TestTheSenderDoesNotDecideHowMuch(t *testing.T) {
 			}
 			tell(front, owner, projector, theirs, id)
 		}
-		if len(a.Ended()) != traced || len(b.Ended()) != 5*traced || ratio == 0 && traced != 0 || ratio == 1 && traced != n {
+		if len(a.Ended()) != traced || len(b.Ended()) != 4*traced || ratio == 0 && traced != 0 || ratio == 1 && traced != n {
 			t.Errorf("ratio %v: of %d commands %d are traced, with %d requests, and %d spans at the owner", ratio, n, traced, len(a.Ended()), len(b.Ended()))
 		}
 	}
 	none, spans := recorded(0)
 	left := none.StartRequest(context.Background(), Sender{Parent: theirs, State: "a=b"}, newID(r))
-	if left.Parent != strings.TrimSuffix(theirs, "1")+"0" || len(spans.Started()) != 0 {
-		t.Errorf("one that is not traced is passed on with the parent %s", left.Parent)
+	if c := Carry(left.Context); hex.EncodeToString(c) != "0af7651916cd43dd8448eb211c80319cb7ad6b716920333100" || len(spans.Started()) != 0 {
+		t.Errorf("one that is not traced is passed on with the context %x", []byte(c))
 	}
 }
 

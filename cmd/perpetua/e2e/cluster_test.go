@@ -45,7 +45,7 @@ func startCluster(t *testing.T, roles ...string) *cluster {
 }
 
 // brokersIn returns the addresses of the brokers that KAFKA_BROKERS names, or else of an embedded one with its log in a folder.
-func brokersIn(t *testing.T, dir string) []string {
+func brokersIn(t testing.TB, dir string) []string {
 	t.Helper()
 	if named := os.Getenv("KAFKA_BROKERS"); named != "" {
 		return strings.Split(named, ",")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ func TestOnboardingConformance(t *testing.T) {
 	t.Parallel()
 	c := &applicants{intake: newIntake(t, "--webhook-retries", "100ms,200ms,400ms"), owners: make(map[string]object), triggers: make(map[string]object),
 		hooked: make(map[string]object)}
+	if os.Getenv(conformanceFront) != "" {
+		c.putFront()
+	}
 	c.start()
 	t.Cleanup(c.stop)
 	c.define()

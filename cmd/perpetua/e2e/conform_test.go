@@ -16,6 +16,9 @@ import (
 // conformanceReport is the variable that names a folder for the reports of the tests of conformance, in Markdown.
 const conformanceReport = "PERPETUA_CONFORMANCE_REPORT"
 
+// conformanceFront is the variable by which the tests of conformance send all requests to a node that owns no journal.
+const conformanceFront = "PERPETUA_CONFORMANCE_FRONT"
+
 // check holds one fact of a document against the running venue. What it reads there it notes; a check that reads nothing
 // fails.
 type check struct {
@@ -33,6 +36,9 @@ const nothing = "nothing decides it"
 func TestConformance(t *testing.T) {
 	t.Parallel() // for most of its time it waits for the end of a minute
 	c := &conformance{root: t, reading: &reading{desk: &desk{venue: newVenue(t, "--accept-clock")}}, orders: make(map[string]object), cash: make(map[string]bool)}
+	if os.Getenv(conformanceFront) != "" {
+		c.putFront()
+	}
 	c.open()
 	interfaceDocument{"trading", spec.Trading, spec.TradingDecisions}.hold(t, c.reading, c.checks())
 }
@@ -43,6 +49,13 @@ type interfaceDocument struct{ name, text, decisions string }
 // hold holds a venue against every fact of the document, if there is a check of each, and reports what was read.
 func (d interfaceDocument) hold(t *testing.T, c *reading, sections map[string][]check) {
 	t.Helper()
+	if c.front != nil {
+		defer func() {
+			if n := c.scrape().value("perpetua_peer_commands_total"); !(n > 0) {
+				t.Error("the node in front sent no commands to the owner")
+			}
+		}()
+	}
 	facts := spec.Parse(d.text)
 	checks, faults := d.matched(facts, sections)
 	for _, fault := range faults {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
 // Exit codes of perpetua, as its help lists them.
@@ -85,8 +87,12 @@ type venue struct {
 	binary string // of another build; "" for this one
 	prefix string
 	// postgres is the URL of a database of its own on the server that all tests share, which spares each start one of Postgres, and
-	// has the tables already, which spares it making them; "" for the embedded Postgres, in the tests that are about it or about the whole. These alone hash passwords at full cost.
+	// has the tables already, which spares it making them; "" for the embedded Postgres, in the tests that are about it or about the whole.
 	postgres string
+	// costlyPasswords makes the process hash passwords as in production: 64 MiB of memory, and with the race detector
+	// three quarters of a second of processor time for each.
+	costlyPasswords bool
+	front           *venue // nil unless putFront was called
 
 	local.RunFile
 	cmd    *exec.Cmd
@@ -157,7 +163,10 @@ func (v *venue) command(args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
 		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE")) // the race detector otherwise sleeps a second before each exit
 	if v.postgres != "" {
-		cmd.Env = append(cmd.Env, "PERPETUA_DATABASE_URL="+v.postgres, cheapPasswords+"=1")
+		cmd.Env = append(cmd.Env, "PERPETUA_DATABASE_URL="+v.postgres)
+	}
+	if !v.costlyPasswords {
+		cmd.Env = append(cmd.Env, cheapPasswords+"=1")
 	}
 	cmd.Env = append(cmd.Env, v.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -184,11 +193,27 @@ func (v *venue) launch() {
 	go func(cmd *exec.Cmd) { cmd.Wait(); close(exited) }(v.cmd)
 }
 
-// start starts the process and waits until it has written run.json.
+// start starts the process, and its front if it has one, and waits until they have written run.json.
 func (v *venue) start() {
 	v.t.Helper()
 	v.launch()
 	v.await()
+	if f := v.front; f != nil {
+		f.env = slices.Concat(v.env, []string{"PERPETUA_KEY_URL=" + blob.URLOf(filepath.Join(v.dir, "keys")),
+			"PERPETUA_BLOB_URL=" + blob.URLOf(filepath.Join(v.dir, "blob"))})
+		f.start()
+		v.REST, v.WebSocket = f.REST, f.WebSocket
+	}
+}
+
+// putFront has clients reach the venue by way of a node that owns no journal and serves REST and sockets. The venue itself
+// serves none.
+func (v *venue) putFront() {
+	v.t.Helper()
+	v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokersIn(v.t, v.dir), ","))
+	v.front = newWholeVenue(v.t, append(slices.Clone(v.args), "--role", "api,live", "--node-id", "front")...)
+	v.front.verb, v.front.prefix, v.front.postgres = "serve", v.prefix, v.postgres
+	v.args = append(v.args, "--role", "engine,projector,process,sender")
 }
 
 // await waits until a process that was launched has written run.json.
@@ -222,9 +247,12 @@ func (v *venue) kill() {
 	<-v.exited
 }
 
-// stop ends the process as Ctrl-C does; it must drain and exit 0.
+// stop ends the process, and its front before it, as Ctrl-C does; it must drain and exit 0.
 func (v *venue) stop() {
 	v.t.Helper()
+	if v.front != nil {
+		v.front.stop()
+	}
 	select {
 	case <-v.exited:
 		return // killed by the test

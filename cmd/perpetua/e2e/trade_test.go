@@ -16,8 +16,10 @@ func (v *venue) fund(amount string, customers ...string) {
 	}
 }
 
+// TestFirstTrade trades on a venue with everything as in production: an embedded Postgres, and passwords at full cost.
 func TestFirstTrade(t *testing.T) {
 	v := newWholeVenue(t)
+	v.costlyPasswords = true
 	v.start()
 	t.Cleanup(v.stop)
 	v.fund("10000", "ANNA", "BEN")

@@ -37,9 +37,6 @@ type Journal struct {
 	Compare func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error)
 	// Payloads creates the payloads of the journal's commands.
 	Payloads *decide.Payloads
-	// FromNodes lists the types of commands that other nodes may send to the journal's owner: those that seed a venue
-	// before it has a user, and those that report a node's own observations.
-	FromNodes []string
 }
 
 // Name returns the name of the journal.
@@ -56,8 +53,6 @@ func All() Table {
 			Codec:       identity.Codec(),
 			Projections: readmodels.Identity(),
 			Payloads:    identity.Payloads(),
-			FromNodes: []string{identity.CommandAddSigningKey, identity.CommandRegisterBroker, identity.CommandRegisterUser,
-				identity.CommandChangeUser, identity.CommandUseAPIKey, identity.CommandReplaceKeys},
 			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
 				return readmodels.CompareIdentity(ctx, pool, state.(*identity.State), sequence)
 			},
@@ -70,8 +65,6 @@ func All() Table {
 				return readmodels.Compare(ctx, pool, state.(*trading.State), sequence)
 			},
 			Payloads: trading.Payloads(),
-			FromNodes: []string{trading.CommandListInstrument, trading.CommandRegisterCustomer, trading.CommandOpenSession, trading.CommandKeepGateway,
-				trading.CommandEndSession, decide.CommandActivateRules},
 		},
 		{
 			Rules:       onboarding.Rules(),
@@ -81,9 +74,6 @@ func All() Table {
 				return readmodels.CompareOnboarding(ctx, pool, state.(*onboarding.State), sequence)
 			},
 			Payloads: onboarding.Payloads(),
-			FromNodes: []string{onboarding.CommandCreateQuestionnaire, onboarding.CommandAddVersion, onboarding.CommandPublishQuestionnaire,
-				onboarding.CommandCreateEntitlement, onboarding.CommandRecordAttempt, onboarding.CommandRecordAttempts, onboarding.CommandConfirmKey,
-				onboarding.CommandAddDocument, decide.CommandActivateRules},
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
@@ -14,14 +15,13 @@ import (
 
 // engine submits commands to the owner of their journal, on this node or another one.
 type engine struct {
-	owners owners
-	engine *ownership.Node // the same object if the node has the engine role; else nil
-	peers  *peers
-	// commands submits clients' commands to the owner on any node. Its errors name the owner if the request must be
-	// forwarded as a whole.
-	commands submit.BatchSubmitter
-	streams  *peer.Client // nil without streams to other nodes
-	served   *peer.Server // nil without the engine role, or without streams
+	owners    owners
+	engine    *ownership.Node // the same object if the node has the engine role; else nil
+	neighbors *neighbors
+	journals  journals.Table
+	commands  submit.BatchSubmitter // submits commands to the owner on any node
+	streams   *peer.Client
+	served    *peer.Server // nil without the engine role
 }
 
 // owners accepts commands and names the owners of journals.
@@ -45,10 +45,10 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 	if err != nil {
 		return engine{}, err
 	}
-	asking := newNeighbors(c.Box)
-	trust(asking.client, encryption)
+	o.neighbors, o.journals = newNeighbors(c.Box), c.Journals
+	trust(o.neighbors.client, encryption)
 	if c.Network.Dial != nil {
-		asking.client.Transport.(*http.Transport).DialContext = c.Network.Dial
+		o.neighbors.client.Transport.(*http.Transport).DialContext = c.Network.Dial
 	}
 	if c.Roles.Engine {
 		known := c.Known
@@ -56,25 +56,20 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 			known = s.known()
 		}
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
-			Rules: c.Journals.Rules(), Known: known, Seed: s.snapshots.Seed, Neighbors: asking, Dial: c.Network.Dial,
+			Rules: c.Journals.Rules(), Known: known, Seed: s.snapshots.Seed, Neighbors: o.neighbors, Dial: c.Network.Dial,
 			OtherClock: s.postgresTime, AcceptClock: c.Settings.AcceptClock})
 		if err != nil {
 			return engine{}, err
 		}
 		o.owners = o.engine
 	} else {
-		finder, err := ownership.NewFinder(s.client, asking, c.Journals.Names()...)
+		finder, err := ownership.NewFinder(s.client, o.neighbors, c.Journals.Names()...)
 		if err != nil {
 			return engine{}, err
 		}
 		o.owners = finder
 	}
-	o.commands = o.owners
-	if c.Settings.PeerStreams {
-		o.openStreams(c, s, venue, encryption)
-	}
-	o.peers = newPeers(o.commands, c.Journals, c.Box)
-	trust(o.peers.client, encryption)
+	o.openStreams(c, s, venue, encryption)
 	return o, nil
 }
 
@@ -103,9 +98,7 @@ func (o *engine) learnFrom(all followers) {
 	for _, f := range all {
 		o.owners.Begin(f.Name(), 0, f.seed)
 		f.fold.Listen(func(e record.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
-		if o.streams != nil {
-			o.streams.Begin(f.Name(), 0, f.seed)
-			f.fold.Listen(func(e record.Entry, _ decide.State) { o.streams.Read(f.Name(), 0, e) })
-		}
+		o.streams.Begin(f.Name(), 0, f.seed)
+		f.fold.Listen(func(e record.Entry, _ decide.State) { o.streams.Read(f.Name(), 0, e) })
 	}
 }

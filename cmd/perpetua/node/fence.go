@@ -174,7 +174,7 @@ func (n *Node) replaceKey(ctx context.Context, v fence.View) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	payload := &identity.ReplaceSigningKeys{AddSigningKey: *key}
-	_, err = n.engine.peers.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+	_, err = n.engine.commands.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
 		Actor: decide.Actor{System: "fence"}, Payload: payload})
 	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
@@ -84,7 +85,7 @@ func TestAnUnknownJournalIsAnError(t *testing.T) {
 	if _, err := n.stores.snapshots.Seed(t.Context(), "onbording", 0); err == nil {
 		t.Error("it has snapshots")
 	}
-	if _, err := n.engine.peers.payload(peerCommand{Journal: "onbording", Type: "instrument.list"}); err == nil {
-		t.Error("other nodes may send commands for it")
+	if _, err := n.Submitter().Submit(t.Context(), "onbording", decide.Command{ID: scalar.ID{1}, Type: "instrument.list"}); err == nil {
+		t.Error("commands are submitted to it")
 	}
 }

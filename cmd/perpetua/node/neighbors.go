@@ -27,8 +27,9 @@ import (
 // from their master key, and the proof of the answer covers the question's nonce. A question carries no time: a replay
 // can only delay refusals.
 const (
-	termPath = "/internal/v1/term"
-	termBody = 4 << 10
+	termPath  = "/internal/v1/term"
+	peerProof = "X-Perpetua-Proof" // HMAC-SHA-256 of the body, in hex
+	termBody  = 4 << 10
 	// Time that a term's goroutine has to answer; shorter than a standby waits for the answer.
 	termPatience = 300 * time.Millisecond
 	nonceSize    = 16
@@ -57,7 +58,7 @@ type termAnswer struct {
 	ID      scalar.ID `json:"journal_id,omitzero"`
 }
 
-// neighbors asks other nodes for their terms. It implements ownership.Neighbors.
+// neighbors asks other nodes for their terms and their rules. It implements ownership.Neighbors.
 type neighbors struct {
 	key    []byte
 	client *http.Client

@@ -128,7 +128,7 @@ func (n *Node) Fold(name string) (*follow.Fold, error) {
 }
 
 // Submitter submits commands to the owner of their journal, on any node. It is used for the commands that seed a venue.
-func (n *Node) Submitter() submit.Submitter { return n.engine.peers }
+func (n *Node) Submitter() submit.Submitter { return n.engine.commands }
 
 // drain bounds the time that requests and connections have to end at a stop.
 const drain = 10 * time.Second
@@ -241,7 +241,7 @@ func (n *Node) sweepFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.engine.peers), Logger: n.Logger.With("part", "files"),
+	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.engine.commands), Logger: n.Logger.With("part", "files"),
 		May: n.fence.watch.Check}
 	return s.Run(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 )
 
@@ -21,9 +22,12 @@ const rulesPath = "/internal/v1/rules"
 // asking bounds the wait for a node's answer.
 const asking = 5 * time.Second
 
+// maxRules limits the size of the answer in bytes.
+const maxRules = 64 << 10
+
 // serveRules answers the question of another node.
-func (p *peers) serveRules(c echo.Context) error {
-	return c.JSON(http.StatusOK, p.journals.Newest())
+func serveRules(table journals.Table) echo.HandlerFunc {
+	return func(c echo.Context) error { return c.JSON(http.StatusOK, table.Newest()) }
 }
 
 // rules asks all engines of the group for the rules that they support. The result includes this node, even if it is not
@@ -33,7 +37,7 @@ func (o *engine) rules(ctx context.Context, self string) ([]admin.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes := []admin.Node{{Name: self, Rules: o.peers.journals.Newest()}}
+	nodes := []admin.Node{{Name: self, Rules: o.journals.Newest()}}
 	for _, e := range engines {
 		if e.URL != self {
 			nodes = append(nodes, admin.Node{Name: e.URL})
@@ -43,7 +47,7 @@ func (o *engine) rules(ctx context.Context, self string) ([]admin.Node, error) {
 	for i := range nodes[1:] {
 		n := &nodes[i+1]
 		all.Go(func() error {
-			n.Rules, n.Err = o.peers.rulesOf(ctx, n.Name)
+			n.Rules, n.Err = o.neighbors.rulesOf(ctx, n.Name)
 			return nil
 		})
 	}
@@ -51,14 +55,14 @@ func (o *engine) rules(ctx context.Context, self string) ([]admin.Node, error) {
 }
 
 // rulesOf asks one node.
-func (p *peers) rulesOf(ctx context.Context, url string) (map[string]int, error) {
+func (n *neighbors) rulesOf(ctx context.Context, url string) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+rulesPath, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := p.client.Do(r)
+	response, err := n.client.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,5 +71,5 @@ func (p *peers) rulesOf(ctx context.Context, url string) (map[string]int, error)
 		return nil, fmt.Errorf("%s answered %s", url, response.Status)
 	}
 	known := make(map[string]int)
-	return known, json.NewDecoder(io.LimitReader(response.Body, peerBody)).Decode(&known)
+	return known, json.NewDecoder(io.LimitReader(response.Body, maxRules)).Decode(&known)
 }

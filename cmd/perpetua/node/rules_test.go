@@ -28,13 +28,12 @@ func TestRulesOfNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := newPeers(nil, journals.All(), box)
 	e := echo.New()
-	e.GET(rulesPath, asked.serveRules)
+	e.GET(rulesPath, serveRules(journals.All()))
 	knows, older := httptest.NewServer(e), httptest.NewServer(http.NotFoundHandler())
 	defer knows.Close()
 	defer older.Close()
-	o := engine{peers: newPeers(nil, journals.All(), box), owners: grouped{engines: []ownership.Engine{
+	o := engine{journals: journals.All(), neighbors: newNeighbors(box), owners: grouped{engines: []ownership.Engine{
 		{ID: "1", URL: knows.URL}, {ID: "2", URL: older.URL}, {ID: "3", URL: "http://127.0.0.1:1"}, {ID: "4", URL: "http://self"}}}}
 	nodes, err := o.rules(t.Context(), "http://self")
 	if err != nil || len(nodes) != 4 {

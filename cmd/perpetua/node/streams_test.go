@@ -1,7 +1,9 @@
 package node
 
 import (
-	"fmt"
+	"encoding/json"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -12,45 +14,40 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// TestCommandsBetweenNodes: a node without the engine role has its commands decided by the node that owns the journal:
-// over a stream, and over HTTP if either of them is of a build without streams.
+// TestCommandsBetweenNodes: a node without the engine role has its commands decided by the node that owns the journal, over a
+// stream. A node of build 0.1.0 that submits one without a stream is told that it was not accepted.
 func TestCommandsBetweenNodes(t *testing.T) {
 	all := newBench(t, journals.All())
 	all.config.Alone = false
-	begin := func(t *testing.T, id string, roles Roles, streams bool) (*Node, func()) {
+	begin := func(id string, roles Roles) *Node {
 		c := all.config
-		settings := *c.Settings
-		settings.PeerStreams = streams
-		c.Settings, c.ID, c.Roles = &settings, id, roles
-		return all.run(t, c)
+		c.ID, c.Roles = id, roles
+		n, _ := all.run(t, c)
+		return n
 	}
-	for i, c := range []struct{ owner, node bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
-		t.Run(fmt.Sprintf("owner %t, node %t", c.owner, c.node), func(t *testing.T) {
-			_, stopOwner := begin(t, fmt.Sprint("owner", i), Roles{Engine: true, Projector: true}, c.owner)
-			n, stop := begin(t, fmt.Sprint("node", i), Roles{API: true}, c.node)
-			defer stopOwner()
-			defer stop()
-			payload := &identity.RegisterBroker{Broker: fmt.Sprint("broker", i), Name: "A broker"}
-			eventually(t, "the broker", func() string {
-				result, err := n.Submitter().Submit(t.Context(), journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
-					Actor: decide.Actor{System: "seed"}, Payload: payload})
-				if err != nil {
-					return err.Error()
-				}
-				if _, ok := web.Find[*identity.BrokerRegistered](result.Entry.Record); !ok {
-					t.Errorf("the answer is %+v", result.Entry.Record)
-				}
-				return ""
-			})
-			over := 0.0
-			if c.owner && c.node {
-				over = 1
-			}
-			if c.node {
-				if got := testutil.ToFloat64(n.engine.streams.Collectors()[1]); got != over {
-					t.Errorf("%v commands went over streams", got)
-				}
-			}
-		})
+	owner, n := begin("owner", Roles{Engine: true, Projector: true}), begin("node", Roles{API: true})
+	payload := &identity.RegisterBroker{Broker: "alpha", Name: "A broker"}
+	eventually(t, "the broker", func() string {
+		result, err := n.Submitter().Submit(t.Context(), journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+			Actor: decide.Actor{System: "seed"}, Payload: payload})
+		if err != nil {
+			return err.Error()
+		}
+		if _, ok := web.Find[*identity.BrokerRegistered](result.Entry.Record); !ok {
+			t.Errorf("the answer is %+v", result.Entry.Record)
+		}
+		return ""
+	})
+	if got := testutil.ToFloat64(n.engine.streams.Collectors()[1]); got != 1 {
+		t.Errorf("%v commands went over streams", got)
+	}
+	response, err := http.Post(owner.URL()+olderPath, "application/json", strings.NewReader(`{"journal":"identity","type":"broker.register"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct{ Code string }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusOK || answer.Code != "NOT_ACCEPTED" {
+		t.Errorf("a node of build 0.1.0 is answered %s %+v: %v", response.Status, answer, err)
 	}
 }

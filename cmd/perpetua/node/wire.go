@@ -42,7 +42,7 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	server, rest, err := n.servers(identities)
+	server, rest, err := n.servers()
 	if err != nil {
 		return err
 	}
@@ -57,17 +57,17 @@ func (n *Node) wire() error {
 	}
 	auth := web.NewAuth(tokens)
 	auth.ReadsFrom(n.sources())
-	n.serving.uses = apikeys.NewUses(n.engine.peers, n.Logger.With("part", "api keys"))
+	n.serving.uses = apikeys.NewUses(n.engine.commands, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
 
 	// The hub is created before Run, like everything that listens to a fold: a socket must receive every record after
 	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
-		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.engine.peers,
+		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.engine.commands,
 		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
-		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.engine.peers, Keys: n.stores.owners,
+		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.engine.commands, Keys: n.stores.owners,
 			Files: blob.NewStore(n.stores.snapshots.bucket), Logger: n.Logger.With("part", "process")})
 		n.telemetry.metrics.MustRegister(n.managers.Collectors()...)
 	}
@@ -77,7 +77,7 @@ func (n *Node) wire() error {
 	n.measure()
 
 	trade.New(n.tradingInterface(auth, venue)).Register(rest)
-	if n.Roles.API || n.Roles.Engine { // an owner answers the requests that other nodes forward to it
+	if n.Roles.API || n.Roles.Engine {
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.engine.commands, Identity: identities.fold, Venue: venue.fold}).Register(e)
@@ -105,13 +105,13 @@ func (n *Node) wire() error {
 
 // servers returns the server of the node's port, and the REST interface that its sockets use, for example to enter
 // orders. They are the same if the node serves the REST interface; otherwise the sockets have a separate one.
-func (n *Node) servers(identities *follower) (e, rest *web.Server, err error) {
+func (n *Node) servers() (e, rest *web.Server, err error) {
 	proxies, err := n.Settings.TrustedProxies()
 	if err != nil {
 		return nil, nil, err
 	}
 	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
-		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Identity: identities.fold, Quiet: n.Quiet, Tracer: n.telemetry.tracer,
+		Metrics: n.telemetry.metrics, Quiet: n.Quiet, Tracer: n.telemetry.tracer,
 		Polled: []string{termPath, peer.Path}}
 	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
@@ -127,12 +127,10 @@ func (n *Node) registerOwn(e *echo.Echo) {
 		n.serving.hub.Register(e)
 	}
 	if n.Roles.Engine {
-		e.POST(peerPath, n.engine.peers.serve)
-		e.GET(rulesPath, n.engine.peers.serveRules)
+		e.GET(rulesPath, serveRules(n.Journals))
 		e.POST(termPath, termServer{n.engine.engine, newTermKey(n.Box)}.serve)
-		if n.engine.served != nil {
-			e.POST(peer.Path, echo.WrapHandler(n.engine.served))
-		}
+		e.POST(peer.Path, echo.WrapHandler(n.engine.served))
+		e.POST(olderPath, refuseOlder)
 	}
 	e.GET("/healthz", n.healthz)
 	e.GET("/readyz", n.readyz)
@@ -145,9 +143,7 @@ func (n *Node) measure() {
 	for _, f := range n.followers {
 		n.telemetry.metrics.MustRegister(f.runner)
 	}
-	if n.engine.streams != nil {
-		n.telemetry.metrics.MustRegister(n.engine.streams.Collectors()...)
-	}
+	n.telemetry.metrics.MustRegister(n.engine.streams.Collectors()...)
 	if n.engine.engine != nil {
 		n.telemetry.metrics.MustRegister(n.engine.engine.Collectors()...)
 	}
@@ -174,7 +170,7 @@ func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
 	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
-		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Nodes: n.engine.peers, Audience: n.audience}, errors.Join(badScanner, badLifetime)
+		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Audience: n.audience}, errors.Join(badScanner, badLifetime)
 }
 
 // sources returns the data sources of the interfaces, by journal.

@@ -276,7 +276,7 @@ func (f *follower) follow(ctx context.Context, last string) {
 	for ctx.Err() == nil {
 		c, err := f.socket(ctx)
 		if err == nil {
-			last, err = f.followOver(ctx, c, last)
+			last, _ = f.followOver(ctx, c, last)
 			c.Close()
 		}
 		pause(ctx, 500*time.Millisecond)

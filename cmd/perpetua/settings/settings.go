@@ -27,7 +27,6 @@ type Settings struct {
 	Data             string
 	Listen           string
 	Advertise        string
-	PeerStreams      bool
 	Demo             bool
 	DemoSeed         string
 	Sync             bool
@@ -90,7 +89,6 @@ func Table() []Setting {
 		{Name: "data", Of: OfFolder, usage: "folder of everything this node keeps", preset: "./data", text: func(s *Settings) *string { return &s.Data }},
 		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.Listen }},
 		{Name: "advertise", Of: OfSelf, usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *Settings) *string { return &s.Advertise }},
-		{Name: "peer-streams", usage: "send commands to the owners on other nodes over streams; false forwards whole requests, as builds before this one do", preset: "true", toggle: func(s *Settings) *bool { return &s.PeerStreams }},
 		{Name: "peer-listen", Of: OfSelf, usage: "address of a port for other nodes alone, like 10.0.0.5:8443 (default: they use --listen)", text: func(s *Settings) *string { return &s.Peer.Listen }},
 		{Name: "peer-cert-file", Of: OfSelf, usage: "PEM file of the certificate with which --peer-listen speaks TLS, read again for each connection (default: cleartext)", text: func(s *Settings) *string { return &s.Peer.Cert }},
 		{Name: "peer-key-file", Of: OfSelf, usage: "PEM file of its private key", text: func(s *Settings) *string { return &s.Peer.Key }},

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/document"
+	forms "github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -169,9 +170,9 @@ func (f *form) take(name, text string) {
 		if text == "" {
 			return
 		}
-		t, code, message := web.ParseTime(text)
-		if code != "" {
-			f.invalid(name, message, text)
+		t, e := forms.ParseTime(text)
+		if e != nil {
+			f.invalid(name, e.Message, text)
 		}
 		f.upload.ValidUntil = t
 	}

@@ -152,7 +152,7 @@ func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Han
 // clients returns the onboarding interface, without a virus scanner.
 func (v *Venue) clients(auth *web.Auth, owners rows.Source) *onboardings.Handler {
 	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
-		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v,
+		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour,
 		Audience: func() web.Audience { return web.Audience{Name: v.Audience} }})
 }
 

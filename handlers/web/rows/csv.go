@@ -100,7 +100,7 @@ type table struct {
 }
 
 func newTable[Shown any](w io.Writer) *table {
-	columns := members(reflect.TypeFor[Shown]())
+	columns := columnsOf[Shown]()
 	t := &table{out: csv.NewWriter(w), places: make(map[string]int, len(columns)), line: make([]string, len(columns))}
 	for i, name := range columns {
 		t.places[name] = i
@@ -108,6 +108,21 @@ func newTable[Shown any](w io.Writer) *table {
 	t.out.UseCRLF = true
 	t.err = t.out.Write(columns)
 	return t
+}
+
+// Columned is a record that writes its JSON form itself.
+type Columned interface {
+	// Columns returns the names of all members of the JSON form, in order.
+	Columns() []string
+}
+
+// columnsOf returns the columns of a type of records.
+func columnsOf[Shown any]() []string {
+	var zero Shown
+	if c, ok := any(zero).(Columned); ok {
+		return c.Columns()
+	}
+	return members(reflect.TypeFor[Shown]())
 }
 
 // members returns the JSON names of a struct's fields.
