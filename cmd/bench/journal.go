@@ -264,7 +264,7 @@ func (b *bench) newOwner(ctx context.Context, dir string) (owner *child, stop fu
 	return owner, func() { owner.stop(); server.stop() }, nil
 }
 
-// withOwner calls measure with an owner of newOwner, whose folder is removed in the end.
+// withOwner calls measure with an owner, and removes its folder in the end.
 func (b *bench) withOwner(ctx context.Context, measure func(asker) error) error {
 	dir, err := os.MkdirTemp(b.dir, "broker-*")
 	if err != nil {

@@ -35,7 +35,7 @@ type action struct {
 	externalReference string
 }
 
-// actionRoutes returns the routes of the actions on triggers. Each action's name is the last segment of its route.
+// actionRoutes returns the routes of the actions on triggers. The last segment of a route is the action's name.
 func (h *Handler) actionRoutes() []web.Route {
 	var routes []web.Route
 	for _, a := range entitlement.Actions() {

@@ -84,7 +84,7 @@ func New(c Config) *Handler {
 		onboarding: web.Journal{To: c.Journals, Name: onboardingJournal, AuthFollower: c.Onboarding}}
 }
 
-// Routes lists all routes of the interface. Each file lists those of its functions.
+// Routes lists all routes of the interface. Each file of the package lists its part.
 func (h *Handler) Routes() []web.Route {
 	return slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
 		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.cfg.Reads)

@@ -150,7 +150,7 @@ func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int
 	return web.View(c, journalName, h.venue, look)
 }
 
-// show responds with what read returns from the venue's state.
+// show responds with the result of read, which gets the venue's state.
 func show[T any](c echo.Context, h *Handler, read func(s *domain.State) (T, error)) error {
 	var out T
 	err := h.view(c, func(s *domain.State) (err error) {
