@@ -41,7 +41,7 @@ func (o *Object[T]) Schema() []byte {
 		}
 		w.Raw(comma)
 		w.String(p.name)
-		w.Raw(":" + p.schema)
+		w.Raw(":" + p.schema())
 		comma = ","
 		if p.required {
 			required = append(required, p.name)

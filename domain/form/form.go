@@ -9,6 +9,8 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
@@ -32,7 +34,7 @@ type Part[T any] struct {
 	route     bool   // the value comes from the route
 	added     bool   // left out of the canonical form if it is zero
 	after     string // member that it follows in the canonical form; "" for the order of declaration
-	schema    string
+	schema    func() string
 	read      func(in Value, to *T) *validation.FieldError
 	write     func(w *fastjson.Writer, v *T)
 	zero      func(v *T) bool
@@ -42,16 +44,17 @@ type Part[T any] struct {
 }
 
 // New declares an object. Errors are reported in the order of the parts: those of a member where it is declared, those
-// of a check where the check is declared. New panics if a name occurs twice, which is a programming error.
+// of a check where the check is declared. New panics if a name occurs twice or is too long, or if CanonicalAfter names no
+// earlier member, which are programming errors.
 func New[T any](name string, parts ...Part[T]) *Object[T] {
-	o := &Object[T]{name: name, parts: parts}
-	for i := range parts {
-		p := &parts[i]
+	o := &Object[T]{name: name, parts: slices.Clone(parts)}
+	for i := range o.parts {
+		p := &o.parts[i]
 		if p.check != nil {
 			continue
 		}
-		if len(parts) > maxMembers || o.names.index(p.name) >= 0 {
-			panic("form: " + name + " declares " + p.name + " twice, or too many members")
+		if len(parts) > maxMembers || len(p.name) >= len(o.names.byLength) || o.names.index(p.name) >= 0 {
+			panic("form: " + name + " declares " + p.name + " twice, a name that is too long, or too many members")
 		}
 		if !p.route {
 			o.names.add(p.name, i)
@@ -67,19 +70,15 @@ func New[T any](name string, parts ...Part[T]) *Object[T] {
 // place adds a member to the canonical form.
 func (o *Object[T]) place(p *Part[T]) {
 	at := len(o.canonical)
-	for i, other := range o.canonical {
-		if p.after == other.name {
-			at = i + 1
+	if p.after != "" {
+		at = 1 + slices.IndexFunc(o.canonical, func(other *Part[T]) bool { return other.name == p.after })
+		if at == 0 {
+			panic("form: " + o.name + " declares no " + p.after + " before " + p.name)
 		}
 	}
 	p.canonical = `"` + p.name + `":`
-	o.canonical = append(o.canonical, nil)
-	copy(o.canonical[at+1:], o.canonical[at:])
-	o.canonical[at] = p
+	o.canonical = slices.Insert(o.canonical, at, p)
 }
-
-// Name returns the name of the object.
-func (o *Object[T]) Name() string { return o.name }
 
 // Given is the set of an object's members that are present and not null, valid or not.
 type Given struct {

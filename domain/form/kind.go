@@ -26,8 +26,8 @@ type Value struct {
 
 // Kind is a type of values in requests.
 type Kind[V comparable] struct {
-	schema  string // JSON
-	samples []V    // all values but zero, if they are few
+	schema  func() string // returns JSON
+	samples []V           // all values but zero, if they are few
 	read    func(in Value) (V, *validation.FieldError)
 	write   func(w *fastjson.Writer, v V)
 }
@@ -41,14 +41,8 @@ func Words[E ~string](words ...E) Kind[E] {
 	for i, w := range words {
 		allowed[i] = string(w)
 	}
-	schema := fastjson.Writer{}
-	for i, w := range allowed {
-		schema.Raw([]string{`{"type":"string","enum":[`, `,`}[min(i, 1)])
-		schema.String(w)
-	}
-	schema.Raw("]}")
 	return Kind[E]{
-		schema: string(schema.Bytes), samples: words,
+		schema: func() string { return `{"type":"string","enum":` + quoted(allowed) + `}` }, samples: words,
 		read: func(in Value) (E, *validation.FieldError) {
 			for _, w := range words {
 				if in.Kind == '"' && string(in.Text) == string(w) && !in.Broken {
@@ -65,10 +59,27 @@ func Words[E ~string](words ...E) Kind[E] {
 	}
 }
 
+// quoted returns the JSON array of strings.
+func quoted(all []string) string {
+	w := fastjson.Writer{}
+	w.Raw("[")
+	for i, s := range all {
+		if i > 0 {
+			w.Raw(",")
+		}
+		w.String(s)
+	}
+	w.Raw("]")
+	return string(w.Bytes)
+}
+
+// constant returns a function that returns s.
+func constant(s string) func() string { return func() string { return s } }
+
 // Text is a string of characters.
 func Text(allowed Characters) Kind[string] {
 	return Kind[string]{
-		schema: allowed.schema(),
+		schema: allowed.schema,
 		read: func(in Value) (string, *validation.FieldError) {
 			if in.Kind == '"' && !in.Broken && allowed.allow(in.Text) {
 				return string(in.Text), nil
@@ -103,7 +114,7 @@ func ReadText(in Value, rules ...Rule) (string, *validation.FieldError) {
 // Bool is a boolean.
 func Bool() Kind[bool] {
 	return Kind[bool]{
-		schema: `{"type":"boolean","default":false}`, samples: []bool{true},
+		schema: constant(`{"type":"boolean","default":false}`), samples: []bool{true},
 		read: func(in Value) (bool, *validation.FieldError) {
 			switch {
 			case in.Kind == 't', in.Parameter && string(in.Text) == "true":
@@ -122,7 +133,7 @@ func Bool() Kind[bool] {
 // Integer is an integer from least to most: a JSON number without point or exponent.
 func Integer(least, most int64) Kind[int64] {
 	return Kind[int64]{
-		schema: fmt.Sprintf(`{"type":"integer","minimum":%d,"maximum":%d}`, least, most),
+		schema: func() string { return fmt.Sprintf(`{"type":"integer","minimum":%d,"maximum":%d}`, least, most) },
 		read: func(in Value) (int64, *validation.FieldError) {
 			switch {
 			case in.Broken:
@@ -162,12 +173,14 @@ func IsInteger(s string) bool {
 
 // Leverage is an integer from 1 to most: a JSON number, or a string of digits without sign or leading zero.
 func Leverage(most int) Kind[int] {
-	pattern := "^[1-9][0-9]*$"
-	if most >= 10 && most < 20 {
-		pattern = fmt.Sprintf("^([1-9]|1[0-%d])$", most-10)
-	}
 	return Kind[int]{
-		schema: fmt.Sprintf(`{"anyOf":[{"type":"integer","minimum":1,"maximum":%d},{"type":"string","pattern":"%s"}]}`, most, pattern),
+		schema: func() string {
+			pattern := "^[1-9][0-9]*$"
+			if most >= 10 && most < 20 {
+				pattern = fmt.Sprintf("^([1-9]|1[0-%d])$", most-10)
+			}
+			return fmt.Sprintf(`{"anyOf":[{"type":"integer","minimum":1,"maximum":%d},{"type":"string","pattern":"%s"}]}`, most, pattern)
+		},
 		read: func(in Value) (int, *validation.FieldError) {
 			switch text := string(in.Text); {
 			case in.Broken:
@@ -190,7 +203,7 @@ func Leverage(most int) Kind[int] {
 // ID is a UUID.
 func ID() Kind[scalar.ID] {
 	return Kind[scalar.ID]{
-		schema: `{"type":"string","pattern":"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"}`,
+		schema: constant(`{"type":"string","pattern":"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"}`),
 		read: func(in Value) (id scalar.ID, e *validation.FieldError) {
 			if in.Kind == '"' && !in.Broken && id.UnmarshalText(in.Text) == nil {
 				return id, nil
@@ -211,7 +224,7 @@ func ID() Kind[scalar.ID] {
 // number is an error.
 func Decimal(rules ...DecimalRule) Kind[fixed.Decimal] {
 	return Kind[fixed.Decimal]{
-		schema: `{"type":"string","pattern":"^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$"}`,
+		schema: constant(`{"type":"string","pattern":"^-?(0|[1-9][0-9]*)(\\.[0-9]+)?$"}`),
 		read: func(in Value) (fixed.Decimal, *validation.FieldError) {
 			d, e := readDecimal(in)
 			if e == nil && !in.Broken {
@@ -230,7 +243,7 @@ func Decimal(rules ...DecimalRule) Kind[fixed.Decimal] {
 // PositiveDecimal is a Decimal greater than zero.
 func PositiveDecimal() Kind[fixed.Decimal] {
 	k := Decimal(Positive)
-	k.schema = `{"type":"string","pattern":"^(0|[1-9][0-9]*)(\\.[0-9]+)?$","not":{"pattern":"^0(\\.0*)?$"}}`
+	k.schema = constant(`{"type":"string","pattern":"^(0|[1-9][0-9]*)(\\.[0-9]+)?$","not":{"pattern":"^0(\\.0*)?$"}}`)
 	return k
 }
 
@@ -274,14 +287,14 @@ const MoneyDecimals = 8
 // Money is a positive amount of money with at most 8 decimals.
 func Money() Kind[fixed.Money] {
 	k := money(Positive)
-	k.schema = `{"type":"string","pattern":"^(0|[1-9][0-9]*)(\\.[0-9]{1,8})?$","not":{"pattern":"^0(\\.0*)?$"}}`
+	k.schema = constant(`{"type":"string","pattern":"^(0|[1-9][0-9]*)(\\.[0-9]{1,8})?$","not":{"pattern":"^0(\\.0*)?$"}}`)
 	return k
 }
 
 // Notional is Money that may be zero.
 func Notional() Kind[fixed.Money] {
 	k := money(NotNegative)
-	k.schema = `{"type":"string","pattern":"^(0|[1-9][0-9]*)(\\.[0-9]{1,8})?$"}`
+	k.schema = constant(`{"type":"string","pattern":"^(0|[1-9][0-9]*)(\\.[0-9]{1,8})?$"}`)
 	return k
 }
 

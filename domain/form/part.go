@@ -37,7 +37,9 @@ func Pointer[T any, V comparable](name string, at func(*T) **V, kind Kind[V]) Pa
 	return Part[T]{name: name, schema: kind.schema,
 		read: func(in Value, to *T) *validation.FieldError {
 			v, e := kind.read(in)
-			*at(to) = &v
+			if e == nil {
+				*at(to) = &v
+			}
 			return e
 		},
 		write: func(w *fastjson.Writer, v *T) {
@@ -49,6 +51,15 @@ func Pointer[T any, V comparable](name string, at func(*T) **V, kind Kind[V]) Pa
 		},
 		zero: func(v *T) bool { return *at(v) == nil },
 	}
+}
+
+// Names returns the names of members.
+func Names[T any](parts []Part[T]) []string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = p.name
+	}
+	return names
 }
 
 // Route is a member of the canonical form that is not in the object: the route has its value.
@@ -64,7 +75,7 @@ func Check[T any](check func(v *T, given Given, errs *validation.Errors)) Part[T
 	return Part[T]{check: check}
 }
 
-// Default makes the canonical form have the word that of returns, unless the member has a word.
+// Default has the canonical form show of(v) if the member has no word.
 func (p Part[T]) Default(of func(v *T) string) Part[T] {
 	write, zero := p.write, p.zero
 	p.write = func(w *fastjson.Writer, v *T) {
@@ -77,7 +88,7 @@ func (p Part[T]) Default(of func(v *T) string) Part[T] {
 	return p
 }
 
-// CanonicalAfter gives the member another place in the canonical form: behind a member that is declared before it.
+// CanonicalAfter gives the member another place in the canonical form: after a member that is declared before it.
 func (p Part[T]) CanonicalAfter(name string) Part[T] {
 	p.after = name
 	return p

@@ -71,7 +71,7 @@ func allow[T string | []byte](c Characters, text T) bool {
 	return true
 }
 
-// Rule is a Rule.
+// Rule checks a text as Allow does. Its message describes the form.
 func (c Characters) Rule(text string) (code, message string) {
 	if c.Allow(text) {
 		return "", ""

@@ -25,8 +25,10 @@ func Time() Kind[scalar.Time] { return TimeSince(earliest) }
 // TimeSince is Time of an earlier year.
 func TimeSince(least scalar.Time) Kind[scalar.Time] {
 	return Kind[scalar.Time]{
-		schema: fmt.Sprintf(`{"oneOf":[{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,6}0*)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"},`+
-			`{"type":"integer","format":"int64","minimum":%d,"maximum":%d}]}`, least/scalar.Millisecond, latest/scalar.Millisecond),
+		schema: func() string {
+			return fmt.Sprintf(`{"oneOf":[{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,6}0*)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"},`+
+				`{"type":"integer","format":"int64","minimum":%d,"maximum":%d}]}`, least/scalar.Millisecond, latest/scalar.Millisecond)
+		},
 		read: func(in Value) (t scalar.Time, e *validation.FieldError) {
 			switch {
 			case in.Broken:

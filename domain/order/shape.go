@@ -87,13 +87,6 @@ type Entry struct {
 	Given            Fields // the fields that the entry has, valid or not
 }
 
-// Sound reports whether Check finds no error.
-func (e *Entry) Sound() bool {
-	var errs validation.Errors
-	e.Check(&errs)
-	return len(errs.List) == 0
-}
-
 // Check adds an error for each field that is missing or may not be combined. The type must be Valid.
 func (e *Entry) Check(errs *validation.Errors) {
 	s := shapeOf(e.Type)

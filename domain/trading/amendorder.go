@@ -45,9 +45,10 @@ func AmendOneForm() *form.Object[AmendOrder] { return amendOneForm }
 func CancelOneForm() *form.Object[CancelOrder] { return cancelOneForm }
 
 var (
-	amendOrderForm = form.New(CommandAmendOrder, changes...)
-	amendOneForm   = form.New(CommandAmendOrder+" of one", slices.Concat(orderName(func(p *AmendOrder) (*scalar.ID, *string) { return &p.OrderCode, &p.ReferenceID }), changes)...)
-	cancelOneForm  = form.New(CommandCancelOrder+" of one", orderName(func(p *CancelOrder) (*scalar.ID, *string) { return &p.OrderCode, &p.ReferenceID })...)
+	amendOrderForm = form.New(CommandAmendOrder, append(changes, someChange)...)
+	amendOneForm   = form.New(CommandAmendOrder+" of one", slices.Concat(
+		orderName(func(p *AmendOrder) (*scalar.ID, *string) { return &p.OrderCode, &p.ReferenceID }), changes, []form.Part[AmendOrder]{someChange})...)
+	cancelOneForm = form.New(CommandCancelOrder+" of one", orderName(func(p *CancelOrder) (*scalar.ID, *string) { return &p.OrderCode, &p.ReferenceID })...)
 )
 
 // changes are the members of an amendment.
@@ -58,13 +59,14 @@ var changes = []form.Part[AmendOrder]{
 	form.Pointer("stop_loss_price", func(p *AmendOrder) **fixed.Decimal { return &p.StopLossPrice }, form.PositiveDecimal()),
 	form.Pointer("take_profit_price", func(p *AmendOrder) **fixed.Decimal { return &p.TakeProfitPrice }, form.PositiveDecimal()),
 	form.Pointer("expire_time", func(p *AmendOrder) **scalar.Time { return &p.ExpireTime }, form.Time()),
-	form.Check(func(_ *AmendOrder, given form.Given, errs *validation.Errors) {
-		names := []string{"amount", "limit_price", "trigger_price", "stop_loss_price", "take_profit_price", "expire_time"}
-		if !slices.ContainsFunc(names, given.Has) {
-			errs.AddCode("", validation.Required, "at least one of %s is required", strings.Join(names, ", "))
-		}
-	}),
 }
+
+// someChange checks that an amendment changes something.
+var someChange = form.Check(func(_ *AmendOrder, given form.Given, errs *validation.Errors) {
+	if names := form.Names(changes); !slices.ContainsFunc(names, given.Has) {
+		errs.AddCode("", validation.Required, "at least one of %s is required", strings.Join(names, ", "))
+	}
+})
 
 // orderName returns the members that identify an order: by its code, or by the client's name for it.
 func orderName[T any](at func(*T) (code *scalar.ID, reference *string)) []form.Part[T] {

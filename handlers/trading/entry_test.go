@@ -171,6 +171,8 @@ func TestBodies(t *testing.T) {
 		}
 	}
 	v.Send("broker-a", "POST", a1+"/orders", body, "Idempotency-Key", "not good").Code(400, "VALIDATION_FAILED")
+	v.Send("broker-a", "PATCH", a1+"/orders/not-a-code", `{"amount":"1"}`, "Idempotency-Key", "not good").Code(400, "VALIDATION_FAILED")
+	v.Send("broker-a", "PATCH", a1+"/orders/not-a-code", `{"amount":"1"}`).Code(404, "UNKNOWN_ORDER")
 	v.Send("broker-a", "DELETE", a1+"/orders", `{"symbol":"BTCUSDC_PERP"}`).Code(400, "VALIDATION_FAILED")
 	v.Send("broker-a", "DELETE", a1+"/orders?symbol=X&symbol=Y", "").Code(400, "VALIDATION_FAILED")
 	v.Send("broker-a", "POST", a1+"/cancel-all-after", `{"timeout_seconds":-1}`).Code(400, "VALIDATION_FAILED")

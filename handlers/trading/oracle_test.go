@@ -195,7 +195,9 @@ func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 	if r.odd || len(r.rest) > 0 || given&(symbolField|actionField|typeField) != symbolField|actionField|typeField {
 		return nil
 	}
-	if entry := shape(payload, given.given()); !entry.Sound() {
+	entry := shape(payload, given.given())
+	var errs validation.Errors
+	if entry.Check(&errs); len(errs.List) > 0 {
 		return nil
 	}
 	return payload

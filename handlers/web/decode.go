@@ -8,8 +8,8 @@ import (
 // error lists every error of the body, the query, and the Idempotency-Key.
 func Decode[T any](a Request, o *form.Object[T], to *T) (raw []byte, _ error) {
 	raw, err := a.Content()
-	if err == nil && a.transport.query() == "" && o.Decode(raw, to) {
-		return raw, nil // BareCommand reports an invalid Idempotency-Key
+	if _, badKey := a.Key(); err == nil && badKey == nil && a.transport.query() == "" && o.Decode(raw, to) {
+		return raw, nil
 	}
 	return raw, explain(a.OnlyForm(raw, err), o, to)
 }
