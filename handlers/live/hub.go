@@ -85,7 +85,7 @@ type Hub struct {
 	gateway  gateway
 }
 
-// sources are what a hub reads from.
+// sources hold the state, the log, and the interfaces that a hub reads.
 type sources struct {
 	follower  record.Follower
 	journal   string
@@ -113,8 +113,8 @@ type registry struct {
 	changes  uint64 // number of changes of the identity journal
 }
 
-// streams holds the subscriptions and what their messages are made of. The fold's goroutine changes it with each record,
-// the goroutine of conflation at each interval, and the readers of sessions when they subscribe.
+// streams holds the subscriptions, and the state that their messages depend on. The fold's goroutine changes it with each
+// record, the goroutine of conflation at each interval, and the readers of sessions when they subscribe.
 type streams struct {
 	index      *index
 	books      map[string]*bookStream

@@ -67,7 +67,7 @@ type ending struct {
 	cutter  *time.Timer // cuts the connection
 }
 
-// engineSession is the session at whose end the engine cancels the orders of a connection.
+// engineSession names a session of the engine. When it ends, the engine cancels the connection's orders.
 type engineSession struct {
 	id     scalar.ID // zero if orders stay when the connection ends
 	opened int64     // sequence of the record that opened it
