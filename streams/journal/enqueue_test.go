@@ -21,7 +21,7 @@ type replies struct {
 
 func (r *replies) batch(cs ...decide.Command) submit.Batch {
 	r.outcomes = make(map[int]submit.Outcome)
-	return submit.Batch{Commands: cs, Within: time.Minute,
+	return submit.Batch{Commands: cs,
 		Reply: func(i int, o submit.Outcome) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -36,7 +36,7 @@ func (r *request) deliver(o *Owner, a answer) {
 	r.batch.Reply(r.index, submit.Outcome{Result: a.result, Err: a.err})
 }
 
-// delivered says that no answer that could be sent with that of the request follows at the moment.
+// delivered tells the batch that its answers so far can be sent.
 func (r *request) delivered() {
 	if r.batch != nil {
 		r.batch.Replied()
@@ -76,10 +76,7 @@ func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Out
 func (o *Owner) Enqueue(ctx context.Context, b submit.Batch) (withdraw func()) {
 	requests, all := o.requests(ctx, b.Commands)
 	for i, r := range requests {
-		r.batch, r.index = &b, i
-		if b.Within > 0 {
-			r.Until = r.Since + b.Within
-		}
+		r.batch, r.index, r.Until = &b, i, b.Until
 	}
 	if !o.inbox.put(all...) {
 		for _, r := range requests {

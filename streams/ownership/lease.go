@@ -78,7 +78,7 @@ type lease struct {
 	now func() time.Duration // that of journal.Client.Elapsed
 
 	mu        sync.Mutex
-	ahead     time.Duration // of now relative to Go's monotonic clock, at the latest event
+	ahead     time.Duration // of now relative to Go's monotonic clock, at the latest heartbeat or SyncGroup
 	last      time.Duration // time at which the latest heartbeat was sent
 	confirmed time.Duration // time at which the latest heartbeat known to be successful was sent; 0 for none
 }
@@ -105,22 +105,21 @@ func (l *lease) read() (monotonic, ahead time.Duration) {
 // an error. A heartbeat was successful if another one follows, because an error ends the heartbeats. A SyncGroup counts
 // as successful immediately: without an assignment, no partition is owned.
 func (l *lease) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) {
-	if e.WriteErr != nil || e.ReadErr != nil {
+	// Other requests of the client are answered while a heartbeat is under way.
+	if e.Err() != nil || key != kmsg.Heartbeat.Int16() && key != kmsg.SyncGroup.Int16() {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The duration leaves out a suspension. If there was one since the latest event, it may have been after the heartbeat was
-	// sent, so the heartbeat counts as sent before it.
+	// The duration leaves out a suspension. One since the latest answer may have been after this heartbeat was sent, so the
+	// heartbeat counts as sent before the suspension.
 	monotonic, ahead := l.read()
 	sent := monotonic - e.DurationE2E() + min(l.ahead, ahead)
 	l.ahead = ahead
-	switch key {
-	case kmsg.Heartbeat.Int16():
-		l.confirmed, l.last = l.last, sent
-	case kmsg.SyncGroup.Int16():
-		l.confirmed, l.last = sent, sent
+	if key == kmsg.SyncGroup.Int16() {
+		l.last = sent
 	}
+	l.confirmed, l.last = l.last, sent
 }
 
 // holds reports whether the membership cannot have expired yet.

@@ -67,6 +67,7 @@ func TestASuspensionEndsTheLease(t *testing.T) {
 	if l.holds() {
 		t.Error("the lease outlives a suspension")
 	}
+	l.OnBrokerE2E(kgo.BrokerMetadata{}, kmsg.Metadata.Int16(), answered(time.Millisecond))
 	beat() // sent before the suspension
 	beat()
 	if l.holds() {

@@ -46,7 +46,8 @@ func command(word string) decide.Command {
 
 // owner is an owner of the test's journal: a log in memory that is decided in one term after the other.
 type owner struct {
-	t *testing.T
+	t     *testing.T
+	clock func() time.Duration
 
 	mu       sync.Mutex
 	identity scalar.ID
@@ -63,7 +64,7 @@ type owner struct {
 }
 
 func newOwner(t *testing.T) *owner {
-	o := &owner{t: t, identity: scalar.ID{7}, decided: make(map[scalar.ID]int)}
+	o := &owner{t: t, clock: goClock(), identity: scalar.ID{7}, decided: make(map[scalar.ID]int)}
 	o.take()
 	return o
 }
@@ -135,11 +136,11 @@ func (o *owner) Submit(ctx context.Context, journal string, c decide.Command) (s
 }
 
 func (o *owner) SubmitAll(ctx context.Context, _ string, cs []decide.Command) []submit.Outcome {
-	return o.decideAll(ctx, cs, time.Now().Add(time.Hour))
+	return o.decideAll(ctx, cs, o.clock()+time.Hour)
 }
 
 // decideAll decides commands, unless that is too late.
-func (o *owner) decideAll(ctx context.Context, cs []decide.Command, until time.Time) []submit.Outcome {
+func (o *owner) decideAll(ctx context.Context, cs []decide.Command, until time.Duration) []submit.Outcome {
 	o.mu.Lock()
 	o.waiting += len(cs)
 	o.most = max(o.most, o.waiting)
@@ -161,7 +162,7 @@ func (o *owner) decideAll(ctx context.Context, cs []decide.Command, until time.T
 	o.waiting -= len(cs)
 	out := make([]submit.Outcome, len(cs))
 	for i, c := range cs {
-		if time.Now().After(until) {
+		if o.clock() > until {
 			out[i].Err = &submit.NotAcceptedError{Reason: "late"}
 			continue
 		}
@@ -173,11 +174,10 @@ func (o *owner) decideAll(ctx context.Context, cs []decide.Command, until time.T
 // Enqueue implements submit.Enqueuer.
 func (o *owner) Enqueue(ctx context.Context, _ string, b submit.Batch) (withdraw func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	until := time.Now().Add(b.Within)
 	queued := make(chan struct{})
 	go func() {
 		defer cancel()
-		for i, out := range o.decideAll(submit.OnQueued(ctx, func() { close(queued) }), b.Commands, until) {
+		for i, out := range o.decideAll(submit.OnQueued(ctx, func() { close(queued) }), b.Commands, b.Until) {
 			b.Reply(i, out)
 		}
 		b.Replied()
@@ -285,7 +285,7 @@ type pair struct {
 var secret = []byte("the venue's secret")
 
 func serverConfig(o *owner) ServerConfig {
-	return ServerConfig{Key: secret, Venue: func() string { return "venue" }, Node: "o", Build: "1", Owners: o, Term: o.standing, Payload: payloads}
+	return ServerConfig{Key: secret, Venue: func() string { return "venue" }, Node: "o", Build: "1", Clock: o.clock, Owners: o, Term: o.standing, Payload: payloads}
 }
 
 func clientConfig(n *network) ClientConfig {

@@ -16,7 +16,7 @@ type stamp int64
 
 func stampOf(d time.Duration) stamp { return stamp(d.Milliseconds()) }
 
-func (s stamp) since(t stamp) time.Duration { return time.Duration(s-t) * time.Millisecond }
+func (s stamp) time() time.Duration { return time.Duration(s) * time.Millisecond }
 
 func (s stamp) plus(d time.Duration) stamp { return s + stampOf(d) }
 

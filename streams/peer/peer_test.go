@@ -312,8 +312,7 @@ func TestDeadline(t *testing.T) {
 func TestDeadlineInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
-		s := &session{server: NewServer(serverConfig(o)), ctx: submit.InTerm(t.Context(), o.term.Number), hello: hello{shard: testShard}, commands: 10,
-			open: make(map[uint64]*incoming), wake: make(chan struct{}, 1)}
+		s := newSession(t, o, serverConfig(o))
 		say := func(number uint64, word string) {
 			m := message{number: number, kind: "say", payload: []byte(`{"Word":"` + word + `"}`), deadline: s.server.now().plus(time.Second)}
 			if err := s.submit([]message{m}); err != nil {
@@ -337,6 +336,53 @@ func TestDeadlineInTheQueue(t *testing.T) {
 			t.Errorf("the answers are of the kinds %v, not %v", kinds, want)
 		}
 	})
+}
+
+// TestAPauseDoesNotMoveADeadline: the deadline stays where it is if the machine is suspended between the arrival of a frame and
+// the queueing of its commands.
+func TestAPauseDoesNotMoveADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(t)
+		clock, suspended := o.clock, time.Duration(0)
+		o.clock = func() time.Duration { return clock() + suspended }
+		config := serverConfig(o)
+		config.Payload = func(journal, kind string) (decide.Payload, bool) {
+			suspended = 2 * time.Second
+			return payloads(journal, kind)
+		}
+		s := newSession(t, o, config)
+		if err := s.submit([]message{{number: 1, kind: "say", payload: []byte(`{"Word":"late"}`), deadline: s.server.now().plus(time.Second)}}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		equal(t, o.words(), nil)
+		if len(s.answers) != 1 || s.answers[0].kind != notAccepted {
+			t.Errorf("%+v", s.answers)
+		}
+	})
+}
+
+// TestAnErrorWithinAFrame: what came before the error is decided.
+func TestAnErrorWithinAFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(t)
+		s := newSession(t, o, serverConfig(o))
+		say := func(number uint64, after bool, word string) message {
+			return message{number: number, after: after, kind: "say", payload: []byte(`{"Word":"` + word + `"}`), deadline: s.server.now().plus(time.Second)}
+		}
+		err := s.submit([]message{say(1, false, "a"), say(2, true, "b"), say(3, false, "c"), say(3, true, "again"), say(4, false, "d")})
+		if !errors.Is(err, errFrame) {
+			t.Errorf("%v", err)
+		}
+		synctest.Wait()
+		equal(t, o.words(), []string{"a", "b"})
+	})
+}
+
+// newSession returns a session without a connection.
+func newSession(t *testing.T, o *owner, c ServerConfig) *session {
+	return &session{server: NewServer(c), ctx: submit.InTerm(t.Context(), o.term.Number), hello: hello{shard: testShard}, commands: 10,
+		open: make(map[uint64]*incoming), wake: make(chan struct{}, 1)}
 }
 
 // TestForms: a command that the owner's build does not know, or not entirely, is not accepted.

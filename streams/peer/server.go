@@ -49,7 +49,7 @@ type ServerConfig struct {
 	Node, Build string
 	Logger      *slog.Logger
 
-	// Clock is a monotonic clock that counts the time during which the machine is suspended; nil for Go's, which does not.
+	// Clock is the monotonic clock of the owners, which counts the time during which the machine is suspended.
 	Clock func() time.Duration
 	// Owners has the owners on this node decide commands. It MUST obey submit.InTerm.
 	Owners submit.Enqueuer
@@ -85,9 +85,6 @@ type origin struct {
 func NewServer(c ServerConfig) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Clock == nil {
-		c.Clock = goClock()
 	}
 	if c.Forms == nil {
 		c.Forms = func(string) []Form { return nil }

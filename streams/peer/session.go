@@ -152,11 +152,20 @@ func (s *session) batchesOf(numbers []uint64) map[*enqueued]struct{} {
 
 // submit hands commands to the owner, in their order. It returns when each is queued or refused.
 func (s *session) submit(all []message) error {
+	batches, err := s.admitAll(all)
+	for _, b := range batches { // all at once, so that the owner can append their records together
+		s.enqueue(b)
+	}
+	return err
+}
+
+// admitAll checks the commands of a frame and returns those that the owner has to decide, by batch. After an error it returns
+// the ones before.
+func (s *session) admitAll(all []message) (batches [][]*incoming, err error) {
 	now := s.server.now()
-	var batches [][]*incoming
 	for len(all) > 0 {
 		if all[0].after {
-			return fmt.Errorf("%w: it begins within a batch", errFrame)
+			return batches, fmt.Errorf("%w: it begins within a batch", errFrame)
 		}
 		n := 1
 		for n < len(all) && all[n].after {
@@ -166,12 +175,12 @@ func (s *session) submit(all []message) error {
 		for i := range all[:n] {
 			c, err := s.admit(&all[i], now)
 			if err != nil {
-				return err
+				return batches, err
 			}
 			if c == nil { // already answered; the rest of its batch must not be decided
 				for j := i + 1; j < n; j++ {
 					if err := s.skip(&all[j]); err != nil {
-						return err
+						return batches, err
 					}
 				}
 				break
@@ -183,10 +192,7 @@ func (s *session) submit(all []message) error {
 			batches = append(batches, batch)
 		}
 	}
-	for _, b := range batches { // all at once, so that the owner can append their records together
-		s.enqueue(b, now)
-	}
-	return nil
+	return batches, nil
 }
 
 // receive counts a command. Its number MUST be higher than all earlier ones.
@@ -268,13 +274,13 @@ func (s *session) skip(m *message) error {
 }
 
 // enqueue has the owner queue the commands of a batch, which it MUST NOT decide after their deadline.
-func (s *session) enqueue(batch []*incoming, now stamp) {
+func (s *session) enqueue(batch []*incoming) {
 	commands := make([]decide.Command, len(batch))
 	for i, c := range batch {
 		commands[i] = c.command
 	}
 	withdraw := s.server.cfg.Owners.Enqueue(batch[0].trace.In(s.ctx), s.hello.shard.Journal, submit.Batch{
-		Commands: commands, Within: max(1, batch[0].deadline.since(now)),
+		Commands: commands, Until: max(1, batch[0].deadline.time()),
 		Reply:   func(i int, o submit.Outcome) { s.answer(batch[i], answerTo(o.Result, o.Err)) },
 		Replied: s.notify,
 	})

@@ -54,13 +54,13 @@ type BatchSubmitter interface {
 // Batch is the commands of one call of Enqueue.
 type Batch struct {
 	Commands []decide.Command
-	// Within is how long a command may wait for its decision; 0 for as long as the implementation has it wait.
-	Within time.Duration
+	// Until is when it is too late to decide a command, on the owner's monotonic clock; 0 for the implementation's limit.
+	Until time.Duration
 	// Reply is called once for each command, in any order and possibly before Enqueue returns. It MUST NOT block or call the
 	// implementation.
 	Reply func(i int, o Outcome)
-	// Replied is called after calls of Reply, once no others follow at the moment, so that answers can be sent together. It MUST
-	// NOT block either.
+	// Replied is called after calls of Reply, when no more are ready, so that answers can be sent together. It MUST NOT block
+	// either.
 	Replied func()
 }
 

@@ -71,10 +71,13 @@ func newNeighbors(box *seal.Box) *neighbors {
 	return &neighbors{newTermKey(box), &http.Client{Transport: transport}}
 }
 
-// newNodeTransport returns a transport to other nodes. It uses no proxy of the environment.
+// newNodeTransport returns a transport to other nodes. It uses no proxy of the environment, and only HTTP/1: over HTTP/2 all
+// questions would share a connection, and fail together when it is silently dropped.
 func newNodeTransport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil
+	transport.Proxy, transport.TLSClientConfig, transport.ForceAttemptHTTP2 = nil, nil, false
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true)
 	return transport
 }
 

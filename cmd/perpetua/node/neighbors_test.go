@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -113,6 +115,28 @@ func TestATermIsProven(t *testing.T) {
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusOK || response.Header.Get(peerProof) != "" {
 		t.Errorf("a stranger is answered %s", response.Status)
+	}
+}
+
+// TestQuestionsOverTLSUseHTTP1: a lost connection fails no other question.
+func TestQuestionsOverTLSUseHTTP1(t *testing.T) {
+	asked := make(chan string, 1)
+	there := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Proto
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	there.EnableHTTP2 = true
+	there.StartTLS()
+	defer there.Close()
+	here := newNeighbors(boxOf(t, 1))
+	authorities := x509.NewCertPool()
+	authorities.AddCert(there.Certificate())
+	trust(here.client, &tls.Config{RootCAs: authorities})
+	if _, err := here.Term(t.Context(), there.URL, ownership.Question{Journal: "trading"}); !errors.Is(err, ownership.ErrSilent) {
+		t.Fatal(err)
+	}
+	if got := <-asked; got != "HTTP/1.1" {
+		t.Errorf("a question comes over %s", got)
 	}
 }
 
