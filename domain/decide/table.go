@@ -50,7 +50,8 @@ func Old[S any](eventType string, version int, read func(jsontext.Value) (Event,
 }
 
 // NewEvents returns the table with these rows. The events that occur in every journal are registered without a row, and
-// have one only if they change S. NewEvents panics if a type and version occurs twice, which is a programming error.
+// have one only if they change S. NewEvents panics if a type and version occurs twice or two rows apply one type, which are
+// programming errors.
 func NewEvents[S any](rows ...EventRow[S]) *Events[S] {
 	t := &Events[S]{registry: NewRegistry(), apply: make(map[reflect.Type]func(S, Event), len(rows))}
 	for _, row := range rows {
@@ -62,8 +63,11 @@ func NewEvents[S any](rows ...EventRow[S]) *Events[S] {
 		if !isShared(e) {
 			t.registry.Add(row.fresh)
 		}
-		if row.apply != nil {
-			t.apply[reflect.TypeOf(e)] = row.apply
+		if of := reflect.TypeOf(e); row.apply != nil {
+			if t.apply[of] != nil {
+				panic("decide: two rows apply " + e.EventType())
+			}
+			t.apply[of] = row.apply
 		}
 	}
 	return t

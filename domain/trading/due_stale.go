@@ -48,7 +48,7 @@ func (i *instrument) guardLifted(at decide.Stamp, after *market.Instrument) deci
 	return nil
 }
 
-// setGuard applies the event.
+// guardSet applies the event.
 func (f *fold) guardSet(e *GuardSet) {
 	i := f.instrument(e.Symbol)
 	i.stale = e.Stale

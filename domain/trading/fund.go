@@ -72,7 +72,7 @@ func (r request) depositInsurance(payload *DepositInsurance) (decide.Decision, e
 	return accepted(append(events, e)...)
 }
 
-// fundDeposit applies the event.
+// insuranceDeposited applies the event.
 func (f *fold) insuranceDeposited(e *InsuranceDeposited) {
 	if e.ReferenceID != e.Code.String() {
 		f.fund.transfers[e.ReferenceID] = transfer{f.command.Kept.Fingerprint, f.at.Sequence}

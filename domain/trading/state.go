@@ -104,7 +104,7 @@ type markets struct {
 	firing      []*instrument // instruments with a stop to fire, in the order of listing
 }
 
-// customers are the accounts, and the insurance fund's.
+// customers holds all accounts, that of the insurance fund included.
 type customers struct {
 	accounts   map[string]*account
 	registered []*account // in the order of registration
@@ -116,7 +116,7 @@ type customers struct {
 	balances     fixed.Wide // sum of the absolute balances of all customers
 }
 
-// money is what moves between the venue and the outside, and the venue's own accounts.
+// money holds the withdrawals and the balances of the venue's own accounts.
 type money struct {
 	withdrawals map[scalar.ID]*withdrawal
 	venue       map[ledger.Account]fixed.Money

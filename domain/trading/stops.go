@@ -137,7 +137,7 @@ func (f *fold) waitFor(o *resting, after *order.Order, price, remaining int64) {
 	}
 }
 
-// fire applies that a stop fired. The order's own event, which follows, has the result.
+// triggerFired applies that a stop fired. The order's own event, which follows, has the result.
 func (f *fold) triggerFired(e *TriggerFired) {
 	o := f.orders.Get(e.OrderCode)
 	if o == nil || !o.Value.untriggered() {

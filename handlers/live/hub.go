@@ -78,7 +78,7 @@ type Hub struct {
 	serving     sync.WaitGroup // counts handlers and the goroutines that they started
 	replaySlots *replaySlots   // limits subscriptions that read the log
 
-	// mu guards the rest. It is acquired after the fold's lock, and before a session's.
+	// mu guards the rest, except for streams.anchors, which has its own mutex, and constants of gateway. It is acquired after the fold's lock, and before a session's.
 	mu       sync.Mutex
 	registry registry
 	streams  streams
@@ -96,7 +96,7 @@ type sources struct {
 	rest      web.Caller // reads of some channels, and order entry
 }
 
-// connections make connections of upgraded requests, and write to them.
+// connections holds what turns upgraded requests into connections and writes to them.
 type connections struct {
 	wrap     Wrap
 	compress bool // for clients that offer compression
@@ -104,7 +104,8 @@ type connections struct {
 	writers  *writers
 }
 
-// registry holds the sessions. The goroutines that serve connections change it, and Close.
+// registry holds the sessions. It is changed by the goroutines that serve connections, by Close, and by the follower of the
+// identity journal.
 type registry struct {
 	sessions map[*session]struct{}
 	admitted int // connections, including those in their handshake

@@ -73,7 +73,7 @@ type engineSession struct {
 	opened int64     // sequence of the record that opened it
 }
 
-// authentication is the principal of a session, or zero.
+// authentication says as whom a session is authenticated. It is zero if the session is anonymous.
 type authentication struct {
 	who   *web.Principal
 	token string

@@ -29,7 +29,7 @@ type requestScope struct {
 	limit     RateLimit // the limit that the request counts towards
 	spare     scalar.ID // generated together with the request ID, for a command; zero after use
 	command   scalar.ID // ID of the request's command
-	address   string    // the client's address, if it differs from the HTTP peer
+	address   string    // the client's address, of a call inside the process; otherwise empty
 	session   scalar.ID // session at whose end the request's orders are canceled, or zero
 	// answered records the position that the request is answered with. It is zero without a valid token or key.
 	answered answers

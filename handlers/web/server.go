@@ -118,7 +118,7 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 		return NewProblem(http.StatusBadRequest, "AMBIGUOUS_LENGTH",
 			"The request has both a Content-Length and a Transfer-Encoding.")
 	}
-	if header(r.Request(), headerForwarded) != "" {
+	if m := r.Request().Method; m != http.MethodGet && m != http.MethodHead && header(r.Request(), headerForwarded) != "" {
 		return notAcceptedProblem(time.Second).Because(errForwarded)
 	}
 	if !wholePath(r) {

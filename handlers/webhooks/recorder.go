@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	recordWithin = 15 * time.Second // timeout of a command, including forwarding to the owner
+	recordWithin = 15 * time.Second // timeout of a command, including the way to the owner
 	firstPause   = 50 * time.Millisecond
 	lastPause    = 2 * time.Second
 	// Each command carries all receipts that arrived while earlier commands were in progress, because the cost of a

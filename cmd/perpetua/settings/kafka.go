@@ -26,7 +26,7 @@ func (s *Settings) KafkaTLSConfig() (*tls.Config, error) {
 	return trusting("kafka", s.KafkaCA)
 }
 
-// trusting returns the TLS configuration of a client that trusts the authorities in a file, or the system's if it has no name.
+// trusting returns the TLS configuration of a client that trusts the authorities in a file, or the system's if file is empty.
 func trusting(whom, file string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file == "" {
