@@ -103,7 +103,7 @@ func TestASilentDialIsGivenUpInTime(t *testing.T) {
 		"dropped packets": {deaf(t), nil},
 		"a silent server": {mute.Addr().String(), &tls.Config{InsecureSkipVerify: true}},
 	} {
-		b := newBrokers(Config{TLS: c.tls, Logger: slog.New(slog.DiscardHandler)})
+		b := newBrokers(Config{Clock: SystemClock(), TLS: c.tls, Logger: slog.New(slog.DiscardHandler)})
 		b.close()
 		start := time.Now()
 		conn, err := b.connect(t.Context(), "tcp", c.address)
@@ -153,7 +153,7 @@ func deaf(t *testing.T) string {
 
 // brokersOver returns a dialer that asks nobody.
 func brokersOver(dial func(context.Context, string, string) (net.Conn, error)) *brokers {
-	b := newBrokers(Config{Dial: dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	b := newBrokers(Config{Dial: dial, Clock: SystemClock(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	b.close()
 	return b
 }
