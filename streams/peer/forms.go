@@ -47,12 +47,12 @@ func FormsOf(payloads *decide.Payloads) []Form {
 	return all
 }
 
-// declared is a payload whose form is declared.
+// declared is a payload with a declared form.
 type declared interface {
 	FormHash() uint64 // of the declaration
 }
 
-// hashOf returns the hash of a payload's form. It covers the names, order, and kinds of the members, and what a declaration adds.
+// hashOf returns the hash of a payload's form. It covers the names, order, and kinds of the members, and the declaration if there is one.
 func hashOf(payload any) uint64 {
 	h := fnv.New64a()
 	describe(h, reflect.TypeOf(payload), nil)

@@ -692,7 +692,7 @@ func TestFormHashes(t *testing.T) {
 			B *inner
 		}{}, false},
 		"the same name of another field": {&struct {
-			X string  `json:"a"`
+			X string `json:"a"`
 			Y *inner `json:"B"`
 		}{}, true},
 		"a member that is left out": {&struct {
