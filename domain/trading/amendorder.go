@@ -41,6 +41,9 @@ func AmendOrderForm() *form.Object[AmendOrder] { return amendOrderForm }
 // AmendOneForm returns the request of an amendment that identifies its order itself, as in a batch.
 func AmendOneForm() *form.Object[AmendOrder] { return amendOneForm }
 
+// FormHash returns the hash of AmendOneForm, which has the members of AmendOrderForm.
+func (*AmendOrder) FormHash() uint64 { return amendOneForm.Hash() }
+
 // CancelOneForm returns the request of a cancellation that identifies its order itself, as in a batch.
 func CancelOneForm() *form.Object[CancelOrder] { return cancelOneForm }
 

@@ -48,6 +48,9 @@ func (p *PlaceOrder) Account() string { return p.CustomerCode }
 // a new member must be Added.
 func PlaceOrderForm() *form.Object[PlaceOrder] { return placeOrderForm }
 
+// FormHash returns the hash of PlaceOrderForm.
+func (*PlaceOrder) FormHash() uint64 { return placeOrderForm.Hash() }
+
 // Symbols is the syntax of symbols.
 var Symbols = form.Characters{Limit: 32, Extra: "_"}
 

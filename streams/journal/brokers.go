@@ -42,7 +42,12 @@ type brokers struct {
 	client chan *kgo.Client // receives once the client that asks the brokers; see askWith
 
 	clock    Clock
-	answered atomic.Int64 // when a broker last answered any of the clients, or when brokers was made, by the clock
+	started  time.Time    // when brokers was made
+	answered atomic.Int64 // when the latest request that was answered was sent, or when brokers was made, by the clock
+
+	resuming sync.Mutex
+	ahead    time.Duration // of the clock relative to Go's, which is that of durations
+	resumed  time.Duration // since started, when it was last seen to have jumped: the machine had been suspended
 
 	mu    sync.Mutex
 	known map[int32]string                    // the address of each broker that was ever listed
@@ -65,9 +70,10 @@ func (l *brokerLink) Close() error {
 
 // newBrokers returns a dialer for Kafka clients. It asks no broker before askWith.
 func newBrokers(cfg Config) *brokers {
-	b := &brokers{clock: cfg.Clock, dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
+	b := &brokers{clock: cfg.Clock, started: time.Now(), dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
 		known: make(map[int32]string), lost: make(map[string]bool), links: make(map[string]map[*brokerLink]struct{})}
-	b.answered.Store(int64(b.clock.Elapsed()))
+	b.ahead = b.clock.Elapsed()
+	b.answered.Store(int64(b.ahead))
 	if b.dial == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
 		b.dial = plain.DialContext
@@ -81,10 +87,25 @@ func newBrokers(cfg Config) *brokers {
 
 var _ kgo.HookBrokerE2E = (*brokers)(nil)
 
-// OnBrokerE2E records the time of an answer.
+// jump is the least difference between two clocks that is a suspension, not a pause between reading the two.
+const jump = 10 * time.Millisecond
+
+// OnBrokerE2E records when an answered request was sent. The answer may have waited, in a buffer of a process that was stopped
+// or of a machine that was suspended.
 func (b *brokers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
-	if e2e.Err() == nil {
-		b.answered.Store(int64(b.clock.Elapsed()))
+	if e2e.Err() != nil {
+		return
+	}
+	b.resuming.Lock()
+	defer b.resuming.Unlock()
+	now := b.clock.Elapsed() // first, so that a pause between the two does not add to ahead
+	monotonic := time.Since(b.started)
+	if ahead := now - monotonic; ahead > b.ahead+jump {
+		b.ahead, b.resumed = ahead, monotonic
+	}
+	// The duration leaves out a suspension, so the time of a request from before one is not known.
+	if sent := monotonic - e2e.DurationE2E(); sent >= b.resumed {
+		b.answered.Store(max(b.answered.Load(), int64(min(sent+b.ahead, now))))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -151,9 +153,55 @@ func deaf(t *testing.T) string {
 	return ""
 }
 
+// bootClock is a clock that a test has run ahead of Go's.
+type bootClock struct {
+	start time.Time
+	ahead time.Duration
+}
+
+func (c *bootClock) Wall() time.Time        { return time.Now() }
+func (c *bootClock) Elapsed() time.Duration { return time.Since(c.start) + c.ahead }
+
+// TestUnanswered: an answer that waited, while the machine was suspended or the process stopped, is as old as its request.
+func TestUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := &bootClock{start: time.Now(), ahead: time.Hour}
+		c, err := NewClient(Config{Brokers: []string{"127.0.0.1:1"}, Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		answer := func(after time.Duration) {
+			c.brokers.OnBrokerE2E(kgo.BrokerMetadata{}, kmsg.Metadata.Int16(), kgo.BrokerE2E{TimeToWrite: after / 2, ReadWait: after / 4, TimeToRead: after / 4})
+		}
+		want := func(what string, want time.Duration) {
+			t.Helper()
+			if got := c.Unanswered(); got != want {
+				t.Errorf("%s: %v instead of %v", what, got, want)
+			}
+		}
+		time.Sleep(time.Second)
+		answer(100 * time.Millisecond)
+		want("an answer", 100*time.Millisecond)
+		answer(200 * time.Millisecond)
+		want("the answer to an earlier request", 100*time.Millisecond)
+		time.Sleep(5 * time.Second)
+		answer(4 * time.Second)
+		want("an answer that a stopped process reads late", 4*time.Second)
+		clock.ahead += 10 * time.Second
+		answer(time.Second)
+		want("an answer from before a suspension", 14*time.Second)
+		answer(time.Millisecond)
+		want("another one", 14*time.Second)
+		time.Sleep(time.Second)
+		answer(time.Second / 2)
+		want("an answer to a later request", time.Second/2)
+	})
+}
+
 // brokersOver returns a dialer that asks nobody.
 func brokersOver(dial func(context.Context, string, string) (net.Conn, error)) *brokers {
-	b := newBrokers(Config{Dial: dial, Clock: SystemClock(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	b := newBrokers(Config{Clock: SystemClock(), Dial: dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	b.close()
 	return b
 }

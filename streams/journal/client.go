@@ -105,8 +105,8 @@ func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 // Gone reports whether the brokers are known to be permanently gone, so that waiting for them is useless.
 func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 
-// Unanswered returns the time since a broker last answered this process, or since the client was made if none has.
-// While a reader runs, it stays below a second unless this node cannot reach the brokers.
+// Unanswered returns the time since this process sent the latest request that a broker has answered, or since the client was
+// made if none has. While a reader runs, it stays below two seconds unless this node cannot reach the brokers.
 func (c *Client) Unanswered() time.Duration {
 	return c.Elapsed() - time.Duration(c.brokers.answered.Load())
 }

@@ -9,7 +9,7 @@ import (
 // Clock is an owner's source of time: the wall clock, which may be set, and a monotonic clock, which may not.
 type Clock interface {
 	Wall() time.Time
-	Elapsed() time.Duration // since any fixed instant; MUST count the time during which the machine is suspended
+	Elapsed() time.Duration // since any fixed instant; MUST count the time during which the machine is suspended; boottime can on Linux only
 }
 
 // SystemClock returns the machine's clocks.

@@ -74,6 +74,43 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
+// TestEnqueueInOrder: batches are decided in the order in which they were enqueued. One that is withdrawn leaves the others as they
+// are, and once the owner stops, a batch is refused as a whole.
+func TestEnqueueInOrder(t *testing.T) {
+	r := newRig(t)
+	o := r.owner("n1").ready()
+	all := make([]replies, 20)
+	for i := range all {
+		withdraw := o.Enqueue(context.Background(), all[i].batch(command(&add{"a", 1}), command(&add{"a", 1})))
+		if i == len(all)/2 {
+			withdraw()
+		}
+	}
+	last := int64(0)
+	for i := range all {
+		got := all[i].all(t, 2)
+		for k := range 2 {
+			switch {
+			case got[k].Err == nil && got[k].Result.Position.Sequence <= last:
+				t.Errorf("batch %d is at %d, after %d", i, got[k].Result.Position.Sequence, last)
+			case got[k].Err == nil:
+				last = got[k].Result.Position.Sequence
+			case i != len(all)/2 || !notAccepted(got[k].Err) && !unknown(got[k].Err):
+				t.Errorf("batch %d: %v", i, got[k].Err)
+			}
+		}
+	}
+	if err := o.end(); err != nil {
+		t.Fatal(err)
+	}
+	records := len(r.all())
+	var late replies
+	o.Enqueue(context.Background(), late.batch(command(&add{"a", 1}), command(&add{"a", 1})))
+	if got := late.all(t, 2); !notAccepted(got[0].Err) || !notAccepted(got[1].Err) || len(r.all()) != records {
+		t.Errorf("after the end: %+v", got)
+	}
+}
+
 // TestAWithdrawnBatch: a batch whose client has gone is answered at once. What may be in the log is not called undecided.
 func TestAWithdrawnBatch(t *testing.T) {
 	r := newRig(t)

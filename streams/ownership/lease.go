@@ -73,7 +73,7 @@ func (n *Node) owned() []place {
 }
 
 // lease tracks the time before which the group cannot have dropped this member for missing heartbeats. Its clock also runs
-// while this machine is suspended: the group counts the session while this machine is suspended.
+// while this machine is suspended, because the group counts that time.
 type lease struct {
 	now func() time.Duration // that of journal.Client.Elapsed
 

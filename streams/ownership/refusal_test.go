@@ -47,7 +47,20 @@ func TestAnOwnerThatAnEngineDoesNotHearRefusesNothing(t *testing.T) {
 		}
 		return false
 	}
+	enqueued := func() error {
+		term, _ := n.Serving("trading", 0)
+		outcome, ready := make(chan submit.Outcome, 1), make(chan struct{}, 2)
+		n.Enqueue(submit.InTerm(context.Background(), term), "trading", submit.Batch{Commands: []decide.Command{journaltest.Say("no")},
+			Reply: func(_ int, o submit.Outcome) { outcome <- o }, Replied: func() { ready <- struct{}{} }})
+		err := (<-outcome).Err
+		<-ready // the answer can be sent
+		return err
+	}
 	eventually(t, "the node refuses", refuses)
+	var refused *submit.RefusedError
+	if err := enqueued(); !errors.As(err, &refused) {
+		t.Errorf("an enqueued command: %v", err)
+	}
 	eventually(t, "it refuses nothing while an engine asks and hears no answer", func() bool {
 		answer, err := n.Term(context.Background(), ownership.Question{Journal: "trading", Engine: "n2"})
 		if err != nil || !answer.Serving {
@@ -55,5 +68,12 @@ func TestAnOwnerThatAnEngineDoesNotHearRefusesNothing(t *testing.T) {
 		}
 		return !refuses()
 	})
+	if _, err := n.Term(context.Background(), ownership.Question{Journal: "trading", Engine: "n2"}); err != nil {
+		t.Fatal(err)
+	}
+	var busy *submit.NotAcceptedError
+	if err := enqueued(); !errors.As(err, &busy) {
+		t.Errorf("an enqueued command is answered %v while an engine hears no answer", err)
+	}
 	eventually(t, "it refuses again when the engine is gone", refuses)
 }

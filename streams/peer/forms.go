@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/binary"
 	"encoding/json"
@@ -46,10 +47,18 @@ func FormsOf(payloads *decide.Payloads) []Form {
 	return all
 }
 
-// hashOf returns the hash of a payload's form. It covers the names, order, and kinds of the members.
+// declared is a payload with a declared form.
+type declared interface {
+	FormHash() uint64 // of the declaration
+}
+
+// hashOf returns the hash of a payload's form. It covers the names, order, and kinds of the members, and the declaration if there is one.
 func hashOf(payload any) uint64 {
 	h := fnv.New64a()
 	describe(h, reflect.TypeOf(payload), nil)
+	if d, ok := payload.(declared); ok {
+		fmt.Fprintf(h, "declared as %d", d.FormHash())
+	}
 	return h.Sum64()
 }
 
@@ -79,15 +88,30 @@ func describe(h hash.Hash, t reflect.Type, within []reflect.Type) {
 		describe(h, t.Elem(), within)
 	case reflect.Struct:
 		fmt.Fprint(h, "{")
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() {
-				fmt.Fprintf(h, "%s %q: ", f.Name, f.Tag.Get("json"))
-				describe(h, f.Type, within)
-			}
-		}
+		describeMembers(h, t, within)
 		fmt.Fprint(h, "}")
 	default:
 		fmt.Fprintf(h, "%s ", t.Kind())
+	}
+}
+
+// describeMembers writes the members of a struct. Those of an embedded struct without a name are members of the outer one.
+func describeMembers(h hash.Hash, t reflect.Type, within []reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case name == "-" && options == "":
+		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct && !slices.Contains(within, inner):
+			describeMembers(h, inner, append(within, inner))
+		case f.IsExported():
+			fmt.Fprintf(h, "%q %q: ", cmp.Or(name, f.Name), options)
+			describe(h, f.Type, within)
+		}
 	}
 }
 

@@ -639,6 +639,22 @@ func TestUnknownCommands(t *testing.T) {
 	})
 }
 
+// Outer and outer are embedded in the payloads of TestFormHashes, which declaredForm is another one of.
+type (
+	Outer struct {
+		A string `json:"a"`
+	}
+	outer struct {
+		A string `json:"a"`
+	}
+	declaredForm struct {
+		A string `json:"a"`
+		B *struct{ N int }
+	}
+)
+
+func (*declaredForm) FormHash() uint64 { return 1 }
+
 // TestFormHashes: the hash of a form depends on everything that makes two builds encode a payload differently, and on nothing else.
 func TestFormHashes(t *testing.T) {
 	type word string
@@ -680,6 +696,37 @@ func TestFormHashes(t *testing.T) {
 			A scalar.ID `json:"a"`
 			B *inner
 		}{}, false},
+		"the same name of another field": {&struct {
+			X string `json:"a"`
+			Y *inner `json:"B"`
+		}{}, true},
+		"a member that is left out": {&struct {
+			A string `json:"a"`
+			C string `json:"-"`
+			B *inner
+		}{}, true},
+		"a member that may be left out": {&struct {
+			A string `json:"a,omitzero"`
+			B *inner
+		}{}, false},
+		"an embedded struct": {&struct {
+			Outer
+			B *inner
+		}{}, true},
+		"an embedded struct that is not exported": {&struct {
+			outer
+			B *inner
+		}{}, true},
+		"an embedded struct with a name": {&struct {
+			Outer `json:"outer"`
+			B     *inner
+		}{}, false},
+		"a field that is not exported": {&struct {
+			A string `json:"a"`
+			b string
+			B *inner
+		}{}, true},
+		"a declared form": {&declaredForm{}, false},
 	} {
 		if got := hashOf(c.payload); (got == want) != c.same {
 			t.Errorf("%s: the hash is %x beside %x", name, got, want)

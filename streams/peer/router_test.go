@@ -2,8 +2,13 @@ package peer
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"io"
+	"log"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,6 +59,58 @@ func TestNextOwner(t *testing.T) {
 		}
 		equal(t, o.words(), []string{"found"})
 	})
+}
+
+// TestNoStream: if no stream can be opened, a command is not accepted, and the reason says why.
+func TestNoStream(t *testing.T) {
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.EnableHTTP2 = true
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	owner := newOwner(t)
+	for name, c := range map[string]struct {
+		url    string
+		change func(*ClientConfig)
+		unread bool
+		reason string
+	}{
+		"an untrusted certificate": {url: untrusted.URL, reason: x509.UnknownAuthorityError{}.Error()},
+		"an unknown log": {url: ownerURL, reason: "no broker answers", change: func(c *ClientConfig) {
+			c.Log = func(context.Context, string) (string, error) { return "", errors.New("no broker answers") }
+		}},
+		"an unknown venue": {url: ownerURL, reason: "which venue", change: func(c *ClientConfig) { c.Venue = func() string { return "" } }},
+		"an unread log":    {url: ownerURL, reason: "read nothing", unread: true},
+		"a refused connection": {url: ownerURL, reason: "refused", change: func(c *ClientConfig) {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+			}
+		}},
+		"a broken connection": {url: ownerURL, reason: "opens no stream", change: func(c *ClientConfig) {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				far.Close()
+				return near, nil
+			}
+		}},
+	} {
+		config := clientConfig(&network{})
+		config.Dial = nil
+		if c.change != nil {
+			c.change(&config)
+		}
+		client := NewClient(config)
+		if !c.unread {
+			owner.follow(client)
+		}
+		r := &Router{Here: here{&submit.ElsewhereError{URL: c.url}}, Client: client}
+		_, err := r.Submit(t.Context(), testJournal, command("hello"))
+		var busy *submit.NotAcceptedError
+		if !errors.As(err, &busy) || !strings.Contains(busy.Reason, c.reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+		client.Close()
+	}
 }
 
 // TestWithoutStreams: an owner that serves no streams gets no commands. They are not accepted, and the reason names the owner.

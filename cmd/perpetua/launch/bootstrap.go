@@ -54,6 +54,7 @@ type bootstrapped struct {
 func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]record.LogPosition, err error) {
 	if !engine {
 		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // no other node connects to this one
+		m.settings.Peer.Listen, m.settings.Peer.Cert, m.settings.Peer.Key = "", "", ""
 	}
 	n, err := m.open(ctx, node.Roles{Engine: engine}, true)
 	if err != nil {

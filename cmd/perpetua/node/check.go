@@ -39,6 +39,7 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	}
 	_, err = s.PeerServerTLS()
 	check(err)
+	check(s.CheckAdvertise())
 	_, err = s.PeerClientTLS()
 	check(err)
 	_, err = s.KafkaOptions()
@@ -87,7 +88,7 @@ func checkDebugAddress(address string) error {
 
 // CheckPorts fails if a port of the node is in use. It closes the ports again, so that connections are refused until the node serves.
 func CheckPorts(ctx context.Context, s *settings.Settings) error {
-	for _, a := range []struct{ flag, address string }{{"--listen", s.Listen}, {"--debug-listen", s.DebugListen}} {
+	for _, a := range []struct{ flag, address string }{{"--listen", s.Listen}, {"--peer-listen", s.Peer.Listen}, {"--debug-listen", s.DebugListen}} {
 		if a.address == "" {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
@@ -79,10 +80,17 @@ func (s *serving) shutdown(ctx context.Context, streams *peer.Server, log *slog.
 	if streams != nil {
 		streams.Close()
 	}
-	if err := errors.Join(s.server.Shutdown(ending), s.peers.shutdown(ending)); err != nil {
+	if err := s.shutdownPorts(ending); err != nil {
 		log.Warn("some requests were cut off", "error", err)
 		s.server.Close()
 	}
+}
+
+// shutdownPorts closes the ports, both at the same time, once all requests are answered.
+func (s *serving) shutdownPorts(ctx context.Context) error {
+	var ports errgroup.Group
+	ports.Go(func() error { return s.peers.shutdown(ctx) })
+	return errors.Join(s.server.Shutdown(ctx), ports.Wait())
 }
 
 func (s *serving) close() {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,8 +27,10 @@ func TestCommandsBetweenNodes(t *testing.T) {
 		return n
 	}
 	owner, n := begin("owner", Roles{Engine: true, Projector: true}), begin("node", Roles{API: true})
-	payload := &identity.RegisterBroker{Broker: "alpha", Name: "A broker"}
+	tries := 0
 	eventually(t, "the broker", func() string {
+		tries++
+		payload := &identity.RegisterBroker{Broker: fmt.Sprintf("alpha%d", tries), Name: "A broker"}
 		result, err := n.Submitter().Submit(t.Context(), journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
 			Actor: decide.Actor{System: "seed"}, Payload: payload})
 		if err != nil {
@@ -38,8 +41,8 @@ func TestCommandsBetweenNodes(t *testing.T) {
 		}
 		return ""
 	})
-	if got := testutil.ToFloat64(n.engine.streams.Collectors()[1]); got != 1 {
-		t.Errorf("%v commands went over streams", got)
+	if got := testutil.ToFloat64(n.engine.streams.Collectors()[1]); got == 0 {
+		t.Error("no command went over a stream")
 	}
 	response, err := http.Post(owner.URL()+olderPath, "application/json", strings.NewReader(`{"journal":"identity","type":"broker.register"}`))
 	if err != nil {

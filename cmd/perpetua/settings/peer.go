@@ -3,6 +3,8 @@ package settings
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
+	"strings"
 )
 
 // PeerServerTLS returns the TLS configuration of the port for other nodes, or nil if its connections are not encrypted.
@@ -27,6 +29,22 @@ func (s *Settings) PeerServerTLS() (*tls.Config, error) {
 		return nil, err
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() }}, nil
+}
+
+// CheckAdvertise returns an error if other nodes could not reach this one at its URL.
+func (s *Settings) CheckAdvertise() error {
+	p := &s.Peer
+	host, _, err := net.SplitHostPort(p.Listen)
+	if err != nil { // there is no such port, or its address is reported elsewhere
+		return nil
+	}
+	if ip := net.ParseIP(host); s.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return Usagef("--peer-listen %s has no host that other nodes could connect to: name this node's URL with --advertise", p.Listen)
+	}
+	if p.Cert != "" && s.Advertise != "" && !strings.HasPrefix(s.Advertise, "https://") {
+		return Usagef("--advertise takes an https URL if --peer-listen speaks TLS, not %q", s.Advertise)
+	}
+	return nil
 }
 
 // PeerClientTLS returns the TLS configuration of connections to other nodes.

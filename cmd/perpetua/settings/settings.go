@@ -88,10 +88,10 @@ func Table() []Setting {
 	return []Setting{
 		{Name: "data", Of: OfFolder, usage: "folder of everything this node keeps", preset: "./data", text: func(s *Settings) *string { return &s.Data }},
 		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.Listen }},
-		{Name: "advertise", Of: OfSelf, usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *Settings) *string { return &s.Advertise }},
+		{Name: "advertise", Of: OfSelf, usage: "URL under which other nodes reach this one (default: http:// and the address of --listen, or with --peer-listen that address, and https:// if it speaks TLS)", text: func(s *Settings) *string { return &s.Advertise }},
 		{Name: "peer-listen", Of: OfSelf, usage: "address of a port for other nodes alone, like 10.0.0.5:8443 (default: they use --listen)", text: func(s *Settings) *string { return &s.Peer.Listen }},
 		{Name: "peer-cert-file", Of: OfSelf, usage: "PEM file of the certificate with which --peer-listen speaks TLS, read again for each connection (default: cleartext)", text: func(s *Settings) *string { return &s.Peer.Cert }},
-		{Name: "peer-key-file", Of: OfSelf, usage: "PEM file of its private key", text: func(s *Settings) *string { return &s.Peer.Key }},
+		{Name: "peer-key-file", Of: OfSelf, usage: "PEM file of the private key of --peer-cert-file", text: func(s *Settings) *string { return &s.Peer.Key }},
 		{Name: "peer-ca-file", Of: OfSelf, usage: "PEM file of the authorities that vouch for other nodes with an https URL (default: the system's)", text: func(s *Settings) *string { return &s.Peer.CA }},
 		{Name: "demo", Of: OfDemo, usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
 		{Name: "demo-seed", Of: OfDemo, usage: "number that the demo's random choices follow from", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
