@@ -24,7 +24,7 @@ const (
 
 // measureForward measures the processor time that an order costs the owner of the journal: over REST at the owner itself, by a
 // node that sends the command over a stream, and with nothing but Owner.Submit.
-// The owner has the roles engine and api, and its broker is another process.
+// The owner has only the engine's role, and its broker is another process.
 func measureForward(ctx context.Context, b *bench) error {
 	v, err := b.venueOnBroker(ctx)
 	if err != nil {
@@ -241,7 +241,7 @@ func (b *bench) venueOnBroker(ctx context.Context) (*venue, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := b.newVenue(ctx, "--role", "engine,api", "--kafka-brokers", strings.Join(ready.Addrs, ","))
+	v, err := b.newVenue(ctx, "--role", "engine", "--kafka-brokers", strings.Join(ready.Addrs, ","))
 	if err != nil {
 		kafka.stop()
 		return nil, err

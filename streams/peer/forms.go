@@ -30,7 +30,9 @@ func (f *Form) visit(c *pack.Coder) {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], f.Hash)
 	c.Raw(b[:])
-	f.Hash = binary.BigEndian.Uint64(b[:])
+	if hash := binary.BigEndian.Uint64(b[:]); hash != f.Hash { // a form that is written may be shared
+		f.Hash = hash
+	}
 }
 
 // visitForms visits the list that each side sends of a journal's forms. It is sorted by type.

@@ -206,8 +206,7 @@ func (v *venue) start() {
 	}
 }
 
-// putFront has clients reach the venue by way of a node that owns no journal and serves REST and sockets. The venue itself
-// serves none.
+// putFront has clients reach the venue by way of a node that owns no journal. The venue itself serves no sockets.
 func (v *venue) putFront() {
 	v.t.Helper()
 	v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokersIn(v.t, v.dir), ","))

@@ -4,12 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
+	"net"
 	"sync"
 	"testing"
 )
@@ -87,13 +82,14 @@ func (b *barrier) held(t testing.TB, n int) {
 	})
 }
 
-// peerGate stands in front of a node where others reach it. It passes everything on but the commands of one type that other nodes
-// send: it holds those until it is opened, before the node gets them or before its answers go back. A node that is killed
-// meanwhile is killed between giving a command and knowing what came of it, while the owner of the journal goes on.
+// peerGate stands in front of a node where others reach it. It passes the bytes of all connections on, but holds a stream of
+// commands (in cleartext) from a command of one type on, until it is opened: before the node gets that command, or before its
+// answers go back. A node that is killed meanwhile is killed between giving a command and knowing what came of it, while the owner
+// of the journal goes on. A stream that is held ends within seconds, and its sender opens another.
 type peerGate struct {
-	*httptest.Server
 	barrier
-	node http.Handler
+	URL  string
+	node string // address of the node
 
 	rule     sync.Mutex
 	kind     string // of the commands that are held; "" for none
@@ -103,13 +99,27 @@ type peerGate struct {
 // newPeerGate starts a gate in front of an address.
 func newPeerGate(t testing.TB, address string) *peerGate {
 	t.Helper()
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // of clients that are gone
-	g := &peerGate{node: proxy}
-	g.Server = httptest.NewServer(g)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &peerGate{URL: "http://" + l.Addr().String(), node: address}
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { g.serve(ctx, c) })
+		}
+	})
 	t.Cleanup(func() {
 		g.open()
-		g.Close()
+		cancel()
+		l.Close()
+		serving.Wait()
 	})
 	return g
 }
@@ -122,52 +132,120 @@ func (g *peerGate) closeFor(kind string, answered bool) {
 	g.shut()
 }
 
-// holds reports whether a command is one of those that are held while the gate is closed, and whether the node gets it before.
-func (g *peerGate) holds(command []byte) (held, answered bool) {
+// holds returns the weight of the commands in some bytes that are held while the gate is closed, and whether the node gets them
+// before.
+func (g *peerGate) holds(sent []byte) (weight int, answered bool) {
 	g.rule.Lock()
 	defer g.rule.Unlock()
-	return g.kind != "" && bytes.Contains(command, []byte(`"type":"`+g.kind+`"`)), g.answered
+	if g.kind == "" {
+		return 0, false
+	}
+	// A frame names a type once, however many commands it holds. A handshake names all types, and holds no payload.
+	_, after, found := bytes.Cut(sent, []byte(g.kind))
+	if !found || !bytes.Contains(after, []byte(`{"`)) {
+		return 0, false
+	}
+	return max(1, receiptsIn(sent)), g.answered
 }
 
-// ServeHTTP implements http.Handler.
-func (g *peerGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/internal/v1/commands" {
-		g.node.ServeHTTP(w, r)
-		return
-	}
-	command, err := io.ReadAll(r.Body)
+// serve passes on what both sides of a connection send, until either is gone.
+func (g *peerGate) serve(ctx context.Context, asking net.Conn) {
+	defer asking.Close()
+	node, err := net.Dial("tcp", g.node)
 	if err != nil {
-		return // its sender is gone
+		return
 	}
-	passed := r.Clone(context.WithoutCancel(r.Context())) // what the node was asked it answers, whoever is gone then
-	passed.Body = io.NopCloser(bytes.NewReader(command))
-	held, answered := g.holds(command)
-	weight := receiptsIn(command)
-	if !held || !answered {
-		if !held || g.pass(r.Context(), weight) {
-			g.node.ServeHTTP(w, passed)
+	defer node.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() {
+		asking.Close()
+		node.Close()
+	})
+	var passing sync.WaitGroup
+	// hold begins to hold some weight. What it returns is closed when that is over.
+	hold := func(weight int) <-chan struct{} {
+		over := make(chan struct{})
+		passing.Go(func() {
+			defer close(over)
+			if !g.pass(ctx, weight) {
+				cancel() // the sender is gone
+			}
+		})
+		return over
+	}
+	type piece struct {
+		bytes []byte
+		held  <-chan struct{} // nil if it is not
+	}
+	forth, answers := make(chan piece, 1024), make(chan (<-chan struct{}), 1024)
+	passing.Go(func() { // reads on while something is held, to see when the sender is gone
+		defer cancel()
+		defer close(forth)
+		for {
+			b := make([]byte, 64<<10)
+			n, err := asking.Read(b)
+			if err != nil {
+				return
+			}
+			p := piece{bytes: b[:n]}
+			if weight, answered := g.holds(p.bytes); weight > 0 && answered {
+				answers <- hold(weight)
+			} else if weight > 0 {
+				p.held = hold(weight)
+			}
+			select {
+			case forth <- p:
+			case <-ctx.Done():
+				return
+			}
 		}
-		return
-	}
-	answer := httptest.NewRecorder()
-	g.node.ServeHTTP(answer, passed)
-	if !g.pass(r.Context(), weight) {
-		return
-	}
-	for name, values := range answer.Header() {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(answer.Code)
-	w.Write(answer.Body.Bytes())
+	})
+	passing.Go(func() {
+		defer cancel()
+		for p := range forth {
+			if p.held != nil {
+				<-p.held
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if _, err := node.Write(p.bytes); err != nil {
+				return
+			}
+		}
+	})
+	passing.Go(func() {
+		defer cancel()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := node.Read(b)
+			if err != nil {
+				return
+			}
+			for len(answers) > 0 {
+				<-<-answers
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if _, err := asking.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	})
+	passing.Wait()
 }
 
-// receiptsIn is how many receipts a command holds, and 1 for every other command.
-func receiptsIn(command []byte) int {
-	var c struct {
-		Payload struct{ Attempts []json.RawMessage }
+// receiptsIn is how many receipts of deliveries the commands in some bytes hold.
+func receiptsIn(sent []byte) (n int) {
+	begin := []byte(`{"Attempts":`)
+	for at := bytes.Index(sent, begin); at >= 0; at = bytes.Index(sent, begin) {
+		var payload struct{ Attempts []json.RawMessage }
+		if json.NewDecoder(bytes.NewReader(sent[at:])).Decode(&payload) == nil {
+			n += len(payload.Attempts)
+		}
+		sent = sent[at+len(begin):]
 	}
-	if json.Unmarshal(command, &c) != nil {
-		return 1
-	}
-	return max(1, len(c.Payload.Attempts))
+	return n
 }

@@ -77,7 +77,7 @@ func (n *Node) wire() error {
 	n.measure()
 
 	trade.New(n.tradingInterface(auth, venue)).Register(rest)
-	if n.Roles.API {
+	if n.Roles.API || n.Roles.Engine { // an engine serves REST too, so that it can be operated without an API node
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.engine.commands, Identity: identities.fold, Venue: venue.fold}).Register(e)
@@ -113,7 +113,7 @@ func (n *Node) servers() (e, rest *web.Server, err error) {
 	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
 		Metrics: n.telemetry.metrics, Quiet: n.Quiet, Tracer: n.telemetry.tracer,
 		Polled: []string{termPath, peer.Path}}
-	if e, err = web.New(options); err != nil || n.Roles.API {
+	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
 	}
 	options.Metrics = nil // metrics can be registered only once
