@@ -20,7 +20,8 @@ func buildOf(t *testing.T, commit string) string {
 	t.Helper()
 	root := run(t, "", "git", "rev-parse", "--show-toplevel")
 	if err := exec.Command("git", "-C", root, "cat-file", "-e", commit+"^{commit}").Run(); err != nil {
-		if os.Getenv("CI") != "" {
+		shallow := run(t, root, "git", "rev-parse", "--is-shallow-repository") == "true"
+		if os.Getenv("CI") != "" && !shallow {
 			t.Fatalf("the history of this clone lacks %s", commit)
 		}
 		t.Skipf("the history of this clone lacks %s; git fetch --unshallow gets it", commit)
