@@ -82,7 +82,7 @@ func (rules) Registry() *decide.Registry { return eventTable.Registry() }
 func (rules) Limit() int                 { return maxRecord }
 func (rules) Newest() int                { return rulesSupported }
 
-// State is the state of the trading journal after a record. Only Evolve and what it calls (methods of fold) change it.
+// State is the state of the trading journal after a record. Only Evolve changes it, by the methods of fold.
 type State struct {
 	core decide.Core
 	time scalar.Time // of the last record

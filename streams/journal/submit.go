@@ -36,7 +36,7 @@ func (r *request) deliver(o *Owner, a answer) {
 	r.batch.Reply(r.index, submit.Outcome{Result: a.result, Err: a.err})
 }
 
-// delivered tells the batch that its answers so far can be sent.
+// delivered says to the batch that its answers so far can be sent.
 func (r *request) delivered() {
 	if r.batch != nil {
 		r.batch.Replied()
