@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -150,4 +151,24 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+}
+
+// FuzzValue compares the extent of a value, and the names of an object's members, with the generic decoder.
+func FuzzValue(f *testing.F) {
+	for _, s := range []string{`1`, `-1.5e3`, `"a"`, `"a\"b\\"`, `"1234567\""`, `{}`, `[]`, `{"a":[1,{"b":"}]"}],"c\"d":null}`, `[true,false,null]`, `"\u00e9é"`, `{"a"}`, `[`, `"`, ``, `{"":""}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r := fastjson.NewReader([]byte(s + `,"next":1`))
+		got := string(r.Value())
+		text := jsontext.Value(s)
+		if text.IsValid() && text.Compact() == nil && string(text) == s && (got != s || r.Failed()) {
+			t.Fatalf("of %s the value is %q", s, got)
+		}
+		if got == s && !r.Failed() {
+			if r.Raw(","); string(r.Name()) != "next" {
+				t.Fatalf("after %s is no name", s)
+			}
+		}
+	})
 }

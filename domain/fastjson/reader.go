@@ -255,3 +255,97 @@ func (r *Reader) Plain() (kind jsontext.Kind, text []byte) {
 	r.failed = r.failed || r.i == start
 	return '0', r.b[start:r.i]
 }
+
+// Name reads the name of an object's member and the colon after it. The result is the text between the quotes, with its
+// escapes, and aliases the reader's input.
+func (r *Reader) Name() []byte {
+	start := r.i + 1
+	if r.skipString(); r.failed {
+		return nil
+	}
+	name := r.b[start : r.i-1]
+	r.Raw(":")
+	return name
+}
+
+// Value reads a value without insignificant space and returns its bytes, which alias the reader's input. It finds the end
+// of the value; it does not check that the bytes in between are valid JSON.
+func (r *Reader) Value() []byte {
+	start := r.i
+	if r.failed || start >= len(r.b) {
+		r.failed = true
+		return nil
+	}
+	switch r.b[start] {
+	case '"':
+		r.skipString()
+	case '{', '[':
+		r.skipNested()
+	default:
+		for r.i < len(r.b) && r.b[r.i] != ',' && r.b[r.i] != '}' && r.b[r.i] != ']' {
+			r.i++
+		}
+		r.failed = r.i == start
+	}
+	if r.failed {
+		return nil
+	}
+	return r.b[start:r.i]
+}
+
+// skipNested skips an object or an array.
+func (r *Reader) skipNested() {
+	for depth := 0; r.i < len(r.b); r.i++ {
+		switch r.b[r.i] {
+		case '"':
+			if r.skipString(); r.failed {
+				return
+			}
+			r.i--
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				r.i++
+				return
+			}
+		}
+	}
+	r.failed = true
+}
+
+// skipString skips a string, which may contain escapes.
+func (r *Reader) skipString() {
+	if r.failed || r.i >= len(r.b) || r.b[r.i] != '"' {
+		r.failed = true
+		return
+	}
+	b, i := r.b, r.i+1
+	for i < len(b) {
+		if i+8 <= len(b) {
+			found := quoteOrBackslash(binary.LittleEndian.Uint64(b[i:]))
+			if found == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(found) / 8
+		}
+		switch b[i] {
+		case '"':
+			r.i = i + 1
+			return
+		case '\\':
+			i++
+		}
+		i++
+	}
+	r.failed = true
+}
+
+// quoteOrBackslash sets the highest bit of each byte of w that is a quote or a backslash. Only the lowest marked byte is
+// reliable.
+func quoteOrBackslash(w uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^'"'*ones, w^'\\'*ones
+	return ((quote-ones)&^quote | (backslash-ones)&^backslash) & highs
+}
