@@ -164,7 +164,8 @@ func strict(schema map[string]any, at string, hasType bool) (wrong []string) {
 		switch word {
 		case "$schema", "$id", "$ref", "$comment", "title", "description", "type", "enum", "const", "format", "default", "examples",
 			"required", "minProperties", "maxProperties", "dependentRequired", "minItems", "maxItems", "uniqueItems", "minContains", "maxContains",
-			"minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "contentEncoding":
+			"minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "contentEncoding",
+			"x-disclosure", "x-disclosure-owner", "x-disclosure-hashed":
 		case "allOf", "anyOf", "oneOf", "prefixItems":
 			for n, one := range value.([]any) {
 				wrong = append(wrong, strictAny(one, fmt.Sprint(below, "/", n), hasType && word != "prefixItems")...)
