@@ -56,7 +56,7 @@ func Check(t testing.TB, s *disclose.Splitter, value []byte) []disclose.Unit {
 		last = ordered(t, u, last)
 		part := shown(t, u, events)
 		flatten(left, place(u.Event), part, -1)
-		if u.Class == disclose.Taker || u.Class == disclose.Maker || u.Class == disclose.Customer {
+		if u.Class != disclose.Venue {
 			apart(t, u, part, record, events)
 		}
 	}
@@ -147,7 +147,7 @@ func flatten(to map[string]int, at string, v any, by int) {
 var private = []string{"code", "customer_code", "order_code", "reference_id", "fee", "balance", "cost", "entry_price", "amount",
 	"owner_id", "username", "id", "broker", "tenant", "name", "fields", "external_id", "key", "fingerprint", "sub", "customer", "command_id"}
 
-// apart fails if a party's unit holds a private member of another party.
+// apart fails if a party's unit holds a private member of another party, or a public one that of any.
 func apart(t testing.TB, u disclose.Unit, part any, record object, events []any) {
 	t.Helper()
 	own := string(u.Owner)
