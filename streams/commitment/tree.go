@@ -1,0 +1,121 @@
+package commitment
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perpetua-exchange/perpetua/domain/disclose"
+)
+
+// Hash is a root, a salt, or a node of a path: 32 bytes, in text base64 with padding.
+type Hash [32]byte
+
+// MarshalText returns the hash in base64.
+func (h Hash) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, h[:]), nil
+}
+
+// UnmarshalText reads what MarshalText returns.
+func (h *Hash) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.Strict().DecodeString(string(text))
+	if err != nil || len(b) != len(h) {
+		return fmt.Errorf("%q is no hash of 32 bytes in base64", text)
+	}
+	*h = Hash(b)
+	return nil
+}
+
+// Tree commits to the units of one record.
+type Tree struct {
+	Sequence int64
+	Units    []disclose.Unit
+	key      *EpochKey
+	leaves   []tlog.Hash
+}
+
+// Root returns the record root.
+func (t *Tree) Root() Hash { return rootOf(append([]tlog.Hash(nil), t.leaves...)) }
+
+// Opening returns the proof of unit i, from 0.
+func (t *Tree) Opening(i int) (Opening, error) {
+	n := int64(len(t.leaves))
+	if i < 0 || int64(i) >= n {
+		return Opening{}, fmt.Errorf("commitment: there is no unit %d of %d", i, n)
+	}
+	var stored []tlog.Hash
+	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		out := make([]tlog.Hash, len(indexes))
+		for i, at := range indexes {
+			out[i] = stored[at]
+		}
+		return out, nil
+	})
+	for leaf, h := range t.leaves {
+		hashes, err := tlog.StoredHashesForRecordHash(int64(leaf), h, reader)
+		if err != nil {
+			return Opening{}, fmt.Errorf("commitment: %w", err)
+		}
+		stored = append(stored, hashes...)
+	}
+	path, err := tlog.ProveRecord(n, int64(i), reader)
+	if err != nil {
+		return Opening{}, fmt.Errorf("commitment: %w", err)
+	}
+	o := Opening{Index: uint32(i), Count: uint32(n), Salt: t.key.Salt(t.Sequence, i), Path: make([]Hash, len(path))}
+	for i, h := range path {
+		o.Path[i] = Hash(h)
+	}
+	return o, nil
+}
+
+// Opening proves that a unit belongs to a record root.
+type Opening struct {
+	Index uint32 `json:"index"` // of the unit, from 0
+	Count uint32 `json:"count"` // of the record's units
+	Salt  Hash   `json:"salt"`
+	Path  []Hash `json:"path"` // from the leaf to the root
+}
+
+// Verify returns nil if the root commits to the unit.
+func (o *Opening) Verify(root Hash, unit []byte) error {
+	var m mac
+	path := make(tlog.RecordProof, len(o.Path))
+	for i, h := range o.Path {
+		path[i] = tlog.Hash(h)
+	}
+	leaf := leafOf(&m, o.Salt, o.Index, o.Count, unit)
+	if err := tlog.CheckRecord(path, int64(o.Count), tlog.Hash(root), int64(o.Index), leaf); err != nil {
+		return fmt.Errorf("commitment: unit %d of %d does not belong to the root: %w", o.Index, o.Count, err)
+	}
+	return nil
+}
+
+// leafOf returns the leaf hash of a unit: of RFC 6962, over the unit's leaf data.
+func leafOf(m *mac, salt Hash, index, count uint32, unit []byte) tlog.Hash {
+	m.begin((*[KeySize]byte)(&salt))
+	m.buf = binary.BigEndian.AppendUint32(m.buf, index)
+	m.buf = binary.BigEndian.AppendUint32(m.buf, count)
+	m.buf = append(m.buf, unit...)
+	return recordHash(m.end())
+}
+
+// rootOf returns the Merkle tree hash over leaf hashes, of which there is at least one. It overwrites them. Pairing the
+// nodes of a level, with the last one of an odd number passing to the next level, gives the tree of RFC 6962.
+func rootOf(level []tlog.Hash) Hash {
+	for len(level) > 1 {
+		n := 0
+		for i := 0; i+1 < len(level); i += 2 {
+			level[n] = tlog.NodeHash(level[i], level[i+1])
+			n++
+		}
+		if len(level)%2 == 1 {
+			level[n] = level[len(level)-1]
+			n++
+		}
+		level = level[:n]
+	}
+	return Hash(level[0])
+}
