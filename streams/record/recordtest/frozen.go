@@ -32,6 +32,9 @@ const Long = "PERPETUA_TEST_FROZEN"
 // Digest is the SHA-256 of the values of records, one after the other and without separators. Its zero value is that of no
 // records.
 type Digest struct {
+	// Each, if set, gets the value of each record.
+	Each func(value []byte)
+
 	sum     hash.Hash
 	records int
 }
@@ -43,6 +46,9 @@ func (d *Digest) Add(value []byte) {
 	}
 	d.sum.Write(value)
 	d.records++
+	if d.Each != nil {
+		d.Each(value)
+	}
 }
 
 // Records returns the number of records added so far.
