@@ -158,8 +158,8 @@ func (c *compiler) rule(s schema, at string) (n rule, err error) {
 }
 
 // members compiles the members of an object. A schema may narrow a member of its definition without repeating the class.
-func (c *compiler) members(s, common schema, at string) (map[string]member, error) {
-	out, all := make(map[string]member), maps.Clone(common.Properties)
+func (c *compiler) members(s, common schema, at string) (map[string]*member, error) {
+	out, all := make(map[string]*member), maps.Clone(common.Properties)
 	if all == nil {
 		all = make(map[string]jsontext.Value)
 	}
@@ -175,7 +175,7 @@ func (c *compiler) members(s, common schema, at string) (map[string]member, erro
 			wrong = append(wrong, err)
 			continue
 		}
-		out[name] = member{`"` + name + `":`, n}
+		out[name] = &member{`"` + name + `":`, n}
 	}
 	return out, errors.Join(wrong...)
 }

@@ -84,8 +84,8 @@ func (g *group) object(n *rule, key string, value []byte, owner int) {
 	for ; more && !r.Try("}"); more = r.Try(",") {
 		name := r.Name()
 		inner := r.Value()
-		m, known := n.members[string(name)]
-		if r.Failed() || !known {
+		m := n.members[string(name)]
+		if r.Failed() || m == nil {
 			g.err = fmt.Errorf("the member %q has no class", name)
 			return
 		}

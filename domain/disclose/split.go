@@ -87,7 +87,7 @@ func (s *Splitter) envelope(r *fastjson.Reader) error {
 		if r.Failed() {
 			return errRecord
 		}
-		if at, in := m[name]; in {
+		if at := m[name]; at != nil {
 			s.group.walk(&at.rule, at.key, value, venuePart)
 		}
 	}

@@ -1,8 +1,18 @@
 package commitment
 
-import "crypto/sha256"
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+)
 
 const blockSize = sha256.BlockSize
+
+// The pads of RFC 2104.
+var (
+	innerPad = bytes.Repeat([]byte{0x36}, blockSize)
+	outerPad = bytes.Repeat([]byte{0x5c}, blockSize)
+)
 
 // mac computes HMAC-SHA-256 (RFC 2104) with a new key for each message. Every unit has its own key, and crypto/hmac
 // allocates three hashes for each key, which takes twice the time. The caller appends the message to buf between begin and
@@ -16,14 +26,10 @@ func (m *mac) begin(key *[KeySize]byte) {
 	if cap(m.buf) == 0 {
 		m.buf = make([]byte, 0, 4096)
 	}
-	m.buf = m.buf[:blockSize]
-	for i := range blockSize {
-		k := byte(0)
-		if i < len(key) {
-			k = key[i]
-		}
-		m.buf[i], m.outer[i] = k^0x36, k^0x5c
-	}
+	m.buf = append(m.buf[:0], innerPad...)
+	subtle.XORBytes(m.buf[:KeySize], m.buf[:KeySize], key[:])
+	copy(m.outer[:], outerPad)
+	subtle.XORBytes(m.outer[:KeySize], m.outer[:KeySize], key[:])
 }
 
 func (m *mac) end() Hash {
