@@ -157,7 +157,7 @@ func (c *compiler) rule(s schema, at string) (n rule, err error) {
 	return n, err
 }
 
-// members compiles the members of an object. A schema may narrow a member of its definition without repeating the class.
+// members compiles the members of an object. A schema that refers to a definition may narrow a member and keep its class.
 func (c *compiler) members(s, common schema, at string) (map[string]*member, error) {
 	out, all := make(map[string]*member), maps.Clone(common.Properties)
 	if all == nil {

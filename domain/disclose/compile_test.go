@@ -88,7 +88,7 @@ func TestTheCommandIsDescribedTwice(t *testing.T) {
 		Hashed bool   `json:"x-disclosure-hashed"`
 	}
 	type object struct {
-		Properties map[string]*member `json:"properties"`
+		Properties map[string]member `json:"properties"`
 	}
 	var common struct {
 		Defs struct {

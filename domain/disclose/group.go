@@ -16,7 +16,7 @@ type group struct {
 	err    error
 }
 
-// part is what a party is shown.
+// part collects the members for one party.
 type part struct {
 	class Class
 	owner []byte // nil: everybody or the venue

@@ -12,8 +12,8 @@ type rule struct {
 	class   Class
 	hashed  bool
 	members map[string]*member // of an object that is split
-	items   *rule             // of a list that is split
-	owners  []template        // of an object: who its members of the class customer belong to; empty to inherit
+	items   *rule              // of a list that is split
+	owners  []template         // of an object: who its members of the class customer belong to; empty to inherit
 }
 
 type member struct {

@@ -33,8 +33,7 @@ func NewCommitter(classes *disclose.Policy, journal string) (*Committer, error) 
 	return c, nil
 }
 
-// Root returns the root of a record. key is that of the epoch and the generation of its sequence, and value the valid
-// record's value.
+// Root returns the root of the valid record with the value. key is the epoch key for the sequence.
 func (c *Committer) Root(key *EpochKey, sequence int64, value []byte) (Hash, error) {
 	if _, err := c.commit(key, sequence, value); err != nil {
 		return Hash{}, err

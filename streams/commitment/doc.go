@@ -2,8 +2,8 @@
 // to a root.
 //
 // A root reveals nothing about the record, because each unit has a salt. The salts come from an epoch key, which comes from a
-// secret of the venue. Whoever has the epoch key and the record can compute the root; whoever has a proof of a unit learns
-// that unit and the number of units, and nothing of the others.
+// secret of the venue. The epoch key and the record give the root. A proof of a unit reveals that unit and the number of
+// units, and nothing of the others.
 //
 // The form, with integers in big-endian order and ‖ for concatenation:
 //

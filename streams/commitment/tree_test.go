@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -19,9 +20,12 @@ import (
 
 var journalID = scalar.ID{0x6f, 0x96, 0x19, 0xff, 0x8b, 0x86, 0x4d, 0x01, 0xb4, 0x2d, 0, 0xcf, 0x4f, 0xc9, 0x64, 0xff}
 
+// compiled returns the classes of this repository's schemas.
+var compiled = sync.OnceValues(func() (*disclose.Policy, error) { return disclose.Compile(schemas.Events()) })
+
 func committer(t testing.TB, journal string) *commitment.Committer {
 	t.Helper()
-	classes, err := disclose.Compile(schemas.Events())
+	classes, err := compiled()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +261,7 @@ func TestOpeningAsJSON(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	classes, err := disclose.Compile(schemas.Events())
+	classes, err := compiled()
 	if err != nil {
 		t.Fatal(err)
 	}
