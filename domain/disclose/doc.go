@@ -5,7 +5,7 @@
 //   - x-disclosure on a member names its class. A member without a class is an object or a list with classes inside.
 //   - x-disclosure-owner on an object names the party to which its members of the class customer belong, as templates such
 //     as "customer/{customer_code}". The first template that finds all its members counts. Without templates, the object
-//     belongs to the party of the enclosing one. If there is no party, the class customer is the venue's.
+//     belongs to the party of the enclosing one. Without a party, the class customer is the venue's.
 //   - x-disclosure-hashed on a member replaces its value in units by a keyed hash of the value.
 //
 // Compile reads them once. A Splitter then splits any number of records. It copies the bytes of the record and decodes

@@ -1,0 +1,123 @@
+package seal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"time"
+)
+
+// ErrNoSecret reports that the key store has no secret of a generation.
+var ErrNoSecret = errors.New("the key store holds no secret of this generation: restore the key store, or look at --key-url")
+
+// Secret is the secret of one generation, from which package commitment derives the salts of record roots.
+type Secret struct {
+	Generation int    // from 1
+	ID         string // names the secret without revealing it: 16 bytes in hex
+	Key        []byte // KeySize random bytes
+}
+
+// Generations holds the venue's secrets in the key store, each sealed with the master key. A secret is never changed or
+// removed: the roots of the records of its time depend on it. It is safe for concurrent use.
+type Generations struct {
+	store  *KeyStore
+	master *Box
+}
+
+// NewGenerations returns the secrets in a key store.
+func NewGenerations(store *KeyStore, master *Box) *Generations {
+	return &Generations{store, master}
+}
+
+// secretFile is the content of a secret's object.
+type secretFile struct {
+	Version    int       `json:"version"`
+	Generation int       `json:"generation"`
+	ID         string    `json:"id"`
+	Created    time.Time `json:"created_at"`
+	Key        []byte    `json:"key"` // sealed with the master key
+}
+
+func secretName(generation int) string { return "commitment/" + strconv.Itoa(generation) }
+
+func secretPlace(generation int) Place { return Place{"venue", "key", secretName(generation)} }
+
+// secretID returns the id of a secret.
+func secretID(key []byte) (string, error) {
+	box, err := New(key)
+	if err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(box.Derive("commitment secret id")[:16]), nil
+}
+
+// Get returns the secret of a generation. Its errors are ErrNoSecret, ErrDamaged, *WrongKeyError, and ErrAway.
+func (g *Generations) Get(ctx context.Context, generation int) (Secret, error) {
+	content, err := g.store.Read(ctx, secretName(generation))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Secret{}, fmt.Errorf("generation %d: %w", generation, ErrNoSecret)
+	}
+	if err != nil {
+		return Secret{}, err
+	}
+	var f secretFile
+	if err := json.Unmarshal(content, &f); err != nil || f.Version != 1 || f.Generation != generation {
+		return Secret{}, fmt.Errorf("%s: %w", secretName(generation), ErrDamaged)
+	}
+	key, err := g.master.Open(f.Key, secretPlace(generation))
+	if err != nil {
+		return Secret{}, fmt.Errorf("%s: %w", secretName(generation), err)
+	}
+	if id, err := secretID(key); err != nil || id != f.ID {
+		return Secret{}, fmt.Errorf("%s: %w", secretName(generation), ErrDamaged)
+	}
+	return Secret{generation, f.ID, key}, nil
+}
+
+// Create returns the secret of a generation, and makes it if there is none. It returns once the secret is durable. Nodes that call
+// it at the same time get the same secret.
+func (g *Generations) Create(ctx context.Context, generation int) (Secret, error) {
+	if generation < 1 {
+		return Secret{}, fmt.Errorf("generations count from 1, not %d", generation)
+	}
+	s, err := g.Get(ctx, generation)
+	if !errors.Is(err, ErrNoSecret) {
+		return s, err
+	}
+	content, err := g.encode(generation)
+	if err != nil {
+		return Secret{}, err
+	}
+	// Another node may create the object after the read above. The store takes only the first, so the secret that counts is
+	// the one that it returns, also to the node that created it.
+	if err := g.store.Create(ctx, secretName(generation), content); err != nil && !errors.Is(err, fs.ErrExist) {
+		return Secret{}, err
+	}
+	return g.Get(ctx, generation)
+}
+
+// encode returns the content of a new secret's object.
+func (g *Generations) encode(generation int) ([]byte, error) {
+	key := make([]byte, KeySize)
+	rand.Read(key) // never fails
+	id, err := secretID(key)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := g.master.Seal(key, secretPlace(generation))
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(secretFile{1, generation, id, now(), sealed})
+	return append(line, '\n'), err
+}
+
+// Format prints the id of the secret and not its key.
+func (s Secret) Format(to fmt.State, _ rune) {
+	fmt.Fprintf(to, "(secret %s of generation %d)", s.ID, s.Generation)
+}
