@@ -1,15 +1,9 @@
 // Package disclose splits a record into disclosure units: the parts of it that can be shown, and proven, one by one.
 //
-// The classes are in the JSON Schemas of the records, in these keywords:
-//
-//   - x-disclosure on a member names its class. A member without a class is an object or a list with classes inside.
-//   - x-disclosure-owner on an object names the party to which its members of the class customer belong, as templates such
-//     as "customer/{customer_code}". The first template that finds all its members counts. Without templates, the object
-//     belongs to the party of the enclosing one. Without a party, the class customer is the venue's.
-//   - x-disclosure-hashed on a member replaces its value in units by a keyed hash of the value.
+// The classes are keywords of the JSON Schemas of the records. schemas/README.md describes them and the form of the units.
 //
 // Compile reads them once. A Splitter then splits any number of records. It copies the bytes of the record and decodes
-// nothing. schemas/README.md describes the form of the units.
+// nothing.
 package disclose
 
 // Class says to whom a member of a record is disclosed.

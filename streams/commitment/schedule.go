@@ -41,7 +41,7 @@ func (s *Schedule) last() (sequence int64, generation int) {
 	return -1, FirstGeneration
 }
 
-// At returns the generation in force at a sequence, and the id of its secret, which is empty for the first generation.
+// At returns the generation in force at a sequence, and the secret's id, which is empty for the first generation.
 func (s *Schedule) At(sequence int64) (generation int, secret string) {
 	n := sort.Search(len(s.rotations), func(i int) bool { return s.rotations[i].sequence >= sequence })
 	if n == 0 {

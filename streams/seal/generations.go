@@ -23,7 +23,7 @@ type Secret struct {
 }
 
 // Generations holds the venue's secrets in the key store, each sealed with the master key. A secret is never changed or
-// removed: the roots of the records of its time depend on it. It is safe for concurrent use.
+// removed: record roots depend on it. Generations is safe for concurrent use.
 type Generations struct {
 	store  *KeyStore
 	master *Box

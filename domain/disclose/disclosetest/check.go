@@ -152,12 +152,10 @@ func apart(t testing.TB, u disclose.Unit, part any, record object, events []any)
 	t.Helper()
 	own := string(u.Owner)
 	of := make(map[string][]string) // the private values of each party
-	gather(of, "", record)
-	data := any(record)
-	if u.Event != disclose.NoEvent {
-		data = events[u.Event].(object)["data"]
-		clear(of)
-		gather(of, "", data)
+	if u.Event == disclose.NoEvent {
+		gather(of, "", record)
+	} else {
+		gather(of, "", events[u.Event].(object)["data"])
 	}
 	has := make(map[string][]string)
 	gather(has, own, part)
