@@ -1,6 +1,6 @@
 // Package broker runs the embedded Kafka broker: franz-go's kfake with a data directory, listening on loopback and
 // speaking the ordinary Kafka protocol. Start reading here; gate.go, disk.go and flush.go make acknowledgements
-// durable, scan.go and repair.go check and repair a folder before it is opened.
+// durable, scan.go and repair.go check and repair a folder before it is opened, trim.go deletes the beginning of a log.
 //
 // It promises:
 //   - An acknowledged batch is in its segment file: synced to disk with Config.Sync; without it in the page cache,
@@ -14,6 +14,8 @@
 //     opens the folder, and Start returns a *DamageError, having changed nothing, unless the whole log is intact. The
 //     only data ever dropped is an incomplete last batch in a partition's last segment, which a crash in the middle of
 //     a write leaves behind.
+//   - A log begins at offset 0, or at a lower offset than that in its trim.json, which is on disk before the first segment
+//     is deleted. Requests to delete records are refused beyond that.
 //   - Only one process uses a folder: a second Start on it fails with *InUseError.
 //
 // It does not promise:
@@ -67,6 +69,8 @@ type Config struct {
 	Sync bool
 	// Logger receives the broker's log messages. Nil means slog.Default().
 	Logger *slog.Logger
+	// SegmentBytes is the size from which a batch begins another segment; 16 MiB if zero. Only whole segments can be trimmed.
+	SegmentBytes int
 	// SizeCheck is the interval between comparisons of the log's size with SizeLimit. Zero means one minute.
 	SizeCheck time.Duration
 
@@ -82,6 +86,7 @@ type Broker struct {
 	disk    *disk // nil without Config.Sync
 	dir     string
 	lock    *Lock
+	trims   trims
 	logger  *slog.Logger
 
 	halt  *halt
@@ -104,6 +109,9 @@ func Start(ctx context.Context, config Config) (*Broker, error) {
 	}
 	if config.SizeCheck <= 0 {
 		config.SizeCheck = time.Minute
+	}
+	if config.SegmentBytes <= 0 {
+		config.SegmentBytes = 16 << 20
 	}
 	if config.syncFile == nil {
 		config.syncFile = (*os.File).Sync
@@ -139,6 +147,7 @@ func (b *Broker) open(ctx context.Context, config Config) (err error) {
 	if err := report.repair(b.logger); err != nil {
 		return err
 	}
+	b.trims.load(report)
 	if config.Sync {
 		b.disk = newDisk(b.dir, config.syncFile, b.halt, b.fail)
 		if err := b.disk.resume(report); err != nil {
@@ -170,13 +179,15 @@ func (b *Broker) serve(config Config) error {
 		kfake.WithLogger(kfakeLogger{b.logger, b.fail}),
 		kfake.ListenFn(b.listen),
 		// By default kfake would delete records older than a week from a topic without retention settings.
-		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1"}),
+		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1",
+			"log.segment.bytes": strconv.Itoa(config.SegmentBytes)}),
 	)
 	if err != nil {
 		return fmt.Errorf("broker: open %s: %w", b.dir, err)
 	}
 	b.cluster = cluster
 	refuseTransactions(cluster)
+	refuseDeletion(cluster, &b.trims)
 	b.addrs = cluster.ListenAddrs()
 	if b.disk != nil {
 		b.disk.cluster = cluster

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/perpetua-exchange/perpetua/streams/base"
 )
 
 // ClusterPrefix is the prefix of the cluster ids of embedded brokers. The device and the inode of the data directory follow in
@@ -56,30 +58,5 @@ func nameCluster(dir, id string) error {
 	if text, err = json.Marshal(meta); err != nil {
 		return err
 	}
-	return replaceFile(path, text)
-}
-
-// replaceFile atomically replaces a file with the given content and syncs the file and its folder.
-func replaceFile(path string, content []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(content)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	return folder.Sync()
+	return base.WriteFile(path, text)
 }

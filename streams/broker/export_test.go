@@ -21,3 +21,6 @@ func (r *Report) Incomplete() map[string]int64 {
 	}
 	return files
 }
+
+// Begins returns the first offset of the only partition.
+func (r *Report) Begins() int64 { return r.partitions[0].segments[0].base }

@@ -17,6 +17,9 @@ import (
 func (r *Report) repair(logger *slog.Logger) error {
 	for i := range r.partitions {
 		p := &r.partitions[i]
+		if err := p.finishTrim(logger); err != nil {
+			return err
+		}
 		for _, s := range p.segments {
 			if s.tail.size > 0 {
 				logger.Warn("dropping the incomplete last batch that a crash left; it was never acknowledged",
@@ -102,7 +105,7 @@ func (p *partition) writeSnapshot() error {
 		return remove(path)
 	}
 	s := snapshot{
-		Version: 1, HighWatermark: p.next, LastStableOffset: p.next,
+		Version: 1, HighWatermark: p.next, LastStableOffset: p.next, LogStartOffset: p.segments[0].base,
 		MaxTimestamp: p.maxTimestamp, CreatedAt: time.Unix(0, 0).UTC(),
 	}
 	for _, part := range p.segments {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perpetua-exchange/perpetua/streams/base"
 )
 
 // DamageError reports that a folder has contents that no crash can explain. Nothing was changed.
@@ -44,6 +46,8 @@ func (r *Report) Bytes() int64 {
 
 type partition struct {
 	dir      string
+	trim     *base.Trim // nil if the log was never trimmed
+	trimmed  []segment  // what an interrupted trim has left: wholly below trim.Offset, perhaps with gaps between them
 	segments []segment
 	next     int64 // offset after the last record
 	indexes  []int64
@@ -59,8 +63,8 @@ type segment struct {
 }
 
 // Scan reads the whole folder without changing anything. An intact log may end in one incomplete batch per partition,
-// as a crash leaves it, and its indexes may be in any state that the segments can repair. Scan returns a *DamageError
-// for anything else. A folder that is empty or does not exist is an intact, empty log.
+// as a crash leaves it, and its indexes may be in any state that the segments can repair. A log that was trimmed begins at
+// or below the offset in trim.json; segments below that may be missing. Scan returns a *DamageError for anything else. A folder that is empty or does not exist is an intact, empty log.
 func Scan(ctx context.Context, dir string) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)
@@ -80,7 +84,10 @@ func Scan(ctx context.Context, dir string) (*Report, error) {
 		if err := p.list(); err != nil {
 			return nil, err
 		}
-		if len(p.segments)+len(p.indexes) > 0 && !known.have(entry.Name()) {
+		if p.trim, err = readTrim(p.dir); err != nil {
+			return nil, err
+		}
+		if (len(p.segments)+len(p.indexes) > 0 || p.trim != nil) && !known.have(entry.Name()) {
 			// kfake would not load this partition, and would write a new log into its files once a topic of this name
 			// is created.
 			return nil, &DamageError{source, 0, "it is missing or does not name the partition " + entry.Name() + ", whose log is there"}
@@ -193,16 +200,20 @@ func (p *partition) list() error {
 }
 
 func (p *partition) scan(ctx context.Context) error {
+	first := 0
 	for i := range p.segments {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("broker: scan: %w", err)
 		}
 		s := &p.segments[i]
+		if p.beginsAt(i) {
+			first, p.next, p.maxTimestamp = i, s.base, 0
+		}
 		if s.base != p.next {
 			return &DamageError{s.path, 0, fmt.Sprintf("the segment starts at offset %d where %d comes next", s.base, p.next)}
 		}
 		last := i == len(p.segments)-1
-		if err := p.scanSegment(s); err != nil {
+		if err := p.scanSegment(s, i == first); err != nil {
 			return err
 		}
 		if !last && s.tail.size > 0 {
@@ -212,8 +223,11 @@ func (p *partition) scan(ctx context.Context) error {
 			return &DamageError{s.path, 0, "the segment is empty, and it is not the last segment"}
 		}
 	}
+	if err := p.checkTrim(first); err != nil {
+		return err
+	}
 	for _, base := range p.indexes {
-		if slices.ContainsFunc(p.segments, func(s segment) bool { return s.base == base }) {
+		if slices.ContainsFunc(p.segments, func(s segment) bool { return s.base == base }) || p.trim != nil && base < p.segments[0].base {
 			continue
 		}
 		path := filepath.Join(p.dir, strconv.FormatInt(base, 10)+indexExtension)
@@ -226,7 +240,8 @@ func (p *partition) scan(ctx context.Context) error {
 	return nil
 }
 
-func (p *partition) scanSegment(s *segment) error {
+// scanSegment reads a segment. first says that it is the first one of the log.
+func (p *partition) scanSegment(s *segment, first bool) error {
 	file, err := os.Open(s.path)
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
@@ -242,8 +257,8 @@ func (p *partition) scanSegment(s *segment) error {
 	}
 	defer reader.close()
 	s.tail, err = scanSegment(file, info.Size(), p.next, func(b batch) error {
-		if p.next == 0 || b.maxTimestamp > p.maxTimestamp {
-			p.maxTimestamp = b.maxTimestamp
+		if first || b.maxTimestamp > p.maxTimestamp {
+			p.maxTimestamp, first = b.maxTimestamp, false
 		}
 		p.next = b.lastOffset + 1
 		return reader.check(indexEntry(b, p.maxTimestamp))

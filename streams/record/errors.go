@@ -9,6 +9,8 @@ import (
 const (
 	CodeDiverged = "LOG_DIVERGED"
 	CodeBroken   = "LOG_BROKEN"
+	CodeTrimmed  = "LOG_TRIMMED"
+	CodeBase     = "LOG_BASE"
 )
 
 // DivergedError says that the log does not hold a position that was read from it earlier: the log was truncated, recreated
@@ -47,9 +49,42 @@ func (e *BrokenRecordError) Error() string {
 // Unwrap returns the cause, if there is one.
 func (e *BrokenRecordError) Unwrap() error { return e.Cause }
 
-// Final reports whether err is a *DivergedError or a *BrokenRecordError: the log itself is wrong, and retrying does not help.
+// TrimmedError says that a reader asks for records that the log does not hold any more. It is final: only the archive has
+// them.
+type TrimmedError struct {
+	Base Base     // where the log begins
+	Have Position // whose record the log does not hold; Before for the beginning of the journal
+}
+
+// Error names the code, the journal, the position and the base.
+func (e *TrimmedError) Error() string {
+	what := fmt.Sprintf("the record with sequence %d", e.Have.Sequence)
+	if e.Have.IsBefore() {
+		what = "the genesis"
+	}
+	return fmt.Sprintf("%s: journal %s/%d begins at record %d: %s is only in the archive",
+		CodeTrimmed, e.Base.Journal, e.Base.Partition, e.Base.Sequence, what)
+}
+
+// BaseError says that it is not known for certain where a trimmed log begins: no copy of the base is left, two copies
+// contradict each other, or the base belongs to another log. It is final: retrying does not help.
+type BaseError struct {
+	Journal   string
+	Partition int32
+	Reason    string
+}
+
+// Error names the code, the journal and the reason.
+func (e *BaseError) Error() string {
+	return fmt.Sprintf("%s: journal %s/%d: %s", CodeBase, e.Journal, e.Partition, e.Reason)
+}
+
+// Final reports whether err is a *DivergedError, a *BrokenRecordError, a *TrimmedError or a *BaseError: the log itself is
+// wrong, or lacks what is asked for, and retrying does not help.
 func Final(err error) bool {
 	var diverged *DivergedError
 	var broken *BrokenRecordError
-	return errors.As(err, &diverged) || errors.As(err, &broken)
+	var trimmed *TrimmedError
+	var base *BaseError
+	return errors.As(err, &diverged) || errors.As(err, &broken) || errors.As(err, &trimmed) || errors.As(err, &base)
 }

@@ -1,0 +1,103 @@
+package base
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// Folder keeps a base per file, TOPIC-PARTITION.json. Its folder is made with the first file.
+type Folder struct {
+	Dir         string
+	TopicPrefix string // of the journals' topics
+}
+
+var _ Keeper = Folder{}
+
+// Base implements Source.
+func (f Folder) Base(_ context.Context, journal string, partition int32) (*record.Base, error) {
+	path := f.path(journal, partition)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := record.ParseBase(bytes.TrimSuffix(text, []byte("\n")))
+	if err == nil && (b.Journal != journal || b.Partition != partition) {
+		err = fmt.Errorf("it holds the %v", b)
+	}
+	if err != nil {
+		return nil, &DamagedError{path, err}
+	}
+	return &b, nil
+}
+
+// Keep implements Keeper. After a crash the file holds the old copy or the new one.
+func (f Folder) Keep(ctx context.Context, b record.Base) error {
+	if err := b.Validate(); err != nil {
+		return err
+	}
+	kept, err := f.Base(ctx, b.Journal, b.Partition)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		if *kept == b {
+			return nil
+		}
+		if err := mayReplace(*kept, b); err != nil {
+			return fmt.Errorf("%s: %w", f, err)
+		}
+	}
+	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := WriteFile(f.path(b.Journal, b.Partition), append(b.JSON(), '\n')); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(f.Dir)) // which holds the entry of a new Dir
+}
+
+func (f Folder) path(journal string, partition int32) string {
+	return filepath.Join(f.Dir, f.TopicPrefix+journal+"-"+strconv.Itoa(int(partition))+".json")
+}
+
+// String implements Source.
+func (f Folder) String() string { return "the folder " + f.Dir }
+
+// WriteFile replaces a file atomically and syncs it and its folder: after it returns, no crash loses the new content.
+func WriteFile(path string, content []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(content)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(dir string) error {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
