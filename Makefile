@@ -14,14 +14,7 @@ INFO := github.com/perpetua-exchange/perpetua/cmd/perpetua/version
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
 
-# The race detector needs cgo and so a C compiler. Where there is none the tests run without it and say so.
-ifneq ($(shell command -v $$($(GO) env CC) 2>/dev/null),)
-RACE := -race
-else
-RACE :=
-endif
-
-# The rules under domain and the protocol of a term run no goroutines (the linter sees to it), and with the detector their
+# The rules under domain and the protocol of a term run no goroutines (the linter sees to it), and with the race detector their
 # properties take ten times as long. What two readers of one state or book share is tested with it: these tests have two.
 PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim))$$
 SHARED := ^(TestScenarios|TestLookingChangesNothing)$$
@@ -43,29 +36,22 @@ cluster: build ## two nodes of each role as plain processes on one broker and on
 	@exec $(BIN) cluster $(ARGS)
 
 # The end-to-end tests take longest, and those of the journal mostly wait. Begun first, they leave no processor idle at the end.
+E2E   := /perpetua/cmd/perpetua/e2e$$
 FIRST := /perpetua/(cmd/perpetua/e2e|streams/journal)$$
+# Many tests wait for what must not happen, so more packages than processors are tested at once.
+AT_ONCE := -p 4
+TESTED  = $(shell $(GO) list $(PACKAGES))
+inorder = $(shell printf '%s\n' $(1) | grep -E '$(FIRST)') $(shell printf '%s\n' $(1) | grep -vE '$(FIRST)')
 
-# vet compiles what it looks at. It does so for the race detector, as the tests then need it.
+# The linter runs vet.
 .PHONY: test
-test: ## all tests, with the race detector (but for the pure rules) where a C compiler is there
-	@if [ -z "$(RACE)" ]; then echo "make test: no C compiler found, so the race detector is off"; fi
-	$(GO) vet $(RACE) $(PACKAGES)
-	@$(MAKE) --no-print-directory -j 2 test-others test-rules
+test: ## all tests; `make race` runs them with the race detector
+	$(GO) test -vet=off $(AT_ONCE) -timeout 25m $(call inorder,$(TESTED))
 
-# What vet has just looked at, it need not look at again.
-.PHONY: test-others
-test-others:
-	@set -e; others=$$($(GO) list $(PACKAGES) | grep -vE '$(PURE)' || true); \
-	[ -z "$$others" ] || $(GO) test -vet=off $(RACE) -timeout 25m \
-	  $$(echo "$$others" | grep -E '$(FIRST)' || true) $$(echo "$$others" | grep -vE '$(FIRST)' || true)
-
-# The rules are tested beside the others, in the time that these leave.
-.PHONY: test-rules
-test-rules:
-	@set -e; rules=$$($(GO) list $(PACKAGES) | grep -E '$(PURE)' || true); \
-	shared=$$(echo "$$rules" | grep -E '/domain/(book|trading)$$' || true); \
-	[ -z "$$rules" ] || nice $(GO) test -vet=off -timeout 25m $$rules; \
-	[ -z "$$shared" ] || [ -z "$(RACE)" ] || nice $(GO) test -vet=off $(RACE) -timeout 25m -run '$(SHARED)' $$shared
+.PHONY: race
+race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
+	$(GO) test -vet=off -race $(AT_ONCE) -timeout 25m $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(GO) test -vet=off -race -timeout 25m -run '$(SHARED)' ./domain/book ./domain/trading
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)

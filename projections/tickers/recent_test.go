@@ -85,13 +85,14 @@ func TestOverwrittenTradesAreMissed(t *testing.T) {
 		recent.Observe(e, nil)
 	}
 	last := entries[len(entries)-1].Position.Sequence
+	const step = 10 // Bring adds up thousands of trades for each position
 	whole := 0
-	for from := range last {
+	for from := int64(0); from < last; from += step {
 		got, ok := recent.Bring(nil, 0, from, last)
 		if !ok {
 			continue
 		}
-		whole++
+		whole += step
 		if want := min(last-from, 700) * each; got[0].Volume.IntPart() != want {
 			t.Fatalf("from %d: %v trades, want %d", from, got[0].Volume, want)
 		}

@@ -15,12 +15,15 @@ import (
 
 // TestCompletion checks that the script of every shell contains every command and flag.
 func TestCompletion(t *testing.T) {
+	scripts := make(map[string]string)
+	for _, shell := range shells() {
+		scripts[shell] = completionScript(t, shell)
+	}
 	for _, s := range spots(t.Context()) {
 		if len(s.words) == 0 {
 			t.Errorf("no completions after %q", s.path)
 		}
-		for _, shell := range shells() {
-			script := completionScript(t, shell)
+		for shell, script := range scripts {
 			for _, w := range s.words {
 				if !strings.Contains(script, strings.TrimPrefix(w.text, "--")) {
 					t.Errorf("%s does not know %s %s", shell, s.path, w.text)

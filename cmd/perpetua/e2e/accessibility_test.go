@@ -298,6 +298,7 @@ func (v *venue) fillMarket() {
 
 // TestConsoleIsAccessible checks the console with each of its tabs, as a trader and as an operator see it.
 func TestConsoleIsAccessible(t *testing.T) {
+	t.Parallel()
 	b := startAuditBrowser(t)
 	v := startVenue(t)
 	v.fillMarket()
@@ -364,6 +365,7 @@ func (b *browser) logOutAndIn(v *venue, user string) {
 
 // TestReferencesAreAccessible checks both references, as they are first shown and with a request and a subscription tried out.
 func TestReferencesAreAccessible(t *testing.T) {
+	t.Parallel()
 	b := startAuditBrowser(t)
 	v := startVenue(t)
 	v.fillMarket()
@@ -408,6 +410,7 @@ func TestReferencesAreAccessible(t *testing.T) {
 
 // TestCompliancePageIsAccessible checks the queue, a case with answers, documents and deliveries, and what an auditor sees.
 func TestCompliancePageIsAccessible(t *testing.T) {
+	t.Parallel()
 	b := startAuditBrowser(t)
 	c := startIntake(t)
 	p := c.openCase()
@@ -451,6 +454,7 @@ func TestCompliancePageIsAccessible(t *testing.T) {
 
 // TestApplyPageIsAccessible checks each step of an application: registering, applying, answering, uploading, the outcome.
 func TestApplyPageIsAccessible(t *testing.T) {
+	t.Parallel()
 	b := startAuditBrowser(t)
 	c := startIntake(t)
 	asked := c.offer()

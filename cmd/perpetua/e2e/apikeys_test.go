@@ -14,6 +14,7 @@ import (
 // TestAPIKeysOfACluster makes keys at a node that owns nothing, uses them at others, over REST and sockets, and revokes
 // them: that counts at once on every node. Restarts change nothing.
 func TestAPIKeysOfACluster(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, "engine", "api,live,projector", "api,live")
 	first, second := c.node(1), c.node(2)
 	first.must(201, "broker-a", http.MethodPost, "/v1/customers", `{"customer_code":"ANNA"}`)
@@ -100,6 +101,7 @@ func TestAPIKeysOfACluster(t *testing.T) {
 // TestAUserWhoIsMadeInactive ends the private subscriptions of tokens, and the sockets of keys, on a node that
 // does not own the journal.
 func TestAUserWhoIsMadeInactive(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, "engine,api,live,projector", "api,live")
 	here, there := c.node(0), c.node(1)
 	here.must(201, "broker-a", http.MethodPost, "/v1/customers", `{"customer_code":"ANNA"}`)

@@ -46,6 +46,7 @@ func (c *intake) offer() (asked string) {
 // TestApplyPage does what an applicant does: register, apply, answer a question of every type, answer once more what is asked for
 // again, and see it granted.
 func TestApplyPage(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t)
 	b.before(lateAnswers)
 	c := startIntake(t)

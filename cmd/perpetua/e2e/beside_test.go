@@ -22,6 +22,7 @@ import (
 // TestRebuildBeside spoils a row of the read models of a running venue and has them rebuilt: the damage is told and gone,
 // and the venue goes on with the new rows.
 func TestRebuildBeside(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t)
 	v.fund("10000", "ANNA")
 	if out, err := v.command("rebuild", "--compare-only").CombinedOutput(); err != nil || !strings.Contains(string(out), "every table equals the live one") {
@@ -61,6 +62,7 @@ const builtByOthers = `SELECT format('%s %s %s %s', c.oid, c.relname, c.relacl, 
 // TestRebuildKeepsWhatOthersBuilt has perpetua rebuild correct spoiled rows of a venue that takes orders, while a desk reads them
 // through a view. The privileges of the desk, also on tables to come, the view, and a comment survive.
 func TestRebuildKeepsWhatOthersBuilt(t *testing.T) {
+	t.Parallel()
 	v := newWholeVenue(t)
 	v.start()
 	t.Cleanup(v.stop)
@@ -178,6 +180,7 @@ func (l *sideLoad) end() {
 // TestRebuildKilled kills a rebuild of a running venue in the transaction that writes the live rows. The venue projects what
 // comes after, nothing is recorded for the dead rebuild, and the next rebuild corrects the rows.
 func TestRebuildKilled(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	v := startVenue(t)
 	v.fund("10000", "ANNA")

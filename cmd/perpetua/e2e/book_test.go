@@ -30,6 +30,7 @@ type bookMeeting struct {
 // PERPETUA_TEST_BOOK_UPDATES sets how many updates the client gets at least that is always there, and the others half of; the
 // hundredth part of that is how many books of REST are compared, but 50 at least.
 func TestBookRebuiltFromASocket(t *testing.T) {
+	t.Parallel()
 	updates := int(fromEnvironment(t, "PERPETUA_TEST_BOOK_UPDATES", 1000))
 	seed := fromEnvironment(t, "PERPETUA_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)

@@ -20,6 +20,7 @@ func lastOn(c *livetest.Client, topic string) map[string]string {
 // TestTickersAndCandlesAsRESTHasThem: what the channels show is, figure by figure, what REST answers; it comes when
 // something has changed, and soon after subscribing.
 func TestTickersAndCandlesAsRESTHasThem(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t)
 	v.fund("100000", "ANNA", "BEN")
 	c := livetest.Dial(t, v.WebSocket, "")

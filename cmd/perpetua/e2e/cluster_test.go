@@ -271,6 +271,7 @@ func (l *load) end(t *testing.T) {
 // the trading and of the onboarding journal away in every manner, and each sender and process manager. Applicants file all
 // the while: nothing of it is lost or there twice.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	v, hooks := newWholeVenue(t), newWebhookReceiver(t)

@@ -48,6 +48,7 @@ func (c *intake) openCase() (p pageCase) {
 // TestCompliancePage does what a compliance operator does with a case: find it, read the answers and documents, ask for more,
 // hold it, let it go, approve it, and deliver its webhook once more.
 func TestCompliancePage(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t)
 	b.before(lateAnswers)
 	c := startIntake(t)

@@ -241,6 +241,7 @@ func (d *deployment) checkDependencies(name string) {
 // TestControllersOfTheirOwn checks the layout with dedicated controllers: every broker asks them, none is one, and each node
 // has an id of its own.
 func TestControllersOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	var layout struct {
 		Services map[string]composeService
 		Volumes  map[string]any
@@ -287,6 +288,7 @@ func TestControllersOfTheirOwn(t *testing.T) {
 // TestBrokersAreMissedSoon checks the settings by which Kafka replaces a node that has died: the times of our own clients go
 // with them, and a session shorter than six heartbeats loses brokers that live.
 func TestBrokersAreMissedSoon(t *testing.T) {
+	t.Parallel()
 	has := assignments(t, "kafka/start.sh", `(?m)^([a-z.]+)=(\d+)$`)
 	for name, want := range map[string]string{"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300",
 		"controller.quorum.fetch.timeout.ms": "1000", "controller.quorum.election.timeout.ms": "300",

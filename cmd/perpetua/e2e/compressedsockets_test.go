@@ -36,6 +36,7 @@ func (c countedConn) Read(p []byte) (int, error) {
 // TestCompressedSockets: a stock client that offers compression sends compressed orders. Another one gets the same messages
 // as a client without compression, in fewer bytes. A node whose setting is off declines the offer.
 func TestCompressedSockets(t *testing.T) {
+	t.Parallel()
 	for _, on := range []bool{true, false} {
 		t.Run(fmt.Sprint(on), func(t *testing.T) {
 			v := startVenue(t, fmt.Sprintf("--socket-compression=%t", on))

@@ -37,6 +37,7 @@ WebSocket.prototype.addEventListener = function (name, listener) {
 
 // TestConsole does what a trader does: log in, place, watch it fill, amend, cancel.
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t)
 	b.before(loseUpdates)
 	v := startVenue(t)
@@ -147,6 +148,7 @@ func TestConsole(t *testing.T) {
 // TestConsoleForANewcomer opens the console of a venue with its demo, as its start says: the customer that is there has
 // money, and the first order fills. On a narrow screen the account comes first.
 func TestConsoleForANewcomer(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t)
 	v := startVenue(t, "--demo")
 	waitFor(t, "the start to say whom to be", func() bool {
@@ -187,6 +189,7 @@ func TestConsoleForANewcomer(t *testing.T) {
 
 // TestConsoleLog shows an auditor the journals and the last records, whose chain the page checks itself.
 func TestConsoleLog(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t)
 	v := startVenue(t)
 	v.fund("1000", "ANNA")
@@ -289,6 +292,7 @@ func (v *venue) openOrders(customer string) (list []fields) {
 // TestConsoleShowsRisk follows a trader with leverage: the chart, a stop that is refused, changed and fires, a take profit
 // and stop loss, the funding that is due, and the liquidation, which everybody sees.
 func TestConsoleShowsRisk(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t)
 	v := startVenue(t)
 	v.fund("4000", "ANNA")

@@ -27,6 +27,7 @@ func doctorSays(said, verdict, check, text string) bool {
 // TestDoctor examines a venue that is well, while it runs and while it is stopped, and then one thing after the other that is
 // not.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		t.Skip("the log is not in files of ours")
 	}
@@ -126,6 +127,7 @@ func setRetention(t *testing.T, brokers []string, topic, value string) {
 // TestDoctorOnThreeBrokers examines a deployment before it goes live on a real Kafka of three nodes, whose settings are not
 // all as recommended, and again when one of them has died.
 func TestDoctorOnThreeBrokers(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("KAFKA_BROKERS") == "" {
 		t.Skip("run by make test-kafka")
 	}

@@ -93,6 +93,7 @@ func (v *venue) cutTradingLog() {
 // TestDamagedLog flips bytes of the log of a stopped venue. Every time it must refuse to start, name the file and the
 // byte, and leave everything as it is. What a crash leaves behind, an incomplete last batch, is dropped instead.
 func TestDamagedLog(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		t.Skip("the log is not in files of ours")
 	}
@@ -209,6 +210,7 @@ func TestDamagedLog(t *testing.T) {
 // TestCopiedFolder copies the data folder of a stopped venue and starts both. Each is whole, and neither knows of the other:
 // they have their own logs, rows, ports and snapshots, and go on apart from one history.
 func TestCopiedFolder(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		t.Skip("the log is not in the folder")
 	}
@@ -263,6 +265,7 @@ func TestCopiedFolder(t *testing.T) {
 // TestToolsAskTheRowsOfAStoppedVenue takes the last record, the snapshots and the witnesses away from a venue that is stopped.
 // Its own Postgres, which does not run, is all that still knows how far the log went.
 func TestToolsAskTheRowsOfAStoppedVenue(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		t.Skip("the log is not in files of ours")
 	}
@@ -305,6 +308,7 @@ func TestToolsAskTheRowsOfAStoppedVenue(t *testing.T) {
 
 // TestRunContract holds `perpetua run` to what scripts rely on.
 func TestRunContract(t *testing.T) {
+	t.Parallel()
 	v := newWholeVenue(t, "--demo=false")
 	v.start()
 	t.Cleanup(v.stop)

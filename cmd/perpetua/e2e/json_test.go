@@ -27,6 +27,7 @@ func result[T any](v *venue, args ...string) (out T) {
 
 // TestToolsPrintJSON runs the tools with --json on a venue.
 func TestToolsPrintJSON(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t)
 	v.start()
 	t.Cleanup(v.stop)

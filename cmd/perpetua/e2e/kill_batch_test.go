@@ -236,6 +236,7 @@ func (b *batcher) again(t *testing.T, v *venue) {
 // batch that was answered all is there as it was told. Of one that was not, each order is there or not: its name says which,
 // and sent again with that it is there once.
 func TestKilledInBatches(t *testing.T) {
+	t.Parallel()
 	seed := fromEnvironment(t, "PERPETUA_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	v := startVenue(t)

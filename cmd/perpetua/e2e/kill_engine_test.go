@@ -23,6 +23,7 @@ func crowdSize() (c crowd, rounds int) {
 // crowd. Each time it goes on behind the last record, and in the end everybody was told what happened, all of it and once, and
 // nothing else.
 func TestKilledInTheEnginesWork(t *testing.T) {
+	t.Parallel()
 	c, rounds := crowdSize()
 	m := newMidway(t, c)
 	m.heard = audienceAfter(t, len(m.values(t))-1)

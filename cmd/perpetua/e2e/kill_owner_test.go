@@ -5,6 +5,7 @@ import "testing"
 // TestOwnerKilledInALiquidationWave kills the owner of the trading journal while it liquidates a crowd. Another node goes on
 // behind the last record, and whoever listens to a node that lives is told everything once, over one connection.
 func TestOwnerKilledInALiquidationWave(t *testing.T) {
+	t.Parallel()
 	v := newWholeVenue(t)
 	g := newGate(t, brokersIn(t, v.dir))
 	v.env = append(v.env, "PERPETUA_COMPRESSION=none")

@@ -127,6 +127,7 @@ func kills(t *testing.T) int {
 // every unknown one once or never, and the read models must equal a fold of the log. So it is with what applicants file
 // meanwhile: in the end all is told, every account is open, and nothing is left of what was broken off.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	v := newWholeVenue(t, "--snapshot-records", "50")

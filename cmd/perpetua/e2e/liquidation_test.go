@@ -29,6 +29,7 @@ func (d *desk) summary(t *testing.T, user, customer string, pairs ...string) {
 // an order in the book, a takeover by the insurance fund, and deleveraging. The venue is killed in the middle of the first and
 // goes on from a snapshot. The figures are worked out by hand.
 func TestLiquidation(t *testing.T) {
+	t.Parallel()
 	d := &desk{venue: newVenue(t, "--snapshot-records", "5")}
 	d.start()
 	t.Cleanup(func() { d.stop() })

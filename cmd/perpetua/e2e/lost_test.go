@@ -60,6 +60,7 @@ func (v *venue) digests() map[string]projections.Digest {
 // TestLostLog takes the log away. The venue must notice from what its read models remember, refuse to begin a new log
 // over them, and touch nothing, until the operator says that the old one is to be forgotten.
 func TestLostLog(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t)
 	v.start()
 	v.fund("10000", "ANNA")

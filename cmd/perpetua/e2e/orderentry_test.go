@@ -63,6 +63,7 @@ const limitBuy = `"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount"
 // TestOrdersOverASocket enters, amends and cancels orders over a socket, one by one and by batch. Each result is what the
 // REST route answers: status, body and position, problems included.
 func TestOrdersOverASocket(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t)
 	v.fund("100000", "ANNA", "BEN")
 	c := livetest.Dial(t, v.WebSocket, "")
@@ -129,6 +130,7 @@ func TestOrdersOverASocket(t *testing.T) {
 // TestSocketOrdersKeepTheirOrder sends orders and their cancels without waiting for anything: each cancel finds its order,
 // for it was sent after it.
 func TestSocketOrdersKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t)
 	v.fund("100000", "ANNA")
 	c := livetest.Dial(t, v.WebSocket, v.token("broker-a"))
@@ -149,6 +151,7 @@ func TestSocketOrdersKeepTheirOrder(t *testing.T) {
 
 // TestSocketOrdersElsewhere enters orders over a node that only has sockets: they are passed on to the owner, in order.
 func TestSocketOrdersElsewhere(t *testing.T) {
+	t.Parallel()
 	cl := startCluster(t, "engine,projector", "api", "live")
 	v := cl.node(1)
 	v.fund("100000", "ANNA")
@@ -223,6 +226,7 @@ func armed(t *testing.T, url string, v *venue, placed ...string) *livetest.Clien
 // TestCancelOnDisconnect: when the connection ends, the orders that were placed over it are canceled, and no others; the
 // log says by which session. A batch counts as well, and a stop of the venue is an end like any.
 func TestCancelOnDisconnect(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t)
 	v.fund("100000", "ANNA", "BEN")
 	v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders", `{`+limitBuy+`,"reference_id":"rest"}`)

@@ -18,6 +18,7 @@ import (
 // TestPostgresDies kills the embedded Postgres under a running venue. Writes go on, reads that need the rows are
 // answered 503, and once Postgres is back they see what was written meanwhile.
 func TestPostgresDies(t *testing.T) {
+	t.Parallel()
 	v := newWholeVenue(t)
 	v.start()
 	t.Cleanup(v.stop)

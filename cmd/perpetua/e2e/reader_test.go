@@ -13,6 +13,7 @@ import (
 
 // TestAdminReader makes a reader of a running venue with the documented line, which also opens psql where there is one.
 func TestAdminReader(t *testing.T) {
+	t.Parallel()
 	v := newWholeVenue(t)
 	v.start()
 	t.Cleanup(v.stop)

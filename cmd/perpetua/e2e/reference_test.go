@@ -13,6 +13,7 @@ func (b *browser) fromElsewhere() string {
 
 // TestReferenceIsTriedOut reads both references, and tries a request and a subscription out as a reader would.
 func TestReferenceIsTriedOut(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t)
 	v := startVenue(t)
 	v.fund("100000", "ANNA")

@@ -14,6 +14,7 @@ import (
 // TestStartOnRowsBeforeTheFirstRelease starts a venue on the database of a build before version 0.1.0. A start that is
 // killed in the middle of the rebuild leaves the rows as they were, and the next one makes them from the log.
 func TestStartOnRowsBeforeTheFirstRelease(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	v := newWholeVenue(t, "--log-level", "info")
 	v.postgres = projectiontest.UnreleasedURL(t)

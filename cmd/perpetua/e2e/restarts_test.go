@@ -192,6 +192,7 @@ func fromEnvironment(t *testing.T, name string, otherwise uint64) uint64 {
 // ends with the same orders, positions and balance as one that never stopped, and as /state says. PERPETUA_TEST_RESTARTS sets
 // how often it does, and PERPETUA_TEST_SEED what it does at random.
 func TestRestartsMissNothing(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t, "--demo=false")
 	v.fund("1000000", "ANNA", "BEN")
 	restarts := int(fromEnvironment(t, "PERPETUA_TEST_RESTARTS", 40))

@@ -161,6 +161,7 @@ func (v *venue) lastRecord(journal string) string {
 // TestSnapshots kills a venue that makes snapshots, and has it start from the newest: everything must be as it was, and
 // also what is in the log before the snapshot still be found. Then it damages the newest snapshot, then all of them.
 func TestSnapshots(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t, "--snapshot-records", "10")
 	v.start()
 	t.Cleanup(v.stop)
@@ -352,6 +353,7 @@ func (v *venue) checkResume(events int) {
 // TestSnapshotBeyondTheLog loses the end of the log, and the read models with it: that there is a snapshot of it is
 // enough to know that something is missing. Then the operator forgets the log, and the snapshots with it.
 func TestSnapshotBeyondTheLog(t *testing.T) {
+	t.Parallel()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)

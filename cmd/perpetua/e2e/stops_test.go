@@ -15,6 +15,7 @@ import (
 // TestStops takes stop and take-profit orders of every type through a venue that is killed while they wait: over HTTP and
 // WebSocket, down to the rows in Postgres. The prices that fire them come after the kill.
 func TestStops(t *testing.T) {
+	t.Parallel()
 	d := &desk{venue: newVenue(t)}
 	d.start()
 	t.Cleanup(func() { d.stop() })
@@ -148,6 +149,7 @@ func asMessage(o fields) fields {
 // TestKilledInACascade kills a venue in the middle of two thousand stops at one price that fire: whatever the log holds then
 // stands, and the next start goes on behind it. Each stop fires once, in the order in which they came.
 func TestKilledInACascade(t *testing.T) {
+	t.Parallel()
 	const stops, batch = 2000, 50
 	d := &desk{venue: newVenue(t)}
 	g := newGate(t, someBrokers(t))

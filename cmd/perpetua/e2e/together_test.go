@@ -32,6 +32,7 @@ func uploadToAnotherOwner(t *testing.T, v *venue) {
 
 // TestClusterCommand starts a cluster as `make cluster` does, from the files of a deployment, and uses each node.
 func TestClusterCommand(t *testing.T) {
+	t.Parallel()
 	v := newWholeVenue(t, "--each", "1")
 	v.verb = "cluster"
 	v.start()

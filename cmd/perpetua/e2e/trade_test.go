@@ -18,6 +18,7 @@ func (v *venue) fund(amount string, customers ...string) {
 
 // TestFirstTrade trades on a venue with everything as in production: an embedded Postgres, and passwords at full cost.
 func TestFirstTrade(t *testing.T) {
+	t.Parallel()
 	v := newWholeVenue(t)
 	v.costlyPasswords = true
 	v.start()

@@ -74,6 +74,7 @@ func (w *withheld) tradingRows() map[string]projections.Digest {
 // TestTruncatedLog cuts the end of the log off, once behind a stopped venue's back and once under a running one. Both
 // must say so and end, and leave the read models as they were.
 func TestTruncatedLog(t *testing.T) {
+	t.Parallel()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +120,7 @@ func TestTruncatedLog(t *testing.T) {
 // the snapshots. The node's witness still knows how far the log went: the venue does not start, and no tool believes the
 // log or hangs on it.
 func TestTruncatedLogWithAWitnessOnly(t *testing.T) {
+	t.Parallel()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // TestToolsWithoutTables runs the tools that need the read models on a database that was never migrated, and on one that an
 // older build migrated.
 func TestToolsWithoutTables(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t)
 	v.start()
 	t.Cleanup(v.stop)
