@@ -62,8 +62,8 @@ conformance: ## hold a running venue against every fact of the two interfaces' d
 	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e; code=$$?; cat bin/conformance-*.md; exit $$code
 
 .PHONY: conformance-front
-conformance-front: ## the same through a node that owns no journal, without the report
-	PERPETUA_CONFORMANCE_FRONT=1 $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e
+conformance-front: ## the same through a node that owns no journal, with the race detector and without the report
+	PERPETUA_CONFORMANCE_FRONT=1 $(GO) test -race -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e
 
 .PHONY: ajv
 ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node and npm)
