@@ -17,7 +17,7 @@ type Gate struct {
 // NewGate returns a Gate that verifies tokens with the given verifier.
 func NewGate(tokens *Tokens) *Gate { return &Gate{tokens: tokens, limits: newLimits(tokens.now)} }
 
-// Admission is what is known about the sender of an admitted request. It is zero on a route that needs no token.
+// Admission describes the sender of an admitted request. It is zero on a route that needs no token.
 type Admission struct {
 	Principal *Principal
 	Judged    int64     // sequence of the identity fold before the principal was authorized

@@ -27,7 +27,7 @@ func (f *Form) Means(normal any) *Form {
 	return f
 }
 
-// Fingerprint returns the fingerprint of a request: its route, as AppendPart has written it, and the content of its forms.
+// Fingerprint returns the fingerprint of a request with the given forms. route is the route as AppendPart encodes it.
 func Fingerprint(route []byte, forms ...*Form) string {
 	for _, f := range forms {
 		switch {
@@ -48,7 +48,7 @@ func withContent(route []byte, forms []*Form) []byte {
 	return route
 }
 
-// AppendPart appends a part of a request to a text from which it can be told apart: its length comes first.
+// AppendPart appends the length and the text of a part of a request, so that parts cannot run into one another.
 func AppendPart[S ~string | ~[]byte](b []byte, part S) []byte {
 	b = strconv.AppendInt(b, int64(len(part)), 10)
 	return append(append(b, ':'), part...)

@@ -1,5 +1,5 @@
 // Package input reads what clients send: the JSON object of a body, the parameters of a query, those of a route. A Form
-// reports every error of a request, not the first one, and knows the fingerprint of its content.
+// reports every error of a request, not the first one, and gives the content its fingerprint.
 //
 // A request with a declared form (domain/form) is decoded in one pass by its form.Object; a Form explains why that
 // failed (Explain), and reads everything else member by member.

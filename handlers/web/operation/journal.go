@@ -23,7 +23,7 @@ func (a Request) SetReadPosition(name string, sequence int64) {
 	a.Answered.looked(p)
 }
 
-// withCredential returns the request's context with the credential of its commands.
+// withCredential returns the request's context with the credential for commands.
 func (a Request) withCredential() context.Context {
 	p, judged := a.Admission.Principal, a.Admission.Judged
 	if p == nil {

@@ -1,5 +1,5 @@
-// Package operation executes requests, whatever carried them: it builds the command of a request, submits it to a
-// journal, and has a read wait for the positions that its client must see.
+// Package operation executes requests over any transport: it builds the command of a request and submits it to a journal, and
+// it makes a read wait for the positions that the client must see.
 //
 //	func (h *Handler) cancelOrder(a operation.Request) (status int, _ operation.Appender, _ error) {
 //		code, err := orderCode(a) // from the route

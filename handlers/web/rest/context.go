@@ -64,7 +64,7 @@ func (r *request) identify() {
 
 const scopeKey = "rest.scope"
 
-// RequestOf returns the Request of an HTTP request. A context that bypassed New's middleware gets a scope of its own.
+// RequestOf returns the Request of an HTTP request. A context that bypassed New's middleware gets a new scope.
 func RequestOf(c echo.Context) operation.Request {
 	if r, ok := c.(*request); ok {
 		return operation.NewRequest(&r.scope, r)

@@ -21,5 +21,5 @@
 // operation.Request instead of Echo's context, and Server.Do runs it for a Call with the same checks, limits, metrics and
 // problems. A View reads a journal's follower. A read from another source calls Await first.
 //
-// Start with server.go, which runs a request; then read routes.go and auth.go, and handler.go for what a handler calls.
+// Start with server.go, which runs a request; then read routes.go and auth.go, and handler.go for the functions that a handler calls.
 package rest

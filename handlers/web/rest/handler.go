@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// These functions give handlers of HTTP requests what an Operation has as methods of its Request.
+// These functions give a handler with Echo's context the methods of operation.Request.
 
 // Body parses the request's JSON object. Done reports its errors.
 func Body(c echo.Context) *input.Form { return input.Body(RequestOf(c).Content()) }
