@@ -24,7 +24,7 @@ type bookFlow struct {
 
 // The operations of a flow.
 const (
-	rest = iota
+	place = iota
 	cancel
 	cross
 )
@@ -49,7 +49,7 @@ func codeOf(number uint64) scalar.ID {
 
 func (f *bookFlow) resting() bookOp {
 	f.next++
-	op := bookOp{kind: rest, side: book.Side(f.random.IntN(2)), number: f.next, code: codeOf(f.next), amount: 1 + f.random.Int64N(9)}
+	op := bookOp{kind: place, side: book.Side(f.random.IntN(2)), number: f.next, code: codeOf(f.next), amount: 1 + f.random.Int64N(9)}
 	op.price = middle*10 - 1 - f.random.Int64N(f.spread)
 	if op.side == book.Ask {
 		op.price = middle*10 + 1 + f.random.Int64N(f.spread)
@@ -91,7 +91,7 @@ func (v *venueBook) remove(o *book.Order[struct{}]) {
 
 func (v *venueBook) apply(op *bookOp) {
 	switch op.kind {
-	case rest:
+	case place:
 		o := v.orders.New(op.code)
 		o.Price, o.Remaining, o.Side = op.price, op.amount, op.side
 		v.book.Add(o)

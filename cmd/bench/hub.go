@@ -15,7 +15,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -63,7 +64,7 @@ func (f *follower) do(c decide.Command) error {
 // nobody is a live.Verifier that accepts no token, because the book is public.
 type nobody struct{}
 
-func (nobody) Verify(_, _ string) (*web.Principal, error) {
+func (nobody) Verify(_, _ string) (*access.Principal, error) {
 	return nil, errors.New("no token is known")
 }
 
@@ -75,7 +76,7 @@ func hubChild(ctx context.Context, cfg socketConfig, in *json.Decoder, out *json
 	}
 	f := &follower{engine: e}
 	hub := live.New(live.Config{Follower: f, Journal: "trading", Tokens: nobody{}})
-	server, err := web.New(web.Options{})
+	server, err := rest.New(rest.Options{})
 	if err != nil {
 		return err
 	}

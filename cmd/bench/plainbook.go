@@ -43,7 +43,7 @@ func (p *plainBook) size() int { return len(p.orders) }
 
 func (p *plainBook) apply(op *bookOp) {
 	switch op.kind {
-	case rest:
+	case place:
 		p.probe.price = op.price
 		l, ok := p.sides[op.side].Get(&p.probe)
 		if !ok {

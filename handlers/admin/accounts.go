@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/form"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
@@ -25,8 +25,8 @@ type margins struct {
 }
 
 // accountRoutes returns the routes of accounts' profiles.
-func (h *Handler) accountRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) accountRoutes() []rest.Route {
+	return []rest.Route{
 		put("/customers/:customer_code/margin-profile", h.setMarginProfile),
 		put("/customers/:customer_code/fee-profile/:symbol", h.setFees),
 	}
@@ -34,9 +34,9 @@ func (h *Handler) accountRoutes() []web.Route {
 
 // setMarginProfile sets an account's default margins, either from a leverage or from both percentages.
 func (h *Handler) setMarginProfile(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &venue.SetMarginProfile{
-		CustomerCode:      web.Param(c, "customer_code"),
+		CustomerCode:      rest.Param(c, "customer_code"),
 		Leverage:          body.OptionalLeverage("leverage", maxAccountLeverage).Value,
 		InitialMargin:     body.OptionalDecimal("initial_margin", form.Positive, form.MaxDecimals(4)).Value,
 		MaintenanceMargin: body.OptionalDecimal("maintenance_margin", form.Positive, form.MaxDecimals(4)).Value,
@@ -54,7 +54,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 			}
 		}
 	}
-	e, err := web.Execute[*venue.MarginProfileSet](c, h.trading, payload, body)
+	e, err := rest.Execute[*venue.MarginProfileSet](c, h.trading, payload, body)
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,10 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 }
 
 func (h *Handler) setFees(c echo.Context) error {
-	body := web.BodyOnly(c)
-	payload := &venue.SetFeeProfile{CustomerCode: web.Param(c, "customer_code"), Symbol: web.Param(c, "symbol"),
+	body := rest.BodyOnly(c)
+	payload := &venue.SetFeeProfile{CustomerCode: rest.Param(c, "customer_code"), Symbol: rest.Param(c, "symbol"),
 		MakerFee: body.Fee("maker_fee", true), TakerFee: body.Fee("taker_fee", false), Operator: true}
-	e, err := web.Execute[*venue.FeeProfileSet](c, h.trading, payload, body)
+	e, err := rest.Execute[*venue.FeeProfileSet](c, h.trading, payload, body)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -36,8 +39,8 @@ type action struct {
 }
 
 // actionRoutes returns the routes of the actions on triggers. The last segment of a route is the action's name.
-func (h *Handler) actionRoutes() []web.Route {
-	var routes []web.Route
+func (h *Handler) actionRoutes() []rest.Route {
+	var routes []rest.Route
 	for _, a := range entitlement.Actions() {
 		if a != entitlement.Start {
 			routes = append(routes, post("/entitlement_triggers/:id/"+string(a), h.act(a)))
@@ -49,7 +52,7 @@ func (h *Handler) actionRoutes() []web.Route {
 // act returns the handler of one action on triggers.
 func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		body := web.BodyOnly(c).Seal(h.cfg.MAC)
+		body := rest.BodyOnly(c).Seal(h.cfg.MAC)
 		asked := readAction(body, name)
 		if err := body.Done(); err != nil {
 			return err
@@ -66,7 +69,7 @@ func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
 		if err := h.sealAction(c.Request().Context(), about, &asked); err != nil {
 			return err
 		}
-		x, err := h.onboarding.Execute(web.RequestOf(c), &asked.payload, body)
+		x, err := h.onboarding.Execute(rest.RequestOf(c), &asked.payload, body)
 		if err != nil {
 			return err
 		}
@@ -79,10 +82,10 @@ func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
 }
 
 // readAction reads the body of an action. It reads only the fields that this action has.
-func readAction(body *web.Form, name entitlement.Action) action {
+func readAction(body *input.Form, name entitlement.Action) action {
 	a := action{
-		reason:         body.String("reason", web.MaxLength(maxReason)),
-		internalReason: body.OptionalString("internal_reason", web.MaxLength(maxReason)).Value,
+		reason:         body.String("reason", input.MaxLength(maxReason)),
+		internalReason: body.OptionalString("internal_reason", input.MaxLength(maxReason)).Value,
 	}
 	a.payload.Action, a.payload.Code = name, body.String("code", codeRule)
 	switch name {
@@ -99,7 +102,7 @@ func readAction(body *web.Form, name entitlement.Action) action {
 		}
 	case entitlement.CompleteVideoIdentification:
 		a.payload.Outcome = onboarding.Outcome(body.Enum("outcome", string(onboarding.Passed), string(onboarding.NotPassed)))
-		a.externalReference = body.OptionalString("external_reference", web.MaxLength(maxReference)).Value
+		a.externalReference = body.OptionalString("external_reference", input.MaxLength(maxReference)).Value
 	}
 	return a
 }
@@ -132,9 +135,9 @@ func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err 
 	// The engine refuses an action without a code, so the probe changes nothing. The kind of the refusal shows
 	// whether the trigger exists.
 	probe := &onboarding.ActOnTrigger{ID: trigger, Action: entitlement.Block}
-	r := web.RequestOf(c)
-	_, err = web.Submit(r, h.onboarding.To, h.onboarding.Name,
-		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: r.Principal().Actor(), Payload: probe})
+	r := rest.RequestOf(c)
+	_, err = operation.Submit(r, h.onboarding.To, h.onboarding.Name,
+		decide.Command{ID: operation.NewID(), Type: probe.CommandType(), Actor: r.Principal().Actor(), Payload: probe})
 	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		return of, err
@@ -143,7 +146,7 @@ func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err 
 		return of, err
 	}
 	if err := h.cfg.Onboarding.Wait(c.Request().Context(), refused.AsOf.Sequence); err != nil {
-		return of, web.SourceFailed(err)
+		return of, problem.SourceFailed(err)
 	}
 	if look() {
 		return of, nil
@@ -168,7 +171,7 @@ func (h *Handler) sealAction(ctx context.Context, about owner.Ref, a *action) (e
 		if *s.into, err = h.cfg.Owners.Seal(ctx, []byte(s.text), s.at); errors.Is(err, seal.ErrDestroyed) {
 			return triggerUnknown() // the owner is erased
 		} else if err != nil {
-			return web.SourceFailed(err)
+			return problem.SourceFailed(err)
 		}
 	}
 	return nil
@@ -186,5 +189,5 @@ func acted(r *record.Record, trigger scalar.ID) (shown wire.EntitlementTrigger, 
 }
 
 func triggerUnknown() error {
-	return web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
+	return problem.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
 }

@@ -10,18 +10,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
 // listAPIKeys lists a user's keys, newest first. Operators use it to find the key to limit.
 func (h *Handler) listAPIKeys(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
+	query := rest.Query(c)
+	page := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
-	username, known := web.Param(c, "username"), false
+	username, known := rest.Param(c, "username"), false
 	var all []wire.APIKey
 	err := h.viewIdentity(c, func(s *identity.State) {
 		_, known = s.User(username)
@@ -33,9 +34,9 @@ func (h *Handler) listAPIKeys(c echo.Context) error {
 		return err
 	}
 	if !known {
-		return web.NotFound("USER_NOT_FOUND", "There is no such user.")
+		return problem.NotFound("USER_NOT_FOUND", "There is no such user.")
 	}
-	return c.JSON(http.StatusOK, web.Slice(page, all))
+	return c.JSON(http.StatusOK, rest.Slice(page, all))
 }
 
 // limitedAPIKey is the response to a change of a key's rate limit.
@@ -47,8 +48,8 @@ type limitedAPIKey struct {
 
 // limitAPIKey sets a key's rate limit, which replaces the limit of the key's user, or removes it.
 func (h *Handler) limitAPIKey(c echo.Context) error {
-	body := web.BodyOnly(c)
-	payload := &identity.LimitAPIKey{Username: web.Param(c, "username"), RateLimit: rateLimit(body)}
+	body := rest.BodyOnly(c)
+	payload := &identity.LimitAPIKey{Username: rest.Param(c, "username"), RateLimit: rateLimit(body)}
 	if !body.Has("rate_limit") && !body.Null("rate_limit") {
 		body.Fault("rate_limit", validation.Required, "the limit is required; null takes it away")
 	}
@@ -56,10 +57,10 @@ func (h *Handler) limitAPIKey(c echo.Context) error {
 		return err
 	}
 	var err error
-	if payload.ID, err = scalar.ParseID(web.Param(c, "id")); err != nil { // an invalid ID names no key
-		return web.Refused(decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key"))
+	if payload.ID, err = scalar.ParseID(rest.Param(c, "id")); err != nil { // an invalid ID names no key
+		return problem.Refused(decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key"))
 	}
-	e, err := web.Execute[*identity.APIKeyLimited](c, h.identity, payload, body)
+	e, err := rest.Execute[*identity.APIKeyLimited](c, h.identity, payload, body)
 	if err != nil {
 		return err
 	}

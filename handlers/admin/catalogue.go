@@ -8,12 +8,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // named reads an ID from the route. It returns unknown's error for an invalid UUID.
 func named(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
-	id, err := scalar.ParseID(web.Param(c, parameter))
+	id, err := scalar.ParseID(rest.Param(c, parameter))
 	if err != nil {
 		return id, unknown()
 	}
@@ -22,20 +23,20 @@ func named(c echo.Context, parameter string, unknown func() error) (scalar.ID, e
 
 // executeNamed submits a command about the object that the route names, and stores its ID in the payload's field. The
 // body's errors take precedence over an unknown object.
-func executeNamed[E decide.Event](c echo.Context, h *Handler, body *web.Form, payload decide.Payload, id *scalar.ID, unknown func() error) (e E, err error) {
+func executeNamed[E decide.Event](c echo.Context, h *Handler, body *input.Form, payload decide.Payload, id *scalar.ID, unknown func() error) (e E, err error) {
 	if err = body.Done(); err != nil {
 		return e, err
 	}
 	if *id, err = named(c, "id", unknown); err != nil {
 		return e, err
 	}
-	return web.Execute[E](c, h.onboarding, payload, body)
+	return rest.Execute[E](c, h.onboarding, payload, body)
 }
 
 // listNamed responds with a page of the objects that find returns, in the form of show.
 func listNamed[T, Shown any](c echo.Context, h *Handler, find func(s *onboarding.State, offset, size int) ([]T, int), show func(T) Shown) error {
-	query := web.Query(c)
-	page := query.Numbered()
+	query := rest.Query(c)
+	page := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -52,12 +53,12 @@ func listNamed[T, Shown any](c echo.Context, h *Handler, find func(s *onboarding
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.NewItems(page, shown, total))
+	return c.JSON(http.StatusOK, rest.NewItems(page, shown, total))
 }
 
 // getNamed responds with the object that the route names, in the form that find returns.
 func getNamed[Shown any](c echo.Context, h *Handler, unknown func() error, find func(*onboarding.State, scalar.ID) (Shown, bool)) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	id, err := named(c, "id", unknown)

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -19,7 +19,7 @@ func (d *desk) delivery() scalar.ID {
 	d.T.Helper()
 	var id scalar.ID
 	for _, e := range d.Onboarding.Entries() {
-		if made, ok := web.Find[*onboarding.DeliveryCreated](e.Record); ok {
+		if made, ok := operation.Find[*onboarding.DeliveryCreated](e.Record); ok {
 			id = made.ID
 		}
 	}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -35,7 +37,7 @@ func newDueEntry(journal string, e decide.DueEntry) dueEntry {
 
 // duePage collects a page of the due work of several journals.
 type duePage struct {
-	web.Numbered
+	rest.Numbered
 	items []dueEntry
 	total int
 }
@@ -61,12 +63,12 @@ func (p *duePage) put(journal string, entries []decide.DueEntry) {
 
 // listDue lists the set-aside and waiting work, journal by journal.
 func (h *Handler) listDue(c echo.Context) error {
-	query := web.Query(c)
-	page := duePage{Numbered: query.Numbered()}
+	query := rest.Query(c)
+	page := duePage{Numbered: rest.ReadNumbered(query)}
 	if err := query.Done(); err != nil {
 		return err
 	}
-	err := web.ViewAll(c, h.cfg.Folds, func(name string, s decide.State) {
+	err := rest.ViewAll(c, h.cfg.Folds, func(name string, s decide.State) {
 		if agenda, ok := s.(decide.Agenda); ok { // other states never have due work
 			page.add(name, agenda)
 		}
@@ -74,7 +76,7 @@ func (h *Handler) listDue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.NewItems(page.Numbered, page.items, page.total))
+	return c.JSON(http.StatusOK, rest.NewItems(page.Numbered, page.items, page.total))
 }
 
 // putBack is the response to putting an entry back.
@@ -84,25 +86,25 @@ type putBack struct {
 }
 
 func (h *Handler) putBackDue(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	name := query.OptionalString("journal").Value
 	if err := query.Done(); err != nil {
 		return err
 	}
-	if err := web.BodyAbsent(c); err != nil {
+	if err := rest.BodyAbsent(c); err != nil {
 		return err
 	}
-	payload := &decide.PutBackDue{Entry: web.Param(c, "entry")}
+	payload := &decide.PutBackDue{Entry: rest.Param(c, "entry")}
 	if name == "" {
 		if name = h.agendaOf(c, payload); name == "" {
-			return web.NotFound("UNKNOWN_DUE_ENTRY", "No due work of this name was set aside.")
+			return problem.NotFound("UNKNOWN_DUE_ENTRY", "No due work of this name was set aside.")
 		}
 	}
 	to, _, err := h.journalOf(c, name, payload)
 	if err != nil {
 		return err
 	}
-	e, err := web.Execute[*decide.DuePutBack](c, to, payload)
+	e, err := rest.Execute[*decide.DuePutBack](c, to, payload)
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,7 @@ func (h *Handler) agendaOf(c echo.Context, payload *decide.PutBackDue) string {
 
 // hasSetAside returns the journal that has the entry set aside, else one with entry names of this form, else "".
 func (h *Handler) hasSetAside(entry string) (name string) {
-	for _, journalName := range web.Names(h.cfg.Folds) {
+	for _, journalName := range operation.Names(h.cfg.Folds) {
 		has := false
 		h.cfg.Folds[journalName].View(func(s decide.State, _ record.Position) {
 			agenda, ok := s.(decide.Agenda)

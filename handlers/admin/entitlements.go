@@ -11,7 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
@@ -28,8 +30,8 @@ type entitlementShown struct {
 }
 
 // entitlementRoutes returns the routes of entitlements.
-func (h *Handler) entitlementRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) entitlementRoutes() []rest.Route {
+	return []rest.Route{
 		read("/entitlements", h.listEntitlements),
 		post("/entitlements", h.createEntitlement),
 		read("/entitlements/:id", h.getEntitlement),
@@ -47,11 +49,11 @@ func newEntitlement(d *entitlement.Definition) entitlementShown {
 }
 
 func (h *Handler) createEntitlement(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	items, _ := readItems(body)
 	payload := &onboarding.CreateEntitlement{
-		Name:                body.String("name", web.MaxLength(maxTitle)),
-		Description:         body.OptionalText("description", web.MaxLength(maxDescription)).Value,
+		Name:                body.String("name", input.MaxLength(maxTitle)),
+		Description:         body.OptionalText("description", input.MaxLength(maxDescription)).Value,
 		OwnerType:           owner.Type(body.Enum("owner_type", ownerTypes...)),
 		Questionnaires:      items,
 		Approval:            entitlement.Approval(body.Enum("approval", approvals...)),
@@ -59,7 +61,7 @@ func (h *Handler) createEntitlement(c echo.Context) error {
 		DeadlineSeconds:     body.OptionalInteger("deadline_seconds", 1, maxSeconds).Value,
 		OpensTradingAccount: body.OptionalBool("opens_trading_account").Value,
 	}
-	e, err := web.Execute[*onboarding.EntitlementCreated](c, h.onboarding, payload, body)
+	e, err := rest.Execute[*onboarding.EntitlementCreated](c, h.onboarding, payload, body)
 	if err != nil {
 		return err
 	}
@@ -67,11 +69,11 @@ func (h *Handler) createEntitlement(c echo.Context) error {
 }
 
 func (h *Handler) changeEntitlement(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	items, given := readItems(body)
 	payload := &onboarding.ChangeEntitlement{
-		Name:                body.OptionalString("name", web.MaxLength(maxTitle)).Pointer(),
-		Description:         body.OptionalText("description", web.MaxLength(maxDescription)).Pointer(),
+		Name:                body.OptionalString("name", input.MaxLength(maxTitle)).Pointer(),
+		Description:         body.OptionalText("description", input.MaxLength(maxDescription)).Pointer(),
 		VideoIdentification: body.OptionalBool("video_identification").Pointer(),
 		DeadlineSeconds:     body.OptionalInteger("deadline_seconds", 1, maxSeconds).Pointer(),
 		OpensTradingAccount: body.OptionalBool("opens_trading_account").Pointer(),
@@ -97,9 +99,9 @@ func (h *Handler) changeEntitlement(c echo.Context) error {
 }
 
 // readItems reads the questionnaires of a definition. Questionnaires and positions must be unique.
-func readItems(body *web.Form) (items []entitlement.Item, given bool) {
+func readItems(body *input.Form) (items []entitlement.Item, given bool) {
 	items = []entitlement.Item{}
-	given = body.OptionalObjects("questionnaires", 0, onboarding.MaxQuestionnaires, func(i int, f *web.Form) {
+	given = body.OptionalObjects("questionnaires", 0, onboarding.MaxQuestionnaires, func(i int, f *input.Form) {
 		item := entitlement.Item{QuestionnaireID: f.ID("questionnaire_id"), Position: int(f.Integer("position", 0, maxPosition))}
 		switch {
 		case f.Faulty("questionnaire_id") || f.Faulty("position"):
@@ -129,5 +131,5 @@ func (h *Handler) getEntitlement(c echo.Context) error {
 }
 
 func entitlementUnknown() error {
-	return web.NotFound("ENTITLEMENT_NOT_FOUND", "There is no such entitlement.")
+	return problem.NotFound("ENTITLEMENT_NOT_FOUND", "There is no such entitlement.")
 }

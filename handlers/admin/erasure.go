@@ -12,7 +12,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -50,8 +53,8 @@ type held struct {
 }
 
 // erasureRoutes returns the routes of erasures, holds and retention.
-func (h *Handler) erasureRoutes() []web.Route {
-	routes := []web.Route{read("/retention", h.getRetention), put("/retention", h.setRetention)}
+func (h *Handler) erasureRoutes() []rest.Route {
+	routes := []rest.Route{read("/retention", h.getRetention), put("/retention", h.setRetention)}
 	for _, t := range []owner.Type{owner.PersonType, owner.CorporateType} {
 		one := "/" + string(t) + "s/:" + string(t) + "_id"
 		routes = append(routes,
@@ -64,9 +67,9 @@ func (h *Handler) erasureRoutes() []web.Route {
 }
 
 // aboutOwner reads a command about an owner, which has only a reason, and encrypts the reason with the venue's key.
-func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reason string, sealed onboarding.Sealed, body *web.Form, err error) {
-	body = web.BodyOnly(c).Seal(h.cfg.MAC)
-	reason = body.String("reason", web.MaxLength(maxReason))
+func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reason string, sealed onboarding.Sealed, body *input.Form, err error) {
+	body = rest.BodyOnly(c).Seal(h.cfg.MAC)
+	reason = body.String("reason", input.MaxLength(maxReason))
 	if err = body.Done(); err != nil {
 		return ref, "", nil, nil, err
 	}
@@ -85,9 +88,9 @@ func ownerNamed(c echo.Context, t owner.Type) (owner.Ref, error) {
 
 func ownerUnknown(t owner.Type) error {
 	if t == owner.CorporateType {
-		return web.NotFound("CORPORATE_NOT_FOUND", "There is no such corporate.")
+		return problem.NotFound("CORPORATE_NOT_FOUND", "There is no such corporate.")
 	}
-	return web.NotFound("PERSON_NOT_FOUND", "There is no such person.")
+	return problem.NotFound("PERSON_NOT_FOUND", "There is no such person.")
 }
 
 func (h *Handler) eraseOwner(t owner.Type) echo.HandlerFunc {
@@ -96,11 +99,11 @@ func (h *Handler) eraseOwner(t owner.Type) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		x, err := h.onboarding.Execute(web.RequestOf(c), &onboarding.EraseOwner{Ref: ref, Reason: sealed}, body)
+		x, err := h.onboarding.Execute(rest.RequestOf(c), &onboarding.EraseOwner{Ref: ref, Reason: sealed}, body)
 		if err != nil {
 			return err
 		}
-		e, err := web.Answer[*onboarding.OwnerRestricted](x)
+		e, err := operation.Answer[*onboarding.OwnerRestricted](x)
 		if err != nil {
 			return err
 		}
@@ -143,7 +146,7 @@ func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 		if err != nil {
 			return h.keyError(c, ref, err)
 		}
-		x, err := h.onboarding.Execute(web.RequestOf(c), &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
+		x, err := h.onboarding.Execute(rest.RequestOf(c), &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
 		if err != nil {
 			var unknown *submit.OutcomeUnknownError
 			if fresh && !errors.As(err, &unknown) { // if the outcome is unknown, keep the hold: the record may still follow
@@ -152,7 +155,7 @@ func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 			}
 			return err
 		}
-		e, err := web.Answer[*onboarding.OwnerHeld](x)
+		e, err := operation.Answer[*onboarding.OwnerHeld](x)
 		if err != nil {
 			return err
 		}
@@ -186,7 +189,7 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 		if err := h.cfg.Owners.MayChange(ctx); err != nil {
 			return h.keyError(c, ref, err)
 		}
-		x, err := h.onboarding.Execute(web.RequestOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
+		x, err := h.onboarding.Execute(rest.RequestOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
 		var refused *submit.RefusedError
 		if errors.As(err, &refused) {
 			was, failed := h.cfg.Owners.Release(ctx, ref.String())
@@ -201,7 +204,7 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		e, err := web.Answer[*onboarding.OwnerReleased](x)
+		e, err := operation.Answer[*onboarding.OwnerReleased](x)
 		if err != nil {
 			return err
 		}
@@ -221,7 +224,7 @@ func (h *Handler) isHeld(ctx context.Context, ref owner.Ref, sequence int64) (he
 	ctx, cancel := context.WithTimeout(ctx, foldWithin)
 	defer cancel()
 	if err := h.cfg.Onboarding.Wait(ctx, sequence); err != nil {
-		return false, web.Unavailable("KEYS_UNAVAILABLE", "This node does not know yet whether the owner is held.", time.Second).Because(err)
+		return false, problem.Unavailable("KEYS_UNAVAILABLE", "This node does not know yet whether the owner is held.", time.Second).Because(err)
 	}
 	h.cfg.Onboarding.View(func(s decide.State, _ record.Position) { held = s.(*onboarding.State).Held(ref) })
 	return held, nil
@@ -233,7 +236,7 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, seal.ErrFenced):
-		return web.Fenced(err)
+		return problem.Fenced(err)
 	case errors.Is(err, seal.ErrDestroyed):
 		return ownerUnknown(ref.Type)
 	case errors.Is(err, seal.ErrMissing): // if the owner exists, the key store has lost its key
@@ -245,7 +248,7 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 			return ownerUnknown(ref.Type)
 		}
 	case errors.Is(err, seal.ErrAway):
-		return web.Unavailable("KEYS_UNAVAILABLE", "The key store can't be asked now.", time.Second).Because(err)
+		return problem.Unavailable("KEYS_UNAVAILABLE", "The key store can't be asked now.", time.Second).Because(err)
 	}
 	return err
 }
@@ -253,7 +256,7 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 // getErasure returns the certificate of an owner's erasure, which may be incomplete.
 func (h *Handler) getErasure(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := web.NoQuery(c); err != nil {
+		if err := rest.NoQuery(c); err != nil {
 			return err
 		}
 		ref, err := ownerNamed(c, t)
@@ -267,7 +270,7 @@ func (h *Handler) getErasure(t owner.Type) echo.HandlerFunc {
 			}
 			e, asked := s.Erasure(ref)
 			if !asked {
-				return web.NotFound("ERASURE_NOT_FOUND", "Nobody asked for the owner's erasure.")
+				return problem.NotFound("ERASURE_NOT_FOUND", "Nobody asked for the owner's erasure.")
 			}
 			found = *e
 			return nil
@@ -289,9 +292,9 @@ type retention struct {
 }
 
 func (h *Handler) setRetention(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &onboarding.SetRetention{Seconds: body.Integer("seconds", 0, maxRetention)}
-	e, err := web.Execute[*onboarding.RetentionSet](c, h.onboarding, payload, body)
+	e, err := rest.Execute[*onboarding.RetentionSet](c, h.onboarding, payload, body)
 	if err != nil {
 		return err
 	}
@@ -299,7 +302,7 @@ func (h *Handler) setRetention(c echo.Context) error {
 }
 
 func (h *Handler) getRetention(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	var out retention

@@ -19,7 +19,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -35,7 +37,7 @@ const (
 
 // Config holds the dependencies of the interface.
 type Config struct {
-	Auth     *web.Auth
+	Auth     *rest.Auth
 	Journals submit.Submitter
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
 	Venue    record.Follower
@@ -48,7 +50,7 @@ type Config struct {
 	Box    *seal.Box
 	// Reads are the routes that read owners, their dependent objects and their cases, under this interface's base.
 	// They come from onboarding.Handler.Operated.
-	Reads []web.Route
+	Reads []rest.Route
 	// Folds contains the followers of all journals by name, including those above.
 	Folds map[string]record.Follower
 	// People contains the read models of the identity journal.
@@ -69,23 +71,23 @@ type Config struct {
 // Handler serves the routes under /admin/v1.
 type Handler struct {
 	cfg        Config
-	trading    web.Journal
-	identity   web.Journal
-	onboarding web.Journal
+	trading    operation.Journal
+	identity   operation.Journal
+	onboarding operation.Journal
 	// hashing allows one password hash in memory, because each takes 64 MiB.
 	hashing sync.Mutex
 }
 
 // New returns the handler of the operator's interface.
 func New(c Config) *Handler {
-	return &Handler{cfg: c, trading: web.Journal{To: c.Journals, Name: tradingJournal},
-		identity: web.Journal{To: c.Journals, Name: identityJournal, AuthFollower: c.Identity},
+	return &Handler{cfg: c, trading: operation.Journal{To: c.Journals, Name: tradingJournal},
+		identity: operation.Journal{To: c.Journals, Name: identityJournal, AuthFollower: c.Identity},
 		// Judges lets an operator's next request see the objects that this one created.
-		onboarding: web.Journal{To: c.Journals, Name: onboardingJournal, AuthFollower: c.Onboarding}}
+		onboarding: operation.Journal{To: c.Journals, Name: onboardingJournal, AuthFollower: c.Onboarding}}
 }
 
 // Routes lists all routes of the interface. Each file of the package lists its part.
-func (h *Handler) Routes() []web.Route {
+func (h *Handler) Routes() []rest.Route {
 	return slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
 		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.cfg.Reads)
 }
@@ -94,25 +96,25 @@ func (h *Handler) Routes() []web.Route {
 const Base = "/admin/v1"
 
 // read returns a route that only reads, and write one that changes something.
-func read(path string, h echo.HandlerFunc) web.Route {
-	return web.Get(Base+path, h, web.ScopeOperator, web.ScopeAuditor)
+func read(path string, h echo.HandlerFunc) rest.Route {
+	return rest.Get(Base+path, h, access.ScopeOperator, access.ScopeAuditor)
 }
 
-func write(method, path string, h echo.HandlerFunc) web.Route {
-	return web.Route{Method: method, Path: Base + path, Scopes: []string{web.ScopeOperator}, Handler: h}
+func write(method, path string, h echo.HandlerFunc) rest.Route {
+	return rest.Route{Method: method, Path: Base + path, Scopes: []string{access.ScopeOperator}, Handler: h}
 }
 
-func post(path string, h echo.HandlerFunc) web.Route { return write(http.MethodPost, path, h) }
+func post(path string, h echo.HandlerFunc) rest.Route { return write(http.MethodPost, path, h) }
 
-func put(path string, h echo.HandlerFunc) web.Route { return write(http.MethodPut, path, h) }
+func put(path string, h echo.HandlerFunc) rest.Route { return write(http.MethodPut, path, h) }
 
-func patch(path string, h echo.HandlerFunc) web.Route { return write(http.MethodPatch, path, h) }
+func patch(path string, h echo.HandlerFunc) rest.Route { return write(http.MethodPatch, path, h) }
 
-func remove(path string, h echo.HandlerFunc) web.Route { return write(http.MethodDelete, path, h) }
+func remove(path string, h echo.HandlerFunc) rest.Route { return write(http.MethodDelete, path, h) }
 
 // systemRoutes returns the routes of the journals and of the engine's work.
-func (h *Handler) systemRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) systemRoutes() []rest.Route {
+	return []rest.Route{
 		read("/due", h.listDue),
 		post("/due/:entry/put-back", h.putBackDue),
 		post("/rules/:journal", h.activateRules),
@@ -126,15 +128,15 @@ func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 
 // viewVenue calls look with the venue's state and sets the response's position headers.
 func (h *Handler) viewVenue(c echo.Context, look func(*venue.State)) error {
-	return web.View(c, tradingJournal, h.cfg.Venue, func(s *venue.State, _ int64) error { look(s); return nil })
+	return rest.View(c, tradingJournal, h.cfg.Venue, func(s *venue.State, _ int64) error { look(s); return nil })
 }
 
 // viewIdentity calls look with the state of brokers and users and sets the response's position headers.
 func (h *Handler) viewIdentity(c echo.Context, look func(*identity.State)) error {
-	return web.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error { look(s); return nil })
+	return rest.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error { look(s); return nil })
 }
 
 // viewOnboarding calls look with the state of the onboarding journal and sets the response's position headers.
 func (h *Handler) viewOnboarding(c echo.Context, look func(*onboarding.State) error) error {
-	return web.View(c, onboardingJournal, h.cfg.Onboarding, func(s *onboarding.State, _ int64) error { return look(s) })
+	return rest.View(c, onboardingJournal, h.cfg.Onboarding, func(s *onboarding.State, _ int64) error { return look(s) })
 }

@@ -13,7 +13,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -22,8 +25,8 @@ import (
 const maxTiers = 32
 
 // instrumentRoutes returns the routes of instruments and of their index prices.
-func (h *Handler) instrumentRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) instrumentRoutes() []rest.Route {
+	return []rest.Route{
 		read("/instruments", h.listInstruments),
 		post("/instruments", h.listInstrument),
 		read("/instruments/:symbol", h.getInstrument),
@@ -38,7 +41,7 @@ func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef:
 // listInstrument lists a new instrument. It checks the combination of parameters with package market, so that the
 // response contains all errors. The engine repeats the check.
 func (h *Handler) listInstrument(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	i := market.Instrument{
 		Symbol:                 body.String("symbol"),
 		Underlying:             body.String("underlying"),
@@ -67,11 +70,11 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	body.OptionalTime("created") // accepted and ignored, so that a body returned by GET can be posted
 	i = i.Normal()
 	addErrors(body, i.Check())
-	x, err := h.trading.Execute(web.RequestOf(c), &venue.ListInstrument{Instrument: i}, body)
+	x, err := h.trading.Execute(rest.RequestOf(c), &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err
 	}
-	e, err := web.Answer[*venue.InstrumentListed](x)
+	e, err := operation.Answer[*venue.InstrumentListed](x)
 	if err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 }
 
 // addErrors adds the errors of an instrument to the body's errors, at most one per field.
-func addErrors(body *web.Form, errs []validation.FieldError) {
+func addErrors(body *input.Form, errs []validation.FieldError) {
 	for _, e := range errs {
 		if e.Path.Within(validation.At("margin_tiers", 0)) && !body.Has("margin_tiers") {
 			e.Path = e.Path[2:]
@@ -97,9 +100,9 @@ func statuses() []string {
 	return []string{string(market.Open), string(market.PostOnly), string(market.CancelOnly), string(market.TradeHalt)}
 }
 
-func marginTiers(f *web.Form) []market.Tier {
+func marginTiers(f *input.Form) []market.Tier {
 	var out []market.Tier
-	f.OptionalObjects("margin_tiers", 1, maxTiers, func(_ int, item *web.Form) {
+	f.OptionalObjects("margin_tiers", 1, maxTiers, func(_ int, item *input.Form) {
 		out = append(out, market.Tier{NotionalFrom: item.Notional("notional_from"), InitMarginReq: item.Decimal("init_margin_req", form.Positive),
 			MaintMarginReq: item.Decimal("maint_margin_req", form.Positive), MaxLeverage: int(item.OptionalInteger("max_leverage", 1, market.MaxInstrumentLeverage).Value)})
 	})
@@ -107,9 +110,9 @@ func marginTiers(f *web.Form) []market.Tier {
 }
 
 func (h *Handler) changeInstrument(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &venue.ChangeInstrument{
-		Symbol:                 web.Param(c, "symbol"),
+		Symbol:                 rest.Param(c, "symbol"),
 		MinAmount:              body.OptionalDecimal("min_amount", form.Positive).Pointer(),
 		MaxAmount:              body.OptionalDecimal("max_amount", form.Positive).Pointer(),
 		InitMarginReq:          body.OptionalDecimal("init_margin_req", form.Positive).Pointer(),
@@ -135,11 +138,11 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if err := h.postedBack(c, body, payload); err != nil {
 		return err
 	}
-	x, err := h.trading.Execute(web.RequestOf(c), payload, body)
+	x, err := h.trading.Execute(rest.RequestOf(c), payload, body)
 	if err != nil {
 		return err
 	}
-	e, err := web.Answer[*venue.InstrumentChanged](x)
+	e, err := operation.Answer[*venue.InstrumentChanged](x)
 	if err != nil {
 		return err
 	}
@@ -152,7 +155,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 
 // postedBack accepts a body that a GET of the instrument returned. A read-only member is allowed if it equals the
 // current value. A tier that equals the current one after rounding to 2 decimals, as GET shows it, is not changed.
-func (h *Handler) postedBack(c echo.Context, body *web.Form, payload *venue.ChangeInstrument) error {
+func (h *Handler) postedBack(c echo.Context, body *input.Form, payload *venue.ChangeInstrument) error {
 	now, known, err := h.instrument(c, payload.Symbol)
 	if err != nil {
 		return err
@@ -208,15 +211,15 @@ func (h *Handler) instrument(c echo.Context, symbol string) (i listedInstrument,
 // getInstrument returns an instrument with the status that the operator has set. A client may send the response back
 // with PATCH.
 func (h *Handler) getInstrument(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	i, known, err := h.instrument(c, web.Param(c, "symbol"))
+	i, known, err := h.instrument(c, rest.Param(c, "symbol"))
 	switch {
 	case err != nil:
 		return err
 	case !known:
-		return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+		return problem.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
 	}
 	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&i.Instrument, i.listed))
 }
@@ -230,14 +233,14 @@ func (h *Handler) listed(c echo.Context, symbol string, sequence int64) (at scal
 	}
 	if look(); at == 0 {
 		if err := h.cfg.Venue.Wait(c.Request().Context(), sequence); err != nil {
-			return 0, web.SourceFailed(err)
+			return 0, problem.SourceFailed(err)
 		}
 		look()
 	}
 	return at, nil
 }
 
-func integer(o web.Optional[int64]) *int {
+func integer(o input.Optional[int64]) *int {
 	if !o.Set {
 		return nil
 	}
@@ -253,11 +256,11 @@ type withdrawal struct {
 }
 
 func (h *Handler) delistInstrument(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return err
 	}
-	payload := &venue.DelistInstrument{Symbol: web.Param(c, "symbol")}
-	e, err := web.Execute[*venue.WorkFinished](c, h.trading, payload)
+	payload := &venue.DelistInstrument{Symbol: rest.Param(c, "symbol")}
+	e, err := rest.Execute[*venue.WorkFinished](c, h.trading, payload)
 	if err != nil {
 		return err
 	}
@@ -265,8 +268,8 @@ func (h *Handler) delistInstrument(c echo.Context) error {
 }
 
 func (h *Handler) listInstruments(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
+	query := rest.Query(c)
+	page := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -279,7 +282,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.Slice(page, all))
+	return c.JSON(http.StatusOK, rest.Slice(page, all))
 }
 
 // indexPrice is the response to setting an index price: the prices now in force.
@@ -292,13 +295,13 @@ type indexPrice struct {
 }
 
 func (h *Handler) setIndexPrice(c echo.Context) error {
-	body := web.BodyOnly(c)
-	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", form.Positive)}
-	x, err := h.trading.Execute(web.RequestOf(c), payload, body)
+	body := rest.BodyOnly(c)
+	payload := &venue.SetIndexPrice{Symbol: rest.Param(c, "symbol"), Price: body.Decimal("price", form.Positive)}
+	x, err := h.trading.Execute(rest.RequestOf(c), payload, body)
 	if err != nil {
 		return err
 	}
-	e, err := web.Answer[*venue.IndexUpdated](x)
+	e, err := operation.Answer[*venue.IndexUpdated](x)
 	if err != nil {
 		return err
 	}

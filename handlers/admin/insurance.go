@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
@@ -34,8 +34,8 @@ type insuranceDeposit struct {
 }
 
 // insuranceRoutes returns the routes of the insurance fund.
-func (h *Handler) insuranceRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) insuranceRoutes() []rest.Route {
+	return []rest.Route{
 		read("/insurance", h.getInsurance),
 		post("/insurance/deposits", h.depositInsurance),
 	}
@@ -44,10 +44,10 @@ func (h *Handler) insuranceRoutes() []web.Route {
 // depositInsurance pays into the insurance fund. It returns 201 for a new deposit and 200 for a repeated
 // reference_id.
 func (h *Handler) depositInsurance(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", form.Reference.Rule)}
 	payload := venue.DepositInsurance(entry)
-	x, err := h.trading.Execute(web.RequestOf(c), &payload, body.Means(entry))
+	x, err := h.trading.Execute(rest.RequestOf(c), &payload, body.Means(entry))
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ type insurancePosition struct {
 
 // getInsurance returns the fund's balance, its equity including positions, and the positions.
 func (h *Handler) getInsurance(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := rest.Query(c).Done(); err != nil {
 		return err
 	}
 	var out insurance

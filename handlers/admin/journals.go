@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -40,8 +40,8 @@ type readerShown struct {
 }
 
 func (h *Handler) listJournals(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
+	query := rest.Query(c)
+	page := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (h *Handler) listJournals(c echo.Context) error {
 	for _, t := range h.cfg.Tails {
 		all = append(all, t.show(h.cfg.Readers))
 	}
-	return c.JSON(http.StatusOK, web.Slice(page, all))
+	return c.JSON(http.StatusOK, rest.Slice(page, all))
 }
 
 // show reads the readers' positions before the tail's, so that no reader seems to be ahead of the tail. The tail

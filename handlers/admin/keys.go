@@ -9,7 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // signingKey is a key that signs access tokens as operators see it, without the private part.
@@ -20,8 +20,8 @@ type signingKey struct {
 }
 
 // keyRoutes returns the routes of signing keys.
-func (h *Handler) keyRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) keyRoutes() []rest.Route {
+	return []rest.Route{
 		read("/signing-keys", h.listSigningKeys),
 		post("/signing-keys", h.addSigningKey),
 		remove("/signing-keys/:kid", h.retireSigningKey),
@@ -37,8 +37,8 @@ func newSigningKey(k *identity.SigningKey) signingKey {
 }
 
 func (h *Handler) listSigningKeys(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
+	query := rest.Query(c)
+	page := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -51,20 +51,20 @@ func (h *Handler) listSigningKeys(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.Slice(page, all))
+	return c.JSON(http.StatusOK, rest.Slice(page, all))
 }
 
 // addSigningKey generates a signing key. The key is published immediately and starts to sign when every cached key
 // set must contain it. Older keys verify tokens until they are retired, so users stay logged in.
 func (h *Handler) addSigningKey(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return err
 	}
 	payload, err := h.cfg.NewSigningKey()
 	if err != nil {
 		return fmt.Errorf("making a signing key: %w", err)
 	}
-	e, err := web.Execute[*identity.SigningKeyAdded](c, h.identity, payload)
+	e, err := rest.Execute[*identity.SigningKeyAdded](c, h.identity, payload)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (h *Handler) addSigningKey(c echo.Context) error {
 
 // retireSigningKey retires a key. From then on the key and every token that it signed are refused.
 func (h *Handler) retireSigningKey(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return err
 	}
-	kid := web.Param(c, "kid")
-	e, err := web.Execute[*identity.SigningKeyRetired](c, h.identity, &identity.RetireSigningKey{KID: kid})
+	kid := rest.Param(c, "kid")
+	e, err := rest.Execute[*identity.SigningKeyRetired](c, h.identity, &identity.RetireSigningKey{KID: kid})
 	if err != nil {
 		return err
 	}

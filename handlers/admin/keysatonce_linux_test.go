@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -100,7 +100,7 @@ func TestKeysOfAPageAreReadTogether(t *testing.T) {
 	}
 	for path, told := range map[string]string{base + "/persons": `"first_name":"Ann"`, base + "/webhook_deliveries": `"response":"thanks"`, "/api/v1/events": `"reason":"`} {
 		k.together(of, func() {
-			if shown := k.Send("operator", "GET", path, "", web.HeaderMinLogPosition, k.Onboarding.Tip().String()).Want(200); !ordered(shown.Body, told, told, told) {
+			if shown := k.Send("operator", "GET", path, "", operation.HeaderMinLogPosition, k.Onboarding.Tip().String()).Want(200); !ordered(shown.Body, told, told, told) {
 				t.Errorf("%s: %s", path, shown.Body)
 			}
 		})

@@ -11,7 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -26,8 +28,8 @@ type transfer struct {
 }
 
 // moneyRoutes returns the routes of deposits and withdrawals.
-func (h *Handler) moneyRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) moneyRoutes() []rest.Route {
+	return []rest.Route{
 		post("/customers/:customer_code/deposits", h.makeDeposit),
 		post("/customers/:customer_code/withdrawals", h.requestWithdrawal),
 		post("/withdrawals/:code/complete", h.completeWithdrawal),
@@ -35,10 +37,10 @@ func (h *Handler) moneyRoutes() []web.Route {
 	}
 }
 
-func readTransfer(c echo.Context) (transfer, *web.Form) {
-	body := web.BodyOnly(c)
+func readTransfer(c echo.Context) (transfer, *input.Form) {
+	body := rest.BodyOnly(c)
 	t := transfer{
-		CustomerCode: web.Param(c, "customer_code"),
+		CustomerCode: rest.Param(c, "customer_code"),
 		Currency:     body.Enum("currency", ledger.USDC),
 		Amount:       body.Money("amount"),
 		ReferenceID:  body.String("reference_id", form.Reference.Rule),
@@ -76,20 +78,20 @@ func (h *Handler) cancelWithdrawal(c echo.Context) error {
 
 // withdrawalCode reads the code from the route. An invalid UUID names no withdrawal.
 func withdrawalCode(c echo.Context) (scalar.ID, error) {
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return scalar.ID{}, err
 	}
-	code, err := scalar.ParseID(web.Param(c, "code"))
+	code, err := scalar.ParseID(rest.Param(c, "code"))
 	if err != nil {
-		return code, web.NotFound("UNKNOWN_WITHDRAWAL", "There is no such withdrawal.")
+		return code, problem.NotFound("UNKNOWN_WITHDRAWAL", "There is no such withdrawal.")
 	}
 	return code, nil
 }
 
 // transfer submits a command about a deposit or withdrawal and responds with the resulting transaction. The response
 // has the given status, or 200 for a repeated reference_id.
-func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, forms ...*web.Form) error {
-	x, err := h.trading.Execute(web.RequestOf(c), payload, forms...)
+func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, forms ...*input.Form) error {
+	x, err := h.trading.Execute(rest.RequestOf(c), payload, forms...)
 	if err != nil {
 		return err
 	}

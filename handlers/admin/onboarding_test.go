@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -26,7 +26,7 @@ func newDesk(t *testing.T) *desk { return &desk{t, tradingtest.New(t)} }
 // submit gives a command of a client of a tenant, or of the system.
 func (d *desk) submit(actor decide.Actor, p decide.Payload) *desk {
 	d.T.Helper()
-	c := decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: actor, Payload: p}
+	c := decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: actor, Payload: p}
 	if _, err := d.Submit(d.T.Context(), "onboarding", c); err != nil {
 		d.T.Fatalf("%s: %v", c.Type, err)
 	}
@@ -82,7 +82,7 @@ func (d *desk) trigger(of owner.Ref, tenant, entitlement string) string {
 	}
 	d.submit(client(tenant), &onboarding.CreateTrigger{Ref: of, EntitlementID: id})
 	for _, e := range slices.Backward(d.Onboarding.Entries()) {
-		if made, ok := web.Find[*onboarding.TriggerCreated](e.Record); ok {
+		if made, ok := operation.Find[*onboarding.TriggerCreated](e.Record); ok {
 			return made.ID.String()
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -89,7 +89,7 @@ func TestWhoMay(t *testing.T) {
 		if got := status("auditor"); (got == 403) != (r.Method != "GET") {
 			t.Errorf("%s %s of an auditor: %d", r.Method, path, got)
 		}
-		if !slices.Contains(r.Scopes, web.ScopeOperator) {
+		if !slices.Contains(r.Scopes, access.ScopeOperator) {
 			t.Errorf("%s %s is not an operator's", r.Method, path)
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
@@ -37,8 +39,8 @@ type questionnaireShown struct {
 }
 
 // questionnaireRoutes returns the routes of questionnaires.
-func (h *Handler) questionnaireRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) questionnaireRoutes() []rest.Route {
+	return []rest.Route{
 		read("/questionnaires", h.listQuestionnaires),
 		post("/questionnaires", h.createQuestionnaire),
 		read("/questionnaires/:id", h.getQuestionnaire),
@@ -50,14 +52,14 @@ func (h *Handler) questionnaireRoutes() []web.Route {
 }
 
 func (h *Handler) createQuestionnaire(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &onboarding.CreateQuestionnaire{
-		Name:        body.String("name", web.MaxLength(maxTitle)),
-		Description: body.OptionalText("description", web.MaxLength(maxDescription)).Value,
+		Name:        body.String("name", input.MaxLength(maxTitle)),
+		Description: body.OptionalText("description", input.MaxLength(maxDescription)).Value,
 		OwnerType:   owner.Type(body.Enum("owner_type", ownerTypes...)),
 		OwnerTypeID: body.OptionalID("owner_type_id").Value,
 	}
-	e, err := web.Execute[*onboarding.QuestionnaireCreated](c, h.onboarding, payload, body)
+	e, err := rest.Execute[*onboarding.QuestionnaireCreated](c, h.onboarding, payload, body)
 	if err != nil {
 		return err
 	}
@@ -65,10 +67,10 @@ func (h *Handler) createQuestionnaire(c echo.Context) error {
 }
 
 func (h *Handler) changeQuestionnaire(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &onboarding.ChangeQuestionnaire{
-		Name:        body.OptionalString("name", web.MaxLength(maxTitle)).Pointer(),
-		Description: body.OptionalText("description", web.MaxLength(maxDescription)).Pointer(),
+		Name:        body.OptionalString("name", input.MaxLength(maxTitle)).Pointer(),
+		Description: body.OptionalText("description", input.MaxLength(maxDescription)).Pointer(),
 	}
 	if !body.Has("name") && !body.Has("description") {
 		body.Fault("", validation.Required, "at least one field is required")
@@ -81,7 +83,7 @@ func (h *Handler) changeQuestionnaire(c echo.Context) error {
 }
 
 func (h *Handler) addVersion(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &onboarding.AddVersion{Questions: readQuestions(body)}
 	e, err := executeNamed[*onboarding.VersionAdded](c, h, body, payload, &payload.QuestionnaireID, questionnaireUnknown)
 	if err != nil {
@@ -91,13 +93,13 @@ func (h *Handler) addVersion(c echo.Context) error {
 }
 
 // readQuestions reads the questions of a new version and reports all errors of all questions.
-func readQuestions(body *web.Form) []questionnaire.Question {
+func readQuestions(body *input.Form) []questionnaire.Question {
 	var questions []questionnaire.Question
-	body.Objects("questions", 1, questionnaire.MaxQuestions, func(i int, f *web.Form) {
+	body.Objects("questions", 1, questionnaire.MaxQuestions, func(i int, f *input.Form) {
 		q := at(&questions, i)
 		q.Label, q.Value, q.Position = readNamed(f)
 		q.Type, q.IsOptional = questionnaire.QuestionType(f.Enum("question_type", questionTypes()...)), f.OptionalBool("is_optional").Value
-		f.OptionalObjects("options", 0, questionnaire.MaxOptions, func(i int, f *web.Form) {
+		f.OptionalObjects("options", 0, questionnaire.MaxOptions, func(i int, f *input.Form) {
 			o := at(&q.Options, i)
 			o.Label, o.Value, o.Position = readNamed(f)
 		})
@@ -119,7 +121,7 @@ func at[T any](list *[]T, i int) *T {
 
 // readNamed reads the fields that questions and options share. It returns position -1 for an invalid position, so
 // that it collides with no other.
-func readNamed(f *web.Form) (label, value string, position int) {
+func readNamed(f *input.Form) (label, value string, position int) {
 	label, value, position = f.String("label"), f.String("value"), int(f.Integer("position", 0, maxPosition))
 	if f.Faulty("position") {
 		position = -1
@@ -136,7 +138,7 @@ func questionTypes() []string {
 }
 
 func (h *Handler) publishQuestionnaire(c echo.Context) error {
-	body := web.OptionalBody(c)
+	body := rest.OptionalBody(c)
 	payload := &onboarding.PublishQuestionnaire{Number: int(body.OptionalInteger("version_number", 1, maxVersion).Value)}
 	e, err := executeNamed[*onboarding.QuestionnairePublished](c, h, body, payload, &payload.ID, questionnaireUnknown)
 	if err != nil {
@@ -146,14 +148,14 @@ func (h *Handler) publishQuestionnaire(c echo.Context) error {
 }
 
 func (h *Handler) unpublishQuestionnaire(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return err
 	}
 	id, err := named(c, "id", questionnaireUnknown)
 	if err != nil {
 		return err
 	}
-	e, err := web.Execute[*onboarding.QuestionnaireUnpublished](c, h.onboarding, &onboarding.UnpublishQuestionnaire{ID: id})
+	e, err := rest.Execute[*onboarding.QuestionnaireUnpublished](c, h.onboarding, &onboarding.UnpublishQuestionnaire{ID: id})
 	if err != nil {
 		return err
 	}
@@ -181,5 +183,5 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 }
 
 func questionnaireUnknown() error {
-	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
+	return problem.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // Node is a node of the venue and the highest rules that it supports for each journal.
@@ -35,12 +36,12 @@ const maxRules = 1_000_000
 // journal, so every node must first confirm that it supports them. A node that joins later with older rules stops at
 // the record and reports it.
 func (h *Handler) activateRules(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &decide.ActivateRules{Rules: int(body.Integer("rules", 1, maxRules))}
 	if err := body.Done(); err != nil {
 		return err
 	}
-	to, repeated, err := h.journalOf(c, web.Param(c, "journal"), payload)
+	to, repeated, err := h.journalOf(c, rest.Param(c, "journal"), payload)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (h *Handler) activateRules(c echo.Context) error {
 			return err
 		}
 	}
-	e, err := web.Execute[*decide.RulesActivated](c, to, payload, body)
+	e, err := rest.Execute[*decide.RulesActivated](c, to, payload, body)
 	if err != nil {
 		return err
 	}
@@ -60,10 +61,10 @@ func (h *Handler) activateRules(c echo.Context) error {
 func (h *Handler) knownToAll(c echo.Context, journal string, rules int) error {
 	nodes, err := h.cfg.Nodes(c.Request().Context())
 	if err != nil {
-		return web.SourceFailed(err)
+		return problem.SourceFailed(err)
 	}
 	if late := behind(nodes, journal, rules); len(late) > 0 {
-		return web.Conflict("RULES_NOT_KNOWN", fmt.Sprintf("Rules %d are not known to every node: %s.", rules, strings.Join(late, ", ")))
+		return problem.Conflict("RULES_NOT_KNOWN", fmt.Sprintf("Rules %d are not known to every node: %s.", rules, strings.Join(late, ", ")))
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -117,29 +118,29 @@ type recordsShown struct {
 const beforeAll = -1
 
 func (h *Handler) listRecords(c echo.Context) error {
-	query := web.Query(c)
-	size := int(query.OptionalInteger("page_size", 1, tailRecords).Or(web.DefaultPageSize))
+	query := rest.Query(c)
+	size := int(query.OptionalInteger("page_size", 1, tailRecords).Or(rest.DefaultPageSize))
 	after := query.OptionalInteger("after", 0, 1<<53).Or(beforeAll)
 	if err := query.Done(); err != nil {
 		return err
 	}
-	name := web.Param(c, "journal")
+	name := rest.Param(c, "journal")
 	for _, t := range h.cfg.Tails {
 		if t.journal == name {
 			return t.serve(c, after, size)
 		}
 	}
-	return web.NotFound("UNKNOWN_JOURNAL", "There is no such journal.")
+	return problem.NotFound("UNKNOWN_JOURNAL", "There is no such journal.")
 }
 
 // serve returns the last records, or the first records after a sequence.
 func (t *Tail) serve(c echo.Context, after int64, size int) error {
 	out, at, gone := t.records(after, size)
 	if gone {
-		return web.NewProblem(http.StatusGone, "RECORDS_NOT_HELD",
+		return problem.New(http.StatusGone, "RECORDS_NOT_HELD",
 			"The records after that one are not held here any more. `perpetua log` prints any record.")
 	}
-	web.SetReadPosition(c, t.journal, at)
+	rest.SetReadPosition(c, t.journal, at)
 	return c.JSON(http.StatusOK, out)
 }
 

@@ -14,7 +14,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	people "github.com/perpetua-exchange/perpetua/projections/identity"
@@ -41,16 +43,16 @@ type broker struct {
 }
 
 // brokerRoutes returns the routes of brokers.
-func (h *Handler) brokerRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) brokerRoutes() []rest.Route {
+	return []rest.Route{
 		read("/brokers", h.listBrokers),
 		post("/brokers", h.registerBroker),
 	}
 }
 
 // userRoutes returns the routes of users and of their API keys.
-func (h *Handler) userRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) userRoutes() []rest.Route {
+	return []rest.Route{
 		read("/users", h.listUsers),
 		post("/users", h.registerUser),
 		patch("/users/:username", h.changeUser),
@@ -60,9 +62,9 @@ func (h *Handler) userRoutes() []web.Route {
 }
 
 func (h *Handler) registerBroker(c echo.Context) error {
-	body := web.BodyOnly(c)
-	payload := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", web.MaxLength(maxName))}
-	e, err := web.Execute[*identity.BrokerRegistered](c, h.identity, payload, body)
+	body := rest.BodyOnly(c)
+	payload := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", input.MaxLength(maxName))}
+	e, err := rest.Execute[*identity.BrokerRegistered](c, h.identity, payload, body)
 	if err != nil {
 		return err
 	}
@@ -70,8 +72,8 @@ func (h *Handler) registerBroker(c echo.Context) error {
 }
 
 func (h *Handler) listBrokers(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
+	query := rest.Query(c)
+	page := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -100,12 +102,12 @@ func newUser(u *identity.User) user {
 }
 
 func (h *Handler) registerUser(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &identity.RegisterUser{
 		Username:     body.String("username", usernameRule),
 		Broker:       body.String("broker", brokerRule),
-		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
-		Scopes:       body.Distinct("scopes", web.OneOf(identity.Scopes()...)),
+		CustomerCode: body.OptionalString("customer_code", input.CustomerCode).Value,
+		Scopes:       body.Distinct("scopes", input.OneOf(identity.Scopes()...)),
 		IsActive:     body.OptionalBool("is_active").Or(true),
 		IsVerified:   body.OptionalBool("is_verified").Or(true),
 		RateLimit:    rateLimit(body),
@@ -121,7 +123,7 @@ func (h *Handler) registerUser(c echo.Context) error {
 	if payload.PasswordHash, err = h.sealed(payload.Username, password); err != nil {
 		return err
 	}
-	e, err := web.Execute[*identity.UserRegistered](c, h.identity, payload, body.Seal(h.cfg.MAC))
+	e, err := rest.Execute[*identity.UserRegistered](c, h.identity, payload, body.Seal(h.cfg.MAC))
 	if err != nil {
 		return err
 	}
@@ -129,15 +131,15 @@ func (h *Handler) registerUser(c echo.Context) error {
 }
 
 func (h *Handler) changeUser(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &identity.ChangeUser{
-		Username:       web.Param(c, "username"),
+		Username:       rest.Param(c, "username"),
 		IsActive:       body.OptionalBool("is_active").Pointer(),
 		IsVerified:     body.OptionalBool("is_verified").Pointer(),
-		CustomerCode:   body.OptionalString("customer_code", web.CustomerCode).Pointer(),
+		CustomerCode:   body.OptionalString("customer_code", input.CustomerCode).Pointer(),
 		RateLimit:      rateLimit(body),
 		ClearRateLimit: body.Null("rate_limit"),
-		Scopes:         body.OptionalDistinct("scopes", web.OneOf(identity.Scopes()...)).Value,
+		Scopes:         body.OptionalDistinct("scopes", input.OneOf(identity.Scopes()...)).Value,
 	}
 	if body.Null("customer_code") {
 		payload.CustomerCode = new(string)
@@ -161,7 +163,7 @@ func (h *Handler) changeUser(c echo.Context) error {
 			return err
 		}
 	}
-	e, err := web.Execute[*identity.UserChanged](c, h.identity, payload, body.Seal(h.cfg.MAC))
+	e, err := rest.Execute[*identity.UserChanged](c, h.identity, payload, body.Seal(h.cfg.MAC))
 	if err != nil {
 		return err
 	}
@@ -192,7 +194,7 @@ func (h *Handler) accountOf(broker, customer string) error {
 		known = ok && owner == broker
 	})
 	if !known {
-		return web.Refused(&decide.Refusal{Kind: decide.Unacceptable, Code: "UNKNOWN_CUSTOMER", Field: "customer_code",
+		return problem.Refused(&decide.Refusal{Kind: decide.Unacceptable, Code: "UNKNOWN_CUSTOMER", Field: "customer_code",
 			Message: "the user's broker has no such customer"})
 	}
 	return nil
@@ -210,8 +212,8 @@ func (h *Handler) brokerOf(username string) (broker string) {
 }
 
 func (h *Handler) listUsers(c echo.Context) error {
-	query := web.Query(c)
-	page := query.Numbered()
+	query := rest.Query(c)
+	page := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -219,7 +221,7 @@ func (h *Handler) listUsers(c echo.Context) error {
 }
 
 // answerNumbered responds with a numbered page of rows.
-func answerNumbered[Row, Shown any](c echo.Context, from rows.Source, page web.Numbered,
+func answerNumbered[Row, Shown any](c echo.Context, from rows.Source, page rest.Numbered,
 	read func(ctx context.Context, db projections.DB, size, offset int) ([]Row, int, int64, error), show func(*Row) Shown) error {
 	var shown []Shown
 	var total int
@@ -237,7 +239,7 @@ func answerNumbered[Row, Shown any](c echo.Context, from rows.Source, page web.N
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.NewItems(page, shown, total))
+	return c.JSON(http.StatusOK, rest.NewItems(page, shown, total))
 }
 
 func passwordRule(s string) (code, message string) {
@@ -247,9 +249,9 @@ func passwordRule(s string) (code, message string) {
 	return "", ""
 }
 
-func rateLimit(f *web.Form) *identity.RateLimit {
+func rateLimit(f *input.Form) *identity.RateLimit {
 	var limit identity.RateLimit
-	given := f.OptionalObject("rate_limit", func(f *web.Form) {
+	given := f.OptionalObject("rate_limit", func(f *input.Form) {
 		limit.PerSecond = f.Integer("per_second", 1, identity.MaxRate)
 		limit.Burst = f.Integer("burst", 1, identity.MaxRate)
 	})

@@ -10,7 +10,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -20,7 +24,7 @@ const identityJournal = "identity"
 
 // Config holds the dependencies of the routes.
 type Config struct {
-	Auth     *web.Auth
+	Auth     *rest.Auth
 	Journals submit.Submitter
 	Identity record.Follower // of the identity journal, under identity.Rules
 	Venue    record.Follower // of the trading journal, under trading.Rules, for looking up customers
@@ -29,20 +33,20 @@ type Config struct {
 // Handler serves the routes.
 type Handler struct {
 	cfg      Config
-	identity web.Journal
+	identity operation.Journal
 }
 
 // New makes the handler.
 func New(c Config) *Handler {
-	return &Handler{c, web.Journal{To: c.Journals, Name: identityJournal, AuthFollower: c.Identity}}
+	return &Handler{c, operation.Journal{To: c.Journals, Name: identityJournal, AuthFollower: c.Identity}}
 }
 
 // Routes lists the routes. They accept every valid token and require no particular scope.
-func (h *Handler) Routes() []web.Route {
-	return []web.Route{
-		web.Get("/v1/api-keys", h.list, web.AnyScope...),
-		web.Post("/v1/api-keys", h.create, web.AnyScope...),
-		web.Delete("/v1/api-keys/:id", h.revoke, web.AnyScope...),
+func (h *Handler) Routes() []rest.Route {
+	return []rest.Route{
+		rest.Get("/v1/api-keys", h.list, access.AnyScope...),
+		rest.Post("/v1/api-keys", h.create, access.AnyScope...),
+		rest.Delete("/v1/api-keys/:id", h.revoke, access.AnyScope...),
 	}
 }
 
@@ -72,9 +76,9 @@ func (h *Handler) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	w := wanted{Username: p.Username, Name: body.String("name", nameRule), Scopes: scopes(body),
-		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value, IPAllowList: networks(body),
+		CustomerCode: body.OptionalString("customer_code", input.CustomerCode).Value, IPAllowList: networks(body),
 		ExpiresAt: body.OptionalTime("expires_at").Value}
 	if err := body.Done(); err != nil {
 		return err
@@ -82,9 +86,9 @@ func (h *Handler) create(c echo.Context) error {
 	if err := h.customerOf(p, w.CustomerCode); err != nil {
 		return err
 	}
-	secret := web.NewSecret()
-	hash := web.HashOf(secret)
-	e, err := web.Execute[*identity.APIKeyCreated](c, h.identity, &identity.CreateAPIKey{
+	secret := access.NewSecret()
+	hash := access.HashOf(secret)
+	e, err := rest.Execute[*identity.APIKeyCreated](c, h.identity, &identity.CreateAPIKey{
 		Name: w.Name, Prefix: secret[:prefixLength], Hash: hash[:], Scopes: w.Scopes, CustomerCode: w.CustomerCode,
 		IPAllowList: w.IPAllowList, ExpiresAt: w.ExpiresAt}, body.Means(w))
 	if err != nil {
@@ -101,12 +105,12 @@ func (h *Handler) create(c echo.Context) error {
 }
 
 func (h *Handler) list(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	out := []wire.APIKey{}
-	p := web.PrincipalOf(c)
-	err := web.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error {
+	p := rest.PrincipalOf(c)
+	err := rest.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error {
 		for _, k := range s.APIKeys(p.Username) {
 			if mayList(p, k) {
 				out = append(out, wire.NewAPIKey(k))
@@ -122,7 +126,7 @@ func (h *Handler) list(c echo.Context) error {
 
 // mayList reports whether a principal may see a key of the same user. A key that is limited to one account must not
 // see the keys of other accounts.
-func mayList(p *web.Principal, k *identity.APIKey) bool {
+func mayList(p *access.Principal, k *identity.APIKey) bool {
 	return p.APIKey.IsZero() || p.Customer == "" || p.Customer == k.CustomerCode
 }
 
@@ -136,14 +140,14 @@ func (h *Handler) revoke(c echo.Context) error {
 	if _, err := person(c); err != nil {
 		return err
 	}
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return err
 	}
-	id, err := scalar.ParseID(web.Param(c, "id"))
+	id, err := scalar.ParseID(rest.Param(c, "id"))
 	if err != nil { // an invalid ID names no key
-		return web.Refused(decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key"))
+		return problem.Refused(decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key"))
 	}
-	e, err := web.Execute[*identity.APIKeyRevoked](c, h.identity, &identity.RevokeAPIKey{ID: id})
+	e, err := rest.Execute[*identity.APIKeyRevoked](c, h.identity, &identity.RevokeAPIKey{ID: id})
 	if err != nil {
 		return err
 	}
@@ -152,17 +156,17 @@ func (h *Handler) revoke(c echo.Context) error {
 
 // person returns the principal of a request with a login token. API keys cannot create or revoke keys, because a
 // stolen key could then renew itself forever.
-func person(c echo.Context) (*web.Principal, error) {
-	p := web.PrincipalOf(c)
+func person(c echo.Context) (*access.Principal, error) {
+	p := rest.PrincipalOf(c)
 	if !p.APIKey.IsZero() {
-		return nil, web.Forbidden("API keys cannot make or revoke API keys.")
+		return nil, problem.Forbidden("API keys cannot make or revoke API keys.")
 	}
 	return p, nil
 }
 
 // customerOf checks that the customer belongs to the user's broker. The identity journal contains no customers, so
 // the check uses the trading journal.
-func (h *Handler) customerOf(p *web.Principal, customer string) error {
+func (h *Handler) customerOf(p *access.Principal, customer string) error {
 	if customer == "" {
 		return nil
 	}
@@ -174,7 +178,7 @@ func (h *Handler) customerOf(p *web.Principal, customer string) error {
 		known = there && broker == p.Broker && (p.Customer == "" || p.Customer == customer)
 	})
 	if !known {
-		return web.Refused(&decide.Refusal{Kind: decide.Unacceptable, Code: "UNKNOWN_CUSTOMER", Field: "customer_code",
+		return problem.Refused(&decide.Refusal{Kind: decide.Unacceptable, Code: "UNKNOWN_CUSTOMER", Field: "customer_code",
 			Message: "the user has no such customer"})
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -46,7 +47,7 @@ func NewUses(to submit.Submitter, logger *slog.Logger) *Uses {
 
 // Note queues a use of a key if the log has no use of it today. It never blocks. It is called for every request with
 // the key until this node has read the record of today's first use.
-func (u *Uses) Note(k web.APIKey) {
+func (u *Uses) Note(k access.APIKey) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if next, there := u.pending[k.ID]; there && (next.IsZero() || time.Now().Before(next)) {
@@ -94,7 +95,7 @@ func (u *Uses) passOver(id scalar.ID) {
 func (u *Uses) tell(ctx context.Context, id scalar.ID) bool {
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	_, err := u.to.Submit(ctx, identityJournal, decide.Command{ID: web.NewID(), Type: identity.CommandUseAPIKey,
+	_, err := u.to.Submit(ctx, identityJournal, decide.Command{ID: operation.NewID(), Type: identity.CommandUseAPIKey,
 		Actor: decide.Actor{System: "api_keys"}, Payload: &identity.UseAPIKey{ID: id}})
 	var refused *submit.RefusedError
 	// Another node was first, the key is revoked, or the owner's clock has another day.

@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -53,7 +53,7 @@ func TestUsesAreToldOnce(t *testing.T) {
 		o := &owner{make(chan scalar.ID), make(chan error)}
 		u, stop := usesOf(t, o)
 		defer stop()
-		a, b := web.APIKey{ID: scalar.ID{1}}, web.APIKey{ID: scalar.ID{2}}
+		a, b := access.APIKey{ID: scalar.ID{1}}, access.APIKey{ID: scalar.ID{2}}
 		note := func() {
 			for range 10_000 { // more than may wait
 				u.Note(a)
@@ -105,7 +105,7 @@ func TestUsesAroundMidnight(t *testing.T) {
 		defer stop()
 		const seconds, each = 10, 50
 		for range seconds * each {
-			u.Note(web.APIKey{ID: scalar.ID{1}})
+			u.Note(access.APIKey{ID: scalar.ID{1}})
 			synctest.Wait()
 			time.Sleep(time.Second / each)
 		}

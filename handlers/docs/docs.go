@@ -17,8 +17,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/files"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
@@ -47,7 +47,7 @@ func Register(e *echo.Echo) error {
 	e.GET("/docs/websocket", func(c echo.Context) error { return pages.Serve(c, "websocket.html", socketPolicy) })
 	e.GET("/docs/static/:file", func(c echo.Context) error { return pages.Serve(c, c.Param("file"), restPolicy) })
 	e.GET("/asyncapi.yaml", func(c echo.Context) error {
-		return web.Cached(c, documentAge, "application/yaml", schemas.AsyncAPI)
+		return rest.Cached(c, documentAge, "application/yaml", schemas.AsyncAPI)
 	})
 	asJSON := sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(schemas.AsyncAPI) })
 	e.GET("/asyncapi.json", func(c echo.Context) error {
@@ -55,7 +55,7 @@ func Register(e *echo.Echo) error {
 		if err != nil {
 			return fmt.Errorf("the AsyncAPI file: %w", err)
 		}
-		return web.Cached(c, documentAge, echo.MIMEApplicationJSON, text)
+		return rest.Cached(c, documentAge, echo.MIMEApplicationJSON, text)
 	})
 	return nil
 }

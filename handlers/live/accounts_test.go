@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -39,9 +39,9 @@ func caughtUp(c *livetest.Client) {
 }
 
 // answered is a live.Answered that calls itself.
-type answered func(username string, source web.Waiter)
+type answered func(username string, source operation.Waiter)
 
-func (f answered) AwaitAnswered(_ context.Context, username, _ string, source web.Waiter) {
+func (f answered) AwaitAnswered(_ context.Context, username, _ string, source operation.Waiter) {
 	f(username, source)
 }
 
@@ -51,7 +51,7 @@ func TestSnapshotsHoldWhatTheUserWasAnswered(t *testing.T) {
 	var v *venue
 	waits := 0
 	v = newVenue(t, live.Limits{BeatEvery: never}, nil, func(c *live.Config) {
-		c.Answered = answered(func(username string, source web.Waiter) {
+		c.Answered = answered(func(username string, source operation.Waiter) {
 			waits++
 			if username != "u-beta" {
 				t.Errorf("waited for what %s was answered", username)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/olahol/melody"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 )
 
 // authenticate authenticates the session with a token. A token of the same user extends the session, and its
@@ -49,7 +49,7 @@ func (h *Hub) authenticate(s *session, r *request) {
 // become sets the session's principal, unless the session belongs to another user, and returns the previous
 // principal. The caller holds the hub's lock, so each change of the identity journal either finds the new principal
 // here or was counted before.
-func (s *session) become(p *web.Principal, token string) (before *web.Principal, ok bool) {
+func (s *session) become(p *access.Principal, token string) (before *access.Principal, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before = s.auth.who; before != nil && before.Username != p.Username {
@@ -61,8 +61,8 @@ func (s *session) become(p *web.Principal, token string) (before *web.Principal,
 }
 
 // sameReader reports whether the read rights of both principals are equal.
-func sameReader(a, b *web.Principal) bool {
-	return a.Broker == b.Broker && a.Customer == b.Customer && a.Has(web.ScopeRead) == b.Has(web.ScopeRead) &&
+func sameReader(a, b *access.Principal) bool {
+	return a.Broker == b.Broker && a.Customer == b.Customer && a.Has(access.ScopeRead) == b.Has(access.ScopeRead) &&
 		a.SeesAll() == b.SeesAll()
 }
 
@@ -121,7 +121,7 @@ func (h *Hub) changesSeen() uint64 {
 // observe applies a change of the identity journal to all sessions, so that their rights end with the record, like
 // those of requests. It runs under the identity fold's lock. While the first token of a session is being verified,
 // the session has no principal; it notices the change by the counter and verifies again.
-func (h *Hub) observe(change web.Change) {
+func (h *Hub) observe(change access.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.registry.changes++
@@ -140,7 +140,7 @@ func (h *Hub) observe(change web.Change) {
 }
 
 // narrow sets the rights that remain to the session, nil for none. The caller holds the hub's lock.
-func (h *Hub) narrow(s *session, left *web.Principal) {
+func (h *Hub) narrow(s *session, left *access.Principal) {
 	s.mu.Lock()
 	before := s.auth.who
 	if s.auth.who = left; left == nil {
@@ -160,7 +160,7 @@ func (h *Hub) narrow(s *session, left *web.Principal) {
 
 // revoke ends the private subscriptions of a session with an invalid token. If the session used an API key, it ends
 // the connection. The caller holds the hub's lock.
-func (h *Hub) revoke(s *session, who *web.Principal) {
+func (h *Hub) revoke(s *session, who *access.Principal) {
 	h.expelPrivate(s, AuthenticationRequired, "the token has expired or was revoked; authenticate and subscribe again")
 	if !who.APIKey.IsZero() {
 		h.closeRevoked(s, "the API key has expired or was revoked; the connection is closed")

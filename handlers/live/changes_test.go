@@ -14,46 +14,46 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 )
 
 // TestChangesEndWhatTheyEnd lets the identity journal change while tokens are good for long, and nobody verifies them
 // again. What follows the change is told only to whom it is still for: the change has its effect before it returns.
 func TestChangesEndWhatTheyEnd(t *testing.T) {
-	good := web.Account{Active: true, Broker: "alpha", Scopes: []string{web.ScopeRead, web.ScopeTrade}}
-	change := func(f func(*web.Account)) web.Change {
+	good := access.Account{Active: true, Broker: "alpha", Scopes: []string{access.ScopeRead, access.ScopeTrade}}
+	change := func(f func(*access.Account)) access.Change {
 		a := good
 		f(&a)
-		return web.Change{Username: "u-alpha", Account: a}
+		return access.Change{Username: "u-alpha", Account: a}
 	}
 	other := scalar.ID{2}
 	for name, test := range map[string]struct {
-		change web.Change
+		change access.Change
 		code   live.Code // of the end, none if nothing ends
 		key    bool      // of sockets with an API key alone
 		token  bool      // of sockets with a token alone
 		closes bool      // any socket, not only one with an API key
 	}{
-		"the user is made inactive":   {change: change(func(a *web.Account) { a.Active = false }), code: live.AuthenticationRequired, closes: true},
-		"the user moves to a broker":  {change: change(func(a *web.Account) { a.Broker = "beta" }), code: live.AuthenticationRequired},
-		"the user gets an account":    {change: change(func(a *web.Account) { a.Customer = "A1" }), code: live.AuthenticationRequired},
-		"the user loses read":         {change: change(func(a *web.Account) { a.Scopes = []string{web.ScopeTrade} }), code: live.Forbidden},
-		"the user loses trade":        {change: change(func(a *web.Account) { a.Scopes = []string{web.ScopeRead} })},
-		"another user changes":        {change: web.Change{Username: "u-beta"}},
-		"the password is changed":     {change: change(func(a *web.Account) { a.PasswordChanged = 1 }), code: live.AuthenticationRequired, token: true},
-		"the signing key is retired":  {change: web.Change{KID: "k1"}, code: live.AuthenticationRequired, token: true},
-		"another is retired":          {change: web.Change{KID: "k2"}},
-		"the API key is revoked":      {change: web.Change{APIKey: scalar.ID{1}}, code: live.AuthenticationRequired, key: true},
-		"another API key is revoked ": {change: web.Change{APIKey: other}},
+		"the user is made inactive":   {change: change(func(a *access.Account) { a.Active = false }), code: live.AuthenticationRequired, closes: true},
+		"the user moves to a broker":  {change: change(func(a *access.Account) { a.Broker = "beta" }), code: live.AuthenticationRequired},
+		"the user gets an account":    {change: change(func(a *access.Account) { a.Customer = "A1" }), code: live.AuthenticationRequired},
+		"the user loses read":         {change: change(func(a *access.Account) { a.Scopes = []string{access.ScopeTrade} }), code: live.Forbidden},
+		"the user loses trade":        {change: change(func(a *access.Account) { a.Scopes = []string{access.ScopeRead} })},
+		"another user changes":        {change: access.Change{Username: "u-beta"}},
+		"the password is changed":     {change: change(func(a *access.Account) { a.PasswordChanged = 1 }), code: live.AuthenticationRequired, token: true},
+		"the signing key is retired":  {change: access.Change{KID: "k1"}, code: live.AuthenticationRequired, token: true},
+		"another is retired":          {change: access.Change{KID: "k2"}},
+		"the API key is revoked":      {change: access.Change{APIKey: scalar.ID{1}}, code: live.AuthenticationRequired, key: true},
+		"another API key is revoked ": {change: access.Change{APIKey: other}},
 	} {
 		for _, byKey := range []bool{false, true} {
 			t.Run(name+", API key "+strconv.FormatBool(byKey), func(t *testing.T) {
 				v := newVenue(t, live.Limits{}, nil)
-				p := &web.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{web.ScopeRead, web.ScopeTrade}, KID: "k1"}
+				p := &access.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{access.ScopeRead, access.ScopeTrade}, KID: "k1"}
 				if byKey {
 					p.KID, p.APIKey = "", scalar.ID{1}
 				}
-				v.known.Store("credential", func() *web.Principal { return p })
+				v.known.Store("credential", func() *access.Principal { return p })
 				p.Expires = time.Now().Add(time.Hour)
 				c := v.dial("credential")
 				c.Subscribe("orders", "orderbook-stream:"+btc)
@@ -102,7 +102,7 @@ func TestAChangeWhileATokenIsVerified(t *testing.T) {
 	deactivate := func() {
 		v.asked = nil
 		v.known.Delete(token)
-		v.change(web.Change{Username: "u-alpha", Account: web.Account{Broker: "alpha"}})
+		v.change(access.Change{Username: "u-alpha", Account: access.Account{Broker: "alpha"}})
 	}
 	v.asked = deactivate
 	c := v.dial(token)

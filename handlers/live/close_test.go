@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // TestTheClientsCloseIsAnswered closes connections with codes of the client's own. Each is answered with the same, also
@@ -42,7 +42,7 @@ func TestTheClientsCloseIsAnswered(t *testing.T) {
 // TestOverTLS serves a connection that can't be written without waiting. It is slower, and all else is the same.
 func TestOverTLS(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -141,7 +141,7 @@ func (h *Hub) flushConflated(ctx context.Context) {
 // ask reads a public list from the REST interface, as of a log position or later. It returns nil if the list is not
 // available.
 func (h *Hub) ask(ctx context.Context, at string, query url.Values, route string, params ...string) (list []jsontext.Value, position string) {
-	call := web.Call{Method: http.MethodGet, Route: route, Params: params, Query: query, Address: "127.0.0.1", Min: at}
+	call := rest.Call{Method: http.MethodGet, Route: route, Params: params, Query: query, Address: "127.0.0.1", Min: at}
 	reply := h.rest.Do(ctx, &call)
 	if reply.Status != http.StatusOK || json.Unmarshal(reply.Body, &list) != nil {
 		if ctx.Err() == nil {

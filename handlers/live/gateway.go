@@ -10,7 +10,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -45,14 +46,14 @@ func (h *Hub) arm(s *session, r *request) *refusal {
 	switch {
 	case h.gateway.nodes == nil || h.rest == nil:
 		return refuse(InvalidMessage, "orders are not entered here")
-	case who == nil || !who.Has(web.ScopeTrade):
+	case who == nil || !who.Has(access.ScopeTrade):
 		return refuse(Forbidden, "the token lacks the scope trade")
 	case !s.tradingSession().IsZero():
 		return nil
 	case h.shutdown.begun.Load():
 		return refuse(UpstreamError, "the connection is authenticated, but the server is stopping: its orders would not be canceled at its end")
 	}
-	id := web.NewID()
+	id := operation.NewID()
 	ctx, cancel := context.WithTimeout(s.ctx, tellWait)
 	defer cancel()
 	result, err := h.tell(ctx, &trading.OpenSession{Session: id, Gateway: h.gateway.id, Username: who.Username, Broker: who.Broker})
@@ -158,7 +159,7 @@ func (h *Hub) keepGateway() {
 
 // tell submits a command about sessions to the engine.
 func (h *Hub) tell(ctx context.Context, p decide.Payload) (submit.Result, error) {
-	return h.gateway.nodes.Submit(ctx, h.journal, decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: ofGateways}, Payload: p})
+	return h.gateway.nodes.Submit(ctx, h.journal, decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: ofGateways}, Payload: p})
 }
 
 // observeGateways closes the connections after the engine has ended their sessions for lack of keepalives. The

@@ -10,7 +10,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -40,9 +42,9 @@ func (e *sessionsOfEngine) Submit(_ context.Context, _ string, c decide.Command)
 // the very session that it has opened. Otherwise it would be told of none, and the orders of a connection that is gone would rest
 // for as long as its node lives.
 func TestASessionThatEndsWhileItIsArmed(t *testing.T) {
-	s := &session{ctx: t.Context(), auth: authentication{who: &web.Principal{Username: "u", Broker: "alpha", Scopes: []string{web.ScopeTrade}}}}
+	s := &session{ctx: t.Context(), auth: authentication{who: &access.Principal{Username: "u", Broker: "alpha", Scopes: []string{access.ScopeTrade}}}}
 	engine := &sessionsOfEngine{opening: s.mu.Lock}
-	h := &Hub{ctx: t.Context(), sources: sources{rest: new(web.Server)}, gateway: gateway{id: web.NewID(), nodes: engine, armed: make(map[*session]struct{}), keeping: true}}
+	h := &Hub{ctx: t.Context(), sources: sources{rest: new(rest.Server)}, gateway: gateway{id: operation.NewID(), nodes: engine, armed: make(map[*session]struct{}), keeping: true}}
 	s.hub = h
 	armed := make(chan *refusal, 1)
 	go func() { armed <- h.arm(s, &request{}) }()

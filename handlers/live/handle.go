@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -199,11 +199,11 @@ func (h *Hub) enter(s *session, r *request, c *channel, topic, of, symbol string
 }
 
 // privateKey determines the messages that a principal receives: those of one account, of a broker, or of all brokers.
-func privateKey(p *web.Principal, c *channel, customer string, state *trading.State) (key, *refusal) {
+func privateKey(p *access.Principal, c *channel, customer string, state *trading.State) (key, *refusal) {
 	if p == nil {
 		return key{}, refuse(AuthenticationRequired, "the channel needs an authenticated connection")
 	}
-	if !p.Has(web.ScopeRead) {
+	if !p.Has(access.ScopeRead) {
 		return key{}, refuse(Forbidden, "the token lacks the scope read")
 	}
 	if customer != "" {

@@ -17,28 +17,30 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// Verifier verifies tokens and API keys sent from an address. *web.Tokens implements it.
+// Verifier verifies tokens and API keys sent from an address. *access.Tokens implements it.
 type Verifier interface {
-	Verify(token, address string) (*web.Principal, error)
+	Verify(token, address string) (*access.Principal, error)
 }
 
-// Answered has the positions that the node returned to its users. *web.Auth implements it.
+// Answered has the positions that the node returned to its users. *rest.Auth implements it.
 type Answered interface {
 	// AwaitAnswered waits until source has reached the positions of a journal that the node returned to the user. The wait
 	// is bounded.
-	AwaitAnswered(ctx context.Context, username, journal string, source web.Waiter)
+	AwaitAnswered(ctx context.Context, username, journal string, source operation.Waiter)
 }
 
 // Changes reports how the identity journal changes the rights of tokens. login.Changes implements it.
 type Changes interface {
 	// Listen registers a function that is called with each change, in order, before later records become visible.
-	Listen(call func(web.Change))
+	Listen(call func(access.Change))
 }
 
 // Config holds the dependencies of a hub. Changes, Log, REST, Nodes, Wrap, Logger and Limits are optional.
@@ -48,9 +50,9 @@ type Config struct {
 	Partition int32
 	Tokens    Verifier
 	Changes   Changes
-	Answered  Answered   // new subscriptions wait for its positions; nil for none
-	Log       Log        // for resumed subscriptions; if nil, every resume is too old
-	REST      web.Caller // executes order entry and the reads of some channels; if nil, these are unavailable
+	Answered  Answered    // new subscriptions wait for its positions; nil for none
+	Log       Log         // for resumed subscriptions; if nil, every resume is too old
+	REST      rest.Caller // executes order entry and the reads of some channels; if nil, these are unavailable
 	// Nodes submits commands about sessions to the journal's owner on any node. If it is nil, no orders are canceled
 	// when a connection ends.
 	Nodes  submit.Submitter
@@ -93,7 +95,7 @@ type sources struct {
 	tokens    Verifier
 	answered  Answered // nil for none
 	log       Log
-	rest      web.Caller // reads of some channels, and order entry
+	rest      rest.Caller // reads of some channels, and order entry
 }
 
 // connections holds what turns upgraded requests into connections and writes to them.
@@ -141,7 +143,7 @@ func New(cfg Config) *Hub {
 		registry: registry{sessions: make(map[*session]struct{})},
 		streams: streams{index: newIndex(), books: make(map[string]*bookStream), conflation: newConflation(),
 			statuses: make(map[string]market.Status)},
-		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
+		gateway: gateway{id: operation.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
 	}
 	if seed := cfg.Seed; seed != nil {
 		h.streams.last = decide.Stamp{Journal: seed.Journal, Sequence: seed.Position.Sequence, Time: seed.Time}
@@ -379,7 +381,7 @@ func (h *Hub) cutAll() {
 }
 
 // verifyAfter returns the time until the next verification of a token.
-func (h *Hub) verifyAfter(p *web.Principal) time.Duration {
+func (h *Hub) verifyAfter(p *access.Principal) time.Duration {
 	if p.Expires.IsZero() {
 		return h.limits.VerifyEvery
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -59,7 +59,7 @@ func newExchange(t *testing.T, limits live.Limits, wrap live.Wrap) *exchange {
 	hub := live.New(live.Config{Follower: x.fold, Journal: "trading", Tokens: x, Log: live.NewLog(client, trading.Rules(), 0),
 		Limits: limits, Wrap: wrap})
 	x.hub = hub
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 )
 
 func TestATradeOnEveryChannel(t *testing.T) {
@@ -130,11 +130,11 @@ func TestWhoSeesWhat(t *testing.T) {
 	}{
 		"broker alpha":       {v.dial(v.reader("alpha")), "A1 A2"},
 		"broker beta":        {v.dial(v.reader("beta")), "B1"},
-		"customer A2":        {v.dial(v.token("alpha", "A2", time.Hour, web.ScopeRead)), "A2"},
-		"operator":           {v.dial(v.token("venue", "", time.Hour, web.ScopeRead, web.ScopeOperator)), "A1 A2 B1"},
-		"auditor":            {v.dial(v.token("venue", "", time.Hour, web.ScopeRead, web.ScopeAuditor)), "A1 A2 B1"},
+		"customer A2":        {v.dial(v.token("alpha", "A2", time.Hour, access.ScopeRead)), "A2"},
+		"operator":           {v.dial(v.token("venue", "", time.Hour, access.ScopeRead, access.ScopeOperator)), "A1 A2 B1"},
+		"auditor":            {v.dial(v.token("venue", "", time.Hour, access.ScopeRead, access.ScopeAuditor)), "A1 A2 B1"},
 		"alpha, only A1":     {v.dial(v.reader("alpha")), "A1"},
-		"operator, only B1":  {v.dial(v.token("venue", "", time.Hour, web.ScopeRead, web.ScopeOperator)), "B1"},
+		"operator, only B1":  {v.dial(v.token("venue", "", time.Hour, access.ScopeRead, access.ScopeOperator)), "B1"},
 		"a broker of nobody": {v.dial(v.reader("gamma")), ""},
 	}
 	for name, r := range readers {
@@ -167,8 +167,8 @@ func TestRefusedSubscriptions(t *testing.T) {
 	v := newVenue(t, live.Limits{Subscriptions: 3}, nil)
 	anonymous := v.dial("")
 	alpha := v.dial(v.reader("alpha"))
-	noScope := v.dial(v.token("alpha", "", time.Hour, web.ScopeTrade))
-	oneCustomer := v.dial(v.token("alpha", "A1", time.Hour, web.ScopeRead))
+	noScope := v.dial(v.token("alpha", "", time.Hour, access.ScopeTrade))
+	oneCustomer := v.dial(v.token("alpha", "A1", time.Hour, access.ScopeRead))
 	alpha.Subscribe("orders")
 	subscribe := func(data any, topics ...string) livetest.Request {
 		return livetest.Request{Op: "subscribe", Args: topics, Data: data, ID: 7}
@@ -331,7 +331,7 @@ func TestAuthenticateByMessage(t *testing.T) {
 	v.place(limit("A1", btc, order.Sell, "1", "1001"))
 	c.Next("the order, as before", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
 	// The same user, now for one account.
-	if m := c.Ask(livetest.Request{Op: "authenticate", Data: map[string]string{"token": v.token("alpha", "A1", time.Hour, web.ScopeRead)}}); m.Code != string(live.Forbidden) || m.Args[0] != "orders" {
+	if m := c.Ask(livetest.Request{Op: "authenticate", Data: map[string]string{"token": v.token("alpha", "A1", time.Hour, access.ScopeRead)}}); m.Code != string(live.Forbidden) || m.Args[0] != "orders" {
 		t.Errorf("before the acknowledgement: %s", m.Raw)
 	}
 	c.Next("the acknowledgement", func(m livetest.Message) bool { return m.Op == "authenticated" })
@@ -349,7 +349,7 @@ func TestExpiryEndsPrivateSubscriptions(t *testing.T) {
 	c.Subscribe("orders", "balance-changes", "orderbook-stream:"+btc)
 	for lasts := 50 * time.Millisecond; ; lasts *= 3 { // the same reader, for a shorter time, which a busy machine may need to be longer
 		// On a busy machine the token may have ended before it is acknowledged, and the subscriptions with it: their ends have no id.
-		c.Send(livetest.Request{Op: "authenticate", Data: map[string]string{"token": v.token("alpha", "", lasts, web.ScopeRead)}, ID: lasts.String()})
+		c.Send(livetest.Request{Op: "authenticate", Data: map[string]string{"token": v.token("alpha", "", lasts, access.ScopeRead)}, ID: lasts.String()})
 		m := c.Next("the answer", func(m livetest.Message) bool { return m.Fields()["id"] == lasts.String() })
 		if m.Op == "authenticated" {
 			break
@@ -380,7 +380,7 @@ func TestExpiryEndsPrivateSubscriptions(t *testing.T) {
 
 func TestAuthenticatingInTimeProlongs(t *testing.T) {
 	v := newVenue(t, live.Limits{VerifyEvery: 20 * time.Millisecond}, nil)
-	first := v.token("alpha", "", time.Hour, web.ScopeRead)
+	first := v.token("alpha", "", time.Hour, access.ScopeRead)
 	c := v.dial(first)
 	c.Subscribe("orders")
 	second := v.reader("alpha")
@@ -397,11 +397,11 @@ func TestAuthenticatingInTimeProlongs(t *testing.T) {
 // TestScopeTakenAway takes the scope read from a user whose connection stays authenticated.
 func TestScopeTakenAway(t *testing.T) {
 	v := newVenue(t, live.Limits{VerifyEvery: 20 * time.Millisecond}, nil)
-	token := v.token("alpha", "", time.Hour, web.ScopeRead, web.ScopeTrade)
+	token := v.token("alpha", "", time.Hour, access.ScopeRead, access.ScopeTrade)
 	c := v.dial(token)
 	c.Subscribe("orders", "market-trades:"+btc)
-	v.known.Store(token, func() *web.Principal {
-		return &web.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{web.ScopeTrade}, Expires: time.Now().Add(time.Hour)}
+	v.known.Store(token, func() *access.Principal {
+		return &access.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{access.ScopeTrade}, Expires: time.Now().Add(time.Hour)}
 	})
 	if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" }); m.Code != string(live.Forbidden) || m.Args[0] != "orders" {
 		t.Errorf("%s", m.Raw)

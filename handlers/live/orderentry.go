@@ -15,7 +15,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -69,7 +70,7 @@ var entryShapes = map[string]entryShape{
 type entry struct {
 	op     string
 	id     jsontext.Value
-	call   web.Call
+	call   rest.Call
 	params [2]string // parameters of the call: the customer and the order
 	room   [16]member
 }
@@ -383,7 +384,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	}
 	if !h.shutdown.begin() {
 		s.inFlightOrders.Add(-1)
-		reply := e.call.Refused(web.Unavailable(submit.CodeNotAccepted, "The server is stopping.", time.Second))
+		reply := e.call.Refused(problem.Unavailable(submit.CodeNotAccepted, "The server is stopping.", time.Second))
 		s.send(resultMessage(e.id, &reply))
 		return
 	}
@@ -408,7 +409,7 @@ func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struc
 }
 
 // resultMessage returns the response to order entry, which contains the response of the REST route.
-func resultMessage(id jsontext.Value, r *web.Reply) []byte {
+func resultMessage(id jsontext.Value, r *rest.Reply) []byte {
 	b := make([]byte, 0, len(r.Body)+len(id)+96)
 	b = append(append(b, `{"op":"result","id":`...), id...)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(r.Status), 10)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // TestEntryIsTheRESTRequest lists what order entry becomes: method, path, query, key and body of a REST route.
@@ -151,7 +151,7 @@ func rebuilt(t *testing.T, raw []byte, shape entryShape) jsontext.Value {
 	return compact(t, append(body, '}'))
 }
 
-func nothingReplied() *web.Reply { return &web.Reply{Status: 200} }
+func nothingReplied() *rest.Reply { return &rest.Reply{Status: 200} }
 
 // TestEntriesShareNothing: what was read of one request stays when others are read, and a request that breaks off leaves
 // nothing to the next.

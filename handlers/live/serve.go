@@ -14,7 +14,8 @@ import (
 	"github.com/olahol/melody"
 
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // Path is the path of the WebSocket.
@@ -31,7 +32,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		return err
 	}
 	s := &session{
-		hub: h, subscriptions: make(map[string]*subscription), address: web.Address(c), seen: h.changesSeen(),
+		hub: h, subscriptions: make(map[string]*subscription), address: rest.Address(c), seen: h.changesSeen(),
 		reader: reader{bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now())},
 	}
 	if err := h.admit(r.Context()); err != nil {
@@ -43,11 +44,11 @@ func (h *Hub) Serve(c echo.Context) error {
 	if headers := r.Header.Values(echo.HeaderAuthorization); len(headers) > 0 {
 		scheme, token, _ := strings.Cut(headers[0], " ")
 		if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
-			return web.Unauthorized("The Authorization header does not hold a bearer token.")
+			return problem.Unauthorized("The Authorization header does not hold a bearer token.")
 		}
 		p, err := h.tokens.Verify(token, s.address)
 		if err != nil {
-			return web.Unauthorized("The bearer token is not valid.").Because(err)
+			return problem.Unauthorized("The bearer token is not valid.").Because(err)
 		}
 		s.auth.who, s.auth.token = p, token
 	}
@@ -55,7 +56,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		s.extension = negotiate(r.Header)
 	}
 	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
-		s.conn = newConn(h.wrap(web.Hijacked(nc)), s)
+		s.conn = newConn(h.wrap(rest.Hijacked(nc)), s)
 		return s.conn
 	}}
 	if err := h.melody.HandleRequestWithKeys(w, r, map[string]any{sessionKey: s}); err != nil {
@@ -74,12 +75,12 @@ func handshake(c echo.Context) error {
 	if !slices.ContainsFunc(r.Header.Values("Sec-WebSocket-Version"), speaks13) {
 		return upgradeRequired(c, "This address speaks version 13 of WebSocket only.")
 	}
-	if err := web.NoQuery(c); err != nil { // it may contain a token, and the client would assume that it is authenticated
+	if err := rest.NoQuery(c); err != nil { // it may contain a token, and the client would assume that it is authenticated
 		return err
 	}
 	const name = "Sec-WebSocket-Key"
 	if key, err := base64.StdEncoding.DecodeString(r.Header.Get(name)); err != nil || len(key) != 16 {
-		return web.Invalid(validation.FieldError{In: validation.InHeader, Path: validation.At(name), Code: validation.InvalidValue, Message: "the header must hold 16 bytes in base64"})
+		return problem.Invalid(validation.FieldError{In: validation.InHeader, Path: validation.At(name), Code: validation.InvalidValue, Message: "the header must hold 16 bytes in base64"})
 	}
 	return nil
 }
@@ -93,7 +94,7 @@ func upgradeRequired(c echo.Context, detail string) error {
 	h := c.Response().Header()
 	h.Set("Upgrade", "websocket")
 	h.Set("Sec-WebSocket-Version", "13")
-	return web.NewProblem(http.StatusUpgradeRequired, "UPGRADE_REQUIRED", detail)
+	return problem.New(http.StatusUpgradeRequired, "UPGRADE_REQUIRED", detail)
 }
 
 // readyWait is how long a handshake waits for a node that has just started.
@@ -107,7 +108,7 @@ func (h *Hub) admit(ctx context.Context) error {
 	select {
 	case <-h.ready:
 	case <-timeout.C:
-		return web.Unavailable("NOT_READY", "The server has not caught up with the log yet.", time.Second)
+		return problem.Unavailable("NOT_READY", "The server has not caught up with the log yet.", time.Second)
 	case <-h.ctx.Done():
 	case <-ctx.Done():
 		return ctx.Err()
@@ -115,10 +116,10 @@ func (h *Hub) admit(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.registry.closing {
-		return web.Unavailable("STOPPING", "The server is stopping.", time.Second)
+		return problem.Unavailable("STOPPING", "The server is stopping.", time.Second)
 	}
 	if h.registry.admitted >= h.limits.Connections {
-		return web.Unavailable("TOO_MANY_CONNECTIONS", "The server has as many connections as it takes.", time.Second)
+		return problem.Unavailable("TOO_MANY_CONNECTIONS", "The server has as many connections as it takes.", time.Second)
 	}
 	h.registry.admitted++
 	h.serving.Add(1)

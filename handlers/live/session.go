@@ -10,7 +10,7 @@ import (
 	"github.com/olahol/melody"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 )
 
 // session is the state of one connection. Without another note, a field is constant once the connection is open.
@@ -75,7 +75,7 @@ type engineSession struct {
 
 // authentication says as whom a session is authenticated. It is zero if the session is anonymous.
 type authentication struct {
-	who   *web.Principal
+	who   *access.Principal
 	token string
 	check *time.Timer // verifies the token again
 }
@@ -389,7 +389,7 @@ func (s *session) gone() {
 }
 
 // principal returns the session's principal, or nil if it is not authenticated.
-func (s *session) principal() *web.Principal {
+func (s *session) principal() *access.Principal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.auth.who

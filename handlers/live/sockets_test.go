@@ -23,7 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -122,7 +122,7 @@ func (c *crowd) enroll(sockets int, begin int64) {
 				c.start(reader)
 			})
 		case "orders":
-			reader.topic, reader.token = "orders", c.x.token("", "", time.Hour, web.ScopeRead, web.ScopeOperator)
+			reader.topic, reader.token = "orders", c.x.token("", "", time.Hour, access.ScopeRead, access.ScopeOperator)
 			reader.resume = fmt.Sprintf("trading/0@%d", begin)
 			reader.sides = newResting()
 			reader.book, reader.spans = reader.sides.levels, []span{{visits: []visit{{begin, 0}}, last: begin}}

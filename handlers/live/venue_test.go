@@ -20,7 +20,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -61,16 +62,16 @@ type venue struct {
 
 // tokens is a live.Verifier and a live.Changes.
 type tokens struct {
-	known     sync.Map // token → func() *web.Principal
+	known     sync.Map // token → func() *access.Principal
 	asked     func()   // called before a token is judged, if set
-	observers []func(web.Change)
+	observers []func(access.Change)
 }
 
 // Listen implements live.Changes.
-func (s *tokens) Listen(call func(web.Change)) { s.observers = append(s.observers, call) }
+func (s *tokens) Listen(call func(access.Change)) { s.observers = append(s.observers, call) }
 
 // change tells of a change, as the fold of the identity journal does.
-func (s *tokens) change(c web.Change) {
+func (s *tokens) change(c access.Change) {
 	for _, call := range s.observers {
 		call(c)
 	}
@@ -79,16 +80,18 @@ func (s *tokens) change(c web.Change) {
 // token makes a token for a principal that is valid for a while from its first use.
 func (s *tokens) token(broker, customer string, lasts time.Duration, scopes ...string) string {
 	token := strings.Join(append([]string{broker, customer, lasts.String(), time.Now().String()}, scopes...), "|")
-	s.known.Store(token, sync.OnceValue(func() *web.Principal {
-		return &web.Principal{Username: "u-" + broker, Broker: broker, Customer: customer, Scopes: scopes, Expires: time.Now().Add(lasts)}
+	s.known.Store(token, sync.OnceValue(func() *access.Principal {
+		return &access.Principal{Username: "u-" + broker, Broker: broker, Customer: customer, Scopes: scopes, Expires: time.Now().Add(lasts)}
 	}))
 	return token
 }
 
-func (s *tokens) reader(broker string) string { return s.token(broker, "", time.Hour, web.ScopeRead) }
+func (s *tokens) reader(broker string) string {
+	return s.token(broker, "", time.Hour, access.ScopeRead)
+}
 
 // Verify implements live.Verifier.
-func (s *tokens) Verify(token, _ string) (*web.Principal, error) {
+func (s *tokens) Verify(token, _ string) (*access.Principal, error) {
 	use, ok := s.known.Load(token)
 	if s.asked != nil {
 		s.asked()
@@ -96,7 +99,7 @@ func (s *tokens) Verify(token, _ string) (*web.Principal, error) {
 	if !ok {
 		return nil, errors.New("unknown")
 	}
-	if p := use.(func() *web.Principal)(); time.Now().Before(p.Expires) {
+	if p := use.(func() *access.Principal)(); time.Now().Before(p.Expires) {
 		return p, nil
 	}
 	return nil, errors.New("expired")
@@ -158,7 +161,7 @@ func compressing(c *live.Config) { c.Compression = true }
 // overHTTP is a REST interface that answers all calls as requests over HTTP.
 type overHTTP http.HandlerFunc
 
-func (serve overHTTP) Do(ctx context.Context, c *web.Call) web.Reply {
+func (serve overHTTP) Do(ctx context.Context, c *rest.Call) rest.Reply {
 	return c.Over(ctx, http.HandlerFunc(serve))
 }
 
@@ -186,7 +189,7 @@ func brokerOf(customer string) string {
 
 func (v *venue) serve() {
 	hub := v.hub // a test may put another one in its place
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		v.t.Fatal(err)
 	}

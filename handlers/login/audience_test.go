@@ -10,7 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 )
 
 // change gives a user another password.
@@ -92,7 +92,7 @@ func TestATokenOfAnOlderBuildEndsWithItsPassword(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := parsed.Remove(web.PasswordClaim); err != nil {
+		if err := parsed.Remove(access.PasswordClaim); err != nil {
 			t.Fatal(err)
 		}
 		return d.sign(parsed)
@@ -116,29 +116,29 @@ func TestATokenOfAnOlderBuildEndsWithItsPassword(t *testing.T) {
 func TestTokensAreOfOneVenue(t *testing.T) {
 	d := newDesk(t)
 	d.addKey()
-	var a web.Audience
-	d.login.signer.audience = func() web.Audience { return a }
+	var a access.Audience
+	d.login.signer.audience = func() access.Audience { return a }
 	bare := func() string {
 		d.login.signer.audience = nil
-		defer func() { d.login.signer.audience = func() web.Audience { return a } }()
+		defer func() { d.login.signer.audience = func() access.Audience { return a } }()
 		return d.token("user")
 	}()
-	d.tokens.For(func() web.Audience { return a })
+	d.tokens.For(func() access.Audience { return a })
 	if w := d.try("user", "right", ""); w.Code != 503 || d.good(bare) {
 		t.Errorf("before it knows its audience: login %d, a token is good: %v", w.Code, d.good(bare))
 	}
 	a.Name = "venue/1"
 	one := d.token("user")
 	for _, c := range []struct {
-		audience  web.Audience
+		audience  access.Audience
 		one, bare bool
 	}{
-		{web.Audience{Name: "venue/1"}, true, false},
-		{web.Audience{Name: "venue/1", Bare: true}, true, true},
-		{web.Audience{Name: "venue/2", Bare: true}, false, true},
-		{web.Audience{Name: "copy/0"}, false, false},
-		{web.Audience{}, false, false},
-		{web.Audience{Name: "venue/1"}, true, false}, // whatever was remembered of them
+		{access.Audience{Name: "venue/1"}, true, false},
+		{access.Audience{Name: "venue/1", Bare: true}, true, true},
+		{access.Audience{Name: "venue/2", Bare: true}, false, true},
+		{access.Audience{Name: "copy/0"}, false, false},
+		{access.Audience{}, false, false},
+		{access.Audience{Name: "venue/1"}, true, false}, // whatever was remembered of them
 	} {
 		a = c.audience
 		if d.good(one) != c.one || d.good(bare) != c.bare {

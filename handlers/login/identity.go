@@ -8,7 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -23,22 +23,22 @@ type Changes struct{ Follower record.Follower }
 
 // Listen registers a function that is called for every change, under the follower's lock. Listen must be called before
 // the follower runs.
-func (c Changes) Listen(call func(web.Change)) {
+func (c Changes) Listen(call func(access.Change)) {
 	c.Follower.Listen(func(e record.Entry, _ decide.State) {
 		for _, event := range e.Record.Events {
 			switch event := event.(type) {
 			case *identity.UserChanged:
-				call(web.Change{Username: event.Username, Account: accountOf(&event.User)})
+				call(access.Change{Username: event.Username, Account: accountOf(&event.User)})
 			case *identity.SigningKeyRetired:
-				call(web.Change{KID: event.KID})
+				call(access.Change{KID: event.KID})
 			case *identity.APIKeyRevoked:
-				call(web.Change{APIKey: event.ID})
+				call(access.Change{APIKey: event.ID})
 			}
 		}
 	})
 }
 
-// Directory looks up signing keys, users and API keys for authentication. It implements web.Identities.
+// Directory looks up signing keys, users and API keys for authentication. It implements access.Identities.
 type Directory struct {
 	identity record.Follower
 	lookups  *sync.Pool // of *lookup
@@ -53,9 +53,9 @@ func NewDirectory(f record.Follower) Directory {
 type lookup struct {
 	name    string
 	key     ed25519.PublicKey
-	account web.Account
+	account access.Account
 	hash    [sha256.Size]byte
-	apiKey  web.APIKey
+	apiKey  access.APIKey
 	known   bool
 
 	keyOf, accountOf, apiKeyOf func(decide.State, record.Position) // the methods as func values, so that View calls allocate nothing
@@ -80,27 +80,27 @@ func newLookup() *lookup {
 		if !known {
 			return
 		}
-		l.apiKey, l.known = web.APIKey{ID: k.ID, Username: k.Username, Customer: k.CustomerCode, Scopes: k.Scopes, Networks: k.IPAllowList,
+		l.apiKey, l.known = access.APIKey{ID: k.ID, Username: k.Username, Customer: k.CustomerCode, Scopes: k.Scopes, Networks: k.IPAllowList,
 			Expires: k.ExpiresAt, LastUsed: k.LastUsed, Limit: limitOf(k.RateLimit)}, true
 	}
 	return l
 }
 
-func accountOf(u *identity.User) web.Account {
-	return web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes, RateLimit: limitOf(u.RateLimit),
+func accountOf(u *identity.User) access.Account {
+	return access.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes, RateLimit: limitOf(u.RateLimit),
 		PasswordChanged: u.PasswordChanged}
 }
 
-func limitOf(l *identity.RateLimit) web.RateLimit {
+func limitOf(l *identity.RateLimit) access.RateLimit {
 	if l == nil {
-		return web.RateLimit{}
+		return access.RateLimit{}
 	}
-	return web.RateLimit{PerSecond: l.PerSecond, Burst: l.Burst}
+	return access.RateLimit{PerSecond: l.PerSecond, Burst: l.Burst}
 }
 
 func (d Directory) ask(name string) *lookup {
 	l := d.lookups.Get().(*lookup)
-	l.name, l.key, l.account, l.apiKey, l.known = name, nil, web.Account{}, web.APIKey{}, false
+	l.name, l.key, l.account, l.apiKey, l.known = name, nil, access.Account{}, access.APIKey{}, false
 	return l
 }
 
@@ -113,7 +113,7 @@ func (d Directory) PublicKey(kid string) (ed25519.PublicKey, bool) {
 }
 
 // Account returns a user's active flag, rights and rate limit.
-func (d Directory) Account(username string) (web.Account, bool) {
+func (d Directory) Account(username string) (access.Account, bool) {
 	l := d.ask(username)
 	defer d.lookups.Put(l)
 	d.identity.View(l.accountOf)
@@ -121,7 +121,7 @@ func (d Directory) Account(username string) (web.Account, bool) {
 }
 
 // APIKey returns the API key for the hash of the secret. It returns false if the key is unknown or revoked.
-func (d Directory) APIKey(hash [sha256.Size]byte) (web.APIKey, bool) {
+func (d Directory) APIKey(hash [sha256.Size]byte) (access.APIKey, bool) {
 	l := d.ask("")
 	defer d.lookups.Put(l)
 	l.hash = hash

@@ -18,7 +18,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -67,7 +68,7 @@ type signer struct {
 	identity record.Follower
 	box      *seal.Box
 	issuer   string
-	audience func() web.Audience // nil: tokens have no audience
+	audience func() access.Audience // nil: tokens have no audience
 	now      func() time.Time
 
 	mu       sync.Mutex
@@ -94,8 +95,8 @@ func (s *signer) issue(u *identity.User) (string, error) {
 		return "", err
 	}
 	b := jwt.NewBuilder().Subject(u.Username).Issuer(s.issuer).IssuedAt(now).Expiration(now.Add(Lifetime)).
-		JwtID(web.NewID().String()).Claim("broker", u.Broker).Claim("scope", strings.Join(u.Scopes, " ")).
-		Claim(web.PasswordClaim, int64(u.PasswordChanged))
+		JwtID(operation.NewID().String()).Claim("broker", u.Broker).Claim("scope", strings.Join(u.Scopes, " ")).
+		Claim(access.PasswordClaim, int64(u.PasswordChanged))
 	if audience != "" {
 		b = b.Audience([]string{audience})
 	}

@@ -19,7 +19,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -40,7 +42,7 @@ type Options struct {
 	Box      *seal.Box
 	Issuer   string
 	// Audience returns the audience of new tokens. If it is nil, tokens carry none. If its name is empty, login fails.
-	Audience func() web.Audience
+	Audience func() access.Audience
 	Now      func() time.Time
 	// Hashes limits concurrent password hashes, each of which takes 64 MiB. 0 means one per processor, at most 8.
 	Hashes int
@@ -97,7 +99,7 @@ func (h *Handler) login(c echo.Context) error {
 	// A user may just have been created through another node. If the request names the position of that record, wait
 	// for it instead of reporting a wrong password. Wait before entering the queue, so that a waiting request takes
 	// no queue slot from other logins.
-	if err := web.Await(c, identityJournal, h.identity); err != nil {
+	if err := rest.Await(c, identityJournal, h.identity); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
@@ -105,7 +107,7 @@ func (h *Handler) login(c echo.Context) error {
 	// Enter the queue before waiting for the turn: waiting requests must count, or a flood of logins for one account
 	// would wait without limit.
 	if !h.queue.enter(address) {
-		return web.Unavailable("LOGIN_BUSY", "Too many logins at once.", time.Second)
+		return problem.Unavailable("LOGIN_BUSY", "Too many logins at once.", time.Second)
 	}
 	defer h.queue.leave(address)
 	attempt, wait, err := h.attempts.begin(ctx, pair{username, address})
@@ -113,7 +115,7 @@ func (h *Handler) login(c echo.Context) error {
 		return err
 	}
 	if wait > 0 {
-		return web.NewProblem(http.StatusTooManyRequests, "LOGIN_TOO_MANY_ATTEMPTS",
+		return problem.New(http.StatusTooManyRequests, "LOGIN_TOO_MANY_ATTEMPTS",
 			"Too many failed attempts. Try again later.").RetryAfter(wait)
 	}
 	result := undecided // also if the client disconnects, which is neither a guess nor a success
@@ -125,15 +127,15 @@ func (h *Handler) login(c echo.Context) error {
 	}
 	if user == nil || !user.IsActive {
 		result = failed
-		return web.NewProblem(http.StatusBadRequest, "LOGIN_BAD_CREDENTIALS", "The username or the password is wrong.")
+		return problem.New(http.StatusBadRequest, "LOGIN_BAD_CREDENTIALS", "The username or the password is wrong.")
 	}
 	result = succeeded // the password was correct, even if a later step fails
 	if !user.IsVerified {
-		return web.NewProblem(http.StatusBadRequest, "LOGIN_USER_NOT_VERIFIED", "The user is not verified.")
+		return problem.New(http.StatusBadRequest, "LOGIN_USER_NOT_VERIFIED", "The user is not verified.")
 	}
 	token, err := h.signer.issue(user)
 	if errors.Is(err, errNoKey) {
-		return web.Unavailable("LOGIN_NO_SIGNING_KEY", "There is no key to sign tokens with yet.", time.Second).Because(err)
+		return problem.Unavailable("LOGIN_NO_SIGNING_KEY", "There is no key to sign tokens with yet.", time.Second).Because(err)
 	}
 	if err != nil {
 		return err
@@ -174,10 +176,10 @@ func (h *Handler) verify(ctx context.Context, username, password string) (*ident
 const keysAge = time.Duration(identity.KeyDelay) * time.Microsecond
 
 func (h *Handler) keys(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	return web.CachedJSON(c, keysAge, h.signer.keySet())
+	return rest.CachedJSON(c, keysAge, h.signer.keySet())
 }
 
 // credentials reads the form and reports all errors. A body of another content type counts as an empty form. Other
@@ -215,7 +217,7 @@ func credentials(c echo.Context) (username, password string, err error) {
 	username = read("username", maxUsername, false)
 	password = read("password", MaxPassword, true)
 	if len(errs.List) > 0 {
-		return "", "", web.Invalid(errs.List...)
+		return "", "", problem.Invalid(errs.List...)
 	}
 	return username, password, nil
 }
@@ -240,7 +242,7 @@ func readForm(c echo.Context) (url.Values, error) {
 	}
 	values, err := url.ParseQuery(string(raw))
 	if err != nil {
-		return nil, web.Invalid(validation.FieldError{Kind: validation.ValueError, Message: "the form is not encoded correctly"})
+		return nil, problem.Invalid(validation.FieldError{Kind: validation.ValueError, Message: "the form is not encoded correctly"})
 	}
 	// The last value of a repeated field counts, as in the service that this interface is compatible with.
 	for name, v := range values {

@@ -24,7 +24,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -61,9 +63,9 @@ type desk struct {
 	at     time.Time
 	box    *seal.Box
 	memory *memoryState
-	server *web.Server
+	server *rest.Server
 	login  *Handler
-	tokens *web.Tokens
+	tokens *access.Tokens
 	log    bytes.Buffer
 }
 
@@ -129,8 +131,8 @@ func newDesk(t testing.TB) *desk {
 	d.addUser(identity.RegisterUser{Username: "inactive", Scopes: scopes, IsVerified: true}, "right")
 	d.addUser(identity.RegisterUser{Username: "unverified", Scopes: scopes, IsActive: true}, "right")
 	d.login = newHandler(Options{Identity: d.memory, Box: box, Issuer: DefaultIssuer, Now: d.now, Hashes: 2}, cheap)
-	d.tokens = web.NewTokens(NewDirectory(d.memory), DefaultIssuer, d.now)
-	if d.server, err = web.New(web.Options{Logger: slog.New(slog.NewJSONHandler(&d.log, nil))}); err != nil {
+	d.tokens = access.NewTokens(NewDirectory(d.memory), DefaultIssuer, d.now)
+	if d.server, err = rest.New(rest.Options{Logger: slog.New(slog.NewJSONHandler(&d.log, nil))}); err != nil {
 		t.Fatal(err)
 	}
 	d.login.Register(d.server.Echo)
@@ -283,7 +285,7 @@ func TestLoginWaitsForThePosition(t *testing.T) {
 			}
 			w := d.post("username=late&password=right", func(r *http.Request) {
 				if test.position != "" {
-					r.Header.Set(web.HeaderMinLogPosition, test.position)
+					r.Header.Set(operation.HeaderMinLogPosition, test.position)
 				}
 			})
 			if w.Code != test.status || !strings.HasPrefix(w.Body.String(), test.want) {
@@ -551,10 +553,10 @@ func TestDirectory(t *testing.T) {
 	d := newDesk(t)
 	directory := NewDirectory(d.memory)
 	d.do(identity.CommandChangeUser, &identity.ChangeUser{Username: "user", RateLimit: &identity.RateLimit{PerSecond: 2, Burst: 3}})
-	if a, ok := directory.Account("user"); !ok || !a.Active || a.RateLimit != (web.RateLimit{PerSecond: 2, Burst: 3}) {
+	if a, ok := directory.Account("user"); !ok || !a.Active || a.RateLimit != (access.RateLimit{PerSecond: 2, Burst: 3}) {
 		t.Errorf("got %+v %v", a, ok)
 	}
-	if a, ok := directory.Account("inactive"); !ok || a.Active || a.RateLimit != (web.RateLimit{}) {
+	if a, ok := directory.Account("inactive"); !ok || a.Active || a.RateLimit != (access.RateLimit{}) {
 		t.Errorf("got %+v %v", a, ok)
 	}
 	if a, _ := directory.Account("account"); a.Broker != "alpha" || a.Customer != "C1" || len(a.Scopes) != 2 {

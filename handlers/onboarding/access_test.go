@@ -8,11 +8,12 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // body is one that the write at a route takes, or would.
-func body(r web.Route, questionnaire *asked, entitlement string) string {
+func body(r rest.Route, questionnaire *asked, entitlement string) string {
 	switch {
 	case r.Method == http.MethodGet:
 		return ""
@@ -29,7 +30,7 @@ func body(r web.Route, questionnaire *asked, entitlement string) string {
 }
 
 // mine reports whether a route is of this package, and about one owner.
-func mine(r web.Route) bool {
+func mine(r rest.Route) bool {
 	if strings.Contains(r.Path, "/documents") || strings.Contains(r.Path, "/export") || strings.Contains(r.Path, "/webhooks") {
 		return false
 	}
@@ -154,14 +155,14 @@ func TestOwnWritesAreRead(t *testing.T) {
 	h := newHouse(t)
 	for i := range 20 {
 		path := h.person(fmt.Sprint("p-", i))
-		h.Send("broker-a", "GET", path, "", web.HeaderMinLogPosition, "").Want(200)
+		h.Send("broker-a", "GET", path, "", operation.HeaderMinLogPosition, "").Want(200)
 		h.Send("broker-a", "PATCH", path, `{"first_name":"B"}`).Want(200)
-		want(t, h.Send("broker-a", "GET", path, "", web.HeaderMinLogPosition, "").Want(200), "first_name", "B")
-		want(t, h.Send("broker-a", "GET", api+"/persons?size=1", "", web.HeaderMinLogPosition, "").Want(200), "total", fmt.Sprint(i+1))
+		want(t, h.Send("broker-a", "GET", path, "", operation.HeaderMinLogPosition, "").Want(200), "first_name", "B")
+		want(t, h.Send("broker-a", "GET", api+"/persons?size=1", "", operation.HeaderMinLogPosition, "").Want(200), "total", fmt.Sprint(i+1))
 	}
-	h.Send("broker-a", "GET", api+"/persons", "", web.HeaderMinLogPosition, "onboarding/0@99999").Detail(412, "LOG_POSITION_NOT_REACHED")
-	h.Send("broker-a", "GET", api+"/persons", "", web.HeaderMinLogPosition, "trading/0@1").Detail(412, "LOG_POSITION_NOT_REACHED")
-	same(t, "no position", h.Send("broker-a", "GET", api+"/persons", "", web.HeaderMinLogPosition, "x").Details(), []string{"value_error header.X-Min-Log-Position"})
+	h.Send("broker-a", "GET", api+"/persons", "", operation.HeaderMinLogPosition, "onboarding/0@99999").Detail(412, "LOG_POSITION_NOT_REACHED")
+	h.Send("broker-a", "GET", api+"/persons", "", operation.HeaderMinLogPosition, "trading/0@1").Detail(412, "LOG_POSITION_NOT_REACHED")
+	same(t, "no position", h.Send("broker-a", "GET", api+"/persons", "", operation.HeaderMinLogPosition, "x").Details(), []string{"value_error header.X-Min-Log-Position"})
 }
 
 // TestUnknownAddresses are answered as FastAPI does, with methods that an address does not take.

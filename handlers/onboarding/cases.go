@@ -11,7 +11,8 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -142,7 +143,7 @@ func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.Case
 		return out, err
 	}
 	out.Reason = orNull(reason)
-	if !web.PrincipalOf(c).Has(web.ScopeOperator) {
+	if !rest.PrincipalOf(c).Has(access.ScopeOperator) {
 		return out, nil
 	}
 	out.CaseOfOperator = &wire.CaseOfOperator{Actor: e.Actor}

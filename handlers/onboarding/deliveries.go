@@ -11,8 +11,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/receipts"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -22,7 +25,7 @@ import (
 // hidden returns a function that reports whether an owner's data is hidden from the caller. Restricted owners are
 // hidden from everyone except operators, and erased owners from everyone. The zero Ref is not hidden.
 func (h *Handler) hidden(c echo.Context) func(owner.Ref) bool {
-	operator := web.PrincipalOf(c).Has(web.ScopeOperator)
+	operator := rest.PrincipalOf(c).Has(access.ScopeOperator)
 	return func(ref owner.Ref) (hidden bool) {
 		h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
 			if o, known := s.(*domain.State).Owner(ref); known {
@@ -39,16 +42,16 @@ func (h *Handler) receipts() receipts.Receipts {
 
 // listDeliveries lists the deliveries to a webhook, newest first.
 func (h *Handler) listDeliveries(c echo.Context) error {
-	path := web.Path(c)
+	path := rest.Path(c)
 	id := path.ID("webhook_id")
 	if path.Done() == nil {
 		if _, err := h.registration(c, id); err != nil {
 			return err
 		}
 	}
-	query := web.Query(c).Merge(path)
-	n := query.Numbered()
-	f := rows.DeliveryFilter{WebhookID: id, Statuses: web.Several(query, "status", webhook.Pending, webhook.Retrying, webhook.Delivered, webhook.Dead, webhook.Canceled)}
+	query := rest.Query(c).Merge(path)
+	n := rest.ReadNumbered(query)
+	f := rows.DeliveryFilter{WebhookID: id, Statuses: input.Several(query, "status", webhook.Pending, webhook.Retrying, webhook.Delivered, webhook.Dead, webhook.Canceled)}
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -56,15 +59,15 @@ func (h *Handler) listDeliveries(c echo.Context) error {
 }
 
 // pageOfDeliveries answers with a page of deliveries, newest first.
-func (h *Handler) pageOfDeliveries(c echo.Context, f rows.DeliveryFilter, n web.Numbered) error {
-	var out web.Items[wire.Delivery]
+func (h *Handler) pageOfDeliveries(c echo.Context, f rows.DeliveryFilter, n rest.Numbered) error {
+	var out rest.Items[wire.Delivery]
 	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
 		found, total, asOf, err := rows.Deliveries(ctx, db, f, n.Size, n.Offset())
 		if err != nil {
 			return asOf, err
 		}
 		shown, err := h.receipts().Show(ctx, db, found, h.hidden(c))
-		out = web.NewItems(n, shown, total)
+		out = rest.NewItems(n, shown, total)
 		return asOf, err
 	})
 	if err != nil {
@@ -75,7 +78,7 @@ func (h *Handler) pageOfDeliveries(c echo.Context, f rows.DeliveryFilter, n web.
 
 // named returns the delivery that the path names. A delivery to a deleted webhook is not found.
 func (h *Handler) named(c echo.Context) (*domain.Delivery, error) {
-	path := web.Path(c)
+	path := rest.Path(c)
 	id, delivery := path.ID("webhook_id"), path.ID("delivery_id")
 	var v *domain.Delivery
 	if path.Done() == nil {
@@ -90,11 +93,11 @@ func (h *Handler) named(c echo.Context) (*domain.Delivery, error) {
 			return nil, deliveryNotFound()
 		}
 	}
-	return v, web.Query(c).Merge(path).Done()
+	return v, rest.Query(c).Merge(path).Done()
 }
 
 func deliveryNotFound() error {
-	return web.NotFound("DELIVERY_NOT_FOUND", "There is no such delivery.")
+	return problem.NotFound("DELIVERY_NOT_FOUND", "There is no such delivery.")
 }
 
 func (h *Handler) getDelivery(c echo.Context) error {

@@ -12,7 +12,9 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -22,8 +24,8 @@ import (
 )
 
 // documentRoutes returns the routes of owners' documents.
-func (h *Handler) documentRoutes(k kind) []web.Route {
-	return []web.Route{
+func (h *Handler) documentRoutes(k kind) []rest.Route {
+	return []rest.Route{
 		post(k.one()+"/documents", h.addDocument),
 		get(k.one()+"/documents", h.listDocuments),
 		get(k.one()+"/documents/:document_id", h.getDocument),
@@ -39,19 +41,19 @@ func (h *Handler) upload(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	start, id := time.Now().Round(0), web.NewID() // wall clock without the monotonic part, to compare with the bucket's times
+	start, id := time.Now().Round(0), operation.NewID() // wall clock without the monotonic part, to compare with the bucket's times
 	faults := t.bare(c)
 	if t.owner == nil {
 		return faults
 	}
-	_, badKey := web.RequestOf(c).Key()
+	_, badKey := rest.RequestOf(c).Key()
 	u, err := h.uploads.Receive(c, t.Ref, id, faults, badKey)
 	if err != nil {
 		return sealing(t.Ref, err)
 	}
 	if time.Since(start) > files.Limit { // the sweeper may have deleted the file as unreferenced
 		u.Discard(c.Request().Context())
-		return web.Unavailable("TIMEOUT", "The upload took too long.", time.Second)
+		return problem.Unavailable("TIMEOUT", "The upload took too long.", time.Second)
 	}
 	e, err := h.tell(c, t.Ref, u)
 	if err != nil {
@@ -73,7 +75,7 @@ func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.
 		u.Discard(ctx)
 		return nil, err
 	}
-	a := web.RequestOf(c)
+	a := rest.RequestOf(c)
 	cmd, err := a.BareCommand(&domain.AddDocument{Ref: of, ID: u.File.ID, Category: u.Category, Orientation: u.Orientation, Name: name,
 		Source: u.File.Source, SHA256: u.File.SHA256, Size: u.File.Size, Format: u.Format, ValidUntil: u.ValidUntil})
 	if err != nil {
@@ -90,7 +92,7 @@ func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.
 		}
 		return nil, err
 	}
-	e, err := web.Answer[*domain.DocumentAdded](x)
+	e, err := operation.Answer[*domain.DocumentAdded](x)
 	if err == nil && e.ID != u.File.ID { // a repeated request: the record references the earlier file
 		u.Discard(ctx)
 	}
@@ -152,5 +154,5 @@ func (h *Handler) getDocument(c echo.Context) error {
 }
 
 func documentNotFound() error {
-	return web.NotFound("DOCUMENT_NOT_FOUND", "There is no such document.")
+	return problem.NotFound("DOCUMENT_NOT_FOUND", "There is no such document.")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -33,9 +33,9 @@ func (h *house) addDocument(path string) scalar.ID {
 			tenant = o.Tenant
 		}
 	})
-	p := &onboarding.AddDocument{Ref: of, ID: web.NewID(), Category: "generic", Orientation: document.Undetermined, Name: onboarding.Sealed("x"), Source: "s",
+	p := &onboarding.AddDocument{Ref: of, ID: operation.NewID(), Category: "generic", Orientation: document.Undetermined, Name: onboarding.Sealed("x"), Source: "s",
 		SHA256: make([]byte, 32), Size: 1, Format: format.PDF}
-	c := decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{Sub: "somebody", Broker: tenant}, Payload: p}
+	c := decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: decide.Actor{Sub: "somebody", Broker: tenant}, Payload: p}
 	if _, err := h.Submit(h.T.Context(), "onboarding", c); err != nil {
 		h.T.Fatal(err)
 	}

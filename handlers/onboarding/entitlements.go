@@ -6,15 +6,15 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
 // entitlementRoutes returns the routes that list entitlements.
-func (h *Handler) entitlementRoutes() []web.Route {
-	return []web.Route{
+func (h *Handler) entitlementRoutes() []rest.Route {
+	return []rest.Route{
 		get(base+"/entitlements/persons", h.listEntitlements(owner.PersonType)),
 		get(base+"/entitlements/corporates", h.listEntitlements(owner.CorporateType)),
 	}

@@ -17,7 +17,7 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -25,8 +25,8 @@ import (
 )
 
 // exportRoutes returns the route that exports an owner's data.
-func (h *Handler) exportRoutes(k kind) []web.Route {
-	return []web.Route{get(k.one()+"/export", h.export)}
+func (h *Handler) exportRoutes(k kind) []rest.Route {
+	return []rest.Route{get(k.one()+"/export", h.export)}
 }
 
 // export responds with a zip of all data about an owner: JSON files by kind, the documents, and the receipts of
@@ -43,7 +43,7 @@ func (h *Handler) export(c echo.Context) error {
 		return err
 	}
 	if c.Request().Method != http.MethodHead {
-		leave, err := h.exports.Take(c.Request().Context(), web.PrincipalOf(c).Broker)
+		leave, err := h.exports.Take(c.Request().Context(), rest.PrincipalOf(c).Broker)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (x *export) write(shown any) error {
 		return err
 	}
 	parts := []func() error{x.responses, x.triggers, x.events, x.receipts, x.documents}
-	if web.PrincipalOf(x.c).SeesAll() {
+	if rest.PrincipalOf(x.c).SeesAll() {
 		parts = append([]func() error{x.keeping}, parts...)
 	}
 	for _, part := range parts {

@@ -10,7 +10,7 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	list "github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -20,7 +20,7 @@ import (
 // listEvents serves the feed of all webhook notifications since the beginning, oldest first. A client that has
 // reached the end continues later from the cursor of the last record.
 func (h *Handler) listEvents(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	p := list.ReadFeed(query)
 	types := make([]string, 0, len(webhook.EventTypes()))
 	for _, t := range webhook.EventTypes() {

@@ -29,7 +29,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/places"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
@@ -43,7 +46,7 @@ const journalName = "onboarding"
 
 // Config holds the dependencies of the interface.
 type Config struct {
-	Auth     *web.Auth
+	Auth     *rest.Auth
 	Journals submit.Submitter
 	// Onboarding follows the onboarding journal under onboarding.Rules.
 	Onboarding record.Follower
@@ -63,13 +66,13 @@ type Config struct {
 	LinkLifetime time.Duration
 	// Audience returns the audience of the venue's tokens, which names the venue and its epoch. A link is valid only at
 	// the venue that created it. If Audience is nil, links are valid at every venue with the same master key.
-	Audience func() web.Audience
+	Audience func() access.Audience
 }
 
 // Handler serves the routes under /api/v1.
 type Handler struct {
 	cfg        Config
-	journal    web.Journal
+	journal    operation.Journal
 	rows       rows.Source
 	uploads    *upload.Receiver
 	linkMaster []byte
@@ -83,7 +86,7 @@ const placeWithin = 2 * time.Second
 
 // New returns the handler of the onboarding interface.
 func New(c Config) *Handler {
-	h := &Handler{cfg: c, journal: web.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
+	h := &Handler{cfg: c, journal: operation.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
 		uploads: upload.New(c.Files, c.Scanner), linkMaster: c.Box.Derive("download link"),
 		downloads: places.New(128, 64, placeWithin, places.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
 		exports:   places.New(16, 4, placeWithin, places.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
@@ -107,12 +110,12 @@ func (k kind) one() string { return k.list + "/:" + k.parameter }
 
 // These are the scopes of reads and writes.
 var (
-	readers = []string{web.ScopeOnboarding, web.ScopeOperator, web.ScopeAuditor}
-	writers = []string{web.ScopeOnboarding}
+	readers = []string{access.ScopeOnboarding, access.ScopeOperator, access.ScopeAuditor}
+	writers = []string{access.ScopeOnboarding}
 )
 
 // Routes lists all routes of the interface.
-func (h *Handler) Routes() []web.Route {
+func (h *Handler) Routes() []rest.Route {
 	all := slices.Concat(h.questionnaireRoutes(), h.entitlementRoutes())
 	for _, k := range kinds {
 		all = slices.Concat(all, h.ownerRoutes(k), h.responseRoutes(k), h.triggerRoutes(k), h.documentRoutes(k), h.exportRoutes(k))
@@ -121,7 +124,7 @@ func (h *Handler) Routes() []web.Route {
 	for i := range all {
 		all[i].Handler = unconfined(all[i].Handler)
 	}
-	return append(all, web.Get(filesAt+"/:document_id", h.download)) // authorized by a link, without a token
+	return append(all, rest.Get(filesAt+"/:document_id", h.download)) // authorized by a link, without a token
 }
 
 // Register adds the routes.
@@ -130,19 +133,19 @@ func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 // unconfined refuses tokens limited to one trading account, because onboarding concerns the whole tenant.
 func unconfined(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if p := web.PrincipalOf(c); p != nil && p.Customer != "" {
-			return web.Forbidden("The token is for one account only.")
+		if p := rest.PrincipalOf(c); p != nil && p.Customer != "" {
+			return problem.Forbidden("The token is for one account only.")
 		}
 		return next(c)
 	}
 }
 
 // get and post return routes for reads and writes.
-func get(path string, h echo.HandlerFunc) web.Route { return web.Get(path, h, readers...) }
+func get(path string, h echo.HandlerFunc) rest.Route { return rest.Get(path, h, readers...) }
 
-func post(path string, h echo.HandlerFunc) web.Route { return web.Post(path, h, writers...) }
+func post(path string, h echo.HandlerFunc) rest.Route { return rest.Post(path, h, writers...) }
 
-func patch(path string, h echo.HandlerFunc) web.Route { return web.Patch(path, h, writers...) }
+func patch(path string, h echo.HandlerFunc) rest.Route { return rest.Patch(path, h, writers...) }
 
 // created responds to a write that created an object.
 func created(c echo.Context, shown any) error { return c.JSON(http.StatusCreated, shown) }

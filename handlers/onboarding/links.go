@@ -20,7 +20,8 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -63,7 +64,7 @@ func (l link) url(c echo.Context, key []byte) string {
 // readLink returns the content of a link. It returns false if the signature is invalid or the link has expired.
 func readLink(c echo.Context, key []byte, now time.Time) (link, bool) {
 	query := c.QueryParams()
-	id, badID := scalar.ParseID(web.Param(c, "document_id"))
+	id, badID := scalar.ParseID(rest.Param(c, "document_id"))
 	expires, badTime := strconv.ParseInt(query.Get("expires"), 10, 64)
 	at, badPlace := strconv.ParseInt(query.Get("at"), 10, 64)
 	signature, badText := base64.RawURLEncoding.Strict().DecodeString(query.Get("signature"))
@@ -81,7 +82,7 @@ func (h *Handler) linkKey() ([]byte, error) {
 	}
 	audience := h.cfg.Audience().Name
 	if audience == "" {
-		return nil, web.Unavailable("SOURCE_UNAVAILABLE", "The service has not started yet.", time.Second)
+		return nil, problem.Unavailable("SOURCE_UNAVAILABLE", "The service has not started yet.", time.Second)
 	}
 	return seal.MAC(h.linkMaster, []byte(audience)), nil
 }
@@ -118,7 +119,7 @@ func (h *Handler) download(c echo.Context) error {
 	}
 	l, good := readLink(c, key, h.cfg.Now())
 	if !good {
-		return web.Forbidden("The link is not one of this service, or it has expired.")
+		return problem.Forbidden("The link is not one of this service, or it has expired.")
 	}
 	d, tenant, name, err := h.linked(c, l)
 	if err != nil {
@@ -156,7 +157,7 @@ func guard(head http.Header) {
 func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, tenant, name string, err error) {
 	ctx := c.Request().Context()
 	h.await(c, h.cfg.Onboarding, l.at)
-	err = web.View(c, journalName, h.cfg.Onboarding, func(s *domain.State, _ int64) error {
+	err = rest.View(c, journalName, h.cfg.Onboarding, func(s *domain.State, _ int64) error {
 		found, known := s.Document(l.document)
 		if !known {
 			return documentNotFound()
@@ -175,7 +176,7 @@ func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, tenant, na
 	row, found, _, err := view.OneDocument(ctx, h.rows.DB, view.Operator, d.Ref, d.ID)
 	switch {
 	case err != nil:
-		return nil, "", "", web.SourceFailed(err)
+		return nil, "", "", problem.SourceFailed(err)
 	case !found:
 		return nil, "", "", documentNotFound()
 	}
@@ -217,7 +218,7 @@ func (h *Handler) openFile(ctx context.Context, d *domain.Document) (io.ReadClos
 	case errors.Is(err, seal.ErrDestroyed), errors.Is(err, seal.ErrAway):
 		return nil, sealing(d.Ref, err)
 	case errors.Is(err, blob.ErrSilent):
-		return nil, web.Unavailable("FILES_UNAVAILABLE", "Files can't be read now.", time.Second).Because(err)
+		return nil, problem.Unavailable("FILES_UNAVAILABLE", "Files can't be read now.", time.Second).Because(err)
 	}
 	return nil, fmt.Errorf("the file of document %s: %w", d.ID, err)
 }

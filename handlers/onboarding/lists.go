@@ -7,7 +7,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
@@ -15,7 +17,7 @@ import (
 const patience = 2 * time.Second
 
 // await waits until the source has reached a sequence, or until patience is over.
-func (*Handler) await(c echo.Context, source web.Waiter, sequence int64) {
+func (*Handler) await(c echo.Context, source operation.Waiter, sequence int64) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), patience)
 	defer cancel()
 	_ = source.Wait(ctx, sequence)
@@ -29,11 +31,11 @@ type shower[Row any] func(ctx context.Context, row *Row) (any, error)
 
 // listed responds with a page of a list, with all five members. t is the target of the route, or nil.
 func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], show shower[Row]) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	if t != nil {
 		query.Merge(t.path)
 	}
-	p := query.Numbered()
+	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], sh
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
 }
 
 // A rowOf reads a row, and reports whether there is one.
@@ -85,7 +87,7 @@ func page[Row any](c echo.Context, h *Handler, size, offset int, read pageOf[Row
 
 // isGone reports whether the error means that an object was erased between reading its row and decrypting it.
 func isGone(err error) bool {
-	return web.ProblemOf(err).Status == http.StatusNotFound
+	return problem.Of(err).Status == http.StatusNotFound
 }
 
 // itself returns a shower for a function that cannot fail.

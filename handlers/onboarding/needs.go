@@ -9,7 +9,7 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -31,7 +31,7 @@ type fileJournal struct {
 // all earlier decisions are acknowledged, and records of earlier owners cannot become valid any more. So the position
 // of the refusal covers every command decided before, and Settle waits until the fold has reached it.
 func (n fileJournal) Settle(ctx context.Context) error {
-	_, err := n.nodes.Submit(ctx, journalName, decide.Command{ID: web.NewID(), Type: domain.CommandAddDocument,
+	_, err := n.nodes.Submit(ctx, journalName, decide.Command{ID: operation.NewID(), Type: domain.CommandAddDocument,
 		Actor: decide.Actor{Sub: "sweeper", Broker: "venue"}, Payload: &domain.AddDocument{Ref: owner.Ref{Type: owner.PersonType}}})
 	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {

@@ -13,7 +13,10 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -23,22 +26,22 @@ import (
 // Operated returns the routes of the operator's interface under another base: the cases of all tenants, deliveries of
 // webhooks, changes of documents, and all reads of persons and corporates and their dependent objects. Errors have
 // the form of the base's interface.
-func (h *Handler) Operated(at string) []web.Route {
-	operators := []string{web.ScopeOperator, web.ScopeAuditor}
-	routes := []web.Route{
-		web.Get(at+"/entitlement_triggers", h.listCases, operators...),
-		web.Get(at+"/entitlement_triggers/:id", h.getCase, operators...),
+func (h *Handler) Operated(at string) []rest.Route {
+	operators := []string{access.ScopeOperator, access.ScopeAuditor}
+	routes := []rest.Route{
+		rest.Get(at+"/entitlement_triggers", h.listCases, operators...),
+		rest.Get(at+"/entitlement_triggers/:id", h.getCase, operators...),
 	}
 	routes = append(routes, h.operatedDeliveries(at, operators)...)
 	for _, k := range kinds {
-		routes = append(routes, web.Get(at+strings.TrimPrefix(k.list, base), unconfined(h.listOperatedOwners(k.Type)), operators...),
-			web.Get(at+strings.TrimPrefix(k.one(), base), unconfined(h.getOwner(fields.operated)), operators...))
-		routes = append(routes, web.Patch(at+strings.TrimPrefix(k.one(), base)+"/documents/:document_id", h.changeDocument, web.ScopeOperator))
+		routes = append(routes, rest.Get(at+strings.TrimPrefix(k.list, base), unconfined(h.listOperatedOwners(k.Type)), operators...),
+			rest.Get(at+strings.TrimPrefix(k.one(), base), unconfined(h.getOwner(fields.operated)), operators...))
+		routes = append(routes, rest.Patch(at+strings.TrimPrefix(k.one(), base)+"/documents/:document_id", h.changeDocument, access.ScopeOperator))
 	}
 	for _, r := range h.Routes() {
 		onOwners := slices.ContainsFunc(kinds[:], func(k kind) bool { return strings.HasPrefix(r.Path, k.one()+"/") })
 		if r.Method == http.MethodGet && onOwners {
-			routes = append(routes, web.Get(at+strings.TrimPrefix(r.Path, base), r.Handler, operators...))
+			routes = append(routes, rest.Get(at+strings.TrimPrefix(r.Path, base), r.Handler, operators...))
 		}
 	}
 	return routes
@@ -47,9 +50,9 @@ func (h *Handler) Operated(at string) []web.Route {
 // listOperatedOwners lists the owners of a type, of all tenants or of one.
 func (h *Handler) listOperatedOwners(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		query := web.Query(c)
+		query := rest.Query(c)
 		f := view.OwnerFilter{Type: t, States: seenStates(c), Of: query.OptionalString("tenant").Value}
-		if wanted := web.Several(query, "state", owner.Active, owner.Restricted); len(wanted) > 0 {
+		if wanted := input.Several(query, "state", owner.Active, owner.Restricted); len(wanted) > 0 {
 			f.States = slices.DeleteFunc(f.States, func(s owner.State) bool { return !slices.Contains(wanted, s) })
 		}
 		return h.ownerList(c, f, query, fields.operated)
@@ -78,13 +81,13 @@ type wholeCase struct {
 
 // listCases lists the triggers of all tenants.
 func (h *Handler) listCases(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	var f view.CaseFilter
 	f.Tenant = query.OptionalString("tenant").Value
-	f.Statuses = web.Several(query, "status", caseStatuses()...)
+	f.Statuses = input.Several(query, "status", caseStatuses()...)
 	f.OwnerID, f.EntitlementID = query.OptionalID("owner_id").Value, query.OptionalID("entitlement_id").Value
 	f.OldestFirst = query.OptionalEnum("sort", "asc", "desc").Value == "asc"
-	p := query.Numbered()
+	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -94,12 +97,12 @@ func (h *Handler) listCases(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
 }
 
 // restricted returns a function that reports whether an owner is restricted and therefore hidden from the caller.
 func (h *Handler) restricted(c echo.Context) func(owner.Ref) bool {
-	if web.PrincipalOf(c).Has(web.ScopeOperator) {
+	if rest.PrincipalOf(c).Has(access.ScopeOperator) {
 		return func(owner.Ref) bool { return false }
 	}
 	return func(ref owner.Ref) (hidden bool) {
@@ -130,11 +133,11 @@ func caseStatuses() []entitlement.Status {
 // owner. The case of an erased owner stays readable without the reasons, because supervisors may ask who decided what
 // and when.
 func (h *Handler) getCase(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	unknown := web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
-	id, err := scalar.ParseID(web.Param(c, "id"))
+	unknown := problem.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
+	id, err := scalar.ParseID(rest.Param(c, "id"))
 	if err != nil {
 		return unknown
 	}
@@ -143,7 +146,7 @@ func (h *Handler) getCase(c echo.Context) error {
 		return err
 	}
 	err = h.view(c, func(s *domain.State) error {
-		if o, known := s.Owner(row.Ref); !known || o.State != owner.Erased && !visible(web.PrincipalOf(c), o) {
+		if o, known := s.Owner(row.Ref); !known || o.State != owner.Erased && !visible(rest.PrincipalOf(c), o) {
 			return unknown
 		}
 		return nil

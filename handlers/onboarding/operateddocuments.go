@@ -11,7 +11,8 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
@@ -38,7 +39,7 @@ func (h *Handler) changeDocument(c echo.Context) error {
 	if err := body.Done(); err != nil {
 		return err
 	}
-	e, err := web.Execute[*domain.DocumentChanged](c, h.journal, payload, body)
+	e, err := rest.Execute[*domain.DocumentChanged](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (h *Handler) changeDocument(c echo.Context) error {
 	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
 		return view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
 	}, func() error { // the rows have not reached the document, although the read has waited
-		return web.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
+		return problem.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
 	})
 	if err != nil {
 		return err

@@ -12,7 +12,9 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -20,8 +22,8 @@ import (
 )
 
 // ownerRoutes returns the routes of owners.
-func (h *Handler) ownerRoutes(k kind) []web.Route {
-	return []web.Route{
+func (h *Handler) ownerRoutes(k kind) []rest.Route {
+	return []rest.Route{
 		post(k.list, h.registerOwner(k.Type)),
 		get(k.list, h.listOwners(k.Type)),
 		get(k.one(), h.getOwner(fields.show)),
@@ -87,10 +89,10 @@ func (p *corporate) operated(o *domain.Owner) any {
 
 // read copies the members of a body to told and validates the result. Members that are absent or null stay unchanged.
 // An empty text clears a member.
-func (h *Handler) read(body *web.Form, told fields) {
+func (h *Handler) read(body *input.Form, told fields) {
 	take(body, told.members())
 	a := told.address()
-	body.OptionalObject("address", func(body *web.Form) {
+	body.OptionalObject("address", func(body *input.Form) {
 		take(body, []member{{"street", &a.Street}, {"house_number", &a.HouseNumber}, {"postal_code", &a.PostalCode}, {"city", &a.City},
 			{"region", &a.Region}, {"country", &a.Country}})
 	})
@@ -101,7 +103,7 @@ func (h *Handler) read(body *web.Form, told fields) {
 	}
 }
 
-func take(body *web.Form, members []member) {
+func take(body *input.Form, members []member) {
 	for _, m := range members {
 		if text := body.AnyText(m.name); text.Set {
 			*m.text = text.Value
@@ -111,15 +113,15 @@ func take(body *web.Form, members []member) {
 
 func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		body, told := web.BodyOnly(c), newFields(t)
+		body, told := rest.BodyOnly(c), newFields(t)
 		h.read(body, told)
 		if err := body.Done(); err != nil {
 			return err
 		}
-		if _, err := web.RequestOf(c).Key(); err != nil {
+		if _, err := rest.RequestOf(c).Key(); err != nil {
 			return err
 		}
-		ref := owner.Ref{Type: t, ID: web.RequestOf(c).IDFor("owner")}
+		ref := owner.Ref{Type: t, ID: rest.RequestOf(c).IDFor("owner")}
 		e, err := h.register(c, ref, told, body)
 		if err != nil {
 			return err
@@ -133,7 +135,7 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 }
 
 // register creates an owner's key and registers the owner.
-func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web.Form) (*domain.OwnerRegistered, error) {
+func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *input.Form) (*domain.OwnerRegistered, error) {
 	// Continue even if the client disconnects, because the command's result decides whether the key is kept.
 	// Otherwise clients that disconnect early could fill the key store.
 	ctx := context.WithoutCancel(c.Request().Context())
@@ -148,7 +150,7 @@ func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web
 		h.discardKey(c, ref)
 		return nil, err
 	}
-	e, err := web.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
+	e, err := rest.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
 	if err == nil && e.Ref != ref || neverDecided(err) { // a repeated request: the record has the earlier owner
 		h.discardKey(c, ref)
 	}
@@ -162,7 +164,7 @@ func (h *Handler) discardKey(c echo.Context, ref owner.Ref) {
 
 // externalID returns the keyed hash of the tenant's ID for the owner, which the rules use to find duplicates.
 func (h *Handler) externalID(c echo.Context, t owner.Type, told fields) []byte {
-	return h.cfg.Box.ExternalID(web.PrincipalOf(c).Broker, t, told.externalID())
+	return h.cfg.Box.ExternalID(rest.PrincipalOf(c).Broker, t, told.externalID())
 }
 
 // tries limits how often a change is repeated because of concurrent changes.
@@ -195,7 +197,7 @@ func (h *Handler) changeOwner(c echo.Context) error {
 }
 
 // change applies the body to an owner's fields and submits the result.
-func (h *Handler) change(c echo.Context, t *target, body *web.Form) (*domain.OwnerChanged, error) {
+func (h *Handler) change(c echo.Context, t *target, body *input.Form) (*domain.OwnerChanged, error) {
 	if t.owner == nil {
 		return nil, body.Done()
 	}
@@ -215,7 +217,7 @@ func (h *Handler) change(c echo.Context, t *target, body *web.Form) (*domain.Own
 	if payload.Fields, err = h.seal(ctx, t.Ref, seal.OwnerFields(t.Ref), told); err != nil {
 		return nil, err
 	}
-	return web.Execute[*domain.OwnerChanged](c, h.journal, payload, h.personal(c, body))
+	return rest.Execute[*domain.OwnerChanged](c, h.journal, payload, h.personal(c, body))
 }
 
 // ownerRow reads the row of an existing owner. The rows may lag behind the fold that found the owner.
@@ -260,8 +262,8 @@ func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 }
 
 // ownerList lists owners that the caller may see, newest first, in the given form.
-func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *web.Form, form ownerForm) error {
-	p := query.Numbered()
+func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *input.Form, form ownerForm) error {
+	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -285,19 +287,19 @@ func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *web.Form,
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
 }
 
 // listOwners lists the owners of a type.
 func (h *Handler) listOwners(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		return h.ownerList(c, view.OwnerFilter{Viewer: viewer(c), Type: t, States: seenStates(c)}, web.Query(c), fields.show)
+		return h.ownerList(c, view.OwnerFilter{Viewer: viewer(c), Type: t, States: seenStates(c)}, rest.Query(c), fields.show)
 	}
 }
 
 // seenStates returns the states of owners that the caller may see.
 func seenStates(c echo.Context) []owner.State {
-	if web.PrincipalOf(c).Has(web.ScopeOperator) {
+	if rest.PrincipalOf(c).Has(access.ScopeOperator) {
 		return []owner.State{owner.Active, owner.Restricted}
 	}
 	return []owner.State{owner.Active}

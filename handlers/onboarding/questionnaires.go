@@ -10,7 +10,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -21,9 +23,9 @@ const maxVersion = 1_000_000
 
 // questionnaireRoutes returns the routes of questionnaires: for all owners of a type, for one owner, and of one
 // questionnaire.
-func (h *Handler) questionnaireRoutes() []web.Route {
+func (h *Handler) questionnaireRoutes() []rest.Route {
 	const path = base + "/questionnaires"
-	return []web.Route{
+	return []rest.Route{
 		get(path+"/persons", h.listQuestionnaires(owner.PersonType)),
 		get(path+"/persons/:person_id", h.listQuestionnairesOf),
 		get(path+"/corporates", h.listQuestionnaires(owner.CorporateType)),
@@ -42,7 +44,7 @@ type questionnairePage struct {
 // listQuestionnaires lists the published questionnaires for all owners of a type.
 func (h *Handler) listQuestionnaires(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		return h.questionnaires(c, web.Query(c), view.QuestionnaireFilter{Type: t})
+		return h.questionnaires(c, rest.Query(c), view.QuestionnaireFilter{Type: t})
 	}
 }
 
@@ -56,8 +58,8 @@ func (h *Handler) listQuestionnairesOf(c echo.Context) error {
 	return h.questionnaires(c, t.query(c), view.QuestionnaireFilter{Type: t.Type, Owner: t.ID})
 }
 
-func (h *Handler) questionnaires(c echo.Context, query *web.Form, f view.QuestionnaireFilter) error {
-	p := query.Numbered()
+func (h *Handler) questionnaires(c echo.Context, query *input.Form, f view.QuestionnaireFilter) error {
+	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -73,16 +75,16 @@ func (h *Handler) questionnaires(c echo.Context, query *web.Form, f view.Questio
 // getQuestionnaire returns a questionnaire with its newest published version, or with the published version in the
 // query.
 func (h *Handler) getQuestionnaire(c echo.Context) error {
-	path := web.Path(c)
+	path := rest.Path(c)
 	id := path.ID("id")
 	malformed := path.Done() != nil
-	query := web.Query(c).Merge(path)
+	query := rest.Query(c).Merge(path)
 	number := query.OptionalInteger("version", 1, maxVersion)
 	var q *questionnaire.Questionnaire
 	var versions []domain.CatalogueVersion
 	if !malformed {
 		err := h.view(c, func(s *domain.State) (err error) {
-			q, versions, err = catalogued(s, id, func(o *domain.Owner) bool { return visible(web.PrincipalOf(c), o) })
+			q, versions, err = catalogued(s, id, func(o *domain.Owner) bool { return visible(rest.PrincipalOf(c), o) })
 			if err == nil && !q.IsPublished {
 				err = questionnaireNotFound()
 			}
@@ -97,7 +99,7 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 	}
 	v := published(versions, int(number.Value))
 	if v == nil {
-		return web.NotFound("QUESTIONNAIRE_VERSION_NOT_FOUND", "The questionnaire has no such published version.")
+		return problem.NotFound("QUESTIONNAIRE_VERSION_NOT_FOUND", "The questionnaire has no such published version.")
 	}
 	return c.JSON(http.StatusOK, wire.NewQuestionnaire(q, v))
 }
@@ -129,5 +131,5 @@ func published(versions []domain.CatalogueVersion, number int) *questionnaire.Ve
 }
 
 func questionnaireNotFound() error {
-	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
+	return problem.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
 }

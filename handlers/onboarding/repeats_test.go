@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	operators "github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -205,7 +205,7 @@ func TestWritesToARegistrationThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := &domain.RecordAttempt{ID: id, Number: 1, Started: scalar.TimeOf(tradingtest.Start), StatusCode: 500}
-	sender := decide.Command{ID: web.NewID(), Type: failed.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: failed}
+	sender := decide.Command{ID: operation.NewID(), Type: failed.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: failed}
 	if _, err := f.Submit(t.Context(), "onboarding", sender); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestAKeyUsedBeforeAnUpgrade(t *testing.T) {
 	}
 	made := h.Onboarding.Tip()
 	again := h.write(write{"POST", api + "/persons", anna}).Want(201)
-	if tip := h.Onboarding.Tip(); tip != made || again.Header.Get(web.HeaderLogPosition) != made.String() {
+	if tip := h.Onboarding.Tip(); tip != made || again.Header.Get(operation.HeaderLogPosition) != made.String() {
 		t.Errorf("the log is at %v after the request was made at %v and sent again: %v", tip, made, again.Header)
 	}
 	h.reused(write{"POST", api + "/persons", strings.Replace(anna, "Anna", "Bob", 1)}, write{"POST", api + "/corporates", `{"external_id":"c","legal_name":"A"}`})

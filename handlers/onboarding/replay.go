@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -74,7 +74,7 @@ func (h *Handler) replay(c echo.Context, id scalar.ID, operator bool) (*domain.D
 	var row *domain.Delivery
 	var asOf int64
 	for tries := 1; ; tries++ {
-		e, err := web.Execute[*domain.DeliveryReplayed](c, h.journal, &domain.ReplayDelivery{ID: id, Operator: operator, Row: row, AsOf: asOf})
+		e, err := rest.Execute[*domain.DeliveryReplayed](c, h.journal, &domain.ReplayDelivery{ID: id, Operator: operator, Row: row, AsOf: asOf})
 		var refused *submit.RefusedError
 		if !errors.As(err, &refused) || refused.Refusal.Code != domain.CodeDeliveryForgotten {
 			return e, err
@@ -103,16 +103,16 @@ func (h *Handler) replayDelivery(c echo.Context) error {
 
 // toReplay returns the delivery that the request names, if the caller may replay it.
 func (h *Handler) toReplay(c echo.Context) (id scalar.ID, err error) {
-	if err := web.Await(c, journalName, h.cfg.Onboarding); err != nil { // the fold may not have reached the first use of the key
+	if err := rest.Await(c, journalName, h.cfg.Onboarding); err != nil { // the fold may not have reached the first use of the key
 		return id, err
 	}
 	named := h.named
-	if web.Remembers(c, h.cfg.Onboarding, domain.CommandReplayDelivery) {
+	if rest.Remembers(c, h.cfg.Onboarding, domain.CommandReplayDelivery) {
 		named = h.namedBefore
 	}
 	v, err := named(c)
 	if err == nil {
-		err = web.BodyAbsent(c)
+		err = rest.BodyAbsent(c)
 	}
 	if err == nil {
 		err = h.mayReplay(c, v)
@@ -126,14 +126,14 @@ func (h *Handler) toReplay(c echo.Context) (id scalar.ID, err error) {
 // namedBefore is named for a request with a known idempotency key. The webhook may have been deleted since, but the
 // first response must be repeated. The rules check whether the request is the same.
 func (h *Handler) namedBefore(c echo.Context) (*domain.Delivery, error) {
-	path := web.Path(c)
+	path := rest.Path(c)
 	path.ID("webhook_id")
 	id := path.ID("delivery_id")
-	if err := web.Query(c).Merge(path).Done(); err != nil {
+	if err := rest.Query(c).Merge(path).Done(); err != nil {
 		return nil, err
 	}
 	v, err := h.lookUp(c, id)
-	if err == nil && (v == nil || v.Tenant != web.PrincipalOf(c).Broker) {
+	if err == nil && (v == nil || v.Tenant != rest.PrincipalOf(c).Broker) {
 		err = deliveryNotFound()
 	}
 	return v, err
@@ -152,7 +152,7 @@ func (h *Handler) mayReplay(c echo.Context, v *domain.Delivery) error {
 
 // replayAnyDelivery restarts a delivery of any tenant.
 func (h *Handler) replayAnyDelivery(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return err
 	}
 	id, err := anyDelivery(c)

@@ -11,7 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -19,8 +21,8 @@ import (
 )
 
 // responseRoutes returns the routes of owners' responses.
-func (h *Handler) responseRoutes(k kind) []web.Route {
-	return []web.Route{
+func (h *Handler) responseRoutes(k kind) []rest.Route {
+	return []rest.Route{
 		post(k.one()+"/questionnaires/:questionnaire_id/response", h.addResponse),
 		get(k.one()+"/responses", h.listResponses),
 		get(k.one()+"/responses/:response_id", h.getResponse),
@@ -47,7 +49,7 @@ func (h *Handler) addResponse(c echo.Context) error {
 	if payload.Answers, err = h.seal(ctx, t.Ref, seal.Answers(t.Ref, version.ID), answers); err != nil {
 		return err
 	}
-	e, err := web.Execute[*domain.ResponseAdded](c, h.journal, payload, h.personal(c, body))
+	e, err := rest.Execute[*domain.ResponseAdded](c, h.journal, payload, h.personal(c, body))
 	if err != nil {
 		return err
 	}
@@ -59,9 +61,9 @@ func (h *Handler) addResponse(c echo.Context) error {
 }
 
 // readAnswers reads the answers of a response and returns, for each, whether its form is valid.
-func readAnswers(body *web.Form) (answers []questionnaire.Answer, sound []bool) {
+func readAnswers(body *input.Form) (answers []questionnaire.Answer, sound []bool) {
 	answers = []questionnaire.Answer{}
-	body.Objects("answers", 0, questionnaire.MaxAnswers, func(_ int, f *web.Form) {
+	body.Objects("answers", 0, questionnaire.MaxAnswers, func(_ int, f *input.Form) {
 		answers = append(answers, questionnaire.Answer{
 			QuestionID:  f.ID("question_id"),
 			Text:        f.AnyText(questionnaire.FieldText).Pointer(),
@@ -84,14 +86,14 @@ func (h *Handler) versions(c echo.Context, t *target) (versions []domain.Catalog
 		return nil, nil
 	}
 	return versions, h.view(c, func(s *domain.State) (err error) {
-		_, versions, err = catalogued(s, t.ids["questionnaire_id"], func(o *domain.Owner) bool { return visible(web.PrincipalOf(c), o) })
+		_, versions, err = catalogued(s, t.ids["questionnaire_id"], func(o *domain.Owner) bool { return visible(rest.PrincipalOf(c), o) })
 		return err
 	})
 }
 
 // checkAnswers returns the version that the answers belong to, or all validation errors. The rules check whether the
 // version may be answered now, because only they can recognize a repeated request.
-func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versions []domain.CatalogueVersion) (*questionnaire.Version, []questionnaire.Answer, error) {
+func (h *Handler) checkAnswers(c echo.Context, body *input.Form, t *target, versions []domain.CatalogueVersion) (*questionnaire.Version, []questionnaire.Answer, error) {
 	answers, sound := readAnswers(body)
 	if body.Faulty("answers") { // the list is missing or invalid
 		return nil, nil, body.Done()
@@ -110,7 +112,7 @@ func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versio
 		return nil, nil, err
 	}
 	if version == nil {
-		return nil, nil, web.Conflict("QUESTIONNAIRE_NOT_PUBLISHED", "The questionnaire is not published.")
+		return nil, nil, problem.Conflict("QUESTIONNAIRE_NOT_PUBLISHED", "The questionnaire is not published.")
 	}
 	return version, answers, nil
 }
@@ -205,7 +207,7 @@ func (h *Handler) getResponse(c echo.Context) error {
 	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Response, bool, int64, error) {
 		return view.OneResponse(ctx, db, viewer(c), t.Ref, t.ids["response_id"])
 	}, func() error {
-		return web.NotFound("RESPONSE_NOT_FOUND", "There is no such response.")
+		return problem.NotFound("RESPONSE_NOT_FOUND", "There is no such response.")
 	})
 	if err != nil {
 		return err

@@ -9,7 +9,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -49,20 +51,20 @@ func sealing(of owner.Ref, err error) error {
 	case errors.Is(err, seal.ErrDestroyed):
 		return notFound(of.Type)
 	case errors.Is(err, seal.ErrFenced):
-		return web.Fenced(err)
+		return problem.Fenced(err)
 	case errors.Is(err, seal.ErrAway):
-		return web.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
+		return problem.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
 	}
 	return err
 }
 
 // personal makes the form's fingerprint a hash with the tenant's key, because the log stores it. A reader of the log
 // then cannot test guesses.
-func (h *Handler) personal(c echo.Context, body *web.Form) *web.Form {
+func (h *Handler) personal(c echo.Context, body *input.Form) *input.Form {
 	return body.Seal(func(said []byte) []byte { return h.personalMAC(c, said) })
 }
 
 // personalMAC returns a hash of a request's content with the tenant's key.
 func (h *Handler) personalMAC(c echo.Context, said []byte) []byte {
-	return seal.MAC(h.cfg.Box.Derive("fingerprint "+web.PrincipalOf(c).Broker), said)
+	return seal.MAC(h.cfg.Box.Derive("fingerprint "+rest.PrincipalOf(c).Broker), said)
 }

@@ -9,7 +9,10 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
@@ -21,17 +24,17 @@ type target struct {
 	owner.Ref
 	owner *domain.Owner // nil if the path names none, or not by a UUID
 	asOf  int64         // sequence of the fold at which the owner was found
-	path  *web.Form
+	path  *input.Form
 	ids   map[string]scalar.ID // the other IDs in the path; zero if not a UUID
 	// malformed means that an ID in the path is not a UUID.
 	malformed bool
 }
 
 // body reads the JSON body of a route without a query.
-func (t *target) body(c echo.Context) *web.Form { return web.BodyOnly(c).Merge(t.path) }
+func (t *target) body(c echo.Context) *input.Form { return rest.BodyOnly(c).Merge(t.path) }
 
 // query reads the query.
-func (t *target) query(c echo.Context) *web.Form { return web.Query(c).Merge(t.path) }
+func (t *target) query(c echo.Context) *input.Form { return rest.Query(c).Merge(t.path) }
 
 // bare returns the path's errors, for reads without a query and writes without a body.
 func (t *target) bare(c echo.Context) error { return t.query(c).Done() }
@@ -57,8 +60,8 @@ func (h *Handler) shownBare(c echo.Context, others ...string) (*target, error) {
 	return t, err
 }
 
-func (h *Handler) target(c echo.Context, may func(*web.Principal, *domain.Owner) bool, others []string) (*target, error) {
-	t := &target{path: web.Path(c), ids: make(map[string]scalar.ID)}
+func (h *Handler) target(c echo.Context, may func(*access.Principal, *domain.Owner) bool, others []string) (*target, error) {
+	t := &target{path: rest.Path(c), ids: make(map[string]scalar.ID)}
 	for _, k := range kinds {
 		if slices.Contains(c.ParamNames(), k.parameter) {
 			t.Ref = owner.Ref{Type: k.Type, ID: t.path.ID(k.parameter)}
@@ -74,7 +77,7 @@ func (h *Handler) target(c echo.Context, may func(*web.Principal, *domain.Owner)
 	}
 	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
 		o, known := s.Owner(t.Ref)
-		if !known || !may(web.PrincipalOf(c), o) {
+		if !known || !may(rest.PrincipalOf(c), o) {
 			return notFound(t.Type)
 		}
 		t.owner, t.asOf = o, sequence
@@ -84,15 +87,15 @@ func (h *Handler) target(c echo.Context, may func(*web.Principal, *domain.Owner)
 }
 
 // writable reports whether a principal may change an owner's data.
-func writable(p *web.Principal, o *domain.Owner) bool {
+func writable(p *access.Principal, o *domain.Owner) bool {
 	return o.Tenant == p.Broker && o.State == owner.Active
 }
 
 // visible reports whether a principal may see an owner. The tenant and auditors may while the owner is active,
 // operators until it is erased.
-func visible(p *web.Principal, o *domain.Owner) bool {
+func visible(p *access.Principal, o *domain.Owner) bool {
 	switch {
-	case o.State == owner.Erased, o.State == owner.Restricted && !p.Has(web.ScopeOperator):
+	case o.State == owner.Erased, o.State == owner.Restricted && !p.Has(access.ScopeOperator):
 		return false
 	}
 	return p.SeesAll() || o.Tenant == p.Broker
@@ -100,7 +103,7 @@ func visible(p *web.Principal, o *domain.Owner) bool {
 
 // viewer returns the caller's filter for rows.
 func viewer(c echo.Context) view.Viewer {
-	if p := web.PrincipalOf(c); !p.SeesAll() {
+	if p := rest.PrincipalOf(c); !p.SeesAll() {
 		return view.Viewer{Tenant: p.Broker}
 	}
 	return view.Operator
@@ -113,10 +116,10 @@ func (h *Handler) view(c echo.Context, look func(*domain.State) error) error {
 
 // viewAt is view with the sequence of the state.
 func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int64) error) error {
-	return web.View(c, journalName, h.cfg.Onboarding, look)
+	return rest.View(c, journalName, h.cfg.Onboarding, look)
 }
 
 // notFound returns the error for an unknown owner.
 func notFound(t owner.Type) error {
-	return web.NotFound(strings.ToUpper(string(t))+"_NOT_FOUND", "There is no such "+string(t)+".")
+	return problem.NotFound(strings.ToUpper(string(t))+"_NOT_FOUND", "There is no such "+string(t)+".")
 }

@@ -8,7 +8,8 @@ import (
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -18,9 +19,9 @@ import (
 const allTriggers = 1000
 
 // triggerRoutes returns the routes of an owner's triggers and open requirements.
-func (h *Handler) triggerRoutes(k kind) []web.Route {
+func (h *Handler) triggerRoutes(k kind) []rest.Route {
 	triggers := k.one() + "/entitlement_triggers"
-	return []web.Route{
+	return []rest.Route{
 		post(triggers, h.createTrigger),
 		get(triggers, h.listTriggers),
 		get(triggers+"/:trigger_id", h.getTrigger),
@@ -48,7 +49,7 @@ func (h *Handler) createTrigger(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := web.Execute[*domain.TriggerCreated](c, h.journal, payload, body)
+	e, err := rest.Execute[*domain.TriggerCreated](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (h *Handler) listTriggers(c echo.Context) error {
 		return err
 	}
 	query := t.query(c)
-	p := query.Numbered()
+	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -106,6 +107,6 @@ func (h *Handler) trigger(c echo.Context, t *target) (view.Trigger, error) {
 	return one(c, h, func(ctx context.Context, db projections.DB) (view.Trigger, bool, int64, error) {
 		return view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"])
 	}, func() error {
-		return web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
+		return problem.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
 	})
 }

@@ -18,7 +18,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -28,9 +31,9 @@ import (
 const webhooks = base + "/webhooks"
 
 // webhookRoutes returns the routes of webhooks, deliveries and the feed.
-func (h *Handler) webhookRoutes() []web.Route {
+func (h *Handler) webhookRoutes() []rest.Route {
 	one := webhooks + "/:webhook_id"
-	return []web.Route{
+	return []rest.Route{
 		post(webhooks, h.createWebhook),
 		get(webhooks, h.listWebhooks),
 		remove(one, h.deleteWebhook),
@@ -44,11 +47,11 @@ func (h *Handler) webhookRoutes() []web.Route {
 	}
 }
 
-func remove(path string, h echo.HandlerFunc) web.Route { return web.Delete(path, h, writers...) }
+func remove(path string, h echo.HandlerFunc) rest.Route { return rest.Delete(path, h, writers...) }
 
 func (h *Handler) createWebhook(c echo.Context) error {
-	body := web.BodyOnly(c)
-	payload := &domain.CreateWebhook{ID: web.RequestOf(c).IDFor("webhook"), URL: readURL(body), All: true}
+	body := rest.BodyOnly(c)
+	payload := &domain.CreateWebhook{ID: rest.RequestOf(c).IDFor("webhook"), URL: readURL(body), All: true}
 	if all := body.OptionalBool("include_all_events"); all.Set {
 		payload.All = all.Value
 	}
@@ -64,7 +67,7 @@ func (h *Handler) createWebhook(c echo.Context) error {
 	if payload.Key, err = h.newSigningKey(payload.ID); err != nil {
 		return err
 	}
-	e, err := web.Execute[*domain.WebhookCreated](c, h.journal, payload, body)
+	e, err := rest.Execute[*domain.WebhookCreated](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,7 @@ func (h *Handler) createWebhook(c echo.Context) error {
 const maxURL = 2048 // in characters
 
 // readURL reads the webhook's URL. The host's address is checked on each connection.
-func readURL(body *web.Form) string {
+func readURL(body *input.Form) string {
 	text := body.String("url")
 	if text == "" {
 		return ""
@@ -114,7 +117,7 @@ func isPort(u *url.URL) bool {
 }
 
 // readTypes reads the event types of a webhook and removes duplicates.
-func readTypes(body *web.Form) []webhook.EventType {
+func readTypes(body *input.Form) []webhook.EventType {
 	known := make([]string, 0, len(webhook.EventTypes()))
 	for _, t := range webhook.EventTypes() {
 		known = append(known, string(t))
@@ -140,24 +143,24 @@ func (h *Handler) newSigningKey(of scalar.ID) (domain.SigningKey, error) {
 		return domain.SigningKey{}, err
 	}
 	sealed, err := h.cfg.Box.Seal(private.Seed(), seal.WebhookKey(of))
-	return domain.SigningKey{KeyID: web.NewID().String(), Public: public, Private: sealed}, err
+	return domain.SigningKey{KeyID: operation.NewID().String(), Public: public, Private: sealed}, err
 }
 
 // listWebhooks lists the webhooks of the caller's tenant, or of all tenants for operators and auditors, newest first.
 func (h *Handler) listWebhooks(c echo.Context) error {
-	query := web.Query(c)
-	n := query.Numbered()
+	query := rest.Query(c)
+	n := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out web.Items[wire.Webhook]
+	var out rest.Items[wire.Webhook]
 	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
 		found, total, asOf, err := rows.Webhooks(ctx, db, viewer(c), n.Size, n.Offset())
 		shown := make([]wire.Webhook, len(found))
 		for i := range found {
 			shown[i] = wire.NewWebhook(&found[i].Webhook)
 		}
-		out = web.NewItems(n, shown, total)
+		out = rest.NewItems(n, shown, total)
 		return asOf, err
 	})
 	if err != nil {
@@ -169,20 +172,20 @@ func (h *Handler) listWebhooks(c echo.Context) error {
 // hook holds the webhook ID in the path and the form of a write without query and body.
 type hook struct {
 	id   scalar.ID
-	form *web.Form
+	form *input.Form
 }
 
 // hook reads the path of a write. If the request has an unexpected query or body and the webhook does not exist, it
 // reports the missing webhook. Otherwise the rules check that the webhook exists, because they also answer a repeated
 // request after a deletion.
 func (h *Handler) hook(c echo.Context) (hook, error) {
-	path := web.Path(c)
+	path := rest.Path(c)
 	w := hook{id: path.ID("webhook_id")}
 	malformed := path.Done() != nil
-	w.form = web.Query(c).Merge(path)
+	w.form = rest.Query(c).Merge(path)
 	err := w.form.Done()
 	if err == nil {
-		err = web.BodyAbsent(c)
+		err = rest.BodyAbsent(c)
 	}
 	if err != nil && !malformed {
 		if _, unknown := h.registration(c, w.id); unknown != nil {
@@ -197,7 +200,7 @@ func (h *Handler) registration(c echo.Context, id scalar.ID) (w *domain.Webhook,
 	err = h.view(c, func(s *domain.State) error {
 		there, known := s.Webhook(id)
 		if only := viewer(c).Tenant; !known || only != "" && only != there.Tenant {
-			return web.NotFound("WEBHOOK_NOT_FOUND", "There is no such webhook.")
+			return problem.NotFound("WEBHOOK_NOT_FOUND", "There is no such webhook.")
 		}
 		w = there
 		return nil
@@ -210,7 +213,7 @@ func (h *Handler) deleteWebhook(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := web.Execute[*domain.WebhookDeleted](c, h.journal, &domain.DeleteWebhook{ID: w.id}, w.form); err != nil {
+	if _, err := rest.Execute[*domain.WebhookDeleted](c, h.journal, &domain.DeleteWebhook{ID: w.id}, w.form); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -221,7 +224,7 @@ func (h *Handler) testWebhook(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := web.Execute[*domain.DeliveryCreated](c, h.journal, &domain.TestWebhook{ID: w.id}, w.form)
+	e, err := rest.Execute[*domain.DeliveryCreated](c, h.journal, &domain.TestWebhook{ID: w.id}, w.form)
 	if err != nil {
 		return err
 	}
@@ -238,7 +241,7 @@ func (h *Handler) rotateWebhook(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := web.Execute[*domain.RotationBegun](c, h.journal,
+	e, err := rest.Execute[*domain.RotationBegun](c, h.journal,
 		&domain.RotateWebhook{ID: w.id, Key: key, Overlap: scalar.Time(h.cfg.KeyOverlap.Microseconds())}, w.form)
 	if err != nil {
 		return err
@@ -251,7 +254,7 @@ func (h *Handler) enableWebhook(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := web.Execute[*domain.WebhookEnabled](c, h.journal, &domain.EnableWebhook{ID: w.id}, w.form)
+	e, err := rest.Execute[*domain.WebhookEnabled](c, h.journal, &domain.EnableWebhook{ID: w.id}, w.form)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -163,7 +163,7 @@ func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) e
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	payload := &trading.RegisterCustomer{CustomerCode: onboarding.CustomerCode(a.ID), Broker: a.Tenant}
-	result, err := m.Journals.Submit(ctx, tradingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload,
+	result, err := m.Journals.Submit(ctx, tradingJournal, decide.Command{ID: operation.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload,
 		Metadata: decide.Metadata{Source: &decide.Source{Journal: onboardingJournal, Sequence: a.Sequence}}})
 	var refused *submit.RefusedError
 	at := result.Position

@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -175,7 +175,7 @@ func (m *erasure) confirm(ctx context.Context, ref owner.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	payload := &onboarding.ConfirmKeyDestroyed{Ref: ref, KeyID: id}
-	_, err = m.Journals.Submit(ctx, onboardingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload})
+	_, err = m.Journals.Submit(ctx, onboardingJournal, decide.Command{ID: operation.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload})
 	var refused *submit.RefusedError
 	// Another node was first, or the reply to an earlier attempt was lost.
 	if errors.As(err, &refused) && refused.Refusal.Code == onboarding.KeyDestroyedCode {

@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -255,7 +255,7 @@ var (
 func (v *venue) must(actor decide.Actor, p decide.Payload) scalar.ID {
 	v.t.Helper()
 	m := v.onboarding
-	result, err := m.submit(decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: actor, Payload: p})
+	result, err := m.submit(decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: actor, Payload: p})
 	if err != nil {
 		v.t.Fatalf("%s: %v", p.CommandType(), err)
 	}

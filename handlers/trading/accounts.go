@@ -7,7 +7,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -19,12 +22,12 @@ func (h *Handler) registerCustomer(c echo.Context) error {
 	if err := wholeBroker(c); err != nil {
 		return err
 	}
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &domain.RegisterCustomer{
-		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
-		Name:         body.OptionalString("name", web.MaxLength(64)).Value,
+		CustomerCode: body.OptionalString("customer_code", input.CustomerCode).Value,
+		Name:         body.OptionalString("name", input.MaxLength(64)).Value,
 	}
-	e, err := web.Execute[*domain.CustomerRegistered](c, h.journal, payload, body)
+	e, err := rest.Execute[*domain.CustomerRegistered](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}
@@ -33,19 +36,19 @@ func (h *Handler) registerCustomer(c echo.Context) error {
 
 // wholeBroker returns an error if the token is limited to one account.
 func wholeBroker(c echo.Context) error {
-	if web.PrincipalOf(c).Customer != "" {
-		return web.Forbidden("The token is confined to one account.")
+	if rest.PrincipalOf(c).Customer != "" {
+		return problem.Forbidden("The token is confined to one account.")
 	}
 	return nil
 }
 
 func (h *Handler) listCustomers(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	p := rows.ReadPaging(query, true)
 	if err := query.Done(); err != nil {
 		return err
 	}
-	principal := web.PrincipalOf(c)
+	principal := rest.PrincipalOf(c)
 	if principal.Customer != "" {
 		return h.listOwnCustomer(c, principal, p.After != nil || p.Before != nil)
 	}
@@ -62,7 +65,7 @@ func (h *Handler) listCustomers(c echo.Context) error {
 
 // listOwnCustomer lists the customers for a token limited to one account: that account, if it exists, on the only
 // page.
-func (h *Handler) listOwnCustomer(c echo.Context, p *web.Principal, beyond bool) error {
+func (h *Handler) listOwnCustomer(c echo.Context, p *access.Principal, beyond bool) error {
 	var found projections.Paged[domain.Customer]
 	err := h.view(c, func(s *domain.State) error {
 		if v, known := s.Customer(p.Customer); known && !beyond && p.Sees(v.Broker, v.Code) {
@@ -79,7 +82,7 @@ func (h *Handler) listOwnCustomer(c echo.Context, p *web.Principal, beyond bool)
 }
 
 func (h *Handler) getMarginProfile(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	return showCustomer(c, h, func(s *domain.State, customer string) (out marginProfile, known bool) {
@@ -93,21 +96,21 @@ func (h *Handler) getMarginProfile(c echo.Context) error {
 
 // setLeverage overrides the initial margin on an instrument, like an order with a leverage.
 func (h *Handler) setLeverage(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	return h.override(c, body.Leverage("leverage", domain.MaxLeverage), body)
 }
 
 // clearLeverage removes an override.
 func (h *Handler) clearLeverage(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
+	if err := rest.NoBody(c); err != nil {
 		return err
 	}
 	return h.override(c, 0)
 }
 
-func (h *Handler) override(c echo.Context, leverage int, forms ...*web.Form) error {
-	payload := &domain.SetLeverage{CustomerCode: web.Param(c, customerCode), Symbol: web.Param(c, "symbol"), Leverage: leverage}
-	e, err := web.Execute[*domain.LeverageChanged](c, h.journal, payload, forms...)
+func (h *Handler) override(c echo.Context, leverage int, forms ...*input.Form) error {
+	payload := &domain.SetLeverage{CustomerCode: rest.Param(c, customerCode), Symbol: rest.Param(c, "symbol"), Leverage: leverage}
+	e, err := rest.Execute[*domain.LeverageChanged](c, h.journal, payload, forms...)
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func (h *Handler) override(c echo.Context, leverage int, forms ...*web.Form) err
 }
 
 func (h *Handler) getFeeProfile(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	return showCustomer(c, h, func(s *domain.State, customer string) ([]wire.FeeProfileItem, bool) {
@@ -134,10 +137,10 @@ func (h *Handler) setFees(c echo.Context) error {
 	if err := wholeBroker(c); err != nil {
 		return err
 	}
-	body := web.BodyOnly(c)
-	payload := &domain.SetFeeProfile{CustomerCode: web.Param(c, "customer_code"), Symbol: web.Param(c, "symbol"),
+	body := rest.BodyOnly(c)
+	payload := &domain.SetFeeProfile{CustomerCode: rest.Param(c, "customer_code"), Symbol: rest.Param(c, "symbol"),
 		MakerFee: body.Fee("maker_fee", false), TakerFee: body.Fee("taker_fee", false)}
-	e, err := web.Execute[*domain.FeeProfileSet](c, h.journal, payload, body)
+	e, err := rest.Execute[*domain.FeeProfileSet](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}

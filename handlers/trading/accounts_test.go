@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 )
 
 func TestCustomers(t *testing.T) {
@@ -103,7 +103,7 @@ func TestCommands(t *testing.T) {
 	entries := v.Trading.Entries()
 	id := entries[len(entries)-1].Record.Command.ID.String()
 	fate := v.Send("broker-a", "GET", "/v1/commands/"+id, "").Want(200)
-	want(t, fate, "status", "applied", "position", placed.Header.Get(web.HeaderLogPosition))
+	want(t, fate, "status", "applied", "position", placed.Header.Get(operation.HeaderLogPosition))
 	v.Send("broker-b", "GET", "/v1/commands/"+id, "").Code(404, "UNKNOWN_COMMAND")
 	v.Send("client-a", "GET", "/v1/commands/"+id, "").Code(404, "UNKNOWN_COMMAND")
 	v.Send("auditor", "GET", "/v1/commands/"+id, "").Want(200)
@@ -114,14 +114,14 @@ func TestCommands(t *testing.T) {
 	rejected := entries[len(entries)-1].Record.Command.ID.String()
 	want(t, v.Send("broker-a", "GET", "/v1/commands/"+rejected, "").Want(200), "status", "rejected")
 	none := v.Send("broker-a", "GET", "/v1/commands/00000000-0000-7000-8000-000000000001", "").Code(404, "UNKNOWN_COMMAND")
-	if at := none.Header.Values(web.HeaderLogPosition); len(at) != 2 || at[0] != v.Trading.Tip().String() || !strings.HasPrefix(at[1], "identity/0@") {
+	if at := none.Header.Values(operation.HeaderLogPosition); len(at) != 2 || at[0] != v.Trading.Tip().String() || !strings.HasPrefix(at[1], "identity/0@") {
 		t.Errorf("as of %v", at)
 	}
 	broker := v.Send("operator", "POST", "/admin/v1/brokers", `{"broker":"gamma","name":"Gamma"}`).Want(201)
 	people := v.Identity.Entries()
 	id2 := people[len(people)-1].Record.Command.ID.String()
-	at := broker.Header.Get(web.HeaderLogPosition)
-	want(t, v.Send("operator", "GET", "/v1/commands/"+id2, "", web.HeaderMinLogPosition, at).Want(200), "position", at)
+	at := broker.Header.Get(operation.HeaderLogPosition)
+	want(t, v.Send("operator", "GET", "/v1/commands/"+id2, "", operation.HeaderMinLogPosition, at).Want(200), "position", at)
 	v.Advance(scalar.Day)
 	v.Send("broker-a", "GET", "/v1/commands/"+id, "").Code(404, "UNKNOWN_COMMAND")
 }

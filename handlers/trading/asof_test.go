@@ -18,7 +18,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
@@ -29,7 +30,7 @@ import (
 // asOf returns the sequence that an answer names.
 func asOf(t *testing.T, r *tradingtest.Reply) int64 {
 	t.Helper()
-	at, err := record.ParseLogPosition(r.Header.Get(web.HeaderLogPosition))
+	at, err := record.ParseLogPosition(r.Header.Get(operation.HeaderLogPosition))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func asOf(t *testing.T, r *tradingtest.Reply) int64 {
 }
 
 // atOnce are the headers of a read that waits for nothing.
-func atOnce() []string { return []string{web.HeaderMinLogPosition, ""} }
+func atOnce() []string { return []string{operation.HeaderMinLogPosition, ""} }
 
 // TestRowsNameTheirOwnPosition reads rows that are newer than the fold which judges who may see them: the answer names
 // the position of the rows, not a lower one. The readers were answered nothing before, so they do not wait for the fold.
@@ -101,7 +102,7 @@ func (c *counted) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults 
 // deluded believes that the rows stand wherever they are wanted.
 type deluded struct{}
 
-// Wait implements web.Waiter.
+// Wait implements operation.Waiter.
 func (deluded) Wait(context.Context, int64) error { return nil }
 
 // TestTickersDoNotPressTheRows has the rows stand further back than who waits for them believes, as after a crash of
@@ -113,9 +114,9 @@ func TestTickersDoNotPressTheRows(t *testing.T) {
 	v.HoldRows()
 	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
 	rowsOf := &counted{DB: pool}
-	node := trading.New(trading.Config{Auth: new(web.Auth), Venue: v.Trading, Now: time.Now,
+	node := trading.New(trading.Config{Auth: new(rest.Auth), Venue: v.Trading, Now: time.Now,
 		Rows: rows.Source{Journal: "trading", DB: rowsOf, Waiter: deluded{}}})
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

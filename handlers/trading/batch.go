@@ -10,7 +10,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
@@ -19,46 +21,46 @@ const maxBatch = 50
 
 // batchItem is one order of a batch.
 type batchItem struct {
-	web.Part
+	operation.Part
 	fault error // error of the item, which is then not submitted
 	// answer converts the result of the item to a status and an order, or an error.
-	answer func(x web.Executed, err error) (int, wire.Order, error)
+	answer func(x operation.Executed, err error) (int, wire.Order, error)
 }
 
 // placeOrders enters several orders of one customer. Each gets the same response as a separate order entry.
-func (h *Handler) placeOrders(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) placeOrders(a operation.Request) (status int, _ operation.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
 		payload := &domain.PlaceOrder{}
-		if err := web.DecodeItem(raw, domain.PlaceOrderForm(), payload); err != nil {
+		if err := input.DecodeItem(raw, domain.PlaceOrderForm(), payload); err != nil {
 			return batchItem{fault: err}
 		}
 		payload.CustomerCode = customer
-		part := web.Part{Payload: payload}
+		part := operation.Part{Payload: payload}
 		if keyed || payload.ReferenceID != "" {
 			part.Fingerprint = orderFingerprint(payload)
 		}
 		return batchItem{Part: part,
-			answer: func(x web.Executed, err error) (int, wire.Order, error) { return h.placed(x, err, payload) }}
+			answer: func(x operation.Executed, err error) (int, wire.Order, error) { return h.placed(x, err, payload) }}
 	})
 }
 
 // cancelSeveral cancels several orders of one customer, each identified by order code or reference_id.
-func (h *Handler) cancelSeveral(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelSeveral(a operation.Request) (status int, _ operation.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
 		payload := &domain.CancelOrder{}
-		if err := web.DecodeItem(raw, domain.CancelOneForm(), payload); err != nil {
+		if err := input.DecodeItem(raw, domain.CancelOneForm(), payload); err != nil {
 			return batchItem{fault: err}
 		}
 		payload.CustomerCode = customer
 		named := oneOrder{payload.OrderCode, payload.ReferenceID}
-		part := web.Part{Payload: payload}
+		part := operation.Part{Payload: payload}
 		if keyed {
-			part.Fingerprint = web.FingerprintText([]byte(customer + " " + named.code.String() + " " + named.reference))
+			part.Fingerprint = input.FingerprintText([]byte(customer + " " + named.code.String() + " " + named.reference))
 		}
 		return batchItem{Part: part,
-			answer: func(x web.Executed, err error) (int, wire.Order, error) {
+			answer: func(x operation.Executed, err error) (int, wire.Order, error) {
 				o, err := h.changed(a, x, err, named)
 				return http.StatusOK, o, err
 			}}
@@ -66,20 +68,20 @@ func (h *Handler) cancelSeveral(a web.Request) (status int, _ web.Appender, _ er
 }
 
 // amendSeveral changes several orders of one customer, each identified by order code or reference_id.
-func (h *Handler) amendSeveral(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) amendSeveral(a operation.Request) (status int, _ operation.Appender, _ error) {
 	customer, keyed := a.Param(customerCode), a.Keyed()
 	return h.batch(a, func(raw []byte) batchItem {
 		payload := &domain.AmendOrder{}
-		if err := web.DecodeItem(raw, domain.AmendOneForm(), payload); err != nil {
+		if err := input.DecodeItem(raw, domain.AmendOneForm(), payload); err != nil {
 			return batchItem{fault: err}
 		}
 		payload.CustomerCode = customer
-		part := web.Part{Payload: payload}
+		part := operation.Part{Payload: payload}
 		if keyed {
-			part.Fingerprint = web.FingerprintText(append([]byte(customer+" "), web.CanonicalJSON(raw)...))
+			part.Fingerprint = input.FingerprintText(append([]byte(customer+" "), input.CanonicalJSON(raw)...))
 		}
 		return batchItem{Part: part,
-			answer: func(x web.Executed, err error) (int, wire.Order, error) {
+			answer: func(x operation.Executed, err error) (int, wire.Order, error) {
 				o, err := h.changed(a, x, err, oneOrder{payload.OrderCode, payload.ReferenceID})
 				return http.StatusOK, o, err
 			}}
@@ -88,13 +90,13 @@ func (h *Handler) amendSeveral(a web.Request) (status int, _ web.Appender, _ err
 
 // batch executes a request for several orders. read parses one item. The items are submitted together and each has a
 // separate result, but an error that all items have in common is an error of the request.
-func (h *Handler) batch(a web.Request, read func(raw []byte) batchItem) (status int, _ web.Appender, _ error) {
+func (h *Handler) batch(a operation.Request, read func(raw []byte) batchItem) (status int, _ operation.Appender, _ error) {
 	raw, err := a.BodyItems("orders", maxBatch)
 	if err != nil {
 		return 0, nil, err
 	}
 	h.auth.Charge(a, len(raw)-1)
-	items, parts := make([]batchItem, len(raw)), make([]web.Part, 0, len(raw))
+	items, parts := make([]batchItem, len(raw)), make([]operation.Part, 0, len(raw))
 	for i := range raw {
 		if items[i] = read(raw[i]); items[i].fault == nil {
 			parts = append(parts, items[i].Part)
@@ -125,7 +127,7 @@ func (h *Handler) batch(a web.Request, read func(raw []byte) batchItem) (status 
 
 // ofAll returns the refusal that all commands of a batch have in common: the client has no such customer, or the
 // idempotency key belongs to another batch.
-func ofAll(tried []web.BatchResult) error {
+func ofAll(tried []operation.BatchResult) error {
 	for i, t := range tried {
 		var refusal *decide.Refusal
 		if !errors.As(t.Err, &refusal) || refusal.Code != "UNKNOWN_CUSTOMER" && refusal.Code != decide.CodeKeyReused {
@@ -142,7 +144,7 @@ func ofAll(tried []web.BatchResult) error {
 type batchResult struct {
 	status  int
 	order   wire.Order
-	problem *web.Problem // instead of the order
+	problem *problem.Problem // instead of the order
 }
 
 // batchResults is the response to a batch.

@@ -27,7 +27,8 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -82,7 +83,7 @@ type deaf struct{ record.Follower }
 func (deaf) Listen(func(record.Entry, decide.State)) {}
 
 // interfaceUnderLoad is the trading interface in front of a Submitter that accepts everything, and a token for it.
-func interfaceUnderLoad(b *testing.B) (e *web.Server, token string) {
+func interfaceUnderLoad(b *testing.B) (e *rest.Server, token string) {
 	b.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -109,11 +110,11 @@ func interfaceUnderLoad(b *testing.B) (e *web.Server, token string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err = web.New(web.Options{Metrics: prometheus.NewRegistry()})
+	e, err = rest.New(rest.Options{Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	auth := web.NewAuth(web.NewTokens(login.NewDirectory(known{state: state}), "bench", time.Now))
+	auth := rest.NewAuth(access.NewTokens(login.NewDirectory(known{state: state}), "bench", time.Now))
 	trading.New(trading.Config{Auth: auth, Journals: newAccepting(), Venue: deaf{}, Now: time.Now}).Register(e)
 	return e, string(signed)
 }

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // called is a request in the form of a call.
@@ -21,7 +23,7 @@ const routeOfOrders = "/v1/customers/:customer_code/orders"
 
 // overHTTP sends the request over HTTP.
 func (c called) overHTTP(v *tradingtest.Venue, user, key string) *tradingtest.Reply {
-	call := web.Call{Route: c.route, Params: c.params}
+	call := rest.Call{Route: c.route, Params: c.params}
 	path := call.Path()
 	if c.query != nil {
 		path += "?" + c.query.Encode()
@@ -34,8 +36,8 @@ func (c called) overHTTP(v *tradingtest.Venue, user, key string) *tradingtest.Re
 }
 
 // inside sends it as a call.
-func (c called) inside(t *testing.T, v *tradingtest.Venue, user, key string) web.Reply {
-	call := web.Call{Method: c.method, Route: c.route, Params: c.params, Query: c.query, Key: key, Keyed: key != "", Address: "127.0.0.1"}
+func (c called) inside(t *testing.T, v *tradingtest.Venue, user, key string) rest.Reply {
+	call := rest.Call{Method: c.method, Route: c.route, Params: c.params, Query: c.query, Key: key, Keyed: key != "", Address: "127.0.0.1"}
 	if user != "" {
 		call.Token = v.Token(user)
 	}
@@ -69,7 +71,7 @@ func TestACallIsTheRequestOverHTTP(t *testing.T) {
 		} {
 			key := name + "-" + string(rune('a'+n))
 			var over *tradingtest.Reply
-			var in web.Reply
+			var in rest.Reply
 			if i == 0 {
 				over, in = c.overHTTP(v, "broker-a", key), c.inside(t, v, "broker-a", key)
 			} else {
@@ -98,7 +100,7 @@ func TestARefusedCallIsRefusedAsOverHTTP(t *testing.T) {
 		"an odd customer":     {"broker-a", "", called{"POST", routeOfOrders, []string{"A 1?"}, nil, good}, 404},
 		"faults everywhere":   {"broker-a", "no good", called{"POST", routeOfOrders, []string{"A-1"}, nil, `{"symbol":"BTCUSDC_PERP","action":"up","amount":"x","amount":"1"}`}, 400},
 		"no JSON":             {"broker-a", "", called{"POST", routeOfOrders, []string{"A-1"}, nil, `{"symbol":`}, 400},
-		"too much":            {"broker-a", "", called{"POST", routeOfOrders, []string{"A-1"}, nil, `{"x":"` + strings.Repeat("x", web.MaxBody) + `"}`}, 413},
+		"too much":            {"broker-a", "", called{"POST", routeOfOrders, []string{"A-1"}, nil, `{"x":"` + strings.Repeat("x", input.MaxBody) + `"}`}, 413},
 		"an order of nobody":  {"broker-a", "", called{"DELETE", routeOfOrders + "/:order_code", []string{"A-1", "0190c0de-0000-8000-8000-000000000000"}, nil, ""}, 404},
 		"a body that is none": {"broker-a", "", called{"DELETE", routeOfOrders + "/:order_code", []string{"A-1", "x"}, nil, `{"x":1}`}, 400},
 		"a query":             {"broker-a", "", called{"DELETE", routeOfOrders, []string{"A-1"}, url.Values{"symbol": {"|"}, "x": {"1"}}, ""}, 400},
@@ -121,14 +123,14 @@ func TestARefusedCallIsRefusedAsOverHTTP(t *testing.T) {
 }
 
 // same compares the answers to both, but for the request's id.
-func same(t *testing.T, what string, over *tradingtest.Reply, in web.Reply) {
+func same(t *testing.T, what string, over *tradingtest.Reply, in rest.Reply) {
 	t.Helper()
 	body := string(in.Body)
-	if id := over.Header.Get(web.HeaderRequestID); strings.Contains(over.Body, `"request_id":"`+id) {
+	if id := over.Header.Get(operation.HeaderRequestID); strings.Contains(over.Body, `"request_id":"`+id) {
 		from := strings.Index(body, `"request_id":"`) + len(`"request_id":"`)
 		body = strings.ReplaceAll(body, body[from:from+len(id)], id)
 	}
-	if in.Status != over.Status || in.Position != over.Header.Get(web.HeaderLogPosition) || body != over.Body {
-		t.Errorf("%s: inside\n%d %s %s\nover HTTP\n%d %s %s", what, in.Status, in.Position, body, over.Status, over.Header.Get(web.HeaderLogPosition), over.Body)
+	if in.Status != over.Status || in.Position != over.Header.Get(operation.HeaderLogPosition) || body != over.Body {
+		t.Errorf("%s: inside\n%d %s %s\nover HTTP\n%d %s %s", what, in.Status, in.Position, body, over.Status, over.Header.Get(operation.HeaderLogPosition), over.Body)
 	}
 }

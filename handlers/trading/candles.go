@@ -9,7 +9,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -31,8 +32,8 @@ const quietFor = 5 * scalar.Second
 // The time of the log decides which candle is open. If the rows contain every record that this node has read, the
 // wall clock also counts, so candles continue without new records.
 func (h *Handler) listCandles(c echo.Context) error {
-	query := web.Query(c)
-	f := candles.Filter{Symbol: web.Param(c, "symbol"), Span: rows.ReadSpan(query, false),
+	query := rest.Query(c)
+	f := candles.Filter{Symbol: rest.Param(c, "symbol"), Span: rows.ReadSpan(query, false),
 		Price: candles.Price(query.OptionalEnum("price", string(candles.Trade), string(candles.Mark), string(candles.Index)).Or(string(candles.Trade))),
 		Limit: int(query.OptionalInteger("page_size", 1, maxCandles).Or(defaultCandles))}
 	f.Interval, _ = market.ParseInterval(query.Enum("interval", intervals()...))
@@ -58,7 +59,7 @@ func (h *Handler) listCandles(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return web.AnswerWith(c, http.StatusOK, out)
+	return rest.AnswerWith(c, http.StatusOK, out)
 }
 
 func intervals() []string {
@@ -77,8 +78,8 @@ func listedSymbol(s *domain.State, symbol string) error {
 	return nil
 }
 
-func unknownSymbol() *web.Problem {
-	return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+func unknownSymbol() *problem.Problem {
+	return problem.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
 }
 
 // addCandle encodes a candle.

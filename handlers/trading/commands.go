@@ -9,7 +9,10 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -24,12 +27,12 @@ type commandFate struct {
 // getCommand returns the outcome of a command of the last 24 hours. X-Log-Position of a 404 names the position in
 // each journal up to which the command was not found.
 func (h *Handler) getCommand(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	id, err := scalar.ParseID(web.Param(c, "command_id"))
+	id, err := scalar.ParseID(rest.Param(c, "command_id"))
 	known := err == nil
-	p := web.PrincipalOf(c)
+	p := rest.PrincipalOf(c)
 	broker := p.Broker
 	if p.SeesAll() && p.Customer == "" {
 		broker = ""
@@ -57,14 +60,14 @@ func (h *Handler) getCommand(c echo.Context) error {
 			}
 			return c.JSON(http.StatusOK, commandFate{status, at})
 		}
-		asOf = append(asOf, c.Response().Header().Get(web.HeaderLogPosition))
+		asOf = append(asOf, c.Response().Header().Get(operation.HeaderLogPosition))
 	}
-	c.Response().Header()[web.HeaderLogPosition] = asOf
-	return web.NotFound("UNKNOWN_COMMAND", "No record of the last 24 hours holds such a command, as of the positions named in X-Log-Position.")
+	c.Response().Header()[operation.HeaderLogPosition] = asOf
+	return problem.NotFound("UNKNOWN_COMMAND", "No record of the last 24 hours holds such a command, as of the positions named in X-Log-Position.")
 }
 
 // recent reports whether the principal may see the record and whether it is recent enough.
-func (h *Handler) recent(p *web.Principal, r *records.Record) bool {
+func (h *Handler) recent(p *access.Principal, r *records.Record) bool {
 	if p.Customer != "" && r.Actor.Customer != p.Customer {
 		return false
 	}
@@ -74,20 +77,20 @@ func (h *Handler) recent(p *web.Principal, r *records.Record) bool {
 // awaitedJournal returns the journal of the position that the client requires, or "" without one. A position of a
 // journal without commands here is never reached.
 func (h *Handler) awaitedJournal(c echo.Context) (string, error) {
-	name, _, _ := strings.Cut(c.Request().Header.Get(web.HeaderMinLogPosition), "/")
+	name, _, _ := strings.Cut(c.Request().Header.Get(operation.HeaderMinLogPosition), "/")
 	for _, log := range h.commands {
 		if log.Journal == name {
 			return name, nil
 		}
 	}
-	return "", web.Await(c, journalName, h.venue)
+	return "", rest.Await(c, journalName, h.venue)
 }
 
 // readCommands searches a journal's log and sets the response's position to the log's. It waits for the position that
 // the client requires if that belongs to this journal.
 func (h *Handler) readCommands(c echo.Context, log rows.Source, wait bool, look func(context.Context) (int64, error)) error {
 	if wait {
-		return web.ReadRows(c, log.Journal, log.Waiter, look)
+		return rest.ReadRows(c, log.Journal, log.Waiter, look)
 	}
-	return web.ReadRowsOf(c, log.Journal, log.Waiter, look)
+	return rest.ReadRowsOf(c, log.Journal, log.Waiter, look)
 }

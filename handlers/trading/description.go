@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
@@ -31,19 +31,19 @@ func newDescription() *description {
 }
 
 func (d *description) yaml(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	return web.Cached(c, documentAge, "application/yaml", schemas.OpenAPI)
+	return rest.Cached(c, documentAge, "application/yaml", schemas.OpenAPI)
 }
 
 func (d *description) json(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	text, err := d.asJSON()
 	if err != nil {
 		return err
 	}
-	return web.Cached(c, documentAge, echo.MIMEApplicationJSON, text)
+	return rest.Cached(c, documentAge, echo.MIMEApplicationJSON, text)
 }

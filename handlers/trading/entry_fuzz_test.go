@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
@@ -36,26 +36,26 @@ func plainOrders() []string {
 // readEntry, readAmended and readNamed read an item of a batch by its form.
 func readEntry(raw []byte) (*domain.PlaceOrder, error) {
 	p := &domain.PlaceOrder{}
-	err := web.DecodeItem(raw, domain.PlaceOrderForm(), p)
+	err := input.DecodeItem(raw, domain.PlaceOrderForm(), p)
 	p.CustomerCode = "A-1"
 	return p, err
 }
 
 func readAmended(raw []byte) (*domain.AmendOrder, error) {
 	p := &domain.AmendOrder{}
-	return p, web.DecodeItem(raw, domain.AmendOneForm(), p)
+	return p, input.DecodeItem(raw, domain.AmendOneForm(), p)
 }
 
 func readNamed(raw []byte) (scalar.ID, string, error) {
 	p := &domain.CancelOrder{}
-	err := web.DecodeItem(raw, domain.CancelOneForm(), p)
+	err := input.DecodeItem(raw, domain.CancelOneForm(), p)
 	return p.OrderCode, p.ReferenceID, err
 }
 
 // TestUsualOrders: what clients write is decoded in one pass, and the payload does not refer to the body.
 func TestUsualOrders(t *testing.T) {
 	for _, body := range plainOrders() {
-		want, err := thoroughly(web.BodyForm([]byte(body), nil), "")
+		want, err := thoroughly(input.Body([]byte(body), nil), "")
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -123,7 +123,7 @@ func drawOrder(t *rapid.T) string {
 // agree compares what the form reads of an order entry with the earlier readers: the payload and its fingerprint, or each
 // error. It returns the payload, or nil.
 func agree(t interface{ Fatalf(string, ...any) }, body string) *domain.PlaceOrder {
-	want, refused := thoroughly(web.BodyForm([]byte(body), nil), "A-1")
+	want, refused := thoroughly(input.Body([]byte(body), nil), "A-1")
 	payload, err := readEntry([]byte(body))
 	if faultsOf(err) != faultsOf(refused) {
 		t.Fatalf("%s has the errors\n%s\nand not\n%s", body, faultsOf(err), faultsOf(refused))
@@ -137,7 +137,7 @@ func agree(t interface{ Fatalf(string, ...any) }, body string) *domain.PlaceOrde
 	if *payload != *want {
 		t.Fatalf("%s is read as %+v, not as %+v", body, payload, want)
 	}
-	if got, want := orderFingerprint(payload), web.FingerprintOf(normal(payload)); got != want {
+	if got, want := orderFingerprint(payload), input.FingerprintOf(normal(payload)); got != want {
 		t.Fatalf("%s has the fingerprint %s, not %s", body, got, want)
 	}
 	return payload
@@ -165,7 +165,7 @@ func FuzzAmendment(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		form := web.BodyForm([]byte(body), nil)
+		form := input.Body([]byte(body), nil)
 		code, reference := nameIn(form)
 		want := readAmendment(form)
 		want.OrderCode, want.ReferenceID = code, reference
@@ -174,10 +174,10 @@ func FuzzAmendment(f *testing.F) {
 		if a, b := shownAmendment(got, err), shownAmendment(want, refused); a != b {
 			t.Errorf("%s is read as an item\n%s\nand not\n%s", body, a, b)
 		}
-		form = web.BodyForm([]byte(body), nil)
+		form = input.Body([]byte(body), nil)
 		want, refused = readAmendment(form), form.Done()
 		got = &domain.AmendOrder{}
-		err = web.DecodeItem([]byte(body), domain.AmendOrderForm(), got)
+		err = input.DecodeItem([]byte(body), domain.AmendOrderForm(), got)
 		if a, b := shownAmendment(got, err), shownAmendment(want, refused); a != b {
 			t.Errorf("%s is read\n%s\nand not\n%s", body, a, b)
 		}

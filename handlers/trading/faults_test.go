@@ -9,7 +9,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/form"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
@@ -69,7 +70,7 @@ func drawBody(r *rand.Rand, names []string, usual map[string][]string) string {
 
 // faultsOf describes the errors of a request in full.
 func faultsOf(err error) string {
-	var p *web.Problem
+	var p *problem.Problem
 	if !errors.As(err, &p) {
 		return fmt.Sprint(err)
 	}
@@ -130,9 +131,9 @@ func shownAmendment(p *domain.AmendOrder, err error) string {
 }
 
 // everyKind reads members of every type with a Form.
-func everyKind(f *web.Form) []any {
+func everyKind(f *input.Form) []any {
 	return []any{
-		f.String("symbol", web.MaxLength(20)), f.OptionalEnum("action", "buy", "sell"), f.Decimal("amount"), f.OptionalDecimal("limit_price", form.NotNegative, form.MaxDecimals(2)),
+		f.String("symbol", input.MaxLength(20)), f.OptionalEnum("action", "buy", "sell"), f.Decimal("amount"), f.OptionalDecimal("limit_price", form.NotNegative, form.MaxDecimals(2)),
 		f.OptionalMoney("cash_amount"), f.Notional("trigger_price"), f.Integer("stop_loss_price", -5, 100), f.OptionalInteger("leverage", 1, 13), f.OptionalWhole("take_profit_price"),
 		f.Leverage("trigger_price_type", 13), f.OptionalBool("post_only"), f.OptionalTime("expire_time"), f.Bound("time_in_force", true), f.ID("order_code"),
 		f.AnyText("type"), f.OptionalText("reference_id"), f.OptionalEnums("reduce_only", "buy"),
@@ -165,7 +166,7 @@ func TestFrozenFaults(t *testing.T) {
 		code, reference, err := readNamed([]byte(body))
 		add("names", body, shown([]string{code.String(), reference}, err), err)
 		body = drawBody(r, append(entryMembers, "order_code"), orderMembers)
-		f := web.BodyForm([]byte(body), nil)
+		f := input.Body([]byte(body), nil)
 		values := everyKind(f)
 		err = f.Done()
 		add("all kinds", body, fmt.Sprintf("%+v\n%s", values, shown("", err)), err)

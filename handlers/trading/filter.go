@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 )
 
 // maxFilter limits the length of a filter and therefore the cost of matching.
@@ -15,8 +15,8 @@ const maxFilter = 1000
 type filter []string
 
 // readFilter reads patterns separated by pipes.
-func readFilter(f *web.Form, name string) filter {
-	text := f.OptionalString(name, web.MaxLength(maxFilter), func(s string) (code, message string) {
+func readFilter(f *input.Form, name string) filter {
+	text := f.OptionalString(name, input.MaxLength(maxFilter), func(s string) (code, message string) {
 		for _, pattern := range strings.Split(s, "|") {
 			if pattern == "" {
 				return validation.InvalidValue, "the filter must not hold an empty value"

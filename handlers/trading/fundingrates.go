@@ -7,7 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/funding"
@@ -30,7 +30,7 @@ func newFundingRate(r *funding.Rate) fundingRate {
 
 // listFundingRates lists the fixed funding rates, newest first.
 func (h *Handler) listFundingRates(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	f := funding.Filter{Symbol: symbolFilter(query), Span: rows.ReadSpan(query, false)}
 	p := rows.ReadPaging(query, false)
 	if err := query.Done(); err != nil {

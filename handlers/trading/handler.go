@@ -17,7 +17,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -29,7 +32,7 @@ const journalName = "trading"
 
 // Config holds the dependencies of the interface.
 type Config struct {
-	Auth     *web.Auth
+	Auth     *rest.Auth
 	Journals submit.BatchSubmitter
 	// Venue follows the trading journal under trading.Rules.
 	Venue record.Follower
@@ -49,8 +52,8 @@ type Config struct {
 
 // Handler serves the routes under /v1, /orders, and the description of the REST interface.
 type Handler struct {
-	auth     *web.Auth
-	journal  web.Journal
+	auth     *rest.Auth
+	journal  operation.Journal
 	batches  submit.BatchSubmitter
 	venue    record.Follower
 	rows     rows.Source
@@ -68,72 +71,72 @@ type Handler struct {
 // New returns the handler of the trading interface. It registers a listener with the venue, so it must be called
 // before the follower runs.
 func New(c Config) *Handler {
-	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
+	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
 		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now, description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }
 
 // Routes lists all routes of the interface.
-func (h *Handler) Routes() []web.Route {
+func (h *Handler) Routes() []rest.Route {
 	const customer = "/v1/customers/:customer_code"
-	return []web.Route{
-		web.Get("/v1/customers", h.listCustomers, web.ScopeRead),
-		web.Post("/v1/customers", h.registerCustomer, web.ScopeTrade),
+	return []rest.Route{
+		rest.Get("/v1/customers", h.listCustomers, access.ScopeRead),
+		rest.Post("/v1/customers", h.registerCustomer, access.ScopeTrade),
 
-		web.Get(customer+"/orders", h.listOpenOrders, web.ScopeRead),
-		web.OperationRoute(http.MethodPost, customer+"/orders", h.placeOrder, web.ScopeTrade),
-		web.OperationRoute(http.MethodDelete, customer+"/orders", h.cancelOrders, web.ScopeTrade),
-		web.OperationRoute(http.MethodPost, customer+"/orders/batch", h.placeOrders, web.ScopeTrade),
-		web.OperationRoute(http.MethodPatch, customer+"/orders/batch", h.amendSeveral, web.ScopeTrade),
-		web.OperationRoute(http.MethodDelete, customer+"/orders/batch", h.cancelSeveral, web.ScopeTrade),
-		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
-		web.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, web.ScopeRead),
-		web.OperationRoute(http.MethodPatch, customer+"/orders/by-reference/:reference_id", h.amendOrderByReference, web.ScopeTrade),
-		web.OperationRoute(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),
-		web.Get(customer+"/orders/:order_code", h.getOrder, web.ScopeRead),
-		web.OperationRoute(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
-		web.OperationRoute(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),
-		web.Post(customer+"/cancel-all-after", h.setCancelAllAfter, web.ScopeTrade),
-		web.Get("/v1/orders", h.listOpenOrders, web.ScopeRead),
-		web.Get("/orders", h.listOpenOrders, web.ScopeRead),
+		rest.Get(customer+"/orders", h.listOpenOrders, access.ScopeRead),
+		rest.OperationRoute(http.MethodPost, customer+"/orders", h.placeOrder, access.ScopeTrade),
+		rest.OperationRoute(http.MethodDelete, customer+"/orders", h.cancelOrders, access.ScopeTrade),
+		rest.OperationRoute(http.MethodPost, customer+"/orders/batch", h.placeOrders, access.ScopeTrade),
+		rest.OperationRoute(http.MethodPatch, customer+"/orders/batch", h.amendSeveral, access.ScopeTrade),
+		rest.OperationRoute(http.MethodDelete, customer+"/orders/batch", h.cancelSeveral, access.ScopeTrade),
+		rest.Get(customer+"/orders/history", h.listOrderHistory, access.ScopeRead),
+		rest.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, access.ScopeRead),
+		rest.OperationRoute(http.MethodPatch, customer+"/orders/by-reference/:reference_id", h.amendOrderByReference, access.ScopeTrade),
+		rest.OperationRoute(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, access.ScopeTrade),
+		rest.Get(customer+"/orders/:order_code", h.getOrder, access.ScopeRead),
+		rest.OperationRoute(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, access.ScopeTrade),
+		rest.OperationRoute(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, access.ScopeTrade),
+		rest.Post(customer+"/cancel-all-after", h.setCancelAllAfter, access.ScopeTrade),
+		rest.Get("/v1/orders", h.listOpenOrders, access.ScopeRead),
+		rest.Get("/orders", h.listOpenOrders, access.ScopeRead),
 
-		web.Get("/v1/trades", h.listTrades, web.ScopeRead),
-		web.Get("/v1/positions", h.listAllPositions, web.ScopeRead),
-		web.Get("/v1/account-summaries", h.listAccountSummaries, web.ScopeRead),
-		web.Get("/v1/transactions", h.listTransactions, web.ScopeRead),
-		web.Get(customer+"/trades", h.listTrades, web.ScopeRead),
-		web.Get(customer+"/trades/history", h.listTradeHistory, web.ScopeRead),
-		web.Get(customer+"/positions", h.listPositions, web.ScopeRead),
-		web.Get(customer+"/account-summary", h.getAccountSummary, web.ScopeRead),
-		web.Get(customer+"/margin-profile", h.getMarginProfile, web.ScopeRead),
-		web.Put(customer+"/margin-profile/:symbol", h.setLeverage, web.ScopeTrade),
-		web.Delete(customer+"/margin-profile/:symbol", h.clearLeverage, web.ScopeTrade),
-		web.Get(customer+"/state", h.getState, web.ScopeRead),
-		web.Get(customer+"/transactions", h.listTransactions, web.ScopeRead),
-		web.Get(customer+"/fee-profile", h.getFeeProfile, web.ScopeRead),
-		web.Put(customer+"/fee-profile/:symbol", h.setFees, web.ScopeTrade),
+		rest.Get("/v1/trades", h.listTrades, access.ScopeRead),
+		rest.Get("/v1/positions", h.listAllPositions, access.ScopeRead),
+		rest.Get("/v1/account-summaries", h.listAccountSummaries, access.ScopeRead),
+		rest.Get("/v1/transactions", h.listTransactions, access.ScopeRead),
+		rest.Get(customer+"/trades", h.listTrades, access.ScopeRead),
+		rest.Get(customer+"/trades/history", h.listTradeHistory, access.ScopeRead),
+		rest.Get(customer+"/positions", h.listPositions, access.ScopeRead),
+		rest.Get(customer+"/account-summary", h.getAccountSummary, access.ScopeRead),
+		rest.Get(customer+"/margin-profile", h.getMarginProfile, access.ScopeRead),
+		rest.Put(customer+"/margin-profile/:symbol", h.setLeverage, access.ScopeTrade),
+		rest.Delete(customer+"/margin-profile/:symbol", h.clearLeverage, access.ScopeTrade),
+		rest.Get(customer+"/state", h.getState, access.ScopeRead),
+		rest.Get(customer+"/transactions", h.listTransactions, access.ScopeRead),
+		rest.Get(customer+"/fee-profile", h.getFeeProfile, access.ScopeRead),
+		rest.Put(customer+"/fee-profile/:symbol", h.setFees, access.ScopeTrade),
 
-		web.Get("/v1/commands/:command_id", h.getCommand, web.ScopeRead),
+		rest.Get("/v1/commands/:command_id", h.getCommand, access.ScopeRead),
 
-		web.Get("/v1/instruments", h.listInstruments),
-		web.Get("/v1/tickers", h.listTickers),
-		web.Get("/v1/market-trades", h.listMarketTrades),
-		web.Get("/v1/market-trades/history", h.listMarketTradeHistory),
-		web.Get("/v1/funding-rates", h.listFundingRates),
-		web.Get("/v1/orderbook/:symbol", h.getOrderbook),
-		web.Get("/v1/candles/:symbol", h.listCandles),
-		web.Get("/v1/time", h.getTime),
-		web.Get("/v1/status", h.getStatus),
-		web.Get("/v1/limits", h.getLimits),
+		rest.Get("/v1/instruments", h.listInstruments),
+		rest.Get("/v1/tickers", h.listTickers),
+		rest.Get("/v1/market-trades", h.listMarketTrades),
+		rest.Get("/v1/market-trades/history", h.listMarketTradeHistory),
+		rest.Get("/v1/funding-rates", h.listFundingRates),
+		rest.Get("/v1/orderbook/:symbol", h.getOrderbook),
+		rest.Get("/v1/candles/:symbol", h.listCandles),
+		rest.Get("/v1/time", h.getTime),
+		rest.Get("/v1/status", h.getStatus),
+		rest.Get("/v1/limits", h.getLimits),
 
-		web.Get("/openapi.yaml", h.description.yaml),
-		web.Get("/openapi.json", h.description.json),
+		rest.Get("/openapi.yaml", h.description.yaml),
+		rest.Get("/openapi.json", h.description.json),
 	}
 }
 
 // Register adds the routes and registers the operations for calls.
-func (h *Handler) Register(s *web.Server) {
+func (h *Handler) Register(s *rest.Server) {
 	routes := h.Routes()
 	h.auth.Register(s.Echo, routes)
 	s.RegisterOperations(h.auth, routes)
@@ -147,7 +150,7 @@ func (h *Handler) view(c echo.Context, look func(s *domain.State) error) error {
 
 // viewAt is view for a response that contains the sequence of the state.
 func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int64) error) error {
-	return web.View(c, journalName, h.venue, look)
+	return rest.View(c, journalName, h.venue, look)
 }
 
 // show responds with the result of read, which gets the venue's state.
@@ -165,7 +168,7 @@ func show[T any](c echo.Context, h *Handler, read func(s *domain.State) (T, erro
 
 // showCustomer is show for the customer that the route names. read reports whether the customer is known.
 func showCustomer[T any](c echo.Context, h *Handler, read func(s *domain.State, customer string) (out T, known bool)) error {
-	customer := web.Param(c, customerCode)
+	customer := rest.Param(c, customerCode)
 	return show(c, h, func(s *domain.State) (out T, err error) {
 		if err := sees(c, s, customer); err != nil {
 			return out, err
@@ -181,14 +184,16 @@ func showCustomer[T any](c echo.Context, h *Handler, read func(s *domain.State, 
 // sees returns the error for an unknown customer if the principal may not see the customer.
 func sees(c echo.Context, s *domain.State, customer string) error {
 	broker, known := s.CustomerBroker(customer)
-	if !known || !web.PrincipalOf(c).Sees(broker, customer) {
+	if !known || !rest.PrincipalOf(c).Sees(broker, customer) {
 		return unknownCustomer()
 	}
 	return nil
 }
 
-func unknownCustomer() *web.Problem {
-	return web.NotFound("UNKNOWN_CUSTOMER", "There is no such customer.")
+func unknownCustomer() *problem.Problem {
+	return problem.NotFound("UNKNOWN_CUSTOMER", "There is no such customer.")
 }
 
-func unknownOrder() *web.Problem { return web.NotFound("UNKNOWN_ORDER", "There is no such order.") }
+func unknownOrder() *problem.Problem {
+	return problem.NotFound("UNKNOWN_ORDER", "There is no such order.")
+}

@@ -8,7 +8,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // Limit is a limit. Zero means no limit and is encoded as "none".
@@ -69,19 +71,19 @@ type SocketLimits struct {
 // getLimits returns the limits in force. The route is public. For a request with a token or key, it includes the rate
 // limit of that token or key.
 func (h *Handler) getLimits(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	var own web.RateLimit
+	var own access.RateLimit
 	if len(c.Request().Header[echo.HeaderAuthorization]) > 0 {
 		if _, err := h.auth.Authenticate(c); err != nil {
 			return err
 		}
-		own = web.RateLimitOf(c)
+		own = rest.RateLimitOf(c)
 	}
 	return c.JSON(http.StatusOK, limitsInForce{
 		RateLimit: rateLimit{own.Policy(), Limit(own.PerSecond), Limit(own.Burst)},
-		Requests:  requestLimits{BodyBytes: web.MaxBody, PageSize: web.MaxPageSize, CandlesPageSize: maxCandles, OrderbookDepth: maxDepth, FilterCharacters: maxFilter},
+		Requests:  requestLimits{BodyBytes: input.MaxBody, PageSize: rest.MaxPageSize, CandlesPageSize: maxCandles, OrderbookDepth: maxDepth, FilterCharacters: maxFilter},
 		Orders:    orderLimits{Leverage: domain.MaxLeverage, Batch: maxBatch, ReduceOnly: domain.MaxReduceOnly, RememberedReferences: domain.MaxReferences, CancelAllAfterSeconds: maxTimeout},
 		Sockets:   h.sockets,
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -21,7 +22,7 @@ import (
 )
 
 // symbolFilter reads an optional symbol. Symbols are in capitals; the filter ignores case.
-func symbolFilter(query *web.Form) string {
+func symbolFilter(query *input.Form) string {
 	return strings.ToUpper(query.OptionalString("symbol", domain.Symbols.Rule).Value)
 }
 
@@ -30,8 +31,8 @@ func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order, o.Se
 // listOpenOrders lists the live orders of a customer or, if the route names none, of all customers that the principal
 // may see.
 func (h *Handler) listOpenOrders(c echo.Context) error {
-	query := web.Query(c)
-	f := orders.Filter{Symbol: symbolFilter(query), Statuses: web.Several(query, "status", order.Open, order.PartiallyFilled)}
+	query := rest.Query(c)
+	f := orders.Filter{Symbol: symbolFilter(query), Statuses: input.Several(query, "status", order.Open, order.PartiallyFilled)}
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
@@ -49,13 +50,13 @@ func (h *Handler) listOpenOrders(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return web.AnswerWith(c, http.StatusOK, out)
+	return rest.AnswerWith(c, http.StatusOK, out)
 }
 
 func (h *Handler) listOrderHistory(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	f := orders.Filter{Symbol: symbolFilter(query), Code: query.OptionalID("order_code").Value, Span: rows.ReadSpan(query, false),
-		Statuses: web.Several(query, "status", order.Open, order.PartiallyFilled, order.Filled, order.Canceled, order.Expired, order.Rejected)}
+		Statuses: input.Several(query, "status", order.Open, order.PartiallyFilled, order.Filled, order.Canceled, order.Expired, order.Rejected)}
 	p := rows.ReadPaging(query, false)
 	of, err := h.whose(c, query)
 	if err != nil {
@@ -68,18 +69,18 @@ func (h *Handler) listOrderHistory(c echo.Context) error {
 }
 
 func (h *Handler) getOrder(c echo.Context) error {
-	code, err := orderCode(web.RequestOf(c))
+	code, err := orderCode(rest.RequestOf(c))
 	return h.showOrder(c, oneOrder{code: code}, err)
 }
 
 func (h *Handler) getOrderByReference(c echo.Context) error {
-	return h.showOrder(c, oneOrder{reference: web.Param(c, "reference_id")}, nil)
+	return h.showOrder(c, oneOrder{reference: rest.Param(c, "reference_id")}, nil)
 }
 
 // showOrder responds with the named order. If the customer exists and is visible, it returns wrong, the error of the
 // name, if any.
 func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
-	of, err := h.whose(c, web.Query(c))
+	of, err := h.whose(c, rest.Query(c))
 	if err == nil {
 		err = wrong
 	}
@@ -103,7 +104,7 @@ func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
 
 // listTrades lists trades, newest first.
 func (h *Handler) listTrades(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	f := tradeFilter(query)
 	f.Span = rows.ReadSpan(query, false)
 	return h.trades(c, query, f, rows.ReadPaging(query, false))
@@ -111,19 +112,19 @@ func (h *Handler) listTrades(c echo.Context) error {
 
 // listTradeHistory lists the trades of a time span, oldest first.
 func (h *Handler) listTradeHistory(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	f := tradeFilter(query)
 	p, span := rows.ReadHistory(query)
 	f.Span = span
 	return h.trades(c, query, f, p)
 }
 
-func tradeFilter(query *web.Form) trades.Filter {
+func tradeFilter(query *input.Form) trades.Filter {
 	return trades.Filter{Symbol: symbolFilter(query), OrderCode: query.OptionalID("order_code").Value,
-		Types: web.Several(query, "type", domain.Trade, domain.Liquidation, domain.AutoDeleveraging)}
+		Types: input.Several(query, "type", domain.Trade, domain.Liquidation, domain.AutoDeleveraging)}
 }
 
-func (h *Handler) trades(c echo.Context, query *web.Form, f trades.Filter, p projections.Page) error {
+func (h *Handler) trades(c echo.Context, query *input.Form, f trades.Filter, p projections.Page) error {
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
@@ -136,12 +137,12 @@ func (h *Handler) trades(c echo.Context, query *web.Form, f trades.Filter, p pro
 
 // listTransactions lists the rows of ledgers, newest first.
 func (h *Handler) listTransactions(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	f := transactions.Filter{
 		Symbol:    symbolFilter(query),
 		OrderCode: query.OptionalID("order_code").Value,
 		Currency:  query.OptionalString("currency", form.Characters{Limit: 16, Extra: ""}.Rule).Value,
-		Types: web.Several(query, "type", ledger.Deposit, ledger.Withdrawal, ledger.Transfer, ledger.Trade, ledger.TradeFee, ledger.FundingPayment,
+		Types: input.Several(query, "type", ledger.Deposit, ledger.Withdrawal, ledger.Transfer, ledger.Trade, ledger.TradeFee, ledger.FundingPayment,
 			ledger.Settlement, ledger.Liquidation, ledger.LiquidationFee, ledger.AutoDeleveraging, ledger.InsuranceFund),
 		Span: rows.ReadSpan(query, false),
 	}

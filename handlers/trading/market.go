@@ -13,7 +13,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -24,7 +26,7 @@ import (
 // instrumentFilter selects instruments and tickers.
 type instrumentFilter struct{ symbol, underlying, quoteCurrency filter }
 
-func readInstrumentFilter(f *web.Form) instrumentFilter {
+func readInstrumentFilter(f *input.Form) instrumentFilter {
 	return instrumentFilter{readFilter(f, "symbol"), readFilter(f, "underlying"), readFilter(f, "quote_currency")}
 }
 
@@ -36,9 +38,9 @@ func (f instrumentFilter) match(i *market.Instrument) bool {
 const instrumentsAge = 5 * time.Second
 
 func (h *Handler) listInstruments(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	filter := readInstrumentFilter(query)
-	wanted := web.Several(query, "status", market.Open, market.PostOnly, market.CancelOnly, market.TradeHalt)
+	wanted := input.Several(query, "status", market.Open, market.PostOnly, market.CancelOnly, market.TradeHalt)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return web.CachedJSON(c, instrumentsAge, out)
+	return rest.CachedJSON(c, instrumentsAge, out)
 }
 
 // ticker describes the market of an instrument. Unknown values are null.
@@ -106,7 +108,7 @@ func (t *ticker) add(d *tickers.Figures) {
 }
 
 func (h *Handler) listTickers(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	filter := readInstrumentFilter(query)
 	if err := query.Done(); err != nil {
 		return err
@@ -146,7 +148,7 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 			err = h.venue.Wait(ctx, asOf)
 		}
 		if err != nil {
-			return web.SourceFailed(err)
+			return problem.SourceFailed(err)
 		}
 		var viewed int64
 		brought := false
@@ -161,14 +163,14 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 			return err
 		}
 		if err := h.rows.Wait(ctx, viewed); err != nil {
-			return web.SourceFailed(err)
+			return problem.SourceFailed(err)
 		}
 		// The wait relies on the last position that was seen. After a crash, Postgres may have lost its last
 		// transactions, and until that is detected the wait returns immediately. So pause here, because only time
 		// helps.
 		select {
 		case <-ctx.Done():
-			return web.SourceFailed(ctx.Err())
+			return problem.SourceFailed(ctx.Err())
 		case <-time.After(rereadAfter):
 		}
 	}
@@ -182,7 +184,7 @@ const (
 
 // listMarketTrades lists the most recent trades. limit is an older name of page_size.
 func (h *Handler) listMarketTrades(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	f := trades.MarketFilter{Symbol: symbolFilter(query)}
 	name := "page_size"
 	if query.Has("limit") {
@@ -202,7 +204,7 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 }
 
 func (h *Handler) listMarketTradeHistory(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	p, span := rows.ReadHistory(query)
 	f := trades.MarketFilter{Symbol: symbolFilter(query), Span: span}
 	if err := query.Done(); err != nil {
@@ -235,12 +237,12 @@ const (
 )
 
 func (h *Handler) getOrderbook(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	depth := int(query.OptionalInteger("depth", 1, maxDepth).Or(defaultDepth))
 	if err := query.Done(); err != nil {
 		return err
 	}
-	out := orderbook{Symbol: web.Param(c, "symbol")}
+	out := orderbook{Symbol: rest.Param(c, "symbol")}
 	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
 		if err := listedSymbol(s, out.Symbol); err != nil {
 			return err
@@ -264,7 +266,7 @@ func levels(all []domain.Level) []level {
 }
 
 func (h *Handler) getTime(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]scalar.Time{"time": scalar.TimeOf(h.now())})

@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 )
 
 // The readers of order entries, amendments, and names of orders as they were before package form, and the writer of
@@ -20,7 +20,7 @@ var symbolRule = form.Characters{Limit: 32, Extra: "_"}.Rule
 
 // readOrder reads an order entry and reports all errors: of each field and of invalid combinations. The engine checks
 // rules that depend on the instrument (ticks, steps, sizes).
-func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
+func readOrder(f *input.Form, customer string) *domain.PlaceOrder {
 	payload := &domain.PlaceOrder{
 		CustomerCode: customer,
 		Symbol:       f.String("symbol", symbolRule),
@@ -68,7 +68,7 @@ func timeInForce(payload *domain.PlaceOrder, cash bool) order.TimeInForce {
 }
 
 // readAmendment reads the changes to an order.
-func readAmendment(f *web.Form) *domain.AmendOrder {
+func readAmendment(f *input.Form) *domain.AmendOrder {
 	payload := &domain.AmendOrder{
 		Amount:          f.OptionalDecimal("amount", form.Positive).Pointer(),
 		LimitPrice:      f.OptionalDecimal("limit_price", form.Positive).Pointer(),
@@ -88,7 +88,7 @@ func readAmendment(f *web.Form) *domain.AmendOrder {
 }
 
 // thoroughly reads an order entry and reports all errors.
-func thoroughly(body *web.Form, customer string) (*domain.PlaceOrder, error) {
+func thoroughly(body *input.Form, customer string) (*domain.PlaceOrder, error) {
 	payload := readOrder(body, customer)
 	return payload, body.Done()
 }
@@ -128,13 +128,13 @@ func readName(raw []byte) (code scalar.ID, reference string, err error) {
 	if code, reference, ok := plainName(raw); ok {
 		return code, reference, nil
 	}
-	f := web.BodyForm(raw, nil)
+	f := input.Body(raw, nil)
 	code, reference = nameIn(f)
 	return code, reference, f.Done()
 }
 
 // nameIn reads the identification of an order from a batch item that may have other members.
-func nameIn(f *web.Form) (code scalar.ID, reference string) {
+func nameIn(f *input.Form) (code scalar.ID, reference string) {
 	code = f.OptionalID("order_code").Value
 	reference = f.OptionalString("reference_id", form.Reference.Rule).Value
 	if f.Has("order_code") == f.Has("reference_id") {

@@ -12,7 +12,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
@@ -21,9 +24,9 @@ import (
 
 // placeOrder enters an order. The first response is 201. A repeated reference_id gets 200 with the order as its last
 // record left it. An order that the engine rejected gets 422 in both cases.
-func (h *Handler) placeOrder(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) placeOrder(a operation.Request) (status int, _ operation.Appender, _ error) {
 	payload := &domain.PlaceOrder{}
-	if _, err := web.Decode(a, domain.PlaceOrderForm(), payload); err != nil {
+	if _, err := operation.Decode(a, domain.PlaceOrderForm(), payload); err != nil {
 		return 0, nil, err
 	}
 	payload.CustomerCode = a.Param(customerCode)
@@ -41,7 +44,7 @@ func (h *Handler) placeOrder(a web.Request) (status int, _ web.Appender, _ error
 
 // placed returns the response to an order entry: the status and the order, or an error if the order was refused or
 // rejected.
-func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) (status int, _ wire.Order, _ error) {
+func (h *Handler) placed(x operation.Executed, err error, payload *domain.PlaceOrder) (status int, _ wire.Order, _ error) {
 	if err != nil {
 		return 0, wire.Order{}, h.allFaults(err, payload)
 	}
@@ -62,7 +65,7 @@ func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) 
 // orderFingerprint returns the fingerprint of an order entry.
 func orderFingerprint(payload *domain.PlaceOrder) string {
 	var room [768]byte
-	return web.FingerprintText(domain.PlaceOrderForm().AppendCanonical(room[:0], payload))
+	return input.FingerprintText(domain.PlaceOrderForm().AppendCanonical(room[:0], payload))
 }
 
 // allFaults adds to the engine's error the other errors of the order on its instrument. It runs only after a refusal,
@@ -72,7 +75,7 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 	if !errors.As(err, &refusal) || refusal.Kind != decide.Invalid {
 		return err
 	}
-	problem := web.Refused(refusal)
+	p := problem.Refused(refusal)
 	h.venue.View(func(s decide.State, _ record.Position) {
 		state := s.(*domain.State)
 		contract := state.Contract(payload.Symbol)
@@ -81,16 +84,16 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 		}
 		for _, f := range domain.CheckOrder(contract, payload, state.Time()) {
 			if f.Path.String() != refusal.Field {
-				problem = problem.With(f)
+				p = p.With(f)
 			}
 		}
 	})
-	return problem
+	return p
 }
 
-func (h *Handler) amendOrder(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) amendOrder(a operation.Request) (status int, _ operation.Appender, _ error) {
 	payload := &domain.AmendOrder{}
-	raw, err := web.Decode(a, domain.AmendOrderForm(), payload)
+	raw, err := operation.Decode(a, domain.AmendOrderForm(), payload)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -101,9 +104,9 @@ func (h *Handler) amendOrder(a web.Request) (status int, _ web.Appender, _ error
 }
 
 // amendOrderByReference changes the live order with the given reference_id.
-func (h *Handler) amendOrderByReference(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) amendOrderByReference(a operation.Request) (status int, _ operation.Appender, _ error) {
 	payload := &domain.AmendOrder{}
-	raw, err := web.Decode(a, domain.AmendOrderForm(), payload)
+	raw, err := operation.Decode(a, domain.AmendOrderForm(), payload)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -112,7 +115,7 @@ func (h *Handler) amendOrderByReference(a web.Request) (status int, _ web.Append
 }
 
 // amend submits an amendment with the given body and responds with the order.
-func (h *Handler) amend(a web.Request, payload *domain.AmendOrder, raw []byte, named oneOrder) (status int, _ web.Appender, _ error) {
+func (h *Handler) amend(a operation.Request, payload *domain.AmendOrder, raw []byte, named oneOrder) (status int, _ operation.Appender, _ error) {
 	payload.CustomerCode = a.Param(customerCode)
 	cmd, err := a.BareCommand(payload)
 	if err != nil {
@@ -126,7 +129,7 @@ func (h *Handler) amend(a web.Request, payload *domain.AmendOrder, raw []byte, n
 	return http.StatusOK, &o, err
 }
 
-func (h *Handler) cancelOrder(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelOrder(a operation.Request) (status int, _ operation.Appender, _ error) {
 	if err := a.NoBody(); err != nil {
 		return 0, nil, err
 	}
@@ -139,7 +142,7 @@ func (h *Handler) cancelOrder(a web.Request) (status int, _ web.Appender, _ erro
 }
 
 // cancelOrderByReference cancels the live order with the given reference_id.
-func (h *Handler) cancelOrderByReference(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelOrderByReference(a operation.Request) (status int, _ operation.Appender, _ error) {
 	if err := a.NoBody(); err != nil {
 		return 0, nil, err
 	}
@@ -171,14 +174,14 @@ func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (
 }
 
 // changeOrder submits a change of one order and responds with the order.
-func (h *Handler) changeOrder(a web.Request, payload decide.Payload, named oneOrder) (status int, _ web.Appender, _ error) {
+func (h *Handler) changeOrder(a operation.Request, payload decide.Payload, named oneOrder) (status int, _ operation.Appender, _ error) {
 	x, err := h.journal.Execute(a, payload)
 	o, err := h.changed(a, x, err, named)
 	return http.StatusOK, &o, err
 }
 
 // changed returns the response to a change of one order: the order, or the error of a refused change.
-func (h *Handler) changed(a web.Request, x web.Executed, err error, named oneOrder) (wire.Order, error) {
+func (h *Handler) changed(a operation.Request, x operation.Executed, err error, named oneOrder) (wire.Order, error) {
 	if err != nil {
 		return wire.Order{}, h.finishedLongAgo(a, err, named)
 	}
@@ -191,7 +194,7 @@ func (h *Handler) changed(a web.Request, x web.Executed, err error, named oneOrd
 
 // finishedLongAgo distinguishes an order that never existed from one that finished so long ago that the engine has
 // dropped it. The read models contain the latter.
-func (h *Handler) finishedLongAgo(a web.Request, err error, named oneOrder) error {
+func (h *Handler) finishedLongAgo(a operation.Request, err error, named oneOrder) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
 		return err
@@ -201,11 +204,11 @@ func (h *Handler) finishedLongAgo(a web.Request, err error, named oneOrder) erro
 	if lookup != nil || !found || o.Status.Live() {
 		return err
 	}
-	return web.Conflict("ORDER_NOT_LIVE", "The order is "+string(o.Status)+".")
+	return problem.Conflict("ORDER_NOT_LIVE", "The order is "+string(o.Status)+".")
 }
 
 // cancelOrders cancels all orders of a customer, or those on one instrument. It responds after the last step.
-func (h *Handler) cancelOrders(a web.Request) (status int, _ web.Appender, _ error) {
+func (h *Handler) cancelOrders(a operation.Request) (status int, _ operation.Appender, _ error) {
 	query := a.Query()
 	symbol := symbolFilter(query)
 	if err := query.Done(); err != nil {
@@ -219,7 +222,7 @@ func (h *Handler) cancelOrders(a web.Request) (status int, _ web.Appender, _ err
 	if err != nil {
 		return 0, nil, err
 	}
-	finished, err := web.Answer[*domain.WorkFinished](x)
+	finished, err := operation.Answer[*domain.WorkFinished](x)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -244,10 +247,10 @@ type cancelAllAfter struct {
 const maxTimeout = 86400
 
 func (h *Handler) setCancelAllAfter(c echo.Context) error {
-	body := web.BodyOnly(c)
-	payload := &domain.SetCancelAllAfter{CustomerCode: web.Param(c, "customer_code"),
+	body := rest.BodyOnly(c)
+	payload := &domain.SetCancelAllAfter{CustomerCode: rest.Param(c, "customer_code"),
 		TimeoutSeconds: int(body.Integer("timeout_seconds", 0, maxTimeout))}
-	set, err := web.Execute[*domain.CancelAllAfterSet](c, h.journal, payload, body)
+	set, err := rest.Execute[*domain.CancelAllAfterSet](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}
@@ -255,7 +258,7 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 }
 
 // orderCode reads the order code from the route. An invalid UUID names no order.
-func orderCode(a web.Request) (scalar.ID, error) {
+func orderCode(a operation.Request) (scalar.ID, error) {
 	code, err := scalar.ParseID(a.Param("order_code"))
 	if err != nil {
 		return code, unknownOrder()

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -17,7 +17,7 @@ import (
 // the order of registration of customers and the order of listing of instruments.
 
 func (h *Handler) listPositions(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	symbol := symbolFilter(query)
 	of, err := h.whose(c, query)
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Handler) listPositions(c echo.Context) error {
 
 // listAllPositions lists the open positions of all customers that the principal may see, or of one customer.
 func (h *Handler) listAllPositions(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	symbol := symbolFilter(query)
 	p := rows.ReadPaging(query, true)
 	of, err := h.whose(c, query)
@@ -53,7 +53,7 @@ func (h *Handler) listAllPositions(c echo.Context) error {
 }
 
 func (h *Handler) getAccountSummary(c echo.Context) error {
-	of, err := h.whose(c, web.Query(c))
+	of, err := h.whose(c, rest.Query(c))
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (h *Handler) getAccountSummary(c echo.Context) error {
 
 // listAccountSummaries lists the accounts of all customers that the principal may see, or of one customer.
 func (h *Handler) listAccountSummaries(c echo.Context) error {
-	query := web.Query(c)
+	query := rest.Query(c)
 	p := rows.ReadPaging(query, true)
 	of, err := h.whose(c, query)
 	if err != nil {

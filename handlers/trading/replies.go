@@ -6,7 +6,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -48,17 +49,17 @@ func changedOrder(r *record.Record, named oneOrder) *order.Order {
 
 // firstAnswer is Executed.First for orders. An order may be answered by the record that ends its sweep, which the
 // engine submitted without a key. If the command has a key, that record counts as its first response.
-func firstAnswer(x web.Executed) bool {
+func firstAnswer(x operation.Executed) bool {
 	if x.First() {
 		return true
 	}
-	_, ends := web.Find[*domain.WorkFinished](x.Entry.Record)
+	_, ends := operation.Find[*domain.WorkFinished](x.Entry.Record)
 	return x.Command.Metadata.Key != "" && ends && x.Entry.Record.Command.Actor.System != ""
 }
 
 // rejected returns the error for an order that the engine rejected.
-func rejected(o *order.Order, in *record.Record) *web.Problem {
-	return web.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(wire.NewOrder(o, in.Sequence))
+func rejected(o *order.Order, in *record.Record) *problem.Problem {
+	return problem.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(wire.NewOrder(o, in.Sequence))
 }
 
 func reasonText(r order.Reason) string {

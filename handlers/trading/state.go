@@ -8,7 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -45,7 +45,7 @@ func (a *accountState) AppendJSON(b []byte) ([]byte, error) {
 
 // getState returns the state of an account in one view of the fold. Separate rows could have different positions.
 func (h *Handler) getState(c echo.Context) error {
-	of, err := h.whose(c, web.Query(c))
+	of, err := h.whose(c, rest.Query(c))
 	if err != nil {
 		return err
 	}
@@ -68,5 +68,5 @@ func (h *Handler) getState(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return web.AnswerWith(c, http.StatusOK, &out)
+	return rest.AnswerWith(c, http.StatusOK, &out)
 }

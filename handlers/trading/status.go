@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -36,7 +36,7 @@ type journalStatus struct {
 const halted = "halted"
 
 func (h *Handler) getStatus(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
 	out := venueStatus{Time: scalar.TimeOf(h.now()), Version: h.version}

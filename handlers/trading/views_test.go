@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
@@ -102,7 +102,7 @@ func TestFingerprintsStay(t *testing.T) {
 		"leverage": func(a *domain.PlaceOrder) { a.Leverage++ }, "reference": func(a *domain.PlaceOrder) { a.ReferenceID = "r-2" },
 	} {
 		other := payload
-		if change(&other); orderFingerprint(&other) == want || orderFingerprint(&other) != web.FingerprintOf(normal(&other)) {
+		if change(&other); orderFingerprint(&other) == want || orderFingerprint(&other) != input.FingerprintOf(normal(&other)) {
 			t.Errorf("another %s has the same fingerprint, or one that the generic encoder does not lead to", name)
 		}
 	}

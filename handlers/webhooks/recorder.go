@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -132,7 +132,7 @@ func (r *recorder) submit(batch []*receipt) error {
 	for _, one := range batch {
 		p.Attempts = append(p.Attempts, one.attempt)
 	}
-	result, err := r.cfg.To.Submit(ctx, journalName, decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: p})
+	result, err := r.cfg.To.Submit(ctx, journalName, decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: p})
 	var refused *submit.RefusedError
 	switch {
 	case errors.As(err, &refused):

@@ -29,7 +29,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -164,11 +164,11 @@ func do[E decide.Event](v *venue, by decide.Actor, p decide.Payload) E {
 }
 
 func decided[E decide.Event](v *venue, by decide.Actor, p decide.Payload) (none E, err error) {
-	result, err := v.owner.Submit(context.Background(), decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: by, Payload: p})
+	result, err := v.owner.Submit(context.Background(), decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: by, Payload: p})
 	if err != nil {
 		return none, err
 	}
-	e, found := web.Find[E](result.Entry.Record)
+	e, found := operation.Find[E](result.Entry.Record)
 	if !found {
 		return none, fmt.Errorf("the record holds no %T", none)
 	}
@@ -193,7 +193,7 @@ type file struct {
 // person registers a person and opens a case, which is the first notice about it.
 func (v *venue) person() file {
 	v.t.Helper()
-	p := file{Ref: owner.Ref{Type: owner.PersonType, ID: web.NewID()}}
+	p := file{Ref: owner.Ref{Type: owner.PersonType, ID: operation.NewID()}}
 	if err := v.owners.Create(v.t.Context(), p.Ref.String()); err != nil {
 		v.t.Fatal(err)
 	}
@@ -237,13 +237,13 @@ func (v *venue) key(of scalar.ID) (onboarding.SigningKey, ed25519.PublicKey) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	return onboarding.SigningKey{KeyID: web.NewID().String(), Public: public, Private: c}, public
+	return onboarding.SigningKey{KeyID: operation.NewID().String(), Public: public, Private: c}, public
 }
 
 // register registers a receiver.
 func (v *venue) register(r *sink, types ...webhook.EventType) scalar.ID {
 	v.t.Helper()
-	id := web.NewID()
+	id := operation.NewID()
 	key, public := v.key(id)
 	r.trust(public)
 	do[*onboarding.WebhookCreated](v, tenant, &onboarding.CreateWebhook{ID: id, URL: r.server.URL, All: len(types) == 0, Types: types, Key: key})

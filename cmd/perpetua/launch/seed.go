@@ -17,7 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -152,7 +152,7 @@ func (s *seeder) user(ctx context.Context, u local.User, fresh bool) error {
 		return fmt.Errorf("password of %s: %w", u.Username, err)
 	}
 	if there {
-		return s.send(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: identity.CommandChangeUser, Actor: seedActor(),
+		return s.send(ctx, journals.Identity, decide.Command{ID: operation.NewID(), Type: identity.CommandChangeUser, Actor: seedActor(),
 			Payload: &identity.ChangeUser{Username: u.Username, PasswordHash: hash}})
 	}
 	return s.once(ctx, false, journals.Identity, identity.CommandRegisterUser, u.Username, &identity.RegisterUser{
@@ -192,7 +192,7 @@ func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, p
 		return nil
 	}
 	print := sha256.Sum256([]byte(kind + " " + key))
-	err := s.send(ctx, name, decide.Command{ID: web.NewID(), Type: kind, Actor: seedActor(), Payload: payload,
+	err := s.send(ctx, name, decide.Command{ID: operation.NewID(), Type: kind, Actor: seedActor(), Payload: payload,
 		Metadata: decide.Metadata{Key: "seed." + key, Fingerprint: hex.EncodeToString(print[:16])}})
 	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {

@@ -15,7 +15,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -88,9 +89,9 @@ func (n *Node) whileItActs(run func(context.Context) error) func(context.Context
 }
 
 // audience returns the audience of this venue's tokens. It is empty while a fenced venue still has the copied signing keys.
-func (n *Node) audience() web.Audience {
+func (n *Node) audience() access.Audience {
 	v := n.fence.watch.View()
-	a := web.Audience{Name: v.Audience()}
+	a := access.Audience{Name: v.Audience()}
 	if v.IsFenced() {
 		if !n.hasOwnKey(v) {
 			a.Name = ""
@@ -174,7 +175,7 @@ func (n *Node) replaceKey(ctx context.Context, v fence.View) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	payload := &identity.ReplaceSigningKeys{AddSigningKey: *key}
-	_, err = n.engine.commands.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+	_, err = n.engine.commands.Submit(ctx, journals.Identity, decide.Command{ID: operation.NewID(), Type: payload.CommandType(),
 		Actor: decide.Actor{System: "fence"}, Payload: payload})
 	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {

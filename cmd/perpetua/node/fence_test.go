@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -77,7 +77,7 @@ func TestNodesOfAFencedVenueReplaceTheKeysOnce(t *testing.T) {
 	}
 	added := 0
 	for _, e := range entries {
-		if _, ok := web.Find[*identity.SigningKeyAdded](e.Record); ok {
+		if _, ok := operation.Find[*identity.SigningKeyAdded](e.Record); ok {
 			added++
 		}
 	}
@@ -93,9 +93,9 @@ func TestAKeyStoreOfAnotherVenue(t *testing.T) {
 	if err := n.keysBelong(t.Context()); err != nil {
 		t.Errorf("the log names no owner: %v", err)
 	}
-	person := owner.Ref{Type: owner.PersonType, ID: web.NewID()}
+	person := owner.Ref{Type: owner.PersonType, ID: operation.NewID()}
 	payload := &onboarding.RegisterOwner{Ref: person, Fields: []byte("sealed"), ExternalID: b.config.Box.ExternalID("b", owner.PersonType, "p")}
-	if _, err := n.Submitter().Submit(t.Context(), journals.Onboarding, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+	if _, err := n.Submitter().Submit(t.Context(), journals.Onboarding, decide.Command{ID: operation.NewID(), Type: payload.CommandType(),
 		Actor: decide.Actor{Broker: "b"}, Payload: payload}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/term"
@@ -157,7 +157,7 @@ func (s termServer) serve(c echo.Context) error {
 	var q termQuestion
 	proven := hmac.Equal([]byte(c.Request().Header.Get(peerProof)), []byte(proofOf(s.key, body)))
 	if !proven || json.Unmarshal(body, &q) != nil {
-		return web.Forbidden("This route is for the nodes of this venue.")
+		return problem.Forbidden("This route is for the nodes of this venue.")
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), termPatience)
 	defer cancel()

@@ -26,7 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -72,7 +72,7 @@ func certificate(t *testing.T) (authority, cert, key string) {
 // submitBroker submits a command from a node.
 func submitBroker(ctx context.Context, n *Node, name string) error {
 	payload := &identity.RegisterBroker{Broker: name, Name: "A broker"}
-	_, err := n.Submitter().Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+	_, err := n.Submitter().Submit(ctx, journals.Identity, decide.Command{ID: operation.NewID(), Type: payload.CommandType(),
 		Actor: decide.Actor{System: "seed"}, Payload: payload})
 	return err
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 )
 
@@ -57,12 +57,12 @@ func (s *serving) handle(e *echo.Echo, streams bool) {
 	s.server = &http.Server{Handler: port{e, shared}, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	s.server.Protocols, s.server.HTTP2 = nodeProtocols(streams && shared), nodeHTTP2()
-	web.Watch(s.server)
+	rest.Watch(s.server)
 }
 
 // serve serves until the server is shut down.
 func (s *serving) serve() error {
-	if err := s.server.Serve(web.Listen(s.listener)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.server.Serve(rest.Listen(s.listener)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil

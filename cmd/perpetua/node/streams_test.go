@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 )
 
 // TestCommandsBetweenNodes: a node without the engine role has its commands decided by the node that owns the journal, over a
@@ -31,12 +31,12 @@ func TestCommandsBetweenNodes(t *testing.T) {
 	eventually(t, "the broker", func() string {
 		tries++
 		payload := &identity.RegisterBroker{Broker: fmt.Sprintf("alpha%d", tries), Name: "A broker"}
-		result, err := n.Submitter().Submit(t.Context(), journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+		result, err := n.Submitter().Submit(t.Context(), journals.Identity, decide.Command{ID: operation.NewID(), Type: payload.CommandType(),
 			Actor: decide.Actor{System: "seed"}, Payload: payload})
 		if err != nil {
 			return err.Error()
 		}
-		if _, ok := web.Find[*identity.BrokerRegistered](result.Entry.Record); !ok {
+		if _, ok := operation.Find[*identity.BrokerRegistered](result.Entry.Record); !ok {
 			t.Errorf("the answer is %+v", result.Entry.Record)
 		}
 		return ""

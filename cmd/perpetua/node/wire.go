@@ -21,7 +21,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
@@ -42,20 +44,20 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	server, rest, err := n.servers()
+	server, forSockets, err := n.servers()
 	if err != nil {
 		return err
 	}
 	e := server.Echo
 	// Requests read the fold as soon as the server runs, and until Run starts the fold it is at its beginning. It then
 	// contains no users, so no request is authorized.
-	tokens := web.NewTokens(login.NewDirectory(identities.fold), login.DefaultIssuer, time.Now)
+	tokens := access.NewTokens(login.NewDirectory(identities.fold), login.DefaultIssuer, time.Now)
 	tokens.For(n.audience)
 	tokens.Follows(identities.fold)
 	if n.engine.served != nil {
 		n.engine.served.JudgedBy(tokens.Judge)
 	}
-	auth := web.NewAuth(tokens)
+	auth := rest.NewAuth(tokens)
 	auth.ReadsFrom(n.sources())
 	n.serving.uses = apikeys.NewUses(n.engine.commands, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
@@ -63,7 +65,7 @@ func (n *Node) wire() error {
 	// The hub is created before Run, like everything that listens to a fold: a socket must receive every record after
 	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
-		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.engine.commands,
+		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: forSockets, Nodes: n.engine.commands,
 		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
@@ -76,7 +78,7 @@ func (n *Node) wire() error {
 	}
 	n.measure()
 
-	trade.New(n.tradingInterface(auth, venue)).Register(rest)
+	trade.New(n.tradingInterface(auth, venue)).Register(forSockets)
 	if n.Roles.API || n.Roles.Engine { // an engine serves REST too, so that it can be operated without an API node
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
@@ -105,20 +107,20 @@ func (n *Node) wire() error {
 
 // servers returns the server of the node's port, and the REST interface that its sockets use, for example to enter
 // orders. They are the same if the node serves the REST interface; otherwise the sockets have a separate one.
-func (n *Node) servers() (e, rest *web.Server, err error) {
+func (n *Node) servers() (e, forSockets *rest.Server, err error) {
 	proxies, err := n.Settings.TrustedProxies()
 	if err != nil {
 		return nil, nil, err
 	}
-	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
+	options := rest.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
 		Metrics: n.telemetry.metrics, Quiet: n.Quiet, Tracer: n.telemetry.tracer,
 		Polled: []string{termPath, peer.Path}}
-	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
+	if e, err = rest.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
 	}
 	options.Metrics = nil // metrics can be registered only once
-	rest, err = web.New(options)
-	return e, rest, err
+	forSockets, err = rest.New(options)
+	return e, forSockets, err
 }
 
 // registerOwn registers the routes about the node itself, its sockets, and the routes for other nodes.
@@ -151,7 +153,7 @@ func (n *Node) measure() {
 }
 
 // tradingInterface returns the configuration of the trading interface.
-func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
+func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
 	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
@@ -166,7 +168,7 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 }
 
 // onboardingInterface returns the configuration of the onboarding interface.
-func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding.Config, error) {
+func (n *Node) onboardingInterface(auth *rest.Auth, owners *follower) (onboarding.Config, error) {
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
 	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
@@ -174,10 +176,10 @@ func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding
 }
 
 // sources returns the data sources of the interfaces, by journal.
-func (n *Node) sources() map[string][]web.Positioned {
-	sources := make(map[string][]web.Positioned, len(n.followers))
+func (n *Node) sources() map[string][]operation.Positioned {
+	sources := make(map[string][]operation.Positioned, len(n.followers))
 	for _, f := range n.followers {
-		sources[f.Name()] = []web.Positioned{f.fold, f.rows}
+		sources[f.Name()] = []operation.Positioned{f.fold, f.rows}
 	}
 	return sources
 }
@@ -188,7 +190,7 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 }
 
 // adminInterface returns the configuration of the operator's interface.
-func (n *Node) adminInterface(auth *web.Auth, clients *onboarding.Handler, venue, identities, owners *follower) admin.Config {
+func (n *Node) adminInterface(auth *rest.Auth, clients *onboarding.Handler, venue, identities, owners *follower) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
 		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: clients.Operated(admin.Base),
 		SealPassword: func(username, password string) (identity.Sealed, error) {

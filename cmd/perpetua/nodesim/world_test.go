@@ -26,7 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -331,7 +331,7 @@ func exact(s string) fixed.Decimal {
 // send submits a command as the system. It repeats it while the owner does not accept it.
 func send(ctx context.Context, n *node.Node, name string, payload decide.Payload) error {
 	for {
-		_, err := n.Submitter().Submit(ctx, name, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+		_, err := n.Submitter().Submit(ctx, name, decide.Command{ID: operation.NewID(), Type: payload.CommandType(),
 			Actor: decide.Actor{System: "seed"}, Payload: payload})
 		var busy *submit.NotAcceptedError
 		if !errors.As(err, &busy) || !pause(ctx, 100*time.Millisecond) {

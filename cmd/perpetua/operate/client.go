@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 )
 
 const (
@@ -82,7 +82,7 @@ func (c *client) login(ctx context.Context, user, password string) error {
 // do sends a request until it is decided. Repetitions have the same key, so the operation is done once.
 func (c *client) do(ctx context.Context, method, target string, body []byte, key string) ([]byte, error) {
 	if method != http.MethodGet && key == "" {
-		key = web.NewID().String()
+		key = operation.NewID().String()
 	}
 	wait := firstWait
 	for try := 1; ; try++ {
@@ -92,7 +92,7 @@ func (c *client) do(ctx context.Context, method, target string, body []byte, key
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
 		if key != "" {
-			r.Header.Set(web.HeaderIdempotencyKey, key)
+			r.Header.Set(operation.HeaderIdempotencyKey, key)
 		}
 		if body != nil {
 			r.Header.Set("Content-Type", "application/json")

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
 // Places is a limit of concurrent operations. It is safe for concurrent use.
@@ -95,5 +95,5 @@ func (p *Places) none(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return web.Unavailable(p.busy.Code, p.busy.Message, time.Second)
+	return problem.Unavailable(p.busy.Code, p.busy.Message, time.Second)
 }

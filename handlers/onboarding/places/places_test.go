@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
 // TestATenantLeavesRoomForOthers has one tenant take all places that it gets.
@@ -15,7 +15,7 @@ func TestATenantLeavesRoomForOthers(t *testing.T) {
 	take := func(tenant string) (leave func(), code string) {
 		leave, err := p.Take(t.Context(), tenant)
 		if err != nil {
-			return nil, web.ProblemOf(err).Code
+			return nil, problem.Of(err).Code
 		}
 		return leave, ""
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
 // opened validates the header of a request and returns the boundary between the parts.
@@ -21,9 +21,9 @@ func opened(r *http.Request) (boundary string, err error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	switch {
 	case len(r.Header[echo.HeaderContentType]) != 1 || err != nil || media != echo.MIMEMultipartForm:
-		return "", web.NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", "The body must be sent as multipart/form-data.")
+		return "", problem.New(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", "The body must be sent as multipart/form-data.")
 	case !identity(r.Header[echo.HeaderContentEncoding]):
-		return "", web.NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_ENCODING", "The body must not be compressed.")
+		return "", problem.New(http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_ENCODING", "The body must not be compressed.")
 	case r.ContentLength > onboarding.MaxFile+maxOverhead:
 		return "", tooLarge()
 	case params["boundary"] == "" || len(params["boundary"]) > 70: // RFC 2046, section 5.1.1
@@ -37,8 +37,8 @@ func identity(encodings []string) bool {
 }
 
 // malformed returns the error for a body that is not valid multipart.
-func malformed(why string) *web.Problem {
-	return web.Invalid(validation.FieldError{Kind: validation.MultipartInvalid, Args: []any{why}})
+func malformed(why string) *problem.Problem {
+	return problem.Invalid(validation.FieldError{Kind: validation.MultipartInvalid, Args: []any{why}})
 }
 
 var (

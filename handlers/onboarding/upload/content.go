@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/document"
 	"github.com/perpetua-exchange/perpetua/domain/document/format"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 )
@@ -143,7 +143,7 @@ func (c *content) scanned() error {
 	}
 	switch {
 	case found != "":
-		return web.Rejected("DOCUMENT_INFECTED", "The scanner found "+found+" in the file.")
+		return problem.Rejected("DOCUMENT_INFECTED", "The scanner found "+found+" in the file.")
 	case err != nil:
 		return unscanned(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -50,7 +50,7 @@ type form struct {
 	file    *content // nil until it has arrived
 	seen    []string // names of the parts so far
 	errs    validation.Errors
-	problem *web.Problem // the error that ended the reading
+	problem *problem.Problem // the error that ended the reading
 }
 
 // read reads all parts.
@@ -76,17 +76,17 @@ func (f *form) read(boundary string) {
 }
 
 // broken returns the problem for an error that ended the reading.
-func (f *form) broken(err error) *web.Problem {
-	var problem *web.Problem
+func (f *form) broken(err error) *problem.Problem {
+	var known *problem.Problem
 	switch {
-	case errors.As(err, &problem):
-		return problem
+	case errors.As(err, &known):
+		return known
 	case errors.Is(f.body.failed, errOverhead):
-		return web.NewProblem(http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "There is too much in the body beside the file.")
+		return problem.New(http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "There is too much in the body beside the file.")
 	case f.body.failed != nil && f.ctx.Err() == nil:
-		return web.NewProblem(http.StatusBadRequest, "BODY_INCOMPLETE", "The body could not be read to its end.").Because(f.body.failed)
+		return problem.New(http.StatusBadRequest, "BODY_INCOMPLETE", "The body could not be read to its end.").Because(f.body.failed)
 	case f.body.failed != nil:
-		return web.ProblemOf(f.ctx.Err())
+		return problem.Of(f.ctx.Err())
 	}
 	return malformed("it does not end where its parts do, or a part has a bad head")
 }
@@ -272,7 +272,7 @@ func (f *form) decide(others []error) (*Upload, error) {
 }
 
 // malformedCode is the code of problems that list validation errors.
-var malformedCode = web.Invalid().Code
+var malformedCode = problem.Invalid().Code
 
 // rejection returns a problem with all validation errors of the request, or nil.
 func (f *form) rejection(others []error) error {
@@ -281,7 +281,7 @@ func (f *form) rejection(others []error) error {
 		if err == nil {
 			continue
 		}
-		p := web.ProblemOf(err)
+		p := problem.Of(err)
 		if p.Code != malformedCode {
 			return p
 		}
@@ -297,7 +297,7 @@ func (f *form) rejection(others []error) error {
 		all = append(all, f.errs.List...)
 	}
 	if len(all) > 0 {
-		return web.Invalid(all...)
+		return problem.Invalid(all...)
 	}
 	return f.file.unkept
 }

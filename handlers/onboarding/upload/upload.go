@@ -24,7 +24,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/places"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -81,7 +82,7 @@ func (u *Upload) Discard(ctx context.Context) {
 	_ = u.draft.Discard(context.WithoutCancel(ctx))
 }
 
-// Receive receives the body of a request as a document of an owner. It returns a *web.Problem or an error of
+// Receive receives the body of a request as a document of an owner. It returns a *problem.Problem or an error of
 // seal.Owners; in either case, nothing remains in the bucket. others are errors of other parts of the request, which
 // are reported together with those of the body.
 func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ...error) (*Upload, error) {
@@ -92,7 +93,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	ctx, cancel := context.WithTimeout(c.Request().Context(), receiveWithin)
 	defer cancel()
 	var tenant string
-	if p := web.PrincipalOf(c); p != nil {
+	if p := rest.PrincipalOf(c); p != nil {
 		tenant = p.Broker
 	}
 	leave, err := r.places.Take(ctx, tenant)
@@ -102,7 +103,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	defer leave()
 	in := newBody(ctx, c)
 	defer in.end()
-	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: web.RequestOf(c).Keyed()}
+	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: rest.RequestOf(c).Keyed()}
 	f.read(boundary)
 	u, err := f.decide(others)
 	if err != nil {
@@ -134,16 +135,16 @@ func Refuse(c echo.Context, err error) error {
 }
 
 // These functions return the problems of files.
-func tooLarge() *web.Problem {
-	return web.NewProblem(http.StatusRequestEntityTooLarge, "DOCUMENT_TOO_LARGE", "The file is larger than 20 MiB.")
+func tooLarge() *problem.Problem {
+	return problem.New(http.StatusRequestEntityTooLarge, "DOCUMENT_TOO_LARGE", "The file is larger than 20 MiB.")
 }
 
-func notTaken(why string) *web.Problem {
-	return web.NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", "The file is not taken: "+why+".")
+func notTaken(why string) *problem.Problem {
+	return problem.New(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", "The file is not taken: "+why+".")
 }
 
-func unscanned(err error) *web.Problem {
-	return web.Unavailable("SCANNER_UNAVAILABLE", "The file could not be scanned.", 5*time.Second).Because(err)
+func unscanned(err error) *problem.Problem {
+	return problem.Unavailable("SCANNER_UNAVAILABLE", "The file could not be scanned.", 5*time.Second).Because(err)
 }
 
 // notKept converts the error of a file that cannot be stored. The caller converts errors about the owner's key.
@@ -153,5 +154,5 @@ func notKept(err error) error {
 			return err
 		}
 	}
-	return web.Unavailable("FILES_UNAVAILABLE", "Files can't be kept now.", time.Second).Because(err)
+	return problem.Unavailable("FILES_UNAVAILABLE", "Files can't be kept now.", time.Second).Because(err)
 }

@@ -25,7 +25,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/clamd/clamdtest"
@@ -67,12 +68,12 @@ func serve(t testing.TB, scanner *clamd.Scanner) *server {
 	t.Cleanup(func() { bucket.Close() })
 	s.store = files.New(bucket, s.owners, "")
 	receiver := upload.New(s.store, scanner)
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.POST("/api/v1/documents", func(c echo.Context) error {
-		u, err := receiver.Receive(c, anna, web.NewID())
+		u, err := receiver.Receive(c, anna, operation.NewID())
 		s.done <- err
 		if err != nil {
 			return upload.Refuse(c, err)

@@ -35,7 +35,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	onboardings "github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
@@ -66,8 +68,8 @@ type Venue struct {
 	Owners     *seal.Owners
 	Box        *seal.Box           // encrypts data that belongs to no owner
 	OwnerRows  *projections.Runner // of the onboarding journal
-	Server     *web.Server
-	routes     []web.Route
+	Server     *rest.Server
+	routes     []rest.Route
 	openapi    *conform.OpenAPI
 	Audience   string       // of links to files
 	Nodes      []admin.Node // the rules that each node reports to the operator's interface
@@ -104,10 +106,10 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	if v.openapi, err = description(); err != nil {
 		t.Fatal(err)
 	}
-	if v.Server, err = web.New(web.Options{}); err != nil {
+	if v.Server, err = rest.New(rest.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	auth := web.NewAuth(web.NewTokens(login.NewDirectory(v.Identity), login.DefaultIssuer, v.wall))
+	auth := rest.NewAuth(access.NewTokens(login.NewDirectory(v.Identity), login.DefaultIssuer, v.wall))
 	peopleRows := rows.Source{Journal: "identity", DB: read, Waiter: people}
 	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: read, Waiter: runner}, peopleRows)
 	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: read, Waiter: v.OwnerRows})
@@ -142,7 +144,7 @@ func (v *Venue) openStores() {
 }
 
 // trading returns the trading interface.
-func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Handler {
+func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Handler {
 	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: v.wall, Version: Version,
 		Commands: []rows.Source{trades, people},
 		Folds:    []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
@@ -150,14 +152,14 @@ func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Han
 }
 
 // clients returns the onboarding interface, without a virus scanner.
-func (v *Venue) clients(auth *web.Auth, owners rows.Source) *onboardings.Handler {
+func (v *Venue) clients(auth *rest.Auth, owners rows.Source) *onboardings.Handler {
 	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
 		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour,
-		Audience: func() web.Audience { return web.Audience{Name: v.Audience} }})
+		Audience: func() access.Audience { return access.Audience{Name: v.Audience} }})
 }
 
 // operator returns the operator's interface, with the reads of the onboarding interface.
-func (v *Venue) operator(auth *web.Auth, clients *onboardings.Handler, people rows.Source, reader admin.Reader) *admin.Handler {
+func (v *Venue) operator(auth *rest.Auth, clients *onboardings.Handler, people rows.Source, reader admin.Reader) *admin.Handler {
 	return admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: clients.Operated(admin.Base),
 		People:        people,
@@ -236,7 +238,7 @@ func (v *Venue) HoldRows() (release func()) {
 }
 
 // Routes lists the routes of all interfaces.
-func (v *Venue) Routes() []web.Route { return v.routes }
+func (v *Venue) Routes() []rest.Route { return v.routes }
 
 // OpenAPI returns the description against which responses are validated.
 func (v *Venue) OpenAPI() *conform.OpenAPI { return v.openapi }
@@ -283,7 +285,7 @@ func (v *Venue) SubmitAll(ctx context.Context, name string, cs []decide.Command)
 // do submits a command of the system, which must succeed.
 func (v *Venue) do(name, command string, payload any) {
 	v.t.Helper()
-	c := decide.Command{ID: web.NewID(), Type: command, Actor: decide.Actor{System: "seed"}, Payload: payload}
+	c := decide.Command{ID: operation.NewID(), Type: command, Actor: decide.Actor{System: "seed"}, Payload: payload}
 	if _, err := v.Submit(context.Background(), name, c); err != nil {
 		v.t.Fatalf("%s: %v", command, err)
 	}
@@ -383,7 +385,7 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		r.Header.Set("Authorization", "Bearer "+v.Token(user))
 	}
 	if method == http.MethodGet {
-		r.Header.Set(web.HeaderMinLogPosition, v.tipFor(path).String())
+		r.Header.Set(operation.HeaderMinLogPosition, v.tipFor(path).String())
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])

@@ -16,7 +16,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // types maps file extensions to the content types that are served.
@@ -69,7 +70,7 @@ func (f *Files) read(fsys fs.FS, folder, entry string) error {
 	if err != nil {
 		return err
 	}
-	one := &file{contentType: contentType, tag: web.TagOf(content)}
+	one := &file{contentType: contentType, tag: rest.TagOf(content)}
 	if compressed {
 		// Browsers get the compressed bytes. Decompress only for the first client that does not accept gzip; doing it
 		// at startup would cost time and megabytes on every node.
@@ -94,7 +95,7 @@ func unpack(packed []byte) ([]byte, error) {
 func (f *Files) Serve(c echo.Context, name, policy string) error {
 	one := f.files[name]
 	if one == nil {
-		return web.NotFound("NOT_FOUND", "There is no such file.")
+		return problem.NotFound("NOT_FOUND", "There is no such file.")
 	}
 	h := c.Response().Header()
 	h.Set("Cache-Control", "no-cache")
@@ -103,7 +104,7 @@ func (f *Files) Serve(c echo.Context, name, policy string) error {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	if one.packed != nil {
-		return web.TaggedPacked(c, one.tag, one.contentType, one.unpacked, one.packed)
+		return rest.TaggedPacked(c, one.tag, one.contentType, one.unpacked, one.packed)
 	}
-	return web.Tagged(c, one.tag, one.contentType, one.content)
+	return rest.Tagged(c, one.tag, one.contentType, one.content)
 }

@@ -10,7 +10,7 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -64,7 +64,7 @@ func (r Receipts) fetchKeys(ctx context.Context, found []rows.Delivery, attempts
 // keysAway converts the error for keys that cannot be read now to a problem.
 func keysAway(err error) error {
 	if errors.Is(err, seal.ErrAway) {
-		return web.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
+		return problem.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
 	}
 	return err
 }

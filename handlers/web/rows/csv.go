@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
@@ -27,7 +27,7 @@ const (
 // List responds with a page of a list or, if the client prefers text/csv, with all rows as CSV.
 func List[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
 	c.Response().Header().Add(echo.HeaderVary, echo.HeaderAccept)
-	if !web.Prefers(c, csvType, jsonType) {
+	if !rest.Prefers(c, csvType, jsonType) {
 		return Page(c, s, p, read, show)
 	}
 	return sendCSV(c, s, p, read, show)
@@ -42,7 +42,7 @@ var last = projections.Key{Sequence: math.MaxInt64, Ordinal: math.MaxInt32}
 // nor old row versions. Rows that were created after the response's position are left out, so the response ends. The
 // other rows have the state at the time when their page was read.
 func sendCSV[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
-	p.Size = web.MaxPageSize
+	p.Size = rest.MaxPageSize
 	if p.After == nil { // without After, a page with Before would be the last one before it
 		p.After = &projections.Key{Sequence: -1}
 		if p.Descending {
@@ -58,7 +58,7 @@ func sendCSV[Row, Shown any](c echo.Context, s Source, p projections.Page, read 
 		return err
 	}
 	asOf := page.AsOf
-	return web.Stream(c, csvType+"; charset=utf-8; header=present", func(w io.Writer, next func() error) error {
+	return rest.Stream(c, csvType+"; charset=utf-8; header=present", func(w io.Writer, next func() error) error {
 		out := newTable[Shown](w)
 		for {
 			for i := range page.Rows {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
@@ -54,7 +54,7 @@ func pageOf(asOf int64, more bool, sequences ...int64) projections.Paged[line] {
 // ask serves the list and reads it as CSV.
 func ask(t *testing.T, method string, p projections.Page, read PageOf[line]) (int, string, error) {
 	t.Helper()
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

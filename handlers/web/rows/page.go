@@ -5,26 +5,27 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
 // ReadPaging reads page_size, after, before and sort. Only one of after and before may be given. Both are exclusive:
 // after continues after a record, before ends before it, in the order of the response.
-func ReadPaging(f *web.Form, ascendingByDefault bool) projections.Page {
+func ReadPaging(f *input.Form, ascendingByDefault bool) projections.Page {
 	p := readPaging(f, ascendingByDefault)
 	p.Before = readCursor(f, "before")
 	return p
 }
 
 // ReadFeed reads page_size and after, for a list that clients follow as it grows. The oldest records come first.
-func ReadFeed(f *web.Form) projections.Page {
+func ReadFeed(f *input.Form) projections.Page {
 	return projections.Page{Size: PageSize(f, "page_size"), After: readCursor(f, "after")}
 }
 
 // ReadHistory reads the paging and the time span of a list of historical data. from and to are required, the oldest
 // records come first, and before may be a time.
-func ReadHistory(f *web.Form) (projections.Page, projections.Span) {
+func ReadHistory(f *input.Form) (projections.Page, projections.Span) {
 	p := readPaging(f, true)
 	if text := f.OptionalString("before"); text.Set {
 		if k, ok := parseCursor(text.Value); ok {
@@ -36,7 +37,7 @@ func ReadHistory(f *web.Form) (projections.Page, projections.Span) {
 	return p, ReadSpan(f, true)
 }
 
-func readPaging(f *web.Form, ascendingByDefault bool) projections.Page {
+func readPaging(f *input.Form, ascendingByDefault bool) projections.Page {
 	fallback := "desc"
 	if ascendingByDefault {
 		fallback = "asc"
@@ -53,12 +54,12 @@ func readPaging(f *web.Form, ascendingByDefault bool) projections.Page {
 }
 
 // PageSize reads the page size.
-func PageSize(f *web.Form, name string) int {
-	return int(f.OptionalInteger(name, 1, web.MaxPageSize).Or(web.DefaultPageSize))
+func PageSize(f *input.Form, name string) int {
+	return int(f.OptionalInteger(name, 1, rest.MaxPageSize).Or(rest.DefaultPageSize))
 }
 
 // ReadSpan reads from (inclusive) and to (exclusive), which may be required.
-func ReadSpan(f *web.Form, required bool) projections.Span {
+func ReadSpan(f *input.Form, required bool) projections.Span {
 	s := projections.Span{From: f.Bound("from", required).Value, To: f.Bound("to", required).Value}
 	if s.From != 0 && s.To != 0 && s.To < s.From {
 		f.Fault("to", validation.OutOfRange, "to must not be before from")
@@ -68,7 +69,7 @@ func ReadSpan(f *web.Form, required bool) projections.Span {
 
 const cursorVersion = "1:"
 
-func readCursor(f *web.Form, name string) *projections.Key {
+func readCursor(f *input.Form, name string) *projections.Key {
 	text := f.OptionalString(name)
 	if !text.Set {
 		return nil

@@ -10,7 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
@@ -19,13 +20,13 @@ type Source struct {
 	Journal string
 	DB      projections.DB
 	// Waiter waits until the rows have reached a position. It is the runner of the journal's projections.
-	web.Waiter
+	operation.Waiter
 }
 
-// Read reads rows that have reached the positions that the request must see (see web.ReadRows) and sets the
+// Read reads rows that have reached the positions that the request must see (see operation.ReadRows) and sets the
 // response's position.
 func (s Source) Read(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error {
-	return web.ReadRows(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
+	return rest.ReadRows(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
 }
 
 // A PageOf reads a page of a list.

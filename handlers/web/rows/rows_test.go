@@ -12,17 +12,19 @@ import (
 	"github.com/labstack/echo/v4"
 	"pgregory.net/rapid"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-func query(text string) *web.Form {
-	return web.Query(echo.New().NewContext(httptest.NewRequest("GET", "/v1/things?"+text, nil), httptest.NewRecorder()))
+func query(text string) *input.Form {
+	return rest.Query(echo.New().NewContext(httptest.NewRequest("GET", "/v1/things?"+text, nil), httptest.NewRecorder()))
 }
 
 // faults lists what is wrong as "field CODE".
 func faults(err error) string {
-	var p *web.Problem
+	var p *problem.Problem
 	if !errors.As(err, &p) {
 		return ""
 	}

@@ -18,13 +18,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
 // Serve returns a router with the routes of register.
 func Serve(t *testing.T, register func(*echo.Echo) error) *echo.Echo {
 	t.Helper()
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,55 @@
+package access
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+)
+
+// Gate admits requests: it verifies their tokens and applies the rate limits.
+type Gate struct {
+	tokens *Tokens
+	limits *limits
+}
+
+// NewGate returns a Gate that verifies tokens with the given verifier.
+func NewGate(tokens *Tokens) *Gate { return &Gate{tokens: tokens, limits: newLimits(tokens.now)} }
+
+// Admission describes the sender of an admitted request. It is zero on a route that needs no token.
+type Admission struct {
+	Principal *Principal
+	Judged    int64     // sequence of the identity fold before the principal was authorized
+	Limit     RateLimit // the limit that the request counts towards
+}
+
+// Admit verifies a token or API key that was sent from an address and applies the rate limit. token is "" if there is
+// none; the address matters for API keys only. Admit sets the RateLimit headers in h, which may be nil. With the error of
+// an exhausted limit, it returns the admission too.
+func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
+	if token == "" {
+		return Admission{}, problem.Unauthorized("A bearer token is required.")
+	}
+	judged := g.tokens.sequence()
+	p, account, err := g.tokens.verify(token, address)
+	if errors.Is(err, errNoAudience) {
+		return Admission{}, problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
+	}
+	if err != nil {
+		return Admission{}, problem.Unauthorized("The bearer token is not valid.").Because(err)
+	}
+	return Admission{p, judged, account.RateLimit}, g.limits.take(h, p.Username, account.RateLimit)
+}
+
+// Verify returns the principal of a token or API key without applying the rate limit. Its errors are for the log only.
+func (g *Gate) Verify(token, address string) (*Principal, error) {
+	return g.tokens.Verify(token, address)
+}
+
+// Charge counts an admitted request as more additional ones and sets the RateLimit headers in h, which may be nil.
+func (g *Gate) Charge(h http.Header, a Admission, more int) {
+	if more > 0 && a.Principal != nil {
+		g.limits.charge(h, a.Principal.Username, a.Limit, more)
+	}
+}

@@ -1,0 +1,76 @@
+package operation
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// View waits until a follower has reached the position that the client requires, calls look with its state and sets
+// the response's position to the state's. It returns look's error.
+func View[S decide.State](a Request, name string, f record.Follower, look func(s S, sequence int64) error) error {
+	if err := Await(a, name, f); err != nil {
+		return err
+	}
+	if err := f.Err(); err != nil {
+		return problem.SourceFailed(err)
+	}
+	var (
+		err  error
+		asOf int64
+	)
+	f.View(func(s decide.State, at record.Position) {
+		asOf = at.Sequence
+		err = look(s.(S), asOf)
+	})
+	a.SetReadPosition(name, asOf)
+	// A record that failed while being applied leaves an inconsistent state. It may have come between the check of
+	// Err above and the view.
+	if ended := f.Err(); ended != nil {
+		return problem.SourceFailed(ended)
+	}
+	return err
+}
+
+// Names returns the names of journals in the order in which responses visit them.
+func Names(folds map[string]record.Follower) []string { return slices.Sorted(maps.Keys(folds)) }
+
+// ViewAll is View for a response that combines several journals, each at its current position. X-Log-Position lists
+// all positions. A position that the client requires applies to its journal.
+func ViewAll(a Request, folds map[string]record.Follower, look func(name string, s decide.State)) error {
+	names := Names(folds)
+	wanted := names[0]
+	for _, least := range a.transport.Least() {
+		if name, _, _ := strings.Cut(least, "/"); folds[name] != nil {
+			wanted = name
+		}
+	}
+	if err := Await(a, wanted, folds[wanted]); err != nil {
+		return err
+	}
+	var asOf []record.LogPosition
+	for _, name := range names {
+		f := folds[name]
+		if name != wanted {
+			if err := awaitOf(a, name, f); err != nil {
+				return err
+			}
+		}
+		var sequence int64
+		f.View(func(s decide.State, at record.Position) {
+			sequence = at.Sequence
+			look(name, s)
+		})
+		a.SetReadPosition(name, sequence)
+		asOf = append(asOf, record.LogPosition{Journal: name, Sequence: sequence})
+		if ended := f.Err(); ended != nil {
+			return problem.SourceFailed(ended)
+		}
+	}
+	a.transport.AnswerAtAll(asOf)
+	return nil
+}

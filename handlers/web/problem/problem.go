@@ -1,0 +1,163 @@
+// Package problem holds the errors that clients see, in the form of RFC 9457, and turns every other error into one: a
+// refusal by the rules, an error of the journal, an error of Echo. The onboarding interface writes the same errors in
+// FastAPI's form (Onboarding).
+//
+// Handlers return problems and never write them; the server writes the error that a handler returns.
+package problem
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
+)
+
+// Problem is an error in the form of RFC 9457. It implements error, so handlers return it.
+type Problem struct {
+	Type      string                  `json:"type"`
+	Title     string                  `json:"title"`
+	Status    int                     `json:"status"`
+	Detail    string                  `json:"detail"`
+	Instance  string                  `json:"instance"`
+	Code      string                  `json:"code"`
+	Errors    []validation.FieldError `json:"errors"`
+	RequestID string                  `json:"request_id"`
+	// Order is the persisted order that the engine rejected. It is set on a 422 of an order entry.
+	Order any `json:"order,omitempty"`
+	// CommandID is the command with the unknown outcome.
+	CommandID string `json:"command_id,omitempty"`
+	// Wait is the number of seconds to wait before a retry. It equals the header Retry-After and is repeated here
+	// because responses over a WebSocket have no headers. Zero: no value.
+	Wait int64 `json:"retry_after,omitzero"`
+
+	cause   error
+	invalid bool // the engine found the command itself invalid
+}
+
+// New returns a problem. Its type is about:blank, because the code identifies the problem, and its title is
+// the status text.
+func New(status int, code, detail string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code,
+		Errors: []validation.FieldError{}}
+}
+
+// Error returns the status, the code and the detail.
+func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
+
+// Unwrap returns the cause of the problem, for the server's log only.
+func (p *Problem) Unwrap() error { return p.cause }
+
+// With adds validation errors.
+func (p *Problem) With(errs ...validation.FieldError) *Problem {
+	p.Errors = append(p.Errors, errs...)
+	return p
+}
+
+// WithOrder adds the persisted order that the engine rejected.
+func (p *Problem) WithOrder(order any) *Problem {
+	p.Order = order
+	return p
+}
+
+// Because sets the cause for the server's log. Clients do not see it.
+func (p *Problem) Because(err error) *Problem {
+	p.cause = err
+	return p
+}
+
+// RetryAfter sets Retry-After to d, rounded up to whole seconds. It does nothing if d is not positive.
+func (p *Problem) RetryAfter(d time.Duration) *Problem {
+	if d > 0 {
+		p.Wait = max(1, int64((d+time.Second-1)/time.Second))
+	}
+	return p
+}
+
+// The codes of problems about the input of a request.
+const (
+	// ValidationFailed is the code of a problem that lists validation errors.
+	ValidationFailed = "VALIDATION_FAILED"
+	// MalformedQuery is the code for a query that cannot be decoded.
+	MalformedQuery = "MALFORMED_QUERY"
+)
+
+// Invalid returns a 400 with validation errors.
+func Invalid(errs ...validation.FieldError) *Problem {
+	detail := "The request is not valid."
+	if len(errs) == 1 {
+		detail = "The request is not valid: " + errs[0].Message + "."
+	} else if len(errs) > 1 {
+		detail = fmt.Sprintf("The request has %d faults.", len(errs))
+	}
+	return New(http.StatusBadRequest, ValidationFailed, detail).With(errs...)
+}
+
+// Unauthorized returns a 401: the token is missing or invalid.
+func Unauthorized(detail string) *Problem {
+	return New(http.StatusUnauthorized, "UNAUTHORIZED", detail)
+}
+
+// Forbidden returns a 403.
+func Forbidden(detail string) *Problem { return New(http.StatusForbidden, "FORBIDDEN", detail) }
+
+// NotFound returns a 404 with a code such as ORDER_NOT_FOUND.
+func NotFound(code, detail string) *Problem { return New(http.StatusNotFound, code, detail) }
+
+// Conflict returns a 409.
+func Conflict(code, detail string) *Problem { return New(http.StatusConflict, code, detail) }
+
+// Rejected returns a 422: the engine or a business rule refused a well-formed request.
+func Rejected(code, detail string) *Problem {
+	return New(http.StatusUnprocessableEntity, code, detail)
+}
+
+// Unavailable returns a 503: a source cannot answer now.
+func Unavailable(code, detail string, retryAfter time.Duration) *Problem {
+	return New(http.StatusServiceUnavailable, code, detail).RetryAfter(retryAfter)
+}
+
+// OutcomeUnknown returns the 503 for a command that may still take effect.
+func OutcomeUnknown(id scalar.ID) *Problem {
+	p := New(http.StatusServiceUnavailable, "OUTCOME_UNKNOWN",
+		"The outcome is not known: the command may still take effect. Repeat it with the same key, or ask for it by its id.").
+		RetryAfter(time.Second)
+	if !id.IsZero() {
+		p.CommandID = id.String()
+	}
+	return p
+}
+
+// Refused returns the problem for a refusal by the rules.
+func Refused(r *decide.Refusal) *Problem {
+	status := http.StatusBadRequest
+	switch r.Kind {
+	case decide.Invalid:
+		status = http.StatusBadRequest
+	case decide.NotFound:
+		status = http.StatusNotFound
+	case decide.Conflict:
+		status = http.StatusConflict
+	case decide.Unacceptable:
+		status = http.StatusUnprocessableEntity
+	case decide.TooLarge:
+		status = http.StatusRequestEntityTooLarge
+	case decide.Forbidden:
+		status = http.StatusForbidden
+	}
+	p := New(status, r.Code, r.Message)
+	p.invalid = r.Kind == decide.Invalid
+	if r.Field != "" {
+		p.Errors = append(p.Errors, validation.FieldError{Path: validation.At(r.Field), Code: r.Code, Message: r.Message})
+	}
+	return p
+}
+
+// Fenced returns the 503 for a venue that another copy has fenced. It has no Retry-After, because only a take-over
+// ends it.
+func Fenced(err error) *Problem {
+	return New(http.StatusServiceUnavailable, "FENCED",
+		"This venue is a copy and changes no keys: another holds its fence. An operator can have it take over: perpetua admin take-over.").Because(err)
+}

@@ -1,0 +1,94 @@
+package rest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+)
+
+// Auth admits the requests of routes (see access.Gate) and records the positions that they are answered with.
+type Auth struct {
+	gate     *access.Gate
+	answered *operation.ReadYourWrites
+}
+
+// NewAuth returns an Auth that verifies tokens with the given verifier.
+func NewAuth(tokens *access.Tokens) *Auth {
+	return &Auth{gate: access.NewGate(tokens), answered: operation.NewReadYourWrites()}
+}
+
+// ReadsFrom sets the sources of reads for each journal (see operation.ReadYourWrites.ReadsFrom).
+func (a *Auth) ReadsFrom(sources map[string][]operation.Positioned) { a.answered.ReadsFrom(sources) }
+
+// AwaitAnswered is operation.ReadYourWrites.AwaitAnswered.
+func (a *Auth) AwaitAnswered(ctx context.Context, username, journal string, source operation.Waiter) {
+	a.answered.AwaitAnswered(ctx, username, journal, source)
+}
+
+// Require returns middleware that accepts requests if the token has at least one of the scopes. Without scopes, every
+// valid token is accepted. An invalid token is answered with 401 and a missing scope with 403. The middleware also
+// applies the rate limit.
+func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			private(c) // before anything can fail, so that errors are not cached either
+			p, err := a.Authenticate(c)
+			if err == nil {
+				err = p.Require(scopes)
+			}
+			if err != nil {
+				return err
+			}
+			return next(c)
+		}
+	}
+}
+
+// Authenticate verifies the bearer token, applies the rate limit and sets the request's principal.
+func (a *Auth) Authenticate(c echo.Context) (*access.Principal, error) {
+	return a.admit(RequestOf(c), bearer(c))
+}
+
+// bearer returns the request's bearer token, or "".
+func bearer(c echo.Context) string {
+	if headers := c.Request().Header[echo.HeaderAuthorization]; len(headers) == 1 {
+		if scheme, token, _ := strings.Cut(headers[0], " "); strings.EqualFold(scheme, "Bearer") {
+			return token
+		}
+	}
+	return ""
+}
+
+// recognize makes reads on a public route wait for the positions that the token's user has seen (see operation.ReadYourWrites).
+// It neither sets a principal nor applies a rate limit, and it ignores an invalid token.
+func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if token := bearer(c); token != "" {
+			r := RequestOf(c)
+			if p, err := a.gate.Verify(token, r.Client()); err == nil {
+				r.Answered = a.answered.Of(p.Username)
+			}
+		}
+		return next(c)
+	}
+}
+
+// admit verifies a token or API key, sets the principal and applies the rate limit. token is "" if there is none.
+func (a *Auth) admit(r operation.Request, token string) (*access.Principal, error) {
+	address := ""
+	if strings.HasPrefix(token, access.APIKeyPrefix) { // only API keys need the address, which is expensive to determine
+		address = r.Client()
+	}
+	admitted, err := a.gate.Admit(token, address, r.Header())
+	if p := admitted.Principal; p != nil {
+		r.Admission, r.Answered = admitted, a.answered.Of(p.Username)
+	}
+	return admitted.Principal, err
+}
+
+// Charge counts an admitted request as more additional ones. Each order of a batch counts as one request.
+func (a *Auth) Charge(r operation.Request, more int) { a.gate.Charge(r.Header(), r.Admission, more) }
