@@ -67,9 +67,13 @@ type Recorded struct {
 	Type  string
 	Actor Actor
 	Kept  Metadata
+	// Input is the part of the payload that the events do not carry: a JSON object without insignificant space, or ""
+	// if there is none. It serves readers of the log that reconstruct the command. Evolve MUST NOT depend on it, and
+	// no state contains it.
+	Input string `json:",omitzero"`
 }
 
-// Recorded returns the part of c that goes into the record.
+// Recorded returns the part of c that goes into the record, without the input, which a Decision has.
 func (c Command) Recorded() Recorded {
 	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Kept: c.Metadata}
 }
@@ -145,6 +149,8 @@ type Decision struct {
 	// Alarm is set if an operator should look at the decision. It is not part of the record, but repeats what the events
 	// say.
 	Alarm Alarm
+	// Input becomes Recorded.Input. See EncodeInput.
+	Input string
 }
 
 // Alarm is raised by the owner of a journal: Kind labels a metric and Message goes to the log. The zero Alarm raises

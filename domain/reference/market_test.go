@@ -40,7 +40,7 @@ func TestMarket(t *testing.T) {
 	// Three mornings, each around the settlement at eight.
 	morning := scalar.TimeOf(time.Date(2027, 3, 1, 8, 0, 0, 0, time.UTC))
 	v := openVenue(t, seed, morning-span/6)
-	c := openCrowd(v, seed, 240)
+	c := openCrowd(v, seed, 240, 2)
 	for n := range scalar.Time(3) {
 		end := morning + n*scalar.Day + span/6
 		for c.now < end {
@@ -65,6 +65,7 @@ func TestMarket(t *testing.T) {
 	c.settle()
 	c.compare()
 	t.Logf("%d records in %v: %+v; %d repeated; answers %v", c.auditor.Seen.Records, time.Since(began).Round(time.Second), c.auditor.Seen, c.repeats, c.answers)
+	t.Logf("decided again: %v", c.again)
 	c.checkWild(span >= 20*scalar.Minute)
 	// The crowd computes with floating-point numbers, which other processors round in other ways.
 	if frozen := span == 150*scalar.Second || span == 40*scalar.Minute; frozen && seed == 1 && runtime.GOARCH == "amd64" {
