@@ -67,13 +67,9 @@ type Recorded struct {
 	Type  string
 	Actor Actor
 	Kept  Metadata
-	// Input is the part of the payload that the events do not carry: a JSON object without insignificant space, or ""
-	// if there is none. It serves readers of the log that reconstruct the command. Evolve MUST NOT depend on it, and
-	// no state contains it.
-	Input string `json:",omitzero"`
 }
 
-// Recorded returns the part of c that goes into the record, without the input, which a Decision has.
+// Recorded returns the part of c that goes into the record.
 func (c Command) Recorded() Recorded {
 	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Kept: c.Metadata}
 }
@@ -149,7 +145,9 @@ type Decision struct {
 	// Alarm is set if an operator should look at the decision. It is not part of the record, but repeats what the events
 	// say.
 	Alarm Alarm
-	// Input becomes Recorded.Input. See EncodeInput.
+	// Input is the part of the command's payload that the events do not carry: a JSON object without insignificant space,
+	// or "" if there is none. The record keeps it for readers that reconstruct the command. Evolve does not see it. See
+	// EncodeInput.
 	Input string
 }
 

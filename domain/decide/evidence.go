@@ -10,6 +10,7 @@ import (
 type Evidence struct {
 	At      Stamp
 	Command Recorded
+	Input   string // see Decision.Input
 	Events  []Event
 }
 
@@ -25,10 +26,10 @@ func EventOf[E Event](r *Evidence) (e E, ok bool) {
 
 // ReadInput decodes the record's input into a pointer to a zero value. It leaves the value zero if the record has no input.
 func (r *Evidence) ReadInput(to any) error {
-	if r.Command.Input == "" {
+	if r.Input == "" {
 		return nil
 	}
-	if err := json.Unmarshal([]byte(r.Command.Input), to, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal([]byte(r.Input), to, json.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("input of %s: %w", r.Command.Type, err)
 	}
 	return nil

@@ -18,7 +18,7 @@ type Payload interface {
 	Reconstruct(r *Evidence) error
 }
 
-// Partial is a Payload with members that the events do not carry. A journal records them as Recorded.Input. All members of
+// Partial is a Payload with members that the events do not carry. A journal records them as Decision.Input. All members of
 // a Payload that does not implement Partial follow from the events.
 type Partial interface {
 	Payload

@@ -46,9 +46,12 @@ type venue struct {
 	answers  map[string]int // codes of refusals, and outcomes
 	repeats  int
 	again    map[string]int // verdicts of deciding the records again, by command type
-	tail     [][]byte       // the last records, shown where the audit fails
-	keeps    bool           // all of them
-	log      recordtest.Digest
+	inputs   map[string]int // records with an input, by command type
+	// bytes is the length of all values, of which inputBytes belong to the members of inputs.
+	bytes, inputBytes int
+	tail              [][]byte // the last records, shown where the audit fails
+	keeps             bool     // all of them
+	log               recordtest.Digest
 }
 
 // arrival is a command that a client sends at a time.
@@ -60,7 +63,7 @@ type arrival struct {
 func openVenue(t *testing.T, seed uint64, start scalar.Time) *venue {
 	v := &venue{t: t, random: rand.New(rand.NewPCG(seed, 1)), id: scalar.ID{5, byte(seed)}, now: start, tip: record.Before, state: trading.NewState(),
 		fold: trading.NewState(), twin: trading.NewState(), decoder: record.NewDecoder(trading.Rules().Registry()), auditor: reference.New(),
-		answers: make(map[string]int), again: make(map[string]int)}
+		answers: make(map[string]int), again: make(map[string]int), inputs: make(map[string]int)}
 	v.append(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: record.TypeGenesis, Actor: decide.Engine}, decide.Decision{
 		Outcome: decide.Accepted, Events: []decide.Event{&record.Genesis{Journal: "trading", JournalID: v.id, Partitions: 1}}}))
 	v.takeOver()
@@ -74,8 +77,7 @@ func (v *venue) stamp() decide.Stamp {
 // write returns the record of a decision as it would stand in the log.
 func (v *venue) write(c decide.Recorded, d decide.Decision) []byte {
 	v.t.Helper()
-	c.Input = d.Input
-	r := &record.Record{Sequence: v.tip.Sequence + 1, Prev: v.tip.Hash, Time: v.now, Command: c, Outcome: d.Outcome, Events: d.Events}
+	r := &record.Record{Sequence: v.tip.Sequence + 1, Prev: v.tip.Hash, Time: v.now, Command: c, Input: d.Input, Outcome: d.Outcome, Events: d.Events}
 	value, err := record.Encode(nil, r)
 	if err != nil {
 		v.t.Fatalf("record %d can't be written: %v", r.Sequence, err)
@@ -131,6 +133,11 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 func (v *venue) redecide(e record.Entry) {
 	v.t.Helper()
 	result := redecide.Redecide(v.fold, trading.Payloads(), e)
+	v.bytes += len(e.Value)
+	if in := e.Record.Input; in != "" {
+		v.inputs[e.Record.Command.Type]++
+		v.inputBytes += len(`,"input":`) + len(in)
+	}
 	v.again[result.Verdict.String()+" "+e.Record.Command.Type]++
 	if lacks := trading.Payloads().Lacks(e.Record.Command.Type) && !v.fold.RecordsInputs(); result.Verdict == redecide.Different || result.Verdict == redecide.NotRedecidable && !lacks {
 		v.t.Fatalf("record %d is decided again, %s, as\n%s\nand is\n%s", e.Record.Sequence, result.Reason, result.Value, e.Value)

@@ -20,7 +20,6 @@ import (
 // is a broken invariant. Evolve then panics with a message that names it, because otherwise the states of the nodes
 // would diverge unnoticed.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
-	c.Input = "" // a task of the state contains its command
 	s.time = at.Time
 	s.changes = s.changes[:0]
 	s.core.Evolve(at, c, events)

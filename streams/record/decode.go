@@ -154,7 +154,7 @@ func parseEnvelope(value []byte) (*envelope, error) {
 	s.literal(`,"actor":`)
 	s.actor(&r.Command.Actor)
 	s.literal(`,"data":`)
-	s.data(&r.Command)
+	s.data(r)
 	s.literal(`},"outcome":`)
 	switch o := s.text(); decide.Outcome(o) {
 	case decide.Accepted:
@@ -233,8 +233,8 @@ func (s *scanner) actor(a *decide.Actor) {
 }
 
 // data reads command.data.
-func (s *scanner) data(c *decide.Recorded) {
-	k := &c.Kept
+func (s *scanner) data(r *Record) {
+	k := &r.Command.Kept
 	s.members(member{`"key":`, s.present(&k.Key)}, member{`"fingerprint":`, s.present(&k.Fingerprint)},
 		member{`"session":`, func() {
 			s.literal(`"`)
@@ -253,7 +253,7 @@ func (s *scanner) data(c *decide.Recorded) {
 		member{`"input":`, func() {
 			input := s.object()
 			s.failed = s.failed || !isInput(input)
-			c.Input = string(input)
+			r.Input = string(input)
 		}})
 }
 

@@ -75,7 +75,7 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	r.Raw(`,"type":`)
 	room.Command.Type = r.String()
 	readActor(r, &room.Command.Actor)
-	readData(r, &room.Command)
+	readData(r, &room.Record)
 	if r.Try(`},"outcome":"accepted","events":[`) {
 		room.Outcome = decide.Accepted
 	} else {
@@ -141,8 +141,8 @@ func readActor(r *fastjson.Reader, a *decide.Actor) {
 }
 
 // readData fails on a command that another journal is the source of: it is left to parseEnvelope.
-func readData(r *fastjson.Reader, c *decide.Recorded) {
-	first, k := true, &c.Kept
+func readData(r *fastjson.Reader, to *Record) {
+	first, k := true, &to.Command.Kept
 	r.Raw(`,"data":{`)
 	optional(r, &first, `,"key":`, &k.Key)
 	optional(r, &first, `,"fingerprint":`, &k.Fingerprint)
@@ -156,7 +156,7 @@ func readData(r *fastjson.Reader, c *decide.Recorded) {
 		if !isInput(input) {
 			r.Fail()
 		}
-		c.Input = string(input)
+		to.Input = string(input)
 	}
 	r.Raw(`}`)
 }

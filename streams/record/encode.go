@@ -48,7 +48,7 @@ func Encode(b []byte, r *Record) ([]byte, error) {
 		return b, err
 	}
 	b = append(b, `,"data":`...)
-	if b, err = appendData(b, &r.Command); err != nil {
+	if b, err = appendData(b, r); err != nil {
 		return b, err
 	}
 	b = append(b, `},"outcome":"`...)
@@ -113,8 +113,8 @@ func appendActor(b []byte, a decide.Actor) ([]byte, error) {
 }
 
 // appendData appends command.data.
-func appendData(b []byte, c *decide.Recorded) ([]byte, error) {
-	w, k := objectWriter{b: b}, &c.Kept
+func appendData(b []byte, r *Record) ([]byte, error) {
+	w, k := objectWriter{b: b}, &r.Command.Kept
 	w.optional("key", k.Key)
 	w.optional("fingerprint", k.Fingerprint)
 	if !k.Session.IsZero() {
@@ -134,12 +134,12 @@ func appendData(b []byte, c *decide.Recorded) ([]byte, error) {
 		w.b = strconv.AppendInt(w.b, k.Source.Sequence, 10)
 		w.b = append(w.b, '}')
 	}
-	if c.Input != "" {
-		if !isInput([]byte(c.Input)) {
-			return w.b, fmt.Errorf("journal: input: not a JSON object with members: %.100s", c.Input)
+	if r.Input != "" {
+		if !isInput([]byte(r.Input)) {
+			return w.b, fmt.Errorf("journal: input: not a JSON object with members: %.100s", r.Input)
 		}
 		w.name("input")
-		w.b = append(w.b, c.Input...)
+		w.b = append(w.b, r.Input...)
 	}
 	return w.end()
 }

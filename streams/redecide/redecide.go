@@ -69,7 +69,7 @@ func redecide(state decide.State, payloads *decide.Payloads, e record.Entry) Res
 	if r.Command.Type == record.TypeGenesis || r.Command.Type == record.TypeTermStarted {
 		return Result{Verdict: Undecided, Reason: "the journal itself made the record"}
 	}
-	evidence := &decide.Evidence{At: e.Stamp(), Command: r.Command, Events: r.Events}
+	evidence := &decide.Evidence{At: e.Stamp(), Command: r.Command, Input: r.Input, Events: r.Events}
 	command, known, err := payloads.Reconstruct(evidence)
 	recorder, ok := state.(decide.InputRecorder)
 	inputs := ok && recorder.RecordsInputs()
@@ -139,8 +139,7 @@ func decideAgain(e record.Entry, command decide.Command, run func() (decide.Deci
 
 // encode returns the value of a record as the owner would have written it for the decision.
 func encode(r *record.Record, d decide.Decision) ([]byte, error) {
-	made := &record.Record{Sequence: r.Sequence, Prev: r.Prev, Time: r.Time, Command: r.Command, Outcome: d.Outcome, Events: d.Events}
-	made.Command.Input = d.Input
+	made := &record.Record{Sequence: r.Sequence, Prev: r.Prev, Time: r.Time, Command: r.Command, Input: d.Input, Outcome: d.Outcome, Events: d.Events}
 	if made.Outcome == "" {
 		made.Outcome = decide.Accepted
 	}
