@@ -1,7 +1,7 @@
 // Package bundle makes the AsyncAPI file whole. An order, a trade, or a position is described once, in the OpenAPI file;
 // schemas/asyncapi/asyncapi.yaml refers to it there. The program serves the bundle, which refers to no other file.
 //
-// A reference to the OpenAPI file is replaced by a copy of the schema. Members beside the reference extend the copy:
+// A reference to the OpenAPI file is replaced by a copy of the schema. Members next to the reference extend the copy:
 //
 //	Order:
 //	  $ref: ../openapi/openapi.yaml#/components/schemas/Order
@@ -135,7 +135,7 @@ func (b *bundler) resolve(v any) (any, error) {
 	return v, nil
 }
 
-// extended returns a copy of the library's schema, extended by the members beside the reference.
+// extended returns a copy of the library's schema, extended by the members next to the reference.
 func (b *bundler) extended(name string, renamed, members yaml.MapSlice) (yaml.MapSlice, error) {
 	original, ok := member(b.library, name).(yaml.MapSlice)
 	if !ok {
@@ -179,8 +179,8 @@ func (b *bundler) extended(name string, renamed, members yaml.MapSlice) (yaml.Ma
 }
 
 // copy returns a deep copy of a library's value and notes the schemas to which it refers. Properties get other names. It
-// leaves out the replaced ones, whose references do not count. A reference with other members beside it becomes an allOf,
-// since JSON Schema of draft 7, which AsyncAPI extends, ignores those members.
+// leaves out the replaced ones, whose references do not count. A reference with other members becomes an
+// allOf: JSON Schema of draft 7, which AsyncAPI extends, ignores such members.
 func (b *bundler) copy(v any, rename func(string) string, replaced yaml.MapSlice) any {
 	switch v := v.(type) {
 	case []any:
@@ -232,8 +232,8 @@ func same(name string) string { return name }
 
 func (b *bundler) want(ref string) { b.wanted = append(b.wanted, strings.TrimPrefix(ref, local)) }
 
-// complete adds the schemas to which copies refer, and those to which these refer. It fails if the document has another
-// schema of such a name.
+// complete adds the schemas to which copies refer, directly or not. It fails if the document has another schema of the
+// same name.
 func (b *bundler) complete() error {
 	all := schemasOf(b.document)
 	for len(b.wanted) > 0 {
