@@ -59,6 +59,9 @@ func (o *Order) Named() bool {
 	return o.ReferenceID != string(text)
 }
 
+// Full returns an order whose REST form has every member: one with a value in each member that may be omitted.
+func Full() *Order { return &Order{CashAmount: 1, TriggerPriceType: TradePrice} }
+
 // A jsonForm is one of the JSON forms of an order. They have the same members in the same order, with these differences.
 type jsonForm struct {
 	broker     bool   // has the broker

@@ -111,17 +111,15 @@ func (v *visit) otherOrder(o *resting) {
 	v.order(o, side, price)
 }
 
-// Flags for the optional parts of an order.
+// Flags for the optional parts of a live order. The others are those of its instruction.
 const (
-	savedCash = 1 << iota
-	savedQuote
-	savedUpdated
-	savedDue
-	savedReference
-	savedRemembered // the account remembers the reference, with this order's last record
-	savedPostOnly
-	savedReduceOnly
-	savedStop
+	savedQuote      = 1 << 1
+	savedUpdated    = 1 << 2
+	savedDue        = 1 << 3
+	savedRemembered = 1 << 5 // the account remembers the reference, with this order's last record
+	savedStop       = 1 << 8
+
+	savedKnown = savedQuote | savedUpdated | savedDue | savedRemembered | savedStop | savedInstruction
 )
 
 // savedParts returns the flags of a live order.
@@ -151,6 +149,7 @@ func (v *visit) order(o *resting, side book.Side, price int64) *resting {
 	}
 	c.Raw(code[:])
 	c.Uint(&flags)
+	v.check(flags&^savedKnown == 0)
 	pack.Ref(c, &h, &v.positions)
 	if c.Reading() {
 		if c.Err() != nil {

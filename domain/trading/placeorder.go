@@ -138,6 +138,17 @@ func (i *instruction) show(out *order.Order) {
 	out.ReduceOnly = i.reduceOnly
 }
 
+// Flags for the optional parts of the instruction of a saved order. A new one needs no new codecVersion: snapshots
+// without it stay valid, and a build that does not know it refuses the snapshot (savedKnown).
+const (
+	savedCash       = 1 << 0
+	savedReference  = 1 << 4
+	savedPostOnly   = 1 << 6
+	savedReduceOnly = 1 << 7
+
+	savedInstruction = savedCash | savedReference | savedPostOnly | savedReduceOnly
+)
+
 // saved returns the flags of a saved order that the instruction determines.
 func (i *instruction) saved() uint64 {
 	return flag(savedCash, i.cash != 0) | flag(savedReference, i.reference != "") | flag(savedPostOnly, i.postOnly) |

@@ -19,7 +19,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/files"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
-	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/bundle"
 )
 
 //go:embed static vendored
@@ -46,16 +46,25 @@ func Register(e *echo.Echo) error {
 	e.GET("/docs", func(c echo.Context) error { return pages.Serve(c, "index.html", restPolicy) })
 	e.GET("/docs/websocket", func(c echo.Context) error { return pages.Serve(c, "websocket.html", socketPolicy) })
 	e.GET("/docs/static/:file", func(c echo.Context) error { return pages.Serve(c, c.Param("file"), restPolicy) })
-	e.GET("/asyncapi.yaml", func(c echo.Context) error {
-		return rest.Cached(c, documentAge, "application/yaml", schemas.AsyncAPI)
+	asJSON := sync.OnceValues(func() ([]byte, error) {
+		text, err := bundle.AsyncAPI()
+		if err != nil {
+			return nil, err
+		}
+		return yaml.YAMLToJSON(text)
 	})
-	asJSON := sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(schemas.AsyncAPI) })
-	e.GET("/asyncapi.json", func(c echo.Context) error {
-		text, err := asJSON()
+	e.GET("/asyncapi.yaml", asyncAPI("application/yaml", bundle.AsyncAPI))
+	e.GET("/asyncapi.json", asyncAPI(echo.MIMEApplicationJSON, asJSON))
+	return nil
+}
+
+// asyncAPI returns the handler of the AsyncAPI file in one form. The first request makes it.
+func asyncAPI(contentType string, text func() ([]byte, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		b, err := text()
 		if err != nil {
 			return fmt.Errorf("the AsyncAPI file: %w", err)
 		}
-		return rest.Cached(c, documentAge, echo.MIMEApplicationJSON, text)
-	})
-	return nil
+		return rest.Cached(c, documentAge, contentType, b)
+	}
 }

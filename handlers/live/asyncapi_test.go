@@ -7,13 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/bundle"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
 
 func describe(t *testing.T) *conform.Document {
 	t.Helper()
-	d, err := conform.NewDocument("asyncapi/asyncapi.yaml", schemas.AsyncAPI, nil)
+	text, err := bundle.AsyncAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := conform.NewDocument("asyncapi/asyncapi.yaml", text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package live serves /v1/ws: channels of single events (orders, trades, balance-changes, market-trades), of order
 // books, and of current state (positions, margin, tickers, candles, instruments), and order entry. Its contract with
-// clients is schemas/asyncapi/asyncapi.yaml, and a test compares the two.
+// clients is schemas/asyncapi/asyncapi.yaml (package schemas/bundle makes it whole), and a test compares the two.
 //
 // A Hub follows a fold of the trading journal. It converts each record to messages and encodes each message once. An
 // index from topics to subscriptions contains the receivers of a message. A subscription is created under the fold's

@@ -11,8 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// Order is the REST form of an order. Nullable members are always present; cash_amount and trigger_price_type are
-// omitted where they do not apply. Package order has the members.
+// Order is the REST form of an order. Package order has the members, and says which are omitted where they do not apply.
 type Order struct {
 	order    order.Order
 	sequence int64 // of the record that last changed the order
@@ -35,7 +34,7 @@ func (Order) Columns() []string { return orderColumns() }
 
 // orderColumns reads the names from an order that omits no member.
 var orderColumns = sync.OnceValue(func() (names []string) {
-	full := NewOrder(&order.Order{CashAmount: 1, TriggerPriceType: order.TradePrice}, 0)
+	full := NewOrder(order.Full(), 0)
 	b, err := full.AppendJSON(nil)
 	for d := jsontext.NewDecoder(bytes.NewReader(b)); err == nil && d.InputOffset() < int64(len(b)); {
 		var t jsontext.Token

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/bundle"
 )
 
 func open(t *testing.T) *OpenAPI {
@@ -43,7 +44,11 @@ func walk(value any, at string, visit func(at string, object map[string]any)) {
 // TestDescriptionsAreReadByOthers reads the descriptions with another parser than our own, which takes more than YAML allows:
 // client generators would refuse what only ours reads.
 func TestDescriptionsAreReadByOthers(t *testing.T) {
-	for name, text := range map[string][]byte{"OpenAPI": schemas.OpenAPI, "AsyncAPI": schemas.AsyncAPI} {
+	sockets, err := bundle.AsyncAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"OpenAPI": schemas.OpenAPI, "AsyncAPI": sockets} {
 		var document map[string]any
 		if err := yaml.Unmarshal(text, &document); err != nil || len(document) == 0 {
 			t.Errorf("the %s description has %d members: %v", name, len(document), err)

@@ -5,13 +5,17 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/bundle"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
 
 // description parses the AsyncAPI file once.
 var description = sync.OnceValues(func() (*conform.Document, error) {
-	return conform.NewDocument("asyncapi/asyncapi.yaml", schemas.AsyncAPI, nil)
+	text, err := bundle.AsyncAPI()
+	if err != nil {
+		return nil, err
+	}
+	return conform.NewDocument("asyncapi/asyncapi.yaml", text, nil)
 })
 
 // payloads maps each kind of message to its schema. The key is the op, or the channel with the type if the channel
