@@ -28,7 +28,7 @@ func TestUnits(t *testing.T) {
 		}
 	}}
 	for seed := range 15 {
-		frozenWorld(t, digest, seed)
+		frozenWorld(t, digest, make(recordtest.Verdicts), seed, 4)
 	}
 	if digest.Records() < 300 || customers < digest.Records() {
 		t.Errorf("%d records have %d units of parties", digest.Records(), customers)

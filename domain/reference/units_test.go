@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/disclose/disclosetest"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
@@ -29,7 +30,7 @@ func TestUnitsOfAMarket(t *testing.T) {
 			seen[u.Class]++
 		}
 	}
-	for c := openCrowd(v, 7, 60); c.now < morning+15*scalar.Second; {
+	for c := openCrowd(v, 7, 60, trading.Rules().Newest()); c.now < morning+15*scalar.Second; {
 		c.second()
 	}
 	for class := disclose.Public; class <= disclose.Venue; class++ {

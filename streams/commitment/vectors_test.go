@@ -125,7 +125,7 @@ func goldenRecords(t *testing.T) (out []vector) {
 	t.Helper()
 	for _, journal := range []string{"identity", "onboarding", "trading"} {
 		var files []string
-		for _, pattern := range []string{journal + "/golden/*.json", "journal/golden/*.json"} {
+		for _, pattern := range []string{journal + "/golden/*.v[0-9]*.json", "journal/golden/*.v[0-9]*.json"} {
 			found, err := filepath.Glob("../../schemas/events/" + pattern)
 			if err != nil || len(found) == 0 {
 				t.Fatalf("no golden files: %v", err)
