@@ -280,6 +280,11 @@ func (h *Hub) onRecord(e record.Entry, s decide.State) {
 
 // publish encodes a draft, if it has subscribers, and queues it for all subscriptions.
 func (h *Hub) publish(d *draft, position string) {
+	h.publishTo(d, position, func(*subscription) bool { return true })
+}
+
+// publishTo is publish for the subscriptions for which to returns true.
+func (h *Hub) publishTo(d *draft, position string, to func(*subscription) bool) {
 	lists, any := h.streams.index.of(d)
 	if !any {
 		return
@@ -289,7 +294,7 @@ func (h *Hub) publish(d *draft, position string) {
 	queued := int64(0)
 	for _, readers := range lists {
 		for _, sub := range readers {
-			if sub.deliver(m) {
+			if to(sub) && sub.deliver(m) {
 				queued++
 			}
 		}
