@@ -255,3 +255,14 @@ func (r *Reader) Plain() (kind jsontext.Kind, text []byte) {
 	r.failed = r.failed || r.i == start
 	return '0', r.b[start:r.i]
 }
+
+// Word reads a string that usually is one of the known words. It allocates no string for these.
+func Word[T ~string](r *Reader, known ...T) T {
+	b := r.Quoted()
+	for _, w := range known {
+		if string(w) == string(b) {
+			return w
+		}
+	}
+	return T(b)
+}

@@ -232,11 +232,11 @@ func (o *Order) ReadMembers(r *fastjson.Reader) {
 	r.Raw(`,"symbol":`)
 	o.Symbol = r.String()
 	r.Raw(`,"action":`)
-	o.Action = ActionOf(r.Quoted())
+	o.Action = ReadAction(r)
 	r.Raw(`,"type":`)
-	o.Type = typeOf(r.Quoted())
+	o.Type = fastjson.Word(r, Market, Limit, StopLoss, StopLossLimit, TakeProfit, TakeProfitLimit, TakeProfitStopLoss)
 	r.Raw(`,"status":`)
-	o.Status = statusOf(r.Quoted())
+	o.Status = fastjson.Word(r, Open, PartiallyFilled, Filled, Canceled, Expired, Rejected)
 	r.Raw(`,"amount":`)
 	o.Amount.ReadJSON(r)
 	r.Raw(`,"filled_amount":`)
@@ -254,7 +254,7 @@ func (o *Order) ReadMembers(r *fastjson.Reader) {
 		o.AverageFillPrice.ReadJSON(r)
 	}
 	r.Raw(`,"time_in_force":`)
-	o.TimeInForce = timeInForceOf(r.Quoted())
+	o.TimeInForce = fastjson.Word(r, GTC, IOC, FOK, GTD)
 	if r.Try(`,"expire_time":`) {
 		o.ExpireTime.ReadJSON(r)
 	}
@@ -284,7 +284,7 @@ func (o *Order) parseTrigger(r *fastjson.Reader) {
 		o.TakeProfitPrice.ReadJSON(r)
 	}
 	if r.Try(`,"trigger_price_type":`) {
-		o.TriggerPriceType = triggerPriceTypeOf(r.Quoted())
+		o.TriggerPriceType = fastjson.Word(r, TradePrice, MarkPrice)
 	}
 	if r.Try(`,"triggered":`) {
 		o.Triggered.ReadJSON(r)
