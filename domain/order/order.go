@@ -59,7 +59,7 @@ func (o *Order) Named() bool {
 	return o.ReferenceID != string(text)
 }
 
-// Full returns an order whose REST form has every member: one with a value in each member that may be omitted.
+// Full returns an order with a value in each member that may be omitted, so that its REST form has every member.
 func Full() *Order { return &Order{CashAmount: 1, TriggerPriceType: TradePrice} }
 
 // A jsonForm is one of the JSON forms of an order. They have the same members in the same order, with these differences.
