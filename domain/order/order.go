@@ -234,9 +234,9 @@ func (o *Order) ReadMembers(r *fastjson.Reader) {
 	r.Raw(`,"action":`)
 	o.Action = ReadAction(r)
 	r.Raw(`,"type":`)
-	o.Type = fastjson.Word(r, Market, Limit, StopLoss, StopLossLimit, TakeProfit, TakeProfitLimit, TakeProfitStopLoss)
+	o.Type = fastjson.Word(r, types...)
 	r.Raw(`,"status":`)
-	o.Status = fastjson.Word(r, Open, PartiallyFilled, Filled, Canceled, Expired, Rejected)
+	o.Status = fastjson.Word(r, statuses...)
 	r.Raw(`,"amount":`)
 	o.Amount.ReadJSON(r)
 	r.Raw(`,"filled_amount":`)
@@ -254,7 +254,7 @@ func (o *Order) ReadMembers(r *fastjson.Reader) {
 		o.AverageFillPrice.ReadJSON(r)
 	}
 	r.Raw(`,"time_in_force":`)
-	o.TimeInForce = fastjson.Word(r, GTC, IOC, FOK, GTD)
+	o.TimeInForce = fastjson.Word(r, timesInForce...)
 	if r.Try(`,"expire_time":`) {
 		o.ExpireTime.ReadJSON(r)
 	}
@@ -284,7 +284,7 @@ func (o *Order) parseTrigger(r *fastjson.Reader) {
 		o.TakeProfitPrice.ReadJSON(r)
 	}
 	if r.Try(`,"trigger_price_type":`) {
-		o.TriggerPriceType = fastjson.Word(r, TradePrice, MarkPrice)
+		o.TriggerPriceType = fastjson.Word(r, triggerPriceTypes...)
 	}
 	if r.Try(`,"triggered":`) {
 		o.Triggered.ReadJSON(r)

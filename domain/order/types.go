@@ -179,5 +179,14 @@ const (
 	CashAmountTooSmall          Reason = "cash_amount_too_small"
 )
 
+// The words of the JSON forms, for fastjson.Word, frequent ones first.
+var (
+	actions           = []Action{Buy, Sell}
+	types             = []Type{Limit, Market, StopLoss, StopLossLimit, TakeProfit, TakeProfitLimit, TakeProfitStopLoss}
+	statuses          = []Status{Open, Filled, PartiallyFilled, Canceled, Expired, Rejected}
+	timesInForce      = []TimeInForce{GTC, IOC, FOK, GTD}
+	triggerPriceTypes = []TriggerPriceType{TradePrice, MarkPrice}
+)
+
 // ReadAction reads an action as a word (see fastjson.Word).
-func ReadAction(r *fastjson.Reader) Action { return fastjson.Word(r, Buy, Sell) }
+func ReadAction(r *fastjson.Reader) Action { return fastjson.Word(r, actions...) }
