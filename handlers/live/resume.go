@@ -186,7 +186,7 @@ func (h *Hub) catchUp(sub *subscription, user string) {
 	ctx := sub.session.ctx
 	from := h.streams.anchors.Below(sub.catching.after + 1)
 	for {
-		done, ok := h.replaySlots.take(ctx, user) // each subscription reads the log separately
+		done, ok := h.replaySlots.Take(ctx, user) // each subscription reads the log separately
 		if !ok {
 			return
 		}

@@ -195,21 +195,22 @@ func (w *folderWriter) Close() error {
 // syncUpTo syncs a folder and those above it, up to the root.
 func (f *folder) syncUpTo(path string) error {
 	for {
-		if err := f.syncFolder(path); err != nil || path == f.root || path == filepath.Dir(path) {
+		if err := SyncFolder(f.sync, path); err != nil || path == f.root || path == filepath.Dir(path) {
 			return err
 		}
 		path = filepath.Dir(path)
 	}
 }
 
-func (f *folder) syncFolder(path string) error {
+// SyncFolder syncs a folder with sync, which is (*os.File).Sync except in tests.
+func SyncFolder(sync func(*os.File) error, path string) error {
 	at, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer at.Close()
 	// Some file systems do not support syncing folders, or do not need it.
-	if err := f.sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+	if err := sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil

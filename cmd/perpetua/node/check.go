@@ -108,13 +108,13 @@ func CheckPorts(ctx context.Context, s *settings.Settings) error {
 
 // snapshotPace returns the number of records and the time between two snapshots.
 func snapshotPace(s *settings.Settings) (records int64, interval time.Duration, err error) {
-	records, err = strconv.ParseInt(s.SnapshotRecords, 10, 64)
+	records, err = strconv.ParseInt(s.Snapshots.Records, 10, 64)
 	if err != nil || records < 0 {
-		return 0, 0, settings.Usagef("--snapshot-records takes a number of records, or 0, not %q", s.SnapshotRecords)
+		return 0, 0, settings.Usagef("--snapshot-records takes a number of records, or 0, not %q", s.Snapshots.Records)
 	}
-	interval, err = time.ParseDuration(s.SnapshotInterval)
+	interval, err = time.ParseDuration(s.Snapshots.Interval)
 	if err != nil || interval <= 0 {
-		return 0, 0, settings.Usagef("--snapshot-interval takes a time like 10m, not %q", s.SnapshotInterval)
+		return 0, 0, settings.Usagef("--snapshot-interval takes a time like 10m, not %q", s.Snapshots.Interval)
 	}
 	return records, interval, nil
 }

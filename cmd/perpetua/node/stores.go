@@ -29,7 +29,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if err != nil {
 		return s, err
 	}
-	if c.Dial != nil && !c.Settings.KafkaTLS {
+	if c.Dial != nil && !c.Settings.Kafka.TLS {
 		config.Dial = c.Dial
 	}
 	config.Clock = c.Clock
@@ -54,7 +54,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if s.owners, err = seal.OpenOwners(ctx, at, c.Box); err != nil {
 		return s, err
 	}
-	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.TopicPrefix)
+	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.Kafka.Prefix)
 	return s, nil
 }
 

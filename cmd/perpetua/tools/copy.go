@@ -65,13 +65,13 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		return c, settings.Usagef("--move takes the whole venue, and not --journal")
 	case c.move && (kindOf(c.from) == inFile || kindOf(c.to) == inFile):
 		return c, settings.Usagef("--move takes data folders and brokers: a venue does not run on a file")
-	case c.move && kindOf(c.from) == onBrokers && c.KeyURL == "" && c.Source("data") == "default":
+	case c.move && kindOf(c.from) == onBrokers && c.Stores.KeyURL == "" && c.Source("data") == "default":
 		return c, settings.Usagef("--move changes the fence in the key store: name that with --key-url")
 	}
 	if c.move && kindOf(c.from) == inFolder && c.Source("data") == "default" {
 		c.Data = c.from // where the keys are unless --key-url names another place
 	}
-	c.prefix, c.journals = cmp.Or(c.prefix, c.TopicPrefix), journals.All()
+	c.prefix, c.journals = cmp.Or(c.prefix, c.Kafka.Prefix), journals.All()
 	if name != "" {
 		j, err := c.journals.Of(name)
 		if err != nil {
@@ -220,7 +220,7 @@ func kindOf(said string) string {
 
 // openSource opens a place to copy from.
 func openSource(ctx context.Context, s *settings.Settings, said string) (*place, error) {
-	p, opened, err := openNamed(ctx, s, said, s.TopicPrefix)
+	p, opened, err := openNamed(ctx, s, said, s.Kafka.Prefix)
 	if opened || err != nil {
 		return p, err
 	}
@@ -228,7 +228,7 @@ func openSource(ctx context.Context, s *settings.Settings, said string) (*place,
 	if err != nil {
 		return nil, err
 	}
-	return p, p.connect(ctx, s.Embedded(), brokers, s.TopicPrefix, stop)
+	return p, p.connect(ctx, s.Embedded(), brokers, s.Kafka.Prefix, stop)
 }
 
 // openTarget opens a place to copy to. It creates a missing data folder and locks it, so that no node runs on it.
@@ -318,9 +318,9 @@ func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.T
 		return nil // only the chain of a file can be verified
 	}
 	of := *s
-	of.KafkaBrokers = p.said
+	of.Kafka.Brokers = p.said
 	if p.kind == inFolder {
-		of.Data, of.KafkaBrokers = p.said, ""
+		of.Data, of.Kafka.Brokers = p.said, ""
 	}
 	known := openAtHand(ctx, &of)
 	defer known.close()

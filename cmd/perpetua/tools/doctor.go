@@ -216,7 +216,7 @@ func (d *diagnosis) checkLog(ctx context.Context, s *settings.Settings, rows *pg
 	}
 	defer stop()
 	if err := client.Ping(asking); err != nil {
-		d.add("kafka", isFailed, "no answer from %s, so brokers, topics and journals were not checked: %v", s.KafkaBrokers, err)
+		d.add("kafka", isFailed, "no answer from %s, so brokers, topics and journals were not checked: %v", s.Kafka.Brokers, err)
 		return
 	}
 	d.checkBrokers(asking, s, client)
@@ -351,7 +351,7 @@ func readFence(ctx context.Context, s *settings.Settings, id scalar.ID) (fence.F
 
 // keysAtHand reports whether the settings name a key store, or the data folder belongs to the log and so has it.
 func keysAtHand(s *settings.Settings) bool {
-	if s.KeyURL != "" || len(s.Brokers()) == 0 {
+	if s.Stores.KeyURL != "" || len(s.Brokers()) == 0 {
 		return true
 	}
 	ours, _, err := folderOfLog(s)

@@ -79,9 +79,9 @@ func forgetSaved(ctx context.Context, s *settings.Settings, name string) (snapsh
 		return 0, 0, err
 	}
 	defer bucket.Close()
-	if snapshots, err = snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0); err != nil {
+	if snapshots, err = snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0); err != nil {
 		return 0, 0, err
 	}
-	witnesses, err = witness.NewStore(witness.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0)
+	witnesses, err = witness.NewStore(witness.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0)
 	return snapshots, witnesses, err
 }

@@ -100,7 +100,7 @@ type saved struct {
 // openSaved opens the bucket that the settings name, or that in the data folder if the folder belongs to the log that
 // is read. It returns nil if neither exists.
 func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
-	if s.BlobURL == "" {
+	if s.Stores.BlobURL == "" {
 		ours, _, err := folderOfLog(s)
 		if err != nil || !ours {
 			return nil, err
@@ -119,8 +119,8 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	return &saved{bucket,
-		snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.TopicPrefix, Logger: quiet}),
-		witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.TopicPrefix, Logger: quiet})}, nil
+		snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: quiet}),
+		witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.Kafka.Prefix, Logger: quiet})}, nil
 }
 
 func (s *saved) close() { s.bucket.Close() }
