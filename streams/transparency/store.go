@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"time"
 
 	gocloud "gocloud.dev/blob"
@@ -116,27 +117,26 @@ func (s *Store) Restore(ctx context.Context, size int64, root tlog.Hash) (*Tree,
 // ErrDamaged reports that the stored tiles are not those of the tree.
 var ErrDamaged = errors.New("transparency: the stored tiles are missing or damaged")
 
-// hashes returns the hashes of a tree that the store holds. Each is checked against the root.
-func (s *Store) hashes(ctx context.Context, size int64, root tlog.Hash) tlog.HashReader {
-	return tlog.TileHashReader(tlog.Tree{N: size, Hash: root}, tileReader{ctx, s})
-}
-
-// tileReader implements tlog.TileReader.
+// tileReader implements tlog.TileReader with the tiles of a store.
 type tileReader struct {
-	ctx   context.Context
-	store *Store
+	ctx    context.Context
+	store  *Store
+	failed atomic.Bool // the store did not answer
 }
 
-func (r tileReader) Height() int                    { return height }
-func (r tileReader) SaveTiles([]tlog.Tile, [][]byte) {}
+func (r *tileReader) Height() int                     { return height }
+func (r *tileReader) SaveTiles([]tlog.Tile, [][]byte) {}
 
-func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
+// ReadTiles implements tlog.TileReader.
+func (r *tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	data := make([][]byte, len(tiles))
 	g, ctx := errgroup.WithContext(r.ctx)
 	g.SetLimit(writers)
 	for i, t := range tiles {
 		g.Go(func() (err error) {
-			data[i], err = r.store.Read(ctx, t)
+			if data[i], err = r.store.Read(ctx, t); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				r.failed.Store(true)
+			}
 			return err
 		})
 	}
