@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -20,7 +21,8 @@ var _ transparency.Heads = SignedTrees{}
 
 // Head implements transparency.Heads.
 func (s SignedTrees) Head(ctx context.Context, of transparency.Origin) (h transparency.Head, err error) {
-	var root, hash []byte
+	var root string
+	var hash []byte
 	err = s.Pool.QueryRow(ctx, `SELECT size, root, log_offset, hash, forgotten, signed FROM signed_trees WHERE origin = $1`, of.String()).
 		Scan(&h.Size, &root, &h.Position.Offset, &hash, &h.Forgotten, &h.Recorded)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -30,8 +32,10 @@ func (s SignedTrees) Head(ctx context.Context, of transparency.Origin) (h transp
 		return h, fmt.Errorf("projections: reading the signed tree of %v: %w", of, err)
 	}
 	h.Position.Sequence = h.Size - 1
-	copy(h.Root[:], root)
 	copy(h.Position.Hash[:], hash)
+	if h.Root, err = tlog.ParseHash(root); err != nil {
+		return h, fmt.Errorf("projections: the signed tree of %v: %w", of, err)
+	}
 	return h, nil
 }
 
@@ -43,11 +47,11 @@ func (s SignedTrees) Advance(ctx context.Context, of transparency.Origin, old, n
 		}
 		at := next.Position
 		sql, args := `INSERT INTO signed_trees (origin, size, root, log_offset, hash, journal, partition) VALUES ($1, $2, $3, $4, $5, $6, $7)
-			ON CONFLICT DO NOTHING`, []any{of.String(), next.Size, next.Root[:], at.Offset, at.Hash[:], of.Journal, of.Partition}
+			ON CONFLICT DO NOTHING`, []any{of.String(), next.Size, next.Root.String(), at.Offset, at.Hash[:], of.Journal, of.Partition}
 		if old.Size > 0 {
 			sql = `UPDATE signed_trees SET size = $2, root = $3, log_offset = $4, hash = $5, signed = clock_timestamp(), forgotten = false
 				WHERE origin = $1 AND size = $6 AND root = $7 AND size < $2`
-			args = append(args[:5], old.Size, old.Root[:])
+			args = append(args[:5], old.Size, old.Root.String())
 		}
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err == nil && tag.RowsAffected() != 1 {

@@ -7,7 +7,7 @@ CREATE TABLE signed_trees (
     journal    text    NOT NULL,
     partition  integer NOT NULL,
     size       bigint  NOT NULL CHECK (size > 0),
-    root       bytea   NOT NULL CHECK (length(root) = 32),
+    root       text    NOT NULL CHECK (length(root) = 44),
     log_offset bigint  NOT NULL,
     hash       bytea   NOT NULL CHECK (length(hash) = 32),
     forgotten  boolean NOT NULL DEFAULT false,
@@ -21,7 +21,7 @@ COMMENT ON COLUMN signed_trees.origin IS 'Origin of the log: <host>/tlog/<journa
 COMMENT ON COLUMN signed_trees.journal IS 'Journal whose records are the leaves.';
 COMMENT ON COLUMN signed_trees.partition IS 'Partition of the journal.';
 COMMENT ON COLUMN signed_trees.size IS 'Number of leaves: the sequence of the last record, plus one.';
-COMMENT ON COLUMN signed_trees.root IS 'Root of the tree (RFC 6962): 32 bytes.';
+COMMENT ON COLUMN signed_trees.root IS 'Root of the tree (RFC 6962) in base64, as in a checkpoint.';
 COMMENT ON COLUMN signed_trees.log_offset IS 'Offset at which the last record was last seen in the log.';
 COMMENT ON COLUMN signed_trees.hash IS 'SHA-256 of the last record. An owner that does not find it in the log reports LOG_DIVERGED.';
 COMMENT ON COLUMN signed_trees.forgotten IS 'The log was forgotten since: owners do not look for the last record. The signer still signs no tree that contradicts this one.';
