@@ -35,8 +35,8 @@ func NewGenerations(store *KeyStore, master *Box) *Generations {
 	return &Generations{store, master, "commitment"}
 }
 
-// SigningSeeds returns the seeds of the Ed25519 keys that sign the transparency log of an origin. log names the log: a path of
-// letters, digits, dots, and hyphens.
+// SigningSeeds returns the seeds of the Ed25519 keys that sign the transparency log of an origin. log names the log: a
+// slash-separated path.
 func SigningSeeds(store *KeyStore, master *Box, log string) *Generations {
 	return &Generations{store, master, "tlog/" + log}
 }
