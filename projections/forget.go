@@ -20,7 +20,7 @@ func Forget(ctx context.Context, pool *pgxpool.Pool, journal string, projections
 				return err
 			}
 		}
-		// What was signed stays true: the signer must not contradict it, though the log may.
+		// The signer must never contradict a signed tree, so these rows stay.
 		if _, err := tx.Exec(ctx, "UPDATE signed_trees SET forgotten = true WHERE journal = $1", journal); err != nil {
 			return err
 		}

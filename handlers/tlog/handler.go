@@ -1,8 +1,8 @@
 // Package tlog serves the transparency logs of the journals: checkpoints, tiles, and entry bundles in the form of
 // c2sp.org/tlog-tiles, and the keys that verify the checkpoints.
 //
-// A log is served below /tlog/<journal>/<partition> and below its origin, which adds the journal's id. The second path never
-// serves another log, whatever becomes of the venue's.
+// A log is served below /tlog/<journal>/<partition> and below its origin, which adds the journal's id. Below its origin, only the
+// log of that journal is served, even if the venue begins another one.
 package tlog
 
 import (
@@ -32,9 +32,9 @@ type Log interface {
 // Config holds the dependencies of the routes.
 type Config struct {
 	Auth *web.Auth
-	// Log returns the log of a partition, and the id of its journal. It returns fs.ErrNotExist if there is none.
+	// Log returns the log of a partition, and the id of its journal. It returns fs.ErrNotExist if there is no log.
 	Log func(ctx context.Context, journal string, partition int32) (Log, scalar.ID, error)
-	// Public lists the journals whose logs need no token. The size of another one tells how busy the venue's brokers are.
+	// Public lists the journals of the logs that need no token. The size of another log reveals how busy the brokers are.
 	Public []string
 }
 

@@ -40,7 +40,7 @@ type Config struct {
 	Signer *Signer
 	// From returns a source of the records after a position.
 	From func(at record.Position) Source
-	// Root returns the record root of an entry. It is called for one entry at a time.
+	// Root returns the record root of an entry. There are no concurrent calls.
 	Root   func(ctx context.Context, e record.Entry) (commitment.Hash, error)
 	Logger *slog.Logger
 	// Every replaces the constant of that name, unless zero; Standby and Retry those in lower case. For tests.
@@ -99,8 +99,8 @@ func (f *Follower) update(change func(*Status)) {
 	change(&f.status)
 }
 
-// Run follows the log until the context ends or the log is invalid, and returns the error. Errors of the stores are logged, and
-// what failed is tried again. If the log contradicts what was signed, Run logs that and signs nothing more.
+// Run follows the log until the context ends or the log is invalid, and returns the error. Errors of the stores are logged
+// and retried. If the log contradicts a signed tree, Run logs that and signs nothing more.
 func (f *Follower) Run(ctx context.Context) error {
 	for {
 		err := f.lead(ctx)

@@ -17,8 +17,8 @@ const (
 	unseen = 10 * time.Millisecond
 )
 
-// Reader reads what was published of one log. It is safe for concurrent use. Its error is fs.ErrNotExist for what the published
-// tree does not have.
+// Reader reads the published tree of one log. It is safe for concurrent use. It returns fs.ErrNotExist for a tile that the tree
+// does not have.
 type Reader struct {
 	origin Origin
 	store  *Store
@@ -60,7 +60,7 @@ func (r *Reader) checkpoint(ctx context.Context, age time.Duration) (Checkpoint,
 
 // Tile returns a tile or bundle of the published tree, or of a smaller one.
 func (r *Reader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
-	// Published trees only grow, so an old checkpoint suffices for what it covers.
+	// Published trees only grow, so an old checkpoint suffices for a tile of its tree.
 	c, err := r.checkpoint(ctx, time.Hour)
 	if err == nil && widthAt(t.L, t.N, c.Size) < t.W {
 		c, err = r.checkpoint(ctx, unseen)

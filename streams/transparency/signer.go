@@ -41,7 +41,7 @@ func NewSigner(origin Origin, heads Heads, seed []byte) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transparency: the key of %v: %w", origin, err)
 	}
-	// The text of a signer's key is that of its verifier with the seed in the place of the public key.
+	// The text of a signer's key differs from its verifier's in the prefix and in the seed instead of the public key.
 	hash := strings.SplitN(verifier, "+", 3)[1]
 	secret := base64.StdEncoding.EncodeToString(append([]byte{algEd25519}, seed...))
 	signer, err := note.NewSigner("PRIVATE+KEY+" + origin.String() + "+" + hash + "+" + secret)

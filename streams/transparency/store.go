@@ -24,7 +24,7 @@ const (
 )
 
 // Store holds the tiles, the bundles and the last checkpoint of one log in a bucket, under the paths of tlog-tiles below the
-// log's folder: the folder can be served as it is. A Store is safe for concurrent use.
+// log's folder, which a static web server can serve. A Store is safe for concurrent use.
 type Store struct {
 	blobs  objects
 	folder string

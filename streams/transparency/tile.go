@@ -51,7 +51,7 @@ func full(t tlog.Tile) tlog.Tile {
 	return t
 }
 
-// unit returns the number of bytes that a tile of a level has for each of its hashes or entries.
+// unit returns the size of a hash in a tile, or of an entry in a bundle, in bytes.
 func unit(level int) int {
 	if level == bundles {
 		return 2 + EntrySize

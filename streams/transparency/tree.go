@@ -30,7 +30,7 @@ func leafHash(entry *[EntrySize]byte) tlog.Hash {
 	return sha256.Sum256(data[:])
 }
 
-// Tree is the right edge of a log's Merkle tree: what is needed to append to it. The zero Tree is empty. A Tree is not safe for
+// Tree is the right edge of a log's Merkle tree, to which leaves are appended. The zero Tree is empty. A Tree is not safe for
 // concurrent use.
 type Tree struct {
 	size    int64

@@ -34,7 +34,7 @@ func (w *writer) waiting() bool {
 	return size > 0 && size >= w.must.N && (size > w.head.Size || w.again)
 }
 
-// due reports whether a checkpoint is to be published now.
+// due reports whether it is time for a checkpoint.
 func (w *writer) due() bool { return w.waiting() && time.Since(w.published) >= w.cfg.Every }
 
 // poll waits for records, but not beyond the time of the next checkpoint.
@@ -128,7 +128,7 @@ func (w *writer) publish(ctx context.Context) error {
 	return nil
 }
 
-// announce signs a tree, whose tiles are stored, and publishes the checkpoint.
+// announce signs a tree and publishes the checkpoint. The tiles MUST be stored.
 func (w *writer) announce(ctx context.Context, next Head) error {
 	tiles := &tileReader{ctx: ctx, store: w.cfg.Store}
 	c, err := w.cfg.Signer.Sign(ctx, w.head, next, tlog.TileHashReader(tlog.Tree{N: next.Size, Hash: next.Root}, tiles))

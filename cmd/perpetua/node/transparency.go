@@ -57,7 +57,7 @@ func (l *transparencyLog) origin(ctx context.Context) (o transparency.Origin, fo
 	return transparency.Origin{Host: l.host, Journal: l.Name(), ID: id}, founded, err
 }
 
-// published returns the reader of what was published, and the journal's id.
+// published returns the reader of the log, and the journal's id.
 func (l *transparencyLog) published(ctx context.Context) (*transparency.Reader, scalar.ID, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
