@@ -71,6 +71,7 @@ func (cfg *Config) admit(c echo.Context) error {
 	if cfg.public(c) {
 		return nil
 	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store") // of errors
 	p, err := cfg.Auth.Authenticate(c)
 	if err == nil && p.Customer != "" {
 		err = web.Forbidden("This log is for brokers: the token is confined to one account.")

@@ -234,7 +234,7 @@ func (v *venue) follower(k *killer) *Follower {
 // runUntil runs a follower until a size is published, or until it returns.
 func (v *venue) runUntil(f *Follower, size int64) error {
 	v.t.Helper()
-	ctx, stop := context.WithTimeout(v.t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(v.t.Context(), time.Minute)
 	defer stop()
 	if h, ok := f.cfg.Heads.(killedHeads); ok {
 		h.killer.end = stop
