@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -263,6 +264,31 @@ func TestPython(t *testing.T) {
 		damage(l)
 		if said, err := verify(l); err == nil {
 			t.Errorf("%s was changed: %s", name, said)
+		}
+	}
+}
+
+// TestTessera has Tessera's fsck and client verify logs. They are in a module of their own, which brings many others.
+func TestTessera(t *testing.T) {
+	if os.Getenv("PERPETUA_TEST_TESSERA") == "" {
+		t.Skip("it takes modules from the module proxy: make tessera")
+	}
+	program := filepath.Join(t.TempDir(), "fsck")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build.Dir, build.Env = "testdata/fsck", append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for _, size := range []int64{1, 255, 256, 257, 70_000} {
+		l := newLog(t, size)
+		url := serve(t, map[string]tlog.Log{"trading": l}) + "/tlog/trading/0"
+		said, err := exec.CommandContext(t.Context(), program, url, l.last.Verifier).CombinedOutput()
+		if err != nil || !strings.Contains(string(said), fmt.Sprintf("%d records", size)) {
+			t.Errorf("%d records: %v\n%s", size, err, said)
+		}
+		l.tiles[transparency.TilePath(xtlog.Tile{H: 8, L: -1, W: int(min(size, 256))})][10] ^= 1
+		if said, err := exec.CommandContext(t.Context(), program, url, l.last.Verifier).CombinedOutput(); err == nil {
+			t.Errorf("%d records, of which one was changed: %s", size, said)
 		}
 	}
 }

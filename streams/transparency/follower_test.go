@@ -232,21 +232,3 @@ func TestReader(t *testing.T) {
 	}
 	var _ objects = blob.NewStore(v.bucket)
 }
-
-// BenchmarkFollower follows a log into a folder, whose files are synced, and publishes once a second as a node does.
-func BenchmarkFollower(b *testing.B) {
-	bucket, err := blob.Open(b.Context(), blob.URLOf(b.TempDir()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer bucket.Close()
-	heads := new(memoryHeads)
-	v := newVenue(b, newLog(1, int64(b.N)), heads)
-	f := v.follower(nil)
-	f.cfg.Store, f.cfg.Every = NewStore(blob.NewStore(bucket), testOrigin), Every
-	b.ResetTimer()
-	if err := v.runUntil(f, int64(b.N)); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leaves/s")
-}

@@ -182,24 +182,3 @@ func flipped(data []byte, random *rand.Rand) []byte {
 	out[random.IntN(len(out))] ^= 1 << random.IntN(8)
 	return out
 }
-
-// BenchmarkTree measures the leaves of a tree with its tiles, and as a measure of the machine the same values hashed alone.
-func BenchmarkTree(b *testing.B) {
-	roots := make([]commitment.Hash, 4096)
-	for i := range roots {
-		roots[i] = rootAt(1, int64(i))
-	}
-	b.Run("tree", func(b *testing.B) {
-		var tree Tree
-		for i := 0; b.Loop(); i++ {
-			tree.Append(roots[i%len(roots)], func(Tile) {})
-		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leaves/s")
-	})
-	b.Run("sha256", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			sha256.Sum256(roots[i%len(roots)][:])
-		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "values/s")
-	})
-}
