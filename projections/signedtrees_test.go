@@ -1,12 +1,14 @@
 package projections_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -14,6 +16,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
@@ -223,5 +227,64 @@ func TestSignedTreesOfAnOlderDatabase(t *testing.T) {
 	pool := projectiontest.Open(t, projectiontest.URL(t))
 	if known, err := (projections.SignedTrees{Pool: pool}).Positions(t.Context(), "trading", 0); err != nil || len(known) > 0 {
 		t.Errorf("%v, %v", known, err)
+	}
+}
+
+// TestALogWithoutTheLastSignedRecord is not taken by an owner, until it is forgotten. Nothing else knows that it was longer.
+func TestALogWithoutTheLastSignedRecord(t *testing.T) {
+	pool := projectiontest.Database(t)
+	heads := projections.SignedTrees{Pool: pool}
+	c, rules := journaltest.NewClient(t, "trading"), journaltest.Words{Name: "trading"}
+	// own runs an owner until it serves, says some words, and stops it. It returns the owner's error and the last record.
+	own := func(words ...string) (last record.Position, err error) {
+		t.Helper()
+		o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: rules, Node: "n1", Known: []journal.Known{heads}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- o.Run(ctx) }()
+		for _, word := range words {
+			for serves := false; !serves; _, serves = o.Serving() {
+				select {
+				case err := <-done:
+					return last, err
+				case <-time.After(time.Millisecond):
+				}
+			}
+			r, err := o.Submit(ctx, journaltest.Say(word))
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = r.Entry.Position
+		}
+		cancel()
+		<-done
+		return last, nil
+	}
+	last, err := own("one", "two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := head(t, grown(t, 0, last.Sequence+1), last.Sequence+1)
+	signed.Position = last
+	if err := heads.Advance(t.Context(), origin, transparency.Head{}, signed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own("three"); err != nil {
+		t.Errorf("a log that holds what was signed: %v", err)
+	}
+	journaltest.Cut(t, c, "trading", last.Offset)
+	var diverged *record.DivergedError
+	if _, err := own("four"); !errors.As(err, &diverged) || !diverged.Have.Equal(last) {
+		t.Errorf("a log without the last signed record: %v", err)
+	}
+	if err := projections.Forget(t.Context(), pool, "trading"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own("five"); err != nil {
+		t.Errorf("after it was forgotten: %v", err)
 	}
 }

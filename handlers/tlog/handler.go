@@ -32,7 +32,7 @@ type Log interface {
 // Config holds the dependencies of the routes.
 type Config struct {
 	Auth *web.Auth
-	// Log returns the log of a partition, and the id of its journal. It returns fs.ErrNotExist if there is no log.
+	// Log returns the log of a partition and the id of the journal. It returns fs.ErrNotExist for an unknown partition.
 	Log func(ctx context.Context, journal string, partition int32) (Log, scalar.ID, error)
 	// Public lists the journals of the logs that need no token. The size of another log reveals how busy the brokers are.
 	Public []string

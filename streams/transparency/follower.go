@@ -40,7 +40,7 @@ type Config struct {
 	Signer *Signer
 	// From returns a source of the records after a position.
 	From func(at record.Position) Source
-	// Root returns the record root of an entry. There are no concurrent calls.
+	// Root returns the record root of an entry. It need not be safe for concurrent use.
 	Root   func(ctx context.Context, e record.Entry) (commitment.Hash, error)
 	Logger *slog.Logger
 	// Every replaces the constant of that name, unless zero; Standby and Retry those in lower case. For tests.

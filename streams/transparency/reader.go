@@ -60,7 +60,7 @@ func (r *Reader) checkpoint(ctx context.Context, age time.Duration) (Checkpoint,
 
 // Tile returns a tile or bundle of the published tree, or of a smaller one.
 func (r *Reader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
-	// Published trees only grow, so an old checkpoint suffices for a tile of its tree.
+	// Published trees only grow, so an old checkpoint suffices for the tiles that it covers.
 	c, err := r.checkpoint(ctx, time.Hour)
 	if err == nil && widthAt(t.L, t.N, c.Size) < t.W {
 		c, err = r.checkpoint(ctx, unseen)
