@@ -4,8 +4,8 @@
 SET LOCAL perpetua.readable = '
     anchors balances brokers candles checkpoints customers deliveries delivery_attempts documents entitlements erasures
     fee_profiles funding_rates holds instrument_statuses instruments leverages list_counts margin_profiles market_trades notices
-    orders owners positions prices questionnaire_versions questionnaires records responses retentions trades transactions
-    trigger_events triggers users venue_balances venue_postings webhooks';
+    orders owners positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
+    transactions trigger_events triggers users venue_balances venue_postings webhooks';
 SET LOCAL perpetua.withheld = '
     changed_rows schema_versions
     perpetua_jobs.river_job perpetua_jobs.river_leader perpetua_jobs.river_migration perpetua_jobs.river_notification

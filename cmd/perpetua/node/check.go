@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
 // CheckSettings validates the text of all settings of a node and returns every error. It opens no connection and changes nothing.
@@ -60,6 +61,9 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = traceRatio(s)
 	check(err)
+	if err := transparency.CheckHost(s.TLogHost); err != nil {
+		check(settings.Usagef("--tlog-host: %v", err))
+	}
 	return append(wrong, s.CheckStores()...)
 }
 

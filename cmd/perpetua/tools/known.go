@@ -60,7 +60,7 @@ func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *at
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	var known []journal.Known
 	if h.rows != nil {
-		known = append(known, projections.KnownTo{DB: h.rows})
+		known = append(known, projections.KnownTo{DB: h.rows}, projections.SignedTrees{Pool: h.rows})
 	} else {
 		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
 	}
