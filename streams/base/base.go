@@ -90,8 +90,8 @@ func Newest(ctx context.Context, sources []Source, within time.Duration, journal
 	return f, nil
 }
 
-// mayReplace returns an error if a copy must not be replaced by b.
-func mayReplace(kept, b record.Base) error {
+// MayReplace returns an error if a Keeper must not replace a copy by b, which contradicts it or is older.
+func MayReplace(kept, b record.Base) error {
 	if why := kept.Contradicts(b); why != "" {
 		return fmt.Errorf("the copy that is kept contradicts the new one: %s", why)
 	}

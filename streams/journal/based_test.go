@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -168,7 +169,11 @@ func newBased(r *rig, n int, random *rand.Rand) *based {
 func (b *based) with(sources ...base.Source) *journal.Client {
 	b.t.Helper()
 	b.metrics = journal.NewMetrics()
-	c, err := journal.NewClient(journal.Config{Brokers: b.brokers, Prefix: b.prefix, Bases: sources, Metrics: b.metrics})
+	var logger *slog.Logger
+	if os.Getenv("TEST_LOG") != "" {
+		logger = slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	c, err := journal.NewClient(journal.Config{Brokers: b.brokers, Prefix: b.prefix, Bases: sources, Metrics: b.metrics, Logger: logger})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -302,12 +307,12 @@ func (b *based) reread() {
 }
 
 // trimmedChecks is how many random logs are trimmed on each kind of brokers.
-const trimmedChecks = 4
+const trimmedChecks = 3
 
 // TestATrimmedLogAnswersAsBefore trims logs twice at random bases, on brokers that delete up to any offset and on an embedded
 // broker, which deletes whole segments.
 func TestATrimmedLogAnswersAsBefore(t *testing.T) {
-	const n = 1200
+	const n = 800
 	embedded := func(r *rig) *broker.Broker {
 		b, err := broker.Start(r.context(), broker.Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), SegmentBytes: 48 << 10})
 		if err != nil {

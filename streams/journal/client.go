@@ -90,6 +90,9 @@ func NewClient(cfg Config) (*Client, error) {
 	return c, nil
 }
 
+// AddBases adds sources of bases. It must be called before anything reads through the client.
+func (c *Client) AddBases(sources ...base.Source) { c.cfg.Bases = append(c.cfg.Bases, sources...) }
+
 // Close closes the client's own connections. Readers and owners have separate connections and end with their contexts.
 func (c *Client) Close() {
 	c.brokers.close()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -396,6 +397,12 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 		return journal.Config{}, Usagef("--compression: %v", err) // Parse has checked this already
 	}
 	return journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, TLS: encryption, Options: options, Compression: compression}, nil
+}
+
+// Bases returns the copies of the bases of trimmed logs in the data folder. They are those of the log only if the folder
+// belongs to it.
+func (s *Settings) Bases() base.Folder {
+	return base.Folder{Dir: filepath.Join(s.Data, "bases"), TopicPrefix: s.TopicPrefix}
 }
 
 // TrustedProxies returns the networks of proxies that are trusted to report a client's address.

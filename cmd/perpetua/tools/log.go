@@ -78,9 +78,15 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start record.Position, err error) {
 	known := openAtHand(ctx, s)
 	defer known.close()
-	start = record.Before
-	if from > 0 {
-		start = known.startBefore(ctx, j.Name(), from, out)
+	known.addBases(client)
+	begins, err := client.Beginning(ctx, j.Name(), 0)
+	if err != nil {
+		return begins, err
+	}
+	if from > 0 || !begins.IsBefore() {
+		start = known.startBefore(ctx, j.Name(), from, begins, out)
+	} else {
+		start = begins
 	}
 	return start, known.holdOrTell(ctx, client, out, j)
 }
@@ -102,6 +108,11 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 	}
 	client, err := journal.NewClient(config)
 	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	if err := addFolderBases(s, client); err != nil {
+		client.Close()
 		stop()
 		return nil, nil, err
 	}
