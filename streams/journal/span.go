@@ -50,7 +50,9 @@ func (s span) ceiling(sequence int64) int64 {
 }
 
 // trimmed returns a *record.TrimmedError for a position whose record the topic does not hold any more.
-func (s span) trimmed(have record.Position) error { return &record.TrimmedError{Base: *s.base, Have: have} }
+func (s span) trimmed(have record.Position) error {
+	return &record.TrimmedError{Base: *s.base, Have: have}
+}
 
 // bases is what a client knows of the bases of its logs.
 type bases struct {
