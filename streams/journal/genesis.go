@@ -113,7 +113,7 @@ func (o *Owner) foundJournal(ctx context.Context) error {
 			return &record.DivergedError{Journal: o.journal, Partition: o.cfg.Partition, Have: p, Found: record.Before, Reason: "the log is empty"}
 		}
 	}
-	start, end, err := o.cfg.Client.bounds(ctx, o.journal, o.cfg.Partition)
+	start, end, err := o.cfg.Client.Bounds(ctx, o.journal, o.cfg.Partition)
 	if err != nil {
 		return err
 	}

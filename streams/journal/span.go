@@ -126,7 +126,7 @@ func (c *Client) Base(ctx context.Context, journal string, partition int32) (b *
 // span asks the brokers where the log begins and ends, and checks that it holds the record of its base. A final error is
 // returned only when the brokers and the sources have contradicted each other several times in a row.
 func (c *Client) span(ctx context.Context, journal string, partition int32) (s span, err error) {
-	s.start, s.end, err = c.bounds(ctx, journal, partition)
+	s.start, s.end, err = c.Bounds(ctx, journal, partition)
 	if err != nil {
 		return s, err
 	}
@@ -300,18 +300,28 @@ func follows(k *kgo.Record, p record.Position) bool {
 // Beginning returns the position after which a reader without a state starts: record.Before, or for a log that does not hold
 // its genesis any more, the position before its base.
 func (c *Client) Beginning(ctx context.Context, journal string, partition int32) (record.Position, error) {
+	b, err := c.TrimmedAt(ctx, journal, partition)
+	if b == nil {
+		return record.Before, err
+	}
+	return b.Before(), nil
+}
+
+// TrimmedAt returns the base of a log that does not hold its genesis any more, or nil. It waits until the brokers, and the
+// sources of bases if they are needed, answer.
+func (c *Client) TrimmedAt(ctx context.Context, journal string, partition int32) (*record.Base, error) {
 	for attempt := 0; ; attempt++ {
 		s, err := c.span(ctx, journal, partition)
 		switch {
 		case err == nil && (s.base == nil || s.whole):
-			return record.Before, nil
+			return nil, nil
 		case err == nil:
-			return s.base.Before(), nil
+			return s.base, nil
 		case record.Final(err):
-			return record.Before, err
+			return nil, err
 		}
 		if paused := pause(ctx, attempt); paused != nil {
-			return record.Before, errors.Join(paused, err)
+			return nil, errors.Join(paused, err)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (c *Client) EnsureTopics(ctx context.Context, journals ...string) error {
 // awaitTopic waits until the brokers have a topic. Right after its creation some brokers may not have it yet.
 func (c *Client) awaitTopic(ctx context.Context, journal string) error {
 	for attempt := 0; ; attempt++ {
-		_, _, err := c.bounds(ctx, journal, 0)
+		_, _, err := c.Bounds(ctx, journal, 0)
 		if err == nil {
 			return nil
 		}
@@ -198,8 +198,8 @@ func (c *Client) settledGenesis(ctx context.Context, journal string, partition i
 	return nil, err
 }
 
-// bounds returns the first offset of a partition and the one after its last committed record.
-func (c *Client) bounds(ctx context.Context, journal string, partition int32) (start, end int64, err error) {
+// Bounds returns the first offset of a partition and the one after its last committed record.
+func (c *Client) Bounds(ctx context.Context, journal string, partition int32) (start, end int64, err error) {
 	topic := c.Topic(journal)
 	start, err = ask(ctx, c.offsets.ListStartOffsets, topic, partition)
 	if err != nil {

@@ -59,7 +59,7 @@ func (k kafkaTrimmer) Trim(ctx context.Context, topic string, t base.Trim, safe 
 	if broker.Embedded(m.Cluster) {
 		return 0, errors.New("the embedded broker deletes records only by itself")
 	}
-	start, end, err := k.client.bounds(ctx, t.Base.Journal, t.Base.Partition)
+	start, end, err := k.client.Bounds(ctx, t.Base.Journal, t.Base.Partition)
 	switch {
 	case err != nil:
 		return 0, err
