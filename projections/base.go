@@ -55,7 +55,7 @@ func (b Bases) Keep(ctx context.Context, to record.Base) error {
 		if err := durable(ctx, tx); err != nil {
 			return err
 		}
-		// Of two sessions, the second compares its base with what the first has kept.
+		// The lock makes a second session wait, so that it compares its base with the one that the first session stores.
 		if _, err := tx.Exec(ctx, "LOCK TABLE bases IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}

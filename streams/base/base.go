@@ -1,8 +1,8 @@
-// Package base keeps where trimmed logs begin: the copies of a record.Base, the rule by which one of them counts, and the
-// deletion of what lies before it.
+// Package base stores where trimmed logs begin: the copies of a record.Base, the rule by which one of them counts, and the
+// interface by which the records before it are deleted.
 //
-// A base has copies in each data folder (Folder), in Postgres, and in the newest archive manifest, so that the loss of one
-// is harmless. The newest copy counts. Copies of different age are the rule, since nothing writes them at once; copies that
+// A base has copies in each data folder (Folder), in Postgres, and in the newest archive manifest, so one of them may be
+// lost. The newest copy counts. Copies may differ in age, because they are written one after the other. Copies that
 // contradict each other are an error that names both. A trimmed log without any copy is an error, never a new journal.
 package base
 

@@ -20,7 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/base"
 )
 
-// trimFile lies in the folder of a partition that was trimmed. It is written and synced before the first segment is
+// trimFile is in the folder of a partition that was trimmed. It is written and synced before the first segment is
 // deleted, so a log that begins above offset 0 without it has lost its beginning. kfake ignores it, and removes it with the
 // topic.
 const trimFile = "trim.json"
@@ -51,7 +51,7 @@ func (p *partition) beginsAt(i int) bool {
 	return i == 0 || s > p.next && s <= p.trim.Offset
 }
 
-// checkTrim checks the log against trim.json and sets aside the segments that are to be deleted. first is the first segment
+// checkTrim checks the log against trim.json and moves the segments below the trim to p.trimmed. first is the first segment
 // after the last gap.
 func (p *partition) checkTrim(first int) error {
 	if p.trim == nil {
@@ -178,8 +178,8 @@ func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64
 	if start <= info.LogStartOffset {
 		return info.LogStartOffset, nil
 	}
-	// The order protects the log: a crash after the file was written leaves a log that begins below the offset in it, in
-	// whichever order the disk has deleted segments.
+	// The file comes first: after a crash the log then begins below the offset in it, even if the disk has deleted the
+	// segments in another order.
 	if err := b.trims.allow(b.dir, at, t); err != nil {
 		return 0, err
 	}

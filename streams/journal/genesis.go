@@ -67,7 +67,7 @@ func (o *Owner) knownPositions(ctx context.Context) (known []record.Position, si
 		known, silent = o.askKnown(ctx)
 		if len(silent) == 0 || o.cfg.LogVerified != nil && o.cfg.LogVerified() ||
 			slices.ContainsFunc(known, func(p record.Position) bool { return !p.IsBefore() }) {
-			// The base is no confirmation: a log that has lost its end still begins where it did.
+			// The base does not confirm the log: a log that has lost its end still begins at the same record.
 			b, _, err := o.cfg.Client.Base(ctx, o.journal, o.cfg.Partition)
 			if b != nil {
 				known = append(known, b.Before())

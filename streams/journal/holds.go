@@ -61,12 +61,11 @@ func (c *Client) HoldsKnown(ctx context.Context, rules decide.Rules, partition i
 	return nil
 }
 
-// positions returns the positions of a source that the log is to be compared with. In a trimmed log, those before the base
+// positions returns the positions of a source that a caller must compare with the log. In a trimmed log, those before the base
 // that the topic may not hold any more are left out if the newest position of the source is at the base or after it.
 //
 // That newest position vouches for them. Within a source, a later position extends the earlier ones: the rows move from one
-// position to the next, and a snapshot or a witness is written by a fold that the owners of its time have compared with all
-// earlier ones. The log before the base was complete when it was trimmed, and the record of the base names its last hash. So
+// position to the next, and the owners have compared each snapshot and witness with the log while the log held it. The log before the base was complete when it was trimmed, and the record of the base names its last hash. So
 // a log that holds the newest position and the base can't contradict an earlier position without contradicting one of the
 // two. If a source ends before the base, nothing here vouches for it, and its positions are not left out.
 func (c *Client) positions(ctx context.Context, k Known, journal string, partition int32) ([]record.Position, error) {

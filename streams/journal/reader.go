@@ -23,8 +23,8 @@ import (
 // searches for the position by its sequence, because the log may be a copy. If the log does not hold the position at
 // all, the error is a *record.DivergedError. The reader never resets its offset.
 //
-// In a trimmed log, a position just before the base is verified by the record of the base, which names its hash. An earlier
-// position whose record is gone is a *record.TrimmedError.
+// In a trimmed log, the record of the base verifies the position just before it, because that record names the hash. For an
+// earlier position that the topic does not hold any more, the error is a *record.TrimmedError.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
@@ -270,8 +270,8 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 	return entries, nil
 }
 
-// pass checks a reader that started before the base when it gets there. The record at its position may have been a later
-// copy, in a log whose beginning with the first copy is gone. The records after the first copy are then missing.
+// pass checks a reader that started before the base when it reaches the base. The reader may have started at a later copy of
+// a record, after a trim deleted the first copy. Then the records after the first copy are missing.
 func (r *Reader) pass(offset int64) error {
 	s := r.passing
 	if s == nil || offset < s.first {
@@ -406,7 +406,7 @@ func (r *Reader) locateBeginning(s span) error {
 	return nil
 }
 
-// startAtBase moves a reader whose position is gone to the base, if OrBase permits it. Otherwise it returns err.
+// startAtBase moves the reader to the base if err is a *record.TrimmedError and OrBase permits it. Otherwise it returns err.
 func (r *Reader) startAtBase(ctx context.Context, err error) error {
 	var gone *record.TrimmedError
 	if !errors.As(err, &gone) || r.need < gone.Base.Sequence {

@@ -49,12 +49,12 @@ func (s span) ceiling(sequence int64) int64 {
 	return s.end - 1
 }
 
-// trimmed returns a *record.TrimmedError for a position whose record the topic does not hold any more.
+// trimmed returns a *record.TrimmedError for a position that the topic does not hold any more.
 func (s span) trimmed(have record.Position) error {
 	return &record.TrimmedError{Base: *s.base, Have: have}
 }
 
-// bases is what a client knows of the bases of its logs.
+// bases caches the bases of a client's logs.
 type bases struct {
 	mu    sync.Mutex
 	known map[submit.Shard]*known
@@ -123,7 +123,7 @@ func (c *Client) Base(ctx context.Context, journal string, partition int32) (b *
 	return k.found.Base, k.found.Silent, err
 }
 
-// span asks the brokers where the log begins and ends, and checks that it holds the record of its base. A final error is
+// span asks the brokers where the log begins and ends, and checks that it holds the record after the base. A final error is
 // returned only when the brokers and the sources have contradicted each other several times in a row.
 func (c *Client) span(ctx context.Context, journal string, partition int32) (s span, err error) {
 	s.start, s.end, err = c.Bounds(ctx, journal, partition)

@@ -14,8 +14,8 @@ import (
 )
 
 // Trim deletes the log before a base and returns the lowest offset that is left. It deletes nothing unless b is the newest
-// base that the client's sources keep, the log holds the record of b, and that record's offset is not above safe. Whoever
-// calls it MUST have made sure that the archive holds what is deleted and that nobody reads it from the topic any more.
+// base that the client's sources keep, the log holds the record of b, and that record's offset is not above safe. The
+// caller MUST have made sure that the archive holds the records before b and that no reader needs them.
 func (c *Client) Trim(ctx context.Context, t base.Trimmer, b record.Base, safe int64) (start int64, err error) {
 	if err := b.Validate(); err != nil {
 		return 0, err
@@ -42,7 +42,7 @@ func (c *Client) Trimmer() base.Trimmer { return kafkaTrimmer{c} }
 
 type kafkaTrimmer struct{ client *Client }
 
-// Trim implements base.Trimmer. Kafka deletes whole segments in the background, and shows nothing below t.Offset at once.
+// Trim implements base.Trimmer. Kafka hides the records below t.Offset immediately, and deletes whole segments later.
 func (k kafkaTrimmer) Trim(ctx context.Context, topic string, t base.Trim, safe int64) (start int64, err error) {
 	defer func() {
 		if err != nil {

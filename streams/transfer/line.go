@@ -26,7 +26,7 @@ type line struct {
 	Value     octets   `json:"value"`
 }
 
-// baseLine is the line before the records of a journal whose log was trimmed. Builds that know no base refuse it.
+// baseLine is the line before the records of a trimmed log. Builds without bases refuse it.
 type baseLine struct {
 	Journal string       `json:"journal"`
 	Base    *record.Base `json:"base"`

@@ -184,8 +184,8 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	return one, err
 }
 
-// keepBase keeps the base of a trimmed source with the target, before any record is there. A file gets it with the records,
-// and brokers keep none, so the venue that reads them must.
+// keepBase stores the base of a trimmed source in the data folder of the target, before any record is copied. A file gets
+// the base with the records. Brokers store none, so keepBase prints the base for the venue that will read them.
 func (p *place) keepBase(ctx context.Context, from transfer.Log, std settings.IO) error {
 	b, err := from.Base(ctx)
 	if err != nil || b == nil || p.kind == inFile {

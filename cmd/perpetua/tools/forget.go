@@ -14,7 +14,7 @@ import (
 )
 
 // ForgetLog deletes everything that was derived from a journal's log: its read models, its snapshots, its witnesses,
-// all positions, and the copies of its base. It is the deliberate answer to LOG_DIVERGED if a log was lost for good: the next start accepts the log
+// all positions, and its base. It is the deliberate answer to LOG_DIVERGED if a log was lost for good: the next start accepts the log
 // in its current state, or begins a new one.
 func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	var name string
