@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/base"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // trimFile is in the folder of a partition that was trimmed. It is written and synced before the first segment is
@@ -40,6 +41,33 @@ func readTrim(dir string) (*base.Trim, error) {
 	}
 	return &t, nil
 }
+
+// Bases finds the bases of the logs in a broker's folder, in the files that trims have left. It may be used while a broker
+// runs on the folder.
+type Bases struct {
+	Dir         string // as in Config
+	TopicPrefix string // of the journals' topics
+}
+
+var _ base.Source = Bases{}
+
+// Base implements base.Source.
+func (b Bases) Base(_ context.Context, journal string, partition int32) (*record.Base, error) {
+	at := place{b.TopicPrefix + journal, partition}
+	t, err := readTrim(filepath.Join(b.Dir, "partitions", at.folder()))
+	switch {
+	case err != nil:
+		return nil, &base.DamagedError{Source: b.String(), Err: err}
+	case t == nil:
+		return nil, nil
+	case t.Base.Journal != journal || t.Base.Partition != partition:
+		return nil, &base.DamagedError{Source: b.String(), Err: fmt.Errorf("trim.json of %s has the %v", at.folder(), t.Base)}
+	}
+	return &t.Base, nil
+}
+
+// String implements base.Source.
+func (b Bases) String() string { return "the broker's folder " + b.Dir }
 
 // beginsAt reports whether the log may begin with segment i, given the segments before it. A trim that was interrupted by a
 // power cut has deleted any of the segments below its offset, in any order: the kept log begins after the last gap.

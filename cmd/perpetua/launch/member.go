@@ -59,7 +59,7 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 		return nil, err
 	}
 	defer pool.Close()
-	client.AddBases(m.settings.Bases(), projections.Bases{Pool: pool})
+	client.AddBases(append(m.settings.BaseSources(), projections.Bases{Pool: pool})...)
 	if err := client.CheckTopics(ctx, m.journals.Names()...); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func Migrate(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer client.Close()
-	client.AddBases(s.Bases())
+	client.AddBases(s.BaseSources()...)
 	return migrate(ctx, client, journals.All(), s.DatabaseURL, log)
 }
 
@@ -44,7 +44,7 @@ func found(ctx context.Context, s *settings.Settings, brokers []string, table jo
 		return false, err
 	}
 	defer client.Close()
-	client.AddBases(s.Bases())
+	client.AddBases(s.BaseSources()...)
 	if err := migrate(ctx, client, table, databaseURL, log); err != nil {
 		return false, err
 	}

@@ -16,6 +16,7 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/streams/base"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -403,6 +404,14 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 // belongs to it.
 func (s *Settings) Bases() base.Folder {
 	return base.Folder{Dir: filepath.Join(s.Data, "bases"), TopicPrefix: s.TopicPrefix}
+}
+
+// BaseSources returns Bases and, if the log is that of the data folder's embedded broker, the copies in its folder.
+func (s *Settings) BaseSources() []base.Source {
+	if len(s.Brokers()) > 0 {
+		return []base.Source{s.Bases()}
+	}
+	return []base.Source{s.Bases(), broker.Bases{Dir: filepath.Join(s.Data, "kafka"), TopicPrefix: s.TopicPrefix}}
 }
 
 // TrustedProxies returns the networks of proxies that are trusted to report a client's address.

@@ -59,7 +59,7 @@ func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *at
 func addFolderBases(s *settings.Settings, client *journal.Client) error {
 	ours, _, err := folderOfLog(s)
 	if err == nil && ours {
-		client.AddBases(s.Bases())
+		client.AddBases(s.BaseSources()...)
 	}
 	return err
 }
