@@ -17,7 +17,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
@@ -31,7 +32,7 @@ type Log interface {
 
 // Config holds the dependencies of the routes.
 type Config struct {
-	Auth *web.Auth
+	Auth *rest.Auth
 	// Log returns the log of a partition and the id of the journal. It returns fs.ErrNotExist for an unknown partition.
 	Log func(ctx context.Context, journal string, partition int32) (Log, scalar.ID, error)
 	// Public lists the journals of the logs that need no token. The size of another log reveals how busy the brokers are.
@@ -74,7 +75,7 @@ func (cfg *Config) admit(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store") // of errors
 	p, err := cfg.Auth.Authenticate(c)
 	if err == nil && p.Customer != "" {
-		err = web.Forbidden("This log is for brokers: the token is confined to one account.")
+		err = problem.Forbidden("This log is for brokers: the token is confined to one account.")
 	}
 	return err
 }
@@ -89,7 +90,7 @@ func (cfg *Config) public(c echo.Context) bool {
 }
 
 func notFound(err error) error {
-	return web.NotFound("TLOG_NOT_FOUND", "There is no such transparency log, or it has no such tile yet.").Because(err)
+	return problem.NotFound("TLOG_NOT_FOUND", "There is no such transparency log, or it has no such tile yet.").Because(err)
 }
 
 // failed returns the response to an error of a log.
@@ -97,7 +98,7 @@ func failed(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(err)
 	}
-	return web.Unavailable("TLOG_UNAVAILABLE", "The transparency log cannot be read now.", time.Second).Because(err)
+	return problem.Unavailable("TLOG_UNAVAILABLE", "The transparency log cannot be read now.", time.Second).Because(err)
 }
 
 const plain = "text/plain; charset=utf-8"

@@ -23,7 +23,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/tlog"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
@@ -87,11 +88,11 @@ func newLog(t *testing.T, size int64) *served {
 // serve serves logs by journal.
 func serve(t *testing.T, logs map[string]tlog.Log) string {
 	t.Helper()
-	e, err := web.New(web.Options{})
+	e, err := rest.New(rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tlog.Register(e.Echo, tlog.Config{Auth: web.NewAuth(web.NewTokens(nil, "test", time.Now)), Public: []string{"trading"},
+	tlog.Register(e.Echo, tlog.Config{Auth: rest.NewAuth(access.NewTokens(nil, "test", time.Now)), Public: []string{"trading"},
 		Log: func(_ context.Context, journal string, partition int32) (tlog.Log, scalar.ID, error) {
 			if journal == "broken" {
 				return nil, id, errors.New("the database is away")

@@ -75,6 +75,9 @@ func (c *Chain) Term() int64 { return c.term }
 // TermStarted must then open the term after it.
 func (c *Chain) SetTerm(term int64) { c.term = term }
 
+// StartAt moves a chain that has admitted nothing to the record before a base.
+func (c *Chain) StartAt(b Base) { c.at, c.id, c.term = b.Before(), b.JournalID, b.Term }
+
 // Admit applies the rule of validity to the next value of the partition and its offset. It returns the entry and true if the
 // value is valid, false if readers skip it, and a *BrokenRecordError if it continues the chain but cannot be applied.
 func (c *Chain) Admit(offset int64, value []byte) (entry Entry, ok bool, err error) {

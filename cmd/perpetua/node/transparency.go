@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/tlog"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -198,7 +198,7 @@ func (l *transparencyLog) roots(id scalar.ID) (func(context.Context, record.Entr
 }
 
 // tlogInterface returns the configuration of the routes of the transparency logs.
-func (n *Node) tlogInterface(auth *web.Auth) tlog.Config {
+func (n *Node) tlogInterface(auth *rest.Auth) tlog.Config {
 	return tlog.Config{Auth: auth, Public: []string{journals.Trading}, Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
 		for _, l := range n.logs {
 			if l.Name() == name && partition == 0 {

@@ -15,7 +15,9 @@ import (
 
 	gocloud "gocloud.dev/blob"
 
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -96,8 +98,7 @@ func Table() []Setting {
 		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
 		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
 		{Name: "node-id", Of: OfSelf, usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
-<<<<<<< HEAD
-		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender", preset: "engine,api,projector,live,process,sender", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog", preset: "engine,api,projector,live,process,sender,tlog", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.Kafka.Brokers }},
 		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.Stores.BlobURL }},
@@ -106,20 +107,8 @@ func Table() []Setting {
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},
 		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.Files.ScannerURL }},
 		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.Files.LinkLifetime }},
-		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.Kafka.Prefix }},
-=======
-		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog", preset: "engine,api,projector,live,process,sender,tlog", text: func(s *Settings) *string { return &s.Roles }},
-		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
-		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
-		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
-		{Name: "key-url", Of: OfStores, usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.KeyURL }},
-		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.SnapshotRecords }},
-		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.SnapshotInterval }},
-		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.ScannerURL }},
-		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.LinkLifetime }},
 		{Name: "tlog-host", usage: "host name that the origins of the transparency logs begin with, best the public one: another name begins new logs", preset: "localhost", text: func(s *Settings) *string { return &s.TLogHost }},
-		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
->>>>>>> ready-tlog
+		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.Kafka.Prefix }},
 		{Name: "compression", Of: OfWriter, usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
 		{Name: "socket-compression", usage: "compress the messages of WebSocket clients that offer permessage-deflate",
 			preset: "false", toggle: func(s *Settings) *bool { return &s.DeflateSockets }},
@@ -408,6 +397,20 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 		return journal.Config{}, Usagef("--compression: %v", err) // Parse has checked this already
 	}
 	return journal.Config{Brokers: brokers, Prefix: s.Kafka.Prefix, TLS: encryption, Options: options, Compression: compression}, nil
+}
+
+// Bases returns the copies of the bases of trimmed logs in the data folder. They are those of the log only if the folder
+// belongs to it.
+func (s *Settings) Bases() base.Folder {
+	return base.Folder{Dir: filepath.Join(s.Data, "bases"), TopicPrefix: s.Kafka.Prefix}
+}
+
+// BaseSources returns Bases and, if the log is that of the data folder's embedded broker, the copies in its folder.
+func (s *Settings) BaseSources() []base.Source {
+	if len(s.Brokers()) > 0 {
+		return []base.Source{s.Bases()}
+	}
+	return []base.Source{s.Bases(), broker.Bases{Dir: filepath.Join(s.Data, "kafka"), TopicPrefix: s.Kafka.Prefix}}
 }
 
 // TrustedProxies returns the networks of proxies that are trusted to report a client's address.

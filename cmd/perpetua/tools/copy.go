@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
@@ -160,7 +161,11 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	if line := progress(std); line != nil {
 		tell = func(n int64) { line(fmt.Sprintf("%s: %d records", j.Name(), n)) }
 	}
-	done, err := transfer.Copy(ctx, j.Rules, source.source(j.Name()), to, tell)
+	from := source.source(j.Name())
+	if err := target.keepBase(ctx, from, std); err != nil {
+		return copied{}, err
+	}
+	done, err := transfer.Copy(ctx, j.Rules, from, to, tell)
 	if err != nil {
 		return copied{}, err
 	}
@@ -179,6 +184,22 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	return one, err
 }
 
+// keepBase stores the base of a trimmed source in the data folder of the target, before any record is copied. A file gets
+// the base with the records. Brokers store none, so keepBase prints the base for the venue that will read them.
+func (p *place) keepBase(ctx context.Context, from transfer.Log, std settings.IO) error {
+	b, err := from.Base(ctx)
+	if err != nil || b == nil || p.kind == inFile {
+		return err
+	}
+	fmt.Fprintf(std.Out, "%s: the source begins at record %d; the archive holds what is before it\n", b.Journal, b.Sequence)
+	if p.bases == nil {
+		fmt.Fprintf(std.Out, "%s: brokers keep no base. A venue on them needs it in its Postgres or in bases/%s%s-%d.json of its data folder: %s\n",
+			b.Journal, p.client.Prefix(), b.Journal, b.Partition, b.JSON())
+		return nil
+	}
+	return p.bases.Keep(ctx, *b)
+}
+
 // place is a data folder, brokers or a file.
 type place struct {
 	kind   string
@@ -186,6 +207,7 @@ type place struct {
 	said   string          // its name in the arguments
 	client *journal.Client // nil for a file
 	broker *broker.Broker  // of the target, if it is a data folder
+	bases  base.Keeper     // likewise
 	close  func()
 }
 
@@ -250,7 +272,7 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 		folder.Close()
 		return nil, err
 	}
-	p.broker = b
+	p.broker, p.bases = b, base.Folder{Dir: folder.Path("bases"), TopicPrefix: prefix}
 	// The folder is unlocked last: otherwise a node could start and find the broker's files in use.
 	return p, p.connect(ctx, s.Embedded(), b.Addrs(), prefix, func() { b.Close(); folder.Close() })
 }
@@ -324,6 +346,10 @@ func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.T
 	}
 	known := openAtHand(ctx, &of)
 	defer known.close()
+	known.addBases(p.client)
+	if err := addFolderBases(&of, p.client); err != nil {
+		return err
+	}
 	return known.holdOrTell(ctx, p.client, std.Err, table...)
 }
 

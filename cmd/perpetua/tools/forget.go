@@ -13,8 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// ForgetLog deletes everything that was derived from a journal's log: its read models, its snapshots, its witnesses and
-// all positions. It is the deliberate answer to LOG_DIVERGED if a log was lost for good: the next start accepts the log
+// ForgetLog deletes everything that was derived from a journal's log: its read models, its snapshots, its witnesses,
+// all positions, and its base. It is the deliberate answer to LOG_DIVERGED if a log was lost for good: the next start accepts the log
 // in its current state, or begins a new one.
 func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	var name string
@@ -55,6 +55,9 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	if err := projections.Forget(ctx, pool, name, j.Projections...); err != nil {
+		return err
+	}
+	if err := s.Bases().Forget(name, 0); err != nil {
 		return err
 	}
 	if asJSON {

@@ -55,6 +55,22 @@ func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *at
 	return h
 }
 
+// addFolderBases has a client find bases in the data folder, if that belongs to the log.
+func addFolderBases(s *settings.Settings, client *journal.Client) error {
+	ours, _, err := folderOfLog(s)
+	if err == nil && ours {
+		client.AddBases(s.BaseSources()...)
+	}
+	return err
+}
+
+// addBases has a client find bases in the database, if there is one.
+func (h *atHand) addBases(client *journal.Client) {
+	if h.rows != nil {
+		client.AddBases(projections.Bases{Pool: h.rows})
+	}
+}
+
 // hold compares the logs of journals with every known position. A *journal.DivergedError means that a log is wrong; any
 // other error means that a store could not be read. Missing stores are reported on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
@@ -153,6 +169,7 @@ func openLogAndRows(ctx context.Context, s *settings.Settings, std settings.IO) 
 		return nil, "", nil, nil, err
 	}
 	opened = append(opened, live.Close)
+	client.AddBases(projections.Bases{Pool: live})
 	if err = holdAll(ctx, s, client, live, std.Err); err != nil {
 		return nil, "", nil, nil, err
 	}

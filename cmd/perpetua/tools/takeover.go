@@ -85,6 +85,9 @@ func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place str
 		return id, "", err
 	}
 	defer client.Close()
+	if err := addFolderBases(s, client); err != nil {
+		return id, "", err
+	}
 	id, place, founded, err := fence.Place(ctx, client)
 	if err != nil {
 		return id, "", err
