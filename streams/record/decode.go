@@ -323,3 +323,12 @@ func continues(value []byte, prev Hash) (sequence int64, ok bool) {
 	}
 	return n, true
 }
+
+// DecodeHead decodes a value of any journal up to its events. The record has no Events, whose types need not be known.
+func DecodeHead(value []byte) (*Record, error) {
+	e, err := parseEnvelope(value)
+	if err != nil {
+		return nil, err
+	}
+	return &e.record, nil
+}
