@@ -44,7 +44,8 @@ type Config struct {
 	Journal     string
 	Partition   int32
 
-	sizes sizes // those of the form, except in tests
+	sizes sizes  // those of the form, except in tests
+	codec *codec // of its own, if nil
 }
 
 // sizes are the records of a range and the bytes of a chunk. 0 is the form's.

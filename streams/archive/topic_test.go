@@ -218,13 +218,20 @@ var errMissing = func() error {
 	return err
 }()
 
-// testConfig returns the archive of ranges of 512 records in small chunks.
+// sharedCodec saves each writer the tables of its own.
+var sharedCodec = sync.OnceValues(newCodec)
+
+// testConfig returns the archive of ranges of 128 records in small chunks.
 func testConfig(t testing.TB, s Store) Config {
 	box, err := seal.New(make([]byte, seal.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Store: s, Box: box, Journal: "trading", sizes: sizes{512, 60_000}}
+	c, err := sharedCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{Store: s, Box: box, Journal: "trading", sizes: sizes{128, 24_000}, codec: c}
 }
 
 // archive writes the records of a topic, and the tail.

@@ -42,9 +42,11 @@ func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCodec()
-	if err != nil {
-		return nil, err
+	c := cfg.codec
+	if c == nil {
+		if c, err = newCodec(); err != nil {
+			return nil, err
+		}
 	}
 	w := &Writer{archive: a, codec: c, chain: record.NewHeadChain(cfg.Journal, cfg.Partition, record.Before)}
 	w.log.journal, w.log.partition = cfg.Journal, cfg.Partition

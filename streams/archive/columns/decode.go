@@ -49,7 +49,7 @@ func (d *decoder) all() error {
 	for i := range d.sequences {
 		d.begin(i)
 		d.out.Prev = append(d.out.Prev, -1)
-		if err := d.record1(i); err != nil {
+		if err := d.oneRecord(i); err != nil {
 			return &DamagedError{i, err}
 		}
 		d.out.Ends = append(d.out.Ends, len(d.buf))
@@ -57,7 +57,7 @@ func (d *decoder) all() error {
 	return d.end()
 }
 
-func (d *decoder) record1(i int) error {
+func (d *decoder) oneRecord(i int) error {
 	p := d.pieces[0]
 	for {
 		n, err := p.next.readUvarint()
