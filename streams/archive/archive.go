@@ -41,8 +41,8 @@ func Open(ctx context.Context, cfg Config) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range numbers {
-		if err := a.load(ctx, int64(i), numbers); err != nil {
+	for n := range numbers {
+		if err := a.load(ctx, n, numbers); err != nil {
 			return nil, err
 		}
 	}
