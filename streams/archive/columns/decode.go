@@ -132,7 +132,7 @@ func (d *decoder) value(p *piece, c *column, record int) (v value, err error) {
 	case op >= opNumber:
 		return d.number(p, c, op)
 	case op >= opObject:
-		return d.copy(d.object(p, int(op-opObject), c.hole).member(c.name))
+		return d.copy(d.object(p, int(op-opObject), c.hole, false).member(c.name))
 	case op == opBefore:
 		return d.copy(c.now)
 	case op == opHash:
@@ -143,7 +143,22 @@ func (d *decoder) value(p *piece, c *column, record int) (v value, err error) {
 		d.buf = append(d.buf, noHash...)
 		return value{kind: kindHash}, nil
 	}
+	if op == opEntry {
+		return d.entry(c)
+	}
 	return v, d.literal(c, op, record)
+}
+
+// entry appends a text of the dictionary.
+func (d *decoder) entry(c *column) (v value, err error) {
+	n, err := c.streams[streamIndexes].readUvarint()
+	if err != nil {
+		return v, err
+	}
+	if n >= uint64(len(c.dict.entries)) {
+		return v, errRange
+	}
+	return d.copy(c.dict.entries[n])
 }
 
 func (d *decoder) minus(r ref) (value, error) {
@@ -157,7 +172,7 @@ func (d *decoder) minus(r ref) (value, error) {
 	} else {
 		d.buf = append(append(d.buf, '-'), b...)
 	}
-	w.number = -w.number
+	w.number, w.object = -w.number, 0
 	return w, nil
 }
 
@@ -196,16 +211,6 @@ func (d *decoder) number(p *piece, c *column, op byte) (v value, err error) {
 func (d *decoder) literal(c *column, op byte, record int) error {
 	indexes := &c.streams[streamIndexes]
 	switch op {
-	case opEntry:
-		n, err := indexes.readUvarint()
-		if err != nil {
-			return err
-		}
-		if n >= uint64(len(c.dict.entries)) {
-			return errRange
-		}
-		_, err = d.copy(c.dict.entries[n])
-		return err
 	case opText:
 		n, err := c.streams[streamTexts].readUvarint()
 		if err != nil {
@@ -310,6 +315,14 @@ func (d *decoder) uuid(c *column, op byte) error {
 	d.buf, _ = id.AppendText(d.buf)
 	c.dict.entries = append(c.dict.entries, ref(len(d.values)))
 	return nil
+}
+
+// count returns the number of values of all columns, or less if the streams are not what they should be.
+func (d *decoder) count() (n int) {
+	for _, c := range d.columns {
+		n += max(len(c.streams[streamOps].b), min(c.streams[streamOps].repeated, d.limit))
+	}
+	return min(n, d.limit)
 }
 
 // end checks that nothing is left.

@@ -19,8 +19,8 @@ type Value struct {
 	Prev string
 }
 
-// encoder encodes the values of a chunk in three passes: it finds the templates, counts which operations would give each
-// value, and then chooses one for each.
+// encoder encodes the values of a chunk in three passes: it finds the templates, counts which operations would give each value,
+// and then chooses one for each.
 type encoder struct {
 	*model
 	in        []Value
@@ -133,9 +133,7 @@ func (e *encoder) addPiece(t token) int {
 			}
 		}
 	}
-	if len(p.joined) < 2 {
-		p.joined = nil
-	}
+	p.number = len(e.pieces)
 	e.pieces = append(e.pieces, p)
 	return len(e.pieces) - 1
 }
@@ -216,7 +214,7 @@ func (e *encoder) count(p *piece, c *column, v *value) {
 		hit(opBefore)
 	}
 	for a := range p.anchorsOf() {
-		if e.same(e.object(p, a, c.hole).member(c.name), v) {
+		if e.same(e.object(p, a, c.hole, false).member(c.name), v) {
 			hit(opObject + byte(a))
 		}
 	}
@@ -323,12 +321,22 @@ func (e *encoder) choose() {
 			c.slots = append(c.slots, k)
 			options = append(options, option{opMinus + byte(len(c.slots)-1), st.minus[k]})
 		}
-		slices.SortFunc(options, func(a, b option) int { return cmp.Or(b.count-a.count, int(a.op)-int(b.op)) })
+		slices.SortFunc(options, func(a, b option) int {
+			return cmp.Or(b.count-a.count, expense(a.op)-expense(b.op), int(a.op)-int(b.op))
+		})
 		for _, o := range options {
 			st.order = append(st.order, o.op)
 		}
 		c.bases = chooseBases(st.bases)
 	}
+}
+
+// expense orders operations that give a column equally often: an object takes longer to find than another column.
+func expense(op byte) int {
+	if op >= opObject && op < opNumber {
+		return 1
+	}
+	return 0
 }
 
 func top(counts map[int]int, n, least int) (keys []int) {
@@ -371,6 +379,9 @@ func (e *encoder) emit(p *piece, c *column, v *value) {
 	}
 	for _, op := range e.stats[c.id].order {
 		if e.gives(p, c, op, v) {
+			if op >= opObject && op < opNumber {
+				e.object(p, int(op-opObject), c.hole, false).read = true
+			}
 			ops.byte(op)
 			return
 		}
@@ -409,6 +420,28 @@ func (e *encoder) emit(p *piece, c *column, v *value) {
 	}
 }
 
+// noteWriter remembers that a piece has changed an object by an anchor.
+func noteWriter(o *entity, p *piece, anchor int) {
+	if w := p.number*(maxAnchors+1) + anchor; !slices.Contains(o.writers, w) {
+		o.writers = append(o.writers, w)
+	}
+}
+
+// prune leaves out the updates of objects that no operation has read. It does not change what the operations give.
+func (e *encoder) prune() {
+	for _, p := range e.pieces {
+		clear(p.updates)
+	}
+	for _, o := range e.objects[1:] {
+		if !o.read {
+			continue
+		}
+		for _, w := range o.writers {
+			e.pieces[w/(maxAnchors+1)].updates[w%(maxAnchors+1)] = true
+		}
+	}
+}
+
 // gives reports whether an operation that takes no argument gives the value.
 func (e *encoder) gives(p *piece, c *column, op byte, v *value) bool {
 	switch {
@@ -420,7 +453,7 @@ func (e *encoder) gives(p *piece, c *column, op byte, v *value) bool {
 	case op >= opSlot:
 		return e.same(e.slot(c.slots[op-opSlot]), v)
 	default:
-		return e.same(e.object(p, int(op-opObject), c.hole).member(c.name), v)
+		return e.same(e.object(p, int(op-opObject), c.hole, false).member(c.name), v)
 	}
 }
 
@@ -442,6 +475,10 @@ func (e *encoder) emitNumber(p *piece, c *column, v *value) {
 	}
 	if len(c.bases) == 0 {
 		difference = v.number
+	} else if b := c.bases[of]; b.kind == baseObject {
+		if o := e.object(p, b.of, c.hole, false); o != nil {
+			o.read = true
+		}
 	}
 	c.streams[streamOps].byte(op + byte(of))
 	c.streams[streamNumbers].varint(difference)

@@ -6,7 +6,8 @@ import "bytes"
 const (
 	maxPieces   = 4096
 	maxHoles    = 256
-	maxTemplate = 4096 // bytes of static text
+	maxTemplate = 4096 // bytes of static text before texts are folded into it
+	maxStatic   = maxTemplate + maxHoles*foldBytes
 )
 
 // token is a piece of a value: the text between two openings of objects or arrays.

@@ -14,8 +14,9 @@ const (
 type value struct {
 	span
 	kind   byte
-	format byte  // of a number
-	number int64 // in 10⁻⁸, or microseconds
+	format byte   // of a number
+	object uint32 // that it identifies, in model.objects, if that was looked for
+	number int64  // in 10⁻⁸, or microseconds
 }
 
 // ref is the index of a value in model.values. 0 is none.
@@ -27,7 +28,10 @@ type piece struct {
 	columns []*column // one for each hole
 	anchors []int     // holes whose values identify an object
 	joined  []int     // anchors that identify one together; may be empty
+	updates []bool    // for each anchor, whether the row changes the object that it identifies
+	highest int       // of the names of its columns
 	next    stream    // the pieces that came after it
+	number  int       // in model.pieces, only for encoding
 }
 
 // column is a hole of a piece, with the values that it had.
@@ -94,7 +98,11 @@ const (
 )
 
 // entity holds the last members of the objects that a text identifies.
-type entity struct{ last []ref } // by name
+type entity struct {
+	last    []ref // by name
+	read    bool  // only for encoding
+	writers []int // pieces and anchors that have changed it, only for encoding
+}
 
 // dictionary numbers texts in the order of their first appearance. The columns of members with the same name share one.
 type dictionary struct {
@@ -107,23 +115,25 @@ const maxEntry = 128
 
 // model is the state that an encoder and a decoder have in common after the same values.
 type model struct {
-	buf      []byte
-	journal  scalar.ID
-	values   []value
-	pieces   []*piece
-	columns  []*column
-	names    int
-	entities map[string]*entity
-	record   int
-	time     int64  // the first time in the record, in microseconds
-	last     uint32 // index of the last id derived from the record
-	row      []ref  // the values of the current piece
-	key      []byte
+	buf     []byte
+	journal scalar.ID
+	values  []value
+	pieces  []*piece
+	columns []*column
+	names   int
+	objects []*entity         // 0 is none
+	keys    map[string]uint32 // of the objects
+	record  int
+	time    int64                                 // the first time in the record, in microseconds
+	last    uint32                                // index of the last id derived from the record
+	row     []ref                                 // the values of the current piece
+	wrote   func(o *entity, p *piece, anchor int) // notes who changes an object; only for encoding
+	key     []byte
 }
 
 func newModel(journal scalar.ID) *model {
-	raw := &piece{statics: [][]byte{nil, nil}}
-	m := &model{journal: journal, values: make([]value, 1, 1<<12), entities: make(map[string]*entity)}
+	raw := &piece{statics: [][]byte{nil, nil}, number: 1}
+	m := &model{journal: journal, values: make([]value, 1, 1<<12), objects: make([]*entity, 1), keys: make(map[string]uint32)}
 	m.names = 1
 	m.pieces = []*piece{{}, raw} // piece 0 is the beginning and the end of a value
 	m.addColumn(raw, 0, false, new(dictionary))
@@ -133,38 +143,53 @@ func newModel(journal scalar.ID) *model {
 func (m *model) addColumn(p *piece, name int, quoted bool, d *dictionary) {
 	c := &column{id: len(m.columns), hole: len(p.columns), name: name, quoted: quoted, record: -1, dict: d}
 	p.columns = append(p.columns, c)
+	p.highest = max(p.highest, name)
 	m.columns = append(m.columns, c)
 }
 
-// object returns the entity that an anchor of the current row identifies, or nil.
-func (m *model) object(p *piece, anchor, hole int) *entity {
-	key, ok := m.anchor(p, anchor, hole)
-	if !ok {
+// object returns the object that an anchor of the current row identifies, or nil. Only the holes before the given one have
+// values. With add, it is never nil.
+func (m *model) object(p *piece, anchor, hole int, add bool) *entity {
+	if anchor >= len(p.anchors) {
+		return m.joinedObject(p, hole, add)
+	}
+	h := p.anchors[anchor]
+	if h >= hole {
 		return nil
 	}
-	return m.entities[string(key)]
+	v := &m.values[m.row[h]]
+	if v.kind == kindHash {
+		return nil
+	}
+	if v.object == 0 { // else it was found before, for this value or for one that this is a copy of
+		v.object = m.find(v.of(m.buf), add)
+	}
+	return m.objects[v.object]
 }
 
-// anchor returns the key of an anchor of the current row. Only the holes before the given one have values.
-func (m *model) anchor(p *piece, anchor, hole int) (key []byte, ok bool) {
-	if anchor < len(p.anchors) {
-		h := p.anchors[anchor]
-		if h >= hole || m.values[m.row[h]].kind == kindHash {
-			return nil, false
-		}
-		return m.values[m.row[h]].of(m.buf), true
+// find returns the number of the object with a key, or 0.
+func (m *model) find(key []byte, add bool) uint32 {
+	n, ok := m.keys[string(key)]
+	if !ok && add {
+		n = uint32(len(m.objects))
+		m.objects = append(m.objects, new(entity))
+		m.keys[string(key)] = n
 	}
-	if len(p.joined) == 0 {
-		return nil, false
-	}
+	return n
+}
+
+func (m *model) joinedObject(p *piece, hole int, add bool) *entity {
 	m.key = m.key[:0]
 	for _, h := range p.joined {
 		if h >= hole || m.values[m.row[h]].kind == kindHash {
-			return nil, false
+			return nil
 		}
 		m.key = append(append(m.key, m.values[m.row[h]].of(m.buf)...), 0)
 	}
-	return m.key, true
+	if len(m.key) == 0 {
+		return nil
+	}
+	return m.objects[m.find(m.key, add)]
 }
 
 // anchorsOf returns the number of anchors, with the joined one.
@@ -196,21 +221,22 @@ func (m *model) put(c *column, v value) {
 
 // endRow makes the members of the current row those of the objects that it identifies.
 func (m *model) endRow(p *piece) {
-	for a := range p.anchorsOf() {
-		key, ok := m.anchor(p, a, len(p.columns))
-		if !ok {
+	for a, updates := range p.updates {
+		if !updates {
 			continue
 		}
-		e := m.entities[string(key)]
+		e := m.object(p, a, len(p.columns), true)
 		if e == nil {
-			e = new(entity)
-			m.entities[string(key)] = e
+			continue
+		}
+		if n := p.highest + 1 - len(e.last); n > 0 {
+			e.last = append(e.last, make([]ref, n)...)
 		}
 		for i, c := range p.columns {
-			for c.name >= len(e.last) {
-				e.last = append(e.last, make([]ref, c.name+1-len(e.last))...)
-			}
 			e.last[c.name] = m.row[i]
+		}
+		if m.wrote != nil {
+			m.wrote(e, p, a)
 		}
 	}
 }
@@ -231,7 +257,7 @@ func (m *model) baseOf(p *piece, c *column, b base, kind byte) int64 {
 	case baseBefore:
 		r = c.now
 	case baseObject:
-		r = m.object(p, b.of, c.hole).member(c.name)
+		r = m.object(p, b.of, c.hole, false).member(c.name)
 	case baseSlot:
 		r = m.slot(b.of)
 	}
@@ -254,7 +280,7 @@ func (m *model) begin(record int) { m.record, m.time, m.last = record, 0, 0 }
 
 // reset forgets the values, and keeps the templates and their choices.
 func (m *model) reset() {
-	m.values, m.record, m.entities = m.values[:1], 0, make(map[string]*entity)
+	m.values, m.record, m.objects, m.keys = m.values[:1], 0, m.objects[:1], make(map[string]uint32)
 	for _, c := range m.columns {
 		c.now, c.record = 0, -1
 	}

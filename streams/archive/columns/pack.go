@@ -78,6 +78,7 @@ func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
 		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), done: -1}}
 	e.columns[0].dict.index = make(map[string]int)
 	e.split()
+	e.fold()
 	e.stats = make([]stats, len(e.columns))
 	for i := range e.stats {
 		e.stats[i] = stats{equal: map[byte]int{}, slots: map[int]int{}, minus: map[int]int{}, bases: map[base]*cost{}}
@@ -85,8 +86,9 @@ func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
 	e.walk(e.count)
 	e.choose()
 	e.reset()
-	e.choosing = true
+	e.choosing, e.wrote = true, noteWriter
 	e.walk(e.emit)
+	e.prune()
 	return c.pack(e)
 }
 
@@ -181,6 +183,9 @@ func (e *encoder) writeTemplates(to *stream) {
 				to.uvarint(uint64(h))
 			}
 		}
+		for _, updates := range p.updates {
+			to.byte(byte(bit(updates)))
+		}
 	}
 	for _, c := range e.columns {
 		to.uvarint(uint64(len(c.slots)))
@@ -224,6 +229,7 @@ func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 		return nil, &DamagedError{-1, err}
 	}
 	d.buf = make([]byte, 0, total)
+	d.values = make([]value, 1, 1+d.count())
 	d.out.Ends, d.out.Prev = make([]int, 0, len(sequences)), make([]int, 0, len(sequences))
 	if err := d.all(); err != nil {
 		return nil, err
@@ -357,7 +363,7 @@ func readTemplates(m *model, from *stream) error {
 		return int(n)
 	}
 	ok := func() bool { return from.i <= len(from.b) }
-	names, pieces := number(1<<20), number(maxPieces+1)
+	names, pieces := number(1<<16), number(maxPieces+1)
 	if !ok() || names < 1 || pieces < 2 {
 		return errTemplate
 	}
@@ -366,7 +372,7 @@ func readTemplates(m *model, from *stream) error {
 		p := new(piece)
 		holes := number(maxHoles + 1)
 		for i := 0; ok() && i <= holes; i++ {
-			text, err := from.take(number(maxTemplate + 1))
+			text, err := from.take(number(maxStatic + 1))
 			if err != nil || !ok() {
 				return errTemplate
 			}
@@ -383,6 +389,9 @@ func readTemplates(m *model, from *stream) error {
 			for n := number(maxAnchors + 1); ok() && n > 0; n-- {
 				*list = append(*list, number(holes))
 			}
+		}
+		for range p.anchorsOf() {
+			p.updates = append(p.updates, number(2) == 1)
 		}
 		if !ok() {
 			return errTemplate
@@ -402,6 +411,13 @@ func readTemplates(m *model, from *stream) error {
 		return errTemplate
 	}
 	return nil
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func appendUnhex(b, digits []byte) []byte {
