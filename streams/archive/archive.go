@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Archive is what the manifests of a partition say. It does not change: Open reads them again.
+// Archive holds the verified manifests of a partition. It does not change when the bucket does; call Open again.
 type Archive struct {
 	cfg    Config
 	sealed []Sealed

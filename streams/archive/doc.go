@@ -5,8 +5,8 @@
 // end of the range before, with those that readers skip, and a manifest. The manifest names the object, its hash, the hashes
 // of the records at both ends, and the hash of the manifest before, so the newest manifest stands for the whole archive. A
 // manifest is created if absent and never replaced: of two writers one creates it, and the other checks that it has archived
-// the same records. What follows the last full range may be kept in a tail object, which is replaced again and again and is
-// never a ground to trim the topic.
+// the same records. Records after the last full range may be kept in a tail object, which is replaced as it grows. The topic is
+// never trimmed because of a tail.
 //
 // Objects are sealed with the venue's master key, and manifests carry a MAC under it. Nothing here decodes events, so any build
 // can read any archive. README.md of streams has the exact form.

@@ -2,7 +2,7 @@ package archive
 
 import "fmt"
 
-// Damage is what is wrong with a part of an archive.
+// Damage is a kind of error in an archive.
 type Damage string
 
 // The kinds of damage.

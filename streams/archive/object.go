@@ -130,10 +130,10 @@ func newDecoders() (*decoders, error) {
 	return &decoders{c, z}, err
 }
 
-// maxFacts is the highest number of bytes of the facts of a chunk, whose records may all be invalid.
+// maxFacts is the highest number of bytes of the facts of a chunk.
 const maxFacts = 1 << 30
 
-// verified holds a chunk whose records were verified.
+// verified is a chunk of verified records.
 type verified struct {
 	*chunk
 	values []byte
@@ -150,7 +150,7 @@ func (v *verified) value(i int) []byte {
 	return v.values[from:v.ends[i]:v.ends[i]]
 }
 
-// chunk decodes a chunk and verifies the chain of its records from the hash before it.
+// chunk decodes a chunk and verifies the chain in it.
 func (o *object) chunk(d *decoders, n int) (*verified, error) {
 	h, b := o.heads[n], o.chunks[n]
 	wrong := func(sequence int64, err error) error {

@@ -64,7 +64,7 @@ func rebuild(l log, r *kgo.Record) error {
 	return nil
 }
 
-// content hashes all that a range must preserve.
+// content computes the hash of everything that a range must preserve.
 type content struct {
 	sum hash.Hash
 	b   []byte
@@ -72,8 +72,7 @@ type content struct {
 
 func newContent() *content { return &content{sum: sha256.New()} }
 
-// add takes the next record: its offset, whether it is valid, the hash of its value, and the rest unless that is a function of
-// the value.
+// add adds the next record: offset, sequence, hash, and the parts unless the record is plain.
 func (c *content) add(e *entry) {
 	b := binary.BigEndian.AppendUint64(c.b[:0], uint64(e.kafka.Offset))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.sequence))

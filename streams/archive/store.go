@@ -22,7 +22,7 @@ type Store interface {
 	Create(ctx context.Context, key string, content []byte, within time.Duration) (created bool, err error)
 	// Delete deletes blobs. A missing blob is not an error.
 	Delete(ctx context.Context, keys ...string) error
-	// List returns the blobs whose keys begin with a prefix.
+	// List returns the blobs with keys that begin with a prefix.
 	List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error)
 }
 

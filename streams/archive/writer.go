@@ -14,7 +14,7 @@ import (
 )
 
 // Writer archives the records of a topic. It applies the rule of validity itself. It is not safe for concurrent use, but several
-// writers of the same topic may archive at the same time, and a writer may end between any two writes: the next one goes on from
+// writers may archive the same topic at the same time. A writer may crash between any two writes; the next one continues after
 // the last manifest.
 type Writer struct {
 	archive *Archive
@@ -36,7 +36,7 @@ type pending struct {
 	chunks  []byte
 }
 
-// NewWriter returns a writer that goes on after the last full range.
+// NewWriter returns a writer that continues after the last full range.
 func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
 	a, err := Open(ctx, cfg)
 	if err != nil {
@@ -213,7 +213,7 @@ func (w *Writer) seal(ctx context.Context) error {
 	return nil
 }
 
-// putObject creates an object. If there is one, it must hold the same records, and the manifest names that one.
+// putObject creates an object. If one exists, it must hold the same records, and the manifest then describes that one.
 func (w *Writer) putObject(ctx context.Context, m *Manifest, b []byte) error {
 	cfg := &w.archive.cfg
 	created, err := cfg.Store.Create(ctx, m.Object, b, writeWithin)
@@ -243,7 +243,7 @@ func (w *Writer) putObject(ctx context.Context, m *Manifest, b []byte) error {
 
 var errOther = errors.New("it stands for other records than those of the topic")
 
-// putManifest creates a manifest, or checks that the one that there is stands for the same records.
+// putManifest creates a manifest. If one exists, it must describe the same records.
 func (w *Writer) putManifest(ctx context.Context, m *Manifest) (*Sealed, error) {
 	cfg := &w.archive.cfg
 	key := cfg.manifestKey(m.Range)
@@ -303,7 +303,7 @@ func (w *Writer) Tail(ctx context.Context) error {
 	return cfg.Store.Delete(ctx, former...)
 }
 
-// formerTail returns the object of the tail that there is.
+// formerTail returns the key of the current tail's object.
 func (w *Writer) formerTail(ctx context.Context) []string {
 	cfg := &w.archive.cfg
 	b, err := cfg.Store.Read(ctx, cfg.tailKey(), maxManifest)

@@ -324,7 +324,7 @@ func continues(value []byte, prev Hash) (sequence int64, ok bool) {
 	return n, true
 }
 
-// DecodeHead decodes a value of any journal up to its events. The record has no Events, whose types need not be known.
+// DecodeHead decodes a value of any journal without its events, so it needs no registry.
 func DecodeHead(value []byte) (*Record, error) {
 	e, err := parseEnvelope(value)
 	if err != nil {

@@ -80,8 +80,8 @@ func (r *archiveRequest) open(ctx context.Context, at string) (config func(journ
 	}, func() { bucket.Close() }, nil
 }
 
-// ArchiveLog archives the journals, or one of them, in a bucket: all ranges that are full, and what follows them as the tail.
-// The venue may be running. Afterwards it reads everything back.
+// ArchiveLog archives the journals, or one of them, in a bucket: all full ranges, and later records as the tail. The venue may be
+// running. ArchiveLog then reads the archive back and verifies it.
 func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log archive", "to", "URL of the bucket to archive to: file, or in binaries for clouds s3, gs, azblob", args, std)
 	if err != nil {
@@ -124,7 +124,7 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	})
 }
 
-// existing returns the query that keeps blob.Open from creating the folder that is to be verified.
+// existing returns the query with which blob.Open reports a missing folder as an error instead of creating it.
 func existing(at string) string {
 	switch {
 	case !strings.HasPrefix(at, "file:"), strings.Contains(at, "create_dir="):

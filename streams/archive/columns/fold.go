@@ -2,8 +2,8 @@ package columns
 
 import "slices"
 
-// A column with one text only becomes a part of its template, if that is not longer than foldBytes and its piece has at least
-// foldRows rows. In fewer rows, the operations that give the text may take less than the text.
+// A column that always has the same text becomes static text, if the text has at most foldBytes and the piece has at least
+// foldRows rows. For fewer rows, the operations may take less space than the text.
 const (
 	foldBytes = 64
 	foldRows  = 8

@@ -83,7 +83,7 @@ const (
 	maxSlots   = 24
 )
 
-// base is what a number is the difference from: the sum of two values, each 0 if it is not there.
+// base is the prediction of a number: the sum of two values, each of them optional. The number is stored as the difference.
 type base struct {
 	kind byte // the form of the first
 	of   int  // anchor or column
@@ -250,7 +250,7 @@ func (m *model) slot(column int) ref {
 	return c.now
 }
 
-// baseOf returns the number that the difference of a column is added to. A base that is not there is 0.
+// baseOf returns the prediction for the next number of a column. A missing value counts as 0.
 func (m *model) baseOf(p *piece, c *column, b base, kind byte) int64 {
 	var r ref
 	switch b.kind {

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// frameBytes is the size from which a stream has a frame of its own. Shorter ones share a frame.
+// frameBytes is the most that several streams in one frame have together. A longer stream has a separate frame.
 const frameBytes = 2048
 
 // Encoder encodes chunks. It is not safe for concurrent use.
