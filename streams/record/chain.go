@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -43,6 +44,14 @@ func NewChain(rules decide.Rules, partition int32, from Position) *Chain {
 // NewGenesisChain returns a chain for a reader that stops at the genesis: it can't decode the records of the rules.
 func NewGenesisChain(journal string, partition int32) *Chain {
 	return &Chain{journal: journal, partition: partition, decoder: NewDecoder(decide.NewRegistry()), at: Before}
+}
+
+// NewHeadChain returns a chain that continues after the position from, and decodes no events but those of a genesis. It knows the
+// rules of no journal, so it can follow the log of any build.
+func NewHeadChain(journal string, partition int32, from Position) *Chain {
+	c := NewGenesisChain(journal, partition)
+	c.at, c.decodeFrom, c.term = from, math.MaxInt64, UnknownTerm
+	return c
 }
 
 // UseCache lets the chain take records from the cache of the partition instead of decoding them.

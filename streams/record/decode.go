@@ -320,3 +320,12 @@ func continues(value []byte, prev Hash) (sequence int64, ok bool) {
 	}
 	return n, true
 }
+
+// DecodeHead decodes a value of any journal without its events, so it needs no registry.
+func DecodeHead(value []byte) (*Record, error) {
+	e, err := parseEnvelope(value)
+	if err != nil {
+		return nil, err
+	}
+	return &e.record, nil
+}

@@ -29,10 +29,17 @@ type logFilter struct {
 // at the first record that breaks it. It reads from genesis, or from the base of a trimmed log, or, if only later records
 // are requested, from the last known position before them. For records that the log does not hold any more it fails with
 // LOG_TRIMMED. If the log lacks any known position, Log prints all records that exist and then fails
-// with LOG_DIVERGED. `perpetua log copy` is CopyLog.
+// with LOG_DIVERGED. `perpetua log copy` is CopyLog, `archive` is ArchiveLog, and `verify` is VerifyArchive.
 func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
-	if len(args) > 0 && args[0] == "copy" {
-		return CopyLog(ctx, args[1:], std)
+	if len(args) > 0 {
+		switch args[0] {
+		case "copy":
+			return CopyLog(ctx, args[1:], std)
+		case "archive":
+			return ArchiveLog(ctx, args[1:], std)
+		case "verify":
+			return VerifyArchive(ctx, args[1:], std)
+		}
 	}
 	var name string
 	var follow, all, asJSON bool
