@@ -31,6 +31,9 @@ type placeOrderInput struct {
 func (*PlaceOrder) NewInput() any { return new(placeOrderInput) }
 
 func (p *PlaceOrder) input(events []decide.Event) any {
+	if !p.ReduceOnly && p.Leverage == 0 { // nearly all orders
+		return nil
+	}
 	var in placeOrderInput
 	if p.CashAmount == 0 && p.Amount.Cmp(orderOf(events).Amount) != 0 {
 		in.Amount = &p.Amount
