@@ -150,7 +150,7 @@ func present[T comparable](v *T) *T {
 	return v
 }
 
-// Reconstruct implements decide.Payload. An order's code has the effect of its name.
+// Reconstruct implements decide.Payload. A cancellation by name and one by code are the same decision.
 func (p *CancelOrder) Reconstruct(r *decide.Evidence) error {
 	o := orderOf(r.Events)
 	p.CustomerCode, p.OrderCode = o.CustomerCode, o.Code
