@@ -76,7 +76,7 @@ func (r *archiveRequest) open(ctx context.Context, at string) (config func(journ
 	}
 	store := blob.NewStore(bucket)
 	return func(journal string) archive.Config {
-		return archive.Config{Store: store, Box: box, TopicPrefix: r.TopicPrefix, Journal: journal}
+		return archive.Config{Store: store, Box: box, TopicPrefix: r.Kafka.Prefix, Journal: journal}
 	}, func() { bucket.Close() }, nil
 }
 
