@@ -103,6 +103,7 @@ type lookup struct {
 	partition int32
 	left      []record.Position     // not found yet
 	at        map[record.Hash]int64 // the offsets of the positions found
+	locator   *locator              // of the last attempt
 	based     bool                  // one is that before the base, and its record is not in the log
 	doubts    int                   // how many times in a row some were not found
 }
@@ -125,15 +126,21 @@ func (k *lookup) try(ctx context.Context) error {
 	if len(k.left) == 0 {
 		return nil
 	}
-	name := k.rules.Journal()
-	span, err := k.client.span(ctx, name, k.partition)
+	s, err := k.client.span(ctx, k.rules.Journal(), k.partition)
 	if err != nil {
 		return err
 	}
+	return k.tryIn(ctx, s)
+}
+
+// tryIn is try for a caller that has just asked where the log begins and ends.
+func (k *lookup) tryIn(ctx context.Context, span span) error {
+	name := k.rules.Journal()
 	l, err := k.client.locator(ctx, name, k.partition)
 	if err != nil {
 		return err
 	}
+	k.locator = l
 	var missing []record.Position
 	for i, p := range k.left {
 		offset, found, err := l.search(ctx, p, span.floor(p.Sequence), span.end)

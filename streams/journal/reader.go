@@ -376,9 +376,9 @@ func (r *Reader) locate(ctx context.Context) error {
 	if at := r.chain.Position(); at.IsBefore() {
 		err = r.locateBeginning(s)
 	} else if r.moved || s.end <= at.Offset || at.Offset < s.start {
-		err = r.find(ctx)
+		err = r.find(ctx, s)
 	}
-	if err = r.startAtBase(ctx, err); err != nil {
+	if err = r.startAtBase(ctx, s, err); err != nil {
 		return err
 	}
 	if !r.chain.Position().IsBefore() && r.chain.ID().IsZero() {
@@ -407,37 +407,30 @@ func (r *Reader) locateBeginning(s span) error {
 }
 
 // startAtBase moves the reader to the base if err is a *record.TrimmedError and OrBase permits it. Otherwise it returns err.
-func (r *Reader) startAtBase(ctx context.Context, err error) error {
+func (r *Reader) startAtBase(ctx context.Context, s span, err error) error {
 	var gone *record.TrimmedError
 	if !errors.As(err, &gone) || r.need < gone.Base.Sequence {
 		return err
 	}
 	r.chain.StartAt(gone.Base)
 	r.need, r.lookup = 0, nil
-	return r.find(ctx)
+	return r.find(ctx, s)
 }
 
 // find searches for the position by its sequence and corrects the hinted offset. A *record.DivergedError means that the
 // log does not hold it.
-func (r *Reader) find(ctx context.Context) error {
+func (r *Reader) find(ctx context.Context, s span) error {
 	at := r.chain.Position()
 	if r.lookup == nil {
 		r.lookup = r.client.lookup(r.rules, r.partition, at)
 	}
-	if err := r.lookup.try(ctx); err != nil {
+	if err := r.lookup.tryIn(ctx, s); err != nil {
 		return err
 	}
 	offset := r.lookup.at[at.Hash]
 	if r.based = r.lookup.based; !r.based {
-		l, err := r.client.locator(ctx, r.chain.Journal(), r.partition)
-		if err != nil {
-			return err
-		}
-		s, err := r.client.span(ctx, r.chain.Journal(), r.partition)
-		if err != nil {
-			return err
-		}
-		if offset, err = l.firstCopy(ctx, at, s.floor(at.Sequence), offset); err != nil {
+		var err error
+		if offset, err = r.lookup.locator.firstCopy(ctx, at, s.floor(at.Sequence), offset); err != nil {
 			return err
 		}
 	}
