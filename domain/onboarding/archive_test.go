@@ -18,7 +18,7 @@ func TestArchiveOfALog(t *testing.T) {
 		size += len(value)
 	}
 	for seed := range 6 {
-		frozenWorld(t, digest, seed)
+		frozenWorld(t, digest, make(recordtest.Verdicts), seed, 4)
 	}
 	e, err := columns.NewEncoder()
 	if err != nil {

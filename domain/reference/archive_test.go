@@ -63,7 +63,7 @@ type realRecords struct {
 func newRealRecords(t *testing.T, span scalar.Time) *realRecords {
 	morning := scalar.TimeOf(time.Date(2027, 3, 1, 8, 0, 0, 0, time.UTC))
 	v := openVenue(t, 7, morning-10*scalar.Second)
-	c := openCrowd(v, 7, 60)
+	c := openCrowd(v, 7, 60, trading.Rules().Newest())
 	l := &realRecords{t: t, v: v, decoder: record.NewDecoder(trading.Rules().Registry()), first: v.tip.Sequence + 1, prev: v.tip.Hash}
 	v.log.Each = l.add
 	for c.now < morning+span {
