@@ -34,20 +34,20 @@ type piece struct {
 	number  int       // in model.pieces, only for encoding
 }
 
-// column is a hole of a piece, with the values that it had.
+// column is a hole of a piece, with the values that it had. Its first fields are those that each value needs, so that they share a
+// cache line.
 type column struct {
+	now     ref // last value
+	record  int // in which it was
+	streams [streamsPerColumn]stream
+
 	id     int // in model.columns
 	hole   int // in its piece
 	name   int // of its member, in model.names
 	quoted bool
 	slots  []int  // columns that it repeats values of the same record from
 	bases  []base // of numbers and times
-
-	now    ref // last value
-	record int // in which it was
 	dict   *dictionary
-
-	streams [streamsPerColumn]stream
 }
 
 // The streams of a column.
