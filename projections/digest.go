@@ -21,11 +21,15 @@ func digestOf(text string) string {
 		'/', sum(hashtextextended(` + text + `, 2))), 0))`
 }
 
+// NotProjected returns the names of the tables whose rows no projection computes from the journals. An audit MUST NOT compare
+// them, and a rebuild MUST NOT replace them.
+func NotProjected() []string { return []string{versions, changesTable, "bases", "signed_trees"} }
+
 // tables returns the names of all tables in the current schema that hold rows of the journals.
 func tables(ctx context.Context, db Querier) ([]string, error) {
 	rows, err := db.Query(ctx, `SELECT table_name::text FROM information_schema.tables
 		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> ALL ($1) ORDER BY 1`,
-		[]string{versions, changesTable, signedTable})
+		NotProjected())
 	if err != nil {
 		return nil, fmt.Errorf("the list of tables: %w", err)
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
-// signedTable is not computed from the journals: a rebuild or an audit MUST NOT compare or replace its rows.
-const signedTable = "signed_trees"
-
 // SignedTrees records the signed trees of transparency logs. It implements transparency.Heads. Its Positions are those of the
 // last records that were signed: a log without one of them has lost what strangers can prove.
 type SignedTrees struct{ Pool *pgxpool.Pool }

@@ -1,6 +1,7 @@
 package projections_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,9 @@ func lines(t *testing.T, db projections.Querier, sql string) []string {
 	return lines
 }
 
+// later matches the objects that migrations after the first release make.
+var later = regexp.MustCompile(`\b(bases|signed_trees)(_|\b)`)
+
 // TestTablesBeforeTheFirstRelease: the migrations of the first release make the tables that those of the builds before it
 // made. A database of such a build is adopted as it is, and its rows count as outdated until they are rebuilt.
 func TestTablesBeforeTheFirstRelease(t *testing.T) {
@@ -60,7 +64,7 @@ func TestTablesBeforeTheFirstRelease(t *testing.T) {
 		}
 	}
 	for _, l := range want {
-		if !slices.Contains(had, l) && !strings.Contains(l, "bases") { // the table that a later migration makes
+		if !slices.Contains(had, l) && !later.MatchString(l) {
 			t.Errorf("earlier builds did not make:\n%s", l)
 		}
 	}
