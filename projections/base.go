@@ -41,7 +41,7 @@ func readBase(ctx context.Context, db Querier, journal string, partition int32) 
 	kept.JournalID = id
 	copy(kept.Prev[:], hash)
 	if err := kept.Validate(); err != nil {
-		return nil, &base.DamagedError{Source: "the table bases", Err: err}
+		return nil, &base.DamagedError{Source: "the table bases", Err: err, Remedy: "delete the row of this journal and partition"}
 	}
 	return &kept, nil
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -36,6 +35,7 @@ type Keeper interface {
 type DamagedError struct {
 	Source string
 	Err    error
+	Remedy string // what an operator does if another source has a sound copy, such as "delete the file"
 }
 
 // Error names the source.
@@ -51,43 +51,78 @@ type Found struct {
 	Silent error        // names the sources that could not be asked; nil if all answered
 }
 
-// Newest asks all sources at the same time, each for at most the given time, and returns the newest copy. The error is a
-// *record.BaseError if two copies contradict each other or one is damaged.
+// Newest asks all sources at the same time and returns the newest copy. A source that has not answered within the given
+// time is silent, even if it ignores its context. The error is a *record.BaseError if two copies contradict each other or
+// one is damaged. The copies are compared in pairs: one that contradicts another may still agree with a third.
 func Newest(ctx context.Context, sources []Source, within time.Duration, journal string, partition int32) (Found, error) {
-	copies, errs := make([]*record.Base, len(sources)), make([]error, len(sources))
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	var asking sync.WaitGroup
-	for i, s := range sources {
-		asking.Go(func() { copies[i], errs[i] = s.Base(ctx, journal, partition) })
-	}
-	asking.Wait()
-	var f Found
+	var (
+		f       Found
+		sound   []int // sources with a copy
+		damaged *DamagedError
+	)
 	refuse := func(format string, args ...any) (Found, error) {
 		return Found{}, &record.BaseError{Journal: journal, Partition: partition, Reason: fmt.Sprintf(format, args...)}
 	}
-	for i, s := range sources {
-		b, err := copies[i], errs[i]
-		var damaged *DamagedError
+	answers := askAll(ctx, sources, within, journal, partition)
+	for i, a := range answers {
 		switch {
-		case errors.As(err, &damaged):
-			return refuse("a copy of the base is damaged: %v", err)
-		case err != nil:
-			f.Silent = errors.Join(f.Silent, fmt.Errorf("%s: %w", s, err))
+		case errors.As(a.err, &damaged):
 			continue
-		case b == nil:
+		case a.err != nil:
+			f.Silent = errors.Join(f.Silent, fmt.Errorf("%s: %w", sources[i], a.err))
+			continue
+		case a.base == nil:
 			continue
 		}
-		if f.Base != nil {
-			if why := f.Base.Contradicts(*b); why != "" {
-				return refuse("the bases in %s and in %s contradict each other: %s", f.Source, s, why)
+		for _, other := range sound {
+			if why := answers[other].base.Contradicts(*a.base); why != "" {
+				return refuse("the bases in %s and in %s contradict each other: %s", sources[other], sources[i], why)
 			}
 		}
-		if f.Base == nil || b.Sequence > f.Base.Sequence {
-			f.Base, f.Source = b, s.String()
+		sound = append(sound, i)
+		if f.Base == nil || a.base.Sequence > f.Base.Sequence {
+			f.Base, f.Source = a.base, sources[i].String()
 		}
 	}
+	switch {
+	case damaged != nil && f.Base != nil:
+		return refuse("a copy of the base is damaged: %v; the copy in %s is sound, so %s", damaged, f.Source, damaged.Remedy)
+	case damaged != nil:
+		return refuse("a copy of the base is damaged: %v; no other source has a sound copy", damaged)
+	}
 	return f, nil
+}
+
+type answer struct {
+	base *record.Base
+	err  error
+}
+
+// askAll returns the answers of the sources, in their order. It does not wait for a source that hangs, such as a folder on a
+// lost network mount: that goroutine ends when the file system answers.
+func askAll(ctx context.Context, sources []Source, within time.Duration, journal string, partition int32) []answer {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	answers, answered := make([]answer, len(sources)), make([]chan answer, len(sources))
+	for i, s := range sources {
+		answered[i] = make(chan answer, 1) // no late answer blocks
+		go func() {
+			b, err := s.Base(ctx, journal, partition)
+			answered[i] <- answer{b, err}
+		}()
+	}
+	for i := range sources {
+		select {
+		case answers[i] = <-answered[i]:
+		case <-ctx.Done():
+			select {
+			case answers[i] = <-answered[i]:
+			default:
+				answers[i].err = ctx.Err()
+			}
+		}
+	}
+	return answers
 }
 
 // MayReplace returns an error if a Keeper must not replace a copy by b, which contradicts it or is older.
@@ -100,22 +135,3 @@ func MayReplace(kept, b record.Base) error {
 	}
 	return nil
 }
-
-// Static is a Source of given bases, for a log that is being copied or for tests.
-type Static struct {
-	Name  string
-	Bases []record.Base
-}
-
-// Base implements Source.
-func (s Static) Base(_ context.Context, journal string, partition int32) (*record.Base, error) {
-	for _, b := range s.Bases {
-		if b.Journal == journal && b.Partition == partition {
-			return &b, nil
-		}
-	}
-	return nil, nil
-}
-
-// String implements Source.
-func (s Static) String() string { return s.Name }

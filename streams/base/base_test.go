@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,73 @@ func (silent) Base(context.Context, string, int32) (*record.Base, error) {
 }
 func (silent) String() string { return "a silent source" }
 
-func static(name string, b ...record.Base) base.Source { return base.Static{Name: name, Bases: b} }
+// staticSource is a source of given bases.
+type staticSource struct {
+	name  string
+	bases []record.Base
+}
+
+func (s staticSource) Base(_ context.Context, journal string, partition int32) (*record.Base, error) {
+	for _, b := range s.bases {
+		if b.Journal == journal && b.Partition == partition {
+			return &b, nil
+		}
+	}
+	return nil, nil
+}
+func (s staticSource) String() string { return s.name }
+
+func static(name string, b ...record.Base) base.Source { return staticSource{name, b} }
+
+// hung is a source that does not heed its context until it is closed.
+type hung chan struct{}
+
+func (h hung) Base(context.Context, string, int32) (*record.Base, error) {
+	<-h
+	return nil, nil
+}
+func (hung) String() string { return "a hung source" }
+
+// TestNewestDoesNotWaitForAHungSource returns what the others have.
+func TestNewestDoesNotWaitForAHungSource(t *testing.T) {
+	h := make(hung)
+	defer close(h)
+	found, err := base.Newest(t.Context(), []base.Source{h, static("b", at(10))}, 50*time.Millisecond, "trading", 0)
+	if err != nil || found.Base == nil || *found.Base != at(10) || !errors.Is(found.Silent, context.DeadlineExceeded) ||
+		!strings.Contains(found.Silent.Error(), "a hung source") {
+		t.Errorf("%v, %v, %v", found.Base, found.Silent, err)
+	}
+}
+
+// TestNewestComparesAllCopies finds a contradiction in any order of the sources.
+func TestNewestComparesAllCopies(t *testing.T) {
+	forked := at(10)
+	forked.Prev = record.Hash{99}
+	copies := []base.Source{static("a", at(10)), static("b", at(20)), static("c", forked), silent{}}
+	for _, order := range permutations(len(copies)) {
+		var sources []base.Source
+		for _, i := range order {
+			sources = append(sources, copies[i])
+		}
+		found, err := base.Newest(t.Context(), sources, time.Second, "trading", 0)
+		if err == nil || !strings.Contains(err.Error(), "contradict each other: record 9 has the hashes") {
+			t.Errorf("in the order %v: %v, %v", order, found.Base, err)
+		}
+	}
+}
+
+// permutations returns all orders of n things.
+func permutations(n int) (all [][]int) {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	for _, shorter := range permutations(n - 1) {
+		for i := range n {
+			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
+		}
+	}
+	return all
+}
 
 func TestNewest(t *testing.T) {
 	other, forked := at(20), at(20)
@@ -102,7 +169,39 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestFolderIsDamaged names the file.
+// TestFolderSyncs wants the entry of every folder on disk before Keep returns, also if an earlier call failed.
+func TestFolderSyncs(t *testing.T) {
+	root := t.TempDir()
+	var synced []string
+	broken := errors.New("the disk is broken")
+	fails := ""
+	f := base.Folder{Dir: filepath.Join(root, "a", "b", "bases")}.WithSync(func(dir string) error {
+		synced = append(synced, dir)
+		if dir == fails {
+			return broken
+		}
+		return nil
+	})
+	keep := func() error {
+		synced = nil
+		return f.Keep(t.Context(), at(10))
+	}
+	if err := keep(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{root, filepath.Join(root, "a"), filepath.Join(root, "a", "b")} {
+		if !slices.Contains(synced, dir) {
+			t.Errorf("%s has a new entry and is not synced; only %v are", dir, synced)
+		}
+	}
+	for _, dir := range []string{f.Dir, filepath.Dir(f.Dir)} {
+		if fails = dir; !errors.Is(keep(), broken) {
+			t.Errorf("a copy that is there already is not kept durably: %s was not synced", dir)
+		}
+	}
+}
+
+// TestFolderIsDamaged names the file, and what to do about it if another copy is sound.
 func TestFolderIsDamaged(t *testing.T) {
 	f := base.Folder{Dir: t.TempDir()}
 	path := filepath.Join(f.Dir, "trading-0.json")
@@ -115,8 +214,12 @@ func TestFolderIsDamaged(t *testing.T) {
 		}
 		_, err := base.Newest(t.Context(), []base.Source{f, static("b", at(10))}, time.Second, "trading", 0)
 		var refused *record.BaseError
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), path) {
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "the copy in b is sound, so delete this file") {
 			t.Errorf("%s: %v", what, err)
+		}
+		_, err = base.Newest(t.Context(), []base.Source{f, static("b")}, time.Second, "trading", 0)
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "no other source has a sound copy") {
+			t.Errorf("%s, without another copy: %v", what, err)
 		}
 	}
 }

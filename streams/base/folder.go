@@ -17,6 +17,8 @@ import (
 type Folder struct {
 	Dir         string
 	TopicPrefix string // of the journals' topics
+
+	sync func(dir string) error // syncFolder if nil; for tests
 }
 
 var _ Keeper = Folder{}
@@ -36,7 +38,7 @@ func (f Folder) Base(_ context.Context, journal string, partition int32) (*recor
 		err = fmt.Errorf("it holds the %v", b)
 	}
 	if err != nil {
-		return nil, &DamagedError{path, err}
+		return nil, &DamagedError{Source: path, Err: err, Remedy: "delete this file"}
 	}
 	return &b, nil
 }
@@ -50,21 +52,49 @@ func (f Folder) Keep(ctx context.Context, b record.Base) error {
 	if err != nil {
 		return err
 	}
-	if kept != nil {
-		if *kept == b {
-			return nil
-		}
+	if kept != nil && *kept != b {
 		if err := MayReplace(*kept, b); err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
 	}
+	if err := f.create(); err != nil {
+		return err
+	}
+	if kept != nil && *kept == b { // an earlier call may have failed after it renamed the file
+		return f.syncFolder(f.Dir)
+	}
+	return WriteFile(f.path(b.Journal, b.Partition), append(b.JSON(), '\n'))
+}
+
+// create makes the folder with its parents. It syncs the entry of the folder always, since an earlier call may have failed
+// before it did, and the entries of the parents that it makes.
+func (f Folder) create() error {
+	missing := 1
+	for dir := filepath.Dir(f.Dir); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil {
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing++
+	}
 	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
 		return err
 	}
-	if err := WriteFile(f.path(b.Journal, b.Partition), append(b.JSON(), '\n')); err != nil {
-		return err
+	for dir := f.Dir; missing > 0; missing-- {
+		dir = filepath.Dir(dir)
+		if err := f.syncFolder(dir); err != nil {
+			return err
+		}
 	}
-	return syncFolder(filepath.Dir(f.Dir)) // which holds the entry of a new Dir
+	return nil
+}
+
+func (f Folder) syncFolder(dir string) error {
+	if f.sync != nil {
+		return f.sync(dir)
+	}
+	return syncFolder(dir)
 }
 
 // Forget deletes the copy of a base, if there is one.

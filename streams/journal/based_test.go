@@ -128,6 +128,15 @@ type kept struct{ atomic.Pointer[record.Base] }
 func (k *kept) Base(context.Context, string, int32) (*record.Base, error) { return k.Load(), nil }
 func (k *kept) String() string                                            { return "the test" }
 
+// copied is a source of one copy, or of none.
+type copied struct {
+	name string
+	base *record.Base
+}
+
+func (c copied) Base(context.Context, string, int32) (*record.Base, error) { return c.base, nil }
+func (c copied) String() string                                            { return c.name }
+
 type mute struct{}
 
 func (mute) Base(context.Context, string, int32) (*record.Base, error) {
@@ -355,13 +364,13 @@ func TestATrimmedLogIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := func(name string, c record.Base) base.Source { return base.Static{Name: name, Bases: []record.Base{c}} }
+	source := func(name string, c record.Base) base.Source { return copied{name, &c} }
 	for what, c := range map[string]struct {
 		sources []base.Source
 		want    string
 	}{
 		"no copy is left":             {nil, "its base is lost: nothing here keeps one"},
-		"every copy is lost":          {[]base.Source{base.Static{Name: "the data folder"}, base.Static{Name: "Postgres"}}, "its base is lost: there is no copy in the data folder or Postgres"},
+		"every copy is lost":          {[]base.Source{copied{name: "the data folder"}, copied{name: "Postgres"}}, "its base is lost: there is no copy in the data folder or Postgres"},
 		"the base of another journal": {[]base.Source{source("the data folder", other)}, "the base in the data folder is of the journal"},
 		"a wrong hash":                {[]base.Source{source("Postgres", forged)}, "the base in Postgres is wrong"},
 		"two hashes":                  {[]base.Source{source("Postgres", forged), source("the data folder", b.base(at))}, "contradict each other"},
@@ -397,7 +406,7 @@ func TestAnEmptyLogWithABaseGetsNoGenesis(t *testing.T) {
 	r := newRig(t)
 	lost := newHistory(r.topic(), 10, rand.New(rand.NewPCG(1, 1))).base(5)
 	b := &based{rig: r}
-	client := b.with(base.Static{Name: "Postgres", Bases: []record.Base{lost}})
+	client := b.with(copied{"Postgres", &lost})
 	if err := client.CheckTopics(r.context(), "trading"); err == nil || !strings.Contains(err.Error(), "records are lost") {
 		t.Errorf("the check of the topics: %v", err)
 	}
