@@ -25,6 +25,9 @@ type givenInput struct {
 // NewInput implements decide.Partial.
 func (*AddResponse) NewInput() any { return new(responseInput) }
 
+// Lacks implements decide.Partial.
+func (*AddResponse) Lacks(*decide.Evidence) bool { return true }
+
 func (p *AddResponse) input(d *draft) any {
 	var in responseInput
 	q := d.state.questionnaires[p.QuestionnaireID]
