@@ -75,12 +75,13 @@ func (p *Payloads) Reconstruct(r *Evidence) (c Command, ok bool, err error) {
 	return c, true, payload.Reconstruct(r)
 }
 
-// Lacks reports whether the events of a command of the type do not always carry the whole payload. See Partial.
-func (p *Payloads) Lacks(commandType string) bool {
-	payload, ok := p.New(commandType)
+// Lacks reports whether the record was decided from something that its events do not carry, so that the command cannot be
+// reconstructed without an input. See Partial.
+func (p *Payloads) Lacks(r *Evidence) bool {
+	payload, ok := p.New(r.Command.Type)
 	if !ok {
 		return false
 	}
-	_, partial := payload.(Partial)
-	return partial
+	partial, ok := payload.(Partial)
+	return ok && partial.Lacks(r)
 }

@@ -24,6 +24,18 @@ type Partial interface {
 	Payload
 	// NewInput returns a pointer to a zero value of the input's JSON form.
 	NewInput() any
+	// Lacks reports whether the decision of a record with these events may depend on members that the events do not carry.
+	// It is asked of a zero payload.
+	Lacks(r *Evidence) bool
+}
+
+// Unverified is a Payload that may hold facts about the journal which the state does not have, and which deciding the
+// record again therefore does not check.
+type Unverified interface {
+	Payload
+	// Unverified returns the names of these facts, in the words of the events and of the input, or nil. A reader that has
+	// the earlier records can check them there.
+	Unverified() []string
 }
 
 // Payloads maps the command types of a journal to their payloads.

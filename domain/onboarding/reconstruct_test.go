@@ -2,6 +2,7 @@ package onboarding_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,20 +86,42 @@ func TestInputsOfDeliveries(t *testing.T) {
 	}
 }
 
-// TestInputOfAResponse: it does not say which optional questions were answered, unless the answer names documents, which the
-// event names.
+// TestInputOfAResponse: it names neither the optional questions that were answered nor the documents of their answers.
 func TestInputOfAResponse(t *testing.T) {
 	l := inputs(t)
-	l.must(alpha, upload(ann, 10))
+	for n := range byte(2) {
+		l.must(alpha, upload(ann, 10+n))
+	}
 	q := l.questionnaire("a")
 	v := l.version(q, 1)
 	p := l.answer(ann, q, 1, id(10))
 	p.Given = append(p.Given, onboarding.Given{QuestionID: v.Questions[1].ID, Field: questionnaire.FieldOption})
-	p.Given = append(p.Given, onboarding.Given{QuestionID: v.Questions[2].ID, Field: questionnaire.FieldDocument, Empty: true})
+	p.Given = append(p.Given, onboarding.Given{QuestionID: v.Questions[2].ID, Field: questionnaire.FieldDocument, Documents: []scalar.ID{id(11)}})
+	slices.Reverse(p.Given)
 	l.must(alpha, p)
-	want := fmt.Sprintf(`{"given":[{"question_id":"%s","field":"answer_text"},{"question_id":"%s","field":"answer_document_ids","document_ids":["%s"]}]}`,
-		v.Questions[0].ID, v.Questions[3].ID, id(10))
+	want := fmt.Sprintf(`{"given":[{"question_id":"%s"}]}`, v.Questions[0].ID)
 	if got := l.decidedAgain(t); got != want {
 		t.Errorf("the input is\n%s, not\n%s", got, want)
+	}
+}
+
+// TestAnswersWithoutAQuestion name documents of the owner, and no more than optional questions permit.
+func TestAnswersWithoutAQuestion(t *testing.T) {
+	l := inputs(t)
+	for n := range byte(2) {
+		l.must(alpha, upload(ann, 10+n))
+	}
+	l.must(beta, upload(bob, 20))
+	q := l.questionnaire("a")
+	l.version(q, 1)
+	for _, c := range []struct {
+		documents []scalar.ID
+		want      string
+	}{{[]scalar.ID{id(11)}, "response.added"}, {nil, "INVALID_ANSWERS"}, {slices.Repeat([]scalar.ID{id(11)}, 102), "INVALID_ANSWERS"}, {[]scalar.ID{id(20)}, "INVALID_ANSWERS"}} {
+		p := l.answer(ann, q, 1, id(10))
+		p.Given = append(p.Given, onboarding.Given{Documents: c.documents})
+		if got := l.do(alpha, p); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%v: %s, and not %s", c.documents, got, c.want)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package onboarding
 
 import (
+	"slices"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
@@ -99,6 +101,17 @@ func attempts(r *decide.Evidence) (all []*RecordAttempt, schedule webhook.Schedu
 // NewInput implements decide.Partial.
 func (*RecordAttempt) NewInput() any { return new(attemptsInput) }
 
+// Lacks implements decide.Partial.
+func (*RecordAttempt) Lacks(r *decide.Evidence) bool { return hasFailedAttempt(r) }
+
+// hasFailedAttempt reports whether a record has an attempt that failed, for which the schedule matters.
+func hasFailedAttempt(r *decide.Evidence) bool {
+	return slices.ContainsFunc(r.Events, func(e decide.Event) bool {
+		a, ok := e.(*DeliveryAttempted)
+		return ok && a.StatusCode != acknowledged
+	})
+}
+
 func (p *RecordAttempt) input(d *draft) any { return inputOf(d.attempts) }
 
 // Reconstruct implements decide.Payload. If the owner is erased, the event does not have the reply, which the decision
@@ -114,6 +127,9 @@ func (p *RecordAttempt) Reconstruct(r *decide.Evidence) error {
 
 // NewInput implements decide.Partial.
 func (*RecordAttempts) NewInput() any { return new(attemptsInput) }
+
+// Lacks implements decide.Partial.
+func (*RecordAttempts) Lacks(r *decide.Evidence) bool { return hasFailedAttempt(r) }
 
 func (p *RecordAttempts) input(d *draft) any { return inputOf(d.attempts) }
 
@@ -134,6 +150,20 @@ type replayInput struct {
 
 // NewInput implements decide.Partial.
 func (*ReplayDelivery) NewInput() any { return new(replayInput) }
+
+// Lacks implements decide.Partial. Version 1 of the event is of rules that forget no delivery.
+func (*ReplayDelivery) Lacks(r *decide.Evidence) bool {
+	e, ok := decide.EventOf[*DeliveryReplayed](r)
+	return ok && e.Reopened != nil
+}
+
+// Unverified implements decide.Unverified.
+func (p *ReplayDelivery) Unverified() []string {
+	if p.Row == nil {
+		return nil
+	}
+	return []string{"webhook_id", "tenant", "attempts", "event_id", "owner", "final", "made", "status", "closed"}
+}
 
 func (p *ReplayDelivery) input(d *draft) any {
 	if _, known := d.state.deliveries[p.ID]; known || p.Row == nil {

@@ -34,10 +34,11 @@ type AddResponse struct {
 	Answers         Sealed
 }
 
-// Given contains the parts of an answer that may be in the clear. Only the documents are recorded.
+// Given contains the parts of an answer that may be in the clear.
 type Given struct {
+	// QuestionID is zero for documents in answers to optional questions, if the command was reconstructed from a record.
 	QuestionID scalar.ID
-	Field      string // the given member, such as answer_text
+	Field      string // the given member, such as answer_text; "" if the command was reconstructed
 	Empty      bool   // the member is empty
 	Documents  []scalar.ID
 }
@@ -98,19 +99,28 @@ func (d *draft) checkGiven(v *questionnaire.Version, given []Given) error {
 	wrong := func(format string, args ...any) error {
 		return decide.InvalidField("answers", fmt.Sprintf(format, args...))
 	}
-	if len(given) > questionnaire.MaxAnswers {
+	unnamed := 0
+	for i := range given {
+		if given[i].QuestionID.IsZero() {
+			unnamed++
+		}
+	}
+	if len(given)-unnamed > questionnaire.MaxAnswers {
 		return wrong("a response has at most %d answers", questionnaire.MaxAnswers)
 	}
 	met := make(map[scalar.ID]bool, len(given))
 	for i := range given {
 		g := &given[i]
+		if g.QuestionID.IsZero() {
+			continue // see checkUnnamed
+		}
 		q := v.Question(g.QuestionID)
 		switch {
 		case q == nil:
 			return wrong("answer %d is to no question of the version", i)
 		case met[q.ID]:
 			return wrong("answer %d is to a question that is answered before", i)
-		case g.Field != q.Type.AnswerField():
+		case g.Field != "" && g.Field != q.Type.AnswerField():
 			return wrong("answer %d is not %s", i, q.Type.AnswerField())
 		case g.Empty && !q.IsOptional:
 			return wrong("answer %d is empty", i)
@@ -125,26 +135,60 @@ func (d *draft) checkGiven(v *questionnaire.Version, given []Given) error {
 			return wrong("the question %s is not answered", q.ID)
 		}
 	}
+	if unnamed > 0 {
+		return d.checkUnnamed(v, given)
+	}
 	return nil
+}
+
+// checkUnnamed checks that the answers without a question name no more documents than optional questions permit, all of which
+// belong to the owner.
+func (d *draft) checkUnnamed(v *questionnaire.Version, given []Given) error {
+	var documents []scalar.ID
+	for i := range given {
+		if given[i].QuestionID.IsZero() {
+			documents = append(documents, given[i].Documents...)
+		}
+	}
+	most := 0
+	for i := range v.Questions {
+		if q := &v.Questions[i]; q.IsOptional {
+			most += mostDocuments(q.Type)
+		}
+	}
+	if len(documents) == 0 || len(documents) > most {
+		return decide.InvalidField("answers", "the answers without a question name too many documents or too few")
+	}
+	return d.checkOwned(documents)
 }
 
 // checkNamedDocuments checks that an answer names as many documents as its question type requires, all of which belong
 // to the owner.
 func (d *draft) checkNamedDocuments(t questionnaire.QuestionType, g *Given) error {
-	least, most := 0, 0
-	switch t {
-	case questionnaire.Document:
-		least, most = 1, 1
-	case questionnaire.MultipleDocuments:
-		least, most = 1, questionnaire.MaxIDs
-	}
+	most := mostDocuments(t)
 	if g.Empty {
-		least, most = 0, 0
+		most = 0
 	}
+	least := min(most, 1)
 	if len(g.Documents) < least || len(g.Documents) > most {
 		return decide.InvalidField("answers", "an answer names too many documents or too few")
 	}
-	for _, id := range g.Documents {
+	return d.checkOwned(g.Documents)
+}
+
+// mostDocuments returns how many documents an answer may name at most. It names at least one if it may.
+func mostDocuments(t questionnaire.QuestionType) int {
+	switch t {
+	case questionnaire.Document:
+		return 1
+	case questionnaire.MultipleDocuments:
+		return questionnaire.MaxIDs
+	}
+	return 0
+}
+
+func (d *draft) checkOwned(documents []scalar.ID) error {
+	for _, id := range documents {
 		if k, known := d.state.documents[id]; !known || k.Ref != d.file.owner.Ref {
 			return decide.InvalidField("answers", "an answer names a document that is not the owner's")
 		}

@@ -60,6 +60,9 @@ type changeInstrumentInput struct {
 // NewInput implements decide.Partial.
 func (*ChangeInstrument) NewInput() any { return new(changeInstrumentInput) }
 
+// Lacks implements decide.Partial.
+func (*ChangeInstrument) Lacks(*decide.Evidence) bool { return true }
+
 func (p *ChangeInstrument) input([]decide.Event) any {
 	var in changeInstrumentInput
 	for _, m := range instrumentMembers {
@@ -152,6 +155,12 @@ type setFeeProfileInput struct {
 
 // NewInput implements decide.Partial.
 func (*SetFeeProfile) NewInput() any { return new(setFeeProfileInput) }
+
+// Lacks implements decide.Partial. Only rebates and the customers of other brokers need an operator.
+func (*SetFeeProfile) Lacks(r *decide.Evidence) bool {
+	e, ok := decide.EventOf[*FeeProfileSet](r)
+	return ok && (e.Broker != r.Command.Actor.Broker || e.MakerFee.Sign() < 0)
+}
 
 func (p *SetFeeProfile) input([]decide.Event) any { return setFeeProfileInput{p.Operator} }
 

@@ -30,6 +30,9 @@ type placeOrderInput struct {
 // NewInput implements decide.Partial.
 func (*PlaceOrder) NewInput() any { return new(placeOrderInput) }
 
+// Lacks implements decide.Partial. A leverage that was in force already does not change the decision.
+func (*PlaceOrder) Lacks(r *decide.Evidence) bool { return orderOf(r.Events).ReduceOnly }
+
 func (p *PlaceOrder) input(events []decide.Event) any {
 	if !p.ReduceOnly && p.Leverage == 0 { // nearly all orders
 		return nil
@@ -95,6 +98,9 @@ type amendOrderInput struct {
 
 // NewInput implements decide.Partial.
 func (*AmendOrder) NewInput() any { return new(amendOrderInput) }
+
+// Lacks implements decide.Partial. A term that the command did not give may have become invalid since it was given.
+func (*AmendOrder) Lacks(*decide.Evidence) bool { return true }
 
 func (p *AmendOrder) input(events []decide.Event) any {
 	var in amendOrderInput

@@ -68,6 +68,19 @@ func Encode(b []byte, r *Record) ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
+// ErrTooLarge reports that a decision does not fit into a record. Logs contain its text: see decide.CauseOf.
+var ErrTooLarge = errors.New("the record would be too large")
+
+// EncodeWithin is Encode for a record that the owner of a journal makes. It returns ErrTooLarge, wrapped, if the value has
+// more than limit bytes.
+func EncodeWithin(b []byte, r *Record, limit int) ([]byte, error) {
+	value, err := Encode(b, r)
+	if size := len(value) - len(b); err == nil && size > limit {
+		return value, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
+	}
+	return value, err
+}
+
 // objectWriter writes an object of optional members. It omits empty strings.
 type objectWriter struct {
 	b   []byte

@@ -121,7 +121,11 @@ func (v *venue) again(change func([]byte) []byte) redecide.Result {
 		}
 		last = v.decoded(changed)
 	}
-	return redecide.Redecide(state, trading.Payloads(), last)
+	return tradingJournal().Redecide(state, before[len(before)-1].Record.Time, last)
+}
+
+func tradingJournal() redecide.Journal {
+	return redecide.Journal{Payloads: trading.Payloads(), Limit: trading.Rules().Limit()}
 }
 
 func replace(old, by string) func([]byte) []byte {
@@ -138,7 +142,7 @@ func place(price string, more func(*trading.PlaceOrder)) *trading.PlaceOrder {
 
 // TestVerdicts changes records and has each decided again.
 func TestVerdicts(t *testing.T) {
-	order := func(v *venue) { v.do(broker, place("64000", nil)) }
+	resting := func(v *venue) { v.do(broker, place("64000", nil)) }
 	fees := func(v *venue) {
 		v.do(operator, &trading.SetFeeProfile{CustomerCode: "ann", Symbol: "BTCUSDC_PERP", MakerFee: number("1"), TakerFee: number("2"), Operator: true})
 	}
@@ -154,6 +158,13 @@ func TestVerdicts(t *testing.T) {
 			v.append(decide.Recorded{ID: scalar.ID{2}, Type: "engine.step", Actor: decide.Engine}, v.state.Step(v.stamp(), single))
 		}
 	}
+	reducing := func(v *venue) {
+		v.liquidate()
+		for v.state.Due(v.now) == decide.Blocking {
+			v.append(decide.Recorded{ID: scalar.ID{2}, Type: "engine.step", Actor: decide.Engine}, v.state.Step(v.stamp(), false))
+		}
+		v.do(broker, &trading.PlaceOrder{CustomerCode: "bea", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Amount: number("100"), LimitPrice: number("35000"), ReduceOnly: true})
+	}
 	aside := func(v *venue) {
 		expiring(v)
 		v.due(func(at decide.Stamp) decide.Decision { return v.state.SetAside(at, "it failed") })
@@ -165,31 +176,33 @@ func TestVerdicts(t *testing.T) {
 		want   redecide.Verdict
 		reason string
 	}{
-		"an order":                             {3, order, nil, redecide.Same, ""},
-		"an order under rules 1":               {1, order, nil, redecide.Same, ""},
-		"an order of another amount":           {3, order, replace(`"amount":"0.001"`, `"amount":"0.002"`), redecide.Same, ""},
-		"an order of a customer that is none":  {3, order, replace(`"customer_code":"ann"`, `"customer_code":"bob"`), redecide.Different, "UNKNOWN_CUSTOMER"},
-		"an order that was filled by nobody":   {3, order, replace(`"filled_amount":"0.000"`, `"filled_amount":"0.001"`), redecide.Different, "another record"},
-		"an order by another broker":           {3, order, replace(`"broker":"alpha"}`, `"broker":"beta"}`), redecide.Different, "UNKNOWN_CUSTOMER"},
-		"an order of which the event is gone":  {3, order, replace(`"type":"order.opened"`, `"type":"order.canceled"`), redecide.Different, "another record"},
-		"an order with an unknown input":       {3, order, replace(`"data":{}},"outcome"`, `"data":{"input":{"more":1}}},"outcome"`), redecide.Different, "input"},
-		"an order with an input of no effect":  {3, order, replace(`"data":{}},"outcome"`, `"data":{"input":{"leverage":3}}},"outcome"`), redecide.Different, "another record"},
-		"a changed order under rules 1":        {1, order, replace(`"filled_amount":"0.000"`, `"filled_amount":"0.001"`), redecide.NotRedecidable, "did not record the input"},
+		"an order":                                    {3, resting, nil, redecide.Same, ""},
+		"an order under rules 1":                      {1, resting, nil, redecide.Same, ""},
+		"an order of another amount":                  {3, resting, replace(`"amount":"0.001"`, `"amount":"0.002"`), redecide.Same, ""},
+		"an order of a customer that is none":         {3, resting, replace(`"customer_code":"ann"`, `"customer_code":"bob"`), redecide.Different, "UNKNOWN_CUSTOMER"},
+		"an order that was filled by nobody":          {3, resting, replace(`"filled_amount":"0.000"`, `"filled_amount":"0.001"`), redecide.Different, "another record"},
+		"an order by another broker":                  {3, resting, replace(`"broker":"alpha"}`, `"broker":"beta"}`), redecide.Different, "UNKNOWN_CUSTOMER"},
+		"an order of which the event is gone":         {3, resting, replace(`"type":"order.opened"`, `"type":"order.canceled"`), redecide.Different, "another record"},
+		"an order with an unknown input":              {3, resting, replace(`"data":{}},"outcome"`, `"data":{"input":{"more":1}}},"outcome"`), redecide.Different, "input"},
+		"an order with an input of no effect":         {3, resting, replace(`"data":{}},"outcome"`, `"data":{"input":{"leverage":3}}},"outcome"`), redecide.Different, "another record"},
+		"a changed order under rules 1":               {1, resting, replace(`"filled_amount":"0.000"`, `"filled_amount":"0.001"`), redecide.Different, "another record"},
+		"a reduced order":                             {3, reducing, nil, redecide.Same, ""},
+		"a reduced order under rules 1":               {1, reducing, nil, redecide.Same, ""},
+		"a changed order that reduces, under rules 1": {1, reducing, replace(`"filled_amount":"0.000"`, `"filled_amount":"0.001"`), redecide.NotRedecidable, "did not record the input"},
 		"fees":                                 {3, fees, nil, redecide.Same, ""},
 		"fees without the input":               {3, fees, replace(`"input":{"operator":true}`, `"fingerprint":"00"`), redecide.Different, "UNKNOWN_CUSTOMER"},
 		"fees under rules 2":                   {2, fees, nil, redecide.NotRedecidable, "did not record the input"},
 		"a step":                               {3, step(false), nil, redecide.Same, ""},
-		"a step with one entry":                {3, step(true), nil, redecide.Same, ""},
+		"a step with one entry":                {3, step(true), nil, redecide.NotReproduced, "does not fail"},
 		"a step with one entry, not so called": {3, step(true), replace(`{"input":{"single":true}}`, `{}`), redecide.Different, "another record"},
-		"a step with one entry, under rules 2": {2, step(true), nil, redecide.Same, ""},
+		"a step with one entry, under rules 2": {2, step(true), nil, redecide.NotReproduced, "does not fail"},
 		"a changed step under rules 2":         {2, step(true), replace(`"status":"expired"`, `"status":"canceled"`), redecide.Different, "another record"},
-		"work that is set aside":               {3, aside, nil, redecide.Same, ""},
 		"work that is set aside, of another":   {3, aside, replace(`"entry":"expiry/`, `"entry":"trigger/`), redecide.Different, "another record"},
 		"work that is put back": {3, func(v *venue) {
 			aside(v)
 			v.do(operator, &decide.PutBackDue{Entry: v.state.SetAsideEntries()[0].Entry})
 		}, nil, redecide.Same, ""},
-		"a command of a later build": {3, order, replace(`"type":"order.place"`, `"type":"order.plan"`), redecide.NotRedecidable, "no command order.plan"},
+		"a command of a later build": {3, resting, replace(`"type":"order.place"`, `"type":"order.plan"`), redecide.Different, "no command order.plan"},
 		"rules that are not the next": {3, func(v *venue) {
 			v.append(decide.Recorded{Type: decide.CommandActivateRules, Actor: operator}, decide.Decision{Events: []decide.Event{&decide.DuePutBack{Entry: "a/b"}}})
 		}, nil, redecide.Different, "RULES_NOT_NEXT"},
@@ -213,7 +226,7 @@ func TestVerdicts(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	v := open(t, 1)
 	for _, e := range v.entries[:2] {
-		if got := redecide.Redecide(trading.NewState(), trading.Payloads(), e); got.Verdict != redecide.Undecided {
+		if got := tradingJournal().Redecide(trading.NewState(), 0, e); got.Verdict != redecide.Undecided {
 			t.Errorf("%s: %s: %s", e.Value, got.Verdict, got.Reason)
 		}
 	}
@@ -256,8 +269,9 @@ func (broken) Decide(decide.Stamp, decide.Command) (decide.Decision, error) { pa
 // TestAPanicIsADifference and is not passed on.
 func TestAPanicIsADifference(t *testing.T) {
 	v := open(t, 3)
-	got := redecide.Redecide(broken{v.state}, trading.Payloads(), v.entries[len(v.entries)-1])
-	if got.Verdict != redecide.Different || !errors.Is(got.Err, redecide.ErrPanicked) || !strings.Contains(got.Err.Error(), "broken") {
+	var panicked *decide.PanicError
+	got := tradingJournal().Redecide(broken{v.state}, 0, v.entries[len(v.entries)-1])
+	if got.Verdict != redecide.Different || !errors.As(got.Err, &panicked) || !strings.Contains(got.Err.Error(), "broken") {
 		t.Errorf("%s: %v", got.Verdict, got.Err)
 	}
 }

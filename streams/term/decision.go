@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -58,7 +57,7 @@ func (m *Machine) decide(now scalar.Time, r *Request) error {
 // state behind the decision may never become part of the log, and the same command may succeed on the state that does.
 func (m *Machine) holdError(now scalar.Time, r *Request, err error) {
 	var refusal *decide.Refusal
-	if errors.Is(err, errTooLarge) {
+	if errors.Is(err, record.ErrTooLarge) {
 		err = decide.Refuse(decide.TooLarge, CodeRecordTooLarge, "what the command causes does not fit into one record")
 	}
 	if errors.As(err, &refusal) {
@@ -92,16 +91,18 @@ func (m *Machine) appendFor(r *Request, s *inflightRecord, continues bool) error
 	return nil
 }
 
-// guard runs a decision of the rules and turns a panic into an error. Decide never changes the state, so the state is
-// still valid after a panic.
-func (m *Machine) guard(run func() (decide.Decision, error)) (d decide.Decision, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-			m.note(slog.LevelError, "the rules panicked", "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	return run()
+// guard runs a decision of the rules and logs a panic.
+func (m *Machine) guard(run func() (decide.Decision, error)) (decide.Decision, error) {
+	d, err := decide.Guard(run)
+	m.notePanic(err)
+	return d, err
+}
+
+func (m *Machine) notePanic(err error) {
+	var p *decide.PanicError
+	if errors.As(err, &p) {
+		m.note(slog.LevelError, "the rules panicked", "panic", p.Value, "stack", p.Stack)
+	}
 }
 
 // build makes the record of a decision. Every operation that can fail comes here, before the state changes.
@@ -111,15 +112,12 @@ func (m *Machine) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (
 		outcome = decide.Accepted
 	}
 	r := &record.Record{Sequence: at.Sequence, Prev: m.t.tip.Hash, Time: at.Time, Command: c, Input: d.Input, Outcome: outcome, Events: d.Events}
-	value, err := record.Encode(m.scratch[:0], r)
+	value, err := record.EncodeWithin(m.scratch[:0], r, m.cfg.Rules.Limit())
 	if err != nil {
 		return nil, err
 	}
 	m.scratch = value
 	value = bytes.Clone(value) // with no spare capacity
-	if len(value) > m.cfg.Rules.Limit() {
-		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, len(value))
-	}
 	return &inflightRecord{entry: record.Entry{Record: r, Journal: m.t.id, Value: value,
 		Position: record.Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
 }
@@ -163,7 +161,7 @@ func (m *Machine) step(now scalar.Time, urgency decide.Urgency) error {
 	}
 	if err != nil {
 		m.alarm("set_aside", "due work failed even alone and is set aside", "error", err)
-		cause := causeOf(err)
+		cause := decide.CauseOf(err)
 		s, d, err = m.tryStep(at, func() decide.Decision { return t.state.SetAside(at, cause) })
 	}
 	if err == nil {
@@ -183,24 +181,12 @@ func (m *Machine) step(now scalar.Time, urgency decide.Urgency) error {
 	return nil
 }
 
-// maxCause is the number of bytes of an error's text that a record stores.
-const maxCause = 1024
-
-// causeOf returns the text of an error as valid UTF-8, cut to maxCause bytes first. The rules may panic with arbitrary
-// text.
-func causeOf(err error) string {
-	text := err.Error()
-	return strings.ToValidUTF8(text[:min(len(text), maxCause)], "\uFFFD")
-}
-
 // tryStep builds the record of a step. A record of the engine has the type of its first event as its command type.
 func (m *Machine) tryStep(at decide.Stamp, run func() decide.Decision) (*inflightRecord, decide.Decision, error) {
-	d, err := m.guard(func() (decide.Decision, error) { return run(), nil })
+	d, err := decide.GuardStep(run)
 	if err != nil {
+		m.notePanic(err)
 		return nil, d, err
-	}
-	if len(d.Events) == 0 {
-		return nil, d, errors.New("the step does nothing")
 	}
 	c := decide.Recorded{ID: m.cfg.NewID(at.Time), Type: d.Events[0].EventType(), Actor: decide.Engine}
 	s, err := m.build(at, c, d)

@@ -17,9 +17,6 @@ const (
 // ErrRules reports that the rules cannot continue. It is final.
 var ErrRules = errors.New("the rules failed")
 
-// errTooLarge reports that a decision does not fit into a record.
-var errTooLarge = errors.New("the record would be too large")
-
 // ForeignTermError reports that another process took the partition while this process owned it or was about to own it.
 // The owner leaves the partition, and may return when it is assigned again.
 type ForeignTermError struct {

@@ -94,7 +94,7 @@ func decideAgain(t *testing.T, state *identity.State, at decide.Stamp, c decide.
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := redecide.Redecide(state, identity.Payloads(), record.Entry{Record: r, Journal: at.Journal, Value: value})
+	result := redecide.Journal{Payloads: identity.Payloads(), Limit: identity.Rules().Limit()}.Redecide(state, 0, record.Entry{Record: r, Journal: at.Journal, Value: value})
 	if result.Verdict != redecide.Same || d.Input != "" {
 		t.Errorf("%s\nis decided again (%s: %s) as\n%s", value, result.Verdict, result.Reason, result.Value)
 	}

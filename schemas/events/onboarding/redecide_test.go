@@ -1,6 +1,7 @@
 package onboarding_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -53,9 +54,9 @@ func (s *story) redecide(c decide.Recorded, d decide.Decision) {
 	if r, err = record.Decode(onboarding.Rules().Registry(), value); err != nil {
 		s.t.Fatal(err)
 	}
-	result := redecide.Redecide(s.state, onboarding.Payloads(), record.Entry{Record: r, Journal: s.at.Journal, Value: value})
+	result := redecide.Journal{Payloads: onboarding.Payloads(), Limit: onboarding.Rules().Limit()}.Redecide(s.state, 0, record.Entry{Record: r, Journal: s.at.Journal, Value: value})
 	switch {
-	case result.Verdict == redecide.Same:
+	case result.Verdict == redecide.Same, bytes.Equal(result.Value, value): // the story divides work and sets it aside without need
 		s.same[c.Type]++
 	case result.Verdict == redecide.Different || s.state.RecordsInputs():
 		s.t.Fatalf("%s\nis decided again (%s: %s) as\n%s", value, result.Verdict, result.Reason, result.Value)

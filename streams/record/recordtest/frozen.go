@@ -108,7 +108,8 @@ type Log struct {
 	tip      record.Position
 	id       scalar.ID
 	state    decide.State
-	payloads *decide.Payloads
+	previous scalar.Time // of the last record
+	journal  redecide.Journal
 	again    Verdicts
 }
 
@@ -119,7 +120,7 @@ type Verdicts map[string]int
 // records to d and their verdicts to again.
 func NewLog(t *testing.T, d *Digest, rules decide.Rules, payloads *decide.Payloads, again Verdicts, id scalar.ID, at scalar.Time) *Log {
 	l := &Log{t: t, digest: d, decoder: record.NewDecoder(rules.Registry()), tip: record.Before, id: id, state: rules.NewState(),
-		payloads: payloads, again: again}
+		journal: redecide.Journal{Payloads: payloads, Limit: rules.Limit()}, again: again}
 	l.Append(&record.Record{Time: at, Command: decide.Recorded{Type: record.TypeGenesis, Actor: decide.Engine}, Outcome: decide.Accepted,
 		Events: []decide.Event{&record.Genesis{Journal: rules.Journal(), JournalID: id, Partitions: 1}}})
 	return l
@@ -147,11 +148,13 @@ func (l *Log) Append(r *record.Record) {
 	l.digest.Add(value)
 	l.tip = record.Position{Sequence: read.Sequence, Hash: sha256.Sum256(value)}
 	entry := record.Entry{Record: read, Position: l.tip, Journal: l.id, Value: value}
-	result := redecide.Redecide(l.state, l.payloads, entry)
+	result := l.journal.Redecide(l.state, l.previous, entry)
 	recorder, ok := l.state.(decide.InputRecorder)
-	if result.Verdict == redecide.Different || result.Verdict == redecide.NotRedecidable && ok && recorder.RecordsInputs() {
+	needless := bytes.Equal(result.Value, value) // the tests divide work and set it aside although it does not fail
+	if result.Verdict == redecide.Different && !needless || result.Verdict == redecide.NotRedecidable && ok && recorder.RecordsInputs() {
 		l.t.Fatalf("%s is decided again as\n%s: %s", value, result.Value, result.Reason)
 	}
 	l.again[result.Verdict.String()+" "+read.Command.Type]++
+	l.previous = read.Time
 	l.state.Evolve(entry.Stamp(), read.Command, read.Outcome, read.Events)
 }
