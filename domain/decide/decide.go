@@ -145,6 +145,10 @@ type Decision struct {
 	// Alarm is set if an operator should look at the decision. It is not part of the record, but repeats what the events
 	// say.
 	Alarm Alarm
+	// Input is the part of the command's payload that the events do not carry: a JSON object without insignificant space,
+	// or "" if there is none. The record keeps it for readers that reconstruct the command. Evolve does not see it. See
+	// EncodeInput.
+	Input string
 }
 
 // Alarm is raised by the owner of a journal: Kind labels a metric and Message goes to the log. The zero Alarm raises

@@ -9,6 +9,21 @@ import (
 type Payload interface {
 	// CommandType returns the command's type, for example "order.place".
 	CommandType() string
+	// Reconstruct sets the payload, which is zero, to one that the record can have been decided from: with it, Decide
+	// MUST make the same record in the same state. It need not be the payload that the client sent. A member that
+	// changes nothing about the decision, such as a default that the client wrote out, may be different.
+	//
+	// Reconstruct reads what the events carry, and the input. It MUST NOT fail because an event is missing: Decide then
+	// makes another record, which is the finding. The error is that of an invalid input.
+	Reconstruct(r *Evidence) error
+}
+
+// Partial is a Payload with members that the events do not carry. A journal records them as Decision.Input. All members of
+// a Payload that does not implement Partial follow from the events.
+type Partial interface {
+	Payload
+	// NewInput returns a pointer to a zero value of the input's JSON form.
+	NewInput() any
 }
 
 // Payloads maps the command types of a journal to their payloads.

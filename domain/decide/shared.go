@@ -44,6 +44,14 @@ type ActivateRules struct{ Rules int }
 // CommandType returns the type of the command.
 func (*ActivateRules) CommandType() string { return CommandActivateRules }
 
+// Reconstruct implements Payload.
+func (p *ActivateRules) Reconstruct(r *Evidence) error {
+	if e, ok := EventOf[*RulesActivated](r); ok {
+		p.Rules = e.Rules
+	}
+	return nil
+}
+
 // activate decides an ActivateRules command.
 func (c *Core) activate(p *ActivateRules) (Event, error) {
 	switch {
@@ -70,6 +78,14 @@ type PutBackDue struct{ Entry string }
 
 // CommandType returns the type of the command.
 func (*PutBackDue) CommandType() string { return CommandPutBackDue }
+
+// Reconstruct implements Payload.
+func (p *PutBackDue) Reconstruct(r *Evidence) error {
+	if e, ok := EventOf[*DuePutBack](r); ok {
+		p.Entry = e.Entry
+	}
+	return nil
+}
 
 // putBack decides a PutBackDue command.
 func putBack(p *PutBackDue, agenda Agenda) (Event, error) {

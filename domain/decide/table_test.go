@@ -21,9 +21,18 @@ type count struct{ N int }
 
 func (*count) CommandType() string { return "test.count" }
 
+func (p *count) Reconstruct(r *Evidence) error {
+	if e, ok := EventOf[*counted](r); ok {
+		p.N = e.N
+	}
+	return nil
+}
+
 type miscount struct{}
 
 func (*miscount) CommandType() string { return "test.miscount" }
+
+func (*miscount) Reconstruct(*Evidence) error { return nil }
 
 type counter struct{ total int }
 

@@ -106,6 +106,39 @@ func (r *Reader) Fixed(n int) []byte {
 // String reads a string of printable ASCII characters without escapes.
 func (r *Reader) String() string { return r.words.of(r.Quoted()) }
 
+// Object reads an object without insignificant space and returns its text, which aliases the reader's input. It only finds
+// the end of the object: the caller must check that the text is valid JSON.
+func (r *Reader) Object() []byte {
+	if r.failed || r.i >= len(r.b) || r.b[r.i] != '{' {
+		r.failed = true
+		return nil
+	}
+	b, start, depth := r.b, r.i, 0 // local variables, for speed: callers read every byte of a log with this loop
+	for i := start; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+			if depth == 0 {
+				r.i = i + 1
+				return b[start:r.i]
+			}
+		case c <= ' ' && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+			r.failed = true
+			return nil
+		}
+	}
+	r.failed = true
+	return nil
+}
+
 // Bool reads a boolean.
 func (r *Reader) Bool() bool {
 	if r.Try("true") {

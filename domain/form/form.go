@@ -38,6 +38,7 @@ type Part[T any] struct {
 	read      func(in Value, to *T) *validation.FieldError
 	write     func(w *fastjson.Writer, v *T)
 	zero      func(v *T) bool
+	clear     func(v *T)
 	samples   []func(v *T) // set the member to each of its values, if they are few
 	check     func(v *T, given Given, errs *validation.Errors)
 	canonical string // the quoted name and a colon

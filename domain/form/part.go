@@ -25,6 +25,10 @@ func Optional[T any, V comparable](name string, at func(*T) *V, kind Kind[V]) Pa
 			var none V
 			return *at(v) == none
 		},
+		clear: func(v *T) {
+			var none V
+			*at(v) = none
+		},
 	}
 	for _, sample := range kind.samples {
 		p.samples = append(p.samples, func(v *T) { *at(v) = sample })
@@ -49,9 +53,19 @@ func Pointer[T any, V comparable](name string, at func(*T) **V, kind Kind[V]) Pa
 				w.Raw("null")
 			}
 		},
-		zero: func(v *T) bool { return *at(v) == nil },
+		zero:  func(v *T) bool { return *at(v) == nil },
+		clear: func(v *T) { *at(v) = nil },
 	}
 }
+
+// Name returns the name of the member.
+func (p Part[T]) Name() string { return p.name }
+
+// IsZero reports whether v has no value of the member.
+func (p Part[T]) IsZero(v *T) bool { return p.zero(v) }
+
+// Clear removes the member's value from v.
+func (p Part[T]) Clear(v *T) { p.clear(v) }
 
 // Names returns the names of members.
 func Names[T any](parts []Part[T]) []string {

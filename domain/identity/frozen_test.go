@@ -9,16 +9,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	journal "github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 // TestFrozenLog decides random commands in short logs, one after the other, and compares the SHA-256 of all records with
 // that of earlier builds.
 func TestFrozenLog(t *testing.T) {
-	digest := new(recordtest.Digest)
+	digest, again := new(recordtest.Digest), make(recordtest.Verdicts)
 	freeze := func(records int, name string) {
 		for seed := digest.Records(); digest.Records() < records; seed++ {
-			frozenWorld(t, digest, seed)
+			frozenWorld(t, digest, again, seed)
 		}
 		digest.Check(t, name)
 	}
@@ -26,10 +27,11 @@ func TestFrozenLog(t *testing.T) {
 	if os.Getenv(recordtest.Long) != "" {
 		freeze(100_000, "100,000 records")
 	}
+	t.Logf("decided again: %v", again)
 }
 
 // frozenWorld adds the records of one log of random commands to the digest.
-func frozenWorld(t *testing.T, digest *recordtest.Digest, seed int) {
+func frozenWorld(t *testing.T, digest *recordtest.Digest, again recordtest.Verdicts, seed int) {
 	l := rapid.Custom(func(r *rapid.T) *log {
 		l := seeded(t)
 		for range rapid.IntRange(20, 200).Draw(r, "commands") {
@@ -38,7 +40,15 @@ func frozenWorld(t *testing.T, digest *recordtest.Digest, seed int) {
 		}
 		return l
 	}).Example(seed)
-	log, registry := recordtest.NewLog(t, digest, identity.Rules(), scalar.ID{7}, start), identity.Rules().Registry()
+	l.write(t, digest, again)
+}
+
+// write writes the log as the records of a journal. Each is decided again: see recordtest.Log.
+func (l *log) write(t *testing.T, digest *recordtest.Digest, again recordtest.Verdicts) {
+	t.Helper()
+	log := recordtest.NewLog(t, digest, identity.Rules(), identity.Payloads(), again, scalar.ID{7}, start)
+	log.DecidedIn(scalar.ID{})
+	registry := identity.Rules().Registry()
 	for _, r := range l.records {
 		var events []decide.Event
 		for _, e := range r.events {
@@ -48,6 +58,6 @@ func frozenWorld(t *testing.T, digest *recordtest.Digest, seed int) {
 			}
 			events = append(events, event)
 		}
-		log.Append(r.at.Time, r.command, r.outcome, events)
+		log.Append(&journal.Record{Time: r.at.Time, Command: r.command, Outcome: r.outcome, Events: events})
 	}
 }

@@ -53,6 +53,8 @@ type draft struct {
 	by     ActorKind
 	events []decide.Event
 	file   *file // a copy of the owner's file with the events so far applied; nil before open
+	// attempts are those that the events record, in their order.
+	attempts []*RecordAttempt
 }
 
 // open makes the draft concern an owner. It returns a copy of the owner's file, to which the draft applies its events,
@@ -100,7 +102,11 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if err := p.decide(d); err != nil {
 		return decide.Decision{}, err
 	}
-	return d.decision(), nil
+	out := d.decision()
+	if partial, ok := p.(partialPayload); ok && s.RecordsInputs() {
+		out.Input = decide.EncodeInput(partial.input(d))
+	}
+	return out, nil
 }
 
 // Step decides the first due entry. A step never covers more than one entry, so single has no effect. It implements

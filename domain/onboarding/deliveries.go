@@ -161,6 +161,7 @@ func (r *receipts) add(p *RecordAttempt) error {
 		}
 	}
 	r.draft.add(e)
+	r.attempts = append(r.attempts, p)
 	r.told[v.ID] = true
 	r.judge(e)
 	return nil

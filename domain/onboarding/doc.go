@@ -21,7 +21,7 @@
 //
 // Rules have a number. Rules 2 forget finished deliveries except for the last few thousand. A command that replays a
 // forgotten delivery carries its row and the sequence of the row. Rules 3 allow the replay of a delivery that waits for
-// its retry. A golden journal (testdata/rules1) tests that rules 1 still decide as they did.
+// its retry. Rules 4 record the inputs of commands: see reconstruct.go. A golden journal (testdata/rules1) tests that rules 1 still decide as they did.
 //
 // Start reading at State.Evolve and State.Decide; each command is in the file named after the subject.
 package onboarding

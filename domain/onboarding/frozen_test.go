@@ -9,16 +9,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	journal "github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 // TestFrozenLog decides random commands in short logs, one after the other, and compares the SHA-256 of all records with
 // that of earlier builds.
 func TestFrozenLog(t *testing.T) {
-	digest := new(recordtest.Digest)
+	digest, again := new(recordtest.Digest), make(recordtest.Verdicts)
 	freeze := func(records int, name string) {
 		for seed := digest.Records(); digest.Records() < records; seed++ {
-			frozenWorld(t, digest, seed)
+			frozenWorld(t, digest, again, seed, 1+2*(seed%2))
 		}
 		digest.Check(t, name)
 	}
@@ -26,13 +27,24 @@ func TestFrozenLog(t *testing.T) {
 	if os.Getenv(recordtest.Long) != "" {
 		freeze(100_000, "100,000 records")
 	}
+	t.Logf("decided again: %v", again)
+}
+
+// TestFrozenLogByRules4 does the same for the rules that record inputs, by which every record can be decided again.
+func TestFrozenLogByRules4(t *testing.T) {
+	digest, again := new(recordtest.Digest), make(recordtest.Verdicts)
+	for seed := 0; digest.Records() < 3_000; seed++ {
+		frozenWorld(t, digest, again, seed, 4)
+	}
+	digest.Check(t, "3,000 records by rules 4")
+	t.Logf("decided again: %v", again)
 }
 
 // frozenWorld adds the records of one log of random commands and steps to the digest.
-func frozenWorld(t *testing.T, digest *recordtest.Digest, seed int) {
+func frozenWorld(t *testing.T, digest *recordtest.Digest, again recordtest.Verdicts, seed, rules int) {
 	l := rapid.Custom(func(r *rapid.T) *log {
 		l, w := owners(t), new(world)
-		for next := l.state.ActiveRules() + 1; seed%2 == 1 && next <= onboarding.Rules().Newest(); next++ {
+		for next := l.state.ActiveRules() + 1; next <= rules; next++ {
 			l.must(operator, &decide.ActivateRules{Rules: next})
 		}
 		for range rapid.IntRange(20, 200).Draw(r, "commands") {
@@ -52,7 +64,14 @@ func frozenWorld(t *testing.T, digest *recordtest.Digest, seed int) {
 		}
 		return l
 	}).Example(seed)
-	log, registry := recordtest.NewLog(t, digest, onboarding.Rules(), id(77), start), onboarding.Rules().Registry()
+	l.write(t, digest, again)
+}
+
+// write writes the log as the records of a journal. Each is decided again: see recordtest.Log.
+func (l *log) write(t *testing.T, digest *recordtest.Digest, again recordtest.Verdicts) {
+	t.Helper()
+	log := recordtest.NewLog(t, digest, onboarding.Rules(), onboarding.Payloads(), again, id(77), start)
+	registry := onboarding.Rules().Registry()
 	for _, r := range l.records {
 		var events []decide.Event
 		for _, e := range r.events {
@@ -62,6 +81,6 @@ func frozenWorld(t *testing.T, digest *recordtest.Digest, seed int) {
 			}
 			events = append(events, event)
 		}
-		log.Append(r.at.Time, r.command, r.outcome, events)
+		log.Append(&journal.Record{Time: r.at.Time, Command: r.command, Input: r.input, Outcome: r.outcome, Events: events})
 	}
 }

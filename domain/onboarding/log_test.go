@@ -47,6 +47,7 @@ type log struct {
 type record struct {
 	at      decide.Stamp
 	command decide.Recorded
+	input   string
 	outcome decide.Outcome
 	events  []encoded
 }
@@ -94,7 +95,7 @@ func (l *log) fold(c decide.Recorded, d decide.Decision) string {
 	if len(d.Events) == 0 {
 		l.t.Fatal("a decision without events")
 	}
-	r := record{at: l.stamp(), command: c, outcome: d.Outcome}
+	r := record{at: l.stamp(), command: c, input: d.Input, outcome: d.Outcome}
 	var types []string
 	for _, e := range d.Events {
 		data, err := json.Marshal(e)

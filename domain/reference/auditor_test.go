@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
 // TestTheAuditorFindsWhatIsWrong: records of a market in which one thing is another, at the first place where it can be, each
@@ -66,7 +67,7 @@ func TestTheAuditorFindsWhatIsWrong(t *testing.T) {
 
 // market has a market go on for so many seconds, and returns its records.
 func (v *venue) market(seconds int) [][]byte {
-	c := openCrowd(v, 3, 80)
+	c := openCrowd(v, 3, 80, trading.Rules().Newest())
 	for range seconds {
 		c.second()
 	}

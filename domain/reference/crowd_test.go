@@ -80,10 +80,11 @@ func listed() []*product {
 	}
 }
 
-func openCrowd(v *venue, seed uint64, accounts int) *crowd {
+// openCrowd opens a venue that follows rules 1 or, for an odd seed, the given rules.
+func openCrowd(v *venue, seed uint64, accounts, rules int) *crowd {
 	c := &crowd{venue: v, random: rand.New(rand.NewPCG(seed, 2)), products: listed()}
-	if seed%2 == 1 {
-		v.give(operator, decide.Metadata{}, &decide.ActivateRules{Rules: trading.Rules().Newest()})
+	for next := 2; seed%2 == 1 && next <= rules; next++ {
+		v.give(operator, decide.Metadata{}, &decide.ActivateRules{Rules: next})
 	}
 	for n, p := range c.products {
 		p.old = n == len(c.products)-1

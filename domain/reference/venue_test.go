@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
+	"github.com/perpetua-exchange/perpetua/streams/redecide"
 )
 
 // venue is the owner of a trading journal at simulated time: it takes commands in their turn, works off what is due as
@@ -44,9 +45,13 @@ type venue struct {
 	commands uint64
 	answers  map[string]int // codes of refusals, and outcomes
 	repeats  int
-	tail     [][]byte // the last records, shown where the audit fails
-	keeps    bool     // all of them
-	log      recordtest.Digest
+	again    map[string]int // verdicts of deciding the records again, by command type
+	inputs   map[string]int // records with an input, by command type
+	// bytes is the length of all values, of which inputBytes belong to the members of inputs.
+	bytes, inputBytes int
+	tail              [][]byte // the last records, shown where the audit fails
+	keeps             bool     // all of them
+	log               recordtest.Digest
 }
 
 // arrival is a command that a client sends at a time.
@@ -58,7 +63,7 @@ type arrival struct {
 func openVenue(t *testing.T, seed uint64, start scalar.Time) *venue {
 	v := &venue{t: t, random: rand.New(rand.NewPCG(seed, 1)), id: scalar.ID{5, byte(seed)}, now: start, tip: record.Before, state: trading.NewState(),
 		fold: trading.NewState(), twin: trading.NewState(), decoder: record.NewDecoder(trading.Rules().Registry()), auditor: reference.New(),
-		answers: make(map[string]int)}
+		answers: make(map[string]int), again: make(map[string]int), inputs: make(map[string]int)}
 	v.append(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: record.TypeGenesis, Actor: decide.Engine}, decide.Decision{
 		Outcome: decide.Accepted, Events: []decide.Event{&record.Genesis{Journal: "trading", JournalID: v.id, Partitions: 1}}}))
 	v.takeOver()
@@ -72,7 +77,7 @@ func (v *venue) stamp() decide.Stamp {
 // write returns the record of a decision as it would stand in the log.
 func (v *venue) write(c decide.Recorded, d decide.Decision) []byte {
 	v.t.Helper()
-	r := &record.Record{Sequence: v.tip.Sequence + 1, Prev: v.tip.Hash, Time: v.now, Command: c, Outcome: d.Outcome, Events: d.Events}
+	r := &record.Record{Sequence: v.tip.Sequence + 1, Prev: v.tip.Hash, Time: v.now, Command: c, Input: d.Input, Outcome: d.Outcome, Events: d.Events}
 	value, err := record.Encode(nil, r)
 	if err != nil {
 		v.t.Fatalf("record %d can't be written: %v", r.Sequence, err)
@@ -106,6 +111,7 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 		return r
 	}
 	r := read()
+	v.redecide(record.Entry{Record: r, Position: v.tip, Journal: v.id, Value: value})
 	at := decide.Stamp{Journal: v.id, Sequence: r.Sequence, Time: r.Time}
 	v.fold.Evolve(at, r.Command, r.Outcome, r.Events)
 	v.twin.Evolve(at, r.Command, r.Outcome, read().Events)
@@ -120,6 +126,21 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 		v.snapshot()
 	case 1:
 		v.compare()
+	}
+}
+
+// redecide decides a record again as one does who has nothing but the log.
+func (v *venue) redecide(e record.Entry) {
+	v.t.Helper()
+	result := redecide.Redecide(v.fold, trading.Payloads(), e)
+	v.bytes += len(e.Value)
+	if in := e.Record.Input; in != "" {
+		v.inputs[e.Record.Command.Type]++
+		v.inputBytes += len(`,"input":`) + len(in)
+	}
+	v.again[result.Verdict.String()+" "+e.Record.Command.Type]++
+	if lacks := trading.Payloads().Lacks(e.Record.Command.Type) && !v.fold.RecordsInputs(); result.Verdict == redecide.Different || result.Verdict == redecide.NotRedecidable && !lacks {
+		v.t.Fatalf("record %d is decided again, %s, as\n%s\nand is\n%s", e.Record.Sequence, result.Reason, result.Value, e.Value)
 	}
 }
 

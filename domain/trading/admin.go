@@ -1,7 +1,6 @@
 package trading
 
 import (
-	"encoding/hex"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,8 +16,7 @@ func (r request) registerCustomer(payload *RegisterCustomer) (decide.Decision, e
 	var f validation.Errors
 	code, broker := payload.CustomerCode, payload.Broker
 	if code == "" {
-		id := r.at.Derive(0)
-		code = "C" + hex.EncodeToString(id[:6])
+		code = derivedCustomerCode(r.at)
 	}
 	if broker == "" {
 		broker = r.command.Actor.Broker

@@ -20,7 +20,11 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 		return d, err
 	}
 	d, err := commandTable.Decide(request{s, at, c}, c)
-	return s.asOfRules(d), err
+	d = s.asOfRules(d)
+	if partial, ok := asked.(partialPayload); ok && len(d.Events) > 0 && s.RecordsInputs() {
+		d.Input = decide.EncodeInput(partial.input(d.Events))
+	}
+	return d, err
 }
 
 // request is a command that is being decided. It only reads the state.

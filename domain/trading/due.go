@@ -216,7 +216,11 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}
-	return s.asOfRules(dueTable[entries[0].Kind].step(s, at, entries, single))
+	d := s.asOfRules(dueTable[entries[0].Kind].step(s, at, entries, single))
+	if single && s.RecordsInputs() {
+		d.Input = decide.EncodeInput(decide.StepInput{Single: true})
+	}
+	return d
 }
 
 // nextDue returns the entries for the next step, at most n. It returns none if nothing is due. Work that trades at a

@@ -65,9 +65,12 @@ type testEvent struct {
 const start = scalar.Time(1_800_000_000_000_000)
 
 // newTestJournal begins a journal that follows the newest rules, as a new venue's does.
-func newTestJournal(t fataler) *testJournal {
+func newTestJournal(t fataler) *testJournal { return testJournalOf(t, rulesSupported) }
+
+// testJournalOf begins a journal that follows the rules with a number.
+func testJournalOf(t fataler, last int) *testJournal {
 	j := oldTestJournal(t)
-	for rules := 2; rules <= rulesSupported; rules++ {
+	for rules := 2; rules <= last; rules++ {
 		if _, err := j.do(decide.Command{Actor: operator, Payload: &decide.ActivateRules{Rules: rules}}); err != nil {
 			t.Fatalf("rules %d: %v", rules, err)
 		}
@@ -113,6 +116,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	if d.Repeated {
 		return d, nil
 	}
+	j.checkReconstructed(c, d)
 	j.append(c.Recorded(), d)
 	for d.Pending {
 		if j.state.Due(j.now) != decide.Blocking {
@@ -128,6 +132,24 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 		}
 	}
 	return d, nil
+}
+
+// checkReconstructed decides the command again that follows from the events and the input of a decision.
+func (j *testJournal) checkReconstructed(c decide.Command, d decide.Decision) {
+	j.t.Helper()
+	if !j.state.RecordsInputs() {
+		return
+	}
+	r := &decide.Evidence{At: j.stamp(), Command: c.Recorded(), Input: d.Input, Events: d.Events}
+	reconstructed, _, err := Payloads().Reconstruct(r)
+	if err != nil {
+		j.t.Fatalf("%s can't be reconstructed from the input %s: %v", c.Type, d.Input, err)
+	}
+	again, err := j.state.Decide(r.At, reconstructed)
+	was, _ := json.Marshal(d, json.Deterministic(true))
+	if is, _ := json.Marshal(again, json.Deterministic(true)); err != nil || !bytes.Equal(is, was) {
+		j.t.Fatalf("%s %+v is reconstructed from the input %s as %+v, which is decided as\n%s (%v), and was\n%s", c.Type, c.Payload, d.Input, reconstructed.Payload, is, err, was)
+	}
 }
 
 // unblock works off what blocks clients, as the owner does before every command.

@@ -13,10 +13,18 @@ import (
 //   - The events of an order contain the time when it was triggered. A build without rules 2 cannot read these events.
 //   - The reason of an order that is canceled when its session ends is disconnect. Under rules 1 it is cancel_all_after.
 //   - Before the first index price, market orders are rejected as instrument_halted. Under rules 1 it is no_liquidity.
-const rulesOfClients = 2
+//
+// Rules 3 record the inputs of commands (decide.Decision). A build without rules 3 stops at such a record.
+const (
+	rulesOfClients = 2
+	rulesOfInputs  = 3
+)
 
 // forClients reports whether rules 2 or later are in force.
 func (s *State) forClients() bool { return s.core.ActiveRules() >= rulesOfClients }
+
+// RecordsInputs implements decide.InputRecorder.
+func (s *State) RecordsInputs() bool { return s.core.ActiveRules() >= rulesOfInputs }
 
 // asOfRules returns a decision with the events that the rules in force permit.
 func (s *State) asOfRules(d decide.Decision) decide.Decision {

@@ -155,7 +155,7 @@ func TestSavedScenarios(t *testing.T) {
 
 // golden is a state with something of everything in it.
 func golden(t fataler) *State {
-	j := newTestJournal(t)
+	j := testJournalOf(t, rulesOfClients) // the rules of the saved form
 	give := func(actor decide.Actor, kept decide.Metadata, payload any) decide.Decision {
 		t.Helper()
 		j.now += 1_000_003

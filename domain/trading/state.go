@@ -63,7 +63,7 @@ const (
 	// maxCharges is about how many postings of unpaid charges a record begins with for each account that it touches.
 	// With those of a taker, a maker and the insurance fund, the record still has room for a trade.
 	maxCharges     = 32
-	rulesSupported = 2 // the newest rules that this build supports
+	rulesSupported = rulesOfInputs // the newest rules that this build supports
 
 	// MaxReduceOnly is the maximum number of reduce-only orders of a customer on an instrument, resting or untriggered.
 	MaxReduceOnly = 20

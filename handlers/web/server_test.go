@@ -556,6 +556,9 @@ type named string
 // CommandType implements decide.Payload.
 func (n named) CommandType() string { return string(n) }
 
+// Reconstruct implements decide.Payload.
+func (named) Reconstruct(*decide.Evidence) error { return nil }
+
 // failing is a follower that fails while it is viewed: the state that it shows is no record's.
 type failing struct {
 	record.Follower

@@ -30,6 +30,8 @@ type say struct{ Word string }
 
 func (*say) CommandType() string { return "say" }
 
+func (*say) Reconstruct(*decide.Evidence) error { return nil }
+
 func payloads(_, commandType string) (decide.Payload, bool) {
 	return new(say), commandType == "say"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -118,35 +119,14 @@ func (s *scanner) text() string {
 // object returns the bytes of a JSON object without insignificant space. It only finds the end of the object. Decoding the
 // bytes must check that they are a valid object.
 func (s *scanner) object() []byte {
-	start := s.i
-	if s.failed || s.i >= len(s.b) || s.b[s.i] != '{' {
-		s.failed = true
+	if s.failed {
 		return nil
 	}
-	b, depth := s.b, 0 // local variables, for speed: this loop sees every byte of the log
-	for i := s.i; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			for i++; i < len(b) && b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
-			if depth == 0 {
-				s.i = i + 1
-				return b[start:s.i]
-			}
-		case c <= ' ' && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
-			s.failed = true
-			return nil
-		}
-	}
-	s.failed = true
-	return nil
+	r := fastjson.NewReader(s.b[min(s.i, len(s.b)):])
+	object := r.Object()
+	s.failed = r.Failed()
+	s.i += len(object)
+	return object
 }
 
 // parseEnvelope decodes a value, but not the data of the events. It rejects every form but the one that Encode writes.
@@ -174,7 +154,7 @@ func parseEnvelope(value []byte) (*envelope, error) {
 	s.literal(`,"actor":`)
 	s.actor(&r.Command.Actor)
 	s.literal(`,"data":`)
-	s.kept(&r.Command.Kept)
+	s.data(r)
 	s.literal(`},"outcome":`)
 	switch o := s.text(); decide.Outcome(o) {
 	case decide.Accepted:
@@ -252,7 +232,9 @@ func (s *scanner) actor(a *decide.Actor) {
 		member{`"customer":`, s.present(&a.Customer)}, member{`"system":`, s.present(&a.System)})
 }
 
-func (s *scanner) kept(k *decide.Metadata) {
+// data reads command.data.
+func (s *scanner) data(r *Record) {
+	k := &r.Command.Kept
 	s.members(member{`"key":`, s.present(&k.Key)}, member{`"fingerprint":`, s.present(&k.Fingerprint)},
 		member{`"session":`, func() {
 			s.literal(`"`)
@@ -267,6 +249,11 @@ func (s *scanner) kept(k *decide.Metadata) {
 			s.literal(`,"sequence":`)
 			k.Source.Sequence = s.integer()
 			s.literal(`}`)
+		}},
+		member{`"input":`, func() {
+			input := s.object()
+			s.failed = s.failed || !isInput(input)
+			r.Input = string(input)
 		}})
 }
 

@@ -75,7 +75,7 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	r.Raw(`,"type":`)
 	room.Command.Type = r.String()
 	readActor(r, &room.Command.Actor)
-	readKept(r, &room.Command.Kept)
+	readData(r, &room.Record)
 	if r.Try(`},"outcome":"accepted","events":[`) {
 		room.Outcome = decide.Accepted
 	} else {
@@ -111,16 +111,23 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 // optional reads an optional member of an object. It must be a string that is not empty. name starts with the comma that
 // precedes every member but the first.
 func optional(r *fastjson.Reader, first *bool, name string, to *string) {
+	if next(r, first, name) {
+		if *to = r.String(); *to == "" {
+			r.Fail()
+		}
+	}
+}
+
+// next reads the name of an optional member, and reports whether the object has the member.
+func next(r *fastjson.Reader, first *bool, name string) bool {
 	if *first {
 		name = name[1:]
 	}
 	if !r.Try(name) {
-		return
+		return false
 	}
 	*first = false
-	if *to = r.String(); *to == "" {
-		r.Fail()
-	}
+	return true
 }
 
 func readActor(r *fastjson.Reader, a *decide.Actor) {
@@ -133,16 +140,23 @@ func readActor(r *fastjson.Reader, a *decide.Actor) {
 	r.Raw(`}`)
 }
 
-// readKept fails on a command that another journal is the source of: it is left to parseEnvelope.
-func readKept(r *fastjson.Reader, k *decide.Metadata) {
-	first := true
+// readData fails on a command that another journal is the source of: it is left to parseEnvelope.
+func readData(r *fastjson.Reader, to *Record) {
+	first, k := true, &to.Command.Kept
 	r.Raw(`,"data":{`)
 	optional(r, &first, `,"key":`, &k.Key)
 	optional(r, &first, `,"fingerprint":`, &k.Fingerprint)
-	if name := `,"session":`; first && r.Try(name[1:]) || !first && r.Try(name) {
+	if next(r, &first, `,"session":`) {
 		if k.Session.ReadJSON(r); k.Session.IsZero() {
 			r.Fail()
 		}
+	}
+	if next(r, &first, `,"input":`) {
+		input := r.Object()
+		if !isInput(input) {
+			r.Fail()
+		}
+		to.Input = string(input)
 	}
 	r.Raw(`}`)
 }

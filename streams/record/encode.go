@@ -48,7 +48,7 @@ func Encode(b []byte, r *Record) ([]byte, error) {
 		return b, err
 	}
 	b = append(b, `,"data":`...)
-	if b, err = appendKept(b, r.Command.Kept); err != nil {
+	if b, err = appendData(b, r); err != nil {
 		return b, err
 	}
 	b = append(b, `},"outcome":"`...)
@@ -112,8 +112,9 @@ func appendActor(b []byte, a decide.Actor) ([]byte, error) {
 	return w.end()
 }
 
-func appendKept(b []byte, k decide.Metadata) ([]byte, error) {
-	w := objectWriter{b: b}
+// appendData appends command.data.
+func appendData(b []byte, r *Record) ([]byte, error) {
+	w, k := objectWriter{b: b}, &r.Command.Kept
 	w.optional("key", k.Key)
 	w.optional("fingerprint", k.Fingerprint)
 	if !k.Session.IsZero() {
@@ -133,7 +134,21 @@ func appendKept(b []byte, k decide.Metadata) ([]byte, error) {
 		w.b = strconv.AppendInt(w.b, k.Source.Sequence, 10)
 		w.b = append(w.b, '}')
 	}
+	if r.Input != "" {
+		if !isInput([]byte(r.Input)) {
+			return w.b, fmt.Errorf("journal: input: not a JSON object with members: %.100s", r.Input)
+		}
+		w.name("input")
+		w.b = append(w.b, r.Input...)
+	}
 	return w.end()
+}
+
+// isInput reports whether b is the input of a command: a valid JSON object with at least one member and without
+// insignificant space.
+func isInput(b []byte) bool {
+	s := &scanner{b: b}
+	return len(s.object()) == len(b) && len(b) > len("{}") && jsontext.Value(b).IsValid()
 }
 
 func appendEvent(b []byte, e decide.Event) ([]byte, error) {

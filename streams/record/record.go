@@ -11,6 +11,7 @@ type Record struct {
 	Prev     Hash        // of the value of the previous valid record; zero for the genesis
 	Time     scalar.Time // of the decision; never before that of the previous record
 	Command  decide.Recorded
+	Input    string // the part of the command that the events do not carry; see decide.Decision
 	Outcome  decide.Outcome
 	Events   []decide.Event // at least one
 }

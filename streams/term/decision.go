@@ -110,7 +110,7 @@ func (m *Machine) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (
 	if outcome == "" {
 		outcome = decide.Accepted
 	}
-	r := &record.Record{Sequence: at.Sequence, Prev: m.t.tip.Hash, Time: at.Time, Command: c, Outcome: outcome, Events: d.Events}
+	r := &record.Record{Sequence: at.Sequence, Prev: m.t.tip.Hash, Time: at.Time, Command: c, Input: d.Input, Outcome: outcome, Events: d.Events}
 	value, err := record.Encode(m.scratch[:0], r)
 	if err != nil {
 		return nil, err

@@ -216,12 +216,14 @@ func (s *story) leverages() {
 // newestRules tells of a stop that fires, rests and is canceled, once the newest rules are in force.
 func (s *story) newestRules() {
 	operator := decide.Actor{Sub: "operator", Broker: "venue"}
-	c := decide.Command{ID: scalar.ID{9}, Type: decide.CommandActivateRules, Payload: &decide.ActivateRules{Rules: trading.Rules().Newest()}, Actor: operator}
-	d, err := s.state.Decide(s.at, c)
-	if err != nil {
-		s.t.Fatal(err)
+	for rules := 2; rules <= trading.Rules().Newest(); rules++ {
+		c := decide.Command{ID: scalar.ID{9}, Type: decide.CommandActivateRules, Payload: &decide.ActivateRules{Rules: rules}, Actor: operator}
+		d, err := s.state.Decide(s.at, c)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.fold(c.Recorded(), d)
 	}
-	s.fold(c.Recorded(), d)
 	open := market.Open
 	s.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: "BTCUSDC_PERP", Status: &open})
 	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: dec("65100")})

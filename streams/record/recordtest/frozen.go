@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/redecide"
 )
 
 // File holds what a package has frozen, relative to the package's folder. Each line is a name, a colon, and a value. The
@@ -98,26 +99,41 @@ func Frozen(t *testing.T, name, now string) {
 }
 
 // Log encodes records as the owner of a journal does, chains them by their hashes, and adds their values to a Digest. It
-// decodes each value and fails the test if encoding the result gives other bytes.
+// decodes each value and fails the test if encoding the result gives other bytes. It also decides each record again on the
+// state that the decoded records lead to.
 type Log struct {
-	t       *testing.T
-	digest  *Digest
-	decoder *record.Decoder
-	tip     record.Position
+	t        *testing.T
+	digest   *Digest
+	decoder  *record.Decoder
+	tip      record.Position
+	id       scalar.ID
+	state    decide.State
+	payloads *decide.Payloads
+	again    Verdicts
 }
 
-// NewLog returns a log that holds the genesis record of the journal that the rules belong to. It adds its records to d.
-func NewLog(t *testing.T, d *Digest, rules decide.Rules, id scalar.ID, at scalar.Time) *Log {
-	l := &Log{t: t, digest: d, decoder: record.NewDecoder(rules.Registry()), tip: record.Before}
-	l.Append(at, decide.Recorded{Type: record.TypeGenesis, Actor: decide.Engine}, decide.Accepted,
-		[]decide.Event{&record.Genesis{Journal: rules.Journal(), JournalID: id, Partitions: 1}})
+// Verdicts counts the verdicts of deciding records again, by the verdict, a space, and the command type.
+type Verdicts map[string]int
+
+// NewLog returns a log that holds the genesis record of the journal that the rules and the payloads belong to. It adds its
+// records to d and their verdicts to again.
+func NewLog(t *testing.T, d *Digest, rules decide.Rules, payloads *decide.Payloads, again Verdicts, id scalar.ID, at scalar.Time) *Log {
+	l := &Log{t: t, digest: d, decoder: record.NewDecoder(rules.Registry()), tip: record.Before, id: id, state: rules.NewState(),
+		payloads: payloads, again: again}
+	l.Append(&record.Record{Time: at, Command: decide.Recorded{Type: record.TypeGenesis, Actor: decide.Engine}, Outcome: decide.Accepted,
+		Events: []decide.Event{&record.Genesis{Journal: rules.Journal(), JournalID: id, Partitions: 1}}})
 	return l
 }
 
-// Append appends a record.
-func (l *Log) Append(at scalar.Time, c decide.Recorded, o decide.Outcome, events []decide.Event) {
+// DecidedIn sets the journal id with which the next records were decided, if it is not that of the genesis record.
+func (l *Log) DecidedIn(id scalar.ID) { l.id = id }
+
+// Append appends a record. It sets the record's Sequence and Prev. It fails the test if the record is decided again as another
+// one, and if it cannot be decided again although the rules in force record inputs.
+func (l *Log) Append(r *record.Record) {
 	l.t.Helper()
-	value, err := record.Encode(nil, &record.Record{Sequence: l.tip.Sequence + 1, Prev: l.tip.Hash, Time: at, Command: c, Outcome: o, Events: events})
+	r.Sequence, r.Prev = l.tip.Sequence+1, l.tip.Hash
+	value, err := record.Encode(nil, r)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -130,4 +146,12 @@ func (l *Log) Append(at scalar.Time, c decide.Recorded, o decide.Outcome, events
 	}
 	l.digest.Add(value)
 	l.tip = record.Position{Sequence: read.Sequence, Hash: sha256.Sum256(value)}
+	entry := record.Entry{Record: read, Position: l.tip, Journal: l.id, Value: value}
+	result := redecide.Redecide(l.state, l.payloads, entry)
+	recorder, ok := l.state.(decide.InputRecorder)
+	if result.Verdict == redecide.Different || result.Verdict == redecide.NotRedecidable && ok && recorder.RecordsInputs() {
+		l.t.Fatalf("%s is decided again as\n%s: %s", value, result.Value, result.Reason)
+	}
+	l.again[result.Verdict.String()+" "+read.Command.Type]++
+	l.state.Evolve(entry.Stamp(), read.Command, read.Outcome, read.Events)
 }
