@@ -11,8 +11,13 @@ import (
 // RecordLimit is the greatest size of a record's value in bytes.
 const RecordLimit = 256 << 10
 
-// rulesSupported is the highest number of rules that this build supports.
-const rulesSupported = 1
+const (
+	// rulesOfCommitments is the first number of rules with the events of commitments. A build without these rules stops at
+	// such an event.
+	rulesOfCommitments = 2
+	// rulesSupported is the highest number of rules that this build supports.
+	rulesSupported = rulesOfCommitments
+)
 
 // Rules returns the rules of the identity journal.
 func Rules() decide.Rules { return rules{} }
@@ -53,7 +58,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported)}
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported, rulesOfCommitments)}
 }
 
 // Evolve applies one valid record. Events of other types, such as the journal's own, change nothing here.
