@@ -110,7 +110,7 @@ func TestWhatEveryJournalTakes(t *testing.T) {
 // TestASavedCoreGoesOn saves a core and reads it back.
 func TestASavedCoreGoesOn(t *testing.T) {
 	c := NewCore(2, 2)
-	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Metadata: Metadata{Key: "k", Fingerprint: "f"}, Payload: 7},
+	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Payload: &RotateCommitment{Generation: 2, Secret: strings.Repeat("a", 32)}}, {Metadata: Metadata{Key: "k", Fingerprint: "f"}, Payload: 7},
 		{Metadata: Metadata{Source: &Source{Journal: "identity", Sequence: 9}}, Payload: 7}, {Metadata: Metadata{Source: &Source{Journal: "onboarding", Sequence: 8}}, Payload: 7}} {
 		commanded(t, &c, int64(n), cmd, nil)
 	}
@@ -122,12 +122,13 @@ func TestASavedCoreGoesOn(t *testing.T) {
 
 // TestEveryRegisterKnowsWhatEveryJournalTakes: a new journal gets it for nothing.
 func TestEveryRegisterKnowsWhatEveryJournalTakes(t *testing.T) {
-	for _, event := range []Event{&RulesActivated{Rules: 2}, &DueSetAside{Entry: "a/b", Error: "c"}, &DuePutBack{Entry: "a/b"}} {
+	for _, event := range []Event{&RulesActivated{Rules: 2}, &DueSetAside{Entry: "a/b", Error: "c"}, &DuePutBack{Entry: "a/b"},
+		&CommitmentRotated{Generation: 2}, &CommitmentDisclosed{To: 1}} {
 		if _, err := NewRegistry().Decode(event.EventType(), VersionOf(event), []byte(`{}`)); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{CommandActivateRules, CommandPutBackDue} {
+	for _, name := range []string{CommandActivateRules, CommandPutBackDue, CommandRotateCommitment, CommandDiscloseCommitment} {
 		if p, ok := NewPayloads().New(name); !ok || p.CommandType() != name {
 			t.Errorf("%s makes %T", name, p)
 		}

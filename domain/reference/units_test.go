@@ -29,7 +29,7 @@ func TestUnitsOfAMarket(t *testing.T) {
 			seen[u.Class]++
 		}
 	}
-	for c := openCrowd(v, 7, 60); c.now < morning+15*scalar.Second; {
+	for c := openCrowd(v, 7, 60, 3); c.now < morning+15*scalar.Second; {
 		c.second()
 	}
 	for class := disclose.Public; class <= disclose.Venue; class++ {

@@ -3,6 +3,7 @@ package trading
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -146,6 +147,9 @@ func (j *testJournal) checkReconstructed(c decide.Command, d decide.Decision) {
 		j.t.Fatalf("%s can't be reconstructed from the input %s: %v", c.Type, d.Input, err)
 	}
 	again, err := j.state.Decide(r.At, reconstructed)
+	if err == nil && reflect.DeepEqual(again, d) {
+		return
+	}
 	was, _ := json.Marshal(d, json.Deterministic(true))
 	if is, _ := json.Marshal(again, json.Deterministic(true)); err != nil || !bytes.Equal(is, was) {
 		j.t.Fatalf("%s %+v is reconstructed from the input %s as %+v, which is decided as\n%s (%v), and was\n%s", c.Type, c.Payload, d.Input, reconstructed.Payload, is, err, was)

@@ -2,10 +2,9 @@ package trading
 
 import (
 	"encoding/hex"
+	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/fixed"
-	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -51,29 +50,25 @@ func (p *ListInstrument) Reconstruct(r *decide.Evidence) error {
 	return nil
 }
 
-// changeInstrumentInput is the input of ChangeInstrument: the members that the command changed. The event has the
-// instrument afterwards, and a member that was set to its old value may change others, such as the tiers.
+// changeInstrumentInput is the input of ChangeInstrument.
 type changeInstrumentInput struct {
-	Symbol                 string         `json:"-"`
-	Status                 *market.Status `json:"status,omitempty"`
-	MinAmount              *fixed.Decimal `json:"min_amount,omitempty"`
-	MaxAmount              *fixed.Decimal `json:"max_amount,omitempty"`
-	InitMarginReq          *fixed.Decimal `json:"init_margin_req,omitempty"`
-	MaintMarginReq         *fixed.Decimal `json:"maint_margin_req,omitempty"`
-	MaxLeverage            *int           `json:"max_leverage,omitempty"`
-	FundingIntervalSeconds *int           `json:"funding_interval_seconds,omitempty"`
-	PriceBand              *fixed.Decimal `json:"price_band,omitempty"`
-	LimitBand              *fixed.Decimal `json:"limit_band,omitempty"`
-	MakerFee               *fixed.Decimal `json:"maker_fee,omitempty"`
-	TakerFee               *fixed.Decimal `json:"taker_fee,omitempty"`
-	IndexStaleSeconds      *int           `json:"index_stale_seconds,omitempty"`
-	Tiers                  []market.Tier  `json:"margin_tiers,omitempty"`
+	// Given lists the members that the command set. Their values are those of the instrument afterwards. To set a member to
+	// the value that it has may change others: margins replace the tiers.
+	Given []string `json:"given,omitempty"`
 }
 
 // NewInput implements decide.Partial.
 func (*ChangeInstrument) NewInput() any { return new(changeInstrumentInput) }
 
-func (p *ChangeInstrument) input([]decide.Event) any { return changeInstrumentInput(*p) }
+func (p *ChangeInstrument) input([]decide.Event) any {
+	var in changeInstrumentInput
+	for _, m := range instrumentMembers {
+		if m.given(p) {
+			in.Given = append(in.Given, m.name)
+		}
+	}
+	return in
+}
 
 // Reconstruct implements decide.Payload.
 func (p *ChangeInstrument) Reconstruct(r *decide.Evidence) error {
@@ -81,9 +76,15 @@ func (p *ChangeInstrument) Reconstruct(r *decide.Evidence) error {
 	if err := r.ReadInput(&in); err != nil {
 		return err
 	}
-	*p = ChangeInstrument(in)
-	if e, ok := decide.EventOf[*InstrumentChanged](r); ok {
-		p.Symbol = e.Symbol
+	e, ok := decide.EventOf[*InstrumentChanged](r)
+	if !ok {
+		return nil
+	}
+	p.Symbol = e.Symbol
+	for _, m := range instrumentMembers {
+		if slices.Contains(in.Given, m.name) {
+			m.take(p, &e.Instrument)
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -159,7 +160,21 @@ func (e Events) Command(t testing.TB, name string, good, bad []string) {
 		t.Errorf("the list of commands has no %s", name)
 	}
 	s := e.Schema(t, "command.schema.json")
-	accepts := func(text string) bool { return Validate(t, s, []byte(text)) == nil && (!c.Empty || text == "{}") }
+	var input *jsonschema.Schema
+	if slices.Contains(e.Inputs(t), name) {
+		input = e.Schema(t, "command.schema.json#/$defs/"+name)
+	}
+	accepts := func(text string) bool {
+		var data map[string]jsontext.Value
+		if err := json.Unmarshal([]byte(text), &data); err != nil {
+			t.Fatal(err)
+		}
+		given, has := data["input"]
+		if delete(data, "input"); c.Empty && len(data) > 0 || has && (input == nil || Validate(t, input, given) != nil) {
+			return false
+		}
+		return Validate(t, s, []byte(text)) == nil
+	}
 	for _, text := range good {
 		if !accepts(text) {
 			t.Errorf("%s: the schema rejects %s", name, text)
@@ -176,7 +191,49 @@ func (e Events) Command(t testing.TB, name string, good, bad []string) {
 type Command struct {
 	Type        string `json:"type"`
 	Description string `json:"description"`
-	Empty       bool   `json:"empty"` // the recorded data of the type is always {}
+	Empty       bool   `json:"empty"` // the recorded data of the type has no member but the input
+}
+
+// Inputs returns the command types for which the folder has a schema of their inputs.
+func (e Events) Inputs(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(e.Folder, "command.schema.json"))
+	var s struct {
+		Defs map[string]struct{} `json:"$defs"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(s.Defs))
+}
+
+// CheckInputs fails if the command types with a schema of their inputs are not those of which the payload may have one, and
+// the given types of steps.
+func (e Events) CheckInputs(t testing.TB, payloads *decide.Payloads, steps ...string) {
+	t.Helper()
+	want := append(slices.DeleteFunc(slices.Clone(payloads.Types()), func(name string) bool { return !payloads.Lacks(name) }), steps...)
+	if slices.Sort(want); !slices.Equal(e.Inputs(t), want) {
+		t.Errorf("inputs of %v have schemas, records have inputs of %v", e.Inputs(t), want)
+	}
+}
+
+// Input checks that the schema of a command type's inputs accepts the inputs, and compares the longest with its golden file.
+func (e Events) Input(t testing.TB, name string, inputs []string) {
+	t.Helper()
+	if len(inputs) == 0 {
+		t.Fatalf("there is no input of %s", name)
+	}
+	longest := ""
+	for _, input := range inputs {
+		e.Command(t, name, []string{`{"input":` + input + `}`}, []string{`{"input":{}}`, `{"input":{"more":1}}`})
+		if len(input) > len(longest) {
+			longest = input
+		}
+	}
+	e.Golden(t, name+".input.json", []byte(longest))
 }
 
 // Commands returns the folder's list of commands by type. It fails if the list is not sorted, if a type is listed twice,

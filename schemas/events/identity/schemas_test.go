@@ -16,6 +16,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/redecide"
 )
 
 var update = flag.Bool("update", false, "write golden files that are missing")
@@ -70,6 +72,7 @@ func decideAll(t *testing.T) []decided {
 		if err != nil {
 			t.Fatal(err)
 		}
+		decideAgain(t, state, at, c.Recorded(), d)
 		state.Evolve(at, c.Recorded(), d.Outcome, d.Events)
 		kept, err := json.Marshal(c.Metadata)
 		if err != nil {
@@ -78,6 +81,23 @@ func decideAll(t *testing.T) []decided {
 		out = append(out, decided{c.Type, kept, d.Events[0]})
 	}
 	return out
+}
+
+// decideAgain decides the record of a decision again, before the state changes. No command of this journal has an input.
+func decideAgain(t *testing.T, state *identity.State, at decide.Stamp, c decide.Recorded, d decide.Decision) {
+	t.Helper()
+	r := &record.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Input: d.Input, Outcome: d.Outcome, Events: d.Events}
+	value, err := record.Encode(nil, r)
+	if err == nil {
+		r, err = record.Decode(identity.Rules().Registry(), value)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := redecide.Redecide(state, identity.Payloads(), record.Entry{Record: r, Journal: at.Journal, Value: value})
+	if result.Verdict != redecide.Same || d.Input != "" {
+		t.Errorf("%s\nis decided again (%s: %s) as\n%s", value, result.Verdict, result.Reason, result.Value)
+	}
 }
 
 func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {

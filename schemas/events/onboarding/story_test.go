@@ -46,10 +46,27 @@ type story struct {
 	events   []decide.Event
 	last     []decide.Event // of the latest record
 	commands map[string]bool
+	same     map[string]int      // records that were decided again as the same, by command type
+	inputs   map[string][]string // by command type
 }
 
-func tell(t *testing.T) *story {
-	s := &story{t: t, state: onboarding.NewState(), at: decide.Stamp{Journal: scalar.ID{7}, Time: 1_767_225_600_000_000}, commands: make(map[string]bool)}
+// tell tells the story by rules 1 and, at its end, 2.
+func tell(t *testing.T) *story { return newStory(t).tell() }
+
+func newStory(t *testing.T) *story {
+	return &story{t: t, state: onboarding.NewState(), at: decide.Stamp{Journal: scalar.ID{7}, Time: 1_767_225_600_000_000}, commands: make(map[string]bool),
+		same: make(map[string]int), inputs: make(map[string][]string)}
+}
+
+// activate puts the rules up to a number in force.
+func (s *story) activate(rules int) {
+	s.t.Helper()
+	for next := s.state.ActiveRules() + 1; next <= rules; next++ {
+		s.do(operator, &decide.ActivateRules{Rules: next})
+	}
+}
+
+func (s *story) tell() *story {
 	s.owners()
 	s.webhooks()
 	questionnaires := s.questionnaires()
@@ -65,6 +82,7 @@ func (s *story) fold(c decide.Recorded, d decide.Decision) {
 	if len(d.Events) == 0 {
 		s.t.Fatalf("%s has no events", c.Type)
 	}
+	s.redecide(c, d)
 	s.state.Evolve(s.at, c, d.Outcome, d.Events)
 	s.events, s.last = append(s.events, d.Events...), d.Events
 	s.at.Sequence++
@@ -224,7 +242,7 @@ func (s *story) ends() {
 // nextRules has the rules of version 2 of a replay be in force, and a delivery about an owner replayed by them, which says of itself
 // what one of an erasure does.
 func (s *story) nextRules() {
-	s.do(operator, &decide.ActivateRules{Rules: 2})
+	s.activate(2)
 	another := owner.Ref{Type: owner.PersonType, ID: id(3)}
 	s.do(client, &onboarding.RegisterOwner{Ref: another, ExternalID: hash('a'), Fields: sealed()})
 	s.do(operator, &onboarding.CreateEntitlement{Name: "Refused", OwnerType: owner.PersonType, Approval: entitlement.Manual})

@@ -17,10 +17,19 @@ type story struct {
 	state  *trading.State
 	at     decide.Stamp
 	events []decide.Event
+	same   map[string]int      // records that were decided again as the same, by command type
+	inputs map[string][]string // by command type
 }
 
-func tell(t *testing.T) []decide.Event {
-	s := &story{t: t, state: trading.NewState(), at: decide.Stamp{Journal: scalar.ID{7}, Time: 1_767_225_600_000_000}}
+// tell tells the story by rules 1 and, at its end, the newest.
+func tell(t *testing.T) []decide.Event { return newStory(t).tell().events }
+
+func newStory(t *testing.T) *story {
+	return &story{t: t, state: trading.NewState(), at: decide.Stamp{Journal: scalar.ID{7}, Time: 1_767_225_600_000_000},
+		same: make(map[string]int), inputs: make(map[string][]string)}
+}
+
+func (s *story) tell() *story {
 	s.accounts()
 	s.orders()
 	s.dueWork()
@@ -30,7 +39,8 @@ func tell(t *testing.T) []decide.Event {
 	s.instants()
 	s.liquidation()
 	s.newestRules()
-	return s.events
+	s.partial()
+	return s
 }
 
 func (s *story) fold(c decide.Recorded, d decide.Decision) {
@@ -38,6 +48,7 @@ func (s *story) fold(c decide.Recorded, d decide.Decision) {
 	if len(d.Events) == 0 {
 		s.t.Fatalf("%s has no events", c.Type)
 	}
+	s.redecide(c, d)
 	s.state.Evolve(s.at, c, d.Outcome, d.Events)
 	s.events = append(s.events, d.Events...)
 	s.at.Sequence++
@@ -212,11 +223,10 @@ func (s *story) leverages() {
 	}
 }
 
-// stops fire, and an order is refused with the leverage that came with it.
-// newestRules tells of a stop that fires, rests and is canceled, once the newest rules are in force.
-func (s *story) newestRules() {
+// activate puts the newest rules in force.
+func (s *story) activate() {
 	operator := decide.Actor{Sub: "operator", Broker: "venue"}
-	for rules := 2; rules <= trading.Rules().Newest(); rules++ {
+	for rules := s.state.ActiveRules() + 1; rules <= trading.Rules().Newest(); rules++ {
 		c := decide.Command{ID: scalar.ID{9}, Type: decide.CommandActivateRules, Payload: &decide.ActivateRules{Rules: rules}, Actor: operator}
 		d, err := s.state.Decide(s.at, c)
 		if err != nil {
@@ -224,6 +234,11 @@ func (s *story) newestRules() {
 		}
 		s.fold(c.Recorded(), d)
 	}
+}
+
+// newestRules tells of a stop that fires, rests and is canceled, once the newest rules are in force.
+func (s *story) newestRules() {
+	s.activate()
 	open := market.Open
 	s.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: "BTCUSDC_PERP", Status: &open})
 	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: dec("65100")})
@@ -242,6 +257,7 @@ func (s *story) newestRules() {
 	s.t.Error("no event tells when a stop fired")
 }
 
+// stops fire, and an order is refused with the leverage that came with it.
 func (s *story) stops() {
 	alice := s.state.CustomersOf("alpha")[0].Code
 	s.place(alice, order.Sell, "63000", "0.1", "alice-4", func(p *trading.PlaceOrder) {
