@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -138,6 +139,9 @@ func (s *State) SetAside(decide.Stamp, string) decide.Decision { return decide.D
 
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
+
+// Commitments returns the generations of the venue's secret that were in force in this journal.
+func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
 
 // Remembers implements decide.Remembering.
 func (s *State) Remembers(broker, command, key string) bool {

@@ -3,6 +3,7 @@ package onboarding
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -160,6 +161,9 @@ func (f *fold) duePutBack(e *decide.DuePutBack) { f.due.putBack(e.Entry) }
 
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
+
+// Commitments returns the generations of the venue's secret that were in force in this journal.
+func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
 
 // Remembers implements decide.Remembering.
 func (s *State) Remembers(broker, command, key string) bool {
