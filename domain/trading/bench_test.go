@@ -21,6 +21,9 @@ type engine struct {
 
 func newEngine(b testing.TB, customers int) *engine {
 	e := &engine{b: b, state: NewState(), at: decide.Stamp{Journal: scalar.ID{1}, Time: start}}
+	for rules := 2; rules <= rulesSupported; rules++ {
+		e.do(decide.Command{Actor: operator, Payload: &decide.ActivateRules{Rules: rules}})
+	}
 	e.do(decide.Command{Actor: operator, Payload: &ListInstrument{Instrument: btc()}})
 	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: fixed.Decimal{Coef: 65000}}})
 	for n := range customers {

@@ -28,6 +28,15 @@ func TestTheFormOfARecord(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(back, recordtest.Sample()) {
 		t.Errorf("decoded as %+v, %v", back, err)
 	}
+	partial := recordtest.Sample()
+	partial.Input = `{"amount":"2"}`
+	value, err = record.Encode(nil, partial)
+	if want := strings.Replace(sampleValue, `"sequence":9}}`, `"sequence":9},"input":{"amount":"2"}}`, 1); err != nil || string(value) != want {
+		t.Fatalf("%s\n%v, instead of\n%s", value, err, want)
+	}
+	if back, err = record.Decode(recordtest.Rules{}.Registry(), value); err != nil || !reflect.DeepEqual(back, partial) {
+		t.Errorf("decoded as %+v, %v", back, err)
+	}
 	small := recordtest.Sample()
 	small.Command.Actor, small.Command.Kept = decide.Engine, decide.Metadata{}
 	value, err = record.Encode(nil, small)
@@ -44,6 +53,11 @@ func TestWhatHasNoFormIsNotEncoded(t *testing.T) {
 		"bad actor":       func(r *record.Record) { r.Command.Actor.Sub = "\xff" },
 		"bad key":         func(r *record.Record) { r.Command.Kept.Key = "\xff" },
 		"bad source":      func(r *record.Record) { r.Command.Kept.Source.Journal = "\xff" },
+		"input no JSON":   func(r *record.Record) { r.Input = `{"a":}` },
+		"input no object": func(r *record.Record) { r.Input = `["a"]` },
+		"input empty":     func(r *record.Record) { r.Input = `{}` },
+		"input spaced":    func(r *record.Record) { r.Input = `{"a": 1}` },
+		"two inputs":      func(r *record.Record) { r.Input = `{"a":1}{"b":2}` },
 		"bad event":       func(r *record.Record) { r.Events[0].(*recordtest.Note).Text = "\xff" },
 		"failing encoder": func(r *record.Record) { r.Events[1].(*recordtest.Quick).N = -1 },
 	} {
@@ -57,36 +71,42 @@ func TestWhatHasNoFormIsNotEncoded(t *testing.T) {
 
 func TestWhatIsNotExactlyARecordIsNotDecoded(t *testing.T) {
 	for what, change := range map[string][2]string{
-		"space":                     {`{"sequence":12`, `{"sequence": 12`},
-		"leading zero":              {`"sequence":12`, `"sequence":012`},
-		"negative":                  {`"sequence":12`, `"sequence":-1`},
-		"too great":                 {`"sequence":12`, `"sequence":9223372036854775808`},
-		"fraction":                  {`"sequence":12`, `"sequence":12.0`},
-		"upper-case hash":           {`"prev":"ab`, `"prev":"AB`},
-		"short hash":                {`"prev":"ab`, `"prev":"a`},
-		"comma in time":             {`07.000089Z`, `07,000089Z`},
-		"no such day":               {`2026-03-04`, `2026-02-30`},
-		"upper-case id":             {`"id":"010203`, `"id":"0A0203`},
-		"escaped type":              {`"type":"test.say"`, `"type":"test\u002esay"`},
-		"actor's order":             {`"sub":"alice","broker":"alpha"`, `"broker":"alpha","sub":"alice"`},
-		"empty actor member":        {`"sub":"alice"`, `"sub":""`},
-		"unknown actor":             {`"customer":"C1"`, `"account":"C1"`},
-		"unknown kept":              {`"fingerprint":"00ff"`, `"print":"00ff"`},
-		"repeated kept":             {`"fingerprint":"00ff"`, `"key":"00ff"`},
-		"outcome":                   {`"rejected"`, `"refused"`},
-		"no events":                 {`"events":[{`, `"events":[],"x":[{`},
-		"trailing data":             {`]}`, `]} `},
-		"version 0":                 {`"version":2`, `"version":0`},
-		"other version":             {`"version":2`, `"version":3`},
-		"unknown type":              {`test.note`, `test.nope`},
-		"unknown member":            {`"text":`, `"test":`},
-		"repeated member":           {`"list":["x"]`, `"text":"x"`},
-		"space in data":             {`{"n":7}`, `{"n":7 }`},
-		"invalid UTF-8":             {`é`, "\xe9"},
-		"wrong type of data":        {`"n":7`, `"n":"7"`},
-		"data is no object":         {`{"n":7}`, `7`},
-		"a second document":         {`]}`, `]}{}`},
-		"a member after the events": {`]}`, `],"x":1}`},
+		"space":                       {`{"sequence":12`, `{"sequence": 12`},
+		"leading zero":                {`"sequence":12`, `"sequence":012`},
+		"negative":                    {`"sequence":12`, `"sequence":-1`},
+		"too great":                   {`"sequence":12`, `"sequence":9223372036854775808`},
+		"fraction":                    {`"sequence":12`, `"sequence":12.0`},
+		"upper-case hash":             {`"prev":"ab`, `"prev":"AB`},
+		"short hash":                  {`"prev":"ab`, `"prev":"a`},
+		"comma in time":               {`07.000089Z`, `07,000089Z`},
+		"no such day":                 {`2026-03-04`, `2026-02-30`},
+		"upper-case id":               {`"id":"010203`, `"id":"0A0203`},
+		"escaped type":                {`"type":"test.say"`, `"type":"test\u002esay"`},
+		"actor's order":               {`"sub":"alice","broker":"alpha"`, `"broker":"alpha","sub":"alice"`},
+		"empty actor member":          {`"sub":"alice"`, `"sub":""`},
+		"unknown actor":               {`"customer":"C1"`, `"account":"C1"`},
+		"unknown kept":                {`"fingerprint":"00ff"`, `"print":"00ff"`},
+		"repeated kept":               {`"fingerprint":"00ff"`, `"key":"00ff"`},
+		"an empty input":              {`"sequence":9}}`, `"sequence":9},"input":{}}`},
+		"an input of another kind":    {`"sequence":9}}`, `"sequence":9},"input":"{}"}`},
+		"space in the input":          {`"sequence":9}}`, `"sequence":9},"input":{"a": 1}}`},
+		"an input that is no JSON":    {`"sequence":9}}`, `"sequence":9},"input":{"a":01}}`},
+		"the input out of order":      {`"source":{`, `"input":{"a":1},"source":{`},
+		"a member of the input twice": {`"sequence":9}}`, `"sequence":9},"input":{"a":1,"a":1}}`},
+		"outcome":                     {`"rejected"`, `"refused"`},
+		"no events":                   {`"events":[{`, `"events":[],"x":[{`},
+		"trailing data":               {`]}`, `]} `},
+		"version 0":                   {`"version":2`, `"version":0`},
+		"other version":               {`"version":2`, `"version":3`},
+		"unknown type":                {`test.note`, `test.nope`},
+		"unknown member":              {`"text":`, `"test":`},
+		"repeated member":             {`"list":["x"]`, `"text":"x"`},
+		"space in data":               {`{"n":7}`, `{"n":7 }`},
+		"invalid UTF-8":               {`é`, "\xe9"},
+		"wrong type of data":          {`"n":7`, `"n":"7"`},
+		"data is no object":           {`{"n":7}`, `7`},
+		"a second document":           {`]}`, `]}{}`},
+		"a member after the events":   {`]}`, `],"x":1}`},
 	} {
 		i := strings.LastIndex(sampleValue, change[0])
 		if i < 0 {

@@ -30,21 +30,25 @@ func written(t testing.TB) [][]byte {
 		Notional: 65 * fixed.Unit, Action: order.Buy, Type: trading.Trade, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "c1", Broker: "alpha", Fee: -3, ReferenceID: "r"},
 		Positions: []trading.PositionHeld{{CustomerCode: "c1", Symbol: "BTCUSDC_PERP", Amount: fixed.Decimal{Coef: -1, Scale: 3}, Cost: -65 * fixed.Unit}},
 		Entries:   []ledger.Posting{{Code: id, CustomerCode: "c1", Type: ledger.TradeFee, Currency: ledger.USDC, Amount: 3, Balance: 7, OrderCode: id}, {Account: ledger.Fees, Type: ledger.TradeFee, Currency: ledger.USDC}}}
+	input := ""
 	record := func(kept decide.Metadata, actor decide.Actor, events ...decide.Event) []byte {
-		value, err := Encode(nil, &Record{Sequence: 7, Prev: Hash{1, 0xfe}, Time: at, Outcome: decide.Accepted, Events: events,
+		value, err := Encode(nil, &Record{Sequence: 7, Prev: Hash{1, 0xfe}, Time: at, Outcome: decide.Accepted, Events: events, Input: input,
 			Command: decide.Recorded{ID: id, Type: "order.place", Actor: actor, Kept: kept}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return value
 	}
-	return [][]byte{
+	values := [][]byte{
 		record(decide.Metadata{}, decide.Actor{Sub: "u", Broker: "alpha", Customer: "c1"}, &trading.OrderOpened{Order: limit}),
 		record(decide.Metadata{Key: "k", Fingerprint: "f"}, decide.Actor{Broker: "alpha"}, &trading.OrderRejected{Order: cash}),
 		record(decide.Metadata{Fingerprint: "f"}, decide.Engine, &trading.OrderFilled{Order: limit}, trade, &trading.OrderPartiallyFilled{Order: cash}, &trading.OrderCanceled{Order: limit}),
 		record(decide.Metadata{Source: &decide.Source{Journal: "identity", Sequence: 3}}, decide.Engine, trade),
 		record(decide.Metadata{}, decide.Engine, &trading.CustomerRegistered{CustomerCode: "c", Broker: "b", Name: "n", Created: at}, &trading.OrderOpened{Order: limit}),
 	}
+	input = `{"amount":"2","given":["a}\""],"of":{"leverage":7}}`
+	return append(values, record(decide.Metadata{}, decide.Actor{Sub: "u"}, &trading.OrderOpened{Order: limit}),
+		record(decide.Metadata{Key: "k", Session: id, Source: &decide.Source{Journal: "identity", Sequence: 3}}, decide.Engine, trade))
 }
 
 // checkDecoders compares the reading in one pass with that piece by piece.
@@ -89,7 +93,7 @@ func insertions(at int) []byte {
 func TestDecoder(t *testing.T) {
 	fast, slow := newDecoders()
 	values := written(t)
-	for i, want := range []bool{true, true, true, false, false} {
+	for i, want := range []bool{true, true, true, false, false, true, false} {
 		if got := checkDecoders(t, fast, slow, values[i]); got != want {
 			t.Errorf("record %d is read in one pass: %v", i, got)
 		}
