@@ -36,7 +36,7 @@ type CommitmentRotated struct {
 // EventType returns "commitment.rotated".
 func (*CommitmentRotated) EventType() string { return TypeCommitmentRotated }
 
-// DiscloseCommitment asks to record that somebody is given the epoch keys of the records from From to To, both included.
+// DiscloseCommitment asks to record that a recipient gets the epoch keys for the records from From to To, both included.
 //
 // Event: commitment.disclosed. Refusals: Invalid from, to, recipient; Conflict COMMITMENTS_NOT_IN_FORCE.
 type DiscloseCommitment struct {
@@ -55,8 +55,8 @@ func (p *DiscloseCommitment) Reconstruct(r *Evidence) error {
 	return nil
 }
 
-// CommitmentDisclosed says that the epoch keys of a span of records are given to somebody. The span is whole: it includes all
-// sequences whose salts the keys give, also of records to come.
+// CommitmentDisclosed says that a recipient gets the epoch keys for a span of records. The span includes every sequence that
+// the keys cover, also of records to come.
 type CommitmentDisclosed struct {
 	From      int64  `json:"from"`
 	To        int64  `json:"to"` // included

@@ -1,4 +1,4 @@
-// Package epoch divides the sequences of a journal into spans whose record roots depend on the same key. streams/README.md,
+// Package epoch divides the sequences of a journal into spans, each with one key for its record roots. streams/README.md,
 // "Record roots", says how.
 package epoch
 
@@ -60,7 +60,7 @@ func (s *Schedule) Rotations() []Rotation {
 // Clone returns a copy. Rotate changes only one of the two.
 func (s *Schedule) Clone() Schedule { return Schedule{slices.Clone(s.rotations)} }
 
-// Visit visits the schedule. What is read goes into s, which is new.
+// Visit visits the schedule. Reading fills s, which is new.
 func (s *Schedule) Visit(v *pack.Coder) {
 	pack.List(v, &s.rotations, 2, func(r *Rotation) {
 		pack.Int(v, &r.Sequence)

@@ -14,7 +14,7 @@ const RecordLimit = 256 << 10
 
 const (
 	// rulesOfCommitments is the first number of rules with the events of commitments. A build without these rules stops at
-	// such an event.
+	// the first of them.
 	rulesOfCommitments = 2
 	// rulesSupported is the highest number of rules that this build supports.
 	rulesSupported = rulesOfCommitments

@@ -15,7 +15,7 @@ import (
 //   - Before the first index price, market orders are rejected as instrument_halted. Under rules 1 it is no_liquidity.
 //
 // Rules 3 record the inputs of commands (decide.Decision), and have the events of commitments. A build without rules 3 stops at
-// such a record.
+// the first record with either.
 const (
 	rulesOfClients = 2
 	rulesOfInputs  = 3

@@ -17,10 +17,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// maxDisclosed is the number of records whose epoch keys one request may ask for.
+// maxDisclosed is the greatest number of records that one request may name.
 const maxDisclosed = 1000 * epoch.Length
 
-// committing is a State of a journal, whose record roots depend on a generation of the venue's secret.
+// committing is a State with the generations of the venue's secret.
 type committing interface{ Commitments() epoch.Schedule }
 
 // generations returns the secrets in the venue's key store.
@@ -89,7 +89,7 @@ type spanWithKey struct {
 	Key        []byte `json:"key"`
 }
 
-// discloseCommitment records that somebody gets epoch keys, and then returns them.
+// discloseCommitment records who gets epoch keys, and then returns them.
 func (h *Handler) discloseCommitment(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &decide.DiscloseCommitment{From: body.Integer("from", 0, maxSequence), To: body.Integer("to", 0, maxSequence), Recipient: body.String("recipient")}
