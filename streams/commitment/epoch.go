@@ -9,16 +9,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// EpochLength is the number of sequences that share an epoch key.
-const EpochLength = 4096
-
-// EpochOf returns the epoch of a sequence.
-func EpochOf(sequence int64) int64 { return sequence / EpochLength }
-
 // KeySize is the size of an epoch key and of a venue secret in bytes.
 const KeySize = 32
 
-// EpochKey is the key of the salts of EpochLength sequences of one journal. It reveals which units a root commits to, so
+// EpochKey is the key of the salts of epoch.Length sequences of one journal. It reveals which units a root commits to, so
 // handing one over is an act that the log records. It prints as a placeholder.
 type EpochKey struct{ key [KeySize]byte }
 

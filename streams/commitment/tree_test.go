@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
@@ -38,7 +39,7 @@ func committer(t testing.TB, journal string) *commitment.Committer {
 
 func epochKey(t testing.TB, sequence int64) *commitment.EpochKey {
 	t.Helper()
-	k, err := commitment.NewEpochKey([]byte("a secret of exactly thirty-two b"), journalID, commitment.EpochOf(sequence))
+	k, err := commitment.NewEpochKey([]byte("a secret of exactly thirty-two b"), journalID, epoch.Of(sequence))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestKeys(t *testing.T) {
 		for _, journal := range []scalar.ID{journalID, {1}} {
 			for _, sequence := range []int64{0, 1, 4095, 4096, 1 << 40} {
 				name := fmt.Sprint(secret, journal, sequence)
-				key, err := commitment.NewEpochKey([]byte(secret), journal, commitment.EpochOf(sequence))
+				key, err := commitment.NewEpochKey([]byte(secret), journal, epoch.Of(sequence))
 				if err != nil {
 					t.Fatal(err)
 				}

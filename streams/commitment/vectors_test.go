@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,7 +59,7 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	for _, r := range goldenRecords(t) {
-		if slices.ContainsFunc(known.Records, func(k vector) bool { return k.Value == r.Value }) {
+		if slices.ContainsFunc(known.Records, func(k vector) bool { return k.Journal == r.Journal && contents(k) == contents(r) }) {
 			continue
 		}
 		if !update {
@@ -80,6 +81,12 @@ func TestVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// contents returns what a record is a vector of: its events, and the members of its command.
+func contents(v vector) string {
+	_, events, _ := strings.Cut(v.Value, `"events":`)
+	return fmt.Sprint(strings.Contains(v.Value, `"input":`), events)
 }
 
 func equal(t *testing.T, a, b vector) bool {
@@ -133,6 +140,9 @@ func goldenRecords(t *testing.T) (out []vector) {
 			files = append(files, found...)
 		}
 		for i, name := range files {
+			if strings.HasSuffix(name, ".input.json") { // of a command
+				continue
+			}
 			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
@@ -150,7 +160,8 @@ func goldenRecords(t *testing.T) (out []vector) {
 		}
 	}
 	value := aRecord(8191, desk, append([]string{"trade.executed", trade, "order.filled", resting}, expired(3)...)...)
-	return append(out, vector{Journal: "trading", Sequence: 8191, Value: string(value)})
+	input := bytes.Replace(aRecord(8192, desk, "order.opened", resting), []byte(`"00ff"`), []byte(`"00ff","input":{"leverage":4}`), 1)
+	return append(out, vector{Journal: "trading", Sequence: 8191, Value: string(value)}, vector{Journal: "trading", Sequence: 8192, Value: string(input)})
 }
 
 // TestPython has a program that shares no code with this one split the records of the vectors, compute their roots, and
