@@ -4,32 +4,35 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
 
 // Core is the part of the state that all journals share: the Idempotency-Keys that were used, the last command applied
-// from each other journal, and the rules in force. A State embeds or holds one Core. It calls Core.Decide before its own
+// from each other journal, the rules in force, and the generations of the venue's secret. A State embeds or holds one Core. It calls Core.Decide before its own
 // rules and Core.Evolve first for every record.
 type Core struct {
 	Memory
-	rules   int // the number of the rules in force
-	newest  int // the highest number of rules that this build supports
-	sources map[string]applied
+	rules       int // the number of the rules in force
+	newest      int // the highest number of rules that this build supports
+	committed   int // the first number of rules with the events of commitments
+	sources     map[string]applied
+	commitments epoch.Schedule
 }
 
 // applied is the last command applied from another journal: its sequence there and its sequence here.
 type applied struct{ source, sequence int64 }
 
-// NewCore returns the core before genesis. The build supports the rules up to number newest.
-func NewCore(newest int) Core {
-	return Core{rules: 1, newest: newest, sources: make(map[string]applied)}
+// NewCore returns the core before genesis. The build supports the rules up to number newest. From the number committed on,
+// they have the events of commitments.
+func NewCore(newest, committed int) Core {
+	return Core{rules: 1, newest: newest, committed: committed, sources: make(map[string]applied)}
 }
 
 // ActiveRules returns the number of the rules in force.
 func (c *Core) ActiveRules() int { return c.rules }
 
-// Decide answers a command that was decided before, and decides the commands that every journal accepts: rules.activate
-// and due.put_back. If done is false, the journal's own rules must decide the command. The caller must first check that
+// Decide answers a command that was decided before, and decides the commands that every journal accepts. If done is false, the journal's own rules must decide the command. The caller must first check that
 // the actor may give the command. The agenda is the journal's; it is nil in a journal where nothing becomes due.
 func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bool, err error) {
 	if source := cmd.Metadata.Source; source != nil {
@@ -46,6 +49,10 @@ func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bo
 		event, err = c.activate(p)
 	case *PutBackDue:
 		event, err = putBack(p, agenda)
+	case *RotateCommitment:
+		event, err = c.rotate(p)
+	case *DiscloseCommitment:
+		event, err = c.disclose(at, cmd.Actor, p)
 	default:
 		return Decision{}, false, nil
 	}
@@ -62,8 +69,11 @@ func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
 		c.sources[source.Journal] = applied{source.Sequence, at.Sequence}
 	}
 	for _, e := range events {
-		if e, ok := e.(*RulesActivated); ok {
+		switch e := e.(type) {
+		case *RulesActivated:
 			c.follow(e.Rules)
+		case *CommitmentRotated:
+			_ = c.commitments.Rotate(at.Sequence, e.Generation, e.Secret) // Decide records the next generation only
 		}
 	}
 }
@@ -84,6 +94,7 @@ func (c *Core) Visit(v *pack.Coder) {
 		v.Fail(fmt.Errorf("the saved state follows rules %d, of which this build knows %d", c.rules, c.newest))
 		return
 	}
+	c.commitments.Visit(v)
 	c.Memory.visit(v)
 	pack.Map(v, &c.sources, strings.Compare, 3, func(name string, a applied) (string, applied) {
 		pack.Word(v, &name)

@@ -2,12 +2,16 @@ package decide
 
 // The commands that every journal accepts and the types of the events that occur in every journal.
 const (
-	CommandActivateRules = "rules.activate" // *ActivateRules
-	CommandPutBackDue    = "due.put_back"   // *PutBackDue
+	CommandActivateRules      = "rules.activate"      // *ActivateRules
+	CommandPutBackDue         = "due.put_back"        // *PutBackDue
+	CommandRotateCommitment   = "commitment.rotate"   // *RotateCommitment
+	CommandDiscloseCommitment = "commitment.disclose" // *DiscloseCommitment
 
-	TypeRulesActivated = "rules.activated"
-	TypeDueSetAside    = "due.set_aside"
-	TypeDuePutBack     = "due.put_back"
+	TypeRulesActivated      = "rules.activated"
+	TypeDueSetAside         = "due.set_aside"
+	TypeDuePutBack          = "due.put_back"
+	TypeCommitmentRotated   = "commitment.rotated"
+	TypeCommitmentDisclosed = "commitment.disclosed"
 )
 
 // sharedEvents returns the constructors of the events that occur in every journal.
@@ -16,13 +20,15 @@ func sharedEvents() []func() Event {
 		func() Event { return new(RulesActivated) },
 		func() Event { return new(DueSetAside) },
 		func() Event { return new(DuePutBack) },
+		func() Event { return new(CommitmentRotated) },
+		func() Event { return new(CommitmentDisclosed) },
 	}
 }
 
 // isShared reports whether an event occurs in every journal.
 func isShared(e Event) bool {
 	switch e.(type) {
-	case *RulesActivated, *DueSetAside, *DuePutBack:
+	case *RulesActivated, *DueSetAside, *DuePutBack, *CommitmentRotated, *CommitmentDisclosed:
 		return true
 	}
 	return false
@@ -33,6 +39,8 @@ func sharedPayloads() []func() Payload {
 	return []func() Payload{
 		func() Payload { return new(ActivateRules) },
 		func() Payload { return new(PutBackDue) },
+		func() Payload { return new(RotateCommitment) },
+		func() Payload { return new(DiscloseCommitment) },
 	}
 }
 

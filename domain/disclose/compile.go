@@ -22,17 +22,6 @@ type Policy struct {
 // shared is the folder of the events that every journal may hold.
 const shared = "journal"
 
-// schema is what Compile reads of a JSON Schema.
-type schema struct {
-	Ref        string                     `json:"$ref"`
-	Class      string                     `json:"x-disclosure"`
-	Owners     []string                   `json:"x-disclosure-owner"`
-	Hashed     bool                       `json:"x-disclosure-hashed"`
-	Properties map[string]jsontext.Value  `json:"properties"`
-	Items      jsontext.Value             `json:"items"`
-	Defs       map[string]*jsontext.Value `json:"$defs"`
-}
-
 type compiler struct{ defs map[string]*jsontext.Value }
 
 // Compile reads the schemas of records in files: common.schema.json, and one folder for each journal. It fails if a member
@@ -99,10 +88,9 @@ func (c *compiler) file(files fs.FS, name string) (*rule, error) {
 		return nil, err
 	}
 	if path.Base(name) == "record.schema.json" { // events have schemas of their own, and prev is in no unit but the whole value
-		delete(s.Properties, "events")
-		delete(s.Properties, "prev")
+		s.Properties = slices.DeleteFunc(s.Properties, func(p property) bool { return p.name == "events" || p.name == "prev" })
 	}
-	n, err := c.rule(s, "")
+	n, err := c.rule(s, "", 0)
 	return &n, err
 }
 
@@ -115,102 +103,4 @@ func read(files fs.FS, name string, to *schema) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// rule compiles the schema of the value at a path.
-func (c *compiler) rule(s schema, at string) (n rule, err error) {
-	var common schema
-	if s.Ref != "" {
-		if common, err = c.definition(s.Ref); err != nil {
-			return n, fmt.Errorf("%s: %w", at, err)
-		}
-	}
-	if n.owners, err = templates(append(s.Owners, common.Owners...)); err != nil {
-		return n, fmt.Errorf("%s: %w", at, err)
-	}
-	if s.Class != "" {
-		class, known := parseClass(s.Class)
-		if !known {
-			return n, fmt.Errorf("%s: there is no class %q", at, s.Class)
-		}
-		n.class, n.hashed = class, s.Hashed
-		return n, nil
-	}
-	if len(s.Items) == 0 {
-		s.Items = common.Items
-	}
-	switch {
-	case len(s.Properties)+len(common.Properties) > 0:
-		if n.members, err = c.members(s, common, at); err == nil {
-			n.class = n.uniform()
-		}
-	case isObject(s.Items):
-		var items rule
-		items, err = c.parsed(s.Items, at+"[]")
-		n.items = &items
-	default:
-		err = fmt.Errorf("%s has no class", at)
-	}
-	if n.class != 0 {
-		n.members = nil
-	}
-	return n, err
-}
-
-// members compiles the members of an object. A schema that refers to a definition may narrow a member and keep its class.
-func (c *compiler) members(s, common schema, at string) (map[string]*member, error) {
-	out, all := make(map[string]*member), maps.Clone(common.Properties)
-	if all == nil {
-		all = make(map[string]jsontext.Value)
-	}
-	for name, own := range s.Properties {
-		if isObject(own) && (all[name] == nil || classed(own)) {
-			all[name] = own
-		}
-	}
-	var wrong []error
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		n, err := c.parsed(all[name], at+"/"+name)
-		if err != nil {
-			wrong = append(wrong, err)
-			continue
-		}
-		out[name] = &member{`"` + name + `":`, n}
-	}
-	return out, errors.Join(wrong...)
-}
-
-func (c *compiler) parsed(text jsontext.Value, at string) (rule, error) {
-	var s schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		return rule{}, fmt.Errorf("%s: %w", at, err)
-	}
-	return c.rule(s, at)
-}
-
-func (c *compiler) definition(ref string) (s schema, err error) {
-	text := c.defs[strings.TrimPrefix(ref, "urn:perpetua:common#/$defs/")]
-	if text == nil {
-		return s, fmt.Errorf("there is no %s", ref)
-	}
-	return s, json.Unmarshal(*text, &s)
-}
-
-func templates(texts []string) (out []template, err error) {
-	for _, text := range texts {
-		t, err := parseTemplate(text)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, t)
-	}
-	return out, nil
-}
-
-// isObject reports whether a schema is more than true or false.
-func isObject(text jsontext.Value) bool { return text.Kind() == '{' }
-
-func classed(text jsontext.Value) bool {
-	var s schema
-	return json.Unmarshal(text, &s) == nil && s.Class != ""
 }

@@ -1,19 +1,13 @@
 package disclose
 
-import (
-	"encoding/hex"
-	"fmt"
-
-	"github.com/perpetua-exchange/perpetua/domain/fastjson"
-)
+import "encoding/hex"
 
 // group collects the parts of one event, or of the record around the events, by party.
 type group struct {
 	parts  []part
 	frames []frame
 	hash   Hash
-	owner  []byte // the name of a party that is looked for
-	err    error
+	owner  []byte // a scratch buffer for the name of a party
 }
 
 // part collects the members for one party.
@@ -39,7 +33,7 @@ const (
 )
 
 func (g *group) begin(hash Hash) {
-	g.parts, g.frames, g.hash, g.err = g.parts[:0], g.frames[:0], hash, nil
+	g.parts, g.frames, g.hash = g.parts[:0], g.frames[:0], hash
 	g.add(Public, nil)
 	g.add(Venue, nil)
 }
@@ -62,54 +56,40 @@ func (g *group) add(class Class, owner []byte) int {
 	return n
 }
 
-// walk gives a value to the parties that the rule says. owner is the index of the part of the class customer.
-func (g *group) walk(n *rule, key string, value []byte, owner int) {
+// walk reads a value and gives it to the parties that the rule says. owner is the index of the part that gets members of the
+// class customer.
+func (g *group) walk(n *rule, key string, r *checker, owner int) {
 	if len(n.owners) > 0 {
-		owner = g.ownerOf(n.owners, value)
+		owner = g.ownerOf(n.owners, r.Rest())
 	}
 	switch {
 	case n.class != 0:
-		g.put(g.partOf(n.class, owner), key, value, n.hashed)
-	case n.items != nil:
-		g.list(n, key, value, owner)
-	default:
-		g.object(n, key, value, owner)
-	}
-}
-
-func (g *group) object(n *rule, key string, value []byte, owner int) {
-	g.frames = append(g.frames, frame{key: key, bracket: '{'})
-	r := fastjson.NewReader(value)
-	more := r.Try("{")
-	for ; more && !r.Try("}"); more = r.Try(",") {
-		name := r.Name()
-		inner := r.Value()
-		m := n.members[string(name)]
-		if r.Failed() || m == nil {
-			g.err = fmt.Errorf("the member %q has no class", name)
-			return
-		}
-		g.walk(&m.rule, m.key, inner, owner)
-	}
-	g.close(value, owner)
-}
-
-func (g *group) list(n *rule, key string, value []byte, owner int) {
-	g.frames = append(g.frames, frame{key: key, bracket: '['})
-	r := fastjson.NewReader(value)
-	for more := r.Try("["); more && !r.Try("]"); more = r.Try(",") {
-		inner := r.Value()
+		value, to := r.value(n), owner
 		if r.Failed() {
-			g.err = errRecord
 			return
 		}
-		g.walk(n.items, "", inner, owner)
+		if !n.derived || len(value) > len("{}") {
+			to = g.partOf(n.class, owner)
+		}
+		g.put(to, key, value, n.hashed)
+	case n.form == list:
+		g.frames = append(g.frames, frame{key: key, bracket: '['})
+		for begun := false; r.continues(&begun, '['); {
+			g.walk(n.items, "", r, owner)
+		}
+		g.close(owner)
+	default:
+		g.frames = append(g.frames, frame{key: key, bracket: '{'})
+		var at cursor
+		for m := r.next(n, &at); m != nil; m = r.next(n, &at) {
+			g.walk(&m.rule, m.key, r, owner)
+		}
+		g.close(owner)
 	}
-	g.close(value, owner)
 }
 
 // close ends the last frame in every part that has something of it. An empty object or list goes to the owner.
-func (g *group) close(value []byte, owner int) {
+func (g *group) close(owner int) {
 	depth := len(g.frames)
 	f := g.frames[depth-1]
 	for i := range g.parts {
@@ -119,7 +99,7 @@ func (g *group) close(value []byte, owner int) {
 	}
 	g.frames = g.frames[:depth-1]
 	if !f.used {
-		g.put(owner, f.key, value, false)
+		g.put(owner, f.key, []byte{f.bracket, f.bracket + 2}, false)
 	}
 }
 
@@ -151,7 +131,8 @@ func (p *part) name(key string) []byte {
 	return append(b, key...)
 }
 
-// partOf returns the index of the part of a class.
+// partOf returns the index of the part of a class. A customer on both sides of a trade has one part, with the class of the last
+// side.
 func (g *group) partOf(class Class, owner int) int {
 	switch {
 	case class == Public:
@@ -164,10 +145,10 @@ func (g *group) partOf(class Class, owner int) int {
 	return owner
 }
 
-// ownerOf returns the index of the part of the party that an object names, or the venue's.
-func (g *group) ownerOf(templates []template, object []byte) int {
+// ownerOf returns the index of the part of the party that an object names, or the venue's. text begins with the object.
+func (g *group) ownerOf(templates []template, text []byte) int {
 	for i := range templates {
-		name, ok := templates[i].appendTo(g.owner[:0], object)
+		name, ok := templates[i].appendTo(g.owner[:0], text)
 		g.owner = name
 		if !ok {
 			continue

@@ -7,24 +7,50 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
-// rule says where a value goes. Exactly one of class, members and items is set.
+// rule says where a value goes, and which form it has.
 type rule struct {
-	class   Class
+	form    form
+	class   Class // of the whole value; 0 if the value is split
+	derived bool  // the schema gives the class to each member, not to the object
 	hashed  bool
-	members map[string]*member // of an object that is split
-	items   *rule              // of a list that is split
-	owners  []template         // of an object: who its members of the class customer belong to; empty to inherit
+	members []member   // of an object, in the schema's order
+	items   *rule      // of a list
+	owners  []template // of an object: who its members of the class customer belong to; empty to inherit
 }
+
+// form is what a value is in JSON.
+type form uint8
+
+const (
+	scalar form = iota // a string, a number, or a word
+	object
+	list
+	opaque // an object whose members are not known here
+)
 
 type member struct {
 	key string // the name in JSON, with quotes and colon
 	rule
 }
 
+// maxMembers is the number of bits of cursor.seen.
+const maxMembers = 64
+
+// member returns the member with a name, or nil.
+func (n *rule) member(name string) *member {
+	for i := range n.members {
+		if m := &n.members[i]; m.key == `"`+name+`":` {
+			return m
+		}
+	}
+	return nil
+}
+
 // uniform returns the class of all members of an object that is split, or 0 if they differ.
 func (n *rule) uniform() Class {
 	var class Class
-	for _, m := range n.members {
+	for i := range n.members {
+		m := &n.members[i]
 		if m.class == 0 || m.hashed || len(m.owners) > 0 || class != 0 && m.class != class {
 			return 0
 		}
@@ -59,11 +85,12 @@ func parseTemplate(text string) (template, error) {
 	return t, nil
 }
 
-// appendTo appends the name of the party to b, and reports whether the object has the members for it.
-func (t *template) appendTo(b, object []byte) ([]byte, bool) {
+// appendTo appends the name of the party to b, and reports whether the object has the members for it. text begins with the
+// object.
+func (t *template) appendTo(b, text []byte) ([]byte, bool) {
 	b = append(b, t.literals[0]...)
 	for i, path := range t.paths {
-		value := object
+		value := text
 		for _, name := range path {
 			if value = memberOf(value, name); value == nil {
 				return b, false
@@ -78,9 +105,9 @@ func (t *template) appendTo(b, object []byte) ([]byte, bool) {
 	return b, true
 }
 
-// memberOf returns the value of an object's member, or nil.
-func memberOf(object []byte, name string) []byte {
-	r := fastjson.NewReader(object)
+// memberOf returns the value of a member of the object that text begins with, or nil.
+func memberOf(text []byte, name string) []byte {
+	r := fastjson.NewReader(text)
 	for more := r.Try("{"); more && !r.Try("}"); more = r.Try(",") {
 		found := string(r.Name()) == name
 		value := r.Value()

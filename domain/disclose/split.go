@@ -14,12 +14,12 @@ type Hash func(value []byte) [32]byte
 
 // Splitter splits the records of one journal. It is not safe for concurrent use.
 type Splitter struct {
-	record *rule
+	record [len(envelope)]member
 	events map[string]*rule
 	hash   Hash
 
 	group group
-	name  []byte // of the event that is split: its type and version
+	name  []byte // of the event that is split: its type and version; empty before the first
 	out   []byte // the units but for the whole value
 	units []Unit
 	ends  []span
@@ -35,16 +35,25 @@ func (p *Policy) Splitter(journal string) (*Splitter, error) {
 	if p.journals[journal] == nil || journal == shared {
 		return nil, fmt.Errorf("there are no classes for the records of the journal %q", journal)
 	}
-	return &Splitter{record: p.record, events: p.journals[journal]}, nil
+	s := &Splitter{events: p.journals[journal]}
+	for i, name := range envelope {
+		if m := p.record.member(name); m != nil {
+			s.record[i] = *m
+		} else {
+			s.record[i].key = `"` + name + `":`
+		}
+	}
+	return s, nil
 }
 
 // Split splits the value of a valid record into its units. They are valid until the next call. It fails if the value is
-// not in the form of a record, or holds an event type, version or member that the schemas lack.
+// not in the form of a record, or holds an event type, version or member that the schemas lack. It does not check that the
+// strings and numbers are those of JSON.
 func (s *Splitter) Split(value []byte, hash Hash) ([]Unit, error) {
 	s.hash, s.out, s.units, s.ends = hash, s.out[:0], s.units[:0], s.ends[:0]
 	s.units, s.ends = append(s.units, Unit{Class: Venue, Event: NoEvent, Bytes: value}), append(s.ends, span{})
-	r := fastjson.NewReader(value)
-	if err := s.envelope(&r); err != nil {
+	r := checker{Reader: fastjson.NewReader(value)}
+	if err := s.around(&r); err != nil {
 		return nil, err
 	}
 	for index := 0; !r.Try("]}"); index++ {
@@ -70,44 +79,41 @@ func (s *Splitter) Split(value []byte, hash Hash) ([]Unit, error) {
 	return s.units, nil
 }
 
-// envelope splits the members of the record before its events.
-func (s *Splitter) envelope(r *fastjson.Reader) error {
+// envelope lists the members of a record before its events.
+var envelope = [...]string{"sequence", "prev", "time", "command", "outcome"}
+
+// around splits the members of the record before its events.
+func (s *Splitter) around(r *checker) error {
 	s.group.begin(s.hash)
-	m := s.record.members
-	for i, name := range [...]string{"sequence", "prev", "time", "command", "outcome"} {
-		if i == 0 {
-			r.Raw("{")
-		} else {
+	s.name = s.name[:0]
+	r.Raw("{")
+	for i, m := range s.record {
+		if i > 0 {
 			r.Raw(",")
 		}
-		if string(r.Name()) != name {
-			return errRecord
+		if r.Raw(m.key); r.Failed() {
+			return s.failed(r)
 		}
-		value := r.Value()
-		if r.Failed() {
-			return errRecord
-		}
-		if at := m[name]; at != nil {
-			s.group.walk(&at.rule, at.key, value, venuePart)
+		if envelope[i] == "prev" {
+			r.Quoted()
+		} else {
+			s.group.walk(&m.rule, m.key, r, venuePart)
 		}
 	}
 	if r.Raw(`,"events":[`); r.Failed() {
-		return errRecord
+		return s.failed(r)
 	}
-	return s.emit(NoEvent)
+	s.emit(NoEvent)
+	return nil
 }
 
 // event splits the next event.
-func (s *Splitter) event(r *fastjson.Reader, index int) error {
+func (s *Splitter) event(r *checker, index int) error {
 	r.Raw(`{"type":`)
 	kind := r.Quoted()
 	r.Raw(`,"version":`)
 	version := r.Int()
 	if r.Raw(`,"data":`); r.Failed() {
-		return errRecord
-	}
-	data := r.Value()
-	if r.Raw("}"); r.Failed() {
 		return errRecord
 	}
 	s.name = append(append(s.name[:0], kind...), ".v"...)
@@ -117,15 +123,27 @@ func (s *Splitter) event(r *fastjson.Reader, index int) error {
 		return fmt.Errorf("there are no classes for the event %s", s.name)
 	}
 	s.group.begin(s.hash)
-	s.group.walk(n, `"data":`, data, venuePart)
-	return s.emit(index)
+	s.group.walk(n, `"data":`, r, venuePart)
+	if r.Raw("}"); r.Failed() {
+		return s.failed(r)
+	}
+	s.emit(index)
+	return nil
+}
+
+// failed says where and why the reader failed.
+func (s *Splitter) failed(r *checker) error {
+	switch {
+	case r.err == nil:
+		return errRecord
+	case len(s.name) == 0:
+		return fmt.Errorf("the members around the events: %w", r.err)
+	}
+	return fmt.Errorf("%s: %w", s.name, r.err)
 }
 
 // emit appends the units of the group, in the order of their classes.
-func (s *Splitter) emit(event int) error {
-	if s.group.err != nil {
-		return fmt.Errorf("%s: %w", s.name, s.group.err)
-	}
+func (s *Splitter) emit(event int) {
 	for class := Public; class <= Venue; class++ {
 		for i := range s.group.parts {
 			if p := &s.group.parts[i]; p.class == class && len(p.body) > 0 {
@@ -133,7 +151,6 @@ func (s *Splitter) emit(event int) error {
 			}
 		}
 	}
-	return nil
 }
 
 func (s *Splitter) unit(p *part, event int) {

@@ -33,6 +33,9 @@ func (r *Reader) Reset(b []byte, words *Words) { r.b, r.i, r.failed, r.words = b
 // Done reports whether the reader has not failed and has read its whole input.
 func (r *Reader) Done() bool { return !r.failed && r.i == len(r.b) }
 
+// Rest returns the input that is not read yet. It aliases the reader's input.
+func (r *Reader) Rest() []byte { return r.b[r.i:] }
+
 // Failed reports whether the reader has failed.
 func (r *Reader) Failed() bool { return r.failed }
 

@@ -5,14 +5,20 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // RecordLimit is the greatest size of a record's value in bytes.
 const RecordLimit = 256 << 10
 
-// rulesSupported is the highest number of rules that this build supports.
-const rulesSupported = 1
+const (
+	// rulesOfCommitments is the first number of rules with the events of commitments. A build without these rules stops at
+	// the first of them.
+	rulesOfCommitments = 2
+	// rulesSupported is the highest number of rules that this build supports.
+	rulesSupported = rulesOfCommitments
+)
 
 // Rules returns the rules of the identity journal.
 func Rules() decide.Rules { return rules{} }
@@ -53,7 +59,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported)}
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported, rulesOfCommitments)}
 }
 
 // Evolve applies one valid record. Events of other types, such as the journal's own, change nothing here.
@@ -133,6 +139,9 @@ func (s *State) SetAside(decide.Stamp, string) decide.Decision { return decide.D
 
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
+
+// Commitments returns the generations of the venue's secret that were in force in this journal.
+func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
 
 // Remembers implements decide.Remembering.
 func (s *State) Remembers(broker, command, key string) bool {

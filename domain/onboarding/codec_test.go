@@ -167,6 +167,7 @@ func golden(t testing.TB) *onboarding.State {
 	ofRoute := decide.Metadata{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
 	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&onboarding.RetentionSet{Seconds: 5}}})
 	l.must(operator, &decide.ActivateRules{Rules: 2})
+	l.fold(decide.Recorded{Type: decide.CommandRotateCommitment, Actor: operator}, decide.Decision{Events: []decide.Event{&decide.CommitmentRotated{Generation: 2, Secret: "an id"}}})
 	l.state.Keep(2)
 	for range 4 {
 		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
@@ -238,6 +239,7 @@ func TestTheFormIsThatOfItsVersion(t *testing.T) {
 func TestEveryFieldIsSaved(t *testing.T) {
 	f := packtest.NewFields(func(s *onboarding.State) []byte { return onboarding.Codec().Append(nil, s) }, packtest.Derived{
 		"decide.Core.newest":                    "the build's",
+		"decide.Core.committed":                 "the build's",
 		"onboarding.State.external":             "follows from the owners",
 		"onboarding.State.required":             "follows from the triggers",
 		"onboarding.State.triggers":             "follows from the owners' files",

@@ -149,7 +149,8 @@ func TestNothingOfARestrictedOwnerIsChanged(t *testing.T) {
 	// What stops its erasure and resumes it, what tells how an attempt went, and what is about no owner.
 	met := []string{onboarding.CommandHoldOwner, onboarding.CommandReleaseOwner, onboarding.CommandRecordAttempt, onboarding.CommandRecordAttempts, onboarding.CommandRegisterOwner,
 		onboarding.CommandCreateEntitlement, onboarding.CommandChangeEntitlement, onboarding.CommandCreateWebhook, onboarding.CommandDeleteWebhook,
-		onboarding.CommandRotateWebhook, onboarding.CommandEnableWebhook, onboarding.CommandTestWebhook, onboarding.CommandSetRetention, decide.CommandActivateRules, decide.CommandPutBackDue}
+		onboarding.CommandRotateWebhook, onboarding.CommandEnableWebhook, onboarding.CommandTestWebhook, onboarding.CommandSetRetention, decide.CommandActivateRules, decide.CommandPutBackDue,
+		decide.CommandRotateCommitment, decide.CommandDiscloseCommitment}
 	for _, e := range about {
 		met = append(met, e.payload.CommandType())
 	}

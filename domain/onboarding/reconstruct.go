@@ -7,8 +7,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 )
 
-// rulesOfInputs is the first number of rules that record the inputs of commands (decide.Decision). A build without these
-// rules stops at a record with an input.
+// rulesOfInputs is the first number of rules that record the inputs of commands (decide.Decision) and have the events of
+// commitments. A build without these rules stops at the first record with either.
 //
 // An input contains no personal data, sealed or not: only ids, names of members, sequences, states and durations.
 const rulesOfInputs = 4

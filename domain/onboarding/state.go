@@ -3,6 +3,7 @@ package onboarding
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -55,7 +56,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{core: decide.NewCore(rulesSupported), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
+	return &State{core: decide.NewCore(rulesSupported, rulesOfInputs), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
 		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
@@ -160,6 +161,9 @@ func (f *fold) duePutBack(e *decide.DuePutBack) { f.due.putBack(e.Entry) }
 
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
+
+// Commitments returns the generations of the venue's secret that were in force in this journal.
+func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
 
 // Remembers implements decide.Remembering.
 func (s *State) Remembers(broker, command, key string) bool {

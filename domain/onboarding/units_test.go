@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/disclose/disclosetest"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
@@ -28,7 +29,7 @@ func TestUnits(t *testing.T) {
 		}
 	}}
 	for seed := range 15 {
-		frozenWorld(t, digest, make(recordtest.Verdicts), seed, 4)
+		frozenWorld(t, digest, make(recordtest.Verdicts), seed, 1+seed%onboarding.Rules().Newest())
 	}
 	if digest.Records() < 300 || customers < digest.Records() {
 		t.Errorf("%d records have %d units of parties", digest.Records(), customers)

@@ -34,6 +34,7 @@ type Auditor struct {
 	sessions    map[string]*session
 	stepped     bool // the last record was a step
 	rules       int  // the number of the rules in force; 0 before the first activation
+	generation  int  // of the venue's secret; 0 before the first rotation
 
 	Seen Seen
 	// Single says that the owner decided the next record with a single due entry, after a larger step had failed. The
@@ -216,6 +217,14 @@ func (a *Auditor) event(n int, name string, data []byte) {
 		e := parse[rulesShape](data)
 		must(e.Rules == max(a.rules, 1)+1, "rules %d are activated after rules %d", e.Rules, max(a.rules, 1))
 		a.rules = e.Rules
+	case "commitment.rotated":
+		e := parse[rotatedShape](data)
+		must(a.rules >= 3, "a generation is put in force under rules %d", a.rules)
+		must(e.Generation == max(a.generation, 1)+1, "generation %d comes after %d", e.Generation, max(a.generation, 1))
+		a.generation = e.Generation
+	case "commitment.disclosed":
+		e := parse[disclosedShape](data)
+		must(a.rules >= 3 && e.From >= 0 && e.From <= e.To, "the keys of %d to %d are disclosed under rules %d", e.From, e.To, a.rules)
 	case "trigger.fired":
 		a.fired(parse[firedShape](data))
 	case "work.started", "work.finished":

@@ -181,6 +181,15 @@ type rulesShape struct {
 	Rules int `json:"rules"`
 }
 
+type rotatedShape struct {
+	Generation int `json:"generation"`
+}
+
+type disclosedShape struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
 // accountShape contains the members of all events about one customer, the fund or a session. Each event has only some of
 // them.
 type accountShape struct {

@@ -150,7 +150,7 @@ type lastRecord struct {
 // NewState returns the state before the first record.
 func NewState() *State {
 	return &State{
-		core:    decide.NewCore(rulesSupported),
+		core:    decide.NewCore(rulesSupported, rulesOfInputs),
 		limit:   recordBounds(),
 		markets: markets{instruments: make(map[string]*instrument)},
 		customers: customers{accounts: make(map[string]*account), registeredOf: make(map[string][]*account),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -224,6 +225,9 @@ func (s *State) Withdrawal(code scalar.ID) (ledger.Transaction, bool) {
 
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
+
+// Commitments returns the generations of the venue's secret that were in force in this journal.
+func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
 
 // Remembers implements decide.Remembering.
 func (s *State) Remembers(broker, command, key string) bool {

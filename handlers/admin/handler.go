@@ -118,6 +118,8 @@ func (h *Handler) systemRoutes() []rest.Route {
 		read("/due", h.listDue),
 		post("/due/:entry/put-back", h.putBackDue),
 		post("/rules/:journal", h.activateRules),
+		post("/commitments/:journal/rotate", h.rotateCommitment),
+		post("/commitments/:journal/disclose", h.discloseCommitment),
 		read("/journals", h.listJournals),
 		read("/journals/:journal/records", h.listRecords),
 	}

@@ -19,7 +19,8 @@ type Committer struct {
 	// Of the record that is split.
 	key      *EpochKey
 	sequence int64
-	hashing  Hash // the key of hashed values; zero until one is met
+	record   [sha256.Size]byte // the SHA-256 of its value
+	hashing  Hash              // the key of hashed values; zero until one is met
 }
 
 // NewCommitter returns a committer for the records of a journal.
@@ -47,7 +48,7 @@ func (c *Committer) Tree(key *EpochKey, sequence int64, value []byte) (*Tree, er
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{Sequence: sequence, Units: slices.Clone(units), key: key, leaves: slices.Clone(c.leaves)}
+	t := &Tree{Sequence: sequence, Units: slices.Clone(units), key: key, record: c.record, leaves: slices.Clone(c.leaves)}
 	for i := range t.Units { // the splitter uses its memory again
 		u := &t.Units[i]
 		u.Bytes, u.Owner = slices.Clone(u.Bytes), slices.Clone(u.Owner)
@@ -57,13 +58,13 @@ func (c *Committer) Tree(key *EpochKey, sequence int64, value []byte) (*Tree, er
 
 // commit computes the leaf hashes of a record's units.
 func (c *Committer) commit(key *EpochKey, sequence int64, value []byte) ([]disclose.Unit, error) {
-	c.key, c.sequence, c.hashing, c.leaves = key, sequence, Hash{}, c.leaves[:0]
+	c.key, c.sequence, c.record, c.hashing, c.leaves = key, sequence, sha256.Sum256(value), Hash{}, c.leaves[:0]
 	units, err := c.splitter.Split(value, c.hash)
 	if err != nil {
 		return nil, err
 	}
 	for i := range units {
-		salt := key.salt(&c.mac, sequence, i)
+		salt := key.salt(&c.mac, sequence, &c.record, i)
 		c.leaves = append(c.leaves, leafOf(&c.mac, salt, uint32(i), uint32(len(units)), units[i].Bytes))
 	}
 	return units, nil
@@ -72,7 +73,7 @@ func (c *Committer) commit(key *EpochKey, sequence int64, value []byte) ([]discl
 // hashed returns the keyed hash of a value that units do not show.
 func (c *Committer) hashed(value []byte) [32]byte {
 	if c.hashing == (Hash{}) {
-		c.hashing = c.key.hashing(&c.mac, c.sequence)
+		c.hashing = c.key.hashing(&c.mac, c.sequence, &c.record)
 	}
 	c.mac.begin((*[KeySize]byte)(&c.hashing))
 	c.mac.buf = append(c.mac.buf, value...)

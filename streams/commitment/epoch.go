@@ -9,16 +9,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// EpochLength is the number of sequences that share an epoch key.
-const EpochLength = 4096
-
-// EpochOf returns the epoch of a sequence.
-func EpochOf(sequence int64) int64 { return sequence / EpochLength }
-
 // KeySize is the size of an epoch key and of a venue secret in bytes.
 const KeySize = 32
 
-// EpochKey is the key of the salts of EpochLength sequences of one journal. It reveals which units a root commits to, so
+// EpochKey is the key of the salts of epoch.Length sequences of one journal. It lets its holder confirm guesses of records, so
 // handing one over is an act that the log records. It prints as a placeholder.
 type EpochKey struct{ key [KeySize]byte }
 
@@ -51,23 +45,25 @@ func (k *EpochKey) Bytes() []byte { return append([]byte(nil), k.key[:]...) }
 // Format prints a placeholder, so that no log holds the key.
 func (k *EpochKey) Format(to fmt.State, _ rune) { fmt.Fprint(to, "(an epoch key)") }
 
-// Salt returns the salt of unit i of a record.
-func (k *EpochKey) Salt(sequence int64, i int) Hash {
+// Salt returns the salt of unit i of a record. record is the SHA-256 of its value.
+func (k *EpochKey) Salt(sequence int64, record [sha256.Size]byte, i int) Hash {
 	var m mac
-	return k.salt(&m, sequence, i)
+	return k.salt(&m, sequence, &record, i)
 }
 
-func (k *EpochKey) salt(m *mac, sequence int64, i int) Hash {
+// salt depends on the whole record. So two records with one sequence, of a log that was copied or rolled back, share no salt.
+func (k *EpochKey) salt(m *mac, sequence int64, record *[sha256.Size]byte, i int) Hash {
 	m.begin(&k.key)
-	m.buf = binary.BigEndian.AppendUint64(m.buf, uint64(sequence))
+	m.buf = append(binary.BigEndian.AppendUint64(m.buf, uint64(sequence)), record[:]...)
 	m.buf = binary.BigEndian.AppendUint32(m.buf, uint32(i))
 	return m.end()
 }
 
 // hashing returns the key of the hashed values of a record. Its message is longer than that of a salt, so no salt is
 // equal to it.
-func (k *EpochKey) hashing(m *mac, sequence int64) Hash {
+func (k *EpochKey) hashing(m *mac, sequence int64, record *[sha256.Size]byte) Hash {
 	m.begin(&k.key)
 	m.buf = binary.BigEndian.AppendUint64(append(m.buf, "hashed"...), uint64(sequence))
+	m.buf = append(m.buf, record[:]...)
 	return m.end()
 }

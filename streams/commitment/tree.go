@@ -1,6 +1,7 @@
 package commitment
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -33,6 +34,7 @@ type Tree struct {
 	Sequence int64
 	Units    []disclose.Unit
 	key      *EpochKey
+	record   [sha256.Size]byte // the SHA-256 of the record's value
 	leaves   []tlog.Hash
 }
 
@@ -64,7 +66,7 @@ func (t *Tree) Opening(i int) (Opening, error) {
 	if err != nil {
 		return Opening{}, fmt.Errorf("commitment: %w", err)
 	}
-	o := Opening{Index: uint32(i), Count: uint32(n), Salt: t.key.Salt(t.Sequence, i), Path: make([]Hash, len(path))}
+	o := Opening{Index: uint32(i), Count: uint32(n), Salt: t.key.Salt(t.Sequence, t.record, i), Path: make([]Hash, len(path))}
 	for i, h := range path {
 		o.Path[i] = Hash(h)
 	}

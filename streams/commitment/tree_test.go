@@ -1,6 +1,7 @@
 package commitment_test
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
@@ -38,7 +40,7 @@ func committer(t testing.TB, journal string) *commitment.Committer {
 
 func epochKey(t testing.TB, sequence int64) *commitment.EpochKey {
 	t.Helper()
-	k, err := commitment.NewEpochKey([]byte("a secret of exactly thirty-two b"), journalID, commitment.EpochOf(sequence))
+	k, err := commitment.NewEpochKey([]byte("a secret of exactly thirty-two b"), journalID, epoch.Of(sequence))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +49,16 @@ func epochKey(t testing.TB, sequence int64) *commitment.EpochKey {
 
 // aRecord returns the value of a record with events, each given as its type and its data in version 1.
 func aRecord(sequence int64, actor string, events ...string) []byte {
+	return fmt.Appendf(nil, `{"sequence":%d,"prev":"%s","time":"2026-01-02T03:04:05.678901Z","command":{"id":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","type":"order.place","actor":%s,"data":{"fingerprint":"00ff"}},"outcome":"accepted","events":[%s]}`,
+		sequence, strings.Repeat("ab", 32), actor, eventsOf(events...))
+}
+
+func eventsOf(events ...string) string {
 	var list []string
 	for i := 0; i < len(events); i += 2 {
 		list = append(list, fmt.Sprintf(`{"type":%q,"version":1,"data":%s}`, events[i], events[i+1]))
 	}
-	return fmt.Appendf(nil, `{"sequence":%d,"prev":"%s","time":"2026-01-02T03:04:05.678901Z","command":{"id":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","type":"order.place","actor":%s,"data":{"fingerprint":"00ff"}},"outcome":"accepted","events":[%s]}`,
-		sequence, strings.Repeat("ab", 32), actor, strings.Join(list, ","))
+	return strings.Join(list, ",")
 }
 
 const desk = `{"sub":"desk","broker":"alpha"}`
@@ -88,7 +94,8 @@ func TestRoot(t *testing.T) {
 			return out, nil
 		})
 		for i, u := range tree.Units {
-			salt := sum(key.Bytes(), binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(sequence)), uint32(i)))
+			record := sha256.Sum256(value)
+			salt := sum(key.Bytes(), binary.BigEndian.AppendUint32(append(binary.BigEndian.AppendUint64(nil, uint64(sequence)), record[:]...), uint32(i)))
 			head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(i)), uint32(len(tree.Units)))
 			hashes, err := tlog.StoredHashes(int64(i), sum(salt, append(head, u.Bytes...)), reader)
 			if err != nil {
@@ -194,7 +201,7 @@ func TestKeys(t *testing.T) {
 		for _, journal := range []scalar.ID{journalID, {1}} {
 			for _, sequence := range []int64{0, 1, 4095, 4096, 1 << 40} {
 				name := fmt.Sprint(secret, journal, sequence)
-				key, err := commitment.NewEpochKey([]byte(secret), journal, commitment.EpochOf(sequence))
+				key, err := commitment.NewEpochKey([]byte(secret), journal, epoch.Of(sequence))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -230,14 +237,45 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestSaltsBindHistory: two records with the same sequence share no salt and no keyed hash, if they or a record before them
+// differ. A log that was rolled back, or copied and continued in both places, has such records.
+func TestSaltsBindHistory(t *testing.T) {
+	key, c := epochKey(t, 5), committer(t, "trading")
+	value := aRecord(5, desk, expired(1)...)
+	salts, hashes := make(map[commitment.Hash]bool), make(map[string]bool)
+	for name, v := range map[string][]byte{
+		"the record":      value,
+		"another history": bytes.Replace(value, []byte(`"prev":"ab`), []byte(`"prev":"cd`), 1),
+		"another content": aRecord(5, desk, expired(2)...),
+	} {
+		tree, err := c.Tree(key, 5, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range tree.Units {
+			o, err := tree.Opening(i)
+			if err != nil || salts[o.Salt] {
+				t.Errorf("%s: the salt of unit %d is that of another record (%v)", name, i, err)
+			}
+			salts[o.Salt] = true
+		}
+		_, hash, _ := strings.Cut(string(tree.Units[2].Bytes), `"fingerprint":`)
+		if hash == "" || hashes[hash] {
+			t.Errorf("%s: the hash of the fingerprint is that of another record: %s", name, hash)
+		}
+		hashes[hash] = true
+	}
+}
+
 // TestHashedValues: no unit but the first holds the hash of a request.
 func TestHashedValues(t *testing.T) {
-	key := epochKey(t, 5)
-	tree, err := committer(t, "trading").Tree(key, 5, aRecord(5, desk, expired(1)...))
+	key, value := epochKey(t, 5), aRecord(5, desk, expired(1)...)
+	tree, err := committer(t, "trading").Tree(key, 5, value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`"fingerprint":"%x"`, sum(sum(key.Bytes(), []byte("hashed\x00\x00\x00\x00\x00\x00\x00\x05")), []byte(`"00ff"`)))
+	record := sha256.Sum256(value)
+	want := fmt.Sprintf(`"fingerprint":"%x"`, sum(sum(key.Bytes(), append([]byte("hashed\x00\x00\x00\x00\x00\x00\x00\x05"), record[:]...)), []byte(`"00ff"`)))
 	if !strings.Contains(string(tree.Units[2].Bytes), want) || strings.Contains(string(tree.Units[2].Bytes), "00ff") {
 		t.Errorf("%s does not hold %s", tree.Units[2].Bytes, want)
 	}

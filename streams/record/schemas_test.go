@@ -39,6 +39,8 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		&decide.RulesActivated{Rules: 2},
 		&decide.DueSetAside{Entry: "expiry/0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11", Error: "the step panicked"},
 		&decide.DuePutBack{Entry: "expiry/0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"},
+		&decide.CommitmentRotated{Generation: 2, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"},
+		&decide.CommitmentDisclosed{From: 0, To: 8191, Recipient: "Auditors & Co.", By: "operator"},
 	} {
 		name := e.EventType()
 		seen[name] = true

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoSecret reports that the key store has no secret of a generation.
-var ErrNoSecret = errors.New("the key store holds no secret of this generation: restore the key store, or look at --key-url")
+var ErrNoSecret = errors.New("the key store holds no secret of this generation: restore the key store, or check --key-url")
 
 // Secret is the secret of one generation. Package commitment derives the salts of record roots from those of the venue.
 type Secret struct {

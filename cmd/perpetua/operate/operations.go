@@ -96,6 +96,8 @@ func systemOperations() []Operation {
 		list("due", "/due", "what is due in each journal, and what was set aside"),
 		{"due", "put-back", http.MethodPost, base + "/due/:entry/put-back", []string{"journal"}, NoBody, "work that was set aside, to be tried again"},
 		post("rules", "activate", "/rules/:journal", NeedsBody, `the next rules of a journal: {"rules"}`),
+		post("commitments", "rotate", "/commitments/:journal/rotate", NoBody, "a new secret for the record roots of a journal from the next record on"),
+		post("commitments", "disclose", "/commitments/:journal/disclose", NeedsBody, `the epoch keys of a span of records, after recording who gets them: {"from","to","recipient"}`),
 		list("journals", "/journals", "where each journal and its readers stand"),
 		{"journals", "records", http.MethodGet, base + "/journals/:journal/records", []string{"after", "page_size"}, NoBody, "the last records of a journal"},
 	}

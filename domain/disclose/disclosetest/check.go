@@ -62,7 +62,7 @@ func Check(t testing.TB, s *disclose.Splitter, value []byte) []disclose.Unit {
 	}
 	for at, n := range left {
 		if n != 0 {
-			t.Errorf("the units have %s %d times too little in\n%s", at, n, value)
+			t.Errorf("the units lack %s %d times in\n%s", at, n, value)
 		}
 	}
 	return units
@@ -128,7 +128,7 @@ func flatten(to map[string]int, at string, v any, by int) {
 		}
 	default:
 		text, _ := json.Marshal(v)
-		for _, hashed := range []string{"/command/data/fingerprint", "/sha256", "/hash"} {
+		for _, hashed := range []string{"/command/data/fingerprint", "/hash"} {
 			if strings.HasSuffix(at, hashed) {
 				if by < 0 {
 					to[at+"="+strings.Trim(string(text), `"`)] += by

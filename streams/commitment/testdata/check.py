@@ -125,6 +125,22 @@ class Parts:
             value = value[name]
         return value
 
+    def known(self, schema, value):
+        """Fails if a value has a member that its schema lacks."""
+        schema = self.schemas.resolve(schema)
+        members = dict(schema.get("properties", {}))
+        for one in schema.get("oneOf", []):
+            members.update({name: s for name, s in one.get("properties", {}).items() if isinstance(s, dict)})
+        if members:
+            for name, inner in value.items():
+                self.known(members[name], inner)
+        elif "items" in schema:
+            assert isinstance(value, list), value
+            for element in value:
+                self.known(schema["items"], element)
+        else:
+            assert schema.get("type") == "object" or not isinstance(value, (dict, list)), value
+
     def split(self, schema, value, path, owner):
         schema = self.schemas.resolve(schema)
         owner = self.owner(schema, value, owner)
@@ -133,6 +149,7 @@ class Parts:
             party = kind if kind in ("public", "venue") else owner
             if kind in ("taker", "maker"):
                 self.roles[party] = kind
+            self.known(schema, value)
             self.put(party, path, self.hashed(value) if schema.get("x-disclosure-hashed") else value)
         elif not value:
             self.put(owner, path, value)
@@ -177,14 +194,15 @@ def check(vectors, schemas):
         value, sequence = record["value"].encode(), record["sequence"]
         key = epoch_key(secret, journal_id, sequence // 4096)
         assert key.hex() == record["epoch_key"], "epoch key of %d" % sequence
-        hash_key = mac(key, b"hashed" + sequence.to_bytes(8, "big"))
+        bound = sequence.to_bytes(8, "big") + hashlib.sha256(value).digest()
+        hash_key = mac(key, b"hashed" + bound)
         units = units_of(schemas, record["journal"], value, lambda v: mac(hash_key, compact(v).encode()).hex())
         assert len(units) == len(record["units"]), "number of units of %d" % sequence
         leaves, root = [], base64.b64decode(record["root"])
         for i, unit in enumerate(units):
             proof = record["units"][i]
             assert i == 0 or unit.decode() == proof["bytes"], "unit %d of %d:\n%s\n%s" % (i, sequence, unit.decode(), proof["bytes"])
-            salt = mac(key, sequence.to_bytes(8, "big") + i.to_bytes(4, "big"))
+            salt = mac(key, bound + i.to_bytes(4, "big"))
             assert salt == base64.b64decode(proof["opening"]["salt"]), "salt %d of %d" % (i, sequence)
             leaves.append(leaf_hash(salt, i, len(units), unit))
             path = [base64.b64decode(step) for step in proof["opening"]["path"]]
