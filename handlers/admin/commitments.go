@@ -11,7 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -48,11 +50,11 @@ type rotated struct {
 // rotateCommitment puts the next generation of the venue's secret in force. The secret is durable in the key store before
 // the record names it. If two requests race, both use the same secret and the second is refused.
 func (h *Handler) rotateCommitment(c echo.Context) error {
-	if err := web.BodyAbsent(c); err != nil {
+	if err := rest.BodyAbsent(c); err != nil {
 		return err
 	}
 	payload := new(decide.RotateCommitment)
-	to, repeated, err := h.journalOf(c, web.Param(c, "journal"), payload)
+	to, repeated, err := h.journalOf(c, rest.Param(c, "journal"), payload)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (h *Handler) rotateCommitment(c echo.Context) error {
 		}
 		payload.Generation, payload.Secret = secret.Generation, secret.ID
 	}
-	e, err := web.Execute[*decide.CommitmentRotated](c, to, payload)
+	e, err := rest.Execute[*decide.CommitmentRotated](c, to, payload)
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ type spanWithKey struct {
 
 // discloseCommitment records who gets epoch keys, and then returns them.
 func (h *Handler) discloseCommitment(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &decide.DiscloseCommitment{From: body.Integer("from", 0, maxSequence), To: body.Integer("to", 0, maxSequence), Recipient: body.String("recipient")}
 	if err := body.Done(); err != nil {
 		return err
@@ -99,15 +101,15 @@ func (h *Handler) discloseCommitment(c echo.Context) error {
 	if payload.To-payload.From >= maxDisclosed {
 		return decide.InvalidField("to", fmt.Sprintf("at most the keys of %d records are returned at once", maxDisclosed))
 	}
-	to, _, err := h.journalOf(c, web.Param(c, "journal"), payload)
+	to, _, err := h.journalOf(c, rest.Param(c, "journal"), payload)
 	if err != nil {
 		return err
 	}
-	x, err := to.Execute(web.RequestOf(c), payload, body)
+	x, err := to.Execute(rest.RequestOf(c), payload, body)
 	if err != nil {
 		return err
 	}
-	e, err := web.Answer[*decide.CommitmentDisclosed](x)
+	e, err := operation.Answer[*decide.CommitmentDisclosed](x)
 	if err != nil {
 		return err
 	}
@@ -122,10 +124,10 @@ func (h *Handler) discloseCommitment(c echo.Context) error {
 const maxSequence = 1 << 53
 
 // epochKeys returns the keys of a recorded disclosure.
-func (h *Handler) epochKeys(ctx context.Context, journal string, x web.Executed, e *decide.CommitmentDisclosed) ([]spanWithKey, error) {
+func (h *Handler) epochKeys(ctx context.Context, journal string, x operation.Executed, e *decide.CommitmentDisclosed) ([]spanWithKey, error) {
 	schedule, as := h.schedule(journal)
 	if at := x.Entry.Record.Sequence; as < at {
-		return nil, web.Unavailable("NOT_READ_YET", "The disclosure is recorded, and this node has not read it yet: repeat the request with the same Idempotency-Key.", time.Second)
+		return nil, problem.Unavailable("NOT_READ_YET", "The disclosure is recorded, and this node has not read it yet: repeat the request with the same Idempotency-Key.", time.Second)
 	}
 	keys := commitment.NewKeys(x.Entry.Journal, h.secret)
 	keys.Schedule = schedule
@@ -153,5 +155,5 @@ func (h *Handler) secret(ctx context.Context, generation int) (key []byte, id st
 
 // secretsFailed returns the error for a key store that does not answer or lacks a secret.
 func secretsFailed(err error) error {
-	return web.SourceFailed(fmt.Errorf("the secrets of record roots: %w", err))
+	return problem.SourceFailed(fmt.Errorf("the secrets of record roots: %w", err))
 }

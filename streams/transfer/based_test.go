@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,7 +115,7 @@ func TestCopyRefusesAnotherBase(t *testing.T) {
 	}{
 		"another beginning":   {line, "begins elsewhere"},
 		"a base that is none": {elsewhere, "this is not the line of a base"},
-		"a base later on":     {append(whole, line...), "does not come before"},
+		"a base later on":     {slices.Concat(whole, line), "does not come before"},
 	} {
 		if err := os.WriteFile(path, c.there, 0o600); err != nil {
 			t.Fatal(err)
@@ -126,6 +127,9 @@ func TestCopyRefusesAnotherBase(t *testing.T) {
 		if after, _ := os.ReadFile(path); c.want == "begins elsewhere" && string(after) != string(c.there) {
 			t.Errorf("%s: the file was changed", what)
 		}
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	var other *OtherError
 	if _, err := Target(path, rules.Name).Append(t.Context(), nil); errors.As(err, &other) {
