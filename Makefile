@@ -97,6 +97,10 @@ sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates,
 maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client generated from the OpenAPI file; needs the module proxy
 	PERPETUA_TEST_MAKER=$${PERPETUA_TEST_MAKER:-10m} $(GO) test -count=1 -timeout 40m -v -run '^TestMarketMaker$$' ./cmd/perpetua/e2e
 
+.PHONY: tessera
+tessera: ## verify transparency logs with Tessera's fsck and client; needs the module proxy
+	PERPETUA_TEST_TESSERA=1 $(GO) test -count=1 -v -run '^TestTessera$$' ./handlers/tlog
+
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/reference

@@ -25,7 +25,7 @@ func digestOf(text string) string {
 func tables(ctx context.Context, db Querier) ([]string, error) {
 	rows, err := db.Query(ctx, `SELECT table_name::text FROM information_schema.tables
 		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> ALL ($1) ORDER BY 1`,
-		[]string{versions, changesTable})
+		[]string{versions, changesTable, signedTable})
 	if err != nil {
 		return nil, fmt.Errorf("the list of tables: %w", err)
 	}

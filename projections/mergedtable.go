@@ -34,7 +34,7 @@ func mergedTables(ctx context.Context, db Querier, schema string) ([]*mergedTabl
 				WHERE g.tgrelid = c.oid AND p.proname = 'record_changes' AND g.tgenabled IN ('A', 'O'))
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND c.relkind IN ('r', 'p') AND c.relname <> ALL ($2)
-		GROUP BY c.oid, c.relname, c.relnamespace ORDER BY 1`, schema, []string{versions, changesTable})
+		GROUP BY c.oid, c.relname, c.relnamespace ORDER BY 1`, schema, []string{versions, changesTable, signedTable})
 	if err != nil {
 		return nil, err
 	}

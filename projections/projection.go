@@ -15,3 +15,18 @@ type Projection interface {
 	// while the previous transaction is being committed.
 	Project(entries []record.Entry, batch *Batch)
 }
+
+// NewProjection returns a Projection. Its methods return or call the arguments.
+func NewProjection(name string, project func(entries []record.Entry, batch *Batch), tables ...string) Projection {
+	return family{name, tables, project}
+}
+
+type family struct {
+	name    string
+	tables  []string
+	project func(entries []record.Entry, batch *Batch)
+}
+
+func (f family) Name() string                                 { return f.name }
+func (f family) Tables() []string                             { return f.tables }
+func (f family) Project(entries []record.Entry, batch *Batch) { f.project(entries, batch) }

@@ -60,7 +60,7 @@ func TestTablesBeforeTheFirstRelease(t *testing.T) {
 		}
 	}
 	for _, l := range want {
-		if !slices.Contains(had, l) {
+		if !slices.Contains(had, l) && !strings.Contains(l, "bases") { // the table that a later migration makes
 			t.Errorf("earlier builds did not make:\n%s", l)
 		}
 	}
@@ -83,8 +83,8 @@ func TestTablesBeforeTheFirstRelease(t *testing.T) {
 	if twice := lines(t, old, "SELECT version_id::text FROM schema_versions GROUP BY version_id HAVING count(*) > 1"); len(twice) > 0 {
 		t.Errorf("versions that are there twice: %v", twice)
 	}
-	if now := lines(t, old, catalog); !slices.Equal(now, had) {
-		t.Error("migrating has changed tables")
+	if now := lines(t, old, catalog); !slices.Equal(now, want) {
+		t.Error("migrating an earlier database does not make the tables of a new one")
 	}
 }
 

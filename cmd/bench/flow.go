@@ -85,7 +85,7 @@ func (e *engine) do(c decide.Command) (record.Entry, error) {
 
 // append encodes the record of a decision and folds it.
 func (e *engine) append(c decide.Recorded, d decide.Decision) (record.Entry, error) {
-	r := &record.Record{Sequence: e.at.Sequence + 1, Prev: e.at.Hash, Time: e.time, Command: c, Outcome: d.Outcome, Events: d.Events}
+	r := &record.Record{Sequence: e.at.Sequence + 1, Prev: e.at.Hash, Time: e.time, Command: c, Input: d.Input, Outcome: d.Outcome, Events: d.Events}
 	value, err := record.Encode(nil, r)
 	if err != nil {
 		return record.Entry{}, err

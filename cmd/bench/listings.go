@@ -70,7 +70,7 @@ func lists(ctx context.Context, url, schema string, size int) (pool *pgxpool.Poo
 		return nil, nil, err
 	}
 	if _, err = pool.Exec(ctx, strings.ReplaceAll(listed, "size", strconv.Itoa(size))); err == nil {
-		for _, table := range (onboarding.Projection{}).Tables() {
+		for _, table := range onboarding.Projection.Tables() {
 			if _, err = pool.Exec(ctx, "VACUUM ANALYZE "+table); err != nil {
 				break
 			}

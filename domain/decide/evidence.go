@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Evidence is what a record says about its command.
+// Evidence is the part of a record from which its command is reconstructed.
 type Evidence struct {
 	At      Stamp
 	Command Recorded

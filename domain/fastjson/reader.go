@@ -385,3 +385,14 @@ func quoteOrBackslash(w uint64) uint64 {
 	quote, backslash := w^'"'*ones, w^'\\'*ones
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash) & highs
 }
+
+// Word reads a string that usually is one of the known words. It allocates no string for these.
+func Word[T ~string](r *Reader, known ...T) T {
+	b := r.Quoted()
+	for _, w := range known {
+		if string(w) == string(b) {
+			return w
+		}
+	}
+	return T(b)
+}

@@ -1,6 +1,8 @@
 package ledger
 
-import "github.com/perpetua-exchange/perpetua/domain/fastjson"
+import (
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
+)
 
 // WriteJSON writes the posting's JSON form, exactly as the generic encoder writes it.
 func (p *Posting) WriteJSON(w *fastjson.Writer) {
@@ -47,7 +49,7 @@ func (p *Posting) ReadJSON(r *fastjson.Reader) {
 		r.Raw(`,`)
 	}
 	if r.Try(`"account":`) {
-		p.Account = accountOf(r.Quoted())
+		p.Account = fastjson.Word(r, Fees, Clearing, External)
 		r.Raw(`,`)
 	}
 	if r.Try(`"customer_code":`) {
@@ -55,13 +57,9 @@ func (p *Posting) ReadJSON(r *fastjson.Reader) {
 		r.Raw(`,`)
 	}
 	r.Raw(`"type":`)
-	p.Type = typeOf(r.Quoted())
+	p.Type = fastjson.Word(r, Trade, TradeFee)
 	r.Raw(`,"currency":`)
-	if b := r.Quoted(); string(b) == USDC {
-		p.Currency = USDC
-	} else {
-		p.Currency = string(b)
-	}
+	p.Currency = fastjson.Word(r, USDC)
 	r.Raw(`,"amount":`)
 	p.Amount.ReadJSON(r)
 	r.Raw(`,"balance":`)
@@ -73,26 +71,4 @@ func (p *Posting) ReadJSON(r *fastjson.Reader) {
 		p.OrderCode.ReadJSON(r)
 	}
 	r.Raw(`}`)
-}
-
-func accountOf(b []byte) Account {
-	switch string(b) {
-	case string(Fees):
-		return Fees
-	case string(Clearing):
-		return Clearing
-	case string(External):
-		return External
-	}
-	return Account(b)
-}
-
-func typeOf(b []byte) Type {
-	switch string(b) {
-	case string(Trade):
-		return Trade
-	case string(TradeFee):
-		return TradeFee
-	}
-	return Type(b)
 }

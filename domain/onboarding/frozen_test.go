@@ -70,7 +70,12 @@ func frozenWorld(t *testing.T, digest *recordtest.Digest, again recordtest.Verdi
 // write writes the log as the records of a journal. Each is decided again: see recordtest.Log.
 func (l *log) write(t *testing.T, digest *recordtest.Digest, again recordtest.Verdicts) {
 	t.Helper()
-	log := recordtest.NewLog(t, digest, onboarding.Rules(), onboarding.Payloads(), again, id(77), start)
+	l.writeBy(t, onboarding.Rules(), digest, again)
+}
+
+func (l *log) writeBy(t *testing.T, rules decide.Rules, digest *recordtest.Digest, again recordtest.Verdicts) {
+	t.Helper()
+	log := recordtest.NewLog(t, digest, rules, onboarding.Payloads(), again, id(77), start)
 	registry := onboarding.Rules().Registry()
 	for _, r := range l.records {
 		var events []decide.Event

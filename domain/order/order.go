@@ -59,7 +59,7 @@ func (o *Order) Named() bool {
 	return o.ReferenceID != string(text)
 }
 
-// Full returns an order whose REST form has every member: one with a value in each member that may be omitted.
+// Full returns an order with a value in each member that may be omitted, so that its REST form has every member.
 func Full() *Order { return &Order{CashAmount: 1, TriggerPriceType: TradePrice} }
 
 // A jsonForm is one of the JSON forms of an order. They have the same members in the same order, with these differences.
@@ -232,11 +232,11 @@ func (o *Order) ReadMembers(r *fastjson.Reader) {
 	r.Raw(`,"symbol":`)
 	o.Symbol = r.String()
 	r.Raw(`,"action":`)
-	o.Action = ActionOf(r.Quoted())
+	o.Action = ReadAction(r)
 	r.Raw(`,"type":`)
-	o.Type = typeOf(r.Quoted())
+	o.Type = fastjson.Word(r, types...)
 	r.Raw(`,"status":`)
-	o.Status = statusOf(r.Quoted())
+	o.Status = fastjson.Word(r, statuses...)
 	r.Raw(`,"amount":`)
 	o.Amount.ReadJSON(r)
 	r.Raw(`,"filled_amount":`)
@@ -254,7 +254,7 @@ func (o *Order) ReadMembers(r *fastjson.Reader) {
 		o.AverageFillPrice.ReadJSON(r)
 	}
 	r.Raw(`,"time_in_force":`)
-	o.TimeInForce = timeInForceOf(r.Quoted())
+	o.TimeInForce = fastjson.Word(r, timesInForce...)
 	if r.Try(`,"expire_time":`) {
 		o.ExpireTime.ReadJSON(r)
 	}
@@ -284,7 +284,7 @@ func (o *Order) parseTrigger(r *fastjson.Reader) {
 		o.TakeProfitPrice.ReadJSON(r)
 	}
 	if r.Try(`,"trigger_price_type":`) {
-		o.TriggerPriceType = triggerPriceTypeOf(r.Quoted())
+		o.TriggerPriceType = fastjson.Word(r, triggerPriceTypes...)
 	}
 	if r.Try(`,"triggered":`) {
 		o.Triggered.ReadJSON(r)

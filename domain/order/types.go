@@ -1,5 +1,9 @@
 package order
 
+import (
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
+)
+
 // Action is the side of an order or trade.
 type Action string
 
@@ -175,64 +179,14 @@ const (
 	CashAmountTooSmall          Reason = "cash_amount_too_small"
 )
 
-// ActionOf converts a word to an action. It allocates no string for a known action.
-func ActionOf(b []byte) Action {
-	switch string(b) {
-	case string(Buy):
-		return Buy
-	case string(Sell):
-		return Sell
-	}
-	return Action(b)
-}
+// The words of the JSON forms, for fastjson.Word, frequent ones first.
+var (
+	actions           = []Action{Buy, Sell}
+	types             = []Type{Limit, Market, StopLoss, StopLossLimit, TakeProfit, TakeProfitLimit, TakeProfitStopLoss}
+	statuses          = []Status{Open, Filled, PartiallyFilled, Canceled, Expired, Rejected}
+	timesInForce      = []TimeInForce{GTC, IOC, FOK, GTD}
+	triggerPriceTypes = []TriggerPriceType{TradePrice, MarkPrice}
+)
 
-func typeOf(b []byte) Type {
-	for i := range shapes {
-		if string(shapes[i].of) == string(b) {
-			return shapes[i].of
-		}
-	}
-	return Type(b)
-}
-
-func triggerPriceTypeOf(b []byte) TriggerPriceType {
-	switch string(b) {
-	case string(TradePrice):
-		return TradePrice
-	case string(MarkPrice):
-		return MarkPrice
-	}
-	return TriggerPriceType(b)
-}
-
-func statusOf(b []byte) Status {
-	switch string(b) {
-	case string(Open):
-		return Open
-	case string(PartiallyFilled):
-		return PartiallyFilled
-	case string(Filled):
-		return Filled
-	case string(Canceled):
-		return Canceled
-	case string(Expired):
-		return Expired
-	case string(Rejected):
-		return Rejected
-	}
-	return Status(b)
-}
-
-func timeInForceOf(b []byte) TimeInForce {
-	switch string(b) {
-	case string(GTC):
-		return GTC
-	case string(IOC):
-		return IOC
-	case string(FOK):
-		return FOK
-	case string(GTD):
-		return GTD
-	}
-	return TimeInForce(b)
-}
+// ReadAction reads an action as a word (see fastjson.Word).
+func ReadAction(r *fastjson.Reader) Action { return fastjson.Word(r, actions...) }

@@ -111,7 +111,7 @@ func (v *visit) otherOrder(o *resting) {
 	v.order(o, side, price)
 }
 
-// Flags for the optional parts of a live order. The others are those of its instruction.
+// Flags for the optional parts of a live order. The instruction has the others.
 const (
 	savedQuote      = 1 << 1
 	savedUpdated    = 1 << 2

@@ -21,8 +21,10 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	}
 	d, err := commandTable.Decide(request{s, at, c}, c)
 	d = s.asOfRules(d)
-	if partial, ok := asked.(partialPayload); ok && len(d.Events) > 0 && s.RecordsInputs() {
-		d.Input = decide.EncodeInput(partial.input(d.Events))
+	if len(d.Events) > 0 && s.RecordsInputs() {
+		if partial, ok := asked.(partialPayload); ok {
+			d.Input = decide.EncodeInput(partial.input(d.Events))
+		}
 	}
 	return d, err
 }

@@ -145,9 +145,9 @@ func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`,"notional":`)
 	e.Notional.ReadJSON(r)
 	r.Raw(`,"action":`)
-	e.Action = order.ActionOf(r.Quoted())
+	e.Action = order.ReadAction(r)
 	r.Raw(`,"type":`)
-	e.Type = tradeTypeOf(r.Quoted())
+	e.Type = fastjson.Word(r, Trade, Liquidation, AutoDeleveraging)
 	r.Raw(`,"taker":`)
 	e.Taker.read(r)
 	r.Raw(`,"maker":`)
@@ -206,16 +206,4 @@ func (p *PositionHeld) read(r *fastjson.Reader) {
 		p.EntryPrice.ReadJSON(r)
 	}
 	r.Raw(`}`)
-}
-
-func tradeTypeOf(b []byte) TradeType {
-	switch string(b) {
-	case string(Trade):
-		return Trade
-	case string(Liquidation):
-		return Liquidation
-	case string(AutoDeleveraging):
-		return AutoDeleveraging
-	}
-	return TradeType(b)
 }

@@ -31,6 +31,9 @@ type placeOrderInput struct {
 func (*PlaceOrder) NewInput() any { return new(placeOrderInput) }
 
 func (p *PlaceOrder) input(events []decide.Event) any {
+	if !p.ReduceOnly && p.Leverage == 0 { // nearly all orders
+		return nil
+	}
 	var in placeOrderInput
 	if p.CashAmount == 0 && p.Amount.Cmp(orderOf(events).Amount) != 0 {
 		in.Amount = &p.Amount
@@ -147,7 +150,7 @@ func present[T comparable](v *T) *T {
 	return v
 }
 
-// Reconstruct implements decide.Payload. An order's code has the effect of its name.
+// Reconstruct implements decide.Payload. A cancellation by name and one by code are the same decision.
 func (p *CancelOrder) Reconstruct(r *decide.Evidence) error {
 	o := orderOf(r.Events)
 	p.CustomerCode, p.OrderCode = o.CustomerCode, o.Code

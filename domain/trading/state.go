@@ -43,7 +43,7 @@
 // type and a row in eventTable, which names the method of fold that applies it. A new event that moves money must
 // implement ledger.Posted, and one that changes positions PositionEvent: transaction rows, sockets and Evolve find them
 // by these interfaces. To add a command, add a payload and a row in commandTable, which names the method of request that
-// decides it.
+// decides it; reconstruct.go says how the payload follows from the events.
 package trading
 
 import (

@@ -11,7 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -45,30 +47,44 @@ type rotated struct {
 	Secret     string `json:"secret"`
 }
 
-// rotateCommitment puts the next generation of the venue's secret in force. The secret is durable in the key store before
-// the record names it. If two requests race, both use the same secret and the second is refused.
+// rotateCommitment puts the next generation of the venue's secret in force; the first time it names the first one. The secret
+// is durable in the key store before the record names it. If two requests race, both use the same secret and the second is
+// refused. A key store that lacks the secret in force is another one, and no secret is made there.
 func (h *Handler) rotateCommitment(c echo.Context) error {
-	if err := web.BodyAbsent(c); err != nil {
+	if err := rest.BodyAbsent(c); err != nil {
 		return err
 	}
 	payload := new(decide.RotateCommitment)
-	to, repeated, err := h.journalOf(c, web.Param(c, "journal"), payload)
+	to, repeated, err := h.journalOf(c, rest.Param(c, "journal"), payload)
 	if err != nil {
 		return err
 	}
 	if !repeated {
 		s, _ := h.schedule(to.Name)
-		secret, err := h.generations().Create(c.Request().Context(), s.Generation()+1)
+		secret, err := h.nextSecret(c.Request().Context(), &s)
 		if err != nil {
 			return secretsFailed(err)
 		}
 		payload.Generation, payload.Secret = secret.Generation, secret.ID
 	}
-	e, err := web.Execute[*decide.CommitmentRotated](c, to, payload)
+	e, err := rest.Execute[*decide.CommitmentRotated](c, to, payload)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, rotated{to.Name, e.Generation, e.Secret})
+}
+
+// nextSecret makes the secret of the generation after the last one of a journal.
+func (h *Handler) nextSecret(ctx context.Context, s *epoch.Schedule) (seal.Secret, error) {
+	if last := s.Generation(); last > 0 {
+		_, named := s.At(maxSequence)
+		if found, err := h.generations().Get(ctx, last); err != nil {
+			return seal.Secret{}, err
+		} else if found.ID != named {
+			return seal.Secret{}, fmt.Errorf("generation %d: %w", last, commitment.ErrAnotherSecret)
+		}
+	}
+	return h.generations().Create(ctx, s.Generation()+1)
 }
 
 // disclosed is the response to a disclosure.
@@ -91,7 +107,7 @@ type spanWithKey struct {
 
 // discloseCommitment records who gets epoch keys, and then returns them.
 func (h *Handler) discloseCommitment(c echo.Context) error {
-	body := web.BodyOnly(c)
+	body := rest.BodyOnly(c)
 	payload := &decide.DiscloseCommitment{From: body.Integer("from", 0, maxSequence), To: body.Integer("to", 0, maxSequence), Recipient: body.String("recipient")}
 	if err := body.Done(); err != nil {
 		return err
@@ -99,15 +115,15 @@ func (h *Handler) discloseCommitment(c echo.Context) error {
 	if payload.To-payload.From >= maxDisclosed {
 		return decide.InvalidField("to", fmt.Sprintf("at most the keys of %d records are returned at once", maxDisclosed))
 	}
-	to, _, err := h.journalOf(c, web.Param(c, "journal"), payload)
+	to, _, err := h.journalOf(c, rest.Param(c, "journal"), payload)
 	if err != nil {
 		return err
 	}
-	x, err := to.Execute(web.RequestOf(c), payload, body)
+	x, err := to.Execute(rest.RequestOf(c), payload, body)
 	if err != nil {
 		return err
 	}
-	e, err := web.Answer[*decide.CommitmentDisclosed](x)
+	e, err := operation.Answer[*decide.CommitmentDisclosed](x)
 	if err != nil {
 		return err
 	}
@@ -122,12 +138,12 @@ func (h *Handler) discloseCommitment(c echo.Context) error {
 const maxSequence = 1 << 53
 
 // epochKeys returns the keys of a recorded disclosure.
-func (h *Handler) epochKeys(ctx context.Context, journal string, x web.Executed, e *decide.CommitmentDisclosed) ([]spanWithKey, error) {
+func (h *Handler) epochKeys(ctx context.Context, journal string, x operation.Executed, e *decide.CommitmentDisclosed) ([]spanWithKey, error) {
 	schedule, as := h.schedule(journal)
 	if at := x.Entry.Record.Sequence; as < at {
-		return nil, web.Unavailable("NOT_READ_YET", "The disclosure is recorded, and this node has not read it yet: repeat the request with the same Idempotency-Key.", time.Second)
+		return nil, problem.Unavailable("NOT_READ_YET", "The disclosure is recorded, and this node has not read it yet: repeat the request with the same Idempotency-Key.", time.Second)
 	}
-	keys := commitment.NewKeys(x.Entry.Journal, h.secret)
+	keys := commitment.NewKeys(x.Entry.Journal, h.generations().Secret)
 	keys.Schedule = schedule
 	out := []spanWithKey{}
 	// A later rotation may have shortened the last span since.
@@ -141,17 +157,7 @@ func (h *Handler) epochKeys(ctx context.Context, journal string, x web.Executed,
 	return out, nil
 }
 
-// secret returns the secret of a generation. The first one is made if it has not been needed before.
-func (h *Handler) secret(ctx context.Context, generation int) (key []byte, id string, err error) {
-	get := h.generations().Get
-	if generation == epoch.FirstGeneration {
-		get = h.generations().Create
-	}
-	s, err := get(ctx, generation)
-	return s.Key, s.ID, err
-}
-
 // secretsFailed returns the error for a key store that does not answer or lacks a secret.
 func secretsFailed(err error) error {
-	return web.SourceFailed(fmt.Errorf("the secrets of record roots: %w", err))
+	return problem.SourceFailed(fmt.Errorf("the secrets of record roots: %w", err))
 }

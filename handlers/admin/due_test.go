@@ -98,5 +98,5 @@ func TestActivateRules(t *testing.T) {
 	v.Nodes[0].Rules["identity"] = 3
 	v.Send("operator", "POST", base+"/rules/identity", `{"rules":3}`).Code(422, "RULES_NOT_SUPPORTED")
 	v.Send("operator", "POST", base+"/rules/trading", `{}`).Code(400, "VALIDATION_FAILED")
-	v.Send("auditor", "POST", base+"/rules/trading", `{"rules":3}`).Code(403, "FORBIDDEN")
+	v.Send("auditor", "POST", base+"/rules/trading", `{"rules":4}`).Code(403, "FORBIDDEN")
 }

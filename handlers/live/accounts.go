@@ -146,19 +146,7 @@ func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 
 // publishAccount is publish for a message about an account.
 func (h *Hub) publishAccount(d *draft, position string) {
-	lists, any := h.streams.index.of(d)
-	if !any {
-		return
-	}
-	h.metrics.encoded.Add(1)
-	m := &message{plain: encode(d.value), position: position}
-	for _, readers := range lists {
-		for _, sub := range readers {
-			if sub.has(d.customer) {
-				h.sendTo(sub, m)
-			}
-		}
-	}
+	h.publishTo(d, position, func(sub *subscription) bool { return sub.has(d.customer) })
 }
 
 // touched lists the accounts and positions that a record changes, in the order of the events.

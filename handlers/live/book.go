@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
 // bookStream is the common state of all subscriptions to one order book. sequence is that of the last record that
@@ -17,21 +18,11 @@ type bookStream struct {
 	snapshot *message    // the book at sequence; nil until a subscription needs it
 }
 
-// level is the total amount at one price.
-type level struct {
-	Price  fixed.Decimal `json:"price"`
-	Amount fixed.Decimal `json:"amount"`
-}
-
 // snapshotMessage is a complete order book.
 type snapshotMessage struct {
-	Channel   string      `json:"channel"`
-	Type      string      `json:"type"`
-	Symbol    string      `json:"symbol"`
-	Sequence  int64       `json:"sequence"`
-	Bids      []level     `json:"bids"` // best price first, like Asks
-	Asks      []level     `json:"asks"`
-	Timestamp scalar.Time `json:"timestamp"`
+	Channel string `json:"channel"`
+	Type    string `json:"type"`
+	wire.Orderbook
 }
 
 // bookUpdate contains the changes of a book by one record.
@@ -62,20 +53,11 @@ func (h *Hub) sendSnapshot(sub *subscription, state *trading.State, sequence int
 		h.streams.books[symbol] = b
 	}
 	if b.snapshot == nil {
-		bids, asks := state.Depth(symbol, 0)
 		h.metrics.encoded.Add(1)
 		b.snapshot = &message{position: h.logPosition(b.sequence).String(),
-			plain: encode(snapshotMessage{sub.topic, "snapshot", symbol, b.sequence, levels(bids), levels(asks), b.time})}
+			plain: encode(snapshotMessage{sub.topic, snapshot, wire.NewOrderbook(state, symbol, 0, b.sequence, b.time)})}
 	}
 	h.sendTo(sub, b.snapshot)
-}
-
-func levels(of []trading.Level) []level {
-	out := make([]level, len(of))
-	for i, l := range of {
-		out[i] = level{l.Price, l.Amount}
-	}
-	return out
 }
 
 // publishBooks sends the changes by the record at the stamp, one update for each book that has subscriptions.

@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -78,7 +79,7 @@ type Hub struct {
 	ctx         context.Context // ends when the hub is closed
 	cancel      context.CancelFunc
 	serving     sync.WaitGroup // counts handlers and the goroutines that they started
-	replaySlots *replaySlots   // limits subscriptions that read the log
+	replaySlots *slots.Slots   // limits subscriptions that read the log
 
 	// mu guards the rest, except for streams.anchors, which has its own mutex, and constants of gateway. It is acquired after the fold's lock, and before a session's.
 	mu       sync.Mutex
@@ -139,7 +140,7 @@ func New(cfg Config) *Hub {
 		connections: connections{wrap: cfg.Wrap, compress: cfg.Compression, melody: melody.New()},
 		limits:      cfg.Limits.withDefaults(), logger: cfg.Logger, metrics: newMetrics(),
 		shutdown: shutdown{none: make(chan struct{}, 1)},
-		ready:    make(chan struct{}), replaySlots: newReplaySlots(),
+		ready:    make(chan struct{}), replaySlots: slots.New(maxResuming, maxResumingOfUser),
 		registry: registry{sessions: make(map[*session]struct{})},
 		streams: streams{index: newIndex(), books: make(map[string]*bookStream), conflation: newConflation(),
 			statuses: make(map[string]market.Status)},
@@ -280,6 +281,11 @@ func (h *Hub) onRecord(e record.Entry, s decide.State) {
 
 // publish encodes a draft, if it has subscribers, and queues it for all subscriptions.
 func (h *Hub) publish(d *draft, position string) {
+	h.publishTo(d, position, func(*subscription) bool { return true })
+}
+
+// publishTo is publish for the subscriptions for which to returns true.
+func (h *Hub) publishTo(d *draft, position string, to func(*subscription) bool) {
 	lists, any := h.streams.index.of(d)
 	if !any {
 		return
@@ -289,7 +295,7 @@ func (h *Hub) publish(d *draft, position string) {
 	queued := int64(0)
 	for _, readers := range lists {
 		for _, sub := range readers {
-			if sub.deliver(m) {
+			if to(sub) && sub.deliver(m) {
 				queued++
 			}
 		}

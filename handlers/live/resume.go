@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -186,7 +187,7 @@ func (h *Hub) catchUp(sub *subscription, user string) {
 	ctx := sub.session.ctx
 	from := h.streams.anchors.Below(sub.catching.after + 1)
 	for {
-		done, ok := h.replaySlots.take(ctx, user) // each subscription reads the log separately
+		done, ok := h.replaySlots.Take(ctx, user) // each subscription reads the log separately
 		if !ok {
 			return
 		}
@@ -237,7 +238,12 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *record.Posi
 				*from = e.Position
 				return h.serve(sub, e) && e.Position.Sequence < target
 			})
-			if err != nil {
+			var trimmed *record.TrimmedError
+			switch {
+			case errors.As(err, &trimmed) && from.Sequence < trimmed.Base.Sequence-1 && trimmed.Base.Sequence-1 <= after:
+				*from = trimmed.Base.Before() // the anchor is gone, and the records that the client missed are not
+				continue
+			case err != nil:
 				h.lost(sub, err)
 				return false
 			}
@@ -299,6 +305,11 @@ func (h *Hub) lost(sub *subscription, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if sub.session.ctx.Err() != nil || !h.holds(sub) {
+		return
+	}
+	var trimmed *record.TrimmedError
+	if errors.As(err, &trimmed) {
+		h.expel(sub, ResumeTooOld, fmt.Sprintf("resume_from lies before record %d, with which the log begins; subscribe again without it", trimmed.Base.Sequence))
 		return
 	}
 	h.logger.Error("the journal can't be read for a subscription that resumes", "journal", h.journal, "error", err)

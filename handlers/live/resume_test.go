@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestResume lets clients come back at every kind of position while records go on, and compares what each gets with
@@ -179,6 +180,30 @@ func TestResumeRefused(t *testing.T) {
 		t.Errorf("%s", m.Raw)
 	}
 	if m := ask(fmt.Sprintf("trading/0@%d", at)); m.Op != "subscribed" { // nothing to read
+		t.Errorf("%s", m.Raw)
+	}
+}
+
+// TestResumeOnATrimmedLog resumes where the anchor below the position is gone, and where the position is.
+func TestResumeOnATrimmedLog(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	for range 30 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	last := v.stamp().Sequence - 1
+	v.mu.Lock()
+	v.base = &record.Base{Journal: "trading", Partitions: 1, Sequence: last - 9}
+	v.mu.Unlock()
+	for _, back := range []int64{5, 10} {
+		c := v.dial(v.reader("alpha"))
+		c.SubscribeWith(livetest.Request{Args: []string{"orders"}, ResumeFrom: fmt.Sprintf("trading/0@%d", last-back)})
+		c.Until("the missed orders", func(all []livetest.Message) bool {
+			return len(slices.DeleteFunc(slices.Clone(all), func(m livetest.Message) bool { return m.Channel != "orders" || m.Op != "" })) == int(back)
+		})
+	}
+	c := v.dial(v.reader("alpha"))
+	c.SubscribeWith(livetest.Request{Args: []string{"orders"}, ResumeFrom: fmt.Sprintf("trading/0@%d", last-11)})
+	if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" }); m.Code != string(live.ResumeTooOld) {
 		t.Errorf("%s", m.Raw)
 	}
 }

@@ -46,8 +46,9 @@ type venue struct {
 	listeners []func(record.Entry, decide.State)
 	applied   chan struct{}
 	err       error
-	broken    error  // of Read
-	reading   func() // called by Read before it passes anything, if set
+	broken    error        // of Read
+	base      *record.Base // with which the log begins; nil for its genesis
+	reading   func()       // called by Read before it passes anything, if set
 	reads     atomic.Int64
 	clock     scalar.Time
 	tip       chan struct{} // closed once the fold has caught up
@@ -347,8 +348,11 @@ func (v *venue) fail(err error) {
 // Read implements live.Log.
 func (v *venue) Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error {
 	v.mu.RLock()
-	entries, broken, reading := slices.Clone(v.entries[after.Sequence+1:]), v.broken, v.reading
+	entries, broken, reading, base := slices.Clone(v.entries[after.Sequence+1:]), v.broken, v.reading, v.base
 	v.mu.RUnlock()
+	if base != nil && after.Sequence < base.Sequence-1 {
+		return &record.TrimmedError{Base: *base, Have: after}
+	}
 	v.reads.Add(1)
 	if reading != nil {
 		reading()

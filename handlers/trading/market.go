@@ -215,21 +215,6 @@ func (h *Handler) listMarketTradeHistory(c echo.Context) error {
 	}, wire.NewMarketTrade)
 }
 
-// level is the total amount at one price.
-type level struct {
-	Price  fixed.Decimal `json:"price"`
-	Amount fixed.Decimal `json:"amount"`
-}
-
-// orderbook is a book as of a record.
-type orderbook struct {
-	Symbol    string      `json:"symbol"`
-	Sequence  int64       `json:"sequence"`
-	Bids      []level     `json:"bids"`
-	Asks      []level     `json:"asks"`
-	Timestamp scalar.Time `json:"timestamp"`
-}
-
 // These constants limit the price levels of each side.
 const (
 	defaultDepth = 100
@@ -242,27 +227,19 @@ func (h *Handler) getOrderbook(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	out := orderbook{Symbol: rest.Param(c, "symbol")}
+	symbol := rest.Param(c, "symbol")
+	var out wire.Orderbook
 	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
-		if err := listedSymbol(s, out.Symbol); err != nil {
+		if err := listedSymbol(s, symbol); err != nil {
 			return err
 		}
-		bids, asks := s.Depth(out.Symbol, depth)
-		out.Bids, out.Asks, out.Sequence, out.Timestamp = levels(bids), levels(asks), sequence, s.Time()
+		out = wire.NewOrderbook(s, symbol, depth, sequence, s.Time())
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
-}
-
-func levels(all []domain.Level) []level {
-	out := make([]level, len(all))
-	for i, l := range all {
-		out[i] = level{l.Price, l.Amount}
-	}
-	return out
 }
 
 func (h *Handler) getTime(c echo.Context) error {

@@ -21,13 +21,7 @@ import (
 )
 
 // Projection maintains the table candles.
-type Projection struct{}
-
-// Name returns "candles".
-func (Projection) Name() string { return "candles" }
-
-// Tables returns the table of candles.
-func (Projection) Tables() []string { return []string{table.Name} }
+var Projection = projections.NewProjection("candles", project, table.Name)
 
 // Price is a kind of price.
 type Price string
@@ -77,8 +71,8 @@ var table = &projections.Table[candle]{
 	},
 }
 
-// Project adds the contributions of the entries to the candles.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+// project adds the contributions of the entries to the candles.
+func project(entries []record.Entry, batch *projections.Batch) {
 	var minutes changes
 	for _, e := range entries {
 		start := market.OneMinute.Start(e.Record.Time)

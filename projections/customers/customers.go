@@ -12,15 +12,8 @@ import (
 )
 
 // Projection maintains the tables customers, fee_profiles, margin_profiles and leverages.
-type Projection struct{}
-
-// Name returns "customers".
-func (Projection) Name() string { return "customers" }
-
-// Tables returns the tables of customers and their settings.
-func (Projection) Tables() []string {
-	return []string{registry.Name, feeProfiles.Name, marginProfiles.Name, leverages.Name}
-}
+var Projection = projections.NewProjection("customers", project,
+	registry.Name, feeProfiles.Name, marginProfiles.Name, leverages.Name)
 
 // Customer is a registered account.
 type Customer struct {
@@ -118,8 +111,8 @@ var leverages = &projections.Table[Leverage]{
 // own identifies a customer's setting on an instrument.
 type own struct{ customer, symbol string }
 
-// Project adds the accounts that the entries register, and the last settings of each account.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+// project adds the accounts that the entries register, and the last settings of each account.
+func project(entries []record.Entry, batch *projections.Batch) {
 	opened := registry.Copy(batch)
 	var fees projections.Latest[own, feesRow]
 	var margins projections.Latest[string, marginsRow]

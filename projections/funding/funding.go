@@ -17,13 +17,7 @@ import (
 )
 
 // Projection maintains the table funding_rates.
-type Projection struct{}
-
-// Name returns "funding".
-func (Projection) Name() string { return "funding" }
-
-// Tables returns the table of funding rates.
-func (Projection) Tables() []string { return []string{table.Name} }
+var Projection = projections.NewProjection("funding", project, table.Name)
 
 // Rate is the funding rate of a funding time, with its inputs.
 type Rate = trading.FundingFixed
@@ -45,8 +39,8 @@ var table = &projections.Table[Rate]{
 	},
 }
 
-// Project adds a row for each funding time that the entries fix.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+// project adds a row for each funding time that the entries fix.
+func project(entries []record.Entry, batch *projections.Batch) {
 	rates := table.Copy(batch)
 	for _, e := range entries {
 		key := projections.Key{Sequence: e.Record.Sequence}

@@ -13,13 +13,7 @@ import (
 )
 
 // Projection maintains the tables brokers and users.
-type Projection struct{}
-
-// Name returns "identity".
-func (Projection) Name() string { return "identity" }
-
-// Tables returns the tables of brokers and users.
-func (Projection) Tables() []string { return []string{brokers.Name, users.Name} }
+var Projection = projections.NewProjection("identity", project, brokers.Name, users.Name)
 
 // Broker is a broker with the sequence of the record that created it.
 type Broker struct {
@@ -75,8 +69,8 @@ var users = &projections.Table[User]{
 	},
 }
 
-// Project adds the brokers, and the last state of each user that the entries change.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+// project adds the brokers, and the last state of each user that the entries change.
+func project(entries []record.Entry, batch *projections.Batch) {
 	registered := brokers.Copy(batch)
 	var changed projections.Latest[string, userRow]
 	for _, entry := range entries {

@@ -16,13 +16,7 @@ import (
 )
 
 // Projection maintains the tables instruments and prices.
-type Projection struct{}
-
-// Name returns "instruments".
-func (Projection) Name() string { return "instruments" }
-
-// Tables returns the tables of instruments and prices.
-func (Projection) Tables() []string { return []string{table.Name, priceTable.Name} }
+var Projection = projections.NewProjection("instruments", project, table.Name, priceTable.Name)
 
 // Instrument is an instrument after the record with sequence Sequence.
 type Instrument struct {
@@ -105,8 +99,8 @@ func Instruments() *projections.Table[Instrument] { return table }
 // LastPrices returns the table of the instruments' last prices.
 func LastPrices() *projections.Table[Prices] { return priceTable }
 
-// Project adds the last state of each instrument and price that the entries change.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+// project adds the last state of each instrument and price that the entries change.
+func project(entries []record.Entry, batch *projections.Batch) {
 	var changed projections.Latest[string, row]
 	var index, stale, last projections.Latest[string, priceRow]
 	for _, entry := range entries {

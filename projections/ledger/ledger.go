@@ -16,15 +16,8 @@ import (
 )
 
 // Projection maintains the tables transactions, venue_postings, balances, venue_balances and positions.
-type Projection struct{}
-
-// Name returns "ledger".
-func (Projection) Name() string { return "ledger" }
-
-// Tables returns the tables of movements, balances and positions.
-func (Projection) Tables() []string {
-	return []string{transactions.Name, venuePostings.Name, balances.Name, venueBalances.Name, positions.Name}
-}
+var Projection = projections.NewProjection("ledger", project,
+	transactions.Name, venuePostings.Name, balances.Name, venueBalances.Name, positions.Name)
 
 type (
 	balanceKey struct {
@@ -50,8 +43,8 @@ type changes struct {
 	positions    projections.Latest[positionKey, positionRow]
 }
 
-// Project adds a row for each movement of money in the entries, and the resulting balances and positions.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+// project adds a row for each movement of money in the entries, and the resulting balances and positions.
+func project(entries []record.Entry, batch *projections.Batch) {
 	r := changes{transactions: transactions.Copy(batch), venue: venuePostings.Copy(batch)}
 	for _, e := range entries {
 		r.add(e)

@@ -27,16 +27,9 @@ const journalName = "onboarding"
 
 // Projection maintains all tables of the onboarding journal. They form one family, because an erasure changes most of
 // them.
-type Projection struct{}
-
-// Name returns "onboarding".
-func (Projection) Name() string { return "onboarding" }
-
-// Tables returns the names of the tables.
-func (Projection) Tables() []string {
-	return []string{"list_counts", owners.Name, erasures.Name, holds.Name, retentions.Name, documents.Name, questionnaires.Name, versions.Name,
-		responses.Name, entitlements.Name, triggers.Name, timeline.Name, webhooks.Name, deliveries.Name, attempts.Name, notices.Name}
-}
+var Projection = projections.NewProjection("onboarding", project,
+	"list_counts", owners.Name, erasures.Name, holds.Name, retentions.Name, documents.Name, questionnaires.Name,
+	versions.Name, responses.Name, entitlements.Name, triggers.Name, timeline.Name, webhooks.Name, deliveries.Name, attempts.Name, notices.Name)
 
 // part maintains some of the tables from a batch of entries.
 type part interface {
@@ -63,9 +56,9 @@ func (p place) actor() string {
 	return p.entry.Record.Command.Actor.Sub
 }
 
-// Project applies the entries to all tables. Erasures, deletions and cancellations come last: no later record restores
+// project applies the entries to all tables. Erasures, deletions and cancellations come last: no later record restores
 // the data that they remove.
-func (Projection) Project(entries []record.Entry, b *projections.Batch) {
+func project(entries []record.Entry, b *projections.Batch) {
 	parts := []part{newOwners(b), newDocuments(b), newQuestionnaires(b), newResponses(b), newEntitlements(b), newTriggers(b),
 		newTimeline(b), newWebhooks(b), newDeliveries(b), newNotices(b), &erasing{}}
 	for i := range entries {

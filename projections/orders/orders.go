@@ -16,13 +16,7 @@ import (
 )
 
 // Projection keeps the table orders.
-type Projection struct{}
-
-// Name returns "orders".
-func (Projection) Name() string { return "orders" }
-
-// Tables returns the table orders.
-func (Projection) Tables() []string { return []string{table.Name} }
+var Projection = projections.NewProjection("orders", project, table.Name)
 
 // Order is an order in its state after the record Sequence.
 type Order struct {
@@ -79,9 +73,9 @@ type changed struct {
 	sequence  int64
 }
 
-// Project adds the last state of every order that the entries change: new rows of those that they make, changes of
+// project adds the last state of every order that the entries change: new rows of those that they make, changes of
 // the others. An order is made where its code is the one that the journal gives to that place.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+func project(entries []record.Entry, batch *projections.Batch) {
 	var orders projections.Latest[scalar.ID, changed]
 	for _, e := range entries {
 		var triggered trading.Triggered

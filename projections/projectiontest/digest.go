@@ -18,7 +18,7 @@ func Digests(t testing.TB, pool *pgxpool.Pool) map[string]projections.Digest {
 	digests := make(map[string]projections.Digest)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()
-			AND table_type = 'BASE TABLE' AND table_name NOT IN ('schema_versions', 'changed_rows')`)
+			AND table_type = 'BASE TABLE' AND table_name NOT IN ('schema_versions', 'changed_rows', 'signed_trees')`)
 		if err != nil {
 			return err
 		}

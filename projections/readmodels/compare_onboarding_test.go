@@ -168,7 +168,7 @@ func TestOnboardingIsComparedInEveryColumn(t *testing.T) {
 	last := r.Entries[len(r.Entries)-1].Position.Sequence
 	rows, err := pool.Query(ctx, `SELECT c.table_name::text, c.column_name::text, CASE c.data_type WHEN 'ARRAY' THEN c.udt_name ELSE c.data_type END::text
 		FROM information_schema.columns c WHERE c.table_schema = current_schema() AND c.table_name = ANY($1) ORDER BY 1, c.ordinal_position`,
-		onboarding.Projection{}.Tables())
+		onboarding.Projection.Tables())
 	must(t, err)
 	type column struct{ Table, Name, Kind string }
 	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])

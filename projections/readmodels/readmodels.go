@@ -19,22 +19,22 @@ import (
 func Trading() []projections.Projection {
 	return []projections.Projection{
 		records.Projection{Journal: "trading"},
-		customers.Projection{},
-		instruments.Projection{},
-		orders.Projection{},
-		trades.Projection{},
-		candles.Projection{},
-		ledger.Projection{},
-		funding.Projection{},
+		customers.Projection,
+		instruments.Projection,
+		orders.Projection,
+		trades.Projection,
+		candles.Projection,
+		ledger.Projection,
+		funding.Projection,
 	}
 }
 
 // Identity returns the projections of the identity journal.
 func Identity() []projections.Projection {
-	return []projections.Projection{records.Projection{Journal: "identity"}, identity.Projection{}}
+	return []projections.Projection{records.Projection{Journal: "identity"}, identity.Projection}
 }
 
 // Onboarding returns the projections of the onboarding journal.
 func Onboarding() []projections.Projection {
-	return []projections.Projection{records.Projection{Journal: "onboarding"}, onboarding.Projection{}}
+	return []projections.Projection{records.Projection{Journal: "onboarding"}, onboarding.Projection}
 }

@@ -16,13 +16,7 @@ import (
 )
 
 // Projection keeps the table trades.
-type Projection struct{}
-
-// Name returns "trades".
-func (Projection) Name() string { return "trades" }
-
-// Tables returns the table of trades.
-func (Projection) Tables() []string { return []string{table.Name} }
+var Projection = projections.NewProjection("trades", project, table.Name)
 
 // Trade is one customer's side of a trade.
 type Trade = trading.CustomerTrade
@@ -59,8 +53,8 @@ var table = &projections.Table[Trade]{
 	},
 }
 
-// Project adds the rows of every trade in the entries.
-func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
+// project adds the rows of every trade in the entries.
+func project(entries []record.Entry, batch *projections.Batch) {
 	rows := table.Copy(batch)
 	for _, e := range entries {
 		at, ordinal := e.Stamp(), 0

@@ -178,9 +178,9 @@ func (b *bundler) extended(name string, renamed, members yaml.MapSlice) (yaml.Ma
 	return schema, nil
 }
 
-// copy returns a deep copy of a library's value and notes the schemas to which it refers. Properties get other names. It
-// leaves out the replaced ones, whose references do not count. A reference with other members becomes an
-// allOf: JSON Schema of draft 7, which AsyncAPI extends, ignores such members.
+// copy returns a deep copy of a library's value, with renamed properties and without the replaced ones. It notes the
+// schemas to which the copy refers. A reference with other members becomes an allOf: JSON Schema of draft 7, which AsyncAPI
+// extends, ignores such members.
 func (b *bundler) copy(v any, rename func(string) string, replaced yaml.MapSlice) any {
 	switch v := v.(type) {
 	case []any:

@@ -1,8 +1,8 @@
-// Package base keeps where trimmed logs begin: the copies of a record.Base, the rule by which one of them counts, and the
-// deletion of what lies before it.
+// Package base stores where trimmed logs begin: the copies of a record.Base, the rule by which one of them counts, and the
+// interface by which the records before it are deleted.
 //
-// A base has copies in each data folder (Folder), in Postgres, and in the newest archive manifest, so that the loss of one
-// is harmless. The newest copy counts. Copies of different age are the rule, since nothing writes them at once; copies that
+// A base has copies in each data folder (Folder), in Postgres, and in the newest archive manifest, so one of them may be
+// lost. The newest copy counts. Copies may differ in age, because they are written one after the other. Copies that
 // contradict each other are an error that names both. A trimmed log without any copy is an error, never a new journal.
 package base
 
@@ -90,8 +90,8 @@ func Newest(ctx context.Context, sources []Source, within time.Duration, journal
 	return f, nil
 }
 
-// mayReplace returns an error if a copy must not be replaced by b.
-func mayReplace(kept, b record.Base) error {
+// MayReplace returns an error if a Keeper must not replace a copy by b, which contradicts it or is older.
+func MayReplace(kept, b record.Base) error {
 	if why := kept.Contradicts(b); why != "" {
 		return fmt.Errorf("the copy that is kept contradicts the new one: %s", why)
 	}

@@ -54,7 +54,7 @@ func (f Folder) Keep(ctx context.Context, b record.Base) error {
 		if *kept == b {
 			return nil
 		}
-		if err := mayReplace(*kept, b); err != nil {
+		if err := MayReplace(*kept, b); err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
 	}
@@ -65,6 +65,14 @@ func (f Folder) Keep(ctx context.Context, b record.Base) error {
 		return err
 	}
 	return syncFolder(filepath.Dir(f.Dir)) // which holds the entry of a new Dir
+}
+
+// Forget deletes the copy of a base, if there is one.
+func (f Folder) Forget(journal string, partition int32) error {
+	if err := os.Remove(f.path(journal, partition)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (f Folder) path(journal string, partition int32) string {

@@ -20,8 +20,8 @@ type Trim struct {
 // Trimmer deletes the beginning of the log in one place.
 type Trimmer interface {
 	// Trim deletes records below t.Offset and returns the lowest offset that is left. It MUST NOT delete a record at t.Offset or
-	// after it, and it MUST return an error and delete nothing if t.Offset is above safe, the offset below which nobody reads
-	// any more. It may delete less, so repeating it is harmless. The base MUST have been kept by every Keeper before.
+	// after it, and it MUST return an error and delete nothing if t.Offset is above safe, the lowest offset that any reader
+	// still needs. It may delete less, so repeating it is harmless. The base MUST have been kept by every Keeper before.
 	Trim(ctx context.Context, topic string, t Trim, safe int64) (start int64, err error)
 }
 

@@ -154,6 +154,7 @@ type folderWriter struct {
 	ctx    context.Context // ends when the blob is abandoned
 	folder *folder
 	path   string
+	absent bool // fail if the blob exists
 }
 
 // NewTypedWriter starts to write a blob.
@@ -162,9 +163,6 @@ func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 	if err != nil {
 		return nil, err
 	}
-	if opts.IfNotExist {
-		return nil, errors.ErrUnsupported
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -172,10 +170,10 @@ func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 	if err != nil {
 		return nil, err
 	}
-	return &folderWriter{file, ctx, f, path}, nil
+	return &folderWriter{file, ctx, f, path, opts.IfNotExist}, nil
 }
 
-// Close renames the file to the blob's key, unless the context has ended. It syncs the file before and the folders
+// Close gives the file the blob's name, unless the context has ended. It syncs the file before and the folders
 // above it after the rename: in any other order a power cut could leave the name without the content.
 func (w *folderWriter) Close() error {
 	defer os.Remove(w.Name()) // does nothing after a successful rename
@@ -186,7 +184,11 @@ func (w *folderWriter) Close() error {
 	if err = errors.Join(err, w.File.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(w.Name(), w.path); err != nil {
+	put := os.Rename
+	if w.absent {
+		put = os.Link // which fails if the file exists, where a rename would replace it
+	}
+	if err := put(w.Name(), w.path); err != nil {
 		return err
 	}
 	return w.folder.syncUpTo(filepath.Dir(w.path))
@@ -195,21 +197,22 @@ func (w *folderWriter) Close() error {
 // syncUpTo syncs a folder and those above it, up to the root.
 func (f *folder) syncUpTo(path string) error {
 	for {
-		if err := f.syncFolder(path); err != nil || path == f.root || path == filepath.Dir(path) {
+		if err := SyncFolder(f.sync, path); err != nil || path == f.root || path == filepath.Dir(path) {
 			return err
 		}
 		path = filepath.Dir(path)
 	}
 }
 
-func (f *folder) syncFolder(path string) error {
+// SyncFolder syncs a folder with sync, which is (*os.File).Sync except in tests.
+func SyncFolder(sync func(*os.File) error, path string) error {
 	at, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer at.Close()
 	// Some file systems do not support syncing folders, or do not need it.
-	if err := f.sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+	if err := sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil
@@ -229,6 +232,8 @@ func (f *folder) ErrorCode(err error) gcerrors.ErrorCode {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return gcerrors.NotFound
+	case errors.Is(err, fs.ErrExist):
+		return gcerrors.FailedPrecondition
 	case errors.Is(err, fs.ErrInvalid):
 		return gcerrors.InvalidArgument
 	case errors.Is(err, errors.ErrUnsupported):

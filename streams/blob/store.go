@@ -79,6 +79,21 @@ func (s *Store) Write(ctx context.Context, key string, content []byte, within ti
 	return nil
 }
 
+// Create writes a blob unless one with the key exists, and reports whether it did. Of several that create a blob at the same
+// time, one succeeds. The blob is then as durable as that of Write.
+func (s *Store) Create(ctx context.Context, key string, content []byte, within time.Duration) (created bool, err error) {
+	_, err = ask(ctx, s.line, within, func(ctx context.Context, _ func()) (struct{}, error) {
+		return struct{}{}, s.bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: true})
+	})
+	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("blob store: creating %s: %w", key, err)
+	}
+	return true, nil
+}
+
 // Delete deletes blobs. A missing blob, which another node may have deleted, is not an error.
 func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	for _, key := range keys {

@@ -18,9 +18,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/base"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// trimFile lies in the folder of a partition that was trimmed. It is written and synced before the first segment is
+// trimFile is in the folder of a partition that was trimmed. It is written and synced before the first segment is
 // deleted, so a log that begins above offset 0 without it has lost its beginning. kfake ignores it, and removes it with the
 // topic.
 const trimFile = "trim.json"
@@ -41,6 +42,33 @@ func readTrim(dir string) (*base.Trim, error) {
 	return &t, nil
 }
 
+// Bases finds the bases of the logs in a broker's folder, in the files that trims have left. It may be used while a broker
+// runs on the folder.
+type Bases struct {
+	Dir         string // as in Config
+	TopicPrefix string // of the journals' topics
+}
+
+var _ base.Source = Bases{}
+
+// Base implements base.Source.
+func (b Bases) Base(_ context.Context, journal string, partition int32) (*record.Base, error) {
+	at := place{b.TopicPrefix + journal, partition}
+	t, err := readTrim(filepath.Join(b.Dir, "partitions", at.folder()))
+	switch {
+	case err != nil:
+		return nil, &base.DamagedError{Source: b.String(), Err: err}
+	case t == nil:
+		return nil, nil
+	case t.Base.Journal != journal || t.Base.Partition != partition:
+		return nil, &base.DamagedError{Source: b.String(), Err: fmt.Errorf("trim.json of %s has the %v", at.folder(), t.Base)}
+	}
+	return &t.Base, nil
+}
+
+// String implements base.Source.
+func (b Bases) String() string { return "the broker's folder " + b.Dir }
+
 // beginsAt reports whether the log may begin with segment i, given the segments before it. A trim that was interrupted by a
 // power cut has deleted any of the segments below its offset, in any order: the kept log begins after the last gap.
 func (p *partition) beginsAt(i int) bool {
@@ -51,7 +79,7 @@ func (p *partition) beginsAt(i int) bool {
 	return i == 0 || s > p.next && s <= p.trim.Offset
 }
 
-// checkTrim checks the log against trim.json and sets aside the segments that are to be deleted. first is the first segment
+// checkTrim checks the log against trim.json and moves the segments below the trim to p.trimmed. first is the first segment
 // after the last gap.
 func (p *partition) checkTrim(first int) error {
 	if p.trim == nil {
@@ -178,8 +206,8 @@ func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64
 	if start <= info.LogStartOffset {
 		return info.LogStartOffset, nil
 	}
-	// The order protects the log: a crash after the file was written leaves a log that begins below the offset in it, in
-	// whichever order the disk has deleted segments.
+	// The file comes first: after a crash the log then begins below the offset in it, even if the disk has deleted the
+	// segments in another order.
 	if err := b.trims.allow(b.dir, at, t); err != nil {
 		return 0, err
 	}

@@ -51,6 +51,9 @@ func (b *backlog) empty() bool { return len(b.rest) == 0 && b.begun == b.taken }
 // put adds fetched records. The backlog must be empty.
 func (b *backlog) put(records []*kgo.Record) { b.rest = records }
 
+// peek returns the record that first would take.
+func (b *backlog) peek() *kgo.Record { return b.rest[0] }
+
 // first takes one record. No piece may be in progress.
 func (b *backlog) first() *kgo.Record {
 	k := b.rest[0]

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -27,6 +28,9 @@ type Config struct {
 
 	// Dial makes connections in place of the network and of TLS. It may be nil.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Bases know where trimmed logs begin. Without any, every log must begin with its genesis.
+	Bases []base.Source
 
 	Compression Compression // of appended batches; DefaultCompression for ""
 
@@ -53,6 +57,8 @@ type Client struct {
 	catching map[submit.Shard]*feed                // the feeds that tails share while catching up
 	own      map[submit.Shard]*record.EncodedCache // records encoded by owners in this process
 
+	bases bases
+
 	identifying sync.Mutex
 	identities  map[string]string // ids of the logs requested so far, by journal
 }
@@ -72,7 +78,7 @@ func NewClient(cfg Config) (*Client, error) {
 		cfg.Metrics = NewMetrics()
 	}
 	c := &Client{cfg: cfg, feeds: make(map[submit.Shard]*feed), catching: make(map[submit.Shard]*feed), own: make(map[submit.Shard]*record.EncodedCache),
-		identities: make(map[string]string)}
+		identities: make(map[string]string), bases: bases{known: make(map[submit.Shard]*known)}}
 	c.brokers = newBrokers(cfg)
 	kc, err := c.KafkaFor(ForAdmin)
 	if err != nil {
@@ -83,6 +89,9 @@ func NewClient(cfg Config) (*Client, error) {
 	c.offsets.SetTimeoutMillis(int32(offsetsWait.Milliseconds()))
 	return c, nil
 }
+
+// AddBases adds sources of bases. It must be called before anything reads through the client.
+func (c *Client) AddBases(sources ...base.Source) { c.cfg.Bases = append(c.cfg.Bases, sources...) }
 
 // Close closes the client's own connections. Readers and owners have separate connections and end with their contexts.
 func (c *Client) Close() {

@@ -54,7 +54,7 @@ func (o *Owner) askKnown(ctx context.Context) (positions []record.Position, sile
 func (o *Owner) positions(ctx context.Context, k Known) ([]record.Position, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	return k.Positions(ctx, o.journal, o.cfg.Partition)
+	return o.cfg.Client.positions(ctx, k, o.journal, o.cfg.Partition)
 }
 
 // knownPositions returns the known positions of a log that is not empty. It waits until one of these confirms the log: a
@@ -67,7 +67,12 @@ func (o *Owner) knownPositions(ctx context.Context) (known []record.Position, si
 		known, silent = o.askKnown(ctx)
 		if len(silent) == 0 || o.cfg.LogVerified != nil && o.cfg.LogVerified() ||
 			slices.ContainsFunc(known, func(p record.Position) bool { return !p.IsBefore() }) {
-			return known, silent, nil
+			// The base does not confirm the log: a log that has lost its end still begins at the same record.
+			b, _, err := o.cfg.Client.Base(ctx, o.journal, o.cfg.Partition)
+			if b != nil {
+				known = append(known, b.Before())
+			}
+			return known, silent, err
 		}
 		if attempt == 0 {
 			o.alarm("unvouched", "no term is taken: nothing that answers knows a position of the log to hold it against", "silent", len(silent))
@@ -79,10 +84,15 @@ func (o *Owner) knownPositions(ctx context.Context) (known []record.Position, si
 }
 
 // foundJournal appends a genesis to an empty partition, unless a source knows a position of the journal: then the log
-// was lost, and a second genesis would hide that. It waits for sources that do not answer.
+// was lost, and a second genesis would hide that. So it does for a journal with a base. It waits for sources that do not
+// answer.
 func (o *Owner) foundJournal(ctx context.Context) error {
 	known, silent := o.askKnown(ctx)
-	for attempt := 0; len(silent) > 0; attempt++ {
+	b, silentBase, err := o.cfg.Client.Base(ctx, o.journal, o.cfg.Partition)
+	for attempt := 0; len(silent) > 0 || silentBase != nil; attempt++ {
+		if silentBase != nil {
+			o.log.Warn("asking for the base of the journal", "error", silentBase)
+		}
 		if err := pause(ctx, attempt); err != nil {
 			return err
 		}
@@ -90,13 +100,20 @@ func (o *Owner) foundJournal(ctx context.Context) error {
 			return err // another node got its answers sooner and was first
 		}
 		known, silent = o.askKnown(ctx)
+		b, silentBase, err = o.cfg.Client.Base(ctx, o.journal, o.cfg.Partition)
+	}
+	if err != nil {
+		return err
+	}
+	if b != nil {
+		known = append(known, b.Before())
 	}
 	for _, p := range known {
 		if !p.IsBefore() {
 			return &record.DivergedError{Journal: o.journal, Partition: o.cfg.Partition, Have: p, Found: record.Before, Reason: "the log is empty"}
 		}
 	}
-	start, end, err := o.cfg.Client.bounds(ctx, o.journal, o.cfg.Partition)
+	start, end, err := o.cfg.Client.Bounds(ctx, o.journal, o.cfg.Partition)
 	if err != nil {
 		return err
 	}

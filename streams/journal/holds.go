@@ -3,13 +3,17 @@ package journal
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Known is a source of positions outside of the log: a projection's checkpoints, its anchors, the snapshots, the
@@ -42,7 +46,7 @@ func (c *Client) HoldsKnown(ctx context.Context, rules decide.Rules, partition i
 	var all []record.Position
 	var silent error
 	for _, k := range known {
-		positions, err := k.Positions(ctx, rules.Journal(), partition)
+		positions, err := c.positions(ctx, k, rules.Journal(), partition)
 		if err != nil {
 			silent = errors.Join(silent, err)
 		}
@@ -57,6 +61,37 @@ func (c *Client) HoldsKnown(ctx context.Context, rules decide.Rules, partition i
 	return nil
 }
 
+// positions returns the positions of a source that a caller must compare with the log. In a trimmed log, those before the base
+// that the topic may not hold any more are left out if the newest position of the source is at the base or after it.
+//
+// That newest position vouches for them. Within a source, a later position extends the earlier ones: the rows move from one
+// position to the next, and the owners have compared each snapshot and witness with the log while the log held it. The log before the base was complete when it was trimmed, and the record of the base names its last hash. So
+// a log that holds the newest position and the base can't contradict an earlier position without contradicting one of the
+// two. If a source ends before the base, nothing here vouches for it, and its positions are not left out.
+func (c *Client) positions(ctx context.Context, k Known, journal string, partition int32) ([]record.Position, error) {
+	all, err := k.Positions(ctx, journal, partition)
+	if err != nil {
+		return nil, err
+	}
+	return c.Unvouched(ctx, journal, partition, all)
+}
+
+// Unvouched returns the positions of one source without those before the base that the source's newest position vouches for.
+func (c *Client) Unvouched(ctx context.Context, journal string, partition int32, all []record.Position) ([]record.Position, error) {
+	p := submit.Shard{Journal: journal, Partition: partition}
+	k := c.bases.of(p)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.ask(ctx, c, p, false); err != nil {
+		return nil, err
+	}
+	b := k.found.Base
+	if b == nil || !slices.ContainsFunc(all, func(p record.Position) bool { return p.Sequence >= b.Sequence-1 }) {
+		return all, nil
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p record.Position) bool { return p.Sequence < b.Sequence-1 }), nil
+}
+
 // certain is how many times in a row the brokers must give the bounds of the log before a missing position is believed
 // to be missing. A broker that has lost the partition and has not noticed yet answers with an obsolete end.
 const certain = 4
@@ -68,6 +103,8 @@ type lookup struct {
 	partition int32
 	left      []record.Position     // not found yet
 	at        map[record.Hash]int64 // the offsets of the positions found
+	locator   *locator              // of the last attempt
+	based     bool                  // one is that before the base, and its record is not in the log
 	doubts    int                   // how many times in a row some were not found
 }
 
@@ -89,49 +126,61 @@ func (k *lookup) try(ctx context.Context) error {
 	if len(k.left) == 0 {
 		return nil
 	}
-	name := k.rules.Journal()
-	start, end, err := k.client.bounds(ctx, name, k.partition)
+	s, err := k.client.span(ctx, k.rules.Journal(), k.partition)
 	if err != nil {
 		return err
 	}
+	return k.tryIn(ctx, s)
+}
+
+// tryIn is try for a caller that has just asked where the log begins and ends.
+func (k *lookup) tryIn(ctx context.Context, span span) error {
+	name := k.rules.Journal()
 	l, err := k.client.locator(ctx, name, k.partition)
 	if err != nil {
 		return err
 	}
+	k.locator = l
 	var missing []record.Position
 	for i, p := range k.left {
-		offset, found, err := l.search(ctx, p, end)
-		if err != nil {
+		offset, found, err := l.search(ctx, p, span.floor(p.Sequence), span.end)
+		switch {
+		case err != nil:
 			k.left = append(missing, k.left[i:]...)
 			return err
-		}
-		if !found {
+		case found && offset <= span.ceiling(p.Sequence):
+			k.at[p.Hash] = offset
+		case span.base != nil && p.Equal(span.base.Before()): // the log holds a record that names its hash
+			k.at[p.Hash], k.based = span.first-1, true
+		default:
 			missing = append(missing, p)
-			continue
 		}
-		k.at[p.Hash] = offset
 	}
 	if k.left = missing; len(missing) == 0 {
 		return nil
 	}
 	if k.doubts++; k.doubts < certain {
-		return fmt.Errorf("journal: asking again, since %s/%d does not show %v between the offsets %d and %d", name, k.partition, missing[0], start, end)
+		return fmt.Errorf("journal: asking again, since %s/%d does not show %v between the offsets %d and %d", name, k.partition, missing[0], span.start, span.end)
 	}
-	return k.scan(ctx, start, end)
+	return k.scan(ctx, span)
 }
 
 var errFound = errors.New("all positions are found")
 
-// scan follows the chain from genesis to a record that contradicts one of the positions left, or to the end of the log.
-// That is slow, but only a scan proves that a position is missing: a search may have met records that readers skip.
-func (k *lookup) scan(ctx context.Context, start, end int64) error {
-	if start > 0 {
-		return k.diverged(k.left[0], record.Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start))
+// scan follows the chain from genesis or the base to a record that contradicts one of the positions left, or to the end of
+// the log. That is slow, but only a scan proves that a position is missing: a search may have met records that readers skip.
+func (k *lookup) scan(ctx context.Context, s span) error {
+	from, end := record.Before, s.end
+	if s.base != nil && !s.whole {
+		from = s.base.Before()
+		if err := k.scanBelow(ctx, s); err != nil || len(k.left) == 0 {
+			return err
+		}
 	}
-	if last := k.left[len(k.left)-1]; last.Sequence >= end { // no record lies before the offset that is its sequence
+	if last := k.left[len(k.left)-1]; s.floor(last.Sequence) >= end {
 		return k.diverged(last, record.Position{Offset: end - 1, Sequence: -1}, fmt.Sprintf("the log ends at offset %d", end))
 	}
-	r := NewReader(k.client, k.rules, k.partition, record.Before)
+	r := NewReader(k.client, k.rules, k.partition, from)
 	defer r.Close()
 	r.chain.DecodeFrom(math.MaxInt64)
 	err := r.to(ctx, end, func(entries []record.Entry) error {
@@ -155,6 +204,46 @@ func (k *lookup) scan(ctx context.Context, start, end int64) error {
 		return err
 	}
 	return k.diverged(k.left[0], r.Position(), fmt.Sprintf("the log ends at offset %d", r.next))
+}
+
+// scanBelow looks for the positions left before the base among the records that the topic still holds there. No chain leads
+// to them, but a record with the hash of a position is that position's.
+func (k *lookup) scanBelow(ctx context.Context, s span) error {
+	n := len(k.left)
+	for n > 0 && k.left[n-1].Sequence >= s.base.Sequence {
+		n--
+	}
+	below := make(map[record.Hash]record.Position)
+	for _, p := range k.left[:n] {
+		if p.Sequence == s.base.Sequence-1 {
+			return k.diverged(p, s.base.Before(), "the base has another hash for its sequence")
+		}
+		below[p.Hash] = p
+	}
+	if n == 0 {
+		return nil
+	}
+	l, err := k.client.locator(ctx, s.base.Journal, k.partition)
+	if err != nil {
+		return err
+	}
+	err = l.each(ctx, s.start, s.first, func(r *kgo.Record) bool {
+		if hash := record.Hash(sha256.Sum256(r.Value)); below[hash].Hash == hash {
+			k.at[hash] = r.Offset
+			delete(below, hash)
+		}
+		return len(below) > 0
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range k.left[:n] {
+		if _, missing := below[p.Hash]; missing {
+			return s.trimmed(p)
+		}
+	}
+	k.left = k.left[n:]
+	return nil
 }
 
 func (k *lookup) diverged(have, found record.Position, reason string) error {

@@ -110,12 +110,12 @@ func matches(k *kgo.Record, p record.Position) bool {
 	return ok && sequence == p.Sequence && sha256.Sum256(k.Value) == p.Hash
 }
 
-// search searches for the record of a position before the offset end: first at the hinted offset, then where its
-// sequence suggests. The sequences of valid records rise with the offset, and never faster than the offset. Skipped
-// records follow no order, so the search may miss an existing record: only a scan is conclusive. The result may be a
-// later copy of the record.
-func (l *locator) search(ctx context.Context, p record.Position, end int64) (offset int64, found bool, err error) {
-	low, high := p.Sequence, end // the offset of a record is never below its sequence
+// search searches for the record of a position between two offsets: first at the hinted offset, then where its sequence
+// suggests. The sequences of valid records rise with the offset, and never faster than the offset. Skipped records follow
+// no order, so the search may miss an existing record: only a scan is conclusive. The result may be a later copy of the
+// record.
+func (l *locator) search(ctx context.Context, p record.Position, low, end int64) (offset int64, found bool, err error) {
+	high := end
 	guess := p.Offset
 	for probe := 0; low < high && probe < maxProbes; probe++ {
 		if guess < low || guess >= high || probe%3 == 2 {
@@ -169,54 +169,44 @@ func (l *locator) sequences(ctx context.Context, offset, end int64) (s stretch, 
 
 // firstCopy returns the offset of the first copy of a record, given the offset of a copy. A retried produce may leave
 // two copies. Readers skip the later one, so a reader that continued after it would miss the records after the first.
-func (l *locator) firstCopy(ctx context.Context, p record.Position, known int64) (int64, error) {
-	for next := max(p.Sequence, known-copiesWithin); next < known; {
-		s, err := l.at(ctx, next)
-		if err != nil {
-			return 0, err
+// No copy is below the offset low.
+func (l *locator) firstCopy(ctx context.Context, p record.Position, low, known int64) (int64, error) {
+	first := known
+	err := l.each(ctx, max(low, known-copiesWithin), known, func(k *kgo.Record) bool {
+		if matches(k, p) {
+			first = k.Offset
 		}
-		for _, k := range s.records {
-			if k.Offset < known && matches(k, p) {
-				return k.Offset, nil
-			}
-		}
-		if s.next <= next {
-			break
-		}
-		next = s.next
-	}
-	return known, nil
+		return first == known
+	})
+	return first, err
 }
 
-// genesis returns the valid genesis event of a partition, or nil if there is none yet.
+// genesis returns the valid genesis event of a partition, or nil if there is none yet. For a log with a base it returns what
+// the base repeats of the genesis, which the topic may not hold any more.
 func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*record.Genesis, error) {
-	_, end, err := c.bounds(ctx, journal, partition)
-	if err != nil || end == 0 {
+	s, err := c.span(ctx, journal, partition)
+	if err != nil {
 		return nil, err
+	}
+	if b := s.base; b != nil {
+		return &record.Genesis{Journal: journal, JournalID: b.JournalID, Partition: partition, Partitions: b.Partitions}, nil
+	}
+	if s.end == 0 {
+		return nil, nil
 	}
 	l, err := c.locator(ctx, journal, partition)
 	if err != nil {
 		return nil, err
 	}
+	var found *record.Genesis
 	chain := record.NewGenesisChain(journal, partition)
-	for next := int64(0); next < end; {
-		s, err := l.at(ctx, next)
-		if err != nil {
-			return nil, err
+	failed := l.each(ctx, 0, s.end, func(k *kgo.Record) bool {
+		var entry record.Entry
+		var ok bool
+		if entry, ok, err = chain.Admit(k.Offset, k.Value); ok && err == nil {
+			found = entry.Record.Events[0].(*record.Genesis)
 		}
-		for _, k := range s.records {
-			entry, ok, err := chain.Admit(k.Offset, k.Value)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				return entry.Record.Events[0].(*record.Genesis), nil
-			}
-		}
-		if s.next <= next { // the log has become shorter
-			break
-		}
-		next = s.next
-	}
-	return nil, nil
+		return found == nil && err == nil
+	})
+	return found, errors.Join(failed, err)
 }

@@ -88,7 +88,7 @@ func TestARecordIsFoundByItsSequence(t *testing.T) {
 			want := p.Offset
 			p.Offset = []int64{want, want + 3, want - 2, 1 << 40, -5, 0}[random.IntN(6)]
 			l.bytes = 1
-			offset, found, err := l.search(t.Context(), p, int64(len(values)))
+			offset, found, err := l.search(t.Context(), p, p.Sequence, int64(len(values)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestARecordIsFoundByItsSequence(t *testing.T) {
 			if copies[p.Hash] == 1 {
 				l.bytes = 4 << 10
 			}
-			if offset, err = l.firstCopy(t.Context(), p, offset); err != nil || offset != want {
+			if offset, err = l.firstCopy(t.Context(), p, p.Sequence, offset); err != nil || offset != want {
 				t.Errorf("seed %d: %v is at offset %d, and found at %d: %v", seed, p, want, offset, err)
 			}
 		}
@@ -109,7 +109,7 @@ func TestARecordIsFoundByItsSequence(t *testing.T) {
 		t.Logf("seed %d: %d of %d left to a scan", seed, missed, len(valid))
 		other := valid[150]
 		other.Hash[0]++
-		if _, found, err := l.search(t.Context(), other, int64(len(values))); found || err != nil {
+		if _, found, err := l.search(t.Context(), other, other.Sequence, int64(len(values))); found || err != nil {
 			t.Errorf("what is not there: %v %v", found, err)
 		}
 	}

@@ -93,7 +93,11 @@ func (o *Owner) startReplay(ctx context.Context, t *termIO) (*record.Seed, error
 	}
 	t.reader = NewReader(o.cfg.Client, o.cfg.Rules, o.cfg.Partition, from)
 	if from.IsBefore() {
-		return nil, nil
+		begins, err := o.cfg.Client.Beginning(ctx, o.journal, o.cfg.Partition)
+		if err == nil && !begins.IsBefore() { // not final: the snapshots may only be away
+			err = fmt.Errorf("journal: the log begins at record %d, and no snapshot at or after record %d can be loaded", begins.Sequence+1, begins.Sequence)
+		}
+		return nil, err
 	}
 	t.reader.chain.SetTerm(loaded.Term)
 	// Verify the seed's position first. If the log does not hold it, nothing after it would ever arrive. And if no
@@ -110,6 +114,8 @@ func (o *Owner) startReplay(ctx context.Context, t *termIO) (*record.Seed, error
 // may another node's term.
 func (o *Owner) scanSeedPrefix(ctx context.Context, s term.Scan) error {
 	r := NewReader(o.cfg.Client, o.cfg.Rules, o.cfg.Partition, s.From)
+	// Neither is in records that were trimmed: a trim leaves two days, and a request is carried for seconds.
+	r.OrBase(s.Through + 1)
 	defer r.Close()
 	err := r.to(ctx, s.To, func(entries []record.Entry) error {
 		_, err := o.step(term.Scanned{Entries: entries})

@@ -22,6 +22,9 @@ import (
 // its position again and compares the hash. If another record is at that offset, or the log ends before it, the reader
 // searches for the position by its sequence, because the log may be a copy. If the log does not hold the position at
 // all, the error is a *record.DivergedError. The reader never resets its offset.
+//
+// In a trimmed log, the record of the base verifies the position just before it, because that record names the hash. For an
+// earlier position that the topic does not hold any more, the error is a *record.TrimmedError.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
@@ -37,7 +40,9 @@ type Reader struct {
 	polled    time.Time
 	verified  bool    // the position was verified within the current run of skipped records
 	attempts  int     // since the last success
-	doubts    int     // how many times in a row the log was reported not to start at offset 0
+	based     bool    // the position's record is gone, and the next one is that of the base
+	need      int64   // the first record that the caller needs, if the reader may start at the base; else 0
+	passing   *span   // a base that the reader has not passed yet; nil for none
 	moved     bool    // the position's record is not at the hinted offset
 	lookup    *lookup // the search for it, in progress
 	err       error
@@ -55,6 +60,10 @@ func NewReader(client *Client, rules decide.Rules, partition int32, from record.
 // Audit makes the reader also check the key, the headers and the timestamp of every valid record. A deviation ends the
 // reader with a *record.BrokenRecordError.
 func (r *Reader) Audit() { r.audit = true }
+
+// OrBase lets the reader start at the base if the log does not hold its position any more and the caller needs only the
+// records from a sequence on, which must not be before the base. It must be called before the first Poll.
+func (r *Reader) OrBase(need int64) { r.need = need }
 
 // Poll waits for valid records and returns at least one. It retries errors of the brokers without limit. Its errors are
 // final: a *record.DivergedError, a *record.BrokenRecordError, or the context's error.
@@ -213,7 +222,7 @@ func (r *Reader) backOff(ctx context.Context) error {
 // read applies the rule of validity to the next piece of the fetched records.
 func (r *Reader) read() (entries []record.Entry, err error) {
 	if r.verifying && !r.backlog.empty() {
-		if r.verify(r.backlog.first()); r.moved {
+		if r.verify(); r.moved {
 			return nil, nil
 		}
 	}
@@ -222,6 +231,9 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 	for i, message := range records {
 		if message.Offset < r.chain.Position().Offset+1 {
 			continue
+		}
+		if err := r.pass(message.Offset); err != nil {
+			return entries, err
 		}
 		var entry record.Entry
 		var ok bool
@@ -258,15 +270,46 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 	return entries, nil
 }
 
+// pass checks a reader that started before the base when it reaches the base. The reader may have started at a later copy of
+// a record, after a trim deleted the first copy. Then the records after the first copy are missing.
+func (r *Reader) pass(offset int64) error {
+	s := r.passing
+	if s == nil || offset < s.first {
+		return nil
+	}
+	r.passing = nil
+	switch at, before := r.chain.Position(), s.base.Before(); {
+	case at.Sequence > before.Sequence || at.Equal(before):
+		return nil
+	case at.Sequence == before.Sequence:
+		return r.diverged(before, "the base has another hash for its sequence")
+	case r.need >= s.base.Sequence:
+		r.chain.StartAt(*s.base)
+		r.chain.SetOffset(s.first - 1)
+		return nil
+	default:
+		return s.trimmed(at)
+	}
+}
+
 // verify compares the first record of a session with the position. If they differ, the hint is obsolete: the log may
-// still hold the position at another offset.
-func (r *Reader) verify(record *kgo.Record) {
-	if record.Offset == r.chain.Position().Offset && matches(record, r.chain.Position()) {
-		r.verifying, r.attempts = false, 0
+// still hold the position at another offset. If the position's record is gone, verify expects the one after it instead,
+// and leaves that to be read.
+func (r *Reader) verify() {
+	at, first := r.chain.Position(), r.backlog.peek()
+	right := first.Offset == at.Offset && matches(first, at)
+	if r.based {
+		right = first.Offset == at.Offset+1 && follows(first, at)
+	}
+	if !right {
+		r.moved = true
+		r.closeSession()
 		return
 	}
-	r.moved = true
-	r.closeSession()
+	if !r.based {
+		r.backlog.first()
+	}
+	r.verifying, r.attempts = false, 0
 }
 
 func (r *Reader) diverged(found record.Position, reason string) error {
@@ -309,7 +352,11 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	// The session begins with the record at the position although locate may just have found it: locate may have read
 	// another broker's log than the one that the session consumes.
 	at := r.chain.Position()
-	s, err := r.client.session(r.chain.Journal(), r.partition, max(at.Offset, 0))
+	from := max(at.Offset, 0)
+	if r.based {
+		from = at.Offset + 1
+	}
+	s, err := r.client.session(r.chain.Journal(), r.partition, from)
 	if err != nil {
 		return err
 	}
@@ -320,62 +367,72 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 // locate identifies the log and finds its end. It also finds the record at the position if that is not at the hinted
 // offset.
 func (r *Reader) locate(ctx context.Context) error {
-	at := r.chain.Position()
-	start, end, err := r.client.bounds(ctx, r.chain.Journal(), r.partition)
+	s, err := r.client.span(ctx, r.chain.Journal(), r.partition)
 	if err != nil {
 		return err
 	}
 	r.contact.answered()
-	r.contact.end.Store(end)
-	if start > 0 {
-		return r.doubt(r.diverged(record.Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start)))
+	r.contact.end.Store(s.end)
+	if at := r.chain.Position(); at.IsBefore() {
+		err = r.locateBeginning(s)
+	} else if r.moved || s.end <= at.Offset || at.Offset < s.start {
+		err = r.find(ctx, s)
 	}
-	r.doubts = 0
-	if !at.IsBefore() && (r.moved || end <= at.Offset) {
-		if err := r.find(ctx); err != nil {
-			return err
-		}
+	if err = r.startAtBase(ctx, s, err); err != nil {
+		return err
 	}
-	if !at.IsBefore() && r.chain.ID().IsZero() {
+	if !r.chain.Position().IsBefore() && r.chain.ID().IsZero() {
 		genesis, err := r.client.genesis(ctx, r.chain.Journal(), r.partition)
 		if err != nil {
 			return err
 		}
 		if genesis == nil {
-			return r.diverged(record.Position{Offset: end - 1, Sequence: -1}, "the log has no genesis")
+			return r.diverged(record.Position{Offset: s.end - 1, Sequence: -1}, "the log has no genesis")
 		}
 		r.chain.SetID(genesis.JournalID)
 	}
-	r.end = end
+	r.end, r.passing = s.end, nil
+	if s.base != nil && r.chain.Position().Sequence < s.base.Sequence-1 {
+		r.passing = &s
+	}
 	return nil
 }
 
-// doubt returns the divergence if the brokers have reported it several times in a row. Before that it returns an error
-// that is not final.
-func (r *Reader) doubt(diverged error) error {
-	if r.doubts++; r.doubts < certain {
-		return fmt.Errorf("journal: asking again, since %s", diverged.Error()) // not wrapped: the divergence is not confirmed
+// locateBeginning returns an error if the log does not begin with the genesis.
+func (r *Reader) locateBeginning(s span) error {
+	if s.base != nil && !s.whole {
+		return s.trimmed(r.chain.Position())
 	}
-	return diverged
+	return nil
+}
+
+// startAtBase moves the reader to the base if err is a *record.TrimmedError and OrBase permits it. Otherwise it returns err.
+func (r *Reader) startAtBase(ctx context.Context, s span, err error) error {
+	var gone *record.TrimmedError
+	if !errors.As(err, &gone) || r.need < gone.Base.Sequence {
+		return err
+	}
+	r.chain.StartAt(gone.Base)
+	r.need, r.lookup = 0, nil
+	return r.find(ctx, s)
 }
 
 // find searches for the position by its sequence and corrects the hinted offset. A *record.DivergedError means that the
 // log does not hold it.
-func (r *Reader) find(ctx context.Context) error {
+func (r *Reader) find(ctx context.Context, s span) error {
 	at := r.chain.Position()
 	if r.lookup == nil {
 		r.lookup = r.client.lookup(r.rules, r.partition, at)
 	}
-	if err := r.lookup.try(ctx); err != nil {
+	if err := r.lookup.tryIn(ctx, s); err != nil {
 		return err
 	}
-	l, err := r.client.locator(ctx, r.chain.Journal(), r.partition)
-	if err != nil {
-		return err
-	}
-	offset, err := l.firstCopy(ctx, at, r.lookup.at[at.Hash])
-	if err != nil {
-		return err
+	offset := r.lookup.at[at.Hash]
+	if r.based = r.lookup.based; !r.based {
+		var err error
+		if offset, err = r.lookup.locator.firstCopy(ctx, at, s.floor(at.Sequence), offset); err != nil {
+			return err
+		}
 	}
 	if offset != at.Offset {
 		r.client.cfg.Logger.Info("a journal's record lies at another offset than it did", "journal", r.chain.Journal(), "partition", r.partition,

@@ -140,7 +140,7 @@ func TestAPositionThatTheLogDoesNotHoldIsDiverged(t *testing.T) {
 	}
 }
 
-func TestALogWhoseBeginningWasDeletedIsDiverged(t *testing.T) {
+func TestALogWhoseBeginningWasDeletedIsRefused(t *testing.T) {
 	r := newRig(t)
 	all := r.written(6)
 	admin := kadm.NewClient(must(r.client.Kafka()))
@@ -152,8 +152,8 @@ func TestALogWhoseBeginningWasDeletedIsDiverged(t *testing.T) {
 	}
 	for _, from := range []record.Position{record.Before, all[1].Position, all[6].Position} {
 		_, err := r.poll(from)
-		var diverged *record.DivergedError
-		if !errors.As(err, &diverged) {
+		var lost *record.BaseError
+		if !errors.As(err, &lost) {
 			t.Errorf("from %v: %v", from, err)
 		}
 	}

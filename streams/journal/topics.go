@@ -13,6 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // maxMessage is the topics' max.message.bytes: more than the largest record of any journal with its envelope.
@@ -79,7 +81,7 @@ func (c *Client) EnsureTopics(ctx context.Context, journals ...string) error {
 // awaitTopic waits until the brokers have a topic. Right after its creation some brokers may not have it yet.
 func (c *Client) awaitTopic(ctx context.Context, journal string) error {
 	for attempt := 0; ; attempt++ {
-		_, _, err := c.bounds(ctx, journal, 0)
+		_, _, err := c.Bounds(ctx, journal, 0)
 		if err == nil {
 			return nil
 		}
@@ -97,8 +99,8 @@ func (e *SettingsError) Error() string {
 	return "journal: the topics are not as they must be: " + strings.Join(e.Deviations, "; ")
 }
 
-// CheckTopics verifies the topics of the journals: that they exist, their settings, that they begin at offset 0 and
-// that they have the number of partitions in their genesis. A *SettingsError lists every deviation. Any other error
+// CheckTopics verifies the topics of the journals: that they exist, their settings, that they begin at offset 0 or hold the
+// record of their base, and that they have the number of partitions in their genesis. A *SettingsError lists every deviation. Any other error
 // means that the cluster could not be asked.
 func (c *Client) CheckTopics(ctx context.Context, journals ...string) error {
 	var deviations []string
@@ -168,15 +170,11 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (d
 		}
 	}
 	for p := range detail.Partitions {
-		start, _, err := c.bounds(ctx, journal, p)
-		if err != nil {
-			return nil, err
-		}
-		if start != 0 {
-			deviate("partition %d begins at offset %d instead of 0", p, start)
+		genesis, err := c.settledGenesis(ctx, journal, p)
+		if record.Final(err) {
+			deviate("partition %d: %v", p, err)
 			continue
 		}
-		genesis, err := c.genesis(ctx, journal, p)
 		if err != nil {
 			return nil, err
 		}
@@ -187,8 +185,21 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (d
 	return deviations, nil
 }
 
-// bounds returns the first offset of a partition and the one after its last committed record.
-func (c *Client) bounds(ctx context.Context, journal string, partition int32) (start, end int64, err error) {
+// settledGenesis is genesis for a caller that does not wait for a source of bases that is silent.
+func (c *Client) settledGenesis(ctx context.Context, journal string, partition int32) (g *record.Genesis, err error) {
+	for attempt := range certain {
+		if g, err = c.genesis(ctx, journal, partition); err == nil || record.Final(err) {
+			return g, err
+		}
+		if paused := pause(ctx, attempt); paused != nil {
+			return nil, errors.Join(paused, err)
+		}
+	}
+	return nil, err
+}
+
+// Bounds returns the first offset of a partition and the one after its last committed record.
+func (c *Client) Bounds(ctx context.Context, journal string, partition int32) (start, end int64, err error) {
 	topic := c.Topic(journal)
 	start, err = ask(ctx, c.offsets.ListStartOffsets, topic, partition)
 	if err != nil {

@@ -99,13 +99,15 @@ func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []record.
 }
 
 // ReadAt returns the valid record with a sequence. It reads from a position, an anchor or Before. from should be before
-// the record; otherwise ReadAt reads from Before. The log must already hold the record.
+// the record; otherwise ReadAt reads from Before. If the log does not hold from any more, ReadAt reads from the base, and
+// returns a *record.TrimmedError for a record before that. The log must already have held the record.
 func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32, from record.Position, sequence int64) (record.Entry, error) {
 	if from.Sequence >= sequence {
 		from = record.Before
 	}
 	r := NewReader(c, rules, partition, from)
 	r.chain.DecodeFrom(sequence)
+	r.OrBase(sequence)
 	defer r.Close()
 	var found record.Entry
 	err := r.ToTip(ctx, func(entries []record.Entry) error {

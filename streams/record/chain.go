@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -45,6 +46,14 @@ func NewGenesisChain(journal string, partition int32) *Chain {
 	return &Chain{journal: journal, partition: partition, decoder: NewDecoder(decide.NewRegistry()), at: Before}
 }
 
+// NewHeadChain returns a chain that continues after the position from, and decodes no events but those of a genesis. It knows the
+// rules of no journal, so it can follow the log of any build.
+func NewHeadChain(journal string, partition int32, from Position) *Chain {
+	c := NewGenesisChain(journal, partition)
+	c.at, c.decodeFrom, c.term = from, math.MaxInt64, UnknownTerm
+	return c
+}
+
 // UseCache lets the chain take records from the cache of the partition instead of decoding them.
 func (c *Chain) UseCache(cache *EncodedCache) { c.cache = cache }
 
@@ -74,6 +83,9 @@ func (c *Chain) Term() int64 { return c.term }
 // SetTerm sets the term that the last valid record belongs to, for a chain that does not begin at the genesis. The next
 // TermStarted must then open the term after it.
 func (c *Chain) SetTerm(term int64) { c.term = term }
+
+// StartAt moves a chain that has admitted nothing to the record before a base.
+func (c *Chain) StartAt(b Base) { c.at, c.id, c.term = b.Before(), b.JournalID, b.Term }
 
 // Admit applies the rule of validity to the next value of the partition and its offset. It returns the entry and true if the
 // value is valid, false if readers skip it, and a *BrokenRecordError if it continues the chain but cannot be applied.

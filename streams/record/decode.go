@@ -290,6 +290,16 @@ func SequenceOf(value []byte) (sequence int64, ok bool) {
 	return e.record.Sequence, true
 }
 
+// PrevOf returns the hash that a value in the form of a record names as that of the record before it, and its sequence. It is
+// SequenceOf for a reader that knows only what comes before the record.
+func PrevOf(value []byte) (prev Hash, sequence int64, ok bool) {
+	e, err := parseEnvelope(value)
+	if err != nil {
+		return Hash{}, 0, false
+	}
+	return e.record.Prev, e.record.Sequence, true
+}
+
 // partialRecord is the part of a record that continues looks for in other JSON values.
 type partialRecord struct {
 	Sequence jsontext.Value `json:"sequence"`
@@ -309,4 +319,13 @@ func continues(value []byte, prev Hash) (sequence int64, ok bool) {
 		n = -1
 	}
 	return n, true
+}
+
+// DecodeHead decodes a value of any journal without its events, so it needs no registry.
+func DecodeHead(value []byte) (*Record, error) {
+	e, err := parseEnvelope(value)
+	if err != nil {
+		return nil, err
+	}
+	return &e.record, nil
 }

@@ -62,8 +62,8 @@ func (e *TrimmedError) Error() string {
 	if e.Have.IsBefore() {
 		what = "the genesis"
 	}
-	return fmt.Sprintf("%s: journal %s/%d begins at record %d: %s is only in the archive",
-		CodeTrimmed, e.Base.Journal, e.Base.Partition, e.Base.Sequence, what)
+	return fmt.Sprintf("%s: journal %s/%d begins at record %d: %s is only in the archive, and a state needs a snapshot from record %d on",
+		CodeTrimmed, e.Base.Journal, e.Base.Partition, e.Base.Sequence, what, e.Base.Sequence-1)
 }
 
 // BaseError says that it is not known for certain where a trimmed log begins: no copy of the base is left, two copies

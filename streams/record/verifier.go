@@ -8,10 +8,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// Verifier follows the chain of one partition from the genesis. Its caller reads the values, from a topic or from a file that a
+// Verifier follows the chain of one partition from the genesis, or from the base of a trimmed log. Its caller reads the values, from a topic or from a file that a
 // log was copied to, and passes each in order. A Verifier is not safe for concurrent use.
 type Verifier struct {
 	chain   *Chain
+	before  Position          // of the record before the first of valid
 	valid   []uint64          // the first 8 bytes of the hash of each valid record, by sequence
 	skipped map[Hash]struct{} // the hashes of this journal's records that readers skip
 	torn    *DivergedError    // found since the last valid record
@@ -19,7 +20,13 @@ type Verifier struct {
 
 // NewVerifier returns a verifier that has seen no value yet.
 func NewVerifier(rules decide.Rules, partition int32) *Verifier {
-	return &Verifier{chain: NewChain(rules, partition, Before), skipped: make(map[Hash]struct{})}
+	return &Verifier{chain: NewChain(rules, partition, Before), before: Before, skipped: make(map[Hash]struct{})}
+}
+
+// StartAt has a verifier that has seen no value begin at a base. Values before it count as skipped.
+func (v *Verifier) StartAt(b Base) {
+	v.chain.StartAt(b)
+	v.before = b.Before()
 }
 
 // Verify takes the next value and its offset. It reports whether the record is valid, or one that every reader skips. outside
@@ -77,9 +84,13 @@ func (v *Verifier) skip(offset int64, value []byte, outside func(Entry) error) {
 
 // holds reports whether a record with the sequence and the hash was seen, valid or not.
 func (v *Verifier) holds(sequence int64, hash Hash) bool {
-	if _, ok := v.skipped[hash]; ok || sequence < 0 {
+	if _, ok := v.skipped[hash]; ok || sequence < max(v.before.Sequence, 0) { // what is before a base is not known here
 		return true
 	}
+	if sequence == v.before.Sequence {
+		return hash == v.before.Hash
+	}
+	sequence -= v.before.Sequence + 1
 	return sequence < int64(len(v.valid)) && v.valid[sequence] == begins(hash)
 }
 

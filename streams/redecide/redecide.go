@@ -1,7 +1,7 @@
 // Package redecide decides the records of a journal again and compares them byte for byte with those in the log.
 //
 // A record that is decided again as the same bytes was rightly decided from the inputs that it holds: its events, its time
-// and, since the rules record it, command.data.input. That an input is what the client sent does not follow.
+// and, if the rules record it, command.data.input. This does not prove that the client sent that input.
 //
 // The package does no I/O and starts no goroutines. The caller reads the log, applies the records to a state, and calls
 // Redecide for each record before it applies it. Spans of a log may be checked in parallel, each with its own state.
@@ -48,7 +48,7 @@ type Result struct {
 	// Decision is what this build decides, and Value is the record of it. Value is nil if the decision has no record.
 	Decision decide.Decision
 	Value    []byte
-	// Err is the refusal of the command, the error of its input, or the panic of the rules, if any.
+	// Err is the refusal of the command, the error of an invalid input, or the panic of the rules, if any.
 	Err error
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
 // folderStore stores each object in a separate file, readable by the folder's owner only.
@@ -158,7 +160,7 @@ func (s *folderStore) replaceFile(path string, content []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(unfinished))
 	}
-	return s.syncFolder(filepath.Dir(path))
+	return blob.SyncFolder(s.sync, filepath.Dir(path))
 }
 
 func (s *folderStore) overwrite(ctx context.Context, name string, content []byte) error {
@@ -213,7 +215,7 @@ func (s *folderStore) removeFile(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err
 	}
-	if err := s.syncFolder(filepath.Dir(path)); err != nil {
+	if err := blob.SyncFolder(s.sync, filepath.Dir(path)); err != nil {
 		return err
 	}
 	if _, err := file.WriteAt(make([]byte, size), 0); err != nil {
@@ -241,7 +243,7 @@ func (s *folderStore) list(ctx context.Context, folder string) ([]string, error)
 // syncUpTo syncs a folder and those above it, up to the parent of the store's root.
 func (s *folderStore) syncUpTo(path string) error {
 	for {
-		err := s.syncFolder(path)
+		err := blob.SyncFolder(s.sync, path)
 		if above := filepath.Dir(s.root); path == above || path == filepath.Dir(path) {
 			if errors.Is(err, fs.ErrPermission) { // this process has written nothing in a folder that it cannot read
 				err = nil
@@ -253,17 +255,4 @@ func (s *folderStore) syncUpTo(path string) error {
 		}
 		path = filepath.Dir(path)
 	}
-}
-
-func (s *folderStore) syncFolder(path string) error {
-	at, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer at.Close()
-	// Some file systems do not support syncing folders, or do not need it.
-	if err := s.sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	return nil
 }

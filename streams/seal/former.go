@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
 // FormerFile is the file in the data folder in which older versions stored the master key. It is among the blobs, which
@@ -70,7 +72,7 @@ func removeFormer(path string) error {
 		return err
 	}
 	if folder := filepath.Dir(path); os.Remove(folder) == nil {
-		return former.syncFolder(filepath.Dir(folder))
+		return blob.SyncFolder(former.sync, filepath.Dir(folder))
 	}
 	return nil
 }

@@ -15,23 +15,30 @@ import (
 // ErrNoSecret reports that the key store has no secret of a generation.
 var ErrNoSecret = errors.New("the key store holds no secret of this generation: restore the key store, or check --key-url")
 
-// Secret is the secret of one generation, from which package commitment derives the salts of record roots.
+// Secret is the secret of one generation. Package commitment derives the salts of record roots from those of the venue.
 type Secret struct {
 	Generation int    // from 1
 	ID         string // names the secret without revealing it: 16 bytes in hex
 	Key        []byte // KeySize random bytes
 }
 
-// Generations holds the venue's secrets in the key store, each sealed with the master key. A secret is never changed or
-// removed: record roots depend on it. Generations is safe for concurrent use.
+// Generations holds secrets in the key store, each sealed with the master key. A secret is never changed or removed: record roots
+// or signatures depend on it. Generations is safe for concurrent use.
 type Generations struct {
 	store  *KeyStore
 	master *Box
+	folder string // of the secrets' objects
 }
 
-// NewGenerations returns the secrets in a key store.
+// NewGenerations returns the venue's secrets of record roots in a key store.
 func NewGenerations(store *KeyStore, master *Box) *Generations {
-	return &Generations{store, master}
+	return &Generations{store, master, "commitment"}
+}
+
+// SigningSeeds returns the seeds of the Ed25519 keys that sign the transparency log of an origin. log names the log: a
+// slash-separated path.
+func SigningSeeds(store *KeyStore, master *Box, log string) *Generations {
+	return &Generations{store, master, "tlog/" + log}
 }
 
 // secretFile is the content of a secret's object.
@@ -43,9 +50,9 @@ type secretFile struct {
 	Key        []byte    `json:"key"` // sealed with the master key
 }
 
-func secretName(generation int) string { return "commitment/" + strconv.Itoa(generation) }
+func (g *Generations) name(generation int) string { return g.folder + "/" + strconv.Itoa(generation) }
 
-func secretPlace(generation int) Place { return Place{"venue", "key", secretName(generation)} }
+func (g *Generations) place(generation int) Place { return Place{"venue", "key", g.name(generation)} }
 
 // secretID returns the id of a secret.
 func secretID(key []byte) (string, error) {
@@ -58,7 +65,7 @@ func secretID(key []byte) (string, error) {
 
 // Get returns the secret of a generation. Its errors are ErrNoSecret, ErrDamaged, *WrongKeyError, and ErrAway.
 func (g *Generations) Get(ctx context.Context, generation int) (Secret, error) {
-	content, err := g.store.Read(ctx, secretName(generation))
+	content, err := g.store.Read(ctx, g.name(generation))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Secret{}, fmt.Errorf("generation %d: %w", generation, ErrNoSecret)
 	}
@@ -67,14 +74,14 @@ func (g *Generations) Get(ctx context.Context, generation int) (Secret, error) {
 	}
 	var f secretFile
 	if err := json.Unmarshal(content, &f); err != nil || f.Version != 1 || f.Generation != generation {
-		return Secret{}, fmt.Errorf("%s: %w", secretName(generation), ErrDamaged)
+		return Secret{}, fmt.Errorf("%s: %w", g.name(generation), ErrDamaged)
 	}
-	key, err := g.master.Open(f.Key, secretPlace(generation))
+	key, err := g.master.Open(f.Key, g.place(generation))
 	if err != nil {
-		return Secret{}, fmt.Errorf("%s: %w", secretName(generation), err)
+		return Secret{}, fmt.Errorf("%s: %w", g.name(generation), err)
 	}
 	if id, err := secretID(key); err != nil || id != f.ID {
-		return Secret{}, fmt.Errorf("%s: %w", secretName(generation), ErrDamaged)
+		return Secret{}, fmt.Errorf("%s: %w", g.name(generation), ErrDamaged)
 	}
 	return Secret{generation, f.ID, key}, nil
 }
@@ -95,7 +102,7 @@ func (g *Generations) Create(ctx context.Context, generation int) (Secret, error
 	}
 	// Another node may create the object after the read above. The store takes only the first, so the secret that counts is
 	// the one that it returns, also to the node that created it.
-	if err := g.store.Create(ctx, secretName(generation), content); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := g.store.Create(ctx, g.name(generation), content); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Secret{}, err
 	}
 	return g.Get(ctx, generation)
@@ -109,7 +116,7 @@ func (g *Generations) encode(generation int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := g.master.Seal(key, secretPlace(generation))
+	sealed, err := g.master.Seal(key, g.place(generation))
 	if err != nil {
 		return nil, err
 	}

@@ -123,3 +123,22 @@ func TestASecretIsNotReplaced(t *testing.T) {
 		t.Error("there is a generation 0")
 	}
 }
+
+// TestSigningSeeds: each log has another seed, which is made once and is no secret of record roots.
+func TestSigningSeeds(t *testing.T) {
+	for name, store := range bothStores(t) {
+		master := testMaster(t, 7)
+		seen := make(map[string]bool)
+		for _, g := range []*Generations{NewGenerations(store, master), SigningSeeds(store, master, "venue.example/trading/0/a"), SigningSeeds(store, master, "venue.example/trading/0/b")} {
+			s, err := g.Create(t.Context(), 1)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			again, err := g.Create(t.Context(), 1)
+			if err != nil || !bytes.Equal(s.Key, again.Key) || seen[string(s.Key)] {
+				t.Errorf("%s: %v, %v: %v", name, s, again, err)
+			}
+			seen[string(s.Key)] = true
+		}
+	}
+}

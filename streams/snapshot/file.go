@@ -96,7 +96,7 @@ func parseFile(key, b []byte) (h Header, anchors []record.Position, state []byte
 		p.Sequence, p.Offset = int64(binary.BigEndian.Uint64(rest)), int64(binary.BigEndian.Uint64(rest[8:]))
 		copy(p.Hash[:], rest[16:])
 		rest = rest[anchorSize:]
-		if p.Sequence < 0 || p.Offset < p.Sequence || p.Sequence > h.Position.Sequence || i > 0 && p.Sequence <= anchors[i-1].Sequence {
+		if p.Sequence < 0 || p.Offset < 0 || p.Sequence > h.Position.Sequence || i > 0 && p.Sequence <= anchors[i-1].Sequence {
 			return h, nil, nil, errForm
 		}
 	}
@@ -160,5 +160,5 @@ func parseName(s string) (n name, ok bool) {
 	n.Position.Offset, err[1] = strconv.ParseInt(parts[1], 10, 64)
 	n.Position.Hash, err[2] = record.ParseHash(parts[2])
 	n.Codec, err[3] = strconv.Atoi(codec)
-	return n, errors.Join(err[:]...) == nil && n.String() == s && n.Position.Sequence >= 0 && n.Position.Offset >= n.Position.Sequence
+	return n, errors.Join(err[:]...) == nil && n.String() == s && n.Position.Sequence >= 0 && n.Position.Offset >= 0
 }

@@ -18,10 +18,12 @@ import (
 
 // Log is the source or the target of a copy: the records of one journal.
 type Log interface {
+	// Base returns where a trimmed log begins, or nil for one that begins with its genesis or is empty.
+	Base(ctx context.Context) (*record.Base, error)
 	// Records returns the records from the first one to the current end of the log.
 	Records(ctx context.Context) (Records, error)
-	// Append returns an appender to the end of the log.
-	Append(ctx context.Context) (Appender, error)
+	// Append returns an appender to the end of the log. b is the base of the source, or nil. A file stores it.
+	Append(ctx context.Context, b *record.Base) (Appender, error)
 	// String returns a description of the location for humans.
 	String() string
 }
@@ -59,18 +61,23 @@ type Summary struct {
 	After   int64           // number of skipped records after the last valid one
 	Found   int64           // number of records that the target already had
 	Tip     record.Position // last valid record; the offset is that of the target
+	Base    *record.Base    // where the log begins; nil for its genesis
 }
 
 // Copy makes the target hold all records that the source has now, and verifies the result. tell, if it is not nil, is
 // called at intervals with the number of records done. If the history of the source was changed, Copy stops with a
 // *journal.DivergedError that names the record.
 func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(records int64)) (Summary, error) {
-	read, found, err := carry(ctx, rules, from, to, tell)
+	b, err := from.Base(ctx)
+	if err != nil {
+		return Summary{}, fmt.Errorf("copy %s from %s: %w", rules.Journal(), from, err)
+	}
+	read, found, err := carry(ctx, rules, b, from, to, tell)
 	if err != nil {
 		return Summary{}, fmt.Errorf("copy %s from %s to %s: %w", rules.Journal(), from, to, err)
 	}
 	// Only reading the target again proves that it holds the records.
-	written, err := examine(ctx, rules, to)
+	written, err := examine(ctx, rules, b, to)
 	if err != nil {
 		return Summary{}, fmt.Errorf("read again what was copied to %s: %w", to, err)
 	}
@@ -79,22 +86,22 @@ func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(recor
 		return Summary{}, fmt.Errorf("%s does not hold what was copied to it: %d records up to %v, while %s has %d up to %v",
 			to, written.records, wrote, from, read.records, tip)
 	}
-	return Summary{Records: read.records, Skipped: read.skipped, After: read.after, Found: found, Tip: wrote}, nil
+	return Summary{Records: read.records, Skipped: read.skipped, After: read.after, Found: found, Tip: wrote, Base: b}, nil
 }
 
 // carry compares the target's records with the source and appends the missing ones. It returns the examination of the
 // source, and the number of records that the target had.
-func carry(ctx context.Context, rules decide.Rules, from, to Log, tell func(int64)) (_ *examination, found int64, err error) {
+func carry(ctx context.Context, rules decide.Rules, b *record.Base, from, to Log, tell func(int64)) (_ *examination, found int64, err error) {
 	source, err := from.Records(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer source.Close()
-	read := newExamination(rules)
+	read := newExamination(rules, b)
 	if found, err = compare(ctx, source, to, read, tell); err != nil {
 		return nil, 0, err
 	}
-	appender, err := to.Append(ctx)
+	appender, err := to.Append(ctx, b)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,13 +177,13 @@ func differs(a, b *kgo.Record) string {
 }
 
 // examine reads a whole log.
-func examine(ctx context.Context, rules decide.Rules, log Log) (*examination, error) {
+func examine(ctx context.Context, rules decide.Rules, b *record.Base, log Log) (*examination, error) {
 	records, err := log.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer records.Close()
-	for x := newExamination(rules); ; {
+	for x := newExamination(rules, b); ; {
 		r, err := records.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return x, nil
@@ -198,8 +205,13 @@ type examination struct {
 	after            int64 // number of skipped records since the last valid one
 }
 
-func newExamination(rules decide.Rules) *examination {
-	return &examination{chain: journal.NewVerifier(rules, 0), sum: sha256.New()}
+// newExamination begins at a base, or at the genesis if b is nil.
+func newExamination(rules decide.Rules, b *record.Base) *examination {
+	x := &examination{chain: journal.NewVerifier(rules, 0), sum: sha256.New()}
+	if b != nil {
+		x.chain.StartAt(*b)
+	}
+	return x
 }
 
 // add processes the next record.

@@ -31,7 +31,7 @@ func TestAppendEndsWithItsContext(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	a, err := Topic(client, "words", "the target").Append(ctx)
+	a, err := Topic(client, "words", "the target").Append(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

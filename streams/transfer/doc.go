@@ -13,6 +13,7 @@
 //	 "headers":[["ce_specversion","1.0"],…],"value":"{\"sequence\":7,…}"}
 //
 // The offset is that of the source, for information only. The timestamp is in milliseconds. Bytes that are not UTF-8, which
-// no valid record has, are {"base64":"…"}; Kafka's null is null. Several journals may share a file. A file with a name that
+// no valid record has, are {"base64":"…"}; Kafka's null is null. Before the records of a trimmed log comes a line with its
+// base, {"journal":"trading","base":{…}}; see record.Base. Several journals may share a file. A file with a name that
 // ends in .zst is compressed; it is a series of frames of whole lines.
 package transfer

@@ -13,6 +13,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // partSuffix is the suffix of a file's name until the first copy into it is complete.
@@ -45,6 +47,20 @@ func (f *file) place() (string, error) {
 	return f.path, err
 }
 
+// Base returns the base that the file has before the records of the journal.
+func (f *file) Base(ctx context.Context) (*record.Base, error) {
+	records, err := f.Records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer records.Close()
+	lines := records.(*fileRecords)
+	if _, err := lines.Next(ctx); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return lines.base, nil
+}
+
 // Records returns the records of the journal.
 func (f *file) Records(context.Context) (Records, error) {
 	path, err := f.place()
@@ -72,7 +88,9 @@ type fileRecords struct {
 	file    *os.File
 	zstd    *zstd.Decoder
 	lines   *bufio.Reader
-	number  int64 // number of the last line read, from 1
+	number  int64        // number of the last line read, from 1
+	base    *record.Base // of the journal, if the file has it
+	begun   bool         // a base or a record of the journal was read
 }
 
 // open starts to read. With wholeOnly, it ignores the incomplete end that an interrupted copy has left.
@@ -110,12 +128,27 @@ func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", r.path, r.number, err)
 		}
-		journal, record, err := parseLine(text[:len(text)-1])
+		text = text[:len(text)-1]
+		b, err := parseBase(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: this is not the line of a base: %w", r.path, r.number, err)
+		}
+		if b != nil {
+			if b.Journal == r.journal {
+				if r.begun {
+					return nil, fmt.Errorf("%s:%d: this base does not come before the records of its journal", r.path, r.number)
+				}
+				r.base, r.begun = b, true
+			}
+			continue
+		}
+		journal, k, err := parseLine(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: this is not the line of a record: %w", r.path, r.number, err)
 		}
 		if journal == r.journal {
-			return record, nil
+			r.begun = true
+			return k, nil
 		}
 	}
 	return nil, ctx.Err()
@@ -132,8 +165,13 @@ func (r *fileRecords) Close() {
 }
 
 // Append returns an appender at the end of the file, after truncating the incomplete end that an interrupted copy has
-// left.
-func (f *file) Append(context.Context) (Appender, error) {
+// left. A file that holds nothing of the journal gets the line of the base. One that has another base, or none, is an
+// *OtherError: it holds a log that begins elsewhere.
+func (f *file) Append(ctx context.Context, b *record.Base) (Appender, error) {
+	begun, err := f.begun(ctx, b)
+	if err != nil {
+		return nil, err
+	}
 	path, err := f.place()
 	if err != nil {
 		return nil, err
@@ -146,7 +184,34 @@ func (f *file) Append(context.Context) (Appender, error) {
 	if err := a.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), content.Close())
 	}
+	if b != nil && !begun {
+		if a.lines, err = appendBase(nil, *b); err != nil {
+			return nil, errors.Join(err, content.Close())
+		}
+	}
 	return a, nil
+}
+
+// begun reports whether the file has a base or a record of the journal. It returns an error if they are not those of b.
+func (f *file) begun(ctx context.Context, b *record.Base) (bool, error) {
+	records, err := f.Records(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer records.Close()
+	lines := records.(*fileRecords)
+	_, err = lines.Next(ctx)
+	some := err == nil
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	switch has := lines.base; {
+	case has == nil && !some:
+		return false, nil
+	case (has == nil) != (b == nil) || has != nil && *has != *b:
+		return false, &OtherError{f.path, 0, "is of a log that begins elsewhere"}
+	}
+	return true, nil
 }
 
 // frameBytes is the approximate size of the content of a compressed frame. An interrupted copy loses at most this much.

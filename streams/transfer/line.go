@@ -11,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // line is a record in a file.
@@ -22,6 +24,33 @@ type line struct {
 	Key       octets   `json:"key"`
 	Headers   []header `json:"headers"`
 	Value     octets   `json:"value"`
+}
+
+// baseLine is the line before the records of a trimmed log. Builds without bases refuse it.
+type baseLine struct {
+	Journal string       `json:"journal"`
+	Base    *record.Base `json:"base"`
+}
+
+// appendBase appends the line of a base, including the newline.
+func appendBase(to []byte, b record.Base) ([]byte, error) {
+	text, err := json.Marshal(baseLine{b.Journal, &b})
+	if err != nil {
+		return nil, fmt.Errorf("transfer: %w", err)
+	}
+	return append(append(to, text...), '\n'), nil
+}
+
+// parseBase parses the line of a base. It returns nil for other lines.
+func parseBase(text []byte) (*record.Base, error) {
+	var l baseLine
+	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true)); err != nil || l.Base == nil {
+		return nil, nil
+	}
+	if l.Base.Journal != l.Journal || l.Base.Partition != 0 {
+		return nil, fmt.Errorf("it is of %s, with the %v", l.Journal, l.Base)
+	}
+	return l.Base, l.Base.Validate()
 }
 
 // header is a record header. It is a pair, since names may repeat and their order matters.

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Topic returns the log of a journal in partition 0 of the journal's topic, read and written through a client. where
@@ -26,19 +27,24 @@ type topic struct {
 // String returns the description of the brokers.
 func (t *topic) String() string { return t.where }
 
+// Base returns the base of the topic, unless it begins with the genesis.
+func (t *topic) Base(ctx context.Context) (*record.Base, error) {
+	return t.client.TrimmedAt(ctx, t.name, 0)
+}
+
 // Records reads with a separate Kafka client, without a consumer group.
 func (t *topic) Records(ctx context.Context) (Records, error) {
-	end, err := t.client.Tip(ctx, t.name, 0)
+	start, end, err := t.client.Bounds(ctx, t.name, 0)
 	if err != nil {
 		return nil, err
 	}
 	kc, err := t.client.KafkaFor(journal.ForReading, kgo.KeepControlRecords(),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.client.Topic(t.name): {0: kgo.NewOffset().At(0)}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.client.Topic(t.name): {0: kgo.NewOffset().At(start)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()))
 	if err != nil {
 		return nil, err
 	}
-	return &topicRecords{topic: t, kafka: kc, end: end}, nil
+	return &topicRecords{topic: t, kafka: kc, next: start, end: end}, nil
 }
 
 type topicRecords struct {
@@ -96,7 +102,7 @@ const (
 )
 
 // Append returns an appender. The caller must make sure that nothing else appends to the topic.
-func (t *topic) Append(context.Context) (Appender, error) {
+func (t *topic) Append(context.Context, *record.Base) (Appender, error) {
 	kc, err := t.client.KafkaFor(journal.ForWriting, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.StopProducerOnDataLossDetected(), kgo.ProducerBatchMaxBytes(maxMessage), kgo.MaxBufferedRecords(2*pieceRecords))
 	if err != nil {

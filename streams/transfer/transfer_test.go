@@ -80,7 +80,7 @@ func read(t *testing.T, log Log) (all []*kgo.Record) {
 
 func appendAll(t *testing.T, log Log, records ...*kgo.Record) {
 	t.Helper()
-	a, err := log.Append(t.Context())
+	a, err := log.Append(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

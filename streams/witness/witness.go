@@ -192,7 +192,7 @@ func (s *Store) parse(key string, content []byte) (w statement, err error) {
 	if err := json.Unmarshal(line, &w, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false)); err != nil {
 		return w, fmt.Errorf("it is not in the form of a witness: %w", err)
 	}
-	if w.Blob != key || w.Position.Sequence < 0 || w.Position.Offset < w.Position.Sequence {
+	if w.Blob != key || w.Position.Sequence < 0 || w.Position.Offset < 0 {
 		return w, errors.New("it is not what its name says")
 	}
 	return w, nil

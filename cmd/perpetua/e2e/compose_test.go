@@ -141,7 +141,7 @@ func TestComposeFitsTheBinary(t *testing.T) {
 		}
 		d.checkSettings(name, env)
 	}
-	if want := map[string]int{"engine": 2, "api": 1, "projector": 1, "live": 1, "process,sender": 1}; fmt.Sprint(roles) != fmt.Sprint(want) {
+	if want := map[string]int{"engine": 2, "api": 1, "projector": 1, "live": 1, "process,sender,tlog": 1}; fmt.Sprint(roles) != fmt.Sprint(want) {
 		t.Errorf("the nodes are %v, want %v", roles, want)
 	}
 	for variable := range d.secrets {
@@ -163,10 +163,10 @@ func (d *deployment) checkSettings(name string, env map[string]string) {
 	_, kafka := s.JournalConfig(s.Brokers())
 	_, logs := s.Logger(io.Discard)
 	store := s.NeedKeyStore()
-	s.KeyURL, s.Data = "", t.TempDir()
+	s.Stores.KeyURL, s.Data = "", t.TempDir()
 	_, key := s.FindMaster(t.Context())
-	_, records := strconv.ParseInt(s.SnapshotRecords, 10, 64)
-	_, interval := time.ParseDuration(s.SnapshotInterval)
+	_, records := strconv.ParseInt(s.Snapshots.Records, 10, 64)
+	_, interval := time.ParseDuration(s.Snapshots.Interval)
 	_, ratio := strconv.ParseFloat(s.Trace.Ratio, 64)
 	for _, err := range []error{s.NeedCluster(), store, role, kafka, logs, key, records, interval, ratio} {
 		if err != nil {
@@ -179,8 +179,8 @@ func (d *deployment) checkSettings(name string, env map[string]string) {
 			t.Errorf("%s: there is no broker %s", name, broker)
 		}
 	}
-	if s.SASLPassword != d.secrets["KAFKA_"+strings.ToUpper(s.SASLUser)+"_PASSWORD"] || !strings.Contains(readText(t, "kafka/start.sh"), "user_"+s.SASLUser+"=") {
-		t.Errorf("%s: the Kafka user %q has another password, or is none", name, s.SASLUser)
+	if s.Kafka.Password != d.secrets["KAFKA_"+strings.ToUpper(s.Kafka.User)+"_PASSWORD"] || !strings.Contains(readText(t, "kafka/start.sh"), "user_"+s.Kafka.User+"=") {
+		t.Errorf("%s: the Kafka user %q has another password, or is none", name, s.Kafka.User)
 	}
 	postgres := d.environment("postgres")
 	want := (&url.URL{Scheme: "postgres", User: url.UserPassword("perpetua_venue", postgres["POSTGRES_VENUE_PASSWORD"]),

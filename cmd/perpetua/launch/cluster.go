@@ -108,16 +108,16 @@ func (t *together) run(ctx context.Context) (err error) {
 	ctx, release := services.While(ctx)
 	defer release()
 	t.embedded = len(t.settings.Brokers()) == 0
-	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.Brokers, ","), services.DatabaseURL()
+	t.settings.Kafka.Brokers, t.settings.DatabaseURL = strings.Join(services.Brokers, ","), services.DatabaseURL()
 	// One bucket for all nodes, which have separate data folders.
-	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil {
+	if t.settings.Stores.BlobURL, err = t.settings.BucketURL(); err != nil {
 		return err
 	}
 	fresh, err := found(ctx, t.settings, services.Brokers, t.journals, t.settings.DatabaseURL, t.log)
 	if err != nil {
 		return err
 	}
-	if t.settings.KeyURL, err = t.settings.KeyStoreURL(); err != nil { // one key store for all nodes, for the same reason
+	if t.settings.Stores.KeyURL, err = t.settings.KeyStoreURL(); err != nil { // one key store for all nodes, for the same reason
 		return err
 	}
 	box, err := t.settings.OpenMaster(ctx, fresh)

@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/projections"
 )
 
 // member is a process that uses a given Kafka and Postgres: `perpetua serve`, `admin bootstrap`.
@@ -53,6 +54,12 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 		return nil, err
 	}
 	defer client.Close()
+	pool, err := projections.Open(ctx, m.settings.DatabaseURL)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	client.AddBases(append(m.settings.BaseSources(), projections.Bases{Pool: pool})...)
 	if err := client.CheckTopics(ctx, m.journals.Names()...); err != nil {
 		return nil, err
 	}

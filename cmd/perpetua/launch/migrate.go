@@ -31,6 +31,7 @@ func Migrate(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer client.Close()
+	client.AddBases(s.BaseSources()...)
 	return migrate(ctx, client, journals.All(), s.DatabaseURL, log)
 }
 
@@ -43,6 +44,7 @@ func found(ctx context.Context, s *settings.Settings, brokers []string, table jo
 		return false, err
 	}
 	defer client.Close()
+	client.AddBases(s.BaseSources()...)
 	if err := migrate(ctx, client, table, databaseURL, log); err != nil {
 		return false, err
 	}
@@ -52,6 +54,12 @@ func found(ctx context.Context, s *settings.Settings, brokers []string, table jo
 // migrate creates the topics of the journals and the tables of the read models, and checks the topics' settings. It rebuilds
 // the rows of a build before version 0.1.0.
 func migrate(ctx context.Context, client *journal.Client, table journals.Table, databaseURL string, log *slog.Logger) error {
+	pool, err := projections.Open(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	client.AddBases(projections.Bases{Pool: pool})
 	names := table.Names()
 	if err := client.EnsureTopics(ctx, names...); err != nil {
 		return err
@@ -59,11 +67,6 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 	if err := client.CheckTopics(ctx, names...); err != nil {
 		return err
 	}
-	pool, err := projections.Open(ctx, databaseURL)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
 	if _, err := projections.Migrate(ctx, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}

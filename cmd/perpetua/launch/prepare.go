@@ -104,10 +104,10 @@ func lookAtKafka(ctx context.Context, s *settings.Settings) error {
 	defer client.Close()
 	err = client.Ping(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		return fmt.Errorf("the Kafka at %s cannot be used: it does not answer within %s", s.KafkaBrokers, lookWithin)
+		return fmt.Errorf("the Kafka at %s cannot be used: it does not answer within %s", s.Kafka.Brokers, lookWithin)
 	}
 	if err != nil {
-		return fmt.Errorf("the Kafka at %s cannot be used: %w", s.KafkaBrokers, err)
+		return fmt.Errorf("the Kafka at %s cannot be used: %w", s.Kafka.Brokers, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
 // CheckSettings validates the text of all settings of a node and returns every error. It opens no connection and changes nothing.
@@ -60,6 +61,9 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = traceRatio(s)
 	check(err)
+	if err := transparency.CheckHost(s.TLogHost); err != nil {
+		check(settings.Usagef("--tlog-host: %v", err))
+	}
 	return append(wrong, s.CheckStores()...)
 }
 
@@ -108,13 +112,13 @@ func CheckPorts(ctx context.Context, s *settings.Settings) error {
 
 // snapshotPace returns the number of records and the time between two snapshots.
 func snapshotPace(s *settings.Settings) (records int64, interval time.Duration, err error) {
-	records, err = strconv.ParseInt(s.SnapshotRecords, 10, 64)
+	records, err = strconv.ParseInt(s.Snapshots.Records, 10, 64)
 	if err != nil || records < 0 {
-		return 0, 0, settings.Usagef("--snapshot-records takes a number of records, or 0, not %q", s.SnapshotRecords)
+		return 0, 0, settings.Usagef("--snapshot-records takes a number of records, or 0, not %q", s.Snapshots.Records)
 	}
-	interval, err = time.ParseDuration(s.SnapshotInterval)
+	interval, err = time.ParseDuration(s.Snapshots.Interval)
 	if err != nil || interval <= 0 {
-		return 0, 0, settings.Usagef("--snapshot-interval takes a time like 10m, not %q", s.SnapshotInterval)
+		return 0, 0, settings.Usagef("--snapshot-interval takes a time like 10m, not %q", s.Snapshots.Interval)
 	}
 	return records, interval, nil
 }

@@ -145,7 +145,9 @@ func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
 	}
 	anchors := new(record.Anchors)
 	anchors.Fill(f.seed.Anchors)
-	entries, err := readUpTo(ctx, journal.NewReader(f.client, f.Rules, 0, anchors.Below(from)), to)
+	r := journal.NewReader(f.client, f.Rules, 0, anchors.Below(from))
+	r.OrBase(to + 1)
+	entries, err := readUpTo(ctx, r, to)
 	if err == nil {
 		f.tail.Precede(entries)
 	} else if ctx.Err() == nil { // the fold reports errors of the same log

@@ -69,6 +69,13 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	for _, f := range g.n.followers {
 		g.readers(f, gauge)
 	}
+	for _, l := range g.n.logs {
+		if signed, runs := l.signed(); runs {
+			unseen := max(0, l.client.Contact(l.Name()).End()-l.fold.NextOffset())
+			gauge(g.lag, float64(unseen+max(0, l.fold.Position().Sequence-signed)), l.Name(), "tlog")
+			gauge(g.sequence, float64(signed), l.Name(), "tlog")
+		}
+	}
 	gauge(g.info, 1, g.n.ID, build, strings.Join(g.n.Roles.Names(), ","))
 	ready := 0.0
 	if g.n.readiness(context.Background()).ready() {

@@ -78,6 +78,7 @@ type Node struct {
 	fence     fencing
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
+	logs      []*transparencyLog
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -112,6 +113,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	n.engine.learnFrom(n.followers)
+	n.logs = n.transparencyLogs()
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
@@ -222,6 +224,11 @@ func (n *Node) tasks() []task {
 	}
 	for _, f := range n.followers {
 		tasks = append(tasks, f.tasks(n.Roles, n.Logger)...)
+	}
+	for _, l := range n.logs {
+		if n.Roles.TLog {
+			tasks = append(tasks, task{"transparency log of " + l.Name(), n.whileItActs(l.Run)})
+		}
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

@@ -7,7 +7,7 @@ import (
 )
 
 // Roles are the functions of a node. It leaves the functions of other roles to other nodes.
-type Roles struct{ Engine, API, Projector, Live, Process, Sender bool }
+type Roles struct{ Engine, API, Projector, Live, Process, Sender, TLog bool }
 
 // ParseRoles parses a list like "engine,api".
 func ParseRoles(list string) (Roles, error) {
@@ -26,8 +26,10 @@ func ParseRoles(list string) (Roles, error) {
 			r.Process = true
 		case "sender":
 			r.Sender = true
+		case "tlog":
+			r.TLog = true
 		default:
-			return Roles{}, settings.Usagef("--role takes engine, api, projector, live, process and sender, separated by commas, not %q", name)
+			return Roles{}, settings.Usagef("--role takes engine, api, projector, live, process, sender and tlog, separated by commas, not %q", name)
 		}
 	}
 	return r, nil
@@ -38,7 +40,7 @@ func (r Roles) Names() (out []string) {
 	for _, role := range []struct {
 		name string
 		does bool
-	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}, {"sender", r.Sender}} {
+	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}, {"sender", r.Sender}, {"tlog", r.TLog}} {
 		if role.does {
 			out = append(out, role.name)
 		}

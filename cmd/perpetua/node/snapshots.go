@@ -39,8 +39,8 @@ func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Tab
 		return nil, err
 	}
 	return &Snapshots{journals: table, bucket: bucket, records: records, interval: interval,
-		store:     snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.TopicPrefix, Logger: log}),
-		witnesses: witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.TopicPrefix, Logger: log})}, nil
+		store:     snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: log}),
+		witnesses: witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.Kafka.Prefix, Logger: log})}, nil
 }
 
 // Close closes the bucket. It does not wait for one that hangs.

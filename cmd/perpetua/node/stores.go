@@ -29,7 +29,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if err != nil {
 		return s, err
 	}
-	if c.Dial != nil && !c.Settings.KafkaTLS {
+	if c.Dial != nil && !c.Settings.Kafka.TLS {
 		config.Dial = c.Dial
 	}
 	config.Clock = c.Clock
@@ -43,6 +43,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
 		return s, err
 	}
+	s.client.AddBases(append(c.Settings.BaseSources(), projections.Bases{Pool: s.pool})...)
 	if s.snapshots, err = OpenSnapshots(ctx, c.Settings, c.Journals, c.Box, c.Logger.With("part", "snapshot")); err != nil {
 		return s, err
 	}
@@ -54,14 +55,14 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if s.owners, err = seal.OpenOwners(ctx, at, c.Box); err != nil {
 		return s, err
 	}
-	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.TopicPrefix)
+	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.Kafka.Prefix)
 	return s, nil
 }
 
 // known returns the sources of positions outside of the log. An owner checks them against its fold before it takes a
 // term.
 func (s *stores) known() []journal.Known {
-	return []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses}
+	return []journal.Known{projections.KnownTo{DB: s.pool}, projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses}
 }
 
 // postgresTime returns the time of Postgres's clock.

@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
+	"github.com/perpetua-exchange/perpetua/handlers/tlog"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
@@ -90,6 +91,7 @@ func (n *Node) wire() error {
 		clients := onboarding.New(from)
 		clients.Register(e)
 		admin.New(n.adminInterface(auth, clients, venue, identities, owners)).Register(e)
+		tlog.Register(e, n.tlogInterface(auth))
 		if err := console.Register(e); err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func (n *Node) measure() {
 	if n.engine.engine != nil {
 		n.telemetry.metrics.MustRegister(n.engine.engine.Collectors()...)
 	}
-	n.telemetry.metrics.MustRegister(newGauges(n), buildInfo(version.Current()))
+	n.telemetry.metrics.MustRegister(newGauges(n), newTreeGauges(n), buildInfo(version.Current()))
 }
 
 // tradingInterface returns the configuration of the trading interface.

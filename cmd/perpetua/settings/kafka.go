@@ -14,16 +14,17 @@ import (
 // Embedded returns the settings without those for connections to Kafka, which an embedded broker does not use.
 func (s *Settings) Embedded() *Settings {
 	e := *s
-	e.KafkaTLS, e.KafkaCA, e.SASL, e.SASLUser, e.SASLPassword = false, "", "", "", ""
+	k := &e.Kafka
+	k.TLS, k.CA, k.SASL, k.User, k.Password = false, "", "", "", ""
 	return &e
 }
 
 // KafkaTLSConfig returns the TLS configuration of connections to Kafka, or nil if they are not encrypted.
 func (s *Settings) KafkaTLSConfig() (*tls.Config, error) {
-	if !s.KafkaTLS {
+	if !s.Kafka.TLS {
 		return nil, nil
 	}
-	return trusting("kafka", s.KafkaCA)
+	return trusting("kafka", s.Kafka.CA)
 }
 
 // trusting returns the TLS configuration of a client that trusts the authorities in a file, or the system's if file is empty.
@@ -46,16 +47,16 @@ func trusting(whom, file string) (*tls.Config, error) {
 // KafkaOptions returns the options with which a client authenticates to Kafka.
 func (s *Settings) KafkaOptions() ([]kgo.Opt, error) {
 	var opts []kgo.Opt
-	switch s.SASL {
+	switch s.Kafka.SASL {
 	case "":
 	case "plain":
-		opts = append(opts, kgo.SASL(plain.Auth{User: s.SASLUser, Pass: s.SASLPassword}.AsMechanism()))
+		opts = append(opts, kgo.SASL(plain.Auth{User: s.Kafka.User, Pass: s.Kafka.Password}.AsMechanism()))
 	case "scram-sha-256":
-		opts = append(opts, kgo.SASL(scram.Auth{User: s.SASLUser, Pass: s.SASLPassword}.AsSha256Mechanism()))
+		opts = append(opts, kgo.SASL(scram.Auth{User: s.Kafka.User, Pass: s.Kafka.Password}.AsSha256Mechanism()))
 	case "scram-sha-512":
-		opts = append(opts, kgo.SASL(scram.Auth{User: s.SASLUser, Pass: s.SASLPassword}.AsSha512Mechanism()))
+		opts = append(opts, kgo.SASL(scram.Auth{User: s.Kafka.User, Pass: s.Kafka.Password}.AsSha512Mechanism()))
 	default:
-		return nil, Usagef("--kafka-sasl takes plain, scram-sha-256 or scram-sha-512, not %q", s.SASL)
+		return nil, Usagef("--kafka-sasl takes plain, scram-sha-256 or scram-sha-512, not %q", s.Kafka.SASL)
 	}
 	return opts, nil
 }

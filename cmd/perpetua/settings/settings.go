@@ -15,7 +15,9 @@ import (
 
 	gocloud "gocloud.dev/blob"
 
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -24,47 +26,45 @@ import (
 // Settings are the settings of a node. Each has one Name: the flag --kafka-brokers is the environment variable
 // PERPETUA_KAFKA_BROKERS. A flag overrides the environment, and the environment overrides the default.
 type Settings struct {
-	Data             string
-	Listen           string
-	Advertise        string
-	Demo             bool
-	DemoSeed         string
-	Sync             bool
-	AcceptClock      bool
-	NodeID           string
-	Roles            string
-	KafkaBrokers     string
-	DatabaseURL      string
-	BlobURL          string
-	ScannerURL       string
-	LinkLifetime     string
-	KeyURL           string
-	SnapshotRecords  string
-	SnapshotInterval string
-	TopicPrefix      string
-	Compression      string
-	DeflateSockets   bool
-	KafkaTLS         bool
-	KafkaCA          string
-	SASL             string
-	SASLUser         string
-	SASLPassword     string
-	MasterKey        string
-	KMS              string
-	Proxies          string
-	Origins          string
-	LogLevel         string
-	LogFormat        string
-	DebugListen      string
+	Data           string
+	NodeID         string
+	Roles          string
+	Listen         string
+	Advertise      string
+	TLogHost       string
+	DatabaseURL    string
+	Proxies        string
+	Origins        string
+	DeflateSockets bool
+	Demo           bool
+	DemoSeed       string
+	DebugListen    string
+
+	// How this node writes the log.
+	Sync        bool
+	AcceptClock bool
+	Compression string
+
+	// Kafka holds the settings of the connection to the brokers, and of the names there.
+	Kafka struct {
+		Brokers, Prefix, CA, SASL, User, Password string
+
+		TLS bool
+	}
+	// Peer holds the settings of a port for other nodes and of connections to theirs.
+	Peer struct{ Listen, Cert, Key, CA string }
+	// Stores holds the settings of the bucket and of the key store.
+	Stores struct{ BlobURL, KeyURL, MasterKey, KMS string }
+	// Files holds the settings of uploaded files.
+	Files     struct{ ScannerURL, LinkLifetime string }
+	Snapshots struct{ Records, Interval string }
+	// Webhooks holds the settings of connections to receivers, as text.
+	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
+	Log      struct{ Level, Format string }
+	Trace    struct{ Endpoint, Ratio string }
 
 	sources map[string]string // setting → flag, the variable's name, or default
 	unknown []Unknown         // misspelled variables of the environment
-
-	// Peer holds the settings of a port for other nodes and of connections to theirs.
-	Peer  struct{ Listen, Cert, Key, CA string }
-	Trace struct{ Endpoint, Ratio string }
-	// Webhooks holds the settings of connections to receivers, as text.
-	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 
 	PasswordMemory uint32        // copied from IO; there is no flag
 	ClockAhead     time.Duration // copied from IO; there is no flag
@@ -98,26 +98,27 @@ func Table() []Setting {
 		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
 		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
 		{Name: "node-id", Of: OfSelf, usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
-		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender", preset: "engine,api,projector,live,process,sender", text: func(s *Settings) *string { return &s.Roles }},
-		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
+		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog", preset: "engine,api,projector,live,process,sender,tlog", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.Kafka.Brokers }},
 		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
-		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
-		{Name: "key-url", Of: OfStores, usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.KeyURL }},
-		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.SnapshotRecords }},
-		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.SnapshotInterval }},
-		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.ScannerURL }},
-		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.LinkLifetime }},
-		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
+		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.Stores.BlobURL }},
+		{Name: "key-url", Of: OfStores, usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.Stores.KeyURL }},
+		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.Snapshots.Records }},
+		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},
+		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.Files.ScannerURL }},
+		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.Files.LinkLifetime }},
+		{Name: "tlog-host", usage: "host name that the origins of the transparency logs begin with, best the public one: another name begins new logs", preset: "localhost", text: func(s *Settings) *string { return &s.TLogHost }},
+		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.Kafka.Prefix }},
 		{Name: "compression", Of: OfWriter, usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
 		{Name: "socket-compression", usage: "compress the messages of WebSocket clients that offer permessage-deflate",
 			preset: "false", toggle: func(s *Settings) *bool { return &s.DeflateSockets }},
-		{Name: "kafka-tls", Of: OfKafka, usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.KafkaTLS }},
-		{Name: "kafka-ca-file", Of: OfKafka, usage: "PEM file of the authorities that vouch for the brokers", text: func(s *Settings) *string { return &s.KafkaCA }},
-		{Name: "kafka-sasl", Of: OfKafka, usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.SASL }},
-		{Name: "kafka-user", Of: OfKafka, usage: "SASL user", text: func(s *Settings) *string { return &s.SASLUser }},
-		{Name: "kafka-password", Of: OfKafka, usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.SASLPassword }},
-		{Name: "master-key", Of: OfStores, usage: "base64 key that seals secrets (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.MasterKey }},
-		{Name: "kms-url", Of: OfStores, usage: "URL of the key that encrypts the master key in the key store: base64key, or in binaries for clouds awskms, gcpkms, azurekeyvault (default: none)", secret: true, text: func(s *Settings) *string { return &s.KMS }},
+		{Name: "kafka-tls", Of: OfKafka, usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.Kafka.TLS }},
+		{Name: "kafka-ca-file", Of: OfKafka, usage: "PEM file of the authorities that vouch for the brokers", text: func(s *Settings) *string { return &s.Kafka.CA }},
+		{Name: "kafka-sasl", Of: OfKafka, usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.Kafka.SASL }},
+		{Name: "kafka-user", Of: OfKafka, usage: "SASL user", text: func(s *Settings) *string { return &s.Kafka.User }},
+		{Name: "kafka-password", Of: OfKafka, usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.Kafka.Password }},
+		{Name: "master-key", Of: OfStores, usage: "base64 key that seals secrets (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.Stores.MasterKey }},
+		{Name: "kms-url", Of: OfStores, usage: "URL of the key that encrypts the master key in the key store: base64key, or in binaries for clouds awskms, gcpkms, azurekeyvault (default: none)", secret: true, text: func(s *Settings) *string { return &s.Stores.KMS }},
 		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *Settings) *string { return &s.Proxies }},
 		{Name: "cors-origins", usage: "origins, like https://app.example, whose pages may call the interfaces (default: any)", text: func(s *Settings) *string { return &s.Origins }},
 		{Name: "webhook-retries", usage: "waits before the retries of a webhook, like 5s,5m,2h (default: nine over three days)", text: func(s *Settings) *string { return &s.Webhooks.Retries }},
@@ -125,8 +126,8 @@ func Table() []Setting {
 		{Name: "webhook-allow", usage: "networks, like 10.0.0.0/8, that are not public and may be sent webhooks all the same: for tests and private networks", text: func(s *Settings) *string { return &s.Webhooks.Allow }},
 		{Name: "webhook-ca", usage: "PEM file of authorities that vouch for receivers, beside the system's", text: func(s *Settings) *string { return &s.Webhooks.CA }},
 		{Name: "egress-proxy", usage: "URL, like http://proxy:3128, of the HTTP proxy that webhooks go out by (default: none)", secret: true, text: func(s *Settings) *string { return &s.Webhooks.Proxy }},
-		{Name: "log-level", Of: OfLogging, usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.LogLevel }},
-		{Name: "log-format", Of: OfLogging, usage: "text or json", preset: "text", text: func(s *Settings) *string { return &s.LogFormat }},
+		{Name: "log-level", Of: OfLogging, usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.Log.Level }},
+		{Name: "log-format", Of: OfLogging, usage: "text or json", preset: "text", text: func(s *Settings) *string { return &s.Log.Format }},
 		{Name: "trace-endpoint", usage: "URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces, like http://localhost:4318 (default: none)", Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}, text: func(s *Settings) *string { return &s.Trace.Endpoint }},
 		{Name: "trace-ratio", usage: "which part of all commands is traced, from 0 to 1, the same on every node", preset: "1", Aliases: []string{"OTEL_TRACES_SAMPLER_ARG"}, text: func(s *Settings) *string { return &s.Trace.Ratio }},
 		{Name: "debug-listen", usage: "loopback address of Go's profiles, like 127.0.0.1:6060 (default: none)", text: func(s *Settings) *string { return &s.DebugListen }},
@@ -229,7 +230,7 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 }
 
 // Brokers returns the Kafka addresses, or none for the embedded broker.
-func (s *Settings) Brokers() []string { return listed(s.KafkaBrokers) }
+func (s *Settings) Brokers() []string { return listed(s.Kafka.Brokers) }
 
 // CORSOrigins returns the origins of pages that may call the interfaces, or none for any.
 func (s *Settings) CORSOrigins() []string { return listed(s.Origins) }
@@ -261,8 +262,8 @@ func (s *Settings) NeedCluster() error {
 
 // BucketURL returns the URL of the bucket: the configured one or that in the data folder.
 func (s *Settings) BucketURL() (string, error) {
-	if s.BlobURL != "" {
-		return s.BlobURL, nil
+	if s.Stores.BlobURL != "" {
+		return s.Stores.BlobURL, nil
 	}
 	dir, err := filepath.Abs(s.Data)
 	return blob.URLOf(filepath.Join(dir, blob.Folder)), err
@@ -279,8 +280,8 @@ func (s *Settings) OpenBucket(ctx context.Context) (*gocloud.Bucket, error) {
 
 // KeyStoreURL returns the URL of the key store: the configured one or that in the data folder.
 func (s *Settings) KeyStoreURL() (string, error) {
-	if s.KeyURL != "" {
-		return s.KeyURL, nil
+	if s.Stores.KeyURL != "" {
+		return s.Stores.KeyURL, nil
 	}
 	dir, err := filepath.Abs(s.Data)
 	return blob.URLOf(filepath.Join(dir, seal.Folder)), err
@@ -289,7 +290,7 @@ func (s *Settings) KeyStoreURL() (string, error) {
 // NeedKeyStore returns a usage error if the settings name no key store, for a node among others, which all need the
 // same keys.
 func (s *Settings) NeedKeyStore() error {
-	if s.KeyURL == "" {
+	if s.Stores.KeyURL == "" {
 		return Usagef("--key-url is needed (or $PERPETUA_KEY_URL): a folder or bucket of keys that all nodes share")
 	}
 	return nil
@@ -317,12 +318,12 @@ func (s *Settings) OpenMaster(ctx context.Context, fresh bool) (*seal.Box, error
 
 func (s *Settings) master() (seal.Options, error) {
 	at, err := s.KeyStoreURL()
-	return seal.Options{URL: at, Value: s.MasterKey, KMS: s.KMS, Former: filepath.Join(s.Data, filepath.FromSlash(seal.FormerFile))}, err
+	return seal.Options{URL: at, Value: s.Stores.MasterKey, KMS: s.Stores.KMS, Former: filepath.Join(s.Data, filepath.FromSlash(seal.FormerFile))}, err
 }
 
 // CheckStores validates the URLs of the bucket and the key store and the text of the master key. It opens none of them.
 func (s *Settings) CheckStores() (wrong []error) {
-	for _, store := range []struct{ flag, url string }{{"--blob-url", s.BlobURL}, {"--key-url", s.KeyURL}} {
+	for _, store := range []struct{ flag, url string }{{"--blob-url", s.Stores.BlobURL}, {"--key-url", s.Stores.KeyURL}} {
 		if store.url == "" {
 			continue
 		}
@@ -349,10 +350,10 @@ func (s *Settings) Seed() (uint64, error) {
 
 // Scanner returns the scanner of uploads, or nil if they are not scanned.
 func (s *Settings) Scanner() (*clamd.Scanner, error) {
-	if s.ScannerURL == "" {
+	if s.Files.ScannerURL == "" {
 		return nil, nil
 	}
-	scanner, err := clamd.New(s.ScannerURL, clamd.DefaultLimits())
+	scanner, err := clamd.New(s.Files.ScannerURL, clamd.DefaultLimits())
 	if err != nil {
 		return nil, Usagef("--scanner-url: %v", err)
 	}
@@ -361,12 +362,12 @@ func (s *Settings) Scanner() (*clamd.Scanner, error) {
 
 // Lifetime returns the validity of a link to a file: whole seconds, up to a week.
 func (s *Settings) Lifetime() (time.Duration, error) {
-	lifetime, err := time.ParseDuration(s.LinkLifetime)
+	lifetime, err := time.ParseDuration(s.Files.LinkLifetime)
 	if err != nil {
-		lifetime, err = time.ParseDuration(s.LinkLifetime + "s")
+		lifetime, err = time.ParseDuration(s.Files.LinkLifetime + "s")
 	}
 	if err != nil || lifetime < time.Second || lifetime > 7*24*time.Hour || lifetime%time.Second != 0 {
-		return 0, Usagef("--link-lifetime takes seconds, or a time like 15m, of at most a week, not %q", s.LinkLifetime)
+		return 0, Usagef("--link-lifetime takes seconds, or a time like 15m, of at most a week, not %q", s.Files.LinkLifetime)
 	}
 	return lifetime, nil
 }
@@ -395,7 +396,21 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 	if err != nil {
 		return journal.Config{}, Usagef("--compression: %v", err) // Parse has checked this already
 	}
-	return journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, TLS: encryption, Options: options, Compression: compression}, nil
+	return journal.Config{Brokers: brokers, Prefix: s.Kafka.Prefix, TLS: encryption, Options: options, Compression: compression}, nil
+}
+
+// Bases returns the copies of the bases of trimmed logs in the data folder. They are those of the log only if the folder
+// belongs to it.
+func (s *Settings) Bases() base.Folder {
+	return base.Folder{Dir: filepath.Join(s.Data, "bases"), TopicPrefix: s.Kafka.Prefix}
+}
+
+// BaseSources returns Bases and, if the log is that of the data folder's embedded broker, the copies in its folder.
+func (s *Settings) BaseSources() []base.Source {
+	if len(s.Brokers()) > 0 {
+		return []base.Source{s.Bases()}
+	}
+	return []base.Source{s.Bases(), broker.Bases{Dir: filepath.Join(s.Data, "kafka"), TopicPrefix: s.Kafka.Prefix}}
 }
 
 // TrustedProxies returns the networks of proxies that are trusted to report a client's address.

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
@@ -65,13 +66,13 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		return c, settings.Usagef("--move takes the whole venue, and not --journal")
 	case c.move && (kindOf(c.from) == inFile || kindOf(c.to) == inFile):
 		return c, settings.Usagef("--move takes data folders and brokers: a venue does not run on a file")
-	case c.move && kindOf(c.from) == onBrokers && c.KeyURL == "" && c.Source("data") == "default":
+	case c.move && kindOf(c.from) == onBrokers && c.Stores.KeyURL == "" && c.Source("data") == "default":
 		return c, settings.Usagef("--move changes the fence in the key store: name that with --key-url")
 	}
 	if c.move && kindOf(c.from) == inFolder && c.Source("data") == "default" {
 		c.Data = c.from // where the keys are unless --key-url names another place
 	}
-	c.prefix, c.journals = cmp.Or(c.prefix, c.TopicPrefix), journals.All()
+	c.prefix, c.journals = cmp.Or(c.prefix, c.Kafka.Prefix), journals.All()
 	if name != "" {
 		j, err := c.journals.Of(name)
 		if err != nil {
@@ -160,7 +161,11 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	if line := progress(std); line != nil {
 		tell = func(n int64) { line(fmt.Sprintf("%s: %d records", j.Name(), n)) }
 	}
-	done, err := transfer.Copy(ctx, j.Rules, source.source(j.Name()), to, tell)
+	from := source.source(j.Name())
+	if err := target.keepBase(ctx, from, std); err != nil {
+		return copied{}, err
+	}
+	done, err := transfer.Copy(ctx, j.Rules, from, to, tell)
 	if err != nil {
 		return copied{}, err
 	}
@@ -179,6 +184,22 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	return one, err
 }
 
+// keepBase stores the base of a trimmed source in the data folder of the target, before any record is copied. A file gets
+// the base with the records. Brokers store none, so keepBase prints the base for the venue that will read them.
+func (p *place) keepBase(ctx context.Context, from transfer.Log, std settings.IO) error {
+	b, err := from.Base(ctx)
+	if err != nil || b == nil || p.kind == inFile {
+		return err
+	}
+	fmt.Fprintf(std.Out, "%s: the source begins at record %d; the archive holds what is before it\n", b.Journal, b.Sequence)
+	if p.bases == nil {
+		fmt.Fprintf(std.Out, "%s: brokers keep no base. A venue on them needs it in its Postgres or in bases/%s%s-%d.json of its data folder: %s\n",
+			b.Journal, p.client.Prefix(), b.Journal, b.Partition, b.JSON())
+		return nil
+	}
+	return p.bases.Keep(ctx, *b)
+}
+
 // place is a data folder, brokers or a file.
 type place struct {
 	kind   string
@@ -186,6 +207,7 @@ type place struct {
 	said   string          // its name in the arguments
 	client *journal.Client // nil for a file
 	broker *broker.Broker  // of the target, if it is a data folder
+	bases  base.Keeper     // likewise
 	close  func()
 }
 
@@ -220,7 +242,7 @@ func kindOf(said string) string {
 
 // openSource opens a place to copy from.
 func openSource(ctx context.Context, s *settings.Settings, said string) (*place, error) {
-	p, opened, err := openNamed(ctx, s, said, s.TopicPrefix)
+	p, opened, err := openNamed(ctx, s, said, s.Kafka.Prefix)
 	if opened || err != nil {
 		return p, err
 	}
@@ -228,7 +250,7 @@ func openSource(ctx context.Context, s *settings.Settings, said string) (*place,
 	if err != nil {
 		return nil, err
 	}
-	return p, p.connect(ctx, s.Embedded(), brokers, s.TopicPrefix, stop)
+	return p, p.connect(ctx, s.Embedded(), brokers, s.Kafka.Prefix, stop)
 }
 
 // openTarget opens a place to copy to. It creates a missing data folder and locks it, so that no node runs on it.
@@ -250,7 +272,7 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 		folder.Close()
 		return nil, err
 	}
-	p.broker = b
+	p.broker, p.bases = b, base.Folder{Dir: folder.Path("bases"), TopicPrefix: prefix}
 	// The folder is unlocked last: otherwise a node could start and find the broker's files in use.
 	return p, p.connect(ctx, s.Embedded(), b.Addrs(), prefix, func() { b.Close(); folder.Close() })
 }
@@ -318,12 +340,16 @@ func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.T
 		return nil // only the chain of a file can be verified
 	}
 	of := *s
-	of.KafkaBrokers = p.said
+	of.Kafka.Brokers = p.said
 	if p.kind == inFolder {
-		of.Data, of.KafkaBrokers = p.said, ""
+		of.Data, of.Kafka.Brokers = p.said, ""
 	}
 	known := openAtHand(ctx, &of)
 	defer known.close()
+	known.addBases(p.client)
+	if err := addFolderBases(&of, p.client); err != nil {
+		return err
+	}
 	return known.holdOrTell(ctx, p.client, std.Err, table...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -216,8 +217,11 @@ func (d *diagnosis) checkLog(ctx context.Context, s *settings.Settings, rows *pg
 	}
 	defer stop()
 	if err := client.Ping(asking); err != nil {
-		d.add("kafka", isFailed, "no answer from %s, so brokers, topics and journals were not checked: %v", s.KafkaBrokers, err)
+		d.add("kafka", isFailed, "no answer from %s, so brokers, topics and journals were not checked: %v", s.Kafka.Brokers, err)
 		return
+	}
+	if rows != nil {
+		client.AddBases(projections.Bases{Pool: rows})
 	}
 	d.checkBrokers(asking, s, client)
 	table := journals.All()
@@ -269,7 +273,16 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 		k.snapshots, k.snapshotsErr = saved.snapshots.Positions(ctx, name, 0)
 		k.witnesses, k.witnessesErr = saved.witnesses.Positions(ctx, name, 0)
 	}
-	tip, at, err := readTip(ctx, client, j, k.all())
+	var known []record.Position
+	for _, source := range [][]record.Position{k.rows, k.snapshots, k.witnesses} {
+		some, err := client.Unvouched(ctx, name, 0, source)
+		if err != nil {
+			d.add("journal "+name, isFailed, "%v", err)
+			return
+		}
+		known = append(known, some...)
+	}
+	tip, at, err := readTip(ctx, client, j, known)
 	if err != nil {
 		d.add("journal "+name, isFailed, "%v", err)
 		return
@@ -278,7 +291,7 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 		d.add("journal "+name, isNote, "it has no records yet")
 		return
 	}
-	d.add("journal "+name, isGood, "tip %v, hash %s; it holds the %d positions known of it", record.LogPosition{Journal: name, Sequence: tip.Sequence}, tip.Hash, len(k.all()))
+	d.add("journal "+name, isGood, "tip %v, hash %s; it holds the %d positions known of it", record.LogPosition{Journal: name, Sequence: tip.Sequence}, tip.Hash, len(known))
 	if ahead := time.Until(at); ahead > clockTolerance {
 		d.judgeClockOfLog(name, ahead)
 	}
@@ -299,6 +312,7 @@ func readTip(ctx context.Context, client *journal.Client, j journals.Journal, kn
 		return tip, at, err
 	}
 	r := journal.NewReader(client, j.Rules, 0, lastButOne(known))
+	r.OrBase(math.MaxInt64)
 	r.Audit()
 	defer r.Close()
 	err = r.ToTip(ctx, func(entries []record.Entry) error {
@@ -351,7 +365,7 @@ func readFence(ctx context.Context, s *settings.Settings, id scalar.ID) (fence.F
 
 // keysAtHand reports whether the settings name a key store, or the data folder belongs to the log and so has it.
 func keysAtHand(s *settings.Settings) bool {
-	if s.KeyURL != "" || len(s.Brokers()) == 0 {
+	if s.Stores.KeyURL != "" || len(s.Brokers()) == 0 {
 		return true
 	}
 	ours, _, err := folderOfLog(s)
@@ -381,10 +395,6 @@ func (d *diagnosis) checkKeys(ctx context.Context, s *settings.Settings) {
 type remembered struct {
 	rows, snapshots, witnesses          []record.Position
 	rowsErr, snapshotsErr, witnessesErr error
-}
-
-func (k remembered) all() []record.Position {
-	return append(append(append([]record.Position(nil), k.rows...), k.snapshots...), k.witnesses...)
 }
 
 // lastButOne returns the highest position but one by sequence, so that at least one record is read after it; Before if there

@@ -13,8 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// ForgetLog deletes everything that was derived from a journal's log: its read models, its snapshots, its witnesses and
-// all positions. It is the deliberate answer to LOG_DIVERGED if a log was lost for good: the next start accepts the log
+// ForgetLog deletes everything that was derived from a journal's log: its read models, its snapshots, its witnesses,
+// all positions, and its base. It is the deliberate answer to LOG_DIVERGED if a log was lost for good: the next start accepts the log
 // in its current state, or begins a new one.
 func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	var name string
@@ -57,6 +57,9 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	if err := projections.Forget(ctx, pool, name, j.Projections...); err != nil {
 		return err
 	}
+	if err := s.Bases().Forget(name, 0); err != nil {
+		return err
+	}
 	if asJSON {
 		return std.PrintJSON(forgotten{name, len(known), snapshots, witnesses})
 	}
@@ -79,9 +82,9 @@ func forgetSaved(ctx context.Context, s *settings.Settings, name string) (snapsh
 		return 0, 0, err
 	}
 	defer bucket.Close()
-	if snapshots, err = snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0); err != nil {
+	if snapshots, err = snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0); err != nil {
 		return 0, 0, err
 	}
-	witnesses, err = witness.NewStore(witness.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0)
+	witnesses, err = witness.NewStore(witness.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0)
 	return snapshots, witnesses, err
 }

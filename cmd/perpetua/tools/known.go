@@ -55,12 +55,28 @@ func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *at
 	return h
 }
 
+// addFolderBases has a client find bases in the data folder, if that belongs to the log.
+func addFolderBases(s *settings.Settings, client *journal.Client) error {
+	ours, _, err := folderOfLog(s)
+	if err == nil && ours {
+		client.AddBases(s.BaseSources()...)
+	}
+	return err
+}
+
+// addBases has a client find bases in the database, if there is one.
+func (h *atHand) addBases(client *journal.Client) {
+	if h.rows != nil {
+		client.AddBases(projections.Bases{Pool: h.rows})
+	}
+}
+
 // hold compares the logs of journals with every known position. A *journal.DivergedError means that a log is wrong; any
 // other error means that a store could not be read. Missing stores are reported on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	var known []journal.Known
 	if h.rows != nil {
-		known = append(known, projections.KnownTo{DB: h.rows})
+		known = append(known, projections.KnownTo{DB: h.rows}, projections.SignedTrees{Pool: h.rows})
 	} else {
 		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
 	}
@@ -100,7 +116,7 @@ type saved struct {
 // openSaved opens the bucket that the settings name, or that in the data folder if the folder belongs to the log that
 // is read. It returns nil if neither exists.
 func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
-	if s.BlobURL == "" {
+	if s.Stores.BlobURL == "" {
 		ours, _, err := folderOfLog(s)
 		if err != nil || !ours {
 			return nil, err
@@ -119,8 +135,8 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	return &saved{bucket,
-		snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.TopicPrefix, Logger: quiet}),
-		witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.TopicPrefix, Logger: quiet})}, nil
+		snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: quiet}),
+		witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.Kafka.Prefix, Logger: quiet})}, nil
 }
 
 func (s *saved) close() { s.bucket.Close() }
@@ -153,6 +169,7 @@ func openLogAndRows(ctx context.Context, s *settings.Settings, std settings.IO) 
 		return nil, "", nil, nil, err
 	}
 	opened = append(opened, live.Close)
+	client.AddBases(projections.Bases{Pool: live})
 	if err = holdAll(ctx, s, client, live, std.Err); err != nil {
 		return nil, "", nil, nil, err
 	}

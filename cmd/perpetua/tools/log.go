@@ -26,12 +26,20 @@ type logFilter struct {
 }
 
 // Log prints the valid records of a journal, byte for byte as in the log, one per line. It verifies the chain and fails
-// at the first record that breaks it. It reads from genesis or, if only later records are requested, from the last
-// known position before them. If the log lacks any known position, Log prints all records that exist and then fails
-// with LOG_DIVERGED. `perpetua log copy` is CopyLog.
+// at the first record that breaks it. It reads from genesis, or from the base of a trimmed log, or, if only later records
+// are requested, from the last known position before them. For records that the log does not hold any more it fails with
+// LOG_TRIMMED. If the log lacks any known position, Log prints all records that exist and then fails
+// with LOG_DIVERGED. `perpetua log copy` is CopyLog, `archive` is ArchiveLog, and `verify` is VerifyArchive.
 func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
-	if len(args) > 0 && args[0] == "copy" {
-		return CopyLog(ctx, args[1:], std)
+	if len(args) > 0 {
+		switch args[0] {
+		case "copy":
+			return CopyLog(ctx, args[1:], std)
+		case "archive":
+			return ArchiveLog(ctx, args[1:], std)
+		case "verify":
+			return VerifyArchive(ctx, args[1:], std)
+		}
 	}
 	var name string
 	var follow, all, asJSON bool
@@ -63,8 +71,16 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 		seek = 0
 	}
 	start, held := prepareLog(ctx, s, client, j, seek, std.Err)
-	if held != nil && follow {
+	var trimmed *record.TrimmedError
+	if held != nil && (follow || errors.As(held, &trimmed)) {
 		return held
+	}
+	if filter.from <= filter.to && filter.to <= start.Sequence { // a trimmed log
+		b, _, err := client.Base(ctx, name, 0)
+		if err == nil && b != nil {
+			err = &record.TrimmedError{Base: *b, Have: record.Position{Sequence: filter.to}}
+		}
+		return cmp.Or(err, held)
 	}
 	defer func() { failed = cmp.Or(failed, held) }() // the records are printed first: the user may be looking for just those
 	out := bufio.NewWriterSize(std.Out, 1<<16)
@@ -78,9 +94,24 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start record.Position, err error) {
 	known := openAtHand(ctx, s)
 	defer known.close()
+	known.addBases(client)
 	start = record.Before
-	if from > 0 {
-		start = known.startBefore(ctx, j.Name(), from, out)
+	begins, err := client.Beginning(ctx, j.Name(), 0)
+	if err != nil {
+		return begins, err
+	}
+	switch {
+	case from > 0 && from <= begins.Sequence:
+		// The topic may hold records before the base, and no chain leads to them but from a position.
+		start = known.startBefore(ctx, j.Name(), from, record.Before, out)
+		if start.IsBefore() {
+			start.Sequence = from - 1
+		}
+		if err := client.Holds(ctx, j.Rules, 0, start); err != nil {
+			return start, err
+		}
+	case from > 0 || !begins.IsBefore():
+		start = known.startBefore(ctx, j.Name(), from, begins, out)
 	}
 	return start, known.holdOrTell(ctx, client, out, j)
 }
@@ -102,6 +133,11 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 	}
 	client, err := journal.NewClient(config)
 	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	if err := addFolderBases(s, client); err != nil {
+		client.Close()
 		stop()
 		return nil, nil, err
 	}

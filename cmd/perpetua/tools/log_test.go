@@ -25,7 +25,9 @@ func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for brokers, is := range map[string]bool{"": true, "a:1, b:2": true, "a:1": false, "c:3": false} {
-		ours, running, err := folderOfLog(&settings.Settings{Data: folder, KafkaBrokers: brokers})
+		s := &settings.Settings{Data: folder}
+		s.Kafka.Brokers = brokers
+		ours, running, err := folderOfLog(s)
 		if err != nil || ours != is || (running.DatabaseURL == "db") != is {
 			t.Errorf("brokers %q: %v %v: %v", brokers, ours, running, err)
 		}

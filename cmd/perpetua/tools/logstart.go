@@ -19,12 +19,12 @@ import (
 // seekWithin bounds the search for a position to start from: reading from genesis often takes no longer.
 const seekWithin = 5 * time.Second
 
-// startBefore returns the last known position before a sequence, for a reader that need not start at genesis. The
-// reader checks that the log holds the position. startBefore prints on out which position it is.
-func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, out io.Writer) record.Position {
+// startBefore returns the last known position before a sequence, for a reader that need not start where the log begins, after
+// the position begins. The reader checks that the log holds the position. startBefore prints on out which position it is.
+func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, begins record.Position, out io.Writer) record.Position {
 	ctx, cancel := context.WithTimeout(ctx, seekWithin)
 	defer cancel()
-	start, whose := record.Before, ""
+	start, whose := begins, ""
 	for _, source := range []struct {
 		whose string
 		last  func(context.Context, string, int64) (record.Position, error)
@@ -36,10 +36,13 @@ func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, o
 			start, whose = p, source.whose
 		}
 	}
-	if start.IsBefore() {
+	switch {
+	case whose != "":
+		fmt.Fprintf(out, "perpetua: the chain is checked from %v, which %s remembered; --check-all checks it from its beginning\n", start, whose)
+	case !begins.IsBefore():
+		fmt.Fprintf(out, "perpetua: the chain is checked from record %d, the base of the log: the archive holds what is before it\n", begins.Sequence+1)
+	default:
 		fmt.Fprintf(out, "perpetua: the chain is checked from its genesis, since nothing at hand remembers a position below %d\n", sequence)
-	} else {
-		fmt.Fprintf(out, "perpetua: the chain is checked from %v, which %s remembered; --check-all checks it from its genesis\n", start, whose)
 	}
 	return start
 }

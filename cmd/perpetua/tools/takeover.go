@@ -50,7 +50,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 		if damage != nil {
 			fmt.Fprintf(std.Err, "%v: it was replaced. If the venue was moved or taken over before, holds under its former id stay in the key store, and keep their keys\n", damage)
 		}
-		if s.KeyURL == "" {
+		if s.Stores.KeyURL == "" {
 			fmt.Fprintln(std.Err, "the fence lies in the data folder. If the folder is a copy of another venue's, with its keys, that venue has a fence of its own: it does not stop by itself, so stop it first")
 		}
 		fmt.Fprintf(std.Out, "the fence is this venue's, at epoch %d; it acts in %v, once the one before must have stopped\n", f.Epoch, fence.Settle)
@@ -85,6 +85,9 @@ func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place str
 		return id, "", err
 	}
 	defer client.Close()
+	if err := addFolderBases(s, client); err != nil {
+		return id, "", err
+	}
 	id, place, founded, err := fence.Place(ctx, client)
 	if err != nil {
 		return id, "", err

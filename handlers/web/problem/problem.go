@@ -6,6 +6,7 @@
 package problem
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -130,24 +131,16 @@ func OutcomeUnknown(id scalar.ID) *Problem {
 	return p
 }
 
+// statuses are the statuses of refusals by their kind.
+var statuses = map[decide.Kind]int{
+	decide.Invalid: http.StatusBadRequest, decide.NotFound: http.StatusNotFound, decide.Conflict: http.StatusConflict,
+	decide.Unacceptable: http.StatusUnprocessableEntity, decide.TooLarge: http.StatusRequestEntityTooLarge,
+	decide.Forbidden: http.StatusForbidden,
+}
+
 // Refused returns the problem for a refusal by the rules.
 func Refused(r *decide.Refusal) *Problem {
-	status := http.StatusBadRequest
-	switch r.Kind {
-	case decide.Invalid:
-		status = http.StatusBadRequest
-	case decide.NotFound:
-		status = http.StatusNotFound
-	case decide.Conflict:
-		status = http.StatusConflict
-	case decide.Unacceptable:
-		status = http.StatusUnprocessableEntity
-	case decide.TooLarge:
-		status = http.StatusRequestEntityTooLarge
-	case decide.Forbidden:
-		status = http.StatusForbidden
-	}
-	p := New(status, r.Code, r.Message)
+	p := New(cmp.Or(statuses[r.Kind], http.StatusBadRequest), r.Code, r.Message)
 	p.invalid = r.Kind == decide.Invalid
 	if r.Field != "" {
 		p.Errors = append(p.Errors, validation.FieldError{Path: validation.At(r.Field), Code: r.Code, Message: r.Message})

@@ -1,0 +1,210 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/domain/disclose"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/tlog"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
+)
+
+// transparencyLog is the transparency log of one of the node's journals.
+type transparencyLog struct {
+	*follower
+	host   string
+	stores *stores
+	blobs  *blob.Store
+	box    *seal.Box
+	logger *slog.Logger
+	run    atomic.Pointer[transparency.Follower] // nil until it runs here
+
+	mu     sync.Mutex
+	reader *transparency.Reader
+	id     scalar.ID
+}
+
+// transparencyLogs returns the transparency logs of all journals.
+func (n *Node) transparencyLogs() (all []*transparencyLog) {
+	blobs := blob.NewStore(n.stores.snapshots.bucket)
+	for _, f := range n.followers {
+		all = append(all, &transparencyLog{follower: f, host: n.Settings.TLogHost, stores: &n.stores, blobs: blobs, box: n.Box,
+			logger: n.Logger.With("part", "tlog", "journal", f.Name())})
+	}
+	return all
+}
+
+// origin returns the origin of the log. It is false while the journal is not founded.
+func (l *transparencyLog) origin(ctx context.Context) (o transparency.Origin, founded bool, err error) {
+	id, founded, err := l.client.JournalID(ctx, l.Name())
+	return transparency.Origin{Host: l.host, Journal: l.Name(), ID: id}, founded, err
+}
+
+// published returns the reader of the log, and the journal's id.
+func (l *transparencyLog) published(ctx context.Context) (*transparency.Reader, scalar.ID, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reader != nil {
+		return l.reader, l.id, nil
+	}
+	o, founded, err := l.origin(ctx)
+	if err != nil {
+		return nil, scalar.ID{}, err
+	}
+	if !founded {
+		return nil, scalar.ID{}, fmt.Errorf("%s is not founded yet: %w", l.Name(), fs.ErrNotExist)
+	}
+	l.id, l.reader = o.ID, transparency.NewReader(o, transparency.NewStore(l.blobs, o), projections.SignedTrees{Pool: l.stores.pool})
+	return l.reader, l.id, nil
+}
+
+// tlogAgain is the wait after the key store or the log did not answer.
+const tlogAgain = 2 * time.Second
+
+// Run extends the tree until the context ends.
+func (l *transparencyLog) Run(ctx context.Context) error {
+	for {
+		f, err := l.open(ctx)
+		if err == nil {
+			l.run.Store(f)
+			return f.Run(ctx)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.logger.Warn("the transparency log cannot be extended yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(tlogAgain):
+		}
+	}
+}
+
+// open returns the follower of the log. It waits until the journal is founded, and makes the keys that do not exist.
+func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, error) {
+	if err := l.fold.Wait(ctx, 0); err != nil {
+		return nil, err
+	}
+	o, _, err := l.origin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := l.roots(o.ID)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := seal.SigningSeeds(l.stores.owners.Store(), l.box, o.String()).Create(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	heads := projections.SignedTrees{Pool: l.stores.pool}
+	signer, err := transparency.NewSigner(o, heads, seed.Key)
+	if err != nil {
+		return nil, err
+	}
+	return transparency.NewFollower(transparency.Config{Origin: o, Store: transparency.NewStore(l.blobs, o), Heads: heads, Signer: signer, Root: roots,
+		From:   func(at record.Position) transparency.Source { return journal.NewTail(l.client, l.Rules, 0, at) },
+		Logger: l.logger}), nil
+}
+
+// signed returns the sequence of the last record that a checkpoint covers. It is false if the log is not extended here.
+func (l *transparencyLog) signed() (sequence int64, runs bool) {
+	f := l.run.Load()
+	if f == nil {
+		return 0, false
+	}
+	return f.Status().Signed - 1, true
+}
+
+// treeGauges report the state of the transparency logs that this node extends.
+type treeGauges struct {
+	n                *Node
+	unsigned, halted *prometheus.Desc
+}
+
+func newTreeGauges(n *Node) *treeGauges {
+	journal := []string{"journal"}
+	return &treeGauges{n,
+		prometheus.NewDesc("perpetua_tlog_unsigned_seconds", "Time since this node read the oldest record that no checkpoint covers; 0 if there is none.", journal, nil),
+		prometheus.NewDesc("perpetua_tlog_halted", "1 if the log contradicts what was signed, so that this node signs no more checkpoints.", journal, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (g *treeGauges) Describe(ch chan<- *prometheus.Desc) { ch <- g.unsigned; ch <- g.halted }
+
+// Collect implements prometheus.Collector.
+func (g *treeGauges) Collect(ch chan<- prometheus.Metric) {
+	for _, l := range g.n.logs {
+		f := l.run.Load()
+		if f == nil {
+			continue
+		}
+		s, unsigned, halted := f.Status(), 0.0, 0.0
+		if !s.Unsigned.IsZero() {
+			unsigned = time.Since(s.Unsigned).Seconds()
+		}
+		if s.Halted {
+			halted = 1
+		}
+		ch <- prometheus.MustNewConstMetric(g.unsigned, prometheus.GaugeValue, unsigned, l.Name())
+		ch <- prometheus.MustNewConstMetric(g.halted, prometheus.GaugeValue, halted, l.Name())
+	}
+}
+
+// roots returns a function that computes record roots.
+func (l *transparencyLog) roots(id scalar.ID) (func(context.Context, record.Entry) (commitment.Hash, error), error) {
+	policy, err := disclose.Compile(schemas.Events())
+	if err != nil {
+		return nil, err
+	}
+	committer, err := commitment.NewCommitter(policy, l.Name())
+	if err != nil {
+		return nil, err
+	}
+	secrets := seal.NewGenerations(l.stores.owners.Store(), l.box)
+	keys := commitment.NewKeys(id, func(ctx context.Context, generation int) ([]byte, string, error) {
+		get := secrets.Get
+		if generation == commitment.FirstGeneration { // a later one exists before the log names it
+			get = secrets.Create
+		}
+		s, err := get(ctx, generation)
+		return s.Key, s.ID, err
+	})
+	return func(ctx context.Context, e record.Entry) (commitment.Hash, error) {
+		key, err := keys.At(ctx, e.Position.Sequence)
+		if err != nil {
+			return commitment.Hash{}, err
+		}
+		return committer.Root(key, e.Position.Sequence, e.Value)
+	}, nil
+}
+
+// tlogInterface returns the configuration of the routes of the transparency logs.
+func (n *Node) tlogInterface(auth *rest.Auth) tlog.Config {
+	return tlog.Config{Auth: auth, Public: []string{journals.Trading}, Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
+		for _, l := range n.logs {
+			if l.Name() == name && partition == 0 {
+				return l.published(ctx)
+			}
+		}
+		return nil, scalar.ID{}, fmt.Errorf("%s/%d is no journal: %w", name, partition, fs.ErrNotExist)
+	}}
+}

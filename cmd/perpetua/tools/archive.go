@@ -1,0 +1,207 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
+)
+
+// archived is the JSON output of an archive for one journal.
+type archived struct {
+	Journal  string `json:"journal"`
+	Ranges   int64  `json:"ranges"`  // full ones
+	Records  int64  `json:"records"` // valid ones, with those of the tail
+	Skipped  int64  `json:"skipped"` // records that readers skip as invalid
+	Tail     int64  `json:"tail"`    // records of Records that are in the tail
+	Values   int64  `json:"value_bytes"`
+	Bytes    int64  `json:"archive_bytes"`
+	Sequence int64  `json:"sequence"` // of the last valid record; -1 if there is none
+	Hash     string `json:"hash"`     // of the last valid record
+}
+
+// archiveRequest holds the arguments of the tools of archives.
+type archiveRequest struct {
+	*settings.Settings
+	at       string // URL of the bucket
+	journals journals.Table
+	json     bool
+}
+
+func parseArchive(command, flagName, usage string, args []string, std settings.IO) (r archiveRequest, err error) {
+	var name string
+	r.Settings, err = settings.Parse(command, args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&r.at, flagName, "", usage)
+		fs.StringVar(&name, "journal", "", "journal (default: all)")
+		settings.JSONFlag(fs, &r.json)
+	})
+	if err != nil {
+		return r, err
+	}
+	if r.at == "" {
+		return r, settings.Usagef("--%s is needed", flagName)
+	}
+	if err := blob.CheckURL(r.at); err != nil {
+		return r, settings.Usagef("--%s: %v", flagName, err)
+	}
+	r.journals = journals.All()
+	if name != "" {
+		j, err := r.journals.Of(name)
+		if err != nil {
+			return r, err
+		}
+		r.journals = journals.Table{j}
+	}
+	return r, nil
+}
+
+// open opens the bucket and the venue's master key. config returns the archive of a journal there.
+func (r *archiveRequest) open(ctx context.Context, at string) (config func(journal string) archive.Config, done func(), err error) {
+	box, err := r.FindMaster(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	bucket, err := blob.Open(ctx, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	store := blob.NewStore(bucket)
+	return func(journal string) archive.Config {
+		return archive.Config{Store: store, Box: box, TopicPrefix: r.Kafka.Prefix, Journal: journal}
+	}, func() { bucket.Close() }, nil
+}
+
+// ArchiveLog archives the journals, or one of them, in a bucket: all full ranges, and later records as the tail. The venue may be
+// running. ArchiveLog then reads the archive back and verifies it.
+func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
+	r, err := parseArchive("log archive", "to", "URL of the bucket to archive to: file, or in binaries for clouds s3, gs, azblob", args, std)
+	if err != nil {
+		return err
+	}
+	config, done, err := r.open(ctx, r.at)
+	if err != nil {
+		return err
+	}
+	defer done()
+	client, stop, err := OpenLog(ctx, r.Settings)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return r.each(std, func(j journals.Journal) (archived, error) {
+		if _, err := prepareLog(ctx, r.Settings, client, j, 0, std.Err); err != nil {
+			return archived{}, err
+		}
+		if err := archiveJournal(ctx, client, config(j.Name())); err != nil {
+			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
+		}
+		return verifyArchive(ctx, config(j.Name()), std)
+	})
+}
+
+// VerifyArchive reads an archive and verifies every record in it. It needs no log.
+func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
+	r, err := parseArchive("log verify", "archive", "URL of the bucket with the archive", args, std)
+	if err != nil {
+		return err
+	}
+	config, done, err := r.open(ctx, r.at+existing(r.at))
+	if err != nil {
+		return err
+	}
+	defer done()
+	return r.each(std, func(j journals.Journal) (archived, error) {
+		return verifyArchive(ctx, config(j.Name()), std)
+	})
+}
+
+// existing returns the query with which blob.Open reports a missing folder as an error instead of creating it.
+func existing(at string) string {
+	switch {
+	case !strings.HasPrefix(at, "file:"), strings.Contains(at, "create_dir="):
+		return ""
+	case strings.Contains(at, "?"):
+		return "&create_dir=false"
+	}
+	return "?create_dir=false"
+}
+
+// each does the work for all journals and prints the results.
+func (r *archiveRequest) each(std settings.IO, work func(journals.Journal) (archived, error)) error {
+	all := []archived{}
+	for _, j := range r.journals {
+		one, err := work(j)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+		if !r.json {
+			one.print(std.Out)
+		}
+	}
+	if r.json {
+		return std.PrintJSON(all)
+	}
+	return nil
+}
+
+func (a archived) print(out io.Writer) {
+	if a.Sequence < 0 {
+		fmt.Fprintf(out, "%s: the archive is empty\n", a.Journal)
+		return
+	}
+	fmt.Fprintf(out, "%s: %d ranges and %d records after them, %d records in all and %d that readers skip; %d bytes for %d bytes of values (%.2f %%); it ends with sequence %d, hash %s\n",
+		a.Journal, a.Ranges, a.Tail, a.Records, a.Skipped, a.Bytes, a.Values, 100*float64(a.Bytes)/float64(max(a.Values, 1)), a.Sequence, a.Hash)
+}
+
+// archiveJournal archives the records of a topic up to its current end.
+func archiveJournal(ctx context.Context, client *journal.Client, cfg archive.Config) error {
+	w, err := archive.NewWriter(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	records, err := transfer.Topic(client, cfg.Journal, "the log").Records(ctx)
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	for {
+		r, err := records.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return w.Tail(ctx)
+		}
+		if err == nil && r.Offset >= w.Next() {
+			err = w.Add(ctx, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// verifyArchive verifies the archive of a journal.
+func verifyArchive(ctx context.Context, cfg archive.Config, std settings.IO) (archived, error) {
+	a, err := archive.Open(ctx, cfg)
+	if err != nil {
+		return archived{}, err
+	}
+	var tell func(int64)
+	if line := progress(std); line != nil {
+		tell = func(n int64) { line(fmt.Sprintf("%s: %d records verified", cfg.Journal, n)) }
+	}
+	s, err := a.Verify(ctx, tell)
+	if err != nil {
+		return archived{}, err
+	}
+	return archived{Journal: cfg.Journal, Ranges: s.Ranges, Records: s.Records, Skipped: s.Skipped, Tail: s.Tail, Values: s.Values, Bytes: s.Bytes,
+		Sequence: s.Base.Sequence - 1, Hash: s.Base.Prev.String()}, nil
+}

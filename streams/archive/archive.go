@@ -1,0 +1,162 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// Archive holds the verified manifests of a partition. It does not change when the bucket does; call Open again.
+type Archive struct {
+	cfg    Config
+	sealed []Sealed
+	tail   *Tail
+}
+
+// Sealed is a full range. It never changes, so the topic may be trimmed by it once it was read back.
+type Sealed struct {
+	Manifest
+	Key    string      // of the manifest
+	Signed record.Hash // SHA-256 of the manifest, which stands for all manifests up to it
+}
+
+// Tail is the beginning of the range after the last full one. It is replaced by a longer one, and MUST NOT be a ground to trim
+// the topic.
+type Tail struct{ Manifest }
+
+// maxManifest is the highest number of bytes of a manifest.
+const maxManifest = 1 << 16
+
+// Open reads the manifests of an archive and verifies that they form a chain. It does not read the objects. An archive without a
+// manifest is empty and not an error. Otherwise the error is an *Error, or that of the store.
+func Open(ctx context.Context, cfg Config) (*Archive, error) {
+	a := &Archive{cfg: cfg}
+	numbers, err := a.numbers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n := range numbers {
+		if err := a.load(ctx, n, numbers); err != nil {
+			return nil, err
+		}
+	}
+	return a, a.loadTail(ctx)
+}
+
+// numbers returns how many manifests there should be: one more than the highest number.
+func (a *Archive) numbers(ctx context.Context) (int64, error) {
+	prefix := a.cfg.folder() + manifestName
+	found, err := a.cfg.Store.List(ctx, prefix)
+	if err != nil {
+		return 0, fmt.Errorf("archive: listing the manifests: %w", err)
+	}
+	count := int64(0)
+	for _, o := range found {
+		n, err := strconv.ParseInt(strings.TrimPrefix(o.Key, prefix), 10, 64)
+		switch {
+		case blob.Temporary(o.Key):
+		case err != nil || n < 0 || a.cfg.manifestKey(n) != o.Key:
+			return 0, &Error{Key: o.Key, Sequence: -1, Damage: Foreign, Err: errors.New("no manifest has that name")}
+		default:
+			count = max(count, n+1)
+		}
+	}
+	return count, nil
+}
+
+// load reads the next manifest.
+func (a *Archive) load(ctx context.Context, n, of int64) error {
+	key := a.cfg.manifestKey(n)
+	b, err := a.cfg.Store.Read(ctx, key, maxManifest)
+	switch {
+	case blob.Missing(err):
+		return &Error{Key: key, Sequence: n * a.cfg.rangeSize(), Damage: Missing, Err: fmt.Errorf("there are %d ranges", of)}
+	case err != nil:
+		return fmt.Errorf("archive: reading %s: %w", key, err)
+	}
+	s, err := a.parse(key, b)
+	if err != nil {
+		return err
+	}
+	a.sealed = append(a.sealed, *s)
+	return nil
+}
+
+// parse decodes the manifest after the last one.
+func (a *Archive) parse(key string, b []byte) (*Sealed, error) {
+	m, err := parseManifest(key, a.cfg.macKey(), manifestMagic, b)
+	if err != nil {
+		return nil, err
+	}
+	before, previous := a.last()
+	if err := m.follows(&a.cfg, key, before, previous, false); err != nil {
+		return nil, err
+	}
+	return &Sealed{*m, key, sha256.Sum256(b)}, nil
+}
+
+// last returns the manifest of the last full range, or nil, and its hash.
+func (a *Archive) last() (*Manifest, record.Hash) {
+	if len(a.sealed) == 0 {
+		return nil, record.Hash{}
+	}
+	s := &a.sealed[len(a.sealed)-1]
+	return &s.Manifest, s.Signed
+}
+
+// loadTail reads the manifest of the tail. One of a range that is full by now is ignored.
+func (a *Archive) loadTail(ctx context.Context) error {
+	key := a.cfg.tailKey()
+	b, err := a.cfg.Store.Read(ctx, key, maxManifest)
+	if blob.Missing(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("archive: reading %s: %w", key, err)
+	}
+	m, err := parseManifest(key, a.cfg.macKey(), tailMagic, b)
+	if err != nil {
+		return err
+	}
+	if m.Range < int64(len(a.sealed)) {
+		return nil
+	}
+	before, previous := a.last()
+	if err := m.follows(&a.cfg, key, before, previous, true); err != nil {
+		return err
+	}
+	a.tail = &Tail{*m}
+	return nil
+}
+
+// Sealed returns the full ranges in order.
+func (a *Archive) Sealed() []Sealed { return a.sealed }
+
+// Tail returns the beginning of the range after the full ones, or nil.
+func (a *Archive) Tail() *Tail { return a.tail }
+
+// Base returns the base of a log that begins after the full ranges, or nil if there are none.
+func (a *Archive) Base() *record.Base {
+	if m, _ := a.last(); m != nil {
+		return &m.Base
+	}
+	return nil
+}
+
+// parts returns the manifests of the full ranges and of the tail.
+func (a *Archive) parts() []*Manifest {
+	var all []*Manifest
+	for i := range a.sealed {
+		all = append(all, &a.sealed[i].Manifest)
+	}
+	if a.tail != nil {
+		all = append(all, &a.tail.Manifest)
+	}
+	return all
+}

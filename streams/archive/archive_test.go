@@ -1,0 +1,280 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"pgregory.net/rapid"
+
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+)
+
+func TestAnArchiveReturnsTheTopic(t *testing.T) {
+	ctx := t.Context()
+	for seed := range uint64(2) {
+		p := newTopic(t, seed).grow(300)
+		p.odd() // after the last valid record
+		bucket, err := blob.Open(ctx, blob.URLOf(t.TempDir()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bucket.Close()
+		cfg := testConfig(t, blob.NewStore(bucket))
+		if err := p.archive(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		checkEqual(t, read(t, cfg, 0, math.MaxInt64), p.records)
+		a, err := Open(ctx, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := a.Verify(ctx, nil)
+		if err != nil || sum.Ranges != 2 || sum.Records != p.sequence || sum.Tail != p.sequence-256 || sum.Base.Prev != p.prev ||
+			sum.Records+sum.Skipped != int64(len(p.records)) {
+			t.Errorf("%+v, %v", sum, err)
+		}
+		if b := a.Base(); b.Sequence != 256 || b.JournalID != p.id || b.Validate() != nil {
+			t.Errorf("the base is %v", b)
+		}
+	}
+}
+
+// TestAnyPart reads [from, to) as the records of the topic that count to it.
+func TestAnyPart(t *testing.T) {
+	p := newTopic(t, 4).grow(280)
+	cfg := testConfig(t, newMemory())
+	if err := p.archive(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	sequences, next := make([]int64, len(p.records)), p.sequence
+	for i := len(p.records) - 1; i >= 0; i-- {
+		if isValid(p, i) {
+			next--
+		}
+		sequences[i] = next
+	}
+	for _, c := range [][2]int64{{0, 1}, {0, 128}, {1, 2}, {127, 129}, {128, 128}, {50, 200}, {256, 280}, {279, 5000}, {280, 5000}, {3000, 5000}} {
+		var want []*kgo.Record
+		for i, r := range p.records {
+			if s := sequences[i]; s >= c[0] && s < c[1] {
+				want = append(want, r)
+			}
+		}
+		checkEqual(t, read(t, cfg, c[0], c[1]), want)
+	}
+}
+
+// isValid reports whether a record of a topic is valid: the first copy of a value that is not odd.
+func isValid(p *topic, i int) bool {
+	r := p.records[i]
+	if len(r.Headers) != 6 || strings.Contains(string(r.Value), strings.Repeat("ab", 32)) {
+		return false
+	}
+	for _, q := range p.records[max(0, i-8):i] {
+		if bytes.Equal(q.Value, r.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestOddRecords archives values that writers of today do not make, among them one of 4 MiB.
+func TestOddRecords(t *testing.T) {
+	p := newTopic(t, 5)
+	for _, data := range []string{`{}`, `{"a":{"a":{"a":[[],{},[{}]]}}}`, `{"a":"\u0000\ud83d\ude00\\\"","b":"é"}`, `{"a":1,"a":1,"A":1}`,
+		`{"n":[0,-0,0.0,1e400,123456789012345678901234567890,-0.10,1E+2]}`, `{"x":"` + strings.Repeat("long", 1<<20) + `"}`,
+		`{"id":"` + strings.ToUpper(p.id.String()) + `","prev":"` + p.prev.String() + `"}`, `{"type":"` + strings.Repeat("t", 300) + `"}`} {
+		p.valid(p.value(data))
+		if len(data) < 1<<20 {
+			p.valid(p.value(data))
+		}
+	}
+	cfg := testConfig(t, newMemory())
+	if err := p.archive(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	checkEqual(t, read(t, cfg, 0, math.MaxInt64), p.records)
+}
+
+// TestCrashes ends a writer before or after any of its writes. Whatever was written is a sound archive, and the next writer goes
+// on to the same end.
+func TestCrashes(t *testing.T) {
+	ctx := t.Context()
+	p := newTopic(t, 6).grow(150)
+	tiny := func(s *memory) Config {
+		cfg := testConfig(t, s)
+		cfg.sizes = sizes{64, 12_000}
+		return cfg
+	}
+	whole := newMemory()
+	if err := p.archive(ctx, tiny(whole)); err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		s := newMemory()
+		part := *p
+		for crash := range rapid.IntRange(1, 2).Draw(r, "crashes") {
+			part.records = p.records[:rapid.IntRange(1, len(p.records)).Draw(r, "records")]
+			s.writes, s.fails, s.after = 0, rapid.IntRange(1, whole.writes).Draw(r, "write"), rapid.Bool().Draw(r, "after")
+			err := part.archive(ctx, tiny(s))
+			if err != nil && !errors.Is(err, errCrash) {
+				r.Fatalf("crash %d: %v", crash, err)
+			}
+			s.fails = 0
+			a, err := Open(ctx, tiny(s))
+			if err != nil {
+				r.Fatal(err)
+			}
+			if _, err := a.Verify(ctx, nil); err != nil {
+				r.Fatal(err)
+			}
+		}
+		if err := p.archive(ctx, tiny(s)); err != nil {
+			r.Fatal(err)
+		}
+		checkEqual(t, read(t, tiny(s), 0, math.MaxInt64), p.records)
+	})
+}
+
+// TestTwoWriters archive the same topic at the same time.
+func TestTwoWriters(t *testing.T) {
+	p := newTopic(t, 7).grow(280)
+	s := newMemory()
+	errs := make([]error, 2)
+	var writing sync.WaitGroup
+	for i := range errs {
+		writing.Go(func() {
+			cfg := testConfig(t, s)
+			cfg.codec = nil
+			w, err := NewWriter(t.Context(), cfg)
+			for _, r := range p.records {
+				if err == nil && r.Offset >= w.Next() {
+					err = w.Add(t.Context(), r)
+				}
+			}
+			errs[i] = err
+		})
+	}
+	writing.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	var want []*kgo.Record
+	for _, r := range p.records {
+		if r.Offset <= lastOf(t, testConfig(t, s)) {
+			want = append(want, r)
+		}
+	}
+	checkEqual(t, read(t, testConfig(t, s), 0, math.MaxInt64), want)
+}
+
+func lastOf(t *testing.T, cfg Config) int64 {
+	a, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := a.last()
+	return m.LastOffset
+}
+
+// TestAnotherHistory refuses to go on with an archive whose topic has other records now.
+func TestAnotherHistory(t *testing.T) {
+	ctx := t.Context()
+	s := newMemory()
+	p, q := newTopic(t, 8).grow(150), newTopic(t, 8).grow(100)
+	q.valid(q.value(`{"forked":1}`))
+	q.grow(280)
+	first, err := NewWriter(ctx, testConfig(t, s)) // before the other history was archived
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.archive(ctx, testConfig(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range q.records {
+		if err = first.Add(ctx, r); err != nil {
+			break
+		}
+	}
+	var wrong *Error
+	if !errors.As(err, &wrong) || wrong.Damage != Forked {
+		t.Errorf("a writer of another history: %v", err)
+	}
+}
+
+// TestDamage changes each blob of an archive in many ways: opening or verifying it names the blob.
+func TestDamage(t *testing.T) {
+	ctx := t.Context()
+	p := newTopic(t, 9).grow(300)
+	s := newMemory()
+	if err := p.archive(ctx, testConfig(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	check := func(blobs map[string][]byte) error {
+		a, err := Open(ctx, testConfig(t, &memory{blobs: blobs}))
+		if err == nil {
+			_, err = a.Verify(ctx, nil)
+		}
+		return err
+	}
+	keys := slices.Sorted(maps.Keys(s.blobs))
+	if len(keys) != 6 {
+		t.Fatal(keys)
+	}
+	expect := func(what, key string, change func(map[string][]byte), damages ...Damage) {
+		t.Helper()
+		blobs := maps.Clone(s.blobs)
+		change(blobs)
+		err := check(blobs)
+		var wrong *Error
+		if !errors.As(err, &wrong) || key != "" && wrong.Key != key || len(damages) > 0 && !slices.Contains(damages, wrong.Damage) {
+			t.Fatalf("%s %s: %v", what, key, err)
+		}
+	}
+	for _, key := range keys {
+		whole := s.blobs[key]
+		for i := 0; i < len(whole); i += 1 + len(whole)/16 {
+			expect("flipped", key, func(b map[string][]byte) {
+				flipped := slices.Clone(whole)
+				flipped[i] ^= 1 << (i % 8)
+				b[key] = flipped
+			})
+			expect("cut", key, func(b map[string][]byte) { b[key] = whole[:i] }, Cut, Damaged)
+		}
+		expect("longer", key, func(b map[string][]byte) { b[key] = append(slices.Clone(whole), 0) })
+		for _, other := range keys {
+			if other != key {
+				expect("swapped", "", func(b map[string][]byte) { b[key], b[other] = b[other], b[key] })
+				expect("replaced by "+other, key, func(b map[string][]byte) { b[key] = b[other] })
+			}
+		}
+	}
+	manifest, object := testConfig(t, s).folderOf(keys, "manifest-"), testConfig(t, s).folderOf(keys, "range-")
+	expect("missing", manifest[0], func(b map[string][]byte) { delete(b, manifest[0]) }, Missing)
+	expect("missing", object[1], func(b map[string][]byte) { delete(b, object[1]) }, Missing)
+	expect("of another version", manifest[1], func(b map[string][]byte) {
+		b[manifest[1]] = bytes.Replace(b[manifest[1]], []byte("manifest 1"), []byte("manifest 2"), 1)
+	}, Version)
+	other := newMemory()
+	if err := newTopic(t, 10).grow(300).archive(ctx, testConfig(t, other)); err != nil {
+		t.Fatal(err)
+	}
+	expect("foreign", manifest[1], func(b map[string][]byte) { b[manifest[1]] = other.blobs[manifest[1]] }, Foreign)
+}
+
+// folderOf returns the keys of one kind.
+func (c Config) folderOf(keys []string, kind string) (of []string) {
+	for _, k := range keys {
+		if strings.HasPrefix(k, c.folder()+kind) {
+			of = append(of, k)
+		}
+	}
+	return of
+}

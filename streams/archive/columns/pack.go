@@ -1,0 +1,426 @@
+package columns
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// frameBytes is the most that several streams in one frame have together. A longer stream has a separate frame.
+const frameBytes = 2048
+
+// Encoder encodes chunks. It is not safe for concurrent use.
+type Encoder struct {
+	zstd *zstd.Encoder
+	dec  *Decoder
+}
+
+// NewEncoder returns an encoder.
+func NewEncoder() (*Encoder, error) {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
+	if err != nil {
+		return nil, err
+	}
+	d, err := NewDecoder()
+	return &Encoder{z, d}, err
+}
+
+// MaxBytes is the largest sum of the lengths of the values of a chunk.
+const MaxBytes = 1 << 30
+
+// Encode returns the chunk of the values. The journal's id is that from which ids derive. The same values always give the same
+// chunk. Encode decodes the chunk and compares the values before it returns.
+func (c *Encoder) Encode(journal scalar.ID, values []Value) ([]byte, error) {
+	total, sequences := 0, make([]int64, len(values))
+	for i, v := range values {
+		total += len(v.Bytes)
+		sequences[i] = v.Sequence
+	}
+	if total > MaxBytes {
+		return nil, fmt.Errorf("a chunk of %d bytes", total)
+	}
+	chunk := append([]byte{formColumns}, c.columns(journal, values)...)
+	err := c.check(journal, values, sequences, chunk, total)
+	if err == nil {
+		return chunk, nil
+	}
+	chunk = c.plain(values)
+	return chunk, c.check(journal, values, sequences, chunk, total)
+}
+
+// The forms of a chunk, which are its first byte.
+const (
+	formPlain   byte = iota // the lengths of the values, then the values, in one frame each
+	formColumns             // templates and streams
+)
+
+// plain returns the form for values that do not decode from columns to the same bytes.
+func (c *Encoder) plain(values []Value) []byte {
+	var lengths stream
+	var all []byte
+	for _, v := range values {
+		lengths.uvarint(uint64(len(v.Bytes)))
+		all = append(all, v.Bytes...)
+	}
+	return c.appendFrame(c.appendFrame([]byte{formPlain}, lengths.b), all)
+}
+
+// columns returns the templates and streams of values.
+func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
+	e := &encoder{model: newModel(journal), in: values, templates: make(map[string]int), names: make(map[string]int),
+		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), done: -1}}
+	e.columns[0].dict.index = make(map[string]int)
+	e.split()
+	e.fold()
+	e.stats = make([]stats, len(e.columns))
+	for i := range e.stats {
+		e.stats[i] = stats{equal: map[byte]int{}, slots: map[int]int{}, minus: map[int]int{}, bases: map[base]*cost{}}
+	}
+	e.walk(e.count)
+	e.choose()
+	e.reset()
+	e.choosing, e.wrote = true, noteWriter
+	e.walk(e.emit)
+	e.prune()
+	return c.pack(e)
+}
+
+// check returns an error if a chunk does not decode to the values.
+func (c *Encoder) check(journal scalar.ID, values []Value, sequences []int64, chunk []byte, total int) error {
+	again, err := c.dec.Decode(journal, sequences, chunk, total)
+	if err != nil {
+		return fmt.Errorf("a chunk does not decode: %w", err)
+	}
+	from := 0
+	for i, v := range values {
+		if at := again.Prev[i]; at >= 0 {
+			copy(again.Bytes[at:at+len(noHash)], v.Prev)
+		}
+		if !bytes.Equal(again.Bytes[from:again.Ends[i]], v.Bytes) {
+			return fmt.Errorf("value %d of a chunk does not decode to the same bytes", i)
+		}
+		from = again.Ends[i]
+	}
+	return nil
+}
+
+// streamsOf returns the streams of a model, in the order in which a chunk has them.
+func streamsOf(m *model, raw, rare *stream) []*stream {
+	all := []*stream{raw, rare}
+	for _, p := range m.pieces {
+		all = append(all, &p.next)
+	}
+	for kind := range streamsPerColumn {
+		for _, c := range m.columns {
+			all = append(all, &c.streams[kind])
+		}
+	}
+	return all
+}
+
+// pack joins the templates and the streams.
+func (c *Encoder) pack(e *encoder) []byte {
+	var head stream
+	e.writeTemplates(&head)
+	streams := streamsOf(e.model, &e.raw, &e.rare)
+	var frames [][]byte
+	var frame []byte
+	for _, s := range streams {
+		if n := len(s.b); n > 4 && bytes.Count(s.b, s.b[:1]) == n {
+			head.uvarint(uint64(n)<<1 | 1)
+			s.b = s.b[:1]
+		} else {
+			head.uvarint(uint64(n) << 1)
+		}
+		if len(frame) > 0 && len(frame)+len(s.b) > frameBytes {
+			frames = append(frames, frame)
+			frame = nil
+		}
+		frame = append(frame, s.b...)
+	}
+	frames = append(frames, frame)
+	out := c.appendFrame(nil, head.b)
+	for _, f := range frames {
+		out = c.appendFrame(out, f)
+	}
+	return out
+}
+
+// appendFrame appends the lengths of a frame before and after its compression, and the frame. It is not compressed if that saves
+// nothing; its second length is then 0.
+func (c *Encoder) appendFrame(out, frame []byte) []byte {
+	out = binary.AppendUvarint(out, uint64(len(frame)))
+	packed := c.zstd.EncodeAll(frame, nil)
+	if len(packed) >= len(frame) {
+		return append(append(out, 0), frame...)
+	}
+	out = binary.AppendUvarint(out, uint64(len(packed)))
+	return append(out, packed...)
+}
+
+func (e *encoder) writeTemplates(to *stream) {
+	to.uvarint(uint64(e.model.names))
+	to.uvarint(uint64(len(e.pieces)))
+	for _, p := range e.pieces[2:] {
+		to.uvarint(uint64(len(p.columns)))
+		for _, s := range p.statics {
+			to.uvarint(uint64(len(s)))
+			to.b = append(to.b, s...)
+		}
+		for _, c := range p.columns {
+			to.uvarint(uint64(c.name))
+		}
+		for _, list := range [][]int{p.anchors, p.joined} {
+			to.uvarint(uint64(len(list)))
+			for _, h := range list {
+				to.uvarint(uint64(h))
+			}
+		}
+		for _, updates := range p.updates {
+			to.byte(byte(bit(updates)))
+		}
+	}
+	for _, c := range e.columns {
+		to.uvarint(uint64(len(c.slots)))
+		for _, k := range c.slots {
+			to.uvarint(uint64(k))
+		}
+		to.uvarint(uint64(len(c.bases)))
+		for _, b := range c.bases {
+			to.byte(b.kind)
+			to.uvarint(uint64(b.of))
+			to.uvarint(uint64(b.plus))
+		}
+	}
+}
+
+// Decoder decodes chunks. It is safe for concurrent use.
+type Decoder struct{ zstd *zstd.Decoder }
+
+// NewDecoder returns a decoder.
+func NewDecoder() (*Decoder, error) {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes))
+	return &Decoder{z}, err
+}
+
+// Decode returns the values of a chunk, of which there must be as many as sequences, and total bytes. Its errors are
+// *DamagedError.
+func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, total int) (*Decoded, error) {
+	if len(chunk) == 0 {
+		return nil, &DamagedError{-1, errShort}
+	}
+	form, chunk := chunk[0], chunk[1:]
+	switch form {
+	case formPlain:
+		return c.plain(len(sequences), chunk, total)
+	case formColumns:
+	default:
+		return nil, &DamagedError{-1, fmt.Errorf("it is in the unknown form %d", form)}
+	}
+	d := &decoder{model: newModel(journal), sequences: sequences, limit: total}
+	if err := c.open(d, chunk); err != nil {
+		return nil, &DamagedError{-1, err}
+	}
+	d.buf = make([]byte, 0, total)
+	d.values = make([]value, 1, 1+d.count())
+	d.out.Ends, d.out.Prev = make([]int, 0, len(sequences)), make([]int, 0, len(sequences))
+	if err := d.all(); err != nil {
+		return nil, err
+	}
+	if len(d.buf) != total {
+		return nil, &DamagedError{-1, fmt.Errorf("its values have %d bytes, not %d", len(d.buf), total)}
+	}
+	d.out.Bytes = d.buf
+	return &d.out, nil
+}
+
+// plain decodes the plain form.
+func (c *Decoder) plain(n int, chunk []byte, total int) (*Decoded, error) {
+	rest := stream{b: chunk}
+	b, err := c.frame(&rest)
+	if err != nil {
+		return nil, &DamagedError{-1, err}
+	}
+	lengths := stream{b: b}
+	out := new(Decoded)
+	if out.Bytes, err = c.frame(&rest); err != nil {
+		return nil, &DamagedError{-1, err}
+	}
+	end := 0
+	for i := range n {
+		size, err := lengths.readUvarint()
+		if err != nil || size > uint64(len(out.Bytes)-end) {
+			return nil, &DamagedError{i, errShort}
+		}
+		end += int(size)
+		out.Ends, out.Prev = append(out.Ends, end), append(out.Prev, -1)
+	}
+	if end != len(out.Bytes) || end != total || !lengths.done() || !rest.done() {
+		return nil, &DamagedError{-1, errLeft}
+	}
+	return out, nil
+}
+
+// open reads the templates and opens the streams.
+func (c *Decoder) open(d *decoder, chunk []byte) error {
+	rest := stream{b: chunk}
+	first, err := c.frame(&rest)
+	if err != nil {
+		return err
+	}
+	head := stream{b: first}
+	if err := readTemplates(d.model, &head); err != nil {
+		return err
+	}
+	var frame stream
+	for _, s := range streamsOf(d.model, &d.raw, &d.rare) {
+		n, err := head.readUvarint()
+		if err != nil {
+			return err
+		}
+		size := n >> 1
+		if n&1 == 1 {
+			if size == 0 || size > MaxBytes {
+				return errRange
+			}
+			s.repeated, size = int(size), 1
+		}
+		if frame.done() && size > 0 {
+			b, err := c.frame(&rest)
+			if err != nil {
+				return err
+			}
+			frame = stream{b: b}
+		}
+		if size > MaxBytes {
+			return errRange
+		}
+		if s.b, err = frame.take(int(size)); err != nil {
+			return err
+		}
+	}
+	if len(rest.b)-rest.i == 2 && rest.b[rest.i] == 0 { // an empty frame
+		rest.i += 2
+	}
+	if !frame.done() || !head.done() || !rest.done() {
+		return errLeft
+	}
+	return nil
+}
+
+func (c *Decoder) frame(rest *stream) ([]byte, error) {
+	size, err := rest.readUvarint()
+	if err != nil {
+		return nil, err
+	}
+	packed, err := rest.readUvarint()
+	if err != nil {
+		return nil, err
+	}
+	if size > MaxBytes || packed > MaxBytes {
+		return nil, errRange
+	}
+	if packed == 0 {
+		return rest.take(int(size))
+	}
+	b, err := rest.take(int(packed))
+	if err != nil {
+		return nil, err
+	}
+	var header zstd.Header
+	if err := header.Decode(b); err != nil || !header.HasFCS || header.FrameContentSize != size {
+		return nil, errRange
+	}
+	out, err := c.zstd.DecodeAll(b, nil)
+	if err != nil {
+		return nil, err
+	}
+	if uint64(len(out)) != size {
+		return nil, errRange
+	}
+	return out, nil
+}
+
+var errTemplate = errors.New("a template is not in the form of one")
+
+func readTemplates(m *model, from *stream) error {
+	number := func(below int) int {
+		n, err := from.readUvarint()
+		if err != nil || n >= uint64(below) {
+			below = -1
+		}
+		if below < 0 {
+			from.i = len(from.b) + 1
+			return 0
+		}
+		return int(n)
+	}
+	ok := func() bool { return from.i <= len(from.b) }
+	names, pieces := number(1<<16), number(maxPieces+1)
+	if !ok() || names < 1 || pieces < 2 {
+		return errTemplate
+	}
+	dicts := make(map[int]*dictionary)
+	for range pieces - 2 {
+		p := new(piece)
+		holes := number(maxHoles + 1)
+		for i := 0; ok() && i <= holes; i++ {
+			text, err := from.take(number(maxStatic + 1))
+			if err != nil || !ok() {
+				return errTemplate
+			}
+			p.statics = append(p.statics, text)
+		}
+		for i := 0; ok() && i < holes; i++ {
+			name := number(names)
+			if dicts[name] == nil {
+				dicts[name] = new(dictionary)
+			}
+			m.addColumn(p, name, false, dicts[name])
+		}
+		for _, list := range []*[]int{&p.anchors, &p.joined} {
+			for n := number(maxAnchors + 1); ok() && n > 0; n-- {
+				*list = append(*list, number(holes))
+			}
+		}
+		for range p.anchorsOf() {
+			p.updates = append(p.updates, number(2) == 1)
+		}
+		if !ok() {
+			return errTemplate
+		}
+		m.pieces = append(m.pieces, p)
+	}
+	for _, c := range m.columns {
+		for n := number(maxSlots + 1); ok() && n > 0; n-- {
+			c.slots = append(c.slots, number(len(m.columns)))
+		}
+		for n := number(maxBases + 1); ok() && n > 0; n-- {
+			b := base{kind: byte(number(int(baseSlot) + 1)), of: number(len(m.columns)), plus: number(len(m.columns) + 1)}
+			c.bases = append(c.bases, b)
+		}
+	}
+	if !ok() {
+		return errTemplate
+	}
+	return nil
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func appendUnhex(b, digits []byte) []byte {
+	b, _ = hex.AppendDecode(b, digits)
+	return b
+}

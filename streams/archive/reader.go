@@ -1,0 +1,233 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// verify decodes all chunks, several at the same time, and compares the object with its manifest.
+func (o *object) verify(ctx context.Context, d *decoders) error {
+	done := make([]*verified, len(o.chunks))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range o.chunks {
+		work.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			v, err := o.chunk(d, i)
+			if err == nil {
+				v.values = nil
+			}
+			done[i] = v
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	return o.compare(done)
+}
+
+// compare checks that verified chunks are the records of the manifest.
+func (o *object) compare(chunks []*verified) error {
+	m := o.manifest
+	c, hash, next, offset, values := newContent(), m.Start, m.First, m.FirstOffset-1, int64(0)
+	skipped := int64(0)
+	for i, v := range chunks {
+		if v.Start != hash || v.First != next || v.Offset <= offset || i == 0 && v.Offset != m.FirstOffset {
+			return o.wrong(next, errChain)
+		}
+		for j, s := range v.sequences {
+			e := entry{kafka: v.parts[j], sequence: s, hash: v.hashes[j]}
+			if e.kafka == nil {
+				e.plain, e.kafka = true, new(kgo.Record)
+			}
+			e.kafka.Offset = v.offsets[j]
+			c.add(&e)
+			if s >= 0 {
+				next = s + 1
+			} else {
+				skipped++
+			}
+		}
+		hash, offset, values = v.end, v.offsets[len(v.offsets)-1], values+int64(v.Values)
+	}
+	var sum record.Hash
+	copy(sum[:], c.sum.Sum(nil))
+	switch {
+	case hash != m.Base.Prev, next != m.Base.Sequence, next != m.First+m.Records:
+		return o.wrong(next, fmt.Errorf("it ends before record %d with hash %v, and its manifest before record %d with %v", next, hash, m.Base.Sequence, m.Base.Prev))
+	case sum != m.Content, offset != m.LastOffset, skipped != m.Skipped, values != m.Values:
+		return o.wrong(m.First, errors.New("its records are not those of its manifest"))
+	}
+	return nil
+}
+
+func (o *object) wrong(sequence int64, err error) error {
+	return &Error{Key: o.manifest.Object, Sequence: sequence, Damage: Damaged, Err: err}
+}
+
+// Summary is what Verify has found.
+type Summary struct {
+	Ranges  int64       // full ones
+	Records int64       // valid ones, with those of the tail
+	Skipped int64       // records that readers skip
+	Values  int64       // bytes of the values of all records
+	Bytes   int64       // of the objects
+	Tail    int64       // valid records of the tail
+	Base    record.Base // of the log that goes on after the archive; zero if it is empty
+}
+
+// Verify reads all objects and verifies every record. Its error is an *Error, or that of the store or the context. tell, if it is
+// not nil, is called after each object with the number of valid records so far.
+func (a *Archive) Verify(ctx context.Context, tell func(records int64)) (Summary, error) {
+	var sum Summary
+	d, err := newDecoders()
+	if err != nil {
+		return sum, err
+	}
+	for _, m := range a.parts() {
+		o, err := readObject(ctx, &a.cfg, m)
+		if err != nil {
+			return sum, err
+		}
+		if err := o.verify(ctx, d); err != nil {
+			return sum, err
+		}
+		sum.Records, sum.Skipped, sum.Values, sum.Bytes = sum.Records+m.Records, sum.Skipped+m.Skipped, sum.Values+m.Values, sum.Bytes+m.Bytes
+		sum.Base = m.Base
+		if a.tail != nil && m == &a.tail.Manifest {
+			sum.Tail = m.Records
+		} else {
+			sum.Ranges++
+		}
+		if tell != nil {
+			tell(sum.Records)
+		}
+	}
+	return sum, nil
+}
+
+// Records returns the records of the topic with the sequences [from, to), exactly as the topic had them: offset, timestamp, key,
+// headers, and value. A record that readers skip counts to the valid record after it. The records are verified before they are
+// returned. After an error no record follows. topic is the name that the records get.
+func (a *Archive) Records(ctx context.Context, topic string, from, to int64) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		d, err := newDecoders()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, m := range a.parts() {
+			if m.Base.Sequence < from || m.First >= to {
+				continue
+			}
+			o, err := readObject(ctx, &a.cfg, m)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !o.records(ctx, d, topic, from, to, yield) {
+				return
+			}
+		}
+	}
+}
+
+// ahead decodes chunks in order, several at the same time.
+func (o *object) ahead(ctx context.Context, d *decoders, chunks []int) (next func() (*verified, error), stop func()) {
+	type result struct {
+		v   *verified
+		err error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	results := make(chan chan result, runtime.GOMAXPROCS(0))
+	var working sync.WaitGroup
+	working.Go(func() {
+		defer close(results)
+		for _, i := range chunks {
+			one := make(chan result, 1)
+			select {
+			case results <- one: // waits while as many chunks as processors are ahead
+			case <-ctx.Done():
+				return
+			}
+			working.Go(func() {
+				v, err := o.chunk(d, i)
+				one <- result{v, err}
+			})
+		}
+	})
+	next = func() (*verified, error) {
+		one, ok := <-results
+		if !ok {
+			return nil, ctx.Err()
+		}
+		r := <-one
+		return r.v, r.err
+	}
+	return next, func() { cancel(); working.Wait() }
+}
+
+// records passes the records of an object to yield. It returns false if yield did, or after an error.
+func (o *object) records(ctx context.Context, d *decoders, topic string, from, to int64, yield func(*kgo.Record, error) bool) bool {
+	var wanted []int
+	for i, h := range o.heads {
+		if h.First < to && (i+1 == len(o.heads) || o.heads[i+1].First >= from) {
+			wanted = append(wanted, i)
+		}
+	}
+	next, stop := o.ahead(ctx, d, wanted)
+	defer stop()
+	for range wanted {
+		v, err := next()
+		if v == nil {
+			yield(nil, err)
+			return false
+		}
+		before := v.First // the next valid record, before which a skipped one comes
+		for i, s := range v.sequences {
+			at := before
+			if s >= 0 {
+				before = s + 1
+			}
+			if at < from {
+				continue
+			}
+			if at >= to {
+				return true
+			}
+			r, err := o.kafka(v, i, topic)
+			if !yield(r, err) || err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// kafka returns a record as the topic had it.
+func (o *object) kafka(v *verified, i int, topic string) (*kgo.Record, error) {
+	r := &kgo.Record{Topic: topic, Partition: o.log.partition, Offset: v.offsets[i], Value: v.value(i)}
+	if p := v.parts[i]; p != nil {
+		r.Key, r.Headers, r.Timestamp = p.Key, p.Headers, p.Timestamp
+		if p.Value == nil {
+			r.Value = nil
+		}
+		return r, nil
+	}
+	if err := rebuild(o.log, r); err != nil {
+		return nil, o.wrong(v.sequences[i], err)
+	}
+	return r, nil
+}

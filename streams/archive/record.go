@@ -1,0 +1,130 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// RangeRecords is the number of valid records in a range.
+const RangeRecords = 65_536
+
+// blockRecords is the number of valid records after which an object repeats the hash of the chain.
+const blockRecords = 256
+
+// log identifies a partition of a journal.
+type log struct {
+	journal    string
+	partition  int32
+	partitions int32
+	id         scalar.ID
+}
+
+// entry is a record of the topic on its way into an object.
+type entry struct {
+	kafka    *kgo.Record
+	sequence int64       // -1 if readers skip the record
+	prev     record.Hash // of the chain before the record
+	hash     record.Hash // of the value
+	plain    bool        // key, headers and timestamp are functions of the value
+}
+
+// isPlain reports whether key, headers and timestamp of a record are those that a writer gives to its value.
+func isPlain(l log, r *kgo.Record) bool {
+	if r.Key == nil || r.Value == nil {
+		return false
+	}
+	for _, h := range r.Headers {
+		if h.Value == nil {
+			return false
+		}
+	}
+	head, err := record.DecodeHead(r.Value)
+	if err != nil {
+		return false
+	}
+	return journal.VerifyKafka(record.Entry{Record: head, Journal: l.id, Value: r.Value}, l.journal, r) == nil
+}
+
+// rebuild sets key, headers and timestamp of a plain record.
+func rebuild(l log, r *kgo.Record) error {
+	head, err := record.DecodeHead(r.Value)
+	if err != nil {
+		return err
+	}
+	want := journal.KafkaRecord(r.Topic, l.journal, l.partition, l.id, head, r.Value)
+	r.Key, r.Headers, r.Timestamp = want.Key, want.Headers, want.Timestamp
+	return nil
+}
+
+// content computes the hash of everything that a range must preserve.
+type content struct {
+	sum hash.Hash
+	b   []byte
+}
+
+func newContent() *content { return &content{sum: sha256.New()} }
+
+// add adds the next record: offset, sequence, hash, and the parts unless the record is plain.
+func (c *content) add(e *entry) {
+	b := binary.BigEndian.AppendUint64(c.b[:0], uint64(e.kafka.Offset))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.sequence))
+	b = append(b, e.hash[:]...)
+	if e.plain {
+		b = append(b, 1)
+	} else {
+		b = appendParts(append(b, 0), e.kafka)
+	}
+	c.sum.Write(b)
+	c.b = b
+}
+
+// appendParts appends what a record has besides its value: the timestamp in milliseconds, whether the value is null, the key, and
+// the headers.
+func appendParts(b []byte, r *kgo.Record) []byte {
+	b = binary.AppendVarint(b, r.Timestamp.UnixMilli())
+	if r.Value == nil {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBytes(b, r.Key)
+	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
+	for _, h := range r.Headers {
+		b = appendBytes(b, []byte(h.Key))
+		b = appendBytes(b, h.Value)
+	}
+	return b
+}
+
+// appendBytes appends the length plus one, or 0 for null, and the bytes.
+func appendBytes(b, of []byte) []byte {
+	if of == nil {
+		return append(b, 0)
+	}
+	return append(binary.AppendUvarint(b, uint64(len(of))+1), of...)
+}
+
+// readParts reads what appendParts has appended.
+func readParts(from *scanner, r *kgo.Record) {
+	r.Timestamp = time.UnixMilli(from.varint())
+	switch from.byte() {
+	case 0:
+		r.Value = []byte{}
+	case 1:
+	default:
+		from.fail()
+	}
+	r.Key = from.bytes()
+	for n := from.uvarint(); n > 0 && from.err == nil; n-- {
+		key := from.bytes()
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: string(key), Value: from.bytes()})
+	}
+}

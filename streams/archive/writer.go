@@ -1,0 +1,318 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// Writer archives the records of a topic. It applies the rule of validity itself. It is not safe for concurrent use, but several
+// writers may archive the same topic at the same time. A writer may crash between any two writes; the next one continues after
+// the last manifest.
+type Writer struct {
+	archive *Archive
+	codec   *codec
+	chain   *record.Chain
+	log     log
+	term    int64
+
+	current *pending
+	entries []entry // of the current chunk
+	bytes   int     // of their values
+}
+
+// pending is a range that is not sealed.
+type pending struct {
+	Manifest
+	content *content
+	heads   []chunkHead
+	chunks  []byte
+}
+
+// NewWriter returns a writer that continues after the last full range.
+func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
+	a, err := Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := cfg.codec
+	if c == nil {
+		if c, err = newCodec(); err != nil {
+			return nil, err
+		}
+	}
+	w := &Writer{archive: a, codec: c, chain: record.NewHeadChain(cfg.Journal, cfg.Partition, record.Before)}
+	w.log.journal, w.log.partition = cfg.Journal, cfg.Partition
+	if m, _ := a.last(); m != nil {
+		at := m.Base.Before()
+		at.Offset = m.LastOffset
+		w.chain = record.NewHeadChain(cfg.Journal, cfg.Partition, at)
+		w.chain.SetID(m.Base.JournalID)
+		w.log.id, w.log.partitions, w.term = m.Base.JournalID, m.Base.Partitions, m.Base.Term
+	}
+	w.begin()
+	return w, nil
+}
+
+// Archive returns the manifests, with those that the writer has added.
+func (w *Writer) Archive() *Archive { return w.archive }
+
+// Next returns the lowest offset that the writer needs next.
+func (w *Writer) Next() int64 {
+	if w.current.LastOffset >= 0 {
+		return w.current.LastOffset + 1
+	}
+	if m, _ := w.archive.last(); m != nil {
+		return m.LastOffset + 1
+	}
+	return 0
+}
+
+// begin starts the next range.
+func (w *Writer) begin() {
+	n := int64(len(w.archive.sealed))
+	_, previous := w.archive.last()
+	w.current = &pending{content: newContent(), Manifest: Manifest{Range: n, First: n * w.archive.cfg.rangeSize(), Start: w.chain.Position().Hash,
+		FirstOffset: -1, LastOffset: -1, Previous: previous}}
+	w.entries, w.bytes = nil, 0
+}
+
+// Add takes the next record of the topic, and seals the range if the record completes it. The writer keeps the record, which MUST
+// NOT be changed. After an error the writer MUST NOT be used.
+func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
+	if r.Offset < w.Next() {
+		return fmt.Errorf("archive: the record at offset %d comes after that at %d", r.Offset, w.Next()-1)
+	}
+	e := entry{kafka: r, sequence: -1, prev: w.chain.Position().Hash}
+	got, ok, err := w.chain.Admit(r.Offset, r.Value)
+	if err != nil {
+		return err
+	}
+	if ok {
+		e.sequence, e.hash = got.Position.Sequence, got.Position.Hash
+		if err := w.follow(r.Value, e.sequence); err != nil {
+			return err
+		}
+	} else {
+		e.hash = sha256.Sum256(r.Value)
+	}
+	e.plain = isPlain(w.log, r)
+	w.add(e)
+	if w.bytes >= w.archive.cfg.chunkSize() || len(w.entries) == maxChunkRecords {
+		if err := w.current.flush(w, w.entries); err != nil {
+			return err
+		}
+		w.entries, w.bytes = nil, 0
+	}
+	if ok && e.sequence == w.current.First+w.archive.cfg.rangeSize()-1 {
+		return w.seal(ctx)
+	}
+	return nil
+}
+
+// follow takes from a valid record what the manifest says of it.
+func (w *Writer) follow(value []byte, sequence int64) error {
+	head, err := record.DecodeHead(value)
+	if err != nil {
+		return fmt.Errorf("archive: record %d: %w", sequence, err)
+	}
+	w.current.LastTime = head.Time
+	if head.Command.Type != record.TypeGenesis && head.Command.Type != record.TypeTermStarted {
+		return nil
+	}
+	r, err := record.Decode(decide.NewRegistry(), value)
+	if err != nil {
+		return fmt.Errorf("archive: record %d: %w", sequence, err)
+	}
+	switch event := r.Events[0].(type) {
+	case *record.Genesis:
+		w.log.id, w.log.partitions = event.JournalID, event.Partitions
+	case *record.TermStarted:
+		if event.Term != w.term+1 {
+			return w.chain.Broken(w.chain.Position().Offset, sequence, fmt.Sprintf("it opens term %d after term %d", event.Term, w.term), nil)
+		}
+		w.term = event.Term
+	}
+	return nil
+}
+
+func (w *Writer) add(e entry) {
+	p := w.current
+	if p.FirstOffset < 0 {
+		p.FirstOffset = e.kafka.Offset
+	}
+	p.LastOffset = e.kafka.Offset
+	p.Values += int64(len(e.kafka.Value))
+	if e.sequence >= 0 {
+		p.Records++
+	} else {
+		p.Skipped++
+	}
+	p.content.add(&e)
+	w.entries, w.bytes = append(w.entries, e), w.bytes+len(e.kafka.Value)
+}
+
+// flush encodes a chunk.
+func (p *pending) flush(w *Writer, entries []entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	head, facts, values, err := w.codec.encode(w.log, entries)
+	if err != nil {
+		return err
+	}
+	head.First = p.First
+	for _, h := range p.heads {
+		head.First += int64(h.valid)
+	}
+	for _, e := range entries {
+		if e.sequence >= 0 {
+			head.valid++
+		}
+	}
+	p.heads = append(p.heads, head)
+	p.chunks = append(append(p.chunks, facts...), values...)
+	return nil
+}
+
+// finish sets what the manifest says of all records, and returns the blob of the object.
+func (w *Writer) finish(p *pending, tail bool) ([]byte, error) {
+	p.Base = record.Base{Journal: w.log.journal, Partition: w.log.partition, Partitions: w.log.partitions, JournalID: w.log.id,
+		Sequence: p.First + p.Records, Prev: w.chain.Position().Hash, Term: w.term}
+	copy(p.Content[:], p.content.sum.Sum(nil))
+	p.Object = w.archive.cfg.objectKey(&p.Manifest, tail)
+	return sealObject(&w.archive.cfg, p.Object, w.log, p.heads, p.chunks)
+}
+
+// seal writes the object and then the manifest of the current range.
+func (w *Writer) seal(ctx context.Context) error {
+	p := w.current
+	if err := p.flush(w, w.entries); err != nil {
+		return err
+	}
+	b, err := w.finish(p, false)
+	if err != nil {
+		return err
+	}
+	if err := w.putObject(ctx, &p.Manifest, b); err != nil {
+		return err
+	}
+	sealed, err := w.putManifest(ctx, &p.Manifest)
+	if err != nil {
+		return err
+	}
+	w.archive.sealed = append(w.archive.sealed, *sealed)
+	w.begin()
+	return nil
+}
+
+// putObject creates an object. If one exists, it must hold the same records, and the manifest then describes that one.
+func (w *Writer) putObject(ctx context.Context, m *Manifest, b []byte) error {
+	cfg := &w.archive.cfg
+	created, err := cfg.Store.Create(ctx, m.Object, b, writeWithin)
+	if err != nil {
+		return err
+	}
+	if !created {
+		// Another writer, or this one before a crash, has created it. It has another nonce, so its bytes differ.
+		if b, err = cfg.Store.Read(ctx, m.Object, maxBlob); err != nil {
+			return fmt.Errorf("archive: reading %s: %w", m.Object, err)
+		}
+		o, err := openObject(cfg, m, b)
+		if err != nil {
+			return err
+		}
+		d, err := newDecoders()
+		if err != nil {
+			return err
+		}
+		if err := o.verify(ctx, d); err != nil {
+			return err
+		}
+	}
+	m.Hash, m.Bytes = sha256.Sum256(b), int64(len(b))
+	return nil
+}
+
+var errOther = errors.New("it stands for other records than those of the topic")
+
+// putManifest creates a manifest. If one exists, it must describe the same records.
+func (w *Writer) putManifest(ctx context.Context, m *Manifest) (*Sealed, error) {
+	cfg := &w.archive.cfg
+	key := cfg.manifestKey(m.Range)
+	b, err := m.encode(cfg.macKey(), manifestMagic)
+	if err != nil {
+		return nil, err
+	}
+	created, err := cfg.Store.Create(ctx, key, b, writeWithin)
+	if err != nil {
+		return nil, err
+	}
+	if !created {
+		if b, err = cfg.Store.Read(ctx, key, maxManifest); err != nil {
+			return nil, fmt.Errorf("archive: reading %s: %w", key, err)
+		}
+	}
+	s, err := w.archive.parse(key, b)
+	if err == nil && !s.same(m) {
+		err = &Error{Key: key, Sequence: m.First, Damage: Forked, Err: errOther}
+	}
+	return s, err
+}
+
+// Tail writes the records after the last full range as the tail, which replaces the one before. Without such records it removes
+// the tail.
+func (w *Writer) Tail(ctx context.Context) error {
+	cfg := &w.archive.cfg
+	former := w.formerTail(ctx)
+	p := *w.current
+	if p.Base.Sequence = p.First + p.Records; p.Records+p.Skipped == 0 || p.Base.Sequence == 0 {
+		w.archive.tail = nil
+		return cfg.Store.Delete(ctx, append(former, cfg.tailKey())...)
+	}
+	if err := p.flush(w, w.entries); err != nil {
+		return err
+	}
+	b, err := w.finish(&p, true)
+	if err != nil {
+		return err
+	}
+	if err := w.putObject(ctx, &p.Manifest, b); err != nil {
+		return err
+	}
+	if b, err = p.encode(cfg.macKey(), tailMagic); err != nil {
+		return err
+	}
+	if err := cfg.Store.Write(ctx, cfg.tailKey(), b, writeWithin); err != nil {
+		return err
+	}
+	w.archive.tail = &Tail{p.Manifest}
+	for i, key := range former {
+		if key == p.Object {
+			former = append(former[:i], former[i+1:]...)
+			break
+		}
+	}
+	return cfg.Store.Delete(ctx, former...)
+}
+
+// formerTail returns the key of the current tail's object.
+func (w *Writer) formerTail(ctx context.Context) []string {
+	cfg := &w.archive.cfg
+	b, err := cfg.Store.Read(ctx, cfg.tailKey(), maxManifest)
+	if err != nil {
+		return nil
+	}
+	m, err := parseManifest(cfg.tailKey(), cfg.macKey(), tailMagic, b)
+	if err != nil || blob.Temporary(m.Object) {
+		return nil
+	}
+	return []string{m.Object}
+}

@@ -1,0 +1,44 @@
+package transparency
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// Head is a tree that was signed, or may have been. The zero Head is that of a log of which nothing was signed.
+type Head struct {
+	Size     int64
+	Root     tlog.Hash
+	Position record.Position // of the last record, whose sequence is Size-1
+	// Forgotten says that the log was forgotten since, so that its records may be others.
+	Forgotten bool
+	Recorded  time.Time
+}
+
+// Heads records the heads of logs. All nodes of a venue share one.
+type Heads interface {
+	// Head returns the last head of a log, or the zero Head.
+	Head(ctx context.Context, of Origin) (Head, error)
+	// Advance replaces the last head, which MUST be old, by another. It returns ErrMoved if the last head is not old. Of
+	// concurrent calls with the same old head, it MUST succeed for one only. It MUST NOT return nil before the head is durable.
+	Advance(ctx context.Context, of Origin, old, next Head) error
+	// Publish replaces the published checkpoint of a log. It changes nothing if a larger one is published.
+	Publish(ctx context.Context, of Origin, c Checkpoint) error
+	// Published returns the checkpoint that Publish was last called with, or the zero Checkpoint.
+	Published(ctx context.Context, of Origin) (Checkpoint, error)
+}
+
+// ErrMoved says that another node has recorded a later head.
+var ErrMoved = errors.New("transparency: another node has signed a larger tree")
+
+// Checkpoint is a signed checkpoint.
+type Checkpoint struct {
+	Size     int64
+	Note     []byte // the signed note
+	Verifier string // the key that verifies it, in the form of package note
+}
