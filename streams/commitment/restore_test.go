@@ -50,6 +50,9 @@ func TestRestoredSecrets(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(restored, "commitment"), os.DirFS(filepath.Join(lost, "commitment"))); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(filepath.Join(restored, "commitment", "1"), 0o600); err != nil { // CopyFS does not keep the mode
+		t.Fatal(err)
+	}
 	if got, err := root(restored); err != nil || got != want {
 		t.Errorf("the root is %x, not %x: %v", got, want, err)
 	}
