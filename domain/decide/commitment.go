@@ -6,8 +6,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 )
 
-// RotateCommitment asks to put the next generation of the venue's secret in force, from the record after its own on. The secret is
-// in the key store before the command is sent.
+// RotateCommitment asks to put the next generation of the venue's secret in force, from the record after its own on. The first
+// generation is in force from the genesis on, so that its command only names the secret. The secret is in the key store before
+// the command is sent.
 //
 // Event: commitment.rotated. Refusals: Invalid secret; Conflict GENERATION_NOT_NEXT, COMMITMENTS_NOT_IN_FORCE.
 type RotateCommitment struct {
@@ -26,10 +27,10 @@ func (p *RotateCommitment) Reconstruct(r *Evidence) error {
 	return nil
 }
 
-// CommitmentRotated says that a generation of the venue's secret is in force from the next record on. The first generation is in
-// force from the genesis on and has no event.
+// CommitmentRotated says which secret of the venue is in force from the next record on. That of the first generation has been
+// since the genesis.
 type CommitmentRotated struct {
-	Generation int    `json:"generation"` // from 2
+	Generation int    `json:"generation"` // from 1
 	Secret     string `json:"secret"`     // the secret's id: 32 hex digits
 }
 
@@ -38,7 +39,8 @@ func (*CommitmentRotated) EventType() string { return TypeCommitmentRotated }
 
 // DiscloseCommitment asks to record that a recipient gets the epoch keys for the records from From to To, both included.
 //
-// Event: commitment.disclosed. Refusals: Invalid from, to, recipient; Conflict COMMITMENTS_NOT_IN_FORCE.
+// Event: commitment.disclosed. Refusals: Invalid from, to, recipient; Conflict COMMITMENTS_NOT_IN_FORCE,
+// SECRET_NOT_NAMED.
 type DiscloseCommitment struct {
 	From, To  int64  // sequences of the journal, of records before the command's
 	Recipient string // who gets them: 1 to 255 characters
@@ -109,6 +111,9 @@ func (c *Core) disclose(at Stamp, by Actor, p *DiscloseCommitment) (Event, error
 		return nil, InvalidField("to", "the last sequence is that of a record, and not before the first")
 	case p.Recipient == "" || len(p.Recipient) > maxRecipient || strings.ContainsFunc(p.Recipient, isControl):
 		return nil, InvalidField("recipient", "the recipient must be 1 to 255 bytes without control characters")
+	}
+	if c.commitments.Generation() == 0 {
+		return nil, Refuse(Conflict, "SECRET_NOT_NAMED", "no record names the first secret: rotate the secret of this journal first")
 	}
 	who := by.Sub
 	if who == "" {

@@ -48,6 +48,9 @@ func TestRotationsAndDisclosures(t *testing.T) {
 		payload  Payload
 		want     string
 	}{
+		{9, &DiscloseCommitment{4, 5, "auditor"}, "SECRET_NOT_NAMED"},
+		{9, &RotateCommitment{2, aSecret}, "GENERATION_NOT_NEXT generation"},
+		{9, &RotateCommitment{1, aSecret}, "&{Generation:1 Secret:" + aSecret + "}"},
 		{10, &RotateCommitment{1, aSecret}, "GENERATION_NOT_NEXT generation"},
 		{10, &RotateCommitment{3, aSecret}, "GENERATION_NOT_NEXT generation"},
 		{10, &RotateCommitment{2, aSecret[1:]}, "INVALID_SECRET secret"},
@@ -88,7 +91,7 @@ func TestRotationsAndDisclosures(t *testing.T) {
 		}
 	}
 	s := c.Commitments()
-	if rotations := s.Rotations(); len(rotations) != 1 || rotations[0].Sequence != 20 || rotations[0].Secret != aSecret {
+	if rotations := s.Rotations(); len(rotations) != 2 || rotations[1].Sequence != 20 || rotations[1].Secret != aSecret {
 		t.Errorf("the rotations are %v", rotations)
 	}
 	if e, _ := c.at(t, 9002, &DiscloseCommitment{0, 0, "a"}); e == nil {

@@ -110,7 +110,7 @@ func TestWhatEveryJournalTakes(t *testing.T) {
 // TestASavedCoreGoesOn saves a core and reads it back.
 func TestASavedCoreGoesOn(t *testing.T) {
 	c := NewCore(2, 2)
-	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Payload: &RotateCommitment{Generation: 2, Secret: strings.Repeat("a", 32)}}, {Metadata: Metadata{Key: "k", Fingerprint: "f"}, Payload: 7},
+	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Payload: &RotateCommitment{Generation: 1, Secret: strings.Repeat("a", 32)}}, {Metadata: Metadata{Key: "k", Fingerprint: "f"}, Payload: 7},
 		{Metadata: Metadata{Source: &Source{Journal: "identity", Sequence: 9}}, Payload: 7}, {Metadata: Metadata{Source: &Source{Journal: "onboarding", Sequence: 8}}, Payload: 7}} {
 		commanded(t, &c, int64(n), cmd, nil)
 	}

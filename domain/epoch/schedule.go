@@ -16,39 +16,40 @@ const Length = 4096
 // Of returns the epoch of a sequence.
 func Of(sequence int64) int64 { return sequence / Length }
 
-// FirstGeneration is in force from the first record of a journal on, without an event.
+// FirstGeneration is in force from the first record of a journal on, also before a record names its secret.
 const FirstGeneration = 1
 
 // Schedule says which generation of the venue's secret is in force at each sequence of a journal. The zero Schedule has the
-// first generation only.
+// first generation only, and does not name its secret.
 type Schedule struct {
-	rotations []*Rotation // of the generations 2, 3, …
+	rotations []*Rotation // of the generations 1, 2, …
 }
 
-// Rotation is a record that puts the next generation in force from the following record on.
+// Rotation is a record that names the secret of the next generation, and puts it in force from the following record on. That of
+// the first generation, which is in force already, only names it.
 type Rotation struct {
 	Sequence int64  // of the record
 	Secret   string // the id of the generation's secret
 }
 
-// Rotate adds the record with this sequence, which puts a generation in force from the next record on. secret is the id of the
-// generation's secret. Records are added in order, and each puts the next generation in force.
+// Rotate adds the record with this sequence, which names the secret of a generation. secret is its id. Records are added in
+// order, and each has the next generation, from the first one on.
 func (s *Schedule) Rotate(sequence int64, generation int, secret string) error {
 	last := int64(-1)
 	if n := len(s.rotations); n > 0 {
 		last = s.rotations[n-1].Sequence
 	}
 	if sequence <= last || generation != s.Generation()+1 {
-		return fmt.Errorf("epoch: record %d puts generation %d in force, after record %d put generation %d", sequence, generation, last, s.Generation())
+		return fmt.Errorf("epoch: record %d names generation %d, after record %d named generation %d", sequence, generation, last, s.Generation())
 	}
 	s.rotations = append(s.rotations, &Rotation{sequence, secret})
 	return nil
 }
 
-// Generation returns the generation in force after the last rotation.
-func (s *Schedule) Generation() int { return FirstGeneration + len(s.rotations) }
+// Generation returns the last generation whose secret is named, or 0.
+func (s *Schedule) Generation() int { return len(s.rotations) }
 
-// Rotations returns the rotations to the generations 2, 3, and so on.
+// Rotations returns the records that name the generations 1, 2, and so on.
 func (s *Schedule) Rotations() []Rotation {
 	out := make([]Rotation, len(s.rotations))
 	for i, r := range s.rotations {
@@ -68,13 +69,14 @@ func (s *Schedule) Visit(v *pack.Coder) {
 	})
 }
 
-// At returns the generation in force at a sequence, and the secret's id, which is empty for the first generation.
+// At returns the generation in force at a sequence, and the secret's id. The id is empty if no record names it.
 func (s *Schedule) At(sequence int64) (generation int, secret string) {
-	n := sort.Search(len(s.rotations), func(i int) bool { return s.rotations[i].Sequence >= sequence })
-	if n == 0 {
+	if len(s.rotations) == 0 {
 		return FirstGeneration, ""
 	}
-	return FirstGeneration + n, s.rotations[n-1].Secret
+	later := s.rotations[FirstGeneration:] // those that change the generation
+	n := sort.Search(len(later), func(i int) bool { return later[i].Sequence >= sequence })
+	return FirstGeneration + n, s.rotations[n].Secret
 }
 
 // Span is a run of sequences, both ends included, with one epoch key.
@@ -87,11 +89,11 @@ type Span struct {
 func (s *Schedule) Around(sequence int64) Span {
 	generation, _ := s.At(sequence)
 	span := Span{Of(sequence) * Length, Of(sequence)*Length + Length - 1, generation}
-	if n := generation - FirstGeneration; n > 0 {
-		span.From = max(span.From, s.rotations[n-1].Sequence+1)
+	if generation > FirstGeneration {
+		span.From = max(span.From, s.rotations[generation-1].Sequence+1)
 	}
-	if n := generation - FirstGeneration; n < len(s.rotations) {
-		span.To = min(span.To, s.rotations[n].Sequence)
+	if generation < len(s.rotations) {
+		span.To = min(span.To, s.rotations[generation].Sequence)
 	}
 	return span
 }

@@ -14,7 +14,7 @@ func rotated(t *testing.T) epoch.Schedule {
 	for _, r := range []struct {
 		sequence   int64
 		generation int
-	}{{10, 2}, {4095, 3}, {5000, 4}} {
+	}{{7, 1}, {10, 2}, {4095, 3}, {5000, 4}} {
 		if err := s.Rotate(r.sequence, r.generation, fmt.Sprint("id-", r.generation)); err != nil {
 			t.Fatal(err)
 		}
@@ -40,6 +40,18 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("record %d puts generation %d in force", bad.sequence, bad.generation)
 		}
 	}
+	for sequence, want := range map[int64]string{0: "id-1", 7: "id-1", 10: "id-1", 11: "id-2", 4096: "id-3", 1 << 40: "id-4"} {
+		if _, got := s.At(sequence); got != want {
+			t.Errorf("at %d the secret is %q, not %q", sequence, got, want)
+		}
+	}
+	var named epoch.Schedule
+	if err := named.Rotate(3, 2, "x"); err == nil {
+		t.Error("generation 2 is in force before the first one is named")
+	}
+	if err := named.Rotate(3, 1, "x"); err != nil || named.Around(2) != (epoch.Span{From: 0, To: 4095, Generation: 1}) {
+		t.Errorf("the first generation, once named, has the span %v (%v)", named.Around(2), err)
+	}
 	want := []epoch.Span{{From: 0, To: 10, Generation: 1}, {From: 11, To: 4095, Generation: 2}, {From: 4096, To: 5000, Generation: 3}, {From: 5001, To: 8191, Generation: 4}, {From: 8192, To: 12287, Generation: 4}}
 	if got := s.Spans(5, 8200, 9); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the spans are %v", got)
@@ -62,7 +74,7 @@ func TestSchedule(t *testing.T) {
 func TestSavedSchedule(t *testing.T) {
 	for _, s := range []epoch.Schedule{{}, rotated(t)} {
 		var read epoch.Schedule
-		if err := pack.Read(pack.Append(nil, s.Visit), read.Visit); err != nil || fmt.Sprint(read.Rotations()) != fmt.Sprint(s.Rotations()) || read.Generation() != 1+len(s.Rotations()) {
+		if err := pack.Read(pack.Append(nil, s.Visit), read.Visit); err != nil || fmt.Sprint(read.Rotations()) != fmt.Sprint(s.Rotations()) || read.Generation() != len(s.Rotations()) {
 			t.Errorf("%v is read as %v: %v", s, read, err)
 		}
 		other := s.Clone()

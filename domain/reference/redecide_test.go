@@ -65,7 +65,7 @@ func (c *crowd) rareCommands() {
 		more(o)
 		expect(by, decide.Metadata{Fingerprint: "r"}, o)
 	}
-	expect(operator, decide.Metadata{}, &decide.RotateCommitment{Generation: 2, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
+	expect(operator, decide.Metadata{}, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	expect(operator, decide.Metadata{}, &decide.DiscloseCommitment{From: 3, To: 9, Recipient: "Auditors & Co."})
 	expect(by, decide.Metadata{}, &trading.RegisterCustomer{Name: "without a code"})
 	for _, code := range []string{code, other} {

@@ -267,7 +267,7 @@ func rarities(t fataler) *State {
 		a.references.finals.push(r)
 	}
 	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
-	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, []decide.Event{&decide.CommitmentRotated{Generation: 2, Secret: "an id"}})
+	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"}})
 	over := &session{id: scalar.ID{77}, due: &dueEntry{Slot: schedule.Slot{Kind: dueSession}}}
 	s.sessions[over.id] = over
 	i.fundMoves = &dueEntry{Slot: schedule.Slot{Kind: dueInsurance}, instrument: i}

@@ -47,8 +47,9 @@ type rotated struct {
 	Secret     string `json:"secret"`
 }
 
-// rotateCommitment puts the next generation of the venue's secret in force. The secret is durable in the key store before
-// the record names it. If two requests race, both use the same secret and the second is refused.
+// rotateCommitment puts the next generation of the venue's secret in force; the first time it names the first one. The secret
+// is durable in the key store before the record names it. If two requests race, both use the same secret and the second is
+// refused. A key store that lacks the secret in force is another one, and no secret is made there.
 func (h *Handler) rotateCommitment(c echo.Context) error {
 	if err := rest.BodyAbsent(c); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (h *Handler) rotateCommitment(c echo.Context) error {
 	}
 	if !repeated {
 		s, _ := h.schedule(to.Name)
-		secret, err := h.generations().Create(c.Request().Context(), s.Generation()+1)
+		secret, err := h.nextSecret(c.Request().Context(), &s)
 		if err != nil {
 			return secretsFailed(err)
 		}
@@ -71,6 +72,19 @@ func (h *Handler) rotateCommitment(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, rotated{to.Name, e.Generation, e.Secret})
+}
+
+// nextSecret makes the secret of the generation after the last one of a journal.
+func (h *Handler) nextSecret(ctx context.Context, s *epoch.Schedule) (seal.Secret, error) {
+	if last := s.Generation(); last > 0 {
+		_, named := s.At(maxSequence)
+		if found, err := h.generations().Get(ctx, last); err != nil {
+			return seal.Secret{}, err
+		} else if found.ID != named {
+			return seal.Secret{}, fmt.Errorf("generation %d: %w", last, commitment.ErrAnotherSecret)
+		}
+	}
+	return h.generations().Create(ctx, s.Generation()+1)
 }
 
 // disclosed is the response to a disclosure.
@@ -129,7 +143,7 @@ func (h *Handler) epochKeys(ctx context.Context, journal string, x operation.Exe
 	if at := x.Entry.Record.Sequence; as < at {
 		return nil, problem.Unavailable("NOT_READ_YET", "The disclosure is recorded, and this node has not read it yet: repeat the request with the same Idempotency-Key.", time.Second)
 	}
-	keys := commitment.NewKeys(x.Entry.Journal, h.secret)
+	keys := commitment.NewKeys(x.Entry.Journal, h.generations().Secret)
 	keys.Schedule = schedule
 	out := []spanWithKey{}
 	// A later rotation may have shortened the last span since.
@@ -141,16 +155,6 @@ func (h *Handler) epochKeys(ctx context.Context, journal string, x operation.Exe
 		out = append(out, spanWithKey{span.From, span.To, span.Generation, key.Bytes()})
 	}
 	return out, nil
-}
-
-// secret returns the secret of a generation. The first one is made if it has not been needed before.
-func (h *Handler) secret(ctx context.Context, generation int) (key []byte, id string, err error) {
-	get := h.generations().Get
-	if generation == epoch.FirstGeneration {
-		get = h.generations().Create
-	}
-	s, err := get(ctx, generation)
-	return s.Key, s.ID, err
 }
 
 // secretsFailed returns the error for a key store that does not answer or lacks a secret.

@@ -49,6 +49,8 @@ func TestCommitments(t *testing.T) {
 			}
 		}
 	}
+	v.Send("operator", "POST", base+"/commitments/trading/disclose", `{"from":0,"to":1,"recipient":"a"}`).Code(409, "SECRET_NOT_NAMED")
+	v.Send("operator", "POST", base+"/commitments/trading/rotate", "").Want(200)
 	first := disclose(0, 1, "Idempotency-Key", "d1")
 	if check(first); len(first.Keys) != 1 || first.From != 0 || first.To != 4095 || first.Keys[0].Generation != 1 || first.JournalID.IsZero() {
 		t.Errorf("the keys are %+v", first)

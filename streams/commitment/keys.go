@@ -2,11 +2,18 @@ package commitment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
+
+// ErrAnotherSecret reports that a secret is not the one whose id the journal or the caller knows.
+var ErrAnotherSecret = errors.New("the key store holds another secret of this generation: restore the key store, or check --key-url")
+
+// ErrUnnamed reports that nothing names the secret of the first generation.
+var ErrUnnamed = errors.New("commitment: no record names the secret of generation 1: rotate the secret of the journal first")
 
 // Secrets returns the secret of a generation and its id.
 type Secrets func(ctx context.Context, generation int) (key []byte, id string, err error)
@@ -14,6 +21,7 @@ type Secrets func(ctx context.Context, generation int) (key []byte, id string, e
 // Keys derives the epoch keys of one journal. It is not safe for concurrent use.
 type Keys struct {
 	Schedule epoch.Schedule // the caller adds rotations as it reads them
+	First    string         // the id of the first generation's secret, where a caller keeps it; empty if only the Schedule has it
 
 	journal    scalar.ID
 	secrets    Secrets
@@ -27,17 +35,26 @@ func NewKeys(journal scalar.ID, secrets Secrets) *Keys {
 	return &Keys{journal: journal, secrets: secrets}
 }
 
-// At returns the epoch key for a sequence. It asks for the secret only if the last key was another. It fails if the secret is
-// not the one that the journal names.
+// At returns the epoch key for a sequence. It asks for the secret only when the epoch or the generation changes. Its errors are
+// ErrUnnamed, ErrAnotherSecret if the secret is not the one that is named, and those of the secrets.
 func (k *Keys) At(ctx context.Context, sequence int64) (*EpochKey, error) {
 	generation, named := k.Schedule.At(sequence)
+	if generation == epoch.FirstGeneration && k.First != "" {
+		if named != "" && named != k.First {
+			return nil, fmt.Errorf("commitment: the journal names %s as the first secret, not %s: %w", named, k.First, ErrAnotherSecret)
+		}
+		named = k.First
+	}
+	if named == "" {
+		return nil, ErrUnnamed
+	}
 	if at := epoch.Of(sequence); k.key == nil || k.epoch != at || k.generation != generation {
 		secret, id, err := k.secrets(ctx, generation)
 		if err != nil {
 			return nil, err
 		}
-		if named != "" && id != named {
-			return nil, fmt.Errorf("commitment: the secret of generation %d is %s, but the journal names %s", generation, id, named)
+		if id != named {
+			return nil, fmt.Errorf("commitment: the secret of generation %d is %s, not %s: %w", generation, id, named, ErrAnotherSecret)
 		}
 		key, err := NewEpochKey(secret, k.journal, at)
 		if err != nil {

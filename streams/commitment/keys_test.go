@@ -13,8 +13,8 @@ import (
 
 func rotated(t *testing.T) (s epoch.Schedule) {
 	t.Helper()
-	for i, sequence := range []int64{10, 4095, 5000} {
-		if err := s.Rotate(sequence, i+2, fmt.Sprint("id-", i+2)); err != nil {
+	for i, sequence := range []int64{7, 10, 4095, 5000} {
+		if err := s.Rotate(sequence, i+1, fmt.Sprint("id-", i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,19 +48,37 @@ func TestKeysFollowTheSchedule(t *testing.T) {
 
 func TestKeysThatAreRefused(t *testing.T) {
 	away := errors.New("away")
-	k := commitment.NewKeys(journalID, func(context.Context, int) ([]byte, string, error) { return nil, "", away })
-	if _, err := k.At(t.Context(), 1); !errors.Is(err, away) {
-		t.Errorf("%v", err)
+	is := func(key []byte, id string, err error) commitment.Secrets {
+		return func(context.Context, int) ([]byte, string, error) { return key, id, err }
 	}
-	k = commitment.NewKeys(journalID, func(context.Context, int) ([]byte, string, error) { return make([]byte, 32), "id-1", nil })
-	k.Schedule = rotated(t)
-	if _, err := k.At(t.Context(), 1); err != nil {
-		t.Error(err)
+	for _, tt := range []struct {
+		name     string
+		secrets  commitment.Secrets
+		named    bool
+		first    string
+		sequence int64
+		want     error
+	}{
+		{"the store is away", is(nil, "", away), true, "", 1, away},
+		{"the named secret", is(make([]byte, 32), "id-1", nil), true, "", 1, nil},
+		{"another secret of a later generation", is(make([]byte, 32), "id-1", nil), true, "", 11, commitment.ErrAnotherSecret},
+		{"another first secret", is(make([]byte, 32), "id-9", nil), true, "", 1, commitment.ErrAnotherSecret},
+		{"no name", is(make([]byte, 32), "id-1", nil), false, "", 1, commitment.ErrUnnamed},
+		{"no name and no secret", is(nil, "", nil), false, "", 1, commitment.ErrUnnamed},
+		{"the secret that the caller knows", is(make([]byte, 32), "id-1", nil), false, "id-1", 1, nil},
+		{"not the one that the caller knows", is(make([]byte, 32), "id-1", nil), false, "id-9", 1, commitment.ErrAnotherSecret},
+		{"two names", is(make([]byte, 32), "id-1", nil), true, "id-9", 1, commitment.ErrAnotherSecret},
+	} {
+		k := commitment.NewKeys(journalID, tt.secrets)
+		if k.First = tt.first; tt.named {
+			k.Schedule = rotated(t)
+		}
+		if _, err := k.At(t.Context(), tt.sequence); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
-	if _, err := k.At(t.Context(), 11); err == nil {
-		t.Error("a secret that the journal does not name is used")
-	}
-	k = commitment.NewKeys(journalID, func(context.Context, int) ([]byte, string, error) { return nil, "", nil })
+	k := commitment.NewKeys(journalID, is(nil, "id-1", nil))
+	k.First = "id-1"
 	if _, err := k.At(t.Context(), 1); err == nil {
 		t.Error("an empty secret is used")
 	}

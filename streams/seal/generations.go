@@ -86,22 +86,25 @@ func (g *Generations) Get(ctx context.Context, generation int) (Secret, error) {
 	return Secret{generation, f.ID, key}, nil
 }
 
+// Secret returns the bytes and the id of a generation's secret. Its errors are those of Get.
+func (g *Generations) Secret(ctx context.Context, generation int) (key []byte, id string, err error) {
+	s, err := g.Get(ctx, generation)
+	return s.Key, s.ID, err
+}
+
 // Create returns the secret of a generation, and makes it if there is none. It returns once the secret is durable. Nodes that call
-// it at the same time get the same secret.
+// it at the same time get the same secret. The caller MUST NOT have used a secret of this generation: where one was used and is
+// gone, another one gives other roots.
 func (g *Generations) Create(ctx context.Context, generation int) (Secret, error) {
 	if generation < 1 {
 		return Secret{}, fmt.Errorf("generations count from 1, not %d", generation)
-	}
-	s, err := g.Get(ctx, generation)
-	if !errors.Is(err, ErrNoSecret) {
-		return s, err
 	}
 	content, err := g.encode(generation)
 	if err != nil {
 		return Secret{}, err
 	}
-	// Another node may create the object after the read above. The store takes only the first, so the secret that counts is
-	// the one that it returns, also to the node that created it.
+	// The store takes only the first object, so the secret that counts is the one that it returns, also to the node that created
+	// it. An object that exists may not be durable yet: store.Create makes it so.
 	if err := g.store.Create(ctx, g.name(generation), content); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Secret{}, err
 	}

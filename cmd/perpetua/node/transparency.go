@@ -12,7 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
+	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/tlog"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
@@ -107,7 +109,12 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, err
 	if err != nil {
 		return nil, err
 	}
-	roots, err := l.roots(o.ID)
+	heads := projections.SignedTrees{Pool: l.stores.pool}
+	head, err := heads.Head(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := l.roots(ctx, o.ID, head.Size > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +122,6 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, err
 	if err != nil {
 		return nil, err
 	}
-	heads := projections.SignedTrees{Pool: l.stores.pool}
 	signer, err := transparency.NewSigner(o, heads, seed.Key)
 	if err != nil {
 		return nil, err
@@ -169,8 +175,23 @@ func (g *treeGauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// roots returns a function that computes record roots.
-func (l *transparencyLog) roots(id scalar.ID) (func(context.Context, record.Entry) (commitment.Hash, error), error) {
+// committing is a State with the generations of the venue's secret.
+type committing interface{ Commitments() epoch.Schedule }
+
+// schedule returns the generations of the venue's secret as the fold has them, and the sequence of the fold's last record.
+func (l *transparencyLog) schedule() (s epoch.Schedule, as int64) {
+	l.fold.View(func(state decide.State, at record.Position) {
+		as = at.Sequence
+		if c, ok := state.(committing); ok {
+			s = c.Commitments()
+		}
+	})
+	return s, as
+}
+
+// roots returns a function that computes record roots, in the order of the records. published says that roots of the journal
+// were published before.
+func (l *transparencyLog) roots(ctx context.Context, id scalar.ID, published bool) (func(context.Context, record.Entry) (commitment.Hash, error), error) {
 	policy, err := disclose.Compile(schemas.Events())
 	if err != nil {
 		return nil, err
@@ -180,20 +201,25 @@ func (l *transparencyLog) roots(id scalar.ID) (func(context.Context, record.Entr
 		return nil, err
 	}
 	secrets := seal.NewGenerations(l.stores.owners.Store(), l.box)
-	keys := commitment.NewKeys(id, func(ctx context.Context, generation int) ([]byte, string, error) {
-		get := secrets.Get
-		if generation == commitment.FirstGeneration { // a later one exists before the log names it
-			get = secrets.Create
-		}
-		s, err := get(ctx, generation)
-		return s.Key, s.ID, err
-	})
+	keys := commitment.NewKeys(id, secrets.Secret)
+	schedule, as := l.schedule()
+	keys.Schedule = schedule
+	if keys.First, err = firstSecret(ctx, l.blobs, secrets, id, !published && schedule.Generation() == 0); err != nil {
+		return nil, err
+	}
 	return func(ctx context.Context, e record.Entry) (commitment.Hash, error) {
-		key, err := keys.At(ctx, e.Position.Sequence)
+		sequence := e.Position.Sequence
+		if as < sequence-1 { // a record that the schedule lacks may have put another generation in force
+			if err := l.fold.Wait(ctx, sequence-1); err != nil {
+				return commitment.Hash{}, err
+			}
+			keys.Schedule, as = l.schedule()
+		}
+		key, err := keys.At(ctx, sequence)
 		if err != nil {
 			return commitment.Hash{}, err
 		}
-		return committer.Root(key, e.Position.Sequence, e.Value)
+		return committer.Root(key, sequence, e.Value)
 	}, nil
 }
 

@@ -1,0 +1,66 @@
+package node
+
+import (
+	"errors"
+	"testing"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// TestFirstSecret: a key store that was lost after the first root was published gets no new secret, and one with another
+// secret gives no keys.
+func TestFirstSecret(t *testing.T) {
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyStore := func() *seal.Generations {
+		store, err := seal.OpenKeyStore(t.Context(), "file://"+t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return seal.NewGenerations(store, box)
+	}
+	bucket := memblob.OpenBucket(nil)
+	defer bucket.Close()
+	blobs, journal := blob.NewStore(bucket), scalar.ID{7}
+
+	original := keyStore()
+	if id, err := firstSecret(t.Context(), blobs, original, journal, false); !errors.Is(err, seal.ErrNoSecret) {
+		t.Errorf("roots were published, and %s is made: %v", id, err)
+	}
+	first, err := firstSecret(t.Context(), blobs, original, journal, true)
+	if err != nil || first == "" {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		secrets *seal.Generations
+		want    error
+	}{"the original": {original, nil}, "an empty one": {keyStore(), seal.ErrNoSecret}, "another one": {another(t, keyStore()), commitment.ErrAnotherSecret}} {
+		for _, unused := range []bool{true, false} {
+			id, err := firstSecret(t.Context(), blobs, tt.secrets, journal, unused)
+			if err != nil || id != first {
+				t.Errorf("%s: the secret is %s, not %s: %v", name, id, first, err)
+			}
+			keys := commitment.NewKeys(journal, tt.secrets.Secret)
+			keys.First = id
+			if _, err := keys.At(t.Context(), 1); !errors.Is(err, tt.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func another(t *testing.T, secrets *seal.Generations) *seal.Generations {
+	t.Helper()
+	if _, err := secrets.Create(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	return secrets
+}
