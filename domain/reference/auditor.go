@@ -220,7 +220,7 @@ func (a *Auditor) event(n int, name string, data []byte) {
 	case "commitment.rotated":
 		e := parse[rotatedShape](data)
 		must(a.rules >= 3, "a generation is put in force under rules %d", a.rules)
-		must(e.Generation == max(a.generation, 1)+1, "generation %d comes after %d", e.Generation, max(a.generation, 1))
+		must(e.Generation == a.generation+1, "generation %d comes after %d", e.Generation, a.generation)
 		a.generation = e.Generation
 	case "commitment.disclosed":
 		e := parse[disclosedShape](data)
