@@ -46,7 +46,7 @@ func (s *Schedule) Rotate(sequence int64, generation int, secret string) error {
 	return nil
 }
 
-// Generation returns the last generation whose secret is named, or 0.
+// Generation returns the last generation that a record names, or 0.
 func (s *Schedule) Generation() int { return len(s.rotations) }
 
 // Rotations returns the records that name the generations 1, 2, and so on.

@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// ErrAnotherSecret reports that a secret is not the one whose id the journal or the caller knows.
+// ErrAnotherSecret reports that a secret has another id than the journal or the caller knows.
 var ErrAnotherSecret = errors.New("the key store holds another secret of this generation: restore the key store, or check --key-url")
 
 // ErrUnnamed reports that nothing names the secret of the first generation.

@@ -106,8 +106,11 @@ func (s *folderStore) createFile(path string, content []byte) error {
 	// A rename would replace a file that another process has created since and may have sealed with.
 	if err := os.Link(unfinished, path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			// The other process may not have synced the folder yet, and the caller will use the existing key.
-			return errors.Join(err, s.syncUpTo(filepath.Dir(path)))
+			// The other process may not have synced the folder yet, and the caller will use the existing key. It MUST NOT if this
+			// sync fails, so that error is not fs.ErrExist.
+			if failed := s.syncUpTo(filepath.Dir(path)); failed != nil {
+				return failed
+			}
 		}
 		return err
 	}

@@ -142,3 +142,30 @@ func TestSigningSeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestAnExistingSecretIsMadeDurable: a secret that another node has created may not be durable yet. Create makes it so, and
+// fails if it cannot.
+func TestAnExistingSecretIsMadeDurable(t *testing.T) {
+	folder, err := openFolder(t.TempDir(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := NewGenerations(&KeyStore{folder}, testMaster(t, 7))
+	if _, err := g.Create(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	synced, broken := 0, errors.New("the disk is broken")
+	folder.sync = func(*os.File) error { synced++; return nil }
+	if _, err := g.Create(t.Context(), 1); err != nil || synced == 0 {
+		t.Errorf("after %d syncs: %v", synced, err)
+	}
+	folder.sync = func(f *os.File) error {
+		if about, err := f.Stat(); err == nil && about.IsDir() {
+			return broken
+		}
+		return nil
+	}
+	if s, err := g.Create(t.Context(), 1); !errors.Is(err, broken) {
+		t.Errorf("%v is returned, which may be lost: %v", s, err)
+	}
+}
