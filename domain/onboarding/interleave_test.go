@@ -35,7 +35,9 @@ func TestAnswersAreReconstructed(t *testing.T) {
 				t.Fatalf("%v has an answer without need", got)
 			}
 		}
-		if !slices.EqualFunc(required, in.Given, func(a, b givenInput) bool { return a.QuestionID == b.QuestionID && slices.Equal(a.Documents, b.Documents) }) {
+		if !slices.EqualFunc(required, in.Given, func(a, b givenInput) bool {
+			return a.QuestionID == b.QuestionID && slices.Equal(a.Documents, b.Documents)
+		}) {
 			t.Fatalf("the answers to required questions are %v, not %v", required, in.Given)
 		}
 	})

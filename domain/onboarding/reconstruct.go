@@ -8,7 +8,7 @@ import (
 )
 
 // rulesOfInputs is the first number of rules that record the inputs of commands (decide.Decision). A build without these
-// rules stops at a record with an input.
+// rules stops at their activation, and its tools without a state at the first record with an input.
 //
 // An input contains no personal data, sealed or not: only ids, names of members, sequences, states and durations.
 const rulesOfInputs = 4

@@ -14,7 +14,8 @@ import (
 //   - The reason of an order that is canceled when its session ends is disconnect. Under rules 1 it is cancel_all_after.
 //   - Before the first index price, market orders are rejected as instrument_halted. Under rules 1 it is no_liquidity.
 //
-// Rules 3 record the inputs of commands (decide.Decision). A build without rules 3 stops at a record with an input.
+// Rules 3 record the inputs of commands (decide.Decision). A build without rules 3 stops at their activation, and its tools
+// without a state at the first record with an input.
 const (
 	rulesOfClients = 2
 	rulesOfInputs  = 3
