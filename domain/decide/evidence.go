@@ -41,7 +41,7 @@ func EncodeInput(input any) string {
 	if input == nil {
 		return ""
 	}
-	text, err := json.Marshal(input, json.Deterministic(true))
+	text, err := appendInput(input)
 	if err != nil {
 		panic(fmt.Sprintf("decide: the input %T has no JSON form: %v", input, err))
 	}
@@ -49,6 +49,19 @@ func EncodeInput(input any) string {
 		return ""
 	}
 	return string(text)
+}
+
+// InputAppender is an input that encodes itself, for frequent commands. AppendJSON MUST append the bytes that the generic
+// encoder would.
+type InputAppender interface {
+	AppendJSON([]byte) ([]byte, error)
+}
+
+func appendInput(input any) ([]byte, error) {
+	if a, ok := input.(InputAppender); ok {
+		return a.AppendJSON(nil)
+	}
+	return json.Marshal(input, json.Deterministic(true))
 }
 
 // InputRecorder is a State that reports whether the rules in force record inputs. Before, a record without an input says

@@ -44,7 +44,9 @@ func (r EventRow[S]) Zero(fresh func() Event) EventRow[S] {
 	return r
 }
 
-// Old returns the row of a version that is no longer written. read decodes it as the current version.
+// Old returns the row of a version that is no longer written. If rules that record
+// inputs wrote the version, package redecide MUST learn the number of the rules that replaced it: under rules that record
+// inputs, it treats all versions with an Old row as forgeries. read decodes it as the current version.
 func Old[S any](eventType string, version int, read func(jsontext.Value) (Event, error)) EventRow[S] {
 	return EventRow[S]{old: Shape{Type: eventType, Version: version}, read: read}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // rulesOfInputs is the first number of rules that record the inputs of commands (decide.Decision) and have the events of
-// commitments. A build without these rules stops at the first record with either.
+// commitments. A build without these rules stops at their activation, and its tools without a state at the first record with
+// either.
 //
 // An input contains no personal data, sealed or not: only ids, names of members, sequences, states and durations.
 const rulesOfInputs = 4

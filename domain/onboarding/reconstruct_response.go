@@ -57,7 +57,7 @@ func (p *AddResponse) Reconstruct(r *decide.Evidence) error {
 
 // interleave returns answers of which documentsOf is documents, if there are any: the answers to required questions in
 // their order and, between them, answers without a question. An answer comes as soon as the next documents are those that
-// it is the first to name. To come early does no harm: the answer names none but documents that precede the next answer.
+// it is the first to name. Its documents then all precede those of the next answer.
 func (in *responseInput) interleave(documents []scalar.ID) (out []Given) {
 	required := in.Given
 	for n := 0; n < len(documents); {

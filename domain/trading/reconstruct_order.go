@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
@@ -23,8 +24,6 @@ func orderOf(events []decide.Event) *order.Order {
 type placeOrderInput struct {
 	// Amount is the amount of an order that was reduced to the position it closes.
 	Amount *fixed.Decimal `json:"amount,omitempty"`
-	// Leverage is the leverage that came with the order and was in force already.
-	Leverage int `json:"leverage,omitzero"`
 }
 
 // NewInput implements decide.Partial.
@@ -34,20 +33,25 @@ func (*PlaceOrder) NewInput() any { return new(placeOrderInput) }
 func (*PlaceOrder) Lacks(r *decide.Evidence) bool { return orderOf(r.Events).ReduceOnly }
 
 func (p *PlaceOrder) input(events []decide.Event) any {
-	if !p.ReduceOnly && p.Leverage == 0 { // nearly all orders
+	if !p.ReduceOnly || p.CashAmount != 0 || p.Amount.Cmp(orderOf(events).Amount) == 0 {
 		return nil
 	}
-	var in placeOrderInput
-	if p.CashAmount == 0 && p.Amount.Cmp(orderOf(events).Amount) != 0 {
-		in.Amount = &p.Amount
+	return &placeOrderInput{Amount: &p.Amount}
+}
+
+// AppendJSON implements decide.InputAppender.
+func (in *placeOrderInput) AppendJSON(b []byte) ([]byte, error) {
+	w := fastjson.Writer{Bytes: append(b, '{')}
+	writeAmount(&w, in.Amount)
+	w.Raw("}")
+	return w.Bytes, w.Err
+}
+
+func writeAmount(w *fastjson.Writer, amount *fixed.Decimal) {
+	if amount != nil {
+		w.Raw(`"amount":`)
+		fastjson.Text(w, *amount)
 	}
-	if p.Leverage != leverageIn(events) {
-		in.Leverage = p.Leverage
-	}
-	if in == (placeOrderInput{}) {
-		return nil
-	}
-	return in
 }
 
 // leverageIn returns the leverage that the events of an order entry carry, or 0.
@@ -65,7 +69,7 @@ func leverageIn(events []decide.Event) int {
 	return 0
 }
 
-// Reconstruct implements decide.Payload.
+// Reconstruct implements decide.Payload. An order that came with the leverage in force is decided like one without.
 func (p *PlaceOrder) Reconstruct(r *decide.Evidence) error {
 	var in placeOrderInput
 	if err := r.ReadInput(&in); err != nil {
@@ -81,9 +85,6 @@ func (p *PlaceOrder) Reconstruct(r *decide.Evidence) error {
 		p.Amount = *in.Amount
 	case p.CashAmount == 0:
 		p.Amount = o.Amount
-	}
-	if in.Leverage != 0 {
-		p.Leverage = in.Leverage
 	}
 	return nil
 }
@@ -116,7 +117,28 @@ func (p *AmendOrder) input(events []decide.Event) any {
 	if in.Omitted == nil && in.Amount == nil {
 		return nil
 	}
-	return in
+	return &in
+}
+
+// AppendJSON implements decide.InputAppender.
+func (in *amendOrderInput) AppendJSON(b []byte) ([]byte, error) {
+	w := fastjson.Writer{Bytes: append(b, '{')}
+	if len(in.Omitted) > 0 {
+		w.Raw(`"omitted":[`)
+		for n, name := range in.Omitted {
+			if n > 0 {
+				w.Raw(",")
+			}
+			w.String(name)
+		}
+		w.Raw("]")
+		if in.Amount != nil {
+			w.Raw(",")
+		}
+	}
+	writeAmount(&w, in.Amount)
+	w.Raw("}")
+	return w.Bytes, w.Err
 }
 
 // Reconstruct implements decide.Payload.

@@ -14,8 +14,8 @@ import (
 //   - The reason of an order that is canceled when its session ends is disconnect. Under rules 1 it is cancel_all_after.
 //   - Before the first index price, market orders are rejected as instrument_halted. Under rules 1 it is no_liquidity.
 //
-// Rules 3 record the inputs of commands (decide.Decision), and have the events of commitments. A build without rules 3 stops at
-// the first record with either.
+// Rules 3 record the inputs of commands (decide.Decision) and have the events of commitments. A build without rules 3 stops at
+// their activation, and its tools without a state at the first record with either.
 const (
 	rulesOfClients = 2
 	rulesOfInputs  = 3

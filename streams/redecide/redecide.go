@@ -1,10 +1,10 @@
 // Package redecide decides the records of a journal again and compares them byte for byte with those in the log.
 //
 // A record that is decided again as the same bytes was rightly decided from the inputs that it holds: its events, its time
-// and, if the rules record it, command.data.input. The package takes on trust:
+// and, if the rules record it, command.data.input. The package does not check:
 //
 //   - that a client sent the command with this input, and that the actor had the right to give it. The scopes of users are
-//     in another journal. Who may act as the operator is such a right: see trading.SetFeeProfile;
+//     in another journal. Deposits need a scope, for example, and so does the operator in trading.SetFeeProfile;
 //   - the id of the command and, for a client's, its metadata;
 //   - how far the time of a record is after that of the previous one;
 //   - that steps alternate with commands. Some steps wait for acknowledgements, which the log does not show. A command
@@ -34,7 +34,7 @@ const (
 	// Same means that this build decides the same bytes.
 	Same Verdict = iota
 	// Different means that this build decides something else, or refuses or repeats the command, or that no owner writes
-	// such a record.
+	// the record.
 	Different
 	// NotRedecidable means that the record does not show everything that it was decided from, because it is of an older
 	// form.
@@ -70,7 +70,7 @@ type Result struct {
 	Err error
 }
 
-// Journal is a journal whose records are decided again.
+// Journal describes a journal for Redecide.
 type Journal struct {
 	// Payloads are those of the journal's commands. A command type that no client gives any longer MUST keep its payload
 	// as long as a log may hold it: a record of an unknown command is Different.

@@ -184,7 +184,7 @@ func TestVerdicts(t *testing.T) {
 		"an order by another broker":                  {3, resting, replace(`"broker":"alpha"}`, `"broker":"beta"}`), redecide.Different, "UNKNOWN_CUSTOMER"},
 		"an order of which the event is gone":         {3, resting, replace(`"type":"order.opened"`, `"type":"order.canceled"`), redecide.Different, "another record"},
 		"an order with an unknown input":              {3, resting, replace(`"data":{}},"outcome"`, `"data":{"input":{"more":1}}},"outcome"`), redecide.Different, "input"},
-		"an order with an input of no effect":         {3, resting, replace(`"data":{}},"outcome"`, `"data":{"input":{"leverage":3}}},"outcome"`), redecide.Different, "another record"},
+		"an order with an input of no effect":         {3, resting, replace(`"data":{}},"outcome"`, `"data":{"input":{"amount":"0.001"}}},"outcome"`), redecide.Different, "another record"},
 		"a changed order under rules 1":               {1, resting, replace(`"filled_amount":"0.000"`, `"filled_amount":"0.001"`), redecide.Different, "another record"},
 		"a reduced order":                             {3, reducing, nil, redecide.Same, ""},
 		"a reduced order under rules 1":               {1, reducing, nil, redecide.Same, ""},
