@@ -67,7 +67,7 @@ func (d *deletions) dropAll() {
 	clear(d.plans)
 }
 
-// carryOut has kfake delete the records below an offset, for a trim whose log was checked.
+// carryOut sends kfake the request that deletes the records below an offset. The log MUST have been checked.
 func (d *deletions) carryOut(ctx context.Context, client *kgo.Client, p *trimPlan, start int64) error {
 	d.mu.Lock()
 	p.ready = true

@@ -128,7 +128,7 @@ func (p *partition) finishTrim(sync func(*os.File) error, logger *slog.Logger) e
 
 var _ base.Trimmer = (*Broker)(nil)
 
-// trimWithin bounds a trim whose broker stops in the middle of it.
+// trimWithin bounds a trim: a broker that stops in the middle of it no longer answers.
 const trimWithin = time.Minute
 
 // Trim implements base.Trimmer. It deletes whole segments below the one that holds t.Offset, so never the last segment, and
