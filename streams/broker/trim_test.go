@@ -272,7 +272,7 @@ func TestTrimSyncsWhatItKeeps(t *testing.T) {
 	}))
 	fails.Store(true)
 	if got, err := b.Trim(t.Context(), topic, trimTo(30), 30); !errors.Is(err, broken) {
-		t.Errorf("%d, %v", got, err)
+		t.Fatalf("%d, %v", got, err)
 	}
 	<-b.Done()
 	if !errors.Is(b.Err(), broken) || !slices.Equal(segmentsOf(t, dir), bases) {
