@@ -65,6 +65,7 @@ func serve(dir string, sync bool, limit string) int {
 				offset, _ := strconv.ParseInt(at, 10, 64)
 				_, err := b.Trim(context.Background(), topic, trimTo(offset), offset)
 				fmt.Println("alive", err)
+				return 4
 			}
 		case <-b.Done():
 			fmt.Println("stopped", b.Err())
