@@ -1,6 +1,6 @@
 // Package broker runs the embedded Kafka broker: franz-go's kfake with a data directory, listening on loopback and
 // speaking the ordinary Kafka protocol. Start reading here; gate.go, disk.go and flush.go make acknowledgements
-// durable, scan.go and repair.go check and repair a folder before it is opened, trim.go deletes the beginning of a log.
+// durable, scan.go and repair.go check and repair a folder before it is opened, trim.go and deletions.go delete the beginning of a log.
 //
 // It promises:
 //   - An acknowledged batch is in its segment file: synced to disk with Config.Sync; without it in the page cache,
@@ -14,8 +14,8 @@
 //     opens the folder, and Start returns a *DamageError, having changed nothing, unless the whole log is intact. The
 //     only data ever dropped is an incomplete last batch in a partition's last segment, which a crash in the middle of
 //     a write leaves behind.
-//   - A log begins at offset 0, or at a lower offset than that in its trim.json, which is on disk before the first segment
-//     is deleted. Requests to delete records are refused beyond that.
+//   - A log begins at offset 0, or at or below the offset in its trim.json, which is on disk before the first segment is
+//     deleted. Requests to delete records are refused beyond that offset.
 //   - Only one process uses a folder: a second Start on it fails with *InUseError.
 //
 // It does not promise:
@@ -75,6 +75,7 @@ type Config struct {
 	SizeCheck time.Duration
 
 	syncFile func(*os.File) error // (*os.File).Sync if nil; for tests
+	trimmed  func()               // called between the trim.json and the deletion of a trim; for tests
 }
 
 // Broker is a running embedded broker.
@@ -85,9 +86,11 @@ type Broker struct {
 	gates   *gateListener
 	disk    *disk // nil without Config.Sync
 	dir     string
+	sync    func(*os.File) error
 	lock    *Lock
-	trims   trims
 	logger  *slog.Logger
+
+	deletions *deletions
 
 	halt  *halt
 	group sync.WaitGroup
@@ -127,7 +130,7 @@ func Start(ctx context.Context, config Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{dir: dir, lock: lock, logger: config.Logger, halt: newHalt()}
+	b := &Broker{dir: dir, sync: config.syncFile, lock: lock, logger: config.Logger, deletions: newDeletions(dir, config.trimmed), halt: newHalt()}
 	if err := b.open(ctx, config); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
@@ -144,10 +147,9 @@ func (b *Broker) open(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := report.repair(b.logger); err != nil {
+	if err := report.repair(b.sync, b.logger); err != nil {
 		return err
 	}
-	b.trims.load(report)
 	if config.Sync {
 		b.disk = newDisk(b.dir, config.syncFile, b.halt, b.fail)
 		if err := b.disk.resume(report); err != nil {
@@ -187,7 +189,7 @@ func (b *Broker) serve(config Config) error {
 	}
 	b.cluster = cluster
 	refuseTransactions(cluster)
-	refuseDeletion(cluster, &b.trims)
+	b.deletions.control(cluster)
 	b.addrs = cluster.ListenAddrs()
 	if b.disk != nil {
 		b.disk.cluster = cluster

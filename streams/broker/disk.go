@@ -75,16 +75,6 @@ func (d *disk) release(r kmsg.Response) error {
 	return err
 }
 
-// flushed returns when a log is on disk up to an offset that was read from it.
-func (d *disk) flushed(e logEnd) error {
-	d.using.RLock()
-	defer d.using.RUnlock()
-	if d.halt.stopped() {
-		return errStopped
-	}
-	return d.await(e)
-}
-
 func (d *disk) await(e logEnd) error {
 	if e.topic == "" {
 		name, ok := d.name(e.id)

@@ -8,6 +8,13 @@ func (c Config) WithSync(sync func(*os.File) error) Config {
 	return c
 }
 
+// WithTrimmed has the broker call a function of the test's in each trim, after trim.json was written and before anything is
+// deleted.
+func (c Config) WithTrimmed(trimmed func()) Config {
+	c.trimmed = trimmed
+	return c
+}
+
 // Incomplete returns the segment files that end with an incomplete batch, with the length in bytes to which Start will
 // cut each.
 func (r *Report) Incomplete() map[string]int64 {

@@ -31,12 +31,13 @@ func TestMain(m *testing.M) {
 }
 
 // serve runs a broker until its input ends or it stops by itself. The limit is the size in bytes above which the kernel
-// lets no file grow, if it is a number. The line "fail" makes all syncs fail from then on.
+// lets no file grow, if it is a number. The line "fail" makes all syncs fail from then on. The line "trim N" trims the log at
+// offset N, and kills the process between trim.json and the deletion.
 func serve(dir string, sync bool, limit string) int {
 	if n, err := strconv.ParseUint(limit, 10, 64); err == nil {
 		limitFiles(n)
 	}
-	b, err := broker.Start(context.Background(), broker.Config{Dir: dir, Sync: sync, Logger: quiet()})
+	b, err := broker.Start(context.Background(), broker.Config{Dir: dir, Sync: sync, Logger: quiet()}.WithTrimmed(killSelf))
 	if err != nil {
 		fmt.Println("failed", err)
 		return 1
@@ -60,12 +61,29 @@ func serve(dir string, sync bool, limit string) int {
 				failSyncs()
 				fmt.Println("failing")
 			}
+			if at, ok := strings.CutPrefix(line, "trim "); ok {
+				offset, _ := strconv.ParseInt(at, 10, 64)
+				_, err := b.Trim(context.Background(), topic, trimTo(offset), offset)
+				fmt.Println("alive", err)
+				return 4
+			}
 		case <-b.Done():
 			fmt.Println("stopped", b.Err())
 			b.Close()
 			return 3
 		}
 	}
+}
+
+func killSelf() {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
+	select {} // until the kernel has done it
 }
 
 // child is a broker in a process of its own.

@@ -14,10 +14,10 @@ import (
 // repair brings a scanned folder into the state that kfake would have left at the end of this log: it drops incomplete
 // last batches, mends the indexes, and replaces all other derived files. If the process is killed in the middle, the
 // next scan and repair give the same result.
-func (r *Report) repair(logger *slog.Logger) error {
+func (r *Report) repair(sync func(*os.File) error, logger *slog.Logger) error {
 	for i := range r.partitions {
 		p := &r.partitions[i]
-		if err := p.finishTrim(logger); err != nil {
+		if err := p.finishTrim(sync, logger); err != nil {
 			return err
 		}
 		for _, s := range p.segments {

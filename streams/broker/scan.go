@@ -64,7 +64,8 @@ type segment struct {
 
 // Scan reads the whole folder without changing anything. An intact log may end in one incomplete batch per partition,
 // as a crash leaves it, and its indexes may be in any state that the segments can repair. A log that was trimmed begins at
-// or below the offset in trim.json; segments below that may be missing. Scan returns a *DamageError for anything else. A folder that is empty or does not exist is an intact, empty log.
+// or below the offset in trim.json; segments below that may be missing. Scan returns a *DamageError for anything else. A
+// folder that is empty or does not exist is an intact, empty log.
 func Scan(ctx context.Context, dir string) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)

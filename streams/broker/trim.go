@@ -9,13 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
+	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -25,6 +22,9 @@ import (
 // deleted, so a log that begins above offset 0 without it has lost its beginning. kfake ignores it, and removes it with the
 // topic.
 const trimFile = "trim.json"
+
+// trimRemedy differs from that of other copies: without trim.json the broker does not start.
+const trimRemedy = "put back the trim.json that a backup of the folder has"
 
 func readTrim(dir string) (*base.Trim, error) {
 	path := filepath.Join(dir, trimFile)
@@ -57,11 +57,11 @@ func (b Bases) Base(_ context.Context, journal string, partition int32) (*record
 	t, err := readTrim(filepath.Join(b.Dir, "partitions", at.folder()))
 	switch {
 	case err != nil:
-		return nil, &base.DamagedError{Source: b.String(), Err: err}
+		return nil, &base.DamagedError{Source: b.String(), Err: err, Remedy: trimRemedy}
 	case t == nil:
 		return nil, nil
 	case t.Base.Journal != journal || t.Base.Partition != partition:
-		return nil, &base.DamagedError{Source: b.String(), Err: fmt.Errorf("trim.json of %s has the %v", at.folder(), t.Base)}
+		return nil, &base.DamagedError{Source: b.String(), Err: fmt.Errorf("trim.json of %s has the %v", at.folder(), t.Base), Remedy: trimRemedy}
 	}
 	return &t.Base, nil
 }
@@ -107,8 +107,15 @@ func keptFrom(segments []segment, offset int64) (n int) {
 	return n
 }
 
-// finishTrim deletes the segments that an interrupted trim has left.
-func (p *partition) finishTrim(logger *slog.Logger) error {
+// finishTrim deletes the segments that an interrupted trim has left. It syncs the folder first: trim.json may have been renamed
+// and not be on disk yet, and without it the log that is left would look damaged.
+func (p *partition) finishTrim(sync func(*os.File) error, logger *slog.Logger) error {
+	if len(p.trimmed) == 0 {
+		return nil
+	}
+	if err := syncFolder(p.dir, sync); err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
 	for _, s := range p.trimmed {
 		logger.Info("deleting a segment that an interrupted trim has left", "file", s.path)
 		if err := remove(s.path); err != nil {
@@ -119,55 +126,14 @@ func (p *partition) finishTrim(logger *slog.Logger) error {
 	return nil
 }
 
-// trims are the trims that trim.json files allow. kfake deletes nothing beyond them.
-type trims struct {
-	mu sync.Mutex
-	at map[place]base.Trim
-}
-
-// load takes the trims of a scanned folder.
-func (t *trims) load(r *Report) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.at = make(map[place]base.Trim)
-	for _, p := range r.partitions {
-		if at, ok := placeOf(filepath.Base(p.dir)); ok && p.trim != nil {
-			t.at[at] = *p.trim
-		}
-	}
-}
-
-// allow writes trim.json, unless it allows as much already.
-func (t *trims) allow(dir string, at place, trim base.Trim) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old, ok := t.at[at]; ok {
-		if why := old.Base.Contradicts(trim.Base); why != "" {
-			return fmt.Errorf("the log was trimmed before at another base: %s", why)
-		}
-		if old.Offset >= trim.Offset {
-			return nil
-		}
-	}
-	if err := base.WriteFile(filepath.Join(dir, "partitions", at.folder(), trimFile), append(trim.JSON(), '\n')); err != nil {
-		return err
-	}
-	t.at[at] = trim
-	return nil
-}
-
-// allows reports whether records below an offset may be deleted.
-func (t *trims) allows(at place, offset int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	trim, ok := t.at[at]
-	return ok && offset >= 0 && offset <= trim.Offset
-}
-
 var _ base.Trimmer = (*Broker)(nil)
 
+// trimWithin bounds a trim: a broker that stops in the middle of it no longer answers.
+const trimWithin = time.Minute
+
 // Trim implements base.Trimmer. It deletes whole segments below the one that holds t.Offset, so never the last segment, and
-// returns the first offset of that one. The log in memory loses what the disk loses.
+// returns the first offset of that one. The log in memory loses what the disk loses. It deletes nothing if the record at
+// t.Offset is not the first one of the base.
 func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64) (start int64, err error) {
 	defer func() {
 		if err != nil {
@@ -177,16 +143,14 @@ func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64
 	if err := t.Check(safe); err != nil {
 		return 0, err
 	}
-	at := place{topic, t.Base.Partition}
 	if b.halt.stopped() {
 		return 0, errStopped
 	}
-	if b.disk != nil { // a flush must not look for a segment that is gone
-		if err := b.disk.flushed(logEnd{topic: topic, partition: at.partition, end: t.Offset + 1}); err != nil {
-			return 0, err
-		}
-	}
-	info := b.cluster.PartitionInfo(at.topic, at.partition)
+	ctx, cancel := context.WithTimeout(ctx, trimWithin)
+	defer cancel()
+	plan := b.deletions.plan(place{topic, t.Base.Partition}, t)
+	defer b.deletions.drop(plan)
+	info := b.cluster.PartitionInfo(topic, t.Base.Partition)
 	switch {
 	case info == nil:
 		return 0, kerr.UnknownTopicOrPartition
@@ -195,66 +159,63 @@ func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64
 	case t.Offset >= info.HighWatermark:
 		return 0, fmt.Errorf("offset %d is not in the log, which ends at %d", t.Offset, info.HighWatermark)
 	}
-	p := partition{dir: filepath.Join(b.dir, "partitions", at.folder())}
+	p := partition{dir: filepath.Join(b.dir, "partitions", plan.at.folder())}
 	if err := p.list(); err != nil {
 		return 0, err
 	}
 	if len(p.segments) == 0 {
 		return info.LogStartOffset, nil
 	}
-	start = p.segments[keptFrom(p.segments, t.Offset)].base
-	if start <= info.LogStartOffset {
+	kept := p.segments[keptFrom(p.segments, t.Offset)]
+	if kept.base <= info.LogStartOffset {
 		return info.LogStartOffset, nil
 	}
-	// The file comes first: after a crash the log then begins below the offset in it, even if the disk has deleted the
-	// segments in another order.
-	if err := b.trims.allow(b.dir, at, t); err != nil {
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.Dialer(b.Dial), kgo.DisableClientMetrics(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {t.Base.Partition: kgo.NewOffset().At(t.Offset)}}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchMaxBytes(1<<20))
+	if err != nil {
 		return 0, err
 	}
-	return start, b.deleteRecords(ctx, at, start)
+	defer client.Close()
+	// With Config.Sync the answer also waits until the log is on disk beyond t.Offset. So no flush looks for a segment that is
+	// deleted.
+	if err := checkFirst(ctx, client, t); err != nil {
+		return 0, err
+	}
+	if err := b.syncKept(kept); err != nil {
+		return 0, err
+	}
+	return kept.base, b.deletions.carryOut(ctx, client, plan, kept.base)
 }
 
-// deleteRecords has kfake delete the segments below an offset.
-func (b *Broker) deleteRecords(ctx context.Context, at place, start int64) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.Dialer(b.Dial), kgo.DisableClientMetrics())
+// checkFirst fetches the first record that a trim keeps and checks it.
+func checkFirst(ctx context.Context, client *kgo.Client, t base.Trim) error {
+	fetches := client.PollFetches(ctx)
+	if err := fetches.Err(); err != nil {
+		return err
+	}
+	first := fetches.RecordIter()
+	if first.Done() {
+		return fmt.Errorf("no record was read at offset %d", t.Offset)
+	}
+	return t.CheckRecord(first.Next())
+}
+
+// syncKept syncs the segment that will be the first one, with its folders. Without Config.Sync it may be in the page cache
+// alone: a power cut would then leave a log that ends before the offset in its trim.json.
+func (b *Broker) syncKept(s segment) error {
+	file, err := os.Open(s.path)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	offsets := make(kadm.Offsets)
-	offsets.AddOffset(at.topic, at.partition, start, -1)
-	deleted, err := kadm.NewClient(client).DeleteRecords(ctx, offsets)
-	if err == nil {
-		err = deleted.Error()
+	err = b.sync(file)
+	for dir := filepath.Dir(s.path); err == nil; dir = filepath.Dir(dir) {
+		if err = syncFolder(dir, b.sync); dir == b.dir {
+			break
+		}
 	}
-	return err
-}
-
-// refuseDeletion answers requests to delete records that no trim allows. Deleting them without trim.json would leave a log
-// that the next start refuses.
-func refuseDeletion(cluster *kfake.Cluster, t *trims) {
-	cluster.ControlKey(kmsg.DeleteRecords.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		cluster.KeepControl()
-		request, ok := r.(*kmsg.DeleteRecordsRequest)
-		if !ok {
-			return nil, nil, false
-		}
-		allowed := true
-		response := request.ResponseKind().(*kmsg.DeleteRecordsResponse)
-		for _, topic := range request.Topics {
-			refused := kmsg.NewDeleteRecordsResponseTopic()
-			refused.Topic = topic.Topic
-			for _, p := range topic.Partitions {
-				allowed = allowed && t.allows(place{topic.Topic, p.Partition}, p.Offset)
-				one := kmsg.NewDeleteRecordsResponseTopicPartition()
-				one.Partition, one.ErrorCode = p.Partition, kerr.PolicyViolation.Code
-				refused.Partitions = append(refused.Partitions, one)
-			}
-			response.Topics = append(response.Topics, refused)
-		}
-		if allowed {
-			return nil, nil, false
-		}
-		return response, nil, true
-	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.fail(err) // a second attempt would succeed with nothing on disk
+	}
+	return errors.Join(err, file.Close())
 }

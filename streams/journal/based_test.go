@@ -515,6 +515,23 @@ func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 			t.Errorf("%s: the log was trimmed", what)
 		}
 	}
+	direct := func(topic string, trim base.Trim) error {
+		_, err := b.trimmer.Trim(b.context(), topic, trim, trim.Offset)
+		return err
+	}
+	topic, wrong := b.client.Topic("trading"), now
+	wrong.JournalID = scalar.ID{9}
+	for what, err := range map[string]error{
+		"an offset below the base's":   direct(topic, base.Trim{Base: now, Offset: offset - 1}),
+		"an offset above the base's":   direct(topic, base.Trim{Base: now, Offset: b.valid[at+1].Position.Offset}),
+		"another hash":                 direct(topic, base.Trim{Base: other, Offset: offset}),
+		"another journal's id":         direct(topic, base.Trim{Base: wrong, Offset: offset}),
+		"the topic of another journal": direct(b.client.Topic("identity"), base.Trim{Base: now, Offset: offset}),
+	} {
+		if err == nil {
+			t.Errorf("%s: the log was trimmed", what)
+		}
+	}
 	if start := b.starts(); start != 0 {
 		t.Fatalf("the log begins at %d", start)
 	}

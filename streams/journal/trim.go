@@ -52,6 +52,9 @@ func (k kafkaTrimmer) Trim(ctx context.Context, topic string, t base.Trim, safe 
 	if err := t.Check(safe); err != nil {
 		return 0, err
 	}
+	if own := k.client.Topic(t.Base.Journal); topic != own {
+		return 0, fmt.Errorf("the topic of the %v is %s", t.Base, own)
+	}
 	m, err := k.client.admin.Metadata(ctx, topic)
 	if err != nil {
 		return 0, err
@@ -68,6 +71,9 @@ func (k kafkaTrimmer) Trim(ctx context.Context, topic string, t base.Trim, safe 
 	case t.Offset <= start:
 		return start, nil
 	}
+	if err := k.checkFirst(ctx, t); err != nil {
+		return 0, err
+	}
 	offsets := make(kadm.Offsets)
 	offsets.AddOffset(topic, t.Base.Partition, t.Offset, -1)
 	deleted, err := k.client.admin.DeleteRecords(ctx, offsets)
@@ -79,4 +85,20 @@ func (k kafkaTrimmer) Trim(ctx context.Context, topic string, t base.Trim, safe 
 		return 0, kerr.UnknownTopicOrPartition
 	}
 	return d.LowWatermark, d.Err
+}
+
+// checkFirst fetches the first record that a trim keeps and checks it.
+func (k kafkaTrimmer) checkFirst(ctx context.Context, t base.Trim) error {
+	l, err := k.client.locator(ctx, t.Base.Journal, t.Base.Partition)
+	if err != nil {
+		return err
+	}
+	s, err := l.at(ctx, t.Offset)
+	if err != nil {
+		return err
+	}
+	if len(s.records) == 0 {
+		return fmt.Errorf("no record was read at offset %d", t.Offset)
+	}
+	return t.CheckRecord(s.records[0])
 }
