@@ -38,14 +38,15 @@ type Registrar struct {
 
 	t      testing.TB
 	random *rand.Rand
-	venue  *Venue // stamps, chains and wraps the records
+	aside  *rand.Rand // for records that leave the random values of all others as they are
+	venue  *Venue     // stamps, chains and wraps the records
 	rules  decide.Rules
 }
 
 // NewRegistrar returns a registrar. Its journal is a function of the seed.
 func NewRegistrar(t testing.TB, seed uint64) *Registrar {
 	r := &Registrar{State: onboarding.NewState(), t: t, venue: NewVenue(seed), rules: onboarding.Rules(), random: rand.New(rand.NewPCG(seed, 7)),
-		Refused: make(map[string]int)}
+		aside: rand.New(rand.NewPCG(seed, 8)), Refused: make(map[string]int)}
 	r.keep(r.venue.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "onboarding", JournalID: r.venue.journal, Partitions: 1}),
 		r.venue.Entry(record.TypeTermStarted, decide.Engine, decide.Accepted, &record.TermStarted{Term: 1, Node: "n"}))
 	return r
@@ -134,7 +135,8 @@ func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 	r.keep(r.venue.Entry(kind, actor, d.Outcome, events...))
 }
 
-// Play submits n random commands. Halfway it activates the newest rules.
+// Play submits n random commands. Halfway it activates the newest rules. At the end of a long history it also rotates and
+// discloses the venue's secret: short ones are cut by their length, so that two more records would change what they find.
 func (r *Registrar) Play(n int) {
 	r.t.Helper()
 	for i := range n {
@@ -155,6 +157,20 @@ func (r *Registrar) Play(n int) {
 		}
 		r.act()
 	}
+	if n >= 1000 {
+		r.commit()
+	}
+}
+
+// commit rotates the venue's secret and discloses all records. Neither draws from the random values of the other records.
+func (r *Registrar) commit() {
+	r.t.Helper()
+	r.venue.random, r.aside = r.aside, r.venue.random
+	defer func() { r.venue.random, r.aside = r.aside, r.venue.random }()
+	schedule := r.State.Commitments()
+	next := schedule.Generation() + 1
+	r.Do(operator, &decide.RotateCommitment{Generation: next, Secret: fmt.Sprintf("%032x", next)})
+	r.Do(operator, &decide.DiscloseCommitment{From: 0, To: r.venue.at.Sequence, Recipient: "Auditors"})
 }
 
 // act submits one random command.

@@ -38,7 +38,8 @@ type Config struct {
 	Brokers  []string
 	Dial     Dial    // dials the brokers; nil for the default
 	Network  Network // of this node's port and of the other nodes
-	// Known are the sources that know positions of the log. nil stands for the rows, the snapshots and the witnesses.
+	// Known are the sources that know positions of the log. nil stands for the rows, the snapshots, and the witnesses, and the
+	// rows then hold copies of the bases.
 	Known       []journal.Known
 	DatabaseURL func() string
 	Box         *seal.Box

@@ -43,7 +43,10 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
 		return s, err
 	}
-	s.client.AddBases(append(c.Settings.BaseSources(), projections.Bases{Pool: s.pool})...)
+	s.client.AddBases(c.Settings.BaseSources()...)
+	if c.Known == nil {
+		s.client.AddBases(projections.Bases{Pool: s.pool})
+	}
 	if s.snapshots, err = OpenSnapshots(ctx, c.Settings, c.Journals, c.Box, c.Logger.With("part", "snapshot")); err != nil {
 		return s, err
 	}
