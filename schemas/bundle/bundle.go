@@ -11,11 +11,13 @@
 //
 // x-renamed gives properties of the copy other names. Properties and required names are added to those of the copy, and
 // a property of the same name replaces the copy's. Any other member replaces the copy's. Schemas to which a copy refers
-// are added to the components of the bundle.
+// are added to the components of the bundle. A copy has no example or examples of the OpenAPI file: those show a resource, not
+// a message, and the reader's page of the WebSocket interface renders them inaccessibly. The AsyncAPI file's own stay.
 package bundle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -178,9 +180,9 @@ func (b *bundler) extended(name string, renamed, members yaml.MapSlice) (yaml.Ma
 	return schema, nil
 }
 
-// copy returns a deep copy of a library's value, with renamed properties and without the replaced ones. It notes the
-// schemas to which the copy refers. A reference with other members becomes an allOf: JSON Schema of draft 7, which AsyncAPI
-// extends, ignores such members.
+// copy returns a deep copy of a library's value, with renamed properties and without the replaced ones and the examples. It
+// notes the schemas to which the copy refers. A reference with other members becomes an allOf: JSON Schema of draft 7, which
+// AsyncAPI extends, ignores such members.
 func (b *bundler) copy(v any, rename func(string) string, replaced yaml.MapSlice) any {
 	switch v := v.(type) {
 	case []any:
@@ -193,7 +195,8 @@ func (b *bundler) copy(v any, rename func(string) string, replaced yaml.MapSlice
 		out := make(yaml.MapSlice, 0, len(v))
 		for _, i := range v {
 			switch key := i.Key.(string); {
-			case key == "$ref" && len(v) > 1:
+			case shows(key):
+			case key == "$ref" && slices.ContainsFunc(v, func(m yaml.MapItem) bool { return m.Key != key && !shows(m.Key) }):
 				b.want(i.Value.(string))
 				out = append(out, yaml.MapItem{Key: "allOf", Value: []any{yaml.MapSlice{i}}})
 			case key == "$ref":
@@ -229,6 +232,9 @@ func (b *bundler) properties(all yaml.MapSlice, rename func(string) string, repl
 }
 
 func same(name string) string { return name }
+
+// shows reports whether a member of a schema only shows values.
+func shows(key any) bool { return key == "example" || key == "examples" }
 
 func (b *bundler) want(ref string) { b.wanted = append(b.wanted, strings.TrimPrefix(ref, local)) }
 

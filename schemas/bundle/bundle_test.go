@@ -28,6 +28,14 @@ components:
     Code: {type: string}
     Size: {anyOf: [{$ref: '#/components/schemas/Number'}, {type: 'null'}]}
     Number: {type: string, pattern: '^[0-9]+$'}
+    Shown:
+      type: object
+      example: {price: '1'}
+      properties:
+        price: {type: string, examples: ['1', '2']}
+        size: {$ref: '#/components/schemas/Part', examples: ['3']}
+        examples: {type: array, items: {type: string, example: '4'}}
+    Part: {type: string, examples: ['5']}
 `
 
 // TestBundle bundles documents against a small library.
@@ -52,6 +60,21 @@ func TestBundle(t *testing.T) {
 					"code": {"allOf": [{"$ref": "#/components/schemas/Code"}], "description": "The order's."}, "kind": {"enum": ["market", "limit"]}},
 				"if": {"properties": {"kind": {"const": "limit"}}, "required": ["kind"]}, "then": {"required": ["size"]}},
 				"Code": {"type": "string"}}`,
+		},
+		"a copy has no examples but the document's, and keeps properties of those names": {
+			schemas: `Own: {type: string, examples: ['6']}
+    Message:
+      $ref: '../openapi/openapi.yaml#/components/schemas/Shown'
+      examples: [{price: '7'}]
+      properties:
+        price: {type: string, example: '8'}
+    Shown: {$ref: '../openapi/openapi.yaml#/components/schemas/Shown'}`,
+			want: `{"Own": {"type": "string", "examples": ["6"]},
+				"Message": {"type": "object", "examples": [{"price": "7"}], "properties": {"price": {"type": "string", "example": "8"},
+					"size": {"$ref": "#/components/schemas/Part"}, "examples": {"type": "array", "items": {"type": "string"}}}},
+				"Shown": {"type": "object", "properties": {"price": {"type": "string"},
+					"size": {"$ref": "#/components/schemas/Part"}, "examples": {"type": "array", "items": {"type": "string"}}}},
+				"Part": {"type": "string"}}`,
 		},
 		"a name with two meanings": {
 			schemas: `Message: {$ref: '../openapi/openapi.yaml#/components/schemas/Order'}
