@@ -21,7 +21,7 @@ func digestOf(text string) string {
 		'/', sum(hashtextextended(` + text + `, 2))), 0))`
 }
 
-// NotProjected returns the names of the tables whose rows no projection computes from the journals. An audit MUST NOT compare
+// NotProjected returns the names of the tables that no projection fills. An audit MUST NOT compare
 // them, and a rebuild MUST NOT replace them.
 func NotProjected() []string { return []string{versions, changesTable, "bases", "signed_trees"} }
 

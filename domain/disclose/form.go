@@ -9,7 +9,7 @@ import (
 
 var errForm = errors.New("a value is not in the form of its schema")
 
-// checker reads the values of a record and refuses every value that is not in the form of its schema. At the first one, its
+// checker reads the values of a record and refuses every value of another form than its schema describes. At the first one, its
 // reader fails and err says why.
 type checker struct {
 	fastjson.Reader
@@ -23,15 +23,15 @@ func (c *checker) refuse(err error) {
 	}
 }
 
-// cursor is a place in an object whose members are read.
+// cursor is the reading position within an object.
 type cursor struct {
 	begun bool
 	at    int    // the index of the member that is expected next
 	seen  uint64 // a bit for each member
 }
 
-// next reads the object up to the value of its next member, and returns the member. It returns nil at the end of the object and
-// if the reader failed. Members usually are in the order of the schema, so the search begins after the last one.
+// next reads the name of the object's next member and returns the member. It returns nil at the end of the object and if the
+// reader failed. Members usually are in the order of the schema, so the search begins after the last one.
 func (c *checker) next(n *rule, at *cursor) *member {
 	if !c.continues(&at.begun, '{') {
 		return nil
@@ -80,7 +80,7 @@ func (c *checker) continues(begun *bool, bracket byte) bool {
 	return !c.Failed()
 }
 
-// value reads a value in the form of its rule, and returns its bytes.
+// value reads a value, checks it against a rule, and returns the bytes.
 func (c *checker) value(n *rule) []byte {
 	rest := c.Rest()
 	c.skip(n)

@@ -18,7 +18,7 @@ type rule struct {
 	owners  []template // of an object: who its members of the class customer belong to; empty to inherit
 }
 
-// form is what a value is in JSON.
+// form is the JSON type of a value.
 type form uint8
 
 const (

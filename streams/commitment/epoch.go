@@ -45,7 +45,7 @@ func (k *EpochKey) Bytes() []byte { return append([]byte(nil), k.key[:]...) }
 // Format prints a placeholder, so that no log holds the key.
 func (k *EpochKey) Format(to fmt.State, _ rune) { fmt.Fprint(to, "(an epoch key)") }
 
-// Salt returns the salt of unit i of a record. record is the SHA-256 of its value.
+// Salt returns the salt of unit i of a record. The argument record is SHA-256(value).
 func (k *EpochKey) Salt(sequence int64, record [sha256.Size]byte, i int) Hash {
 	var m mac
 	return k.salt(&m, sequence, &record, i)

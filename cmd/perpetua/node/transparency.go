@@ -100,7 +100,7 @@ func (l *transparencyLog) Run(ctx context.Context) error {
 	}
 }
 
-// open returns the follower of the log. It waits until the journal is founded, and makes the keys that do not exist.
+// open returns the follower of the log. It waits until the journal is founded. It makes the keys of a log that is new.
 func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, error) {
 	if err := l.fold.Wait(ctx, 0); err != nil {
 		return nil, err
@@ -114,19 +114,26 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, err
 	if err != nil {
 		return nil, err
 	}
-	roots, err := l.roots(ctx, o.ID, head.Size > 0)
+	last, err := heads.Published(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	seed, err := seal.SigningSeeds(l.stores.owners.Store(), l.box, o.String()).Create(ctx, 1)
+	store := transparency.NewStore(l.blobs, o)
+	note, err := store.Checkpoint(ctx) // it outlives a Postgres that was lost
 	if err != nil {
 		return nil, err
 	}
-	signer, err := transparency.NewSigner(o, heads, seed.Key)
+	signed := head.Size > 0 || note != nil
+	roots, err := l.roots(ctx, o.ID, signed)
 	if err != nil {
 		return nil, err
 	}
-	return transparency.NewFollower(transparency.Config{Origin: o, Store: transparency.NewStore(l.blobs, o), Heads: heads, Signer: signer, Root: roots,
+	seeds := seal.SigningSeeds(l.stores.owners.Store(), l.box, o.String())
+	signer, err := treeSigner(ctx, o, heads, seeds, signed, last)
+	if err != nil {
+		return nil, err
+	}
+	return transparency.NewFollower(transparency.Config{Origin: o, Store: store, Heads: heads, Signer: signer, Root: roots,
 		From:   func(at record.Position) transparency.Source { return journal.NewTail(l.client, l.Rules, 0, at) },
 		Logger: l.logger}), nil
 }

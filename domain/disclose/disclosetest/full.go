@@ -89,7 +89,7 @@ func (f *filler) read(text json.RawMessage) (s shape) {
 	return s
 }
 
-// value returns a value of a schema. name is that of its member.
+// value returns a value of a schema, for the member with the given name.
 func (f *filler) value(s shape, name string, alternative int) string {
 	members := append(s.properties, s.list()...)
 	excluded := make(map[string]bool) // the members of other alternatives only

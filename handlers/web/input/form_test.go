@@ -12,30 +12,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/form"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem/problemtest"
 )
-
-// found lists the faults of an error as "field CODE".
-func found(t testing.TB, err error) []string {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	var p *problem.Problem
-	if !errors.As(err, &p) {
-		t.Fatalf("%v is no problem", err)
-	}
-	if len(p.Errors) == 0 {
-		return []string{p.Code}
-	}
-	var out []string
-	for _, f := range p.Errors {
-		if f.Message == "" {
-			t.Errorf("the fault %s %s has no message", f.Path, f.Code)
-		}
-		out = append(out, strings.TrimSpace(f.Path.String()+" "+f.Code))
-	}
-	return out
-}
 
 // readAll asks for one field of every kind.
 func readAll(f *Form) {
@@ -140,7 +118,7 @@ func TestBodyFaults(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := Body([]byte(test.body), nil)
 			readAll(f)
-			if got := strings.Join(found(t, f.Done()), ", "); got != test.want {
+			if got := strings.Join(problemtest.Found(t, f.Done()), ", "); got != test.want {
 				t.Errorf("body %.200s\n got  %s\n want %s", test.body, got, test.want)
 			}
 		})
@@ -177,7 +155,7 @@ func TestManyFaultsAreCut(t *testing.T) {
 		fmt.Fprintf(&b, `,"f%d":1`, i)
 	}
 	f := Body([]byte(b.String()+"}"), nil)
-	if n := len(found(t, f.Done())); n != validation.MaxErrors {
+	if n := len(problemtest.Found(t, f.Done())); n != validation.MaxErrors {
 		t.Errorf("%d faults are listed, want %d", n, validation.MaxErrors)
 	}
 }
@@ -219,7 +197,7 @@ func TestQuery(t *testing.T) {
 		q.OptionalString("symbol")
 		q.OptionalBool("live")
 		q.OptionalInteger("count", 1, 1000)
-		if got := strings.Join(found(t, q.Done()), ", "); got != test.want {
+		if got := strings.Join(problemtest.Found(t, q.Done()), ", "); got != test.want {
 			t.Errorf("query %q: got %q, want %q", test.query, got, test.want)
 		}
 	}
@@ -274,7 +252,7 @@ func FuzzBody(f *testing.F) {
 		readAll(form)
 		err := form.Done()
 		if err != nil {
-			for _, s := range found(t, err) {
+			for _, s := range problemtest.Found(t, err) {
 				if s == "" {
 					t.Fatal("a fault without a code")
 				}
@@ -314,7 +292,7 @@ func FuzzQuery(f *testing.F) {
 		q := Query(query)
 		symbol := q.OptionalString("symbol")
 		if err := q.Done(); err != nil {
-			found(t, err)
+			problemtest.Found(t, err)
 			return
 		}
 		if s := symbol.Value; !utf8.ValidString(s) || strings.ContainsRune(s, 0) {

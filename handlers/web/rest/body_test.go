@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
-	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem/problemtest"
 )
 
 // post makes a context of a request with a JSON body.
@@ -47,7 +46,7 @@ func TestBodyTypeAndSize(t *testing.T) {
 			if chunked {
 				c.Request().ContentLength = -1
 			}
-			if got := strings.Join(found(t, Body(c).Done()), ", "); got != test.want {
+			if got := strings.Join(problemtest.Found(t, Body(c).Done()), ", "); got != test.want {
 				t.Errorf("%s, %d bytes: got %q, want %q", test.contentType, len(test.body), got, test.want)
 			}
 		}
@@ -57,7 +56,7 @@ func TestBodyTypeAndSize(t *testing.T) {
 func TestCompressedBody(t *testing.T) {
 	c := post(`{}`)
 	c.Request().Header.Set("Content-Encoding", "gzip")
-	if got := strings.Join(found(t, Body(c).Done()), ", "); got != "UNSUPPORTED_CONTENT_ENCODING" {
+	if got := strings.Join(problemtest.Found(t, Body(c).Done()), ", "); got != "UNSUPPORTED_CONTENT_ENCODING" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -69,7 +68,7 @@ func TestBodyHeadersGivenTwice(t *testing.T) {
 	} {
 		c := post(`{}`)
 		c.Request().Header[name] = values
-		if got := strings.Join(found(t, Body(c).Done()), ", "); got != name+" DUPLICATE_FIELD" {
+		if got := strings.Join(problemtest.Found(t, Body(c).Done()), ", "); got != name+" DUPLICATE_FIELD" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
@@ -77,7 +76,7 @@ func TestBodyHeadersGivenTwice(t *testing.T) {
 
 func TestNoBody(t *testing.T) {
 	for body, want := range map[string]string{"": "", "{}": "", `{"a":1}`: "a UNKNOWN_FIELD", "x": "MALFORMED_JSON"} {
-		if got := strings.Join(found(t, NoBody(post(body))), ", "); got != want {
+		if got := strings.Join(problemtest.Found(t, NoBody(post(body))), ", "); got != want {
 			t.Errorf("body %q: got %q, want %q", body, got, want)
 		}
 	}
@@ -120,27 +119,4 @@ func TestFingerprint(t *testing.T) {
 	if sealed(1) == sealed(2) {
 		t.Error("the sealed fingerprint does not depend on the key")
 	}
-}
-
-// found lists the faults of an error as "field CODE".
-func found(t testing.TB, err error) []string {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	var p *problem.Problem
-	if !errors.As(err, &p) {
-		t.Fatalf("%v is no problem", err)
-	}
-	if len(p.Errors) == 0 {
-		return []string{p.Code}
-	}
-	var out []string
-	for _, f := range p.Errors {
-		if f.Message == "" {
-			t.Errorf("the fault %s %s has no message", f.Path, f.Code)
-		}
-		out = append(out, strings.TrimSpace(f.Path.String()+" "+f.Code))
-	}
-	return out
 }

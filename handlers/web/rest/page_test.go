@@ -4,6 +4,8 @@ import (
 	stdjson "encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem/problemtest"
 )
 
 func TestNumbered(t *testing.T) {
@@ -17,7 +19,7 @@ func TestNumbered(t *testing.T) {
 	for _, test := range tests {
 		q := Query(get(test.query))
 		n := ReadNumbered(q)
-		if got := strings.Join(found(t, q.Done()), ", "); got != test.want {
+		if got := strings.Join(problemtest.Found(t, q.Done()), ", "); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.query, got, test.want)
 		}
 		if got, _ := stdjson.Marshal(Slice(n, []int{1, 2, 3})); string(got) != test.items {

@@ -26,6 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem/problemtest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -408,7 +409,7 @@ func TestAwaitWithTwoPositions(t *testing.T) {
 		c := get("")
 		c.Request().Header[operation.HeaderMinLogPosition] = []string{first, "trading/0@9"}
 		err := Await(c, "trading", waiter{at: 5})
-		if got := strings.Join(found(t, err), ", "); got != "X-Min-Log-Position DUPLICATE_FIELD" {
+		if got := strings.Join(problemtest.Found(t, err), ", "); got != "X-Min-Log-Position DUPLICATE_FIELD" {
 			t.Errorf("after %q: got %q", first, got)
 		}
 	}
