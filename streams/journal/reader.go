@@ -38,13 +38,14 @@ type Reader struct {
 	session   *session
 	verifying bool // the next record must be the one at the position
 	polled    time.Time
-	verified  bool    // the position was verified within the current run of skipped records
-	attempts  int     // since the last success
-	based     bool    // the position's record is gone, and the next one is that of the base
-	need      int64   // the first record that the caller needs, if the reader may start at the base; else 0
-	passing   *span   // a base that the reader has not passed yet; nil for none
-	moved     bool    // the position's record is not at the hinted offset
-	lookup    *lookup // the search for it, in progress
+	verified  bool      // the position was verified within the current run of skipped records
+	attempts  int       // since the last success
+	again     time.Time // end of a pause that a caller did not wait for; else zero
+	based     bool      // the position's record is gone, and the next one is that of the base
+	need      int64     // the first record that the caller needs, if the reader may start at the base; else 0
+	passing   *span     // a base that the reader has not passed yet; nil for none
+	moved     bool      // the position's record is not at the hinted offset
+	lookup    *lookup   // the search for it, in progress
 	err       error
 	audit     bool
 }
@@ -214,9 +215,18 @@ func (r *Reader) alarm(err error) {
 	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.Journal(), kind).Inc()
 }
 
+// backOff pauses before another attempt. If the context ends during the pause, the next call waits for the rest of it. A
+// pause that began anew with each call would never end for a caller with short contexts.
 func (r *Reader) backOff(ctx context.Context) error {
-	r.attempts++
-	return pause(ctx, r.attempts)
+	if r.again.IsZero() {
+		r.attempts++
+		r.again = time.Now().Add(pauseBefore(r.attempts))
+	}
+	if err := wait(ctx, time.Until(r.again)); err != nil {
+		return err
+	}
+	r.again = time.Time{}
+	return nil
 }
 
 // read applies the rule of validity to the next piece of the fetched records.
