@@ -54,6 +54,13 @@ type sizes struct {
 	chunkBytes   int
 }
 
+// WithRangeRecords returns the configuration of an archive whose ranges have another number of records, for tests: such an archive is
+// not of the form that README.md fixes. 0 is the form's number.
+func (c Config) WithRangeRecords(n int64) Config {
+	c.sizes.rangeRecords = n
+	return c
+}
+
 func (c *Config) rangeSize() int64 { return cmp.Or(c.sizes.rangeRecords, RangeRecords) }
 func (c *Config) chunkSize() int   { return cmp.Or(c.sizes.chunkBytes, chunkBytes) }
 

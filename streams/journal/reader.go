@@ -23,8 +23,9 @@ import (
 // searches for the position by its sequence, because the log may be a copy. If the log does not hold the position at
 // all, the error is a *record.DivergedError. The reader never resets its offset.
 //
-// In a trimmed log, the record of the base verifies the position just before it, because that record names the hash. For an
-// earlier position that the topic does not hold any more, the error is a *record.TrimmedError.
+// In a trimmed log, the record of the base verifies the position just before it, because that record names the hash. After an
+// earlier position, the reader takes the records before the base from the client's History, and verifies them as those of the
+// topic. Without them, the error is a *record.TrimmedError.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
@@ -35,6 +36,7 @@ type Reader struct {
 	end       int64 // the high watermark last reported to the session
 	backlog   *backlog
 
+	past      *past // records before the base are read from the history; nil otherwise
 	session   *session
 	verifying bool // the next record must be the one at the position
 	polled    time.Time
@@ -110,7 +112,7 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry,
 			}
 			r.closeSession()
 		}
-		if r.session == nil {
+		if r.session == nil && r.past == nil {
 			if r.moved { // possibly for the second time, if the brokers contradict each other
 				if err := r.backOff(ctx); err != nil {
 					return nil, r.next, err
@@ -119,6 +121,20 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry,
 			if err := r.open(ctx); err != nil {
 				return nil, r.next, r.keepFinal(err)
 			}
+		}
+		if r.past != nil {
+			if entries, err = r.readPast(ctx); err == nil || len(entries) > 0 {
+				_ = r.keepFinal(err)
+				continue
+			}
+			if err = r.keepFinal(err); record.Final(err) || ctx.Err() != nil {
+				return nil, r.next, err
+			}
+			r.client.cfg.Logger.Warn("the archive can't be read for now", "journal", r.chain.Journal(), "partition", r.partition, "error", err)
+			if err := r.backOff(ctx); err != nil {
+				return nil, r.next, err
+			}
+			continue
 		}
 		if tip && r.atTip() {
 			return nil, r.next, nil
@@ -346,7 +362,7 @@ func (r *Reader) persist(ctx context.Context, try func(context.Context) error) e
 }
 
 func (r *Reader) tryOpen(ctx context.Context) error {
-	if err := r.locate(ctx); err != nil {
+	if err := r.locate(ctx); err != nil || r.past != nil {
 		return err
 	}
 	// The session begins with the record at the position although locate may just have found it: locate may have read
@@ -379,7 +395,7 @@ func (r *Reader) locate(ctx context.Context) error {
 		err = r.find(ctx, s)
 	}
 	if err = r.startAtBase(ctx, s, err); err != nil {
-		return err
+		return r.startPast(ctx, err)
 	}
 	if !r.chain.Position().IsBefore() && r.chain.ID().IsZero() {
 		genesis, err := r.client.genesis(ctx, r.chain.Journal(), r.partition)
@@ -423,6 +439,7 @@ func (r *Reader) find(ctx context.Context, s span) error {
 	at := r.chain.Position()
 	if r.lookup == nil {
 		r.lookup = r.client.lookup(r.rules, r.partition, at)
+		r.lookup.topic = true
 	}
 	if err := r.lookup.tryIn(ctx, s); err != nil {
 		return err
@@ -462,6 +479,10 @@ func (r *Reader) Close() { r.closeSession() }
 
 func (r *Reader) closeSession() {
 	r.backlog.drop() // the records belong to the session
+	if r.past != nil {
+		r.past.stop()
+		r.past = nil
+	}
 	if r.session != nil {
 		r.session.closed.Store(true)
 		r.session.kafka.Close()

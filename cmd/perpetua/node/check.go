@@ -51,6 +51,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.Scanner()
 	check(err)
+	_, err = s.TrimPolicy()
+	check(err)
 	_, err = s.Lifetime()
 	check(err)
 	_, err = keyOverlap(s)

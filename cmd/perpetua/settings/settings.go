@@ -54,7 +54,9 @@ type Settings struct {
 	// Peer holds the settings of a port for other nodes and of connections to theirs.
 	Peer struct{ Listen, Cert, Key, CA string }
 	// Stores holds the settings of the bucket and of the key store.
-	Stores struct{ BlobURL, KeyURL, MasterKey, KMS string }
+	Stores struct{ BlobURL, ArchiveURL, KeyURL, MasterKey, KMS string }
+	// Trim holds the settings of trims, as text; see TrimPolicy.
+	Trim struct{ Auto, After, Quorum string }
 	// Files holds the settings of uploaded files.
 	Files     struct{ ScannerURL, LinkLifetime string }
 	Snapshots struct{ Records, Interval string }
@@ -68,6 +70,8 @@ type Settings struct {
 
 	PasswordMemory uint32        // copied from IO; there is no flag
 	ClockAhead     time.Duration // copied from IO; there is no flag
+	ArchiveRange   int64         // copied from IO; there is no flag
+	SegmentBytes   int           // copied from IO; there is no flag
 }
 
 // Setting describes one setting.
@@ -102,6 +106,10 @@ func Table() []Setting {
 		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.Kafka.Brokers }},
 		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.Stores.BlobURL }},
+		{Name: "archive-url", Of: OfStores, usage: "URL of the bucket with the archive of the log, as --blob-url has it (default: the bucket of --blob-url)", text: func(s *Settings) *string { return &s.Stores.ArchiveURL }},
+		{Name: "trim", usage: "delete the records that are archived and that nothing needs from the log: on, off, or auto, which is on with the embedded broker alone", preset: "auto", text: func(s *Settings) *string { return &s.Trim.Auto }},
+		{Name: "trim-after", Of: OfStores, usage: "age from which a trim may delete records", preset: "48h", text: func(s *Settings) *string { return &s.Trim.After }},
+		{Name: "trim-quorum", Of: OfStores, usage: "cosignatures that a checkpoint needs before a trim deletes the records that it covers: none, or a number", preset: "none", text: func(s *Settings) *string { return &s.Trim.Quorum }},
 		{Name: "key-url", Of: OfStores, usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.Stores.KeyURL }},
 		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.Snapshots.Records }},
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},
@@ -187,7 +195,7 @@ func (v flagValue) Set(text string) error {
 // Parse reads defaults, environment and flags; later ones override earlier ones. extra declares a command's own flags.
 // Arguments after the flags are a usage error.
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
-	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead}
+	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead, ArchiveRange: std.ArchiveRange, SegmentBytes: std.SegmentBytes}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Parse returns the error, and printHelp writes the help
 	if extra != nil {
@@ -323,7 +331,7 @@ func (s *Settings) master() (seal.Options, error) {
 
 // CheckStores validates the URLs of the bucket and the key store and the text of the master key. It opens none of them.
 func (s *Settings) CheckStores() (wrong []error) {
-	for _, store := range []struct{ flag, url string }{{"--blob-url", s.Stores.BlobURL}, {"--key-url", s.Stores.KeyURL}} {
+	for _, store := range []struct{ flag, url string }{{"--blob-url", s.Stores.BlobURL}, {"--archive-url", s.Stores.ArchiveURL}, {"--key-url", s.Stores.KeyURL}} {
 		if store.url == "" {
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -76,7 +75,7 @@ func (r *archiveRequest) open(ctx context.Context, at string) (config func(journ
 	}
 	store := blob.NewStore(bucket)
 	return func(journal string) archive.Config {
-		return archive.Config{Store: store, Box: box, TopicPrefix: r.Kafka.Prefix, Journal: journal}
+		return r.ArchiveConfig(store, box, journal, 0)
 	}, func() { bucket.Close() }, nil
 }
 
@@ -114,7 +113,7 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	config, done, err := r.open(ctx, r.at+existing(r.at))
+	config, done, err := r.open(ctx, settings.Existing(r.at))
 	if err != nil {
 		return err
 	}
@@ -122,17 +121,6 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	return r.each(std, func(j journals.Journal) (archived, error) {
 		return verifyArchive(ctx, config(j.Name()), std)
 	})
-}
-
-// existing returns the query with which blob.Open reports a missing folder as an error instead of creating it.
-func existing(at string) string {
-	switch {
-	case !strings.HasPrefix(at, "file:"), strings.Contains(at, "create_dir="):
-		return ""
-	case strings.Contains(at, "?"):
-		return "&create_dir=false"
-	}
-	return "?create_dir=false"
 }
 
 // each does the work for all journals and prints the results.

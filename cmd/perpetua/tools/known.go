@@ -74,26 +74,32 @@ func (h *atHand) addBases(client *journal.Client) {
 // hold compares the logs of journals with every known position. A *journal.DivergedError means that a log is wrong; any
 // other error means that a store could not be read. Missing stores are reported on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
-	var known []journal.Known
-	if h.rows != nil {
-		known = append(known, projections.KnownTo{DB: h.rows}, projections.SignedTrees{Pool: h.rows})
-	} else {
+	if h.rows == nil {
 		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
 	}
-	if h.saved != nil {
-		known = append(known, h.saved.snapshots, h.saved.witnesses)
-	} else if h.failed == nil {
+	if h.saved == nil && h.failed == nil {
 		fmt.Fprintln(out, "perpetua: the log is held against no snapshots and witnesses, since no bucket is at hand; --blob-url names it")
 	}
 	failed := h.failed
 	for _, j := range table {
-		err := client.HoldsKnown(ctx, j.Rules, 0, known...)
+		err := client.HoldsKnown(ctx, j.Rules, 0, h.known()...)
 		if record.Final(err) {
 			return err
 		}
 		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+// known returns the sources of positions that are at hand.
+func (h *atHand) known() (all []journal.Known) {
+	if h.rows != nil {
+		all = append(all, projections.KnownTo{DB: h.rows}, projections.SignedTrees{Pool: h.rows})
+	}
+	if h.saved != nil {
+		all = append(all, h.saved.snapshots, h.saved.witnesses)
+	}
+	return all
 }
 
 // holdOrTell is hold for a command that continues if a store cannot be read, and prints that on out.
