@@ -60,6 +60,25 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 	if aged < end {
 		all = append(all, Limit{aged, "the next range has records that are not older than " + old.Std().UTC().Format(time.RFC3339)})
 	}
+	if c.Policy.Keep > 0 {
+		last := int64(0)
+		if b := history.End(a); b != nil {
+			last = b.Sequence
+		}
+		all = append(all, Limit{max(last-c.Policy.Keep, 0), fmt.Sprintf("the last %d archived records stay, and all after them", c.Policy.Keep)})
+	}
+	for _, ask := range c.Limits {
+		if c.Brief && len(candidates(a, from, all)) == 0 {
+			break
+		}
+		l, err := ask(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			all = append(all, *l)
+		}
+	}
 	return all, nil
 }
 

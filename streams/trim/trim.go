@@ -36,7 +36,6 @@ type Config struct {
 	Known []journal.Known
 	Now   func() time.Time
 	Brief bool // ask no further limit once nothing can be trimmed
-	Brief bool // ask no further limit once nothing can be trimmed
 	// Told is called with the number of records compared so far. It may be nil.
 	Told func(records int64)
 }

@@ -1,7 +1,6 @@
 package trim
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -156,7 +155,7 @@ func (p *pair) compare(ctx context.Context) error {
 		return err
 	}
 	p.ahead = nil
-	if part := Differs(r, have); part != "" {
+	if part := transfer.Differs(r, have); part != "" {
 		return p.wrong(p.sequence+1, fmt.Errorf("the record at offset %d of the topic has another %s", have.Offset, part))
 	}
 	if prev, sequence, ok := record.PrevOf(r.Value); ok && sequence == p.sequence+1 && prev == p.hash {
@@ -167,25 +166,4 @@ func (p *pair) compare(ctx context.Context) error {
 
 func (p *pair) wrong(sequence int64, err error) error {
 	return &archive.Error{Key: p.key, Sequence: sequence, Damage: archive.Forked, Err: err}
-}
-
-// Differs returns the name of the first part in which two records differ, not counting offsets, or "".
-func Differs(a, b *kgo.Record) string {
-	same := func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
-	switch {
-	case !same(a.Value, b.Value):
-		return "value"
-	case !same(a.Key, b.Key):
-		return "key"
-	case a.Timestamp.UnixMilli() != b.Timestamp.UnixMilli():
-		return "timestamp"
-	case len(a.Headers) != len(b.Headers):
-		return "number of headers"
-	}
-	for i, h := range a.Headers {
-		if h.Key != b.Headers[i].Key || !same(h.Value, b.Headers[i].Value) {
-			return "header " + h.Key
-		}
-	}
-	return ""
 }

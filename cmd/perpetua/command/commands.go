@@ -36,7 +36,7 @@ func subcommands() []subcommand {
 		{"serve", "serve on a given Kafka and Postgres", launch.Serve},
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
-		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive and log verify archive them", tools.Log},
+		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket", tools.Log},
 		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
@@ -63,6 +63,8 @@ func nested(name string) []subcommand {
 			{"copy", "copy the journals between data folders, brokers and files", tools.CopyLog},
 			{"archive", "archive the journals in a bucket", tools.ArchiveLog},
 			{"verify", "verify every record of an archive", tools.VerifyArchive},
+			{"trim", "delete what is archived and needed by nothing from the journals", tools.TrimLog},
+			{"restore", "append what the journals lack from the archive", tools.RestoreLog},
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -47,7 +48,9 @@ type Config struct {
 	// Services returns an error if a service that this process runs for the node (the embedded broker) has failed for
 	// good. It is nil if there is no such service.
 	Services func() error
-	Quiet    func(*http.Request) bool // reports which requests need not be logged; nil for none
+	// Trimmer deletes the beginnings of logs on the embedded broker. nil stands for that of Kafka.
+	Trimmer base.Trimmer
+	Quiet   func(*http.Request) bool // reports which requests need not be logged; nil for none
 }
 
 // Dial opens a connection, like net.Dialer.DialContext.
@@ -236,6 +239,9 @@ func (n *Node) tasks() []task {
 	}
 	if n.managers != nil {
 		tasks = append(tasks, task{"process", n.whileItActs(n.managers.Run)})
+	}
+	if n.trims() {
+		tasks = append(tasks, task{"trim the logs", n.whileItActs(n.trimLogs)})
 	}
 	if n.Roles.API {
 		tasks = append(tasks, task{"files that nobody needs", n.whileItActs(n.sweepFiles)})
