@@ -92,7 +92,7 @@ func (p *program) run(ctx context.Context) (err error) {
 		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box,
 		Clock:    p.settings.Clock(),
 		Services: services.Err, Trimmer: services.Trimmer(),
-		Quiet:    func(r *http.Request) bool { return r.UserAgent() == p.agent }})
+		Quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})
 	if err != nil {
 		return err
 	}

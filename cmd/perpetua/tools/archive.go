@@ -100,7 +100,7 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 		if _, err := prepareLog(ctx, r.Settings, client, j, 0, std.Err); err != nil {
 			return archived{}, err
 		}
-		if err := archiveJournal(ctx, client, config(j.Name())); err != nil {
+		if err := archiveJournal(ctx, client, j, config(j.Name())); err != nil {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
 		return verifyArchive(ctx, config(j.Name()), std)
@@ -152,8 +152,12 @@ func (a archived) print(out io.Writer) {
 }
 
 // archiveJournal archives the records of a topic up to its current end.
-func archiveJournal(ctx context.Context, client *journal.Client, cfg archive.Config) error {
+func archiveJournal(ctx context.Context, client *journal.Client, j journals.Journal, cfg archive.Config) error {
 	w, err := archive.NewWriter(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	shift, err := shiftOf(ctx, client, j, w.Archive())
 	if err != nil {
 		return err
 	}
@@ -167,13 +171,39 @@ func archiveJournal(ctx context.Context, client *journal.Client, cfg archive.Con
 		if errors.Is(err, io.EOF) {
 			return w.Tail(ctx)
 		}
-		if err == nil && r.Offset >= w.Next() {
-			err = w.Add(ctx, r)
+		if err == nil {
+			if r.Offset += shift; r.Offset >= w.Next() {
+				err = w.Add(ctx, r)
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// shiftOf returns what has to be added to the offsets of a topic to get those of its archive. They differ if the topic was restored
+// or copied from a record on. The topic MUST hold the last record of the archive's full ranges, or begin after it.
+func shiftOf(ctx context.Context, client *journal.Client, j journals.Journal, a *archive.Archive) (int64, error) {
+	sealed := a.Sealed()
+	if len(sealed) == 0 {
+		return 0, nil
+	}
+	last := sealed[len(sealed)-1]
+	at := last.Base.Before()
+	at.Offset = last.LastOffset
+	offset, err := client.OffsetOf(ctx, j.Rules, 0, at)
+	if err != nil {
+		return 0, fmt.Errorf("the topic does not hold the last archived record: %w", err)
+	}
+	e, err := client.Extent(ctx, j.Name(), 0)
+	if err == nil && offset+1 < e.Start {
+		err = fmt.Errorf("the topic begins at offset %d, and the archive ends before offset %d: the records between are lost", e.Start, offset+1)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return last.LastOffset - offset, nil
 }
 
 // verifyArchive verifies the archive of a journal.
