@@ -103,7 +103,7 @@ func (r *Reader) startPast(ctx context.Context, err error) error {
 	if !at.IsBefore() {
 		r.chain.SetID(gone.Base.JournalID)
 	}
-	r.lookup = nil
+	r.lookup, r.lost = nil, false
 	r.past = newPast(h, gone.Base, at.Sequence+1)
 	return nil
 }
@@ -114,23 +114,26 @@ func (c *Client) heldInPast(ctx context.Context, b record.Base, p record.Positio
 	if p.IsBefore() {
 		return nil
 	}
-	for r, err := range c.cfg.History.Records(ctx, b.Journal, b.Partition, p.Sequence, p.Sequence+1) {
-		if err != nil {
-			return lacking(b, p, err)
+	err := fmt.Errorf("%w: no record %d", ErrHistory, p.Sequence)
+	var other error
+	for r, failed := range c.cfg.History.Records(ctx, b.Journal, b.Partition, p.Sequence, p.Sequence+1) {
+		if failed != nil {
+			err = failed
+			break
 		}
 		hash := record.Hash(sha256.Sum256(r.Value))
 		if hash == p.Hash {
 			return nil
 		}
-		if sequence, ok := record.SequenceOf(r.Value); ok && sequence == p.Sequence {
-			err = &record.DivergedError{Journal: b.Journal, Partition: b.Partition, Have: p,
+		if sequence, ok := record.SequenceOf(r.Value); ok && sequence == p.Sequence { // or one that readers skip
+			other = &record.DivergedError{Journal: b.Journal, Partition: b.Partition, Have: p,
 				Found: record.Position{Offset: r.Offset, Sequence: sequence, Hash: hash}, Reason: "the archive has another record with its sequence"}
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return lacking(b, p, fmt.Errorf("%w: no record %d", ErrHistory, p.Sequence))
+	if other != nil {
+		return other
+	}
+	return lacking(b, p, err)
 }
 
 // lacking returns the final error of a reader whose position is before the base, if the history lacks what it needs, and
@@ -146,23 +149,18 @@ func lacking(b record.Base, at record.Position, err error) error {
 func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err error) {
 	if r.backlog.empty() {
 		select {
-		case b, ok := <-r.past.pieces:
+		case p, ok := <-r.past.pieces:
 			if !ok {
 				return nil, r.endPast()
 			}
-			r.past.err = b.err
-			r.backlog.put(b.records)
+			r.past.err = p.err
+			r.backlog.put(p.records)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 	if r.backlog.empty() {
-		b, err := r.past.base, r.past.err
-		if err != nil {
-			r.closeSession()
-			err = lacking(b, r.chain.Position(), err)
-		}
-		return nil, err
+		return nil, nil
 	}
 	records, seen := r.backlog.next(r.chain.SkipsDecoding())
 	entries = make([]record.Entry, 0, len(records))
@@ -193,9 +191,12 @@ func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err erro
 
 // endPast checks that the history leads to the base.
 func (r *Reader) endPast() error {
-	b, at := r.past.base, r.chain.Position()
+	b, at, err := r.past.base, r.chain.Position(), r.past.err
 	r.closeSession()
-	if at.Equal(b.Before()) {
+	switch {
+	case err != nil:
+		return lacking(b, at, err)
+	case at.Equal(b.Before()):
 		return nil
 	}
 	return lacking(b, at, fmt.Errorf("%w: it leads to %v, and the base follows %v", ErrHistory, at, b.Before()))

@@ -37,6 +37,7 @@ type Reader struct {
 	backlog   *backlog
 
 	past      *past // records before the base are read from the history; nil otherwise
+	lost      bool  // the topic does not lead from the position to the base
 	session   *session
 	verifying bool // the next record must be the one at the position
 	polled    time.Time
@@ -249,6 +250,11 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			continue
 		}
 		if err := r.pass(message.Offset); err != nil {
+			var gone *record.TrimmedError
+			if r.lost = r.client.cfg.History != nil && errors.As(err, &gone); r.lost {
+				r.closeSession()
+				return entries, nil
+			}
 			return entries, err
 		}
 		var entry record.Entry
@@ -389,7 +395,9 @@ func (r *Reader) locate(ctx context.Context) error {
 	}
 	r.contact.answered()
 	r.contact.end.Store(s.end)
-	if at := r.chain.Position(); at.IsBefore() {
+	if at := r.chain.Position(); r.lost && s.base != nil {
+		err = s.trimmed(at)
+	} else if at.IsBefore() {
 		err = r.locateBeginning(s)
 	} else if r.moved || s.end <= at.Offset || at.Offset < s.start {
 		err = r.find(ctx, s)

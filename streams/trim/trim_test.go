@@ -22,7 +22,7 @@ import (
 // check reads the log in every way and wants all of it.
 func (l *log) check() {
 	l.t.Helper()
-	for _, after := range []int64{-1, 0, 1, 63, 64, 100, 127, 128, 200, records - 1} {
+	for _, after := range []int64{-1, 63, 100, 200} {
 		at := record.Before
 		if after >= 0 {
 			at = l.position(after)
@@ -74,7 +74,7 @@ func TestTrim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLog(t, func(sequence int64) bool { return sequence%10 == 7 }, embedded)
 			at := int64(0)
-			for _, c := range []struct{ older, to int64 }{{0, 0}, {63, 0}, {64, 64}, {64, 64}, {191, 128}, {1000, 256}} {
+			for _, c := range []struct{ older, to int64 }{{63, 0}, {64, 64}, {191, 128}, {1000, 256}} {
 				dry := l.config(c.older)
 				dry.Policy.DryRun = true
 				d, err := trim.Run(t.Context(), dry)
