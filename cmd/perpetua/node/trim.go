@@ -67,15 +67,15 @@ func (n *Node) trimLogs(ctx context.Context) error {
 	}
 	t := n.trimming()
 	for {
+		select { // first: a node that starts has other work
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(trimEvery):
+		}
 		for _, f := range n.followers {
 			log := n.Logger.With("part", "trim", "journal", f.Name())
 			report, err := t.Run(ctx, f.Journal, trim.Policy{After: p.After, Quorum: p.Quorum}, true, nil)
 			logTrim(ctx, log, report, err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(trimEvery):
 		}
 	}
 }
