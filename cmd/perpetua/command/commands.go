@@ -65,6 +65,7 @@ func nested(name string) []subcommand {
 			{"verify", "verify every record of an archive", tools.VerifyArchive},
 			{"trim", "delete what is archived and needed by nothing from the journals", tools.TrimLog},
 			{"restore", "append what the journals lack from the archive", tools.RestoreLog},
+			{"compat", "check whether this build reads and applies every record, before a switch to it", tools.CompatLog},
 		}
 	}
 	return nil

@@ -100,6 +100,7 @@ func TestHelp(t *testing.T) {
 		"log copy":         {[]string{"from", "to", "json", "compression"}, []string{"listen", "data"}, 22},
 		"log trim":         {[]string{"journal", "keep", "before", "dry-run", "json", "data", "trim-after", "trim-quorum", "archive-url"}, []string{"listen", "trim"}, 22},
 		"log restore":      {[]string{"journal", "from", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
+		"log compat":       {[]string{"journal", "prepare", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
 		"audit":            {[]string{"json", "data", "database-url"}, []string{"listen", "scanner-url"}, 16},
 		"rebuild":          {[]string{"json", "compare-only", "data"}, []string{"listen", "scanner-url"}, 17},
 		"admin bootstrap":  {[]string{"json", "data", "demo"}, []string{"listen", "scanner-url"}, 22},

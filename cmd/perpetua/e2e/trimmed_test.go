@@ -79,6 +79,9 @@ func TestTrimmedVenue(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(bucket, "snapshots")); err != nil {
 		t.Fatal(err)
 	}
+	if out := v.tool("log", "compat", "--journal", "trading"); !strings.Contains(out, "reads and applies all of them") {
+		t.Errorf("log compat said\n%s", out)
+	}
 	v.start()
 	if at := v.measure("loaded_sequence"); at >= 0 {
 		t.Errorf("without a snapshot the venue started from one at %d", at)
@@ -92,6 +95,12 @@ func TestTrimmedVenue(t *testing.T) {
 	v.sees("with new rows", views, log)
 	v.tool("audit")
 	v.stop()
+	if err := os.RemoveAll(filepath.Join(bucket, "snapshots")); err != nil {
+		t.Fatal(err)
+	}
+	if out := v.tool("log", "compat", "--prepare"); strings.Count(out, "is stored") != 3 {
+		t.Errorf("log compat --prepare said\n%s", out)
+	}
 
 	file := filepath.Join(t.TempDir(), "log.jsonl")
 	v.tool("log", "copy", "--journal", "trading", "--from", v.dir, "--to", file)

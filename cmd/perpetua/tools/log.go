@@ -43,6 +43,8 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 			return TrimLog(ctx, args[1:], std)
 		case "restore":
 			return RestoreLog(ctx, args[1:], std)
+		case "compat":
+			return CompatLog(ctx, args[1:], std)
 		}
 	}
 	var name string
