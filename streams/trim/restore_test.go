@@ -118,7 +118,8 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Errorf("from a record after the end: %v", err)
 	}
 	// Damage is found before anything is appended.
-	key := l.blobs()[len(l.blobs())-2]
+	blobs := l.blobs()
+	key := blobs[slices.IndexFunc(blobs, func(key string) bool { return strings.Contains(key, "/range-") })+2]
 	content, err := l.store.Read(t.Context(), key, 1<<30)
 	must(t, err)
 	content[len(content)/2] ^= 1
