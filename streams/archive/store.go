@@ -54,8 +54,8 @@ type sizes struct {
 	chunkBytes   int
 }
 
-// WithRangeRecords returns the configuration of an archive whose ranges have another number of records, for tests: such an archive is
-// not of the form that README.md fixes. 0 is the form's number.
+// WithRangeRecords returns the configuration with n records in a range, for tests. README.md fixes the number for real archives, which
+// 0 stands for.
 func (c Config) WithRangeRecords(n int64) Config {
 	c.sizes.rangeRecords = n
 	return c

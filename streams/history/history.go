@@ -93,7 +93,7 @@ func Reaches(a *archive.Archive, b record.Base) error {
 	return nil
 }
 
-// End returns the base of a log that goes on after an archive with its tail, or nil if the archive is empty.
+// End returns the base of a log that continues after an archive with its tail, or nil if the archive is empty.
 func End(a *archive.Archive) *record.Base {
 	if t := a.Tail(); t != nil {
 		return &t.Base

@@ -17,7 +17,7 @@ import (
 )
 
 // Log returns a whole log: the records before its base from the archive, and the others from the topic. If the archive lacks
-// them, the log begins at its base, and lacking is told why. where describes the brokers for humans. h may be nil: then the log
+// them, Log calls lacking with the reason, and the log begins at its base. where describes the brokers for humans. h may be nil: then the log
 // is that of the topic.
 func Log(client *journal.Client, h journal.History, name, where string, lacking func(error)) transfer.Log {
 	return &whole{Log: transfer.Topic(client, name, where), client: client, history: h, name: name, lacking: lacking}

@@ -19,8 +19,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
 
-// Restore appends to a topic the records that an archive has and the topic lacks: all of them if it is empty, else those after
-// its end. Nothing else may write to the topic meanwhile.
+// Restore appends the records that an archive has and a topic lacks. An empty topic gets every record, another one those after its
+// end. Nothing else may write to the topic during a restore.
 type Restore struct {
 	Client  *journal.Client
 	Rules   decide.Rules
@@ -138,7 +138,7 @@ func (r Restore) present(ctx context.Context) (int64, *record.Base, error) {
 	return b.Sequence, b, nil
 }
 
-// walk reads the archive and the topic side by side from the first record of the topic.
+// walk compares the archive with the topic, from the first record of the topic.
 type walk struct {
 	Restore
 	name     string

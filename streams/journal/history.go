@@ -29,7 +29,7 @@ var ErrHistory = errors.New("the history before the base is not complete")
 // SetHistory gives readers the records before the bases. It must be called before anything reads through the client.
 func (c *Client) SetHistory(h History) { c.cfg.History = h }
 
-// pastBatch is the largest number of records that a past reads ahead at once.
+// pastBatch is the number of records in a piece.
 const pastBatch = 1024
 
 // past reads the records from a reader's position up to the base from the history. A goroutine reads ahead of the reader.

@@ -330,7 +330,7 @@ func (c *Client) TrimmedAt(ctx context.Context, journal string, partition int32)
 	}
 }
 
-// Extent is where the log of a partition lies in its topic.
+// Extent says where in its topic the log of a partition begins and ends.
 type Extent struct {
 	Base       *record.Base // nil for a log that begins with its genesis
 	First      int64        // offset of the record of Base, or 0

@@ -24,8 +24,8 @@ type Source func(ctx context.Context) (*Limit, error)
 // After is a limit at the record after a position: a reader there has read everything before.
 func After(p record.Position, reason string) *Limit { return &Limit{p.Sequence + 1, reason} }
 
-// Cosigned is what a trim asks if its policy wants cosignatures: how many records of a journal a checkpoint covers that has at
-// least as many cosignatures as quorum. It returns 0 if there is none.
+// Cosigned returns the number of records that the largest checkpoint of a journal with quorum or more cosignatures covers, or 0 if
+// there is none. A trim calls it if its policy wants cosignatures.
 type Cosigned func(ctx context.Context, journal string, partition int32, quorum int) (records int64, err error)
 
 // ErrNoCosignatures is returned for a quorum above 0 where nothing collects cosignatures.

@@ -2,8 +2,8 @@
 //
 // A log is trimmed at the end of a full range of its archive, at the highest one that no limit forbids. Before that, every record
 // that will be deleted is read back from the archive and compared with the topic's, byte for byte, and every copy of the new base
-// is made durable. An error leaves the log as it was, or trimmed at a base whose copies are durable: Run may be called again at
-// any time, and by several processes at once.
+// is made durable. An error leaves the log unchanged, or trimmed at a base whose copies are durable. So Run may be repeated, and
+// several processes may call it.
 //
 // Start with Run. limits.go has the reasons for which a log is not trimmed further, verify.go the comparison.
 package trim
@@ -130,7 +130,7 @@ func belongs(a *archive.Archive, b *record.Base) error {
 	return nil
 }
 
-// candidates returns the ranges that are to be deleted, in order, as far as the limits allow.
+// candidates returns the ranges that the limits allow to delete, in order.
 func candidates(a *archive.Archive, from int64, limits []Limit) (all []archive.Sealed) {
 	first := least(limits)
 	for _, s := range a.Sealed() {

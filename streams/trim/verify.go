@@ -76,7 +76,7 @@ func (v *verification) run(ctx context.Context, ranges []archive.Sealed) (to *re
 	return to, offset, nil
 }
 
-// pair reads the archive and the topic side by side.
+// pair is an archive and a topic that are compared record by record.
 type pair struct {
 	topic    transfer.Records
 	next     func() (*kgo.Record, error, bool)

@@ -71,9 +71,8 @@ func parseTrim(args []string, std settings.IO) (r trimRequest, err error) {
 	return r, err
 }
 
-// TrimLog deletes the records of the journals, or of one, that the archive holds and that nothing needs. It reads them back from
-// the archive first and compares them with the topic. A node that runs on an embedded broker trims by itself; TrimLog then only
-// reports.
+// TrimLog deletes the records of the journals, or of one journal, that the archive holds and that nothing needs. It reads them back
+// from the archive first and compares them with the topic. If a node runs on an embedded broker, TrimLog can only report.
 func TrimLog(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseTrim(args, std)
 	if err != nil {
