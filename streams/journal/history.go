@@ -32,50 +32,68 @@ func (c *Client) SetHistory(h History) { c.cfg.History = h }
 // pastBatch is the number of records in a piece.
 const pastBatch = 1024
 
-// past reads the records from a reader's position up to the base from the history. A goroutine reads ahead of the reader.
+// past reads the records from a reader's position up to the base from the history. A goroutine reads ahead of the reader. It has a
+// context of its own: a caller of the reader may wait for a second only, and the history may take longer to begin.
 type past struct {
-	base   record.Base
-	pieces chan pastPiece
-	err    error // after the last piece
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	base    record.Base
+	checked chan error // gets the answer whether the history has the position and leads to the base
+	pieces  chan piece
+	err     error // after the last piece
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
 }
 
-// pastPiece is a part of the past, and the error after it.
-type pastPiece struct {
+// piece is a part of the past, and the error after it: a final one, or one after which the reader begins again.
+type piece struct {
 	records []*kgo.Record
 	err     error
 }
 
-func newPast(h History, b record.Base, from int64) *past {
+func newPast(c *Client, b record.Base, at record.Position) *past {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &past{base: b, pieces: make(chan pastPiece, 2), cancel: cancel}
+	p := &past{base: b, checked: make(chan error, 1), pieces: make(chan piece, 2), cancel: cancel}
 	p.done.Go(func() {
 		defer close(p.pieces)
-		send := func(b pastPiece) bool {
-			select {
-			case p.pieces <- b:
-				return true
-			case <-ctx.Done():
-				return false
-			}
+		err := c.cfg.History.Holds(ctx, b)
+		if err != nil {
+			err = lacking(b, at, err)
+		} else {
+			err = c.heldInPast(ctx, b, at)
 		}
-		var some []*kgo.Record
-		for r, err := range h.Records(ctx, b.Journal, b.Partition, from, b.Sequence) {
-			if err != nil {
-				send(pastPiece{some, err})
-				return
-			}
-			if some = append(some, r); len(some) == pastBatch {
-				if !send(pastPiece{some, nil}) {
-					return
-				}
-				some = nil
-			}
+		if p.checked <- err; err != nil {
+			p.send(ctx, piece{nil, err})
+			return
 		}
-		send(pastPiece{some, nil})
+		p.read(ctx, c.cfg.History, at)
 	})
 	return p
+}
+
+// read sends the records after a position.
+func (p *past) read(ctx context.Context, h History, at record.Position) {
+	var some []*kgo.Record
+	for r, err := range h.Records(ctx, p.base.Journal, p.base.Partition, at.Sequence+1, p.base.Sequence) {
+		if err != nil {
+			p.send(ctx, piece{some, lacking(p.base, at, err)})
+			return
+		}
+		if some = append(some, r); len(some) == pastBatch {
+			if !p.send(ctx, piece{some, nil}) {
+				return
+			}
+			some = nil
+		}
+	}
+	p.send(ctx, piece{some, nil})
+}
+
+func (p *past) send(ctx context.Context, one piece) bool {
+	select {
+	case p.pieces <- one:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // stop ends the goroutine and waits for it.
@@ -87,25 +105,35 @@ func (p *past) stop() {
 }
 
 // startPast begins to read from the history if err is a *record.TrimmedError and there is a history. Otherwise it returns err.
-func (r *Reader) startPast(ctx context.Context, err error) error {
+func (r *Reader) startPast(err error) error {
 	var gone *record.TrimmedError
-	h := r.client.cfg.History
-	if h == nil || !errors.As(err, &gone) {
+	if r.client.cfg.History == nil || !errors.As(err, &gone) {
 		return err
 	}
 	at := r.chain.Position()
-	if err := h.Holds(ctx, gone.Base); err != nil {
-		return lacking(gone.Base, at, err)
-	}
-	if err := r.client.heldInPast(ctx, gone.Base, at); err != nil {
-		return err
-	}
 	if !at.IsBefore() {
 		r.chain.SetID(gone.Base.JournalID)
 	}
 	r.lookup, r.lost = nil, false
-	r.past = newPast(h, gone.Base, at.Sequence+1)
+	r.past = newPast(r.client, gone.Base, at)
 	return nil
+}
+
+// awaitPast waits until the history is known to have the reader's position. It returns false if the reader must begin again.
+func (r *Reader) awaitPast(ctx context.Context) (ok bool, err error) {
+	select {
+	case err = <-r.past.checked:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if err == nil {
+		return true, nil
+	}
+	r.closeSession()
+	if record.Final(err) {
+		return false, err
+	}
+	return false, r.backOff(ctx)
 }
 
 // heldInPast returns nil if the history has the record of a position before a base, and a *record.DivergedError if it has another
@@ -114,12 +142,10 @@ func (c *Client) heldInPast(ctx context.Context, b record.Base, p record.Positio
 	if p.IsBefore() {
 		return nil
 	}
-	err := fmt.Errorf("%w: no record %d", ErrHistory, p.Sequence)
 	var other error
 	for r, failed := range c.cfg.History.Records(ctx, b.Journal, b.Partition, p.Sequence, p.Sequence+1) {
 		if failed != nil {
-			err = failed
-			break
+			return lacking(b, p, failed)
 		}
 		hash := record.Hash(sha256.Sum256(r.Value))
 		if hash == p.Hash {
@@ -133,7 +159,7 @@ func (c *Client) heldInPast(ctx context.Context, b record.Base, p record.Positio
 	if other != nil {
 		return other
 	}
-	return lacking(b, p, err)
+	return lacking(b, p, fmt.Errorf("%w: no record %d", ErrHistory, p.Sequence))
 }
 
 // lacking returns the final error of a reader whose position is before the base, if the history lacks what it needs, and
@@ -195,7 +221,7 @@ func (r *Reader) endPast() error {
 	r.closeSession()
 	switch {
 	case err != nil:
-		return lacking(b, at, err)
+		return err
 	case at.Equal(b.Before()):
 		return nil
 	}

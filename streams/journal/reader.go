@@ -128,8 +128,11 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry,
 				_ = r.keepFinal(err)
 				continue
 			}
-			if err = r.keepFinal(err); record.Final(err) || ctx.Err() != nil {
+			if err = r.keepFinal(err); record.Final(err) {
 				return nil, r.next, err
+			}
+			if ctx.Err() != nil {
+				return nil, r.next, ctx.Err()
 			}
 			r.client.cfg.Logger.Warn("the archive can't be read for now", "journal", r.chain.Journal(), "partition", r.partition, "error", err)
 			if err := r.backOff(ctx); err != nil {
@@ -403,7 +406,7 @@ func (r *Reader) locate(ctx context.Context) error {
 		err = r.find(ctx, s)
 	}
 	if err = r.startAtBase(ctx, s, err); err != nil {
-		return r.startPast(ctx, err)
+		return r.startPast(err)
 	}
 	if !r.chain.Position().IsBefore() && r.chain.ID().IsZero() {
 		genesis, err := r.client.genesis(ctx, r.chain.Journal(), r.partition)
@@ -472,8 +475,15 @@ func (r *Reader) find(ctx context.Context, s span) error {
 // the journal's identity. It starts no session, because ending a session that has hardly begun to consume is a data
 // race in kgo between Close and the first fetch that the metadata triggers.
 func (r *Reader) holds(ctx context.Context) error {
-	r.moved = !r.chain.Position().IsBefore() // so that it is looked up
-	return r.persist(ctx, r.locate)
+	for {
+		r.moved = !r.chain.Position().IsBefore() // so that it is looked up
+		if err := r.persist(ctx, r.locate); err != nil || r.past == nil {
+			return err
+		}
+		if ok, err := r.awaitPast(ctx); ok || err != nil {
+			return err
+		}
+	}
 }
 
 // Position returns the position of the last record that was returned.
