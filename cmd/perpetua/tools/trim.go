@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -125,14 +126,14 @@ var errRuns = errors.New("a node runs on the data folder, and its broker deletes
 // openTrimming opens the parts of the venue that the settings name.
 func openTrimming(ctx context.Context, r trimRequest) (t journals.Trimming, done func(), err error) {
 	var opened []func()
-	done = func() {
-		for i := len(opened) - 1; i >= 0; i-- {
-			opened[i]()
+	closeAll := func() {
+		for _, shut := range slices.Backward(opened) {
+			shut()
 		}
 	}
 	defer func() {
 		if err != nil {
-			done()
+			closeAll()
 		}
 	}()
 	client, embedded, stop, err := openTrimmable(ctx, r.Settings, r.policy.DryRun)
@@ -171,7 +172,7 @@ func openTrimming(ctx context.Context, r trimRequest) (t journals.Trimming, done
 	if embedded != nil {
 		t.Trimmer = embedded
 	}
-	return t, done, nil
+	return t, closeAll, nil
 }
 
 // keepers returns the places for the copies of the base: Postgres, and the data folder if it belongs to the log.
