@@ -205,7 +205,7 @@ func openTrimmable(ctx context.Context, s *settings.Settings, dry bool) (client 
 		folder.Close()
 		return nil, nil, nil, err
 	}
-	stop = func() { b.Close(); folder.Close() }
+	closeBroker := func() { b.Close(); folder.Close() }
 	config, err := s.JournalConfig(b.Addrs())
 	if err == nil {
 		client, err = journal.NewClient(config)
@@ -214,8 +214,8 @@ func openTrimmable(ctx context.Context, s *settings.Settings, dry bool) (client 
 		err = addFolderBases(s, client)
 	}
 	if err != nil {
-		stop()
+		closeBroker()
 		return nil, nil, nil, err
 	}
-	return client, b, func() { client.Close(); stop() }, nil
+	return client, b, func() { client.Close(); closeBroker() }, nil
 }
