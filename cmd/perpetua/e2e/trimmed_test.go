@@ -131,17 +131,23 @@ func TestTrimmedVenue(t *testing.T) {
 	v.refused("the archive of", "audit")
 }
 
-// copyTo copies a file or a folder.
+// copyTo copies a file or a folder. Only the owner may read the copies, as the key store demands.
 func copyTo(to, from string) error {
-	if about, err := os.Stat(from); err != nil || about.IsDir() {
+	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.CopyFS(to, os.DirFS(from))
-	}
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, content, 0o600)
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), content, 0o600)
+	})
 }
