@@ -38,7 +38,7 @@ func groupsOf(command string) []Group {
 		return []Group{OfFolder, OfNode, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfLogging}
 	case "migrate":
 		return []Group{OfKafka, OfPostgres, OfLogging}
-	case "log", "audit", "rebuild", "admin forget-log":
+	case "log", "audit", "audit verify", "rebuild", "admin forget-log":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores}
 	case "log copy":
 		return []Group{OfKafka, OfWriter, OfPostgres, OfStores}
