@@ -15,7 +15,8 @@ type record struct {
 			System string `json:"system"`
 		} `json:"actor"`
 		Data struct {
-			Session string `json:"session"`
+			Session string         `json:"session"`
+			Input   jsontext.Value `json:"input"`
 		} `json:"data"`
 	} `json:"command"`
 	Outcome string `json:"outcome"`
@@ -23,6 +24,11 @@ type record struct {
 		Type string         `json:"type"`
 		Data jsontext.Value `json:"data"`
 	} `json:"events"`
+}
+
+// stepShape is the input of a step.
+type stepShape struct {
+	Single bool `json:"single"`
 }
 
 type instrumentShape struct {

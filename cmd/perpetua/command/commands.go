@@ -37,7 +37,7 @@ func subcommands() []subcommand {
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
 		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket", tools.Log},
-		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
+		{"audit", "compare the read models with the log; audit verify verifies the log, record by record", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
 		{"admin", "what operators do, over REST; bootstrap; forget a lost log; take over", adminCommand},
@@ -58,6 +58,8 @@ func nested(name string) []subcommand {
 		}
 	case "config":
 		return []subcommand{{"check", "look for mistakes in the settings, and for misspelled variables", launch.Config}}
+	case "audit":
+		return []subcommand{{"verify", "verify the journals themselves: in the topics, in a file, or in an archive", tools.VerifyLog}}
 	case "log":
 		return []subcommand{
 			{"copy", "copy the journals between data folders, brokers and files", tools.CopyLog},

@@ -102,6 +102,7 @@ func TestHelp(t *testing.T) {
 		"log restore":      {[]string{"journal", "from", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
 		"log compat":       {[]string{"journal", "prepare", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
 		"audit":            {[]string{"json", "data", "database-url"}, []string{"listen", "scanner-url"}, 16},
+		"audit verify":     {[]string{"file", "archive", "rows", "rules", "checkpoint", "key", "chain-only", "json", "data", "database-url"}, []string{"listen", "scanner-url"}, 25},
 		"rebuild":          {[]string{"json", "compare-only", "data"}, []string{"listen", "scanner-url"}, 17},
 		"admin bootstrap":  {[]string{"json", "data", "demo"}, []string{"listen", "scanner-url"}, 22},
 		"admin forget-log": {[]string{"json", "journal", "data"}, []string{"listen", "scanner-url"}, 17},
