@@ -37,6 +37,8 @@ func subcommands() []subcommand {
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
 		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive and log verify archive them", tools.Log},
+		{"receipt", "verify a receipt without the venue: receipt verify FILE", tools.Receipt},
+		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
 		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
@@ -64,6 +66,8 @@ func nested(name string) []subcommand {
 			{"archive", "archive the journals in a bucket", tools.ArchiveLog},
 			{"verify", "verify every record of an archive", tools.VerifyArchive},
 		}
+	case "receipt":
+		return []subcommand{{"verify", "verify a receipt in a file", tools.VerifyReceipt}}
 	}
 	return nil
 }
