@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
@@ -46,6 +47,8 @@ type Config struct {
 	Sockets SocketLimits
 	// Version is the version of this build, for GET /v1/status.
 	Version string
+	// Receipts makes the receipts of the trading journal. It may be nil.
+	Receipts proofs.Source
 	// Now is the wall clock, for /v1/time and for the 24 hours of the tickers.
 	Now func() time.Time
 }
@@ -62,6 +65,7 @@ type Handler struct {
 	sockets  SocketLimits
 	version  string
 	now      func() time.Time
+	receipts *proofs.Receipts
 
 	description *description
 	// recentTrades holds the trades that the rows may not contain yet. The venue's lock guards it.
@@ -72,7 +76,8 @@ type Handler struct {
 // before the follower runs.
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now, description: newDescription()}
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now,
+		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }
@@ -97,6 +102,9 @@ func (h *Handler) Routes() []rest.Route {
 		rest.Get(customer+"/orders/:order_code", h.getOrder, access.ScopeRead),
 		rest.OperationRoute(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, access.ScopeTrade),
 		rest.OperationRoute(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, access.ScopeTrade),
+		rest.Get(customer+"/orders/:order_code/receipt", h.orderReceipt, access.ScopeRead),
+		rest.Get(customer+"/trades/:trade_code/receipt", h.tradeReceipt, access.ScopeRead),
+		rest.Get(customer+"/transactions/:transaction_code/receipt", h.transactionReceipt, access.ScopeRead),
 		rest.Post(customer+"/cancel-all-after", h.setCancelAllAfter, access.ScopeTrade),
 		rest.Get("/v1/orders", h.listOpenOrders, access.ScopeRead),
 		rest.Get("/orders", h.listOpenOrders, access.ScopeRead),

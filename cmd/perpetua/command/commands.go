@@ -37,6 +37,8 @@ func subcommands() []subcommand {
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
 		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket", tools.Log},
+		{"receipt", "verify a receipt without the venue: receipt verify FILE", tools.Receipt},
+		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
 		{"audit", "compare the read models with the log; audit verify verifies the log, record by record", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
@@ -69,6 +71,8 @@ func nested(name string) []subcommand {
 			{"restore", "append what the journals lack from the archive", tools.RestoreLog},
 			{"compat", "check whether this build reads and applies every record, before a switch to it", tools.CompatLog},
 		}
+	case "receipt":
+		return []subcommand{{"verify", "verify a receipt in a file", tools.VerifyReceipt}}
 	}
 	return nil
 }

@@ -111,6 +111,8 @@ func TestHelp(t *testing.T) {
 		"doctor":           {[]string{"json", "data", "kafka-brokers", "database-url", "key-url", "blob-url"}, []string{"listen", "demo", "role", "scanner-url"}, 26},
 		"completion":       {nil, []string{"listen", "data"}, 0},
 		"version":          {[]string{"json"}, []string{"data"}, 1},
+		"receipt verify":   {[]string{"json", "key", "policy"}, []string{"data"}, 3},
+		"monitor":          {[]string{"json", "key", "policy", "url", "state", "stale", "every"}, []string{"data"}, 7},
 	} {
 		got := flags(strings.Fields(name)...)
 		for _, f := range want.has {
@@ -136,7 +138,7 @@ func TestHelp(t *testing.T) {
 func TestEveryToolHasJSON(t *testing.T) {
 	for _, s := range spots(t.Context()) {
 		switch name := strings.Join(s.path, " "); name {
-		case "", "run", "serve", "cluster", "migrate", "completion", "admin": // no results, or none of its own
+		case "", "run", "serve", "cluster", "migrate", "completion", "admin", "receipt": // no results, or none of its own
 		default:
 			if s.path[0] == "admin" && (len(s.path) < 2 || !slices.ContainsFunc(nested("admin"), func(c subcommand) bool { return c.name == s.path[1] })) {
 				continue // prints JSON always; its --json is the body to send

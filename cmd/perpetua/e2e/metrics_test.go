@@ -250,7 +250,8 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 			t.Errorf("no metric in %s", q)
 		}
 	}
-	v := newVenue(t, "--trace-endpoint", startCollector(t).URL)
+	_, policy := startWitness(t)
+	v := newVenue(t, "--trace-endpoint", startCollector(t).URL, "--witness-policy", policy)
 	v.env = []string{"OTEL_BSP_SCHEDULE_DELAY=100"}
 	v.start()
 	t.Cleanup(v.stop)

@@ -63,6 +63,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = traceRatio(s)
 	check(err)
+	_, err = s.Witnesses()
+	check(err)
 	if err := transparency.CheckHost(s.TLogHost); err != nil {
 		check(settings.Usagef("--tlog-host: %v", err))
 	}

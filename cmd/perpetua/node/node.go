@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
 // build is the name of this build in its term records.
@@ -83,6 +84,7 @@ type Node struct {
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
 	logs      []*transparencyLog
+	policy    *transparency.Policy // of witnesses; nil if there are none
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -114,6 +116,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if n.followers, err = openFollowers(ctx, c, &n.stores, n.fence.mayWrite); err != nil {
+		return nil, err
+	}
+	if n.policy, err = c.Settings.Witnesses(); err != nil {
 		return nil, err
 	}
 	n.engine.learnFrom(n.followers)

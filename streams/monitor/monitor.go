@@ -1,0 +1,216 @@
+// Package monitor compares the checkpoints that several places serve for one transparency log, with each other and with the last
+// one that was good. It raises an alarm at a fork, a log that shrinks, a checkpoint that is not signed as it should be, and one
+// that is stale.
+//
+// Any two checkpoints are compared by a proof of consistency, which is made from the tiles of the place with the larger one. The
+// tiles are verified against that checkpoint's root.
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
+)
+
+// The kinds of alarms.
+const (
+	Fork        = "fork"        // two checkpoints of which neither extends the other
+	Shrink      = "shrink"      // a place serves a smaller tree than before
+	Stale       = "stale"       // a place has served nothing new for too long
+	Signature   = "signature"   // a checkpoint is not signed, or not cosigned, as the policy asks
+	Unproven    = "unproven"    // the tiles of a place do not prove its checkpoint
+	Unreachable = "unreachable" // a place does not answer
+)
+
+// Alarm says what is wrong with a place.
+type Alarm struct {
+	Kind    string `json:"kind"`
+	Place   string `json:"place"` // its URL
+	Message string `json:"message"`
+}
+
+// Config configures a Monitor.
+type Config struct {
+	Places []string // URLs of the log, like https://venue.example/tlog/trading/0
+	Policy *transparency.Policy
+	// Stale is the age at which a checkpoint is stale. If the policy has witnesses, the age is that of the last cosignature; otherwise,
+	// it is the time since the log last grew.
+	Stale  time.Duration
+	Client *http.Client
+	Now    func() time.Time
+}
+
+// Monitor compares checkpoints.
+type Monitor struct{ cfg Config }
+
+// New returns a monitor.
+func New(cfg Config) *Monitor { return &Monitor{cfg} }
+
+// Report is the result of a check.
+type Report struct {
+	Time    time.Time `json:"time"`
+	Origin  string    `json:"origin"`
+	Records int64     `json:"records"` // of the largest checkpoint
+	Root    string    `json:"root"`
+	Alarms  []Alarm   `json:"alarms"`
+}
+
+// seen is a checkpoint at a place.
+type seen struct {
+	place    string // empty for the remembered one
+	cosigned bool   // it is the place's last cosigned one, and not its last one
+	note     []byte
+	*transparency.Opened
+}
+
+// Check asks all places, compares what they serve, and returns the state to remember. If there are alarms other than Stale and
+// Unreachable, the state is the old one.
+func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
+	old = old.clone() // an empty one has no format
+	r := Report{Time: m.cfg.Now().UTC(), Alarms: []Alarm{}}
+	all, alarms := m.fetch(ctx)
+	r.Alarms = append(r.Alarms, alarms...)
+	next := old.clone()
+	for _, s := range all {
+		m.against(&r, old, next, s)
+	}
+	if old.remembered != nil {
+		all = append(all, seen{"", false, []byte(old.Checkpoint), old.remembered})
+	}
+	if len(all) == 0 {
+		return r, old
+	}
+	best := slices.MaxFunc(all, func(a, b seen) int { return int(a.Size - b.Size) })
+	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
+	for _, s := range all {
+		m.compare(ctx, &r, s, best)
+	}
+	if slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable }) {
+		return r, old
+	}
+	next.Checkpoint, next.remembered = string(best.note), best.Opened
+	return r, next
+}
+
+// fetch reads the checkpoints of all places.
+func (m *Monitor) fetch(ctx context.Context) (all []seen, alarms []Alarm) {
+	found, failed := make([][]seen, len(m.cfg.Places)), make([][]Alarm, len(m.cfg.Places))
+	var group sync.WaitGroup
+	for i, place := range m.cfg.Places {
+		group.Go(func() { found[i], failed[i] = m.fetchPlace(ctx, place) })
+	}
+	group.Wait()
+	return slices.Concat(found...), slices.Concat(failed...)
+}
+
+// fetchPlace reads the last checkpoint of a place and, if the policy has witnesses, the last one that they cosigned.
+func (m *Monitor) fetchPlace(ctx context.Context, place string) (all []seen, alarms []Alarm) {
+	names := []string{"checkpoint"}
+	if m.cfg.Policy.NeedsWitnesses() {
+		names = append(names, "cosigned-checkpoint")
+	}
+	for i, name := range names {
+		open := m.cfg.Policy.OpenSigned
+		if i > 0 {
+			open = m.cfg.Policy.Open
+		}
+		note, err := get(ctx, m.cfg.Client, place+"/"+name, maxCheckpoint)
+		if err != nil {
+			alarms = append(alarms, Alarm{Unreachable, place, err.Error()})
+			continue
+		}
+		o, err := open(note)
+		if err != nil {
+			alarms = append(alarms, Alarm{Signature, place, name + ": " + err.Error()})
+			continue
+		}
+		all = append(all, seen{place, i > 0, note, o})
+	}
+	return all, alarms
+}
+
+// against compares a checkpoint with what its place served before, and notes it.
+func (m *Monitor) against(r *Report, old, next State, s seen) {
+	alarm := func(kind, format string, args ...any) {
+		r.Alarms = append(r.Alarms, Alarm{kind, s.place, fmt.Sprintf(format, args...)})
+	}
+	known, now := old.Places[s.place], next.Places[s.place]
+	before := known.Records
+	if s.cosigned {
+		before, now.Cosigned = known.Cosigned, s.Size
+	}
+	if s.Size < before {
+		alarm(Shrink, "it has %d records, and had %d before", s.Size, before)
+	}
+	switch {
+	case s.cosigned:
+		if at := s.newest(); r.Time.Sub(at) > m.cfg.Stale {
+			alarm(Stale, "the last cosignature is of %s", at.Format(time.RFC3339))
+		}
+	case s.Size > before || known.Since.IsZero():
+		now.Records, now.Since = s.Size, r.Time
+	case !m.cfg.Policy.NeedsWitnesses() && r.Time.Sub(known.Since) > m.cfg.Stale:
+		alarm(Stale, "it has had %d records since %s", s.Size, known.Since.Format(time.RFC3339))
+	}
+	next.Places[s.place] = now
+}
+
+// newest returns the time of the last cosignature.
+func (s *seen) newest() (at time.Time) {
+	for _, c := range s.Cosigned {
+		if c.Time.After(at) {
+			at = c.Time
+		}
+	}
+	return at
+}
+
+// compare raises an alarm unless the largest checkpoint extends another one.
+func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen) {
+	place := s.place
+	if place == "" {
+		place = best.place
+	}
+	fork := func(why string) {
+		r.Alarms = append(r.Alarms, Alarm{Fork, place, why})
+	}
+	switch {
+	case s.Origin != best.Origin:
+		fork(fmt.Sprintf("it has the log %s, and not %s", s.Origin, best.Origin))
+		return
+	case s.Size == best.Size:
+		if s.Root != best.Root {
+			fork(fmt.Sprintf("of size %d, the roots %v and %v are signed", s.Size, s.Root, best.Root))
+		}
+		return
+	case best.place == "" || s.Size == 0:
+		return // no tiles prove the remembered one any more; the places are smaller
+	}
+	tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: best.place}
+	proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
+	switch {
+	case err != nil && tiles.failed != nil:
+		r.Alarms = append(r.Alarms, Alarm{Unreachable, best.place, tiles.failed.Error()})
+	case err != nil:
+		r.Alarms = append(r.Alarms, Alarm{Unproven, best.place, err.Error()})
+	case tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
+		fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, best.place, s.Size, s.Root))
+	}
+}
+
+// CheckPlace returns an error if a URL cannot be that of a log.
+func CheckPlace(url string) error {
+	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") || strings.HasSuffix(url, "/") {
+		return errors.New("the URL of a log is like https://venue.example/tlog/trading/0")
+	}
+	return nil
+}
