@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // Limit is a reason to trim a log no further than before a record.
@@ -62,7 +62,7 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 	}
 	if c.Policy.Keep > 0 {
 		last := int64(0)
-		if b := history.End(a); b != nil {
+		if b := wholelog.End(a); b != nil {
 			last = b.Sequence
 		}
 		all = append(all, Limit{max(last-c.Policy.Keep, 0), fmt.Sprintf("the last %d archived records stay, and all after them", c.Policy.Keep)})

@@ -19,13 +19,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/trim"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 const (
@@ -79,7 +79,7 @@ func newLog(t *testing.T, odd func(sequence int64) bool, embedded bool) *log {
 	l.store = blob.NewStore(bucket)
 	l.box, err = seal.New(make([]byte, seal.KeySize))
 	must(t, err)
-	l.client.SetHistory(history.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return l.archive(), nil }})
+	l.client.SetHistory(wholelog.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return l.archive(), nil }})
 	l.make(odd)
 	l.append(l.all...)
 	l.keep()

@@ -12,11 +12,11 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trim"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // elsewhere returns the log with its archive on new brokers, whose topic holds some of the records.
@@ -26,7 +26,7 @@ func (l *log) elsewhere(some ...*kgo.Record) *log {
 	o.bases = base.Folder{Dir: l.t.TempDir()}
 	o.client = journaltest.Connect(l.t, journal.Config{Bases: []base.Source{o.bases}}, rules.Name)
 	o.trimmer = o.client.Trimmer()
-	o.client.SetHistory(history.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return o.archive(), nil }})
+	o.client.SetHistory(wholelog.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return o.archive(), nil }})
 	if len(some) > 0 {
 		var again []*kgo.Record
 		for _, r := range some {
@@ -37,11 +37,11 @@ func (l *log) elsewhere(some ...*kgo.Record) *log {
 	return &o
 }
 
-func (l *log) restore(from int64, known ...record.Position) (history.Restored, error) {
+func (l *log) restore(from int64, known ...record.Position) (wholelog.Restored, error) {
 	l.t.Helper()
 	a, err := archive.Open(l.t.Context(), l.archive())
 	must(l.t, err)
-	return history.Restore{Client: l.client, Rules: rules, Archive: a, From: from, Keepers: []base.Keeper{l.bases}, Known: known}.Run(l.t.Context())
+	return wholelog.Restore{Client: l.client, Rules: rules, Archive: a, From: from, Keepers: []base.Keeper{l.bases}, Known: known}.Run(l.t.Context())
 }
 
 // TestRestore makes an empty topic, one that lost its end, and one that lost its end after a trim, whole again.
@@ -106,7 +106,7 @@ func TestRestoreRefuses(t *testing.T) {
 	} {
 		o := l.elsewhere(c.there...)
 		_, err := o.restore(0, c.known)
-		var conflict *history.ConflictError
+		var conflict *wholelog.ConflictError
 		if !errors.As(err, &conflict) || conflict.Sequence != c.sequence || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/trim"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // check reads the log in every way and wants all of it.
@@ -52,8 +52,8 @@ func (l *log) check() {
 	}
 	stop()
 	<-ended
-	h := history.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return l.archive(), nil }}
-	whole := history.Log(l.client, h, rules.Name, "the topic", func(err error) { l.t.Error(err) })
+	h := wholelog.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return l.archive(), nil }}
+	whole := wholelog.Log(l.client, h, rules.Name, "the topic", func(err error) { l.t.Error(err) })
 	if b, err := whole.Base(l.t.Context()); b != nil || err != nil {
 		l.t.Errorf("a whole log begins at %v, %v", b, err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/trim"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // trimEvery is the time between two looks at what can be trimmed.
@@ -35,7 +35,7 @@ func (s *stores) openHistory(ctx context.Context, c Config) (err error) {
 	if s.archive, err = s.archiveStore(ctx, c); err != nil {
 		return err
 	}
-	s.client.SetHistory(history.Archives{Config: func(_ context.Context, name string, partition int32) (archive.Config, error) {
+	s.client.SetHistory(wholelog.Archives{Config: func(_ context.Context, name string, partition int32) (archive.Config, error) {
 		return c.Settings.ArchiveConfig(s.archive, c.Box, name, partition), nil
 	}})
 	return nil

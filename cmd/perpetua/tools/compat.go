@@ -14,10 +14,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // compatible is the JSON output of a check of one journal.
@@ -98,7 +98,7 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 	c := compatible{Journal: j.Name(), Unreadable: []unreadable{}, Snapshot: -1}
 	archives := newArchives(s)
 	defer archives.close()
-	log := history.Log(client, archives.history(), j.Name(), "the log", func(lacking error) { fmt.Fprintf(std.Err, "perpetua: %s: %v\n", j.Name(), lacking) })
+	log := wholelog.Log(client, archives.history(), j.Name(), "the log", func(lacking error) { fmt.Fprintf(std.Err, "perpetua: %s: %v\n", j.Name(), lacking) })
 	b, err := log.Base(ctx)
 	if err != nil {
 		return c, err

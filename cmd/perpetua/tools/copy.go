@@ -18,9 +18,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // copyRequest holds the arguments of a copy.
@@ -333,7 +333,7 @@ func (p *place) source(name string, std settings.IO) transfer.Log {
 	if p.kind == inFile {
 		return transfer.Source(p.path, name)
 	}
-	return history.Log(p.client, p.history, name, p.String(), func(lacking error) { fmt.Fprintf(std.Out, "%s: %v\n", name, lacking) })
+	return wholelog.Log(p.client, p.history, name, p.String(), func(lacking error) { fmt.Fprintf(std.Out, "%s: %v\n", name, lacking) })
 }
 
 // hold compares the logs of a source with every known position: a log that lost its end must not become the backup of

@@ -8,9 +8,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // archives are the archives of the venue that the settings name. They are opened when a log turns out to be trimmed.
@@ -27,7 +27,7 @@ type archives struct {
 func newArchives(s *settings.Settings) *archives { return &archives{settings: s} }
 
 // history returns the archives as readers of a log use them.
-func (a *archives) history() journal.History { return history.Archives{Config: a.config, Once: true} }
+func (a *archives) history() journal.History { return wholelog.Archives{Config: a.config, Once: true} }
 
 // config returns the archive of a partition.
 func (a *archives) config(ctx context.Context, name string, partition int32) (archive.Config, error) {

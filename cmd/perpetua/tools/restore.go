@@ -11,9 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
-	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // restored is the JSON output of a restore for one journal.
@@ -97,7 +97,7 @@ func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, ar
 		return restored{}, err
 	}
 	one := restored{Journal: j.Name(), Sequence: -1}
-	if history.End(a) == nil {
+	if wholelog.End(a) == nil {
 		return one, nil
 	}
 	if err := client.EnsureTopics(ctx, j.Name()); err != nil {
@@ -115,7 +115,7 @@ func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, ar
 	if err != nil {
 		return one, err
 	}
-	work := history.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions}
+	work := wholelog.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions}
 	if line := progress(std); line != nil {
 		work.Told = func(n int64) { line(fmt.Sprintf("%s: %d records read", j.Name(), n)) }
 	}

@@ -28,7 +28,7 @@ func (r *verifyRequest) open(ctx context.Context, std settings.IO) (*verifiable,
 	switch {
 	case r.archive != "":
 		a := archiveRequest{Settings: r.Settings}
-		config, done, err := a.open(ctx, r.archive+existing(r.archive))
+		config, done, err := a.open(ctx, settings.Existing(r.archive))
 		if err != nil {
 			return nil, err
 		}

@@ -1,10 +1,10 @@
-// Package history reads the records before the base of a trimmed log from its archive. Readers of package journal take them from
+// Package wholelog reads the records before the base of a trimmed log from its archive. Readers of package journal take them from
 // Archives, and copies of whole logs from Log.
 //
 // The records are verified twice: by the archive against its manifests, and by the reader, which follows the chain from its own
 // position through the archive up to the hash that the first record of the topic names. So an archive of another history, or
 // with a gap, is an error and never a shorter log.
-package history
+package wholelog
 
 import (
 	"context"
