@@ -23,7 +23,7 @@ type cached struct {
 // exactly returns the moment of a key, or nil.
 func (c *cache) exactly(k key) *moment {
 	for i, x := range c.kept {
-		if x.Shard == k.Shard && x.sequence == k.sequence && (x.next || !k.next) {
+		if x.Shard == k.Shard && x.sequence == k.sequence && (x.key.next || !k.next) {
 			c.kept = append(slices.Delete(c.kept, i, i+1), x)
 			return x.moment
 		}

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -119,30 +119,15 @@ func (s *States) StateAt(ctx context.Context, journalName string, partition int3
 	return m.state, m.at, nil
 }
 
-// Met is what the decision of a record met.
-type Met struct {
-	State  decide.State
-	Before record.Position // of the record before
-	Time   scalar.Time     // of the record before
-	Entry  record.Entry    // the record that was decided
-	// Build is the build that opened the term of the record, or "" if none of the records that were applied tells it.
-	Build string
-}
-
-// Deciding calls look with the record with a sequence and the state that it was decided on. look may decide on the state, which
-// fills the state's caches: no other look has the state meanwhile. It MUST NOT keep the state, and MUST NOT apply the record.
-//
-// The errors are ErrBefore and *AfterError for a sequence that the journal does not have, *BusyError if too many states are
-// asked for, a *record.TrimmedError if the records are neither in the log nor in an archive, those of look, and those of the log,
-// of the bucket, and of the context.
-func (s *States) Deciding(ctx context.Context, journalName string, partition int32, sequence int64, look func(Met) error) error {
+// Deciding implements past.Decisions.
+func (s *States) Deciding(ctx context.Context, journalName string, partition int32, sequence int64, look func(past.Met) error) error {
 	k := key{Shard: submit.Shard{Journal: journalName, Partition: partition}, sequence: sequence - 1, next: true}
 	j, tip, err := s.journal(k)
 	switch {
 	case err != nil:
 		return err
 	case sequence > tip.Sequence:
-		return &AfterError{Tip: tip}
+		return &past.AfterError{Tip: tip}
 	}
 	m, err := s.at(ctx, k, j, tip)
 	if err != nil {
@@ -150,8 +135,10 @@ func (s *States) Deciding(ctx context.Context, journalName string, partition int
 	}
 	m.deciding.Lock()
 	defer m.deciding.Unlock()
-	return look(Met{State: m.state, Before: m.at, Time: m.time, Entry: m.next, Build: m.build})
+	return look(past.Met{State: m.state, Before: m.at, Time: m.time, Entry: m.next, Build: m.build})
 }
+
+var _ past.Decisions = (*States)(nil)
 
 // journal returns the journal of a key, and its last record.
 func (s *States) journal(k key) (j Journal, tip record.Position, err error) {
@@ -162,9 +149,9 @@ func (s *States) journal(k key) (j Journal, tip record.Position, err error) {
 	tip = j.Tip.Position()
 	switch {
 	case k.sequence < 0:
-		return j, tip, ErrBefore
+		return j, tip, past.ErrBefore
 	case k.sequence > tip.Sequence:
-		return j, tip, &AfterError{Tip: tip}
+		return j, tip, &past.AfterError{Tip: tip}
 	}
 	return j, tip, nil
 }
@@ -252,7 +239,7 @@ func (s *States) inTurn(ctx context.Context, k key, j Journal, tip record.Positi
 	select {
 	case s.turns <- struct{}{}:
 	case <-wait.C:
-		return nil, &BusyError{RetryAfter: s.cfg.Limits.Wait}
+		return nil, &past.BusyError{RetryAfter: s.cfg.Limits.Wait}
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 )
@@ -181,7 +182,7 @@ func TestStatesAreThoseOfAFoldUpToThere(t *testing.T) {
 		t.Errorf("14 is made from %d, and 12 is kept", from)
 	}
 	v.say(1) // the state at the tip was made without the next record
-	if err := s.Deciding(t.Context(), "trading", 0, tip.Sequence+1, func(m history.Met) error {
+	if err := s.Deciding(t.Context(), "trading", 0, tip.Sequence+1, func(m past.Met) error {
 		if m.Before.Sequence != tip.Sequence || m.Entry.Position.Sequence != tip.Sequence+1 || m.Entry.Record.Command.Type != "test.say" {
 			t.Errorf("%+v", m)
 		}
@@ -196,7 +197,7 @@ func TestARecordMeetsTheStateBeforeIt(t *testing.T) {
 	v.say(5)
 	s := history.New(v.config(), v.journal(1))
 	broken := errors.New("broken")
-	err := s.Deciding(t.Context(), "trading", 0, 4, func(m history.Met) error {
+	err := s.Deciding(t.Context(), "trading", 0, 4, func(m past.Met) error {
 		if words := m.State.(*journaltest.Heard).Words; !slices.Equal(words, wordsTo(3)) || m.Before.Sequence != 3 || m.Entry.Position.Sequence != 4 ||
 			m.Time == 0 || m.Time > m.Entry.Record.Time || m.Build != "build/7" {
 			t.Errorf("%v %+v", words, m)
@@ -206,19 +207,19 @@ func TestARecordMeetsTheStateBeforeIt(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	for sequence, want := range map[int64]error{0: history.ErrBefore, -1: history.ErrBefore} {
+	for sequence, want := range map[int64]error{0: past.ErrBefore, -1: past.ErrBefore} {
 		if err := s.Deciding(t.Context(), "trading", 0, sequence, nil); !errors.Is(err, want) {
 			t.Errorf("%d: %v", sequence, err)
 		}
 	}
-	var after *history.AfterError
+	var after *past.AfterError
 	if err := s.Deciding(t.Context(), "trading", 0, 7, nil); !errors.As(err, &after) || after.Tip.Sequence != 6 {
 		t.Error(err)
 	}
 	if _, _, err := s.StateAt(t.Context(), "trading", 0, 7); !errors.As(err, &after) {
 		t.Error(err)
 	}
-	if _, _, err := s.StateAt(t.Context(), "trading", 0, -1); !errors.Is(err, history.ErrBefore) {
+	if _, _, err := s.StateAt(t.Context(), "trading", 0, -1); !errors.Is(err, past.ErrBefore) {
 		t.Error(err)
 	}
 	if _, _, err := s.StateAt(t.Context(), "other", 0, 1); err == nil {
@@ -250,7 +251,7 @@ func TestRequestsShareTheWork(t *testing.T) {
 		})
 	}
 	until(t, func() bool { return s.Waiting("trading", 0, 5) == 9 })
-	var busy *history.BusyError
+	var busy *past.BusyError
 	if _, _, err := s.StateAt(t.Context(), "trading", 0, 6); !errors.As(err, &busy) || busy.RetryAfter != time.Millisecond {
 		t.Errorf("a second state at the same time: %v", err)
 	}
