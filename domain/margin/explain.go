@@ -75,13 +75,14 @@ type total struct{ parts []fixed.Money }
 func (t *total) add(m fixed.Money) { t.parts = append(t.parts, m) }
 
 func (t *total) explain(s *arithmetic.Sheet, party, name, part, subject string, sum fixed.Wide) {
-	names, values := []string{"0"}, []arithmetic.Value{}
+	if len(t.parts) == 0 {
+		return
+	}
+	var names []string
+	var values []arithmetic.Value
 	for n, m := range t.parts {
 		v := arithmetic.Money(fmt.Sprintf("%s_%d", part, n+1), m)
 		names, values = append(names, v.Name), append(values, v)
-	}
-	if len(names) > 1 {
-		names = names[1:]
 	}
 	s.Add(party, name, subject, strings.Join(names, " + "), arithmetic.SumText(sum), values...)
 }

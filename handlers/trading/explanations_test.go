@@ -125,16 +125,16 @@ func TestExplanations(t *testing.T) {
 	explained(t, rejection, "rejection", "initial_margin", "7500", "order_fees", "50",
 		"available_margin", "-2550", "margin_rule", "false")
 
-	// A stop of B-2 fires at 50,100.
-	v.Send("broker-b", "POST", b1+"/orders", entry("sell", "0.1", "50200")).Want(201)
-	stop := v.Send("broker-b", "POST", b2+"/orders", `{"symbol":"`+btc+`","action":"buy","type":"stop_loss","amount":"0.1","trigger_price":"50100","trigger_price_type":"mark_price"}`).Want(201)
+	// A take-profit order of B-2 fires at a mark price of 50,100.
+	v.Send("broker-b", "POST", b1+"/orders", entry("buy", "0.1", "50000")).Want(201)
+	stop := v.Send("broker-b", "POST", b2+"/orders", `{"symbol":"`+btc+`","action":"sell","type":"take_profit","amount":"0.1","trigger_price":"50100","trigger_price_type":"mark_price"}`).Want(201)
 	index("50100")
 	index("50100")
 	fired := v.Send("broker-b", "GET", b2+"/orders/"+stop.Text("code"), "").Want(200)
 	trigger := v.Send("broker-b", "GET", b2+"/records/"+fired.Text("sequence")+"/explain", "")
 	documented(t, trigger)
 	explained(t, trigger, "trigger order_change fill", "price_reached", "true",
-		"notional", "5020", "fee", "2.51")
+		"notional", "5000", "fee", "2.5")
 
 	// Funding at the full hour, and the settlement at 8:00.
 	v.Advance(scalar.Hour)
