@@ -1,7 +1,7 @@
 // Package arithmetic writes calculations down so that a person can follow them and a program can repeat them: a formula, the
 // number that each name in it stands for, and the result.
 //
-// The rules compute on integers and are not built from these formulas. A formula is written beside the rule that it
+// The rules compute on integers and are not built from these formulas. A formula is in the package of the rule that it
 // describes; the rule passes the numbers that it used and the result that it got. Evaluate computes a formula from its text, so
 // that a test can compare the two.
 //
@@ -32,7 +32,7 @@ import (
 
 // Line is one calculation.
 type Line struct {
-	// Party is the customer whose numbers it has; "" if everybody may see them. It is not shown.
+	// Party is the customer that the values belong to; "" if they are public. It is not shown.
 	Party string `json:"-"`
 	// Name says what is computed. Several lines may have one name: one for each fill, for example.
 	Name string `json:"name"`

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
-// Explain writes down Requirements. The subject tells the exposure apart from others.
+// Explain writes down Requirements. The subject identifies the exposure.
 func (e Exposure) Explain(s *arithmetic.Sheet, party, subject string) {
 	if !s.On() {
 		return

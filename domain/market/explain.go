@@ -32,8 +32,8 @@ func (c *Contract) ExplainValue(s *arithmetic.Sheet, party, subject string, step
 		arithmetic.Decimal("contract_size", c.ContractSize), arithmetic.Decimal("mark_price", c.MarkPrice(marks)))
 }
 
-// ExplainRequirement writes down Initial or, with maintenance set, Maintenance. value is the name of what the requirement is
-// for, which may be a formula, and its text.
+// ExplainRequirement writes down Initial or, with maintenance set, Maintenance. formula is the value that the
+// requirement is for, and value is the name and number in it.
 func (c *Contract) ExplainRequirement(s *arithmetic.Sheet, party, subject, formula string, value arithmetic.Value, floor fixed.Rate, maintenance bool, result fixed.Money) {
 	if !s.On() {
 		return

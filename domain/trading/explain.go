@@ -12,9 +12,9 @@ import (
 
 // Arithmetic decides a record again on the state before it, and returns the calculations of the decision. command has the
 // payload of a client's command; without a payload the record is a step, of one entry if single is set. Each calculation names
-// the customer whose numbers it has.
+// the customer that its values belong to.
 //
-// The caller knows that this build decides the record as it is in the log: see package redecide. Like Decide, Arithmetic
+// The caller has checked that this build decides the same record: see package redecide. Like Decide, Arithmetic
 // changes only caches of the state.
 func (s *State) Arithmetic(at decide.Stamp, command decide.Command, single bool) *arithmetic.Sheet {
 	observed := *s
@@ -57,7 +57,7 @@ func (d *recordBuilder) explainBound(t *taker, name string, percent fixed.Decima
 	}
 }
 
-// explainTrade writes down one side of a trade: its notional, and what it makes of a position of a size and a cost.
+// explainTrade writes down one side of a trade: the notional, and the position and its cost afterwards.
 func (d *recordBuilder) explainTrade(p *accountView, subject string, price, steps, size int64, cost, after, realised fixed.Money) {
 	if !d.sheet.On() || d.dryRun {
 		return
@@ -100,7 +100,7 @@ func explainPosting(s *arithmetic.Sheet, party, subject string, before, amount, 
 	s.Add(party, "balance", subject, "balance_before + amount", after.String(), arithmetic.Money("balance_before", before), arithmetic.Money("amount", amount))
 }
 
-// explainMakerFee writes down the fee of a maker. A rebate is limited to what the taker paid, which is not the maker's to see.
+// explainMakerFee writes down the fee of a maker. A rebate is limited to the fee of the taker, which the maker must not see.
 func (d *recordBuilder) explainMakerFee(p *accountView, subject string, notional fixed.Money, parts int64, fee fixed.Money) {
 	if !d.sheet.On() || d.dryRun {
 		return
@@ -124,7 +124,7 @@ func (d *recordBuilder) explainCounterparty(next *counterparty, rank int, each f
 	margin.ExplainBearable(d.sheet, h.account.code, d.instrument.contract, next.equity, each)
 }
 
-// explainFired writes down that the market reached the price of a leg. An order that an operator put back fires without that.
+// explainFired writes down that the market reached the price of a leg. An order that an operator put back has no such line.
 func (s *stop) explainFired(sheet *arithmetic.Sheet, price int64, side book.Side) {
 	w, c := s.triggerIndex(), s.order.Value.position.instrument.contract
 	if w.low == 0 || !inside(side, price, w.low, w.high) || !sheet.On() {

@@ -23,7 +23,7 @@ import (
 // maxLaterTrades is the maximum number of trades in the explanation of an order.
 const maxLaterTrades = 100
 
-// explainedOrder is the explanation of the record that placed or rejected an order, with what became of the order.
+// explainedOrder is the explanation of the record that placed or rejected an order, with the later changes of the order.
 type explainedOrder struct {
 	explain.Explanation
 	// Now is the order after the last record that changed it.
@@ -117,7 +117,7 @@ func (h *Handler) explanation(ctx context.Context, customer string, sequence int
 	return nil, err
 }
 
-// rulesNotInBuild says that this build cannot decide a record as it was decided.
+// rulesNotInBuild is the error for a record that this build decides differently.
 func rulesNotInBuild(build string) *problem.Problem {
 	if build == "" {
 		build = "the one that served at that time"

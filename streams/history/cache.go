@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// perByte estimates how many bytes of memory a state takes for each byte of its encoding.
+// perByte estimates the memory of a state, in bytes per byte of the encoded state.
 const perByte = 4
 
 // cache keeps the moments that were used last. It is not safe for concurrent use.

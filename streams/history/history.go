@@ -1,9 +1,9 @@
 // Package history returns whole states of a journal at any past position: the state that a decision met, or the one that
 // a question about the past needs.
 //
-// A state comes from the nearest snapshot at or below the position, or from a state that was asked for before, and the
-// records from there on. Package snapshot has the newest working snapshots. Maker makes further ones at fixed distances
-// and keeps them, so that the number of records to apply is bounded.
+// A state is computed from the nearest snapshot at or below the position, or from a cached state, by applying the records after
+// it. Package snapshot has the newest working snapshots. Maker adds further ones at fixed distances, which bound the number of
+// records to apply.
 //
 // Nothing here runs on the goroutine of an owner or of the node's own fold. A state that was returned never changes: a
 // later state is made of a copy. At most a few states are made at the same time. Requests for the same state
@@ -51,7 +51,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Journal is a journal whose states can be asked for.
+// Journal is a journal that States serves.
 type Journal struct {
 	Rules     decide.Rules
 	Codec     decide.StateCodec
@@ -181,7 +181,7 @@ func (s *States) at(ctx context.Context, k key, j Journal, tip record.Position) 
 	}
 }
 
-// join returns a state that is kept, or the work that makes it, which it starts if nobody else has.
+// join returns a cached state, or else the work that makes it, which join starts if necessary.
 func (s *States) join(ctx context.Context, k key, j Journal, tip record.Position) (*moment, *work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

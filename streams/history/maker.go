@@ -36,7 +36,7 @@ type MakerConfig struct {
 // those at multiples of Forever, and deletes the others when they are older than Keep.
 //
 // Snapshots of an older codec are made again with this build's codec, and then deleted. Snapshots of a newer codec stay:
-// another node has a newer build. The maker has a state of its own, apart from those of States. Several nodes may make the same
+// another node has a newer build. The maker's state is separate from those of States. Several nodes may make the same
 // snapshots; the names are the same then.
 type Maker struct {
 	cfg MakerConfig
@@ -108,8 +108,8 @@ func (m *Maker) Make(ctx context.Context) error {
 	return nil
 }
 
-// missing returns the sequences at which a snapshot is missing, in ascending order: all that are kept for ever, those of an older
-// codec that are young enough, and the newest one.
+// missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, the
+// young ones of an older codec, and the newest multiple of Every.
 func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list []int64) {
 	codec := m.cfg.Codec.Version()
 	have := make(map[int64]bool)

@@ -20,7 +20,7 @@ type moment struct {
 	deciding sync.Mutex   // held while something is decided on the state
 }
 
-// passed is what the records up to a position say besides the state.
+// passed holds the facts about a position that a snapshot's header needs.
 type passed struct {
 	id    scalar.ID // of the journal
 	time  scalar.Time
@@ -44,7 +44,7 @@ func momentOf(j Journal, seed *record.Seed) *moment {
 	return &moment{state: seed.State, at: seed.Position, passed: passed{id: seed.Journal, time: seed.Time, term: seed.Term, url: seed.URL}}
 }
 
-// start returns a moment at or before a key, which nobody else has: the nearest of a copy of a kept one, the snapshots, and the
+// start returns a private moment at or before a key: from the nearest snapshot, a copy of the nearest cached moment, or the
 // beginning of the journal.
 func (s *States) start(ctx context.Context, k key, j Journal) (*moment, error) {
 	s.mu.Lock()
@@ -73,8 +73,8 @@ func (m *moment) copy(j Journal) (*moment, error) {
 	return &moment{state: state, at: m.at, passed: m.passed}, nil
 }
 
-// advance applies the records up to a key to a moment that nobody else has. It reads the next record as well if the key asks
-// for it. Without that record, the position must be the tip.
+// advance applies the records up to a key to a private moment. It also reads the next record if the key asks for it. Without
+// that record, the position must be the tip.
 func (s *States) advance(ctx context.Context, j Journal, m *moment, k key, tip record.Position) (*moment, error) {
 	to := k.sequence
 	if k.next {

@@ -13,20 +13,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Met is what the decision of a record met.
+// Met holds a record and the state before it.
 type Met struct {
 	State  decide.State
 	Before record.Position // of the record before
 	Time   scalar.Time     // of the record before
 	Entry  record.Entry    // the record that was decided
-	// Build is the build that opened the term of the record, or "" if none of the records that were applied tells it.
+	// Build is the build that opened the term of the record, or "" if unknown: the snapshot may be later than that
+	// record.
 	Build string
 }
 
 // Decisions finds what the decisions of records met.
 type Decisions interface {
 	// Deciding calls look with the record with a sequence and the state that it was decided on. look may decide on the state,
-	// which fills the state's caches: no other look has the state meanwhile. It MUST NOT keep the state, and MUST NOT apply the
+	// which fills caches of the state, so calls with one state run one after the other. It MUST NOT keep the state, and MUST NOT apply the
 	// record.
 	//
 	// The errors are ErrBefore and *AfterError for a sequence that the journal does not have, *BusyError if too many states are
@@ -35,7 +36,7 @@ type Decisions interface {
 	Deciding(ctx context.Context, journal string, partition int32, sequence int64, look func(Met) error) error
 }
 
-// ErrBefore says that there is no state to return: the sequence is before the first record, or no rules decided the record.
+// ErrBefore is the error for a sequence before the first record, and for a record that no rules decided.
 var ErrBefore = errors.New("past: it is before the first record")
 
 // AfterError says that a sequence is after the last record that this node has read.

@@ -1,8 +1,8 @@
-// Package explain says why a record of the trading journal is as it is, to one of the customers that it is about.
+// Package explain explains a record of the trading journal to a customer that the record is about.
 //
 // The arithmetic is that of the rules themselves: they decide the record again on the state that it met, and write down each
 // formula with its numbers (package arithmetic). An explanation has nothing of another party: no code, fee, balance, order, or
-// reference. What everybody may see, such as prices, is in it.
+// reference. It includes public facts, such as prices.
 package explain
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/redecide"
 )
 
-// Explanation is what a customer is told about a record.
+// Explanation is the explanation of a record for one customer.
 type Explanation struct {
 	CustomerCode string             `json:"customer_code"`
 	Position     record.LogPosition `json:"position"`
@@ -51,7 +51,7 @@ type Command struct {
 	Sub wire.Nullable[string] `json:"sub"`
 	// Key is the Idempotency-Key, or null.
 	Key wire.Nullable[string] `json:"idempotency_key"`
-	// Request is the body of an order's entry or amendment, as it was decided; else null.
+	// Request is the entry or amendment of an order, with its defaults; null for other commands.
 	Request jsontext.Value `json:"request"`
 }
 
@@ -81,7 +81,7 @@ type Position struct {
 	EntryPrice *fixed.Decimal `json:"entry_price"` // null for a closed position
 }
 
-// Subject is what a record is for a customer.
+// Subject says how a record concerns a customer.
 type Subject string
 
 // The subjects.

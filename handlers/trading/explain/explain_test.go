@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -255,36 +256,42 @@ func TestNothingOfOthers(t *testing.T) {
 				}
 			}
 		}
-		v.open("65000")
-		for range 150 {
-			v.now += scalar.Time(r.Int64N(1_300_000_000))
-			c := customers[r.IntN(len(customers))]
-			switch r.IntN(12) {
-			case 0, 1:
-				_ = v.give(operator, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 500_000 + r.Int64N(320_000), Scale: 1}})
-			case 2:
-				_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.Market, Amount: fixed.Decimal{Coef: 1 + r.Int64N(900), Scale: 3}})
-			case 3:
-				_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.StopLoss,
-					TriggerPrice: fixed.Decimal{Coef: 600_000 + r.Int64N(100_000), Scale: 1}, Amount: fixed.Decimal{Coef: 1 + r.Int64N(500), Scale: 3},
-					ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
-			case 4:
-				_ = v.give(userOf(c), &trading.CancelAll{CustomerCode: c})
-			case 5:
-				_ = v.give(userOf(c), &trading.SetLeverage{CustomerCode: c, Symbol: symbol, Leverage: r.IntN(14)})
-			default:
-				mark := v.made.MarkPrice(symbol)
-				price, _ := mark.In(1)
-				_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.Limit, Amount: fixed.Decimal{Coef: 1 + r.Int64N(2500), Scale: 3},
-					LimitPrice: fixed.Decimal{Coef: price + r.Int64N(6000) - 3000, Scale: 1}, ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
-			}
-		}
+		v.random(r)
 	}
 	t.Log(seen)
 	for _, s := range []explain.Subject{explain.Order, explain.Rejection, explain.OrderChange, explain.Fill, explain.Trigger, explain.Liquidation,
 		explain.AutoDeleveraging, explain.Funding, explain.Settlement, explain.Transfer} {
 		if seen[s] == 0 {
 			t.Errorf("no record was of %s", s)
+		}
+	}
+}
+
+// random opens the venue and gives it random commands.
+func (v *venue) random(r *rand.Rand) {
+	v.t.Helper()
+	v.open("65000")
+	for range 150 {
+		v.now += scalar.Time(r.Int64N(1_300_000_000))
+		c := customers[r.IntN(len(customers))]
+		switch r.IntN(12) {
+		case 0, 1:
+			_ = v.give(operator, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 500_000 + r.Int64N(320_000), Scale: 1}})
+		case 2:
+			_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.Market, Amount: fixed.Decimal{Coef: 1 + r.Int64N(900), Scale: 3}})
+		case 3:
+			_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.StopLoss,
+				TriggerPrice: fixed.Decimal{Coef: 600_000 + r.Int64N(100_000), Scale: 1}, Amount: fixed.Decimal{Coef: 1 + r.Int64N(500), Scale: 3},
+				ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
+		case 4:
+			_ = v.give(userOf(c), &trading.CancelAll{CustomerCode: c})
+		case 5:
+			_ = v.give(userOf(c), &trading.SetLeverage{CustomerCode: c, Symbol: symbol, Leverage: r.IntN(14)})
+		default:
+			mark := v.made.MarkPrice(symbol)
+			price, _ := mark.In(1)
+			_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.Limit, Amount: fixed.Decimal{Coef: 1 + r.Int64N(2500), Scale: 3},
+				LimitPrice: fixed.Decimal{Coef: price + r.Int64N(6000) - 3000, Scale: 1}, ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
 		}
 	}
 }
@@ -324,5 +331,57 @@ func TestARecordThatThisBuildDecidesOtherwise(t *testing.T) {
 	v.open("65000")
 	if !found {
 		t.Error("nothing was deposited")
+	}
+}
+
+// TestREADME explains records of a random market, and finds the calculations in README.md as the command there prints them.
+func TestREADME(t *testing.T) {
+	shortest := map[explain.Subject]*explain.Explanation{}
+	for seed := range uint64(2) {
+		v := newVenue(t)
+		v.each = func(met past.Met) {
+			for _, c := range customers {
+				x, err := explain.New(met, c)
+				if err != nil {
+					continue
+				}
+				main := x.Subjects[0]
+				if slices.Contains(x.Subjects, explain.Liquidation) {
+					main = explain.Liquidation
+				}
+				if had := shortest[main]; len(x.Arithmetic) > 0 && (had == nil || len(x.Arithmetic) < len(had.Arithmetic)) &&
+					(main != explain.Order && main != explain.Trigger || len(x.Trades) > 0) && (main != explain.Rejection || len(x.Arithmetic) > 5) {
+					shortest[main] = x
+				}
+			}
+		}
+		v.random(rand.New(rand.NewPCG(seed, 1)))
+	}
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []explain.Subject{explain.Order, explain.Rejection, explain.Trigger, explain.Funding, explain.Settlement, explain.Liquidation, explain.AutoDeleveraging} {
+		if shortest[s] == nil {
+			t.Errorf("no record is of %s", s)
+			continue
+		}
+		var b strings.Builder
+		b.WriteString("```text\n")
+		for _, l := range shortest[s].Arithmetic {
+			b.WriteString(l.Name)
+			if l.Subject != "" {
+				b.WriteString(" (" + l.Subject + ")")
+			}
+			var values []string
+			for _, v := range l.Values {
+				values = append(values, v.Name+" "+v.Text)
+			}
+			fmt.Fprintf(&b, "\n    %s\n    %s\n    = %s\n", l.Formula, strings.Join(values, ", "), l.Result)
+		}
+		b.WriteString("```\n")
+		if !strings.Contains(string(page), b.String()) {
+			t.Errorf("README.md does not have:\n%s", b.String())
+		}
 	}
 }
