@@ -22,14 +22,14 @@ type view struct {
 
 func (v *view) see(r *record.Record) {
 	v.x.Orders, v.x.Trades, v.x.Transactions, v.x.Positions = []wire.Order{}, []wire.Trade{}, []wire.Transaction{}, []Position{}
-	for _, e := range r.Events {
-		v.event(e, r)
+	for i, e := range r.Events {
+		v.event(i, e)
 	}
 }
 
-func (v *view) event(e decide.Event, r *record.Record) {
+func (v *view) event(index int, e decide.Event) {
 	if o, ok := e.(trading.OrderEvent); ok {
-		v.order(o.After(), r)
+		v.order(index, o.After())
 		return
 	}
 	switch e := e.(type) {
@@ -79,7 +79,8 @@ func (v *view) about(s Subject, symbol string) {
 	}
 }
 
-func (v *view) order(o *order.Order, r *record.Record) {
+// order adds an order after the record. The record made it if its code is derived from the event's place.
+func (v *view) order(index int, o *order.Order) {
 	if o.CustomerCode != v.customer {
 		return
 	}
@@ -87,7 +88,7 @@ func (v *view) order(o *order.Order, r *record.Record) {
 	switch {
 	case o.Status == order.Rejected:
 		v.about(Rejection, o.Symbol)
-	case r.Command.Type == trading.CommandPlaceOrder && o.Created == r.Time:
+	case o.Code == v.at.Derive(index):
 		v.about(Order, o.Symbol)
 	default:
 		v.about(OrderChange, o.Symbol)
