@@ -17,11 +17,13 @@ type view struct {
 	at       decide.Stamp
 	x        *Explanation
 	symbols  []string
-	trades   int // in the record so far
+	trades   int  // in the record so far
+	placing  bool // whether the command places an order
 }
 
 func (v *view) see(r *record.Record) {
 	v.x.Orders, v.x.Trades, v.x.Transactions, v.x.Positions = []wire.Order{}, []wire.Trade{}, []wire.Transaction{}, []Position{}
+	v.placing = r.Command.Type == trading.CommandPlaceOrder
 	for i, e := range r.Events {
 		v.event(i, e)
 	}
@@ -79,7 +81,7 @@ func (v *view) about(s Subject, symbol string) {
 	}
 }
 
-// order adds an order after the record. The record made it if its code is derived from the event's place.
+// order adds an order after the record. The command placed it if the code is derived from the event's index.
 func (v *view) order(index int, o *order.Order) {
 	if o.CustomerCode != v.customer {
 		return
@@ -88,7 +90,7 @@ func (v *view) order(index int, o *order.Order) {
 	switch {
 	case o.Status == order.Rejected:
 		v.about(Rejection, o.Symbol)
-	case o.Code == v.at.Derive(index):
+	case v.placing && o.Code == v.at.Derive(index):
 		v.about(Order, o.Symbol)
 	default:
 		v.about(OrderChange, o.Symbol)
