@@ -118,6 +118,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 		return d, nil
 	}
 	j.checkReconstructed(c, d)
+	j.checkArithmetic(c, false, d)
 	j.append(c.Recorded(), d)
 	for d.Pending {
 		if j.state.Due(j.now) != decide.Blocking {
@@ -189,6 +190,7 @@ func (j *testJournal) step(single bool) decide.Decision {
 	if d.Events[0].EventType() != "engine.step" {
 		j.t.Fatalf("a step begins with %s", d.Events[0].EventType())
 	}
+	j.checkArithmetic(decide.Command{}, single, d)
 	j.append(decide.Recorded{ID: scalar.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
 	return d
 }

@@ -47,6 +47,7 @@
 package trading
 
 import (
+	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -95,6 +96,8 @@ type State struct {
 	connections
 	limit bounds // bounds of a record
 	lastRecord
+	// sheet collects the calculations of a decision; nil, except in a copy that Arithmetic makes. It is not part of the state.
+	sheet *arithmetic.Sheet
 }
 
 // markets are the instruments.

@@ -24,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	Venue record.Follower
 	// Rows are the read models of the trading journal.
 	Rows rows.Source
+	// Past finds what past records were decided on.
+	Past past.Decisions
 	// Commands lists the read models that GET /v1/commands searches.
 	Commands []rows.Source
 	// Folds lists the followers of the journals in GET /v1/status.
@@ -60,6 +63,7 @@ type Handler struct {
 	batches  submit.BatchSubmitter
 	venue    record.Follower
 	rows     rows.Source
+	past     past.Decisions
 	commands []rows.Source
 	folds    []Fold
 	sockets  SocketLimits
@@ -75,7 +79,7 @@ type Handler struct {
 // New returns the handler of the trading interface. It registers a listener with the venue, so it must be called
 // before the follower runs.
 func New(c Config) *Handler {
-	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
+	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows, past: c.Past,
 		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now,
 		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
@@ -100,6 +104,8 @@ func (h *Handler) Routes() []rest.Route {
 		rest.OperationRoute(http.MethodPatch, customer+"/orders/by-reference/:reference_id", h.amendOrderByReference, access.ScopeTrade),
 		rest.OperationRoute(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, access.ScopeTrade),
 		rest.Get(customer+"/orders/:order_code", h.getOrder, access.ScopeRead),
+		rest.Get(customer+"/orders/:order_code/explain", h.explainOrder, access.ScopeRead),
+		rest.Get(customer+"/records/:sequence/explain", h.explainRecord, access.ScopeRead),
 		rest.OperationRoute(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, access.ScopeTrade),
 		rest.OperationRoute(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, access.ScopeTrade),
 		rest.Get(customer+"/orders/:order_code/receipt", h.orderReceipt, access.ScopeRead),

@@ -37,7 +37,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 // concrete fills in a path's parameters.
 func concrete(path string) string {
 	return strings.NewReplacer(":customer_code", "A-1", ":order_code", "00000000-0000-8000-8000-000000000001",
-		":reference_id", "r-1", ":symbol", btc, ":command_id", "00000000-0000-7000-8000-000000000001",
+		":reference_id", "r-1", ":symbol", btc, ":sequence", "3", ":command_id", "00000000-0000-7000-8000-000000000001",
 		":username", "nobody", ":kid", "nothing", ":code", "00000000-0000-8000-8000-000000000001").Replace(path)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -85,6 +86,7 @@ type Node struct {
 	sender    *webhooks.Sender  // nil without the role
 	logs      []*transparencyLog
 	policy    *transparency.Policy // of witnesses; nil if there are none
+	past      *history.States      // the past states of all journals
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -123,6 +125,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	}
 	n.engine.learnFrom(n.followers)
 	n.logs = n.transparencyLogs()
+	n.past = n.pastStates()
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
@@ -238,6 +241,9 @@ func (n *Node) tasks() []task {
 		if n.Roles.TLog {
 			tasks = append(tasks, task{"transparency log of " + l.Name(), n.whileItActs(l.Run)})
 		}
+	}
+	if n.Roles.History {
+		tasks = append(tasks, n.historyMakers()...)
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

@@ -82,8 +82,12 @@ func forgetSaved(ctx context.Context, s *settings.Settings, name string) (snapsh
 		return 0, 0, err
 	}
 	defer bucket.Close()
-	if snapshots, err = snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0); err != nil {
-		return 0, 0, err
+	for _, folder := range []string{"", snapshot.HistoryFolder} {
+		n, err := snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix, Folder: folder}).Forget(ctx, name, 0)
+		if err != nil {
+			return 0, 0, err
+		}
+		snapshots += n
 	}
 	witnesses, err = witness.NewStore(witness.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0)
 	return snapshots, witnesses, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -100,7 +101,7 @@ func (at *verifiable) snapshots(ctx context.Context, j journals.Journal) (out []
 	if err != nil {
 		return nil, fmt.Errorf("the snapshots: %w", err)
 	}
-	for _, s := range all {
+	for _, s := range slices.Backward(all) {
 		if s.Codec == j.Codec.Version() {
 			out = append(out, verify.Snapshot{Position: s.Position, Load: func(ctx context.Context) ([]byte, error) {
 				b, err := at.saved.snapshots.State(ctx, j.Name(), 0, s)

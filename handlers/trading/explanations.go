@@ -1,0 +1,130 @@
+package trading
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/trading/explain"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/orders"
+	"github.com/perpetua-exchange/perpetua/projections/trades"
+	"github.com/perpetua-exchange/perpetua/streams/past"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// maxLaterTrades is the maximum number of trades in the explanation of an order.
+const maxLaterTrades = 100
+
+// explainedOrder is the explanation of the record that placed or rejected an order, with the later changes of the order.
+type explainedOrder struct {
+	explain.Explanation
+	// Now is the order after the last record that changed it.
+	Now wire.Order `json:"now"`
+	// Later are the first 100 trades of the order in later records, oldest first.
+	Later []wire.Trade `json:"later"`
+}
+
+// explainRecord explains a record to a customer.
+func (h *Handler) explainRecord(c echo.Context) error {
+	of, err := h.whose(c, rest.Query(c))
+	if err != nil {
+		return err
+	}
+	sequence, err := strconv.ParseInt(rest.Param(c, "sequence"), 10, 64)
+	if err != nil || sequence < 0 {
+		return unknownRecord()
+	}
+	x, err := h.explanation(c.Request().Context(), of.customer, sequence)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, x)
+}
+
+// explainOrder explains the record that placed or rejected an order.
+func (h *Handler) explainOrder(c echo.Context) error {
+	code, wrong := orderCode(rest.RequestOf(c))
+	of, err := h.whose(c, rest.Query(c))
+	if err == nil {
+		err = wrong
+	}
+	if err != nil {
+		return err
+	}
+	scope := projections.Scope{CustomerCode: of.customer}
+	var placed projections.Paged[orders.Order]
+	var later projections.Paged[trades.Trade]
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		if placed, err = orders.History(ctx, db, orders.Filter{Scope: scope, Code: code}, projections.Page{Size: 1}); err != nil || len(placed.Rows) == 0 {
+			return placed.AsOf, err
+		}
+		after := projections.Key{Sequence: placed.Rows[0].Key.Sequence + 1, Ordinal: -1}
+		later, err = trades.Page(ctx, db, trades.Filter{Scope: scope, OrderCode: code}, projections.Page{Size: maxLaterTrades, After: &after})
+		return placed.AsOf, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(placed.Rows) == 0:
+		return unknownOrder()
+	}
+	x, err := h.explanation(c.Request().Context(), of.customer, placed.Rows[0].Key.Sequence)
+	if err != nil {
+		return err
+	}
+	out := explainedOrder{Explanation: *x, Now: showOrder(&placed.Rows[0].Value), Later: []wire.Trade{}}
+	for i := range later.Rows {
+		out.Later = append(out.Later, wire.NewTrade(&later.Rows[i].Value))
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// explanation explains a record to a customer that the principal may see.
+func (h *Handler) explanation(ctx context.Context, customer string, sequence int64) (x *explain.Explanation, err error) {
+	err = h.past.Deciding(ctx, journalName, 0, sequence, func(met past.Met) (err error) {
+		x, err = explain.New(met, customer)
+		return err
+	})
+	var after *past.AfterError
+	var busy *past.BusyError
+	var trimmed *record.TrimmedError
+	var broken *record.BrokenRecordError
+	var different *explain.DifferentError
+	switch {
+	case err == nil:
+		return x, nil
+	case errors.Is(err, explain.ErrForeign), errors.Is(err, past.ErrBefore):
+		return nil, unknownRecord()
+	case errors.As(err, &after):
+		return nil, problem.Conflict("NOT_YET_DECIDED", "The last record is "+strconv.FormatInt(after.Tip.Sequence, 10)+".")
+	case errors.As(err, &busy):
+		return nil, problem.Unavailable("TOO_MANY_PAST_STATES", "Too many past states are being computed.", busy.RetryAfter)
+	case errors.As(err, &trimmed):
+		return nil, problem.Conflict(record.CodeTrimmed, "The records before "+strconv.FormatInt(trimmed.Base.Sequence, 10)+" are only in the archive.").Because(err)
+	case errors.As(err, &different):
+		return nil, rulesNotInBuild(different.Build).Because(err)
+	case errors.As(err, &broken):
+		return nil, rulesNotInBuild("").Because(err)
+	}
+	return nil, err
+}
+
+// rulesNotInBuild is the error for a record that this build decides differently.
+func rulesNotInBuild(build string) *problem.Problem {
+	if build == "" {
+		build = "the one that served at that time"
+	}
+	return problem.Conflict("RULES_NOT_IN_BUILD", "This build (rules "+strconv.Itoa(domain.Rules().Newest())+") decides the record differently. The build that made it is "+build+".")
+}
+
+func unknownRecord() *problem.Problem {
+	return problem.NotFound("UNKNOWN_RECORD", "There is no such record about the customer.")
+}
