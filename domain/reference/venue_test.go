@@ -72,7 +72,7 @@ func openVenue(t *testing.T, seed uint64, start scalar.Time) *venue {
 }
 
 func (v *venue) stamp() decide.Stamp {
-	return decide.Stamp{Journal: v.id, Sequence: v.tip.Sequence + 1, Time: v.now}
+	return decide.Stamp{Journal: v.id, Sequence: v.tip.Sequence + 1, Time: v.now, Prev: v.tip.Hash}
 }
 
 // write returns the record of a decision as it would stand in the log.
@@ -113,7 +113,7 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 	}
 	r := read()
 	v.redecide(record.Entry{Record: r, Position: v.tip, Journal: v.id, Value: value})
-	at := decide.Stamp{Journal: v.id, Sequence: r.Sequence, Time: r.Time}
+	at := decide.Stamp{Journal: v.id, Sequence: r.Sequence, Time: r.Time, Prev: r.Prev}
 	v.fold.Evolve(at, r.Command, r.Outcome, r.Events)
 	v.twin.Evolve(at, r.Command, r.Outcome, read().Events)
 	if built == nil {

@@ -1,0 +1,160 @@
+package liabilities
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
+)
+
+// Keys returns the epoch key for a sequence of the trading journal.
+type Keys func(ctx context.Context, sequence int64) (*commitment.EpochKey, error)
+
+// Config is what a Follower needs.
+type Config struct {
+	Store Store
+	Keys  Keys
+	// Submit has the statement recorded. Its errors are those of submit.Submitter.
+	Submit func(context.Context, *trading.RecordLiabilities) error
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Follower states the liabilities at each instant of funding. Several may run: they compute the same, and the journal records it
+// once.
+type Follower struct {
+	cfg  Config
+	wake chan struct{} // of size 1
+	// last is the position of the last statement that this node computed and that was recorded; 0 before the first.
+	last atomic.Int64
+
+	mu   sync.Mutex
+	next *job // the newest instant; nil if there is none to do
+}
+
+// job is an instant of which the liabilities are to be stated.
+type job struct {
+	journal  scalar.ID
+	snapshot *Snapshot
+}
+
+// maxAge is the age of an instant that is not looked at any more. A fold that catches up meets all that there ever were.
+const maxAge = 2 * scalar.Hour
+
+// retryAfter is the wait after a store or the journal did not answer.
+const retryAfter = time.Second
+
+// NewFollower returns a follower. Its Observe must listen to the fold of the trading journal.
+func NewFollower(c Config) *Follower { return &Follower{cfg: c, wake: make(chan struct{}, 1)} }
+
+// Observe copies the obligations of an instant after its record. It takes about a tenth of a second for a million customers.
+func (f *Follower) Observe(e record.Entry, state decide.State) {
+	s, ok := state.(*trading.State)
+	if !ok || !s.StatesLiabilities() {
+		return
+	}
+	instant, ok := s.FundingInstant()
+	if !ok || instant.Sequence != e.Position.Sequence || scalar.TimeOf(f.cfg.Now())-e.Record.Time > maxAge {
+		return
+	}
+	j := &job{e.Journal, Of(s, e.Position.Sequence, e.Position.Hash, instant.Time)}
+	f.mu.Lock()
+	f.next = j
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the newest instant, or nil.
+func (f *Follower) take() *job {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := f.next
+	f.next = nil
+	return j
+}
+
+// superseded reports whether a newer instant waits.
+func (f *Follower) superseded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next != nil
+}
+
+// Run states liabilities until the context ends.
+func (f *Follower) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.wake:
+		}
+		if j := f.take(); j != nil {
+			f.do(ctx, j)
+		}
+	}
+}
+
+// do has the statement about an instant recorded. It gives up when a newer instant waits, since only the last one is accepted.
+func (f *Follower) do(ctx context.Context, j *job) {
+	log := f.cfg.Logger.With("position", j.snapshot.Position)
+	for warned := false; ; {
+		err := f.state(ctx, j)
+		var refused *submit.RefusedError
+		switch {
+		case err == nil:
+			f.last.Store(j.snapshot.Position)
+			if err := f.cfg.Store.Sweep(ctx, j.journal, f.cfg.Now().Add(-Retention)); err != nil && ctx.Err() == nil {
+				log.Warn("the balances of old trees are not deleted yet", "error", err)
+			}
+			return
+		case ctx.Err() != nil || f.superseded():
+			return
+		case errors.As(err, &refused):
+			if refused.Refusal.Code == "NOT_THE_LAST_INSTANT" {
+				log.Info("the liabilities of an instant were not stated in time", "error", err)
+			} else {
+				log.Error("the statement of liabilities is refused", "error", err)
+			}
+			return
+		case !warned:
+			warned = true
+			log.Warn("the liabilities can't be stated yet", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// state computes a statement, keeps its balances, and has it recorded. The balances are durable before the statement is.
+func (f *Follower) state(ctx context.Context, j *job) error {
+	key, err := f.cfg.Keys(ctx, j.snapshot.Position)
+	if err != nil {
+		return err
+	}
+	statement, balances, err := State(j.snapshot, key)
+	if err != nil {
+		return err
+	}
+	if err := f.cfg.Store.Keep(ctx, j.journal, balances); err != nil {
+		return err
+	}
+	return f.cfg.Submit(ctx, &trading.RecordLiabilities{Statement: *statement})
+}
+
+// Last returns the position of the last statement that this node computed and that was recorded, or 0.
+func (f *Follower) Last() int64 { return f.last.Load() }
