@@ -2,21 +2,32 @@ package liabilities
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/zstd"
 
 	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
 )
 
-// Balances are what the tree of a position is built from.
+// Balances are a statement and the balances that its tree is built from.
 type Balances struct {
-	Position  int64
-	Hash      [sha256.Size]byte // of the position's record
+	Statement form.Statement
 	Customers []Customer
+}
+
+// tree builds the tree.
+func (b *Balances) tree(key *commitment.EpochKey) (*Tree, error) {
+	var hash [32]byte
+	if n, err := hex.Decode(hash[:], []byte(b.Statement.Position.Hash)); err != nil || n != len(hash) {
+		return nil, fmt.Errorf("liabilities: %.80q is no hash of a record", b.Statement.Position.Hash)
+	}
+	at := b.Statement.Position.Sequence
+	return Build(form.TreeKey([commitment.KeySize]byte(key.Bytes()), at, hash), at, b.Customers)
 }
 
 // balancesMagic begins the encoded balances.
@@ -25,17 +36,20 @@ const balancesMagic = "perpetua liabilities 1\n"
 // maxBalances bounds the bytes of decoded balances: of 32 million customers.
 const maxBalances = 2 << 30
 
-// encode returns the balances in the form that the bucket keeps, before it is encrypted.
+// encode returns the balances in the form that the bucket keeps, before it is encrypted: the statement as a line of JSON, and
+// each customer as the length of the code in one byte, the code, and the value in 16 bytes.
 func (b *Balances) encode() ([]byte, error) {
+	statement, err := json.Marshal(&b.Statement)
+	if err != nil {
+		return nil, fmt.Errorf("liabilities: %w", err)
+	}
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, fmt.Errorf("liabilities: %w", err)
 	}
 	defer z.Close()
-	out := make([]byte, 0, len(balancesMagic)+48+len(b.Customers)*32)
-	out = append(out, balancesMagic...)
-	out = binary.BigEndian.AppendUint64(out, uint64(b.Position))
-	out = append(out, b.Hash[:]...)
+	out := make([]byte, 0, len(balancesMagic)+len(statement)+9+len(b.Customers)*32)
+	out = append(append(append(out, balancesMagic...), statement...), '\n')
 	out = binary.BigEndian.AppendUint64(out, uint64(len(b.Customers)))
 	for i := range b.Customers {
 		c := &b.Customers[i]
@@ -60,12 +74,16 @@ func decodeBalances(text []byte) (*Balances, error) {
 		return nil, fmt.Errorf("%w: %w", errBalances, err)
 	}
 	text, ok := bytes.CutPrefix(text, []byte(balancesMagic))
-	if !ok || len(text) < 48 {
+	statement, text, complete := bytes.Cut(text, []byte("\n"))
+	if !ok || !complete || len(text) < 8 {
 		return nil, errBalances
 	}
-	b := &Balances{Position: int64(binary.BigEndian.Uint64(text)), Hash: [32]byte(text[8:40])}
-	n := binary.BigEndian.Uint64(text[40:48])
-	if text = text[48:]; n > uint64(len(text))/18 {
+	b := new(Balances)
+	if err := json.Unmarshal(statement, &b.Statement, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("%w: %w", errBalances, err)
+	}
+	n := binary.BigEndian.Uint64(text)
+	if text = text[8:]; n > uint64(len(text))/17 {
 		return nil, errBalances
 	}
 	b.Customers = make([]Customer, n)

@@ -2,6 +2,7 @@ package liabilities
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
@@ -37,6 +39,9 @@ type Follower struct {
 	// last is the position of the last statement that this node computed and that was recorded; 0 before the first.
 	last atomic.Int64
 
+	// seen is the position of the newest instant that was observed. Observe alone uses it, under the fold's lock.
+	seen int64
+
 	mu   sync.Mutex
 	next *job // the newest instant; nil if there is none to do
 }
@@ -44,7 +49,8 @@ type Follower struct {
 // job is an instant of which the liabilities are to be stated.
 type job struct {
 	journal  scalar.ID
-	snapshot *Snapshot
+	position form.Position
+	snapshot *Snapshot // nil if this node did not read the record: the balances may be in the store
 }
 
 // maxAge is the age of an instant that is not looked at any more. A fold that catches up meets all that there ever were.
@@ -56,17 +62,24 @@ const retryAfter = time.Second
 // NewFollower returns a follower. Its Observe must listen to the fold of the trading journal.
 func NewFollower(c Config) *Follower { return &Follower{cfg: c, wake: make(chan struct{}, 1)} }
 
-// Observe copies the obligations of an instant after its record. It takes about a tenth of a second for a million customers.
+// Observe copies the obligations of an instant after its record. It takes about a tenth of a second for a million customers. It
+// also finds an instant without a statement that came before the fold's first record.
 func (f *Follower) Observe(e record.Entry, state decide.State) {
 	s, ok := state.(*trading.State)
 	if !ok || !s.StatesLiabilities() {
 		return
 	}
 	instant, ok := s.FundingInstant()
-	if !ok || instant.Sequence != e.Position.Sequence || scalar.TimeOf(f.cfg.Now())-e.Record.Time > maxAge {
+	if !ok || instant.Sequence <= f.seen || instant.Sequence == s.LiabilitiesStated() || scalar.TimeOf(f.cfg.Now())-e.Record.Time > maxAge {
 		return
 	}
-	j := &job{e.Journal, Of(s, e.Position.Sequence, e.Position.Hash, instant.Time)}
+	f.seen = instant.Sequence
+	j := &job{journal: e.Journal}
+	if instant.Sequence == e.Position.Sequence {
+		instant.Hash = e.Position.Hash
+		j.snapshot = Of(s, instant)
+	}
+	j.position = form.Position{Sequence: instant.Sequence, Hash: hex.EncodeToString(instant.Hash[:])}
 	f.mu.Lock()
 	f.next = j
 	f.mu.Unlock()
@@ -108,18 +121,21 @@ func (f *Follower) Run(ctx context.Context) error {
 
 // do has the statement about an instant recorded. It gives up when a newer instant waits, since only the last one is accepted.
 func (f *Follower) do(ctx context.Context, j *job) {
-	log := f.cfg.Logger.With("position", j.snapshot.Position)
+	log := f.cfg.Logger.With("position", j.position.Sequence)
 	for warned := false; ; {
 		err := f.state(ctx, j)
 		var refused *submit.RefusedError
 		switch {
 		case err == nil:
-			f.last.Store(j.snapshot.Position)
+			f.last.Store(j.position.Sequence)
 			if err := f.cfg.Store.Sweep(ctx, j.journal, f.cfg.Now().Add(-Retention)); err != nil && ctx.Err() == nil {
 				log.Warn("the balances of old trees are not deleted yet", "error", err)
 			}
 			return
 		case ctx.Err() != nil || f.superseded():
+			return
+		case errors.Is(err, ErrGone):
+			log.Info("the liabilities of an instant before this node started were not stated")
 			return
 		case errors.As(err, &refused):
 			if refused.Refusal.Code == "NOT_THE_LAST_INSTANT" {
@@ -140,20 +156,28 @@ func (f *Follower) do(ctx context.Context, j *job) {
 	}
 }
 
-// state computes a statement, keeps its balances, and has it recorded. The balances are durable before the statement is.
+// state computes a statement, keeps its balances, and has it recorded. The balances are durable before the statement is. It returns
+// ErrGone if no node has kept the balances of an instant that this one did not read.
 func (f *Follower) state(ctx context.Context, j *job) error {
-	key, err := f.cfg.Keys(ctx, j.snapshot.Position)
+	if j.snapshot == nil {
+		b, err := f.cfg.Store.Load(ctx, j.journal, j.position)
+		if err != nil {
+			return err
+		}
+		return f.cfg.Submit(ctx, &trading.RecordLiabilities{Statement: b.Statement})
+	}
+	key, err := f.cfg.Keys(ctx, j.position.Sequence)
 	if err != nil {
 		return err
 	}
-	statement, balances, err := State(j.snapshot, key)
+	b, err := State(j.snapshot, key)
 	if err != nil {
 		return err
 	}
-	if err := f.cfg.Store.Keep(ctx, j.journal, balances); err != nil {
+	if err := f.cfg.Store.Keep(ctx, j.journal, b); err != nil {
 		return err
 	}
-	return f.cfg.Submit(ctx, &trading.RecordLiabilities{Statement: *statement})
+	return f.cfg.Submit(ctx, &trading.RecordLiabilities{Statement: b.Statement})
 }
 
 // Last returns the position of the last statement that this node computed and that was recorded, or 0.

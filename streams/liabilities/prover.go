@@ -55,11 +55,11 @@ func (p *Prover) treeOf(ctx context.Context, s *form.Statement) (*Tree, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	at := key(journal, s.Position.Sequence, s.Position.Hash)
+	at := key(journal, s.Position)
 	if p.key == at {
 		return p.tree, nil
 	}
-	b, err := p.store.Load(ctx, journal, s.Position.Sequence, s.Position.Hash)
+	b, err := p.store.Load(ctx, journal, s.Position)
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,11 @@ package liabilities
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
+	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -28,8 +28,8 @@ type Store struct {
 func folder(journal scalar.ID) string { return "liabilities/" + journal.String() + "/" }
 
 // key returns the key of the balances of a position. Two histories of a log have different keys.
-func key(journal scalar.ID, position int64, hash string) string {
-	return fmt.Sprintf("%s%016d.%.16s", folder(journal), position, hash)
+func key(journal scalar.ID, p form.Position) string {
+	return fmt.Sprintf("%s%016d.%.16s", folder(journal), p.Sequence, p.Hash)
 }
 
 func place(journal scalar.ID, key string) seal.Place {
@@ -38,7 +38,7 @@ func place(journal scalar.ID, key string) seal.Place {
 
 // Keep writes balances unless they are there.
 func (s Store) Keep(ctx context.Context, journal scalar.ID, b *Balances) error {
-	at := key(journal, b.Position, hex.EncodeToString(b.Hash[:]))
+	at := key(journal, b.Statement.Position)
 	text, err := b.encode()
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func (s Store) Keep(ctx context.Context, journal scalar.ID, b *Balances) error {
 	return err
 }
 
-// Load reads the balances of a position, whose record has the hash, in hex. It returns ErrGone if there are none.
-func (s Store) Load(ctx context.Context, journal scalar.ID, position int64, hash string) (*Balances, error) {
-	at := key(journal, position, hash)
+// Load reads the balances of a position. It returns ErrGone if there are none.
+func (s Store) Load(ctx context.Context, journal scalar.ID, p form.Position) (*Balances, error) {
+	at := key(journal, p)
 	sealed, err := s.Blobs.Read(ctx, at, maxBalances)
 	if blob.Missing(err) {
 		return nil, ErrGone
@@ -69,8 +69,8 @@ func (s Store) Load(ctx context.Context, journal scalar.ID, position int64, hash
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
-	if b.Position != position || hex.EncodeToString(b.Hash[:]) != hash {
-		return nil, fmt.Errorf("liabilities: %s has the balances of record %d", at, b.Position)
+	if b.Statement.Position != p {
+		return nil, fmt.Errorf("liabilities: %s has the balances of record %d", at, b.Statement.Position.Sequence)
 	}
 	return b, nil
 }

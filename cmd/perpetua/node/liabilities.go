@@ -18,9 +18,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// liabilitiesOf is what a node does about the venue's liabilities: it states them in the role liabilities, and proves them where
+// liabilityRoots is what a node does about the venue's liabilities: it states them in the role liabilities, and proves them where
 // it serves the trading interface.
-type liabilitiesOf struct {
+type liabilityRoots struct {
 	venue    *follower
 	secrets  *seal.Generations
 	blobs    *blob.Store
@@ -33,13 +33,13 @@ type liabilitiesOf struct {
 }
 
 // openLiabilities returns the node's part in liabilities. In the role, it listens to the fold, which must not run yet.
-func (n *Node) openLiabilities() (*liabilitiesOf, error) {
+func (n *Node) openLiabilities() (*liabilityRoots, error) {
 	venue, err := n.followers.of(journals.Trading)
 	if err != nil {
 		return nil, err
 	}
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
-	l := &liabilitiesOf{venue: venue, blobs: blobs, secrets: seal.NewGenerations(n.stores.owners.Store(), n.Box)}
+	l := &liabilityRoots{venue: venue, blobs: blobs, secrets: seal.NewGenerations(n.stores.owners.Store(), n.Box)}
 	store := liabilities.Store{Blobs: blobs, Box: n.Box}
 	l.prover = liabilities.NewProver(store, l.key, l.journal)
 	if !n.Roles.Liabilities {
@@ -58,7 +58,7 @@ func (n *Node) openLiabilities() (*liabilitiesOf, error) {
 }
 
 // journal returns the identity of the trading journal.
-func (l *liabilitiesOf) journal(ctx context.Context) (scalar.ID, error) {
+func (l *liabilityRoots) journal(ctx context.Context) (scalar.ID, error) {
 	id, founded, err := l.venue.client.JournalID(ctx, journals.Trading)
 	if err == nil && !founded {
 		err = fmt.Errorf("%s is not founded yet: %w", journals.Trading, fs.ErrNotExist)
@@ -67,7 +67,7 @@ func (l *liabilitiesOf) journal(ctx context.Context) (scalar.ID, error) {
 }
 
 // key returns the epoch key of a record that the fold has read. It makes no secret: the transparency log or a rotation does.
-func (l *liabilitiesOf) key(ctx context.Context, sequence int64) (*commitment.EpochKey, error) {
+func (l *liabilityRoots) key(ctx context.Context, sequence int64) (*commitment.EpochKey, error) {
 	id, err := l.journal(ctx)
 	if err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ type Node struct {
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
 	logs      []*transparencyLog
-	owed      *liabilitiesOf
+	roots     *liabilityRoots
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -116,7 +116,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	}
 	n.engine.learnFrom(n.followers)
 	n.logs = n.transparencyLogs()
-	if n.owed, err = n.openLiabilities(); err != nil {
+	if n.roots, err = n.openLiabilities(); err != nil {
 		return nil, err
 	}
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
@@ -236,7 +236,7 @@ func (n *Node) tasks() []task {
 		}
 	}
 	if n.Roles.Liabilities {
-		tasks = append(tasks, task{"state liabilities", n.whileItActs(n.owed.follower.Run)})
+		tasks = append(tasks, task{"state liabilities", n.whileItActs(n.roots.follower.Run)})
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

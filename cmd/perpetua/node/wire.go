@@ -156,7 +156,7 @@ func (n *Node) measure() {
 
 // tradingInterface returns the configuration of the trading interface.
 func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Proofs: n.owed.prover, Version: version.Current().Version}
+	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Proofs: n.roots.prover, Version: version.Current().Version}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
 		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),

@@ -35,12 +35,12 @@ func (s *story) stated() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	statement, _, err := liabilities.State(liabilities.Of(s.state, instant.Sequence, instant.Hash, instant.Time), key)
+	b, err := liabilities.State(liabilities.Of(s.state, instant), key)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	c := decide.Command{ID: scalar.ID{4, byte(s.at.Sequence)}, Type: trading.CommandRecordLiabilities, Actor: decide.Actor{System: "liabilities"},
-		Payload: &trading.RecordLiabilities{Statement: *statement}}
+		Payload: &trading.RecordLiabilities{Statement: b.Statement}}
 	d, err := s.state.Decide(s.at, c)
 	if err != nil {
 		s.t.Fatal(err)
