@@ -1,9 +1,9 @@
 -- +goose Up
 
 CREATE TABLE liabilities (
-    sequence    bigint      PRIMARY KEY,
-    time        timestamptz(6) NOT NULL,
-    position    bigint      NOT NULL UNIQUE,
+    sequence    bigint      NOT NULL,
+    time        timestamptz NOT NULL,
+    position    bigint      NOT NULL,
     hash        text        NOT NULL,
     asset       text        NOT NULL,
     scale       integer     NOT NULL,
@@ -16,8 +16,10 @@ CREATE TABLE liabilities (
     clearing    numeric     NOT NULL,
     rounding    numeric     NOT NULL,
     net_paid_in numeric     NOT NULL,
-    root        bytea       NOT NULL
+    root        bytea       NOT NULL,
+    PRIMARY KEY (sequence)
 );
+CREATE INDEX liabilities_by_position ON liabilities (position, sequence);
 COMMENT ON TABLE liabilities IS 'What the venue owed to its customers after an instant of funding, as recorded. Amounts are whole numbers of 10^-scale of the asset: total - deficits + insurance + fees + funding + clearing + rounding = net_paid_in.';
 COMMENT ON COLUMN liabilities.sequence IS 'Sequence of the record with the statement.';
 COMMENT ON COLUMN liabilities.time IS 'The funding instant, UTC.';
