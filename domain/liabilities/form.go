@@ -113,7 +113,7 @@ func Parent(left, right *Node) (Node, error) {
 	return Node{sum, sha256.Sum256(b[:])}, nil
 }
 
-// Split returns the values of a customer's leaves, whose sum is the value.
+// Split divides a value among a customer's leaves.
 func Split(nonce Hash, value Amount) (parts [MaxParts]Amount, n int) {
 	random := mac(&nonce, []byte(partsLabel))
 	word := func(i int) uint64 { return binary.BigEndian.Uint64(random[8*i:]) }

@@ -29,7 +29,7 @@ type Part struct {
 	Path  []Step `json:"path"` // the sibling of the leaf, that of the node above, and so on
 }
 
-// Step is a node beside the way to the root. In JSON it is an array of the sum and the hash.
+// Step is the sibling of a node on the path to the root. In JSON it is an array of the sum and the hash.
 type Step Node
 
 // MarshalJSON implements json.Marshaler.

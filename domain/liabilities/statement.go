@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Statement is what a record says about the liabilities after another record, the position.
+// Statement states the liabilities after a record, the position. Another record holds the statement.
 type Statement struct {
 	Timestamp scalar.Time `json:"timestamp"` // the instant of funding that the position fixes
 	Position  Position    `json:"position"`
@@ -71,9 +71,9 @@ type Published struct {
 	Totals
 }
 
-// Recorded is a statement and the sequence of its record.
+// Recorded is a statement in the log.
 type Recorded struct {
-	Sequence int64
+	Sequence int64 // of the record that holds it
 	Statement
 }
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// owed is what the venue owes after a record that fixed funding, in 10⁻⁸ USDC.
+// owed holds the liabilities after a record that fixed funding, in 10⁻⁸ USDC.
 type owed struct {
 	sequence        int64
 	hash            string
@@ -15,7 +15,7 @@ type owed struct {
 	paidIn          int64
 }
 
-// owe counts what the venue owes. Every instant that was fixed counts as posted.
+// owe sums up the liabilities. Every instant that was fixed counts as posted.
 func (a *Auditor) owe(last moment) {
 	o := &owed{sequence: a.sequence, hash: hex.EncodeToString(a.tip[:]), time: last, venue: make(map[string]int64), paidIn: -a.venue["external"]}
 	var funded, settled int64
@@ -38,7 +38,7 @@ func (a *Auditor) owe(last moment) {
 	o.venue["insurance"] = after(a.fund)
 	o.venue["fees"] = a.venue["fees"]
 	o.venue["clearing"] = a.venue["clearing"] - settled
-	// What is left of funding when all have posted is a remainder of rounding.
+	// When all have posted, the account funding holds a remainder of rounding.
 	o.venue["rounding"] = a.venue["rounding"] + a.venue["funding"] - funded
 	sum := o.total - o.deficits
 	for _, balance := range o.venue {
@@ -48,7 +48,7 @@ func (a *Auditor) owe(last moment) {
 	a.owed = o
 }
 
-// stated holds a statement of liabilities against what the venue owed.
+// stated compares a recorded statement with the liabilities after its position.
 func (a *Auditor) stated(e *statedShape) {
 	o := a.owed
 	must(a.rules >= 3, "liabilities are stated under rules %d", a.rules)

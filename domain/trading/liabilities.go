@@ -73,8 +73,7 @@ func (s *State) LiabilitiesStated() int64 { return s.stated.position }
 // StatesLiabilities reports whether the rules in force record liabilities.
 func (s *State) StatesLiabilities() bool { return s.core.ActiveRules() >= rulesOfInputs }
 
-// Obligation is what the venue owes a customer: the balance, as if every charge that was fixed had been posted. It is negative
-// for a deficit.
+// Obligation is a customer's balance, as if every charge that was fixed had been posted. It is negative for a deficit.
 type Obligation struct {
 	CustomerCode string
 	Balance      fixed.Money
@@ -163,8 +162,8 @@ type LiabilitiesRecorded struct{ liabilities.Statement }
 // EventType returns "liabilities.recorded".
 func (*LiabilitiesRecorded) EventType() string { return "liabilities.recorded" }
 
-// recordLiabilities decides a statement. The owner checks what it knows without looking at all accounts: which record the
-// statement is about and its hash, the balances that no charge changes, and the sum.
+// recordLiabilities decides a statement. The check reads no account of a customer. It compares the position, its hash, and the
+// balances that no charge changes, and it adds up the totals.
 func (r request) recordLiabilities(p *RecordLiabilities) (decide.Decision, error) {
 	s := &p.Statement
 	switch {

@@ -68,7 +68,7 @@ func (h *Handler) statement(c echo.Context, position int64) (s form.Recorded, er
 	return s, err
 }
 
-// getLiabilityProof returns the proof of what the venue owed a customer.
+// getLiabilityProof returns the proof of a customer's share in the liabilities.
 func (h *Handler) getLiabilityProof(c echo.Context) error {
 	query := rest.Query(c)
 	position := query.OptionalInteger("position", 1, maxPosition)

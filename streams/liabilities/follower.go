@@ -21,7 +21,7 @@ import (
 // Keys returns the epoch key for a sequence of the trading journal.
 type Keys func(ctx context.Context, sequence int64) (*commitment.EpochKey, error)
 
-// Config is what a Follower needs.
+// Config has the dependencies of a Follower.
 type Config struct {
 	Store Store
 	Keys  Keys
@@ -46,14 +46,14 @@ type Follower struct {
 	next *job // the newest instant; nil if there is none to do
 }
 
-// job is an instant of which the liabilities are to be stated.
+// job is an instant without a statement.
 type job struct {
 	journal  scalar.ID
 	position form.Position
 	snapshot *Snapshot // nil if this node did not read the record: the balances may be in the store
 }
 
-// maxAge is the age of an instant that is not looked at any more. A fold that catches up meets all that there ever were.
+// maxAge is the age from which on an instant is ignored. A fold that catches up passes every instant of the log.
 const maxAge = 2 * scalar.Hour
 
 // retryAfter is the wait after a store or the journal did not answer.

@@ -9,11 +9,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// ErrUnknownCustomer reports that a tree has no leaves of a customer, who was registered later.
+// ErrUnknownCustomer reports that a customer has no leaves in a tree, for example because of a later registration.
 var ErrUnknownCustomer = errors.New("the tree has no such customer")
 
-// Prover proves what recorded trees have of customers. It builds a tree again from the balances in the store, one at a time, and
-// keeps the last one. It is safe for concurrent use.
+// Prover makes customers' proofs. It builds one tree at a time from the balances in the store, and keeps the last one in
+// memory. It is safe for concurrent use.
 type Prover struct {
 	store   Store
 	keys    Keys
@@ -29,7 +29,7 @@ func NewProver(s Store, k Keys, journal func(context.Context) (scalar.ID, error)
 	return &Prover{store: s, keys: k, journal: journal, turn: make(chan struct{}, 1)}
 }
 
-// Prove returns the proof of what a statement has of a customer. The errors are ErrGone, ErrUnknownCustomer, and those of the
+// Prove returns the proof of a customer for a statement. The errors are ErrGone, ErrUnknownCustomer, and those of the
 // stores.
 func (p *Prover) Prove(ctx context.Context, r form.Recorded, customer string) (*form.Proof, error) {
 	t, err := p.treeOf(ctx, &r.Statement)

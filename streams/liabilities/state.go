@@ -9,20 +9,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 )
 
-// Snapshot is what a tree is about: the obligations after an instant of funding, and the sums of all accounts.
+// Snapshot has the obligations after an instant of funding, and the sums of all accounts.
 type Snapshot struct {
 	trading.FundingInstant
 	obligations []trading.Obligation
 	totals      form.Totals
 }
 
-// Of copies what the state owes after the record of an instant, whose hash is set. No later record may have been applied.
+// Of copies the obligations of a state. The last record that was applied MUST be that of the instant, and the instant has its hash.
 func Of(s *trading.State, instant trading.FundingInstant) *Snapshot {
 	obligations, totals := s.Obligations()
 	return &Snapshot{instant, obligations, totals}
 }
 
-// State computes the statement about a snapshot, and the balances of its tree: none is below 0. key is the epoch key for the
+// State computes the statement about a snapshot. The balances of the tree are at least 0. key is the epoch key for the
 // position. The same snapshot and key give the same statement, so an auditor who has the state and the key checks a recorded one
 // with it.
 func State(s *Snapshot, key *commitment.EpochKey) (*Balances, error) {

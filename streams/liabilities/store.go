@@ -36,7 +36,7 @@ func place(journal scalar.ID, key string) seal.Place {
 	return seal.Place{Owner: journal.String(), Field: key, Type: "liabilities"}
 }
 
-// Keep writes balances unless they are there.
+// Keep writes balances. It does nothing if the bucket has them.
 func (s Store) Keep(ctx context.Context, journal scalar.ID, b *Balances) error {
 	at := key(journal, b.Statement.Position)
 	text, err := b.encode()

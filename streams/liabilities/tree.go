@@ -11,7 +11,7 @@ import (
 	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 )
 
-// Customer is what the venue owes a customer: 0 for a negative balance.
+// Customer is a customer with a balance of at least 0.
 type Customer struct {
 	Code  string
 	Value form.Amount
@@ -33,7 +33,7 @@ type Tree struct {
 // blockHeight is the height of the lowest nodes that a Tree keeps. Below each are 8 leaves.
 const blockHeight = 3
 
-// maxCustomers bounds the customers of a tree, whose indices with the part must fit 32 bits.
+// maxCustomers bounds the customers of a tree, so that an index and a part fit 32 bits.
 const maxCustomers = 1<<30 - 2
 
 // leafKey sorts a leaf.
@@ -62,13 +62,13 @@ func Build(key form.Hash, position int64, customers []Customer) (*Tree, error) {
 	return t, nil
 }
 
-// parts is what the leaves of one customer are made of.
+// parts has the inputs of the leaves of one customer.
 type parts struct {
 	key    form.Hash // the sub-nonce
 	values [form.MaxParts]form.Amount
 }
 
-// deal sorts the leaves, and returns what they are made of by customer, the one of padding last.
+// deal sorts the leaves, and returns their inputs by customer. Those of the padding come last.
 func (t *Tree) deal() []parts {
 	all := make([]parts, len(t.customers)+1)
 	workers := runtime.GOMAXPROCS(0)
@@ -102,7 +102,7 @@ func (t *Tree) deal() []parts {
 	return all
 }
 
-// sortLeaves sorts by order, then by owner: in buckets of the highest byte, several at a time.
+// sortLeaves sorts by order, then by owner. It deals the leaves into buckets by the highest byte, and sorts these in parallel.
 func sortLeaves(all []leafKey) {
 	const buckets = 256
 	var ends [buckets]int
@@ -187,7 +187,7 @@ func above(nodes, to []form.Node) ([]form.Node, error) {
 	return to, nil
 }
 
-// Root returns the root, whose sum is the total.
+// Root returns the root. Its sum is the total.
 func (t *Tree) Root() form.Node { return t.levels[len(t.levels)-1][0] }
 
 // Leaves returns the number of leaves, with those that pad the tree.

@@ -18,8 +18,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// liabilityRoots is what a node does about the venue's liabilities: it states them in the role liabilities, and proves them where
-// it serves the trading interface.
+// liabilityRoots states the venue's liabilities in the role liabilities, and proves them to the clients of the trading
+// interface.
 type liabilityRoots struct {
 	venue    *follower
 	secrets  *seal.Generations
