@@ -29,6 +29,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/funding"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
+	"github.com/perpetua-exchange/perpetua/projections/liabilities"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -227,6 +228,12 @@ func TestStatementsThatRead(t *testing.T) {
 		_, err = funding.Rates(ctx, pool, funding.Filter{Symbol: "BTC", Span: span}, p)
 		must(t, err)
 		_, err = trades.MarketPage(ctx, pool, trades.MarketFilter{Symbol: "BTC", Span: span}, p)
+		must(t, err)
+		_, err = liabilities.Statements(ctx, pool, p)
+		must(t, err)
+	}
+	for _, position := range []int64{0, 5} {
+		_, err := liabilities.About(ctx, pool, position)
 		must(t, err)
 	}
 	scope, p := orders.Scope{Broker: "alpha", CustomerCode: "C1"}, projections.Page{Size: 50}
