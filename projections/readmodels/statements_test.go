@@ -177,7 +177,8 @@ func TestStatementsThatWrite(t *testing.T) {
 	// What these logs do not hold.
 	v, other := projectiontest.NewVenue(1), sent.database(t)
 	apply(t, other, "trading", readmodels.Trading(), append(v.Entries(7), v.Entry("seldom", decide.Engine, decide.Accepted,
-		&trading.MarginProfileSet{CustomerCode: "C0", Broker: "alpha"}, &trading.FundingFixed{Symbol: "BTCUSDC_PERP", Time: scalar.Second})))
+		&trading.MarginProfileSet{CustomerCode: "C0", Broker: "alpha"}, &trading.FundingFixed{Symbol: "BTCUSDC_PERP", Time: scalar.Second},
+		&trading.LiabilitiesRecorded{})))
 	v = projectiontest.NewVenue(1)
 	apply(t, other, "onboarding", readmodels.Onboarding(), []record.Entry{
 		v.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "onboarding"}),
