@@ -18,6 +18,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
+	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/order"
@@ -178,7 +179,7 @@ func TestStatementsThatWrite(t *testing.T) {
 	v, other := projectiontest.NewVenue(1), sent.database(t)
 	apply(t, other, "trading", readmodels.Trading(), append(v.Entries(7), v.Entry("seldom", decide.Engine, decide.Accepted,
 		&trading.MarginProfileSet{CustomerCode: "C0", Broker: "alpha"}, &trading.FundingFixed{Symbol: "BTCUSDC_PERP", Time: scalar.Second},
-		&trading.LiabilitiesRecorded{})))
+		&trading.LiabilitiesRecorded{Statement: form.Statement{Timestamp: scalar.Second}})))
 	v = projectiontest.NewVenue(1)
 	apply(t, other, "onboarding", readmodels.Onboarding(), []record.Entry{
 		v.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "onboarding"}),
