@@ -191,6 +191,20 @@ type rotatedShape struct {
 	Generation int `json:"generation"`
 }
 
+type statedShape struct {
+	Timestamp moment `json:"timestamp"`
+	Position  struct {
+		Sequence int64  `json:"sequence"`
+		Hash     string `json:"hash"`
+	} `json:"position"`
+	Asset     string            `json:"asset"`
+	Scale     int               `json:"scale"`
+	Total     string            `json:"total"`
+	Deficits  string            `json:"deficits"`
+	Venue     map[string]string `json:"venue"`
+	NetPaidIn string            `json:"net_paid_in"`
+}
+
 type disclosedShape struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`

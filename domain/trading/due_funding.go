@@ -61,6 +61,7 @@ func (f *fold) fundingFixed(e *FundingFixed) {
 	i.rate = e.FundingRate.Coef
 	i.premiums = market.Premiums{}
 	f.armFunding(i, e.Time)
+	f.fixing = max(f.fixing, e.Time)
 	mark, _ := i.contract.Marks(e.MarkPrice)
 	if i.rate != 0 {
 		f.advanceFunding(i, mark, i.rate)

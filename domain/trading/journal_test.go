@@ -2,6 +2,7 @@ package trading
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"reflect"
 	"sync"
@@ -87,7 +88,7 @@ func oldTestJournal(t fataler) *testJournal {
 }
 
 func (j *testJournal) stamp() decide.Stamp {
-	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.records)) + 1, Time: j.now}
+	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.records)) + 1, Time: j.now, Prev: sha256.Sum256([]byte{byte(len(j.records))})}
 }
 
 // do decides a command as the owner would, and then works off what it left running. It returns the events that answer

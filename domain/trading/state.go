@@ -93,6 +93,7 @@ type State struct {
 	recent recent
 	money
 	pendingWork
+	statements
 	connections
 	limit bounds // bounds of a record
 	lastRecord

@@ -48,6 +48,8 @@ type Config struct {
 	Folds []Fold
 	// Sockets holds the limits of WebSocket connections for GET /v1/limits.
 	Sockets SocketLimits
+	// Proofs proves liabilities to customers.
+	Proofs LiabilityProofs
 	// Version is the version of this build, for GET /v1/status.
 	Version string
 	// Receipts makes the receipts of the trading journal. It may be nil.
@@ -67,6 +69,7 @@ type Handler struct {
 	commands []rows.Source
 	folds    []Fold
 	sockets  SocketLimits
+	proofs   LiabilityProofs
 	version  string
 	now      func() time.Time
 	receipts *proofs.Receipts
@@ -80,7 +83,7 @@ type Handler struct {
 // before the follower runs.
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows, past: c.Past,
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now,
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: c.Proofs, version: c.Version, now: c.Now,
 		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
@@ -128,6 +131,7 @@ func (h *Handler) Routes() []rest.Route {
 		rest.Delete(customer+"/margin-profile/:symbol", h.clearLeverage, access.ScopeTrade),
 		rest.Get(customer+"/state", h.getState, access.ScopeRead),
 		rest.Get(customer+"/transactions", h.listTransactions, access.ScopeRead),
+		rest.Get(customer+"/liability-proof", h.getLiabilityProof, access.ScopeRead),
 		rest.Get(customer+"/fee-profile", h.getFeeProfile, access.ScopeRead),
 		rest.Put(customer+"/fee-profile/:symbol", h.setFees, access.ScopeTrade),
 
@@ -138,6 +142,8 @@ func (h *Handler) Routes() []rest.Route {
 		rest.Get("/v1/market-trades", h.listMarketTrades),
 		rest.Get("/v1/market-trades/history", h.listMarketTradeHistory),
 		rest.Get("/v1/funding-rates", h.listFundingRates),
+		rest.Get("/v1/liabilities", h.listLiabilities),
+		rest.Get("/v1/liabilities/:position", h.getLiabilities),
 		rest.Get("/v1/orderbook/:symbol", h.getOrderbook),
 		rest.Get("/v1/candles/:symbol", h.listCandles),
 		rest.Get("/v1/time", h.getTime),

@@ -8,6 +8,7 @@
 package column
 
 import (
+	"encoding"
 	"math"
 	"strings"
 	"time"
@@ -298,6 +299,18 @@ func Number[T any](name string, text func(*T) string) Column[T] {
 	c := numeric(Text(name, func(row *T) *string { s := text(row); return &s }))
 	c.encode, c.into = nil, nil // COPY would need the binary digits
 	return c
+}
+
+// Whole is a column of type numeric for a whole number of any size, in text its decimal digits.
+func Whole[T any, V encoding.TextMarshaler, P interface {
+	*V
+	encoding.TextUnmarshaler
+}](name string, place func(*T) *V) Column[T] {
+	text := func(v V) string {
+		b, _ := v.MarshalText() // numbers have one
+		return string(b)
+	}
+	return numeric(define(name, "text", place, func(to *Rows, v V) { to.Whole(text(v)) }, text, func(v *V) any { return wholeInto{P(v)} }))
 }
 
 // clean replaces bytes that a Postgres text cannot contain. No accepted command contains such text, but if one did, it

@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/identity"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
+	"github.com/perpetua-exchange/perpetua/projections/liabilities"
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/records"
@@ -26,6 +27,7 @@ func Trading() []projections.Projection {
 		candles.Projection,
 		ledger.Projection,
 		funding.Projection,
+		liabilities.Projection,
 	}
 }
 

@@ -39,6 +39,7 @@ func subcommands() []subcommand {
 		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket", tools.Log},
 		{"receipt", "verify a receipt without the venue: receipt verify FILE", tools.Receipt},
 		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
+		{"liabilities", "liabilities verify checks the proof of what the venue owes a customer", tools.Liabilities},
 		{"audit", "compare the read models with the log; audit verify verifies the log, record by record", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
@@ -58,6 +59,8 @@ func nested(name string) []subcommand {
 			{"take-over", "a copy of a venue, to act in place of the other", tools.TakeOver},
 			{"reader", "a database user who may read the read models", tools.Reader},
 		}
+	case "liabilities":
+		return []subcommand{{"verify", "check a customer's proof of liabilities, offline", tools.VerifyLiabilities}}
 	case "config":
 		return []subcommand{{"check", "look for mistakes in the settings, and for misspelled variables", launch.Config}}
 	case "audit":
@@ -130,7 +133,7 @@ func oneLine(text string) string {
 func usage(w io.Writer) {
 	fmt.Fprint(w, "usage: perpetua COMMAND [flags]   (perpetua COMMAND -h lists the flags)\n\n")
 	for _, c := range subcommands() {
-		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-11s %s\n", c.name, c.summary)
 	}
 	fmt.Fprintf(w, `
 Exit codes:

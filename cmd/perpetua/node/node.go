@@ -87,6 +87,7 @@ type Node struct {
 	logs      []*transparencyLog
 	policy    *transparency.Policy // of witnesses; nil if there are none
 	past      *history.States      // the past states of all journals
+	roots     *liabilityRoots
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -126,6 +127,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	n.engine.learnFrom(n.followers)
 	n.logs = n.transparencyLogs()
 	n.past = n.pastStates()
+	if n.roots, err = n.openLiabilities(); err != nil {
+		return nil, err
+	}
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
@@ -244,6 +248,9 @@ func (n *Node) tasks() []task {
 	}
 	if n.Roles.History {
 		tasks = append(tasks, n.historyMakers()...)
+	}
+	if n.Roles.Liabilities {
+		tasks = append(tasks, task{"state liabilities", n.whileItActs(n.roots.follower.Run)})
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

@@ -7,7 +7,7 @@ import (
 )
 
 // Roles are the functions of a node. It leaves the functions of other roles to other nodes.
-type Roles struct{ Engine, API, Projector, Live, Process, Sender, TLog, History bool }
+type Roles struct{ Engine, API, Projector, Live, Process, Sender, TLog, History, Liabilities bool }
 
 // ParseRoles parses a list like "engine,api".
 func ParseRoles(list string) (Roles, error) {
@@ -30,8 +30,10 @@ func ParseRoles(list string) (Roles, error) {
 			r.TLog = true
 		case "history":
 			r.History = true
+		case "liabilities":
+			r.Liabilities = true
 		default:
-			return Roles{}, settings.Usagef("--role takes engine, api, projector, live, process, sender, tlog and history, separated by commas, not %q", name)
+			return Roles{}, settings.Usagef("--role takes engine, api, projector, live, process, sender, tlog, history and liabilities, separated by commas, not %q", name)
 		}
 	}
 	return r, nil
@@ -42,7 +44,7 @@ func (r Roles) Names() (out []string) {
 	for _, role := range []struct {
 		name string
 		does bool
-	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}, {"sender", r.Sender}, {"tlog", r.TLog}, {"history", r.History}} {
+	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}, {"sender", r.Sender}, {"tlog", r.TLog}, {"history", r.History}, {"liabilities", r.Liabilities}} {
 		if role.does {
 			out = append(out, role.name)
 		}

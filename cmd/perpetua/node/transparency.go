@@ -215,8 +215,8 @@ func (g *treeGauges) collectWitnesses(ch chan<- prometheus.Metric, journal strin
 type committing interface{ Commitments() epoch.Schedule }
 
 // schedule returns the generations of the venue's secret as the fold has them, and the sequence of the fold's last record.
-func (l *transparencyLog) schedule() (s epoch.Schedule, as int64) {
-	l.fold.View(func(state decide.State, at record.Position) {
+func (f *follower) schedule() (s epoch.Schedule, as int64) {
+	f.fold.View(func(state decide.State, at record.Position) {
 		as = at.Sequence
 		if c, ok := state.(committing); ok {
 			s = c.Commitments()

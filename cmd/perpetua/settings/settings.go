@@ -103,7 +103,7 @@ func Table() []Setting {
 		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
 		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
 		{Name: "node-id", Of: OfSelf, usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
-		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog, history", preset: "engine,api,projector,live,process,sender,tlog,history", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog, history, liabilities", preset: "engine,api,projector,live,process,sender,tlog,history,liabilities", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.Kafka.Brokers }},
 		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.Stores.BlobURL }},

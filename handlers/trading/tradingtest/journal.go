@@ -45,7 +45,11 @@ func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
 }
 
 func (j *Journal) stamp() decide.Stamp {
-	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
+	at := decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
+	if n := len(j.entries); n > 0 {
+		at.Prev = j.entries[n-1].Position.Hash
+	}
+	return at
 }
 
 func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) record.Entry {
