@@ -47,6 +47,7 @@ type Reader struct {
 	lookup    *lookup // the search for it, in progress
 	err       error
 	audit     bool
+	raw       func(*kgo.Record) // gets all records, valid or not; may be nil
 }
 
 // NewReader returns a reader that continues after from. It connects at the first Poll.
@@ -254,6 +255,9 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			}
 			if message.Offset >= r.next {
 				r.client.cfg.Metrics.Skipped.WithLabelValues(r.chain.Journal()).Inc()
+				if r.raw != nil {
+					r.raw(message)
+				}
 			}
 			r.next = max(r.next, message.Offset+1)
 			continue
@@ -262,6 +266,9 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
 				return entries, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
 			}
+		}
+		if r.raw != nil {
+			r.raw(message)
 		}
 		r.verified = false
 		r.next = max(r.next, message.Offset+1)

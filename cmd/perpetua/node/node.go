@@ -80,6 +80,7 @@ type Node struct {
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
 	logs      []*transparencyLog
+	archives  []archiver
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -115,6 +116,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	}
 	n.engine.learnFrom(n.followers)
 	n.logs = n.transparencyLogs()
+	if n.archives, err = n.archivers(); err != nil {
+		return nil, err
+	}
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
@@ -230,6 +234,14 @@ func (n *Node) tasks() []task {
 		if n.Roles.TLog {
 			tasks = append(tasks, task{"transparency log of " + l.Name(), n.whileItActs(l.Run)})
 		}
+	}
+	for _, a := range n.archives {
+		if n.Roles.Archive {
+			tasks = append(tasks, task{"archive " + a.journal, n.whileItActs(a.Run)})
+		}
+	}
+	if !n.Roles.Archive && n.Config.Known == nil {
+		tasks = append(tasks, task{"copy the heads of archives", n.copyHeads})
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

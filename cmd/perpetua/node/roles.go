@@ -7,7 +7,7 @@ import (
 )
 
 // Roles are the functions of a node. It leaves the functions of other roles to other nodes.
-type Roles struct{ Engine, API, Projector, Live, Process, Sender, TLog bool }
+type Roles struct{ Engine, API, Projector, Live, Process, Sender, TLog, Archive bool }
 
 // ParseRoles parses a list like "engine,api".
 func ParseRoles(list string) (Roles, error) {
@@ -28,8 +28,10 @@ func ParseRoles(list string) (Roles, error) {
 			r.Sender = true
 		case "tlog":
 			r.TLog = true
+		case "archive":
+			r.Archive = true
 		default:
-			return Roles{}, settings.Usagef("--role takes engine, api, projector, live, process, sender and tlog, separated by commas, not %q", name)
+			return Roles{}, settings.Usagef("--role takes engine, api, projector, live, process, sender, tlog and archive, separated by commas, not %q", name)
 		}
 	}
 	return r, nil
@@ -40,7 +42,8 @@ func (r Roles) Names() (out []string) {
 	for _, role := range []struct {
 		name string
 		does bool
-	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}, {"sender", r.Sender}, {"tlog", r.TLog}} {
+	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}, {"sender", r.Sender}, {"tlog", r.TLog},
+		{"archive", r.Archive}} {
 		if role.does {
 			out = append(out, role.name)
 		}

@@ -31,7 +31,7 @@ func TestArchiveOfATopic(t *testing.T) {
 	}
 	cfg := archive.Config{Store: blob.NewStore(bucket), Box: box, Journal: "trading"}
 	for range 2 { // the second time, nothing is new
-		if err := archiveJournal(ctx, client, cfg); err != nil {
+		if err := archiveJournal(ctx, client, journaltest.Words{Name: "trading"}, cfg); err != nil {
 			t.Fatal(err)
 		}
 	}
