@@ -27,10 +27,16 @@ func (n *Node) archivers() (all []archiver, err error) {
 	if err != nil {
 		return nil, err
 	}
+	codec, err := archive.NewCodec()
+	if err != nil {
+		return nil, err
+	}
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
+		cfg := archive.Config{Store: blobs, Box: n.Box, TopicPrefix: n.Settings.Kafka.Prefix, Journal: f.Name()}
+		cfg.UseCodec(codec)
 		all = append(all, archiver{archive.NewSealer(archive.SealerConfig{
-			Config:    archive.Config{Store: blobs, Box: n.Box, TopicPrefix: n.Settings.Kafka.Prefix, Journal: f.Name()},
+			Config:    cfg,
 			From:      func(at record.Position) archive.Source { return journal.NewRawReader(f.client, f.Rules, 0, at) },
 			Copies:    []archive.Heads{projections.ArchiveHeads{Pool: n.stores.pool}, n.Settings.ArchiveHeads()},
 			Logger:    n.Logger.With("part", "archive", "journal", f.Name()),
