@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Forget empties the tables of a journal's projections and deletes its checkpoint, its anchors, its base and the head of its archive,
+// Forget empties the tables of a journal's projections and deletes its checkpoint, its anchors, its base, and its archive's head,
 // in one transaction. Its signed trees stay, but owners no longer look for them in the log. It is the deliberate reset after a log
 // was recreated. An active runner finds that its checkpoint is gone, and starts over.
 func Forget(ctx context.Context, pool *pgxpool.Pool, journal string, projections ...Projection) error {

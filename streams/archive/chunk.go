@@ -150,11 +150,11 @@ func parseFacts(h chunkHead, facts []byte) (*chunk, error) {
 	return c, nil
 }
 
-// Codec compresses the records of archives. Writers of several archives may share one, which then compresses one chunk at a time.
-// So a process needs the tables and the buffers once, and no more than one core.
+// Codec compresses the records of archives. Writers of several archives may share one. It compresses one chunk at a time,
+// so a process needs the tables and the buffers once, and no more than one core.
 type Codec struct{ codec *codec }
 
-// NewCodec returns a codec. It allocates most of its memory when it is first used.
+// NewCodec returns a codec. The first chunk allocates most of the memory.
 func NewCodec() (*Codec, error) {
 	c, err := newCodec()
 	return &Codec{c}, err

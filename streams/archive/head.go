@@ -97,8 +97,8 @@ func (h *Head) Replaces(kept *Head) (bool, error) {
 type Heads interface {
 	// Head returns the copy, or nil if there is none.
 	Head(ctx context.Context, journal string, partition int32) (*Head, error)
-	// Keep stores a copy durably. It MUST NOT replace a newer one, which is no error. If the copy that is kept contradicts h, the
-	// error is an ErrContradiction.
+	// Keep stores a copy durably. It MUST NOT replace a newer one, and then returns nil. If the copy that is kept contradicts h,
+	// the error is an ErrContradiction.
 	Keep(ctx context.Context, h Head) error
 	// String names the place for humans.
 	String() string
@@ -119,7 +119,7 @@ type known struct {
 }
 
 // Positions implements journal.Known. An old copy may be of a record before the base of the log. A log is only trimmed to the end of
-// a range of the same archive, whose manifests extend that copy's, so the base vouches for it.
+// a range of the same archive, and each manifest names the one before. So the base vouches for the old copy.
 func (k known) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	h, err := k.Head(ctx, name, partition)
 	if err != nil || h == nil {

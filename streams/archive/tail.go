@@ -56,7 +56,7 @@ func (w *Writer) removeTail(ctx context.Context, former *Tail) error {
 	return w.archive.cfg.Store.Delete(ctx, w.archive.cfg.tailKey(), former.Object)
 }
 
-// readTail returns the tail that the bucket has now, or nil. A manifest that cannot be read is one that is to be replaced.
+// readTail returns the tail that the bucket has now, or nil. It returns nil for a manifest that cannot be read, which a writer replaces.
 func (a *Archive) readTail(ctx context.Context) (*Tail, error) {
 	key := a.cfg.tailKey()
 	b, err := a.cfg.Store.Read(ctx, key, maxManifest)
@@ -76,10 +76,9 @@ func (a *Archive) readTail(ctx context.Context) (*Tail, error) {
 // nameWithin is the time after which a writer has named the object that it has written, or has given up.
 const nameWithin = 2 * writeWithin
 
-// Sweep deletes the objects of tails that no manifest names any more, and what writers that were killed have left. It spares an
-// object that was written less than nameWithin before the last manifest: a writer may be about to name it, or has named it
-// until then, and a reader may have begun to read it. So an object is deleted when its successor is replaced in turn. The times
-// compared are the bucket's.
+// Sweep deletes the objects of former tails and the temporary files of writers that were killed. It keeps an object that was written
+// less than nameWithin before the last manifest: a writer may name it yet, or a reader may be reading it. So the object of a tail
+// is deleted only after its successor is replaced as well. Sweep compares the times of the bucket.
 func (w *Writer) Sweep(ctx context.Context) error {
 	cfg := &w.archive.cfg
 	found, err := cfg.Store.List(ctx, cfg.folder())

@@ -85,7 +85,7 @@ func (w *Writer) begin() {
 	w.entries, w.bytes = nil, 0
 }
 
-// Position returns the position of the last valid record. A topic is read from there on.
+// Position returns the position of the last valid record. The writer takes the records after it.
 func (w *Writer) Position() record.Position { return w.chain.Position() }
 
 // Align tells a writer that has taken no record yet at which offset the topic holds the record at the writer's position. In a topic
