@@ -96,7 +96,7 @@ func TestALogWithoutWhatWasArchived(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			last = r.Entry
+			last = *r.Entry
 		}
 		cancel()
 		<-done

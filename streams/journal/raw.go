@@ -25,12 +25,19 @@ func NewRawReader(client *Client, rules decide.Rules, partition int32, from reco
 	return r
 }
 
-// Locate finds the reader's position in the log and returns it with its offset there. In a trimmed log it may be the position
-// before the base, and its offset is then the one before that of the base. Locate retries errors of the brokers without limit.
-// Its errors are those of Reader.Poll.
+// Locate finds the position that the reader was made with, and returns it with its offset in the log. In a trimmed log it may be the
+// position before the base, and its offset is then the one before that of the base. Locate MUST be called before Poll. It retries
+// errors of the brokers without limit. Its errors are those of Reader.Poll.
 func (r *RawReader) Locate(ctx context.Context) (record.Position, error) {
-	err := r.reader.keepFinal(r.reader.holds(ctx))
-	return r.reader.Position(), err
+	at := r.reader.Position()
+	r.reader.found = at.Offset
+	for len(r.records) == 0 && !r.reader.atTip() {
+		if _, _, err := r.reader.advance(ctx, true); err != nil && len(r.records) == 0 {
+			return at, err
+		}
+	}
+	at.Offset = r.reader.found
+	return at, nil
 }
 
 // Poll waits for records and returns at least one. Its errors are those of Reader.Poll. After an error of the context it may be

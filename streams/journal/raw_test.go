@@ -42,21 +42,25 @@ func TestARawReaderSkipsNothing(t *testing.T) {
 	v := values(all)
 	r.recreate(v[0], []byte("garbage"), v[0], v[1], v[2], v[1], v[2], nil, []byte("{"), v[4], v[3], v[4], v[5], v[4])
 	at := map[int64]int64{0: 0, 1: 3, 2: 4, 3: 10, 4: 11, 5: 12}
-	for i, e := range append([]record.Entry{{Position: record.Before}}, all...) {
-		first := int64(0)
-		if i > 0 {
-			first = at[e.Position.Sequence] + 1
-		}
+	check := func(from record.Position, found int64) {
+		t.Helper()
 		var want []int64
-		for n := first; n < 14; n++ {
+		for n := found + 1; n < 14; n++ {
 			want = append(want, n)
 		}
-		located, got, err := r.raws(e.Position)
-		if err != nil || located.Sequence != e.Position.Sequence || i > 0 && located.Offset != first-1 {
-			t.Errorf("%v is at %v: %v", e.Position, located, err)
+		located, got, err := r.raws(from)
+		if err != nil || !located.Equal(from) || located.Offset != found {
+			t.Errorf("%v is at %v: %v", from, located, err)
 		}
 		equal(t, "offsets", got, want)
 	}
+	check(record.Before, -1)
+	for _, e := range all {
+		p := e.Position
+		p.Offset = at[p.Sequence]
+		check(p, p.Offset)
+	}
+	check(all[2].Position, 4) // its offset was 2
 	var diverged *record.DivergedError
 	if _, _, err := r.raws(record.Position{Offset: 3, Sequence: 1, Hash: record.Hash{1}}); !errors.As(err, &diverged) {
 		t.Errorf("of another log: %v", err)

@@ -48,6 +48,7 @@ type Reader struct {
 	err       error
 	audit     bool
 	raw       func(*kgo.Record) // gets all records, valid or not; may be nil
+	found     int64             // offset at which the position was last verified
 }
 
 // NewReader returns a reader that continues after from. It connects at the first Poll.
@@ -316,7 +317,7 @@ func (r *Reader) verify() {
 	if !r.based {
 		r.backlog.first()
 	}
-	r.verifying, r.attempts = false, 0
+	r.verifying, r.attempts, r.found = false, 0, at.Offset
 }
 
 func (r *Reader) diverged(found record.Position, reason string) error {
