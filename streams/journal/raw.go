@@ -56,11 +56,13 @@ func (r *RawReader) Poll(ctx context.Context) ([]*kgo.Record, error) {
 // AtTip reports whether all records were returned that the log had when the brokers last answered.
 func (r *RawReader) AtTip() bool { return len(r.records) == 0 && r.reader.atTip() }
 
-// NextOffset returns the offset after the last record that was read.
-func (r *RawReader) NextOffset() int64 { return r.reader.next }
-
-// Position returns the position of the last valid record that was read.
-func (r *RawReader) Position() record.Position { return r.reader.Position() }
+// NextOffset returns the lowest offset of the records that Poll has not returned.
+func (r *RawReader) NextOffset() int64 {
+	if len(r.records) > 0 {
+		return r.records[0].Offset
+	}
+	return r.reader.next
+}
 
 // Close closes the connections.
 func (r *RawReader) Close() { r.reader.Close() }
