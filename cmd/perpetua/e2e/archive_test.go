@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,7 +52,8 @@ func TestANodeArchives(t *testing.T) {
 	whole()
 	v.kill()
 	v.start()
-	v.trades()
+	v.must(201, "broker-a", http.MethodPost, annasOrders,
+		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"65000.0"}`)
 	whole()
 	bucket := blob.URLOf(filepath.Join(v.dir, blob.Folder))
 	records := int64(len(v.records("trading")))
