@@ -2,7 +2,7 @@
 -- them to perpetua_venue, and perpetua_reader may read those of perpetua.readable. A migration that makes or drops an object
 -- changes these lists. A name without a schema is in the schema of checkpoints.
 SET LOCAL perpetua.readable = '
-    anchors balances bases brokers candles checkpoints cosigned_trees customers deliveries delivery_attempts documents entitlements erasures
+    anchors archive_heads balances bases brokers candles checkpoints cosigned_trees customers deliveries delivery_attempts documents entitlements erasures
     fee_profiles funding_rates holds instrument_statuses instruments leverages liabilities list_counts margin_profiles market_trades notices
     orders owners positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
     transactions trigger_events triggers users venue_balances venue_postings webhooks';

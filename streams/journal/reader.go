@@ -50,6 +50,8 @@ type Reader struct {
 	lookup    *lookup // the search for it, in progress
 	err       error
 	audit     bool
+	raw       func(*kgo.Record) // gets all records, valid or not; may be nil
+	found     int64             // offset at which the position was last verified
 }
 
 // NewReader returns a reader that continues after from. It connects at the first Poll.
@@ -279,6 +281,9 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			}
 			if message.Offset >= r.next {
 				r.client.cfg.Metrics.Skipped.WithLabelValues(r.chain.Journal()).Inc()
+				if r.raw != nil {
+					r.raw(message)
+				}
 			}
 			r.next = max(r.next, message.Offset+1)
 			continue
@@ -287,6 +292,9 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
 				return entries, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
 			}
+		}
+		if r.raw != nil {
+			r.raw(message)
 		}
 		r.verified = false
 		r.next = max(r.next, message.Offset+1)
@@ -334,7 +342,7 @@ func (r *Reader) verify() {
 	if !r.based {
 		r.backlog.first()
 	}
-	r.verifying, r.attempts = false, 0
+	r.verifying, r.attempts, r.found = false, 0, at.Offset
 }
 
 func (r *Reader) diverged(found record.Position, reason string) error {

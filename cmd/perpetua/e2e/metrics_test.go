@@ -172,7 +172,7 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 			{"perpetua_fence_status", "status,fenced", 0, 0},
 			{"perpetua_engine_removals_total", "reason,silent", 0, 0},
 			{"perpetua_build_info", "version," + version.Current().Version + ",log_format,1", 1, 1},
-			{"perpetua_node_info", "roles,engine,api,projector,live,process,sender,tlog,history,liabilities", 1, 1},
+			{"perpetua_node_info", "roles,engine,api,projector,live,process,sender,tlog,archive,history,liabilities", 1, 1},
 		}
 	}
 	var s scrape

@@ -55,6 +55,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.Lifetime()
 	check(err)
+	_, err = tailEvery(s)
+	check(err)
 	_, err = keyOverlap(s)
 	check(err)
 	_, err = retries(s)

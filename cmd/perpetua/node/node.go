@@ -88,6 +88,7 @@ type Node struct {
 	policy    *transparency.Policy // of witnesses; nil if there are none
 	past      *history.States      // the past states of all journals
 	roots     *liabilityRoots
+	archives  []archiver
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -127,6 +128,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	n.engine.learnFrom(n.followers)
 	n.logs = n.transparencyLogs()
 	n.past = n.pastStates()
+	if n.archives, err = n.archivers(); err != nil {
+		return nil, err
+	}
 	if n.roots, err = n.openLiabilities(); err != nil {
 		return nil, err
 	}
@@ -251,6 +255,14 @@ func (n *Node) tasks() []task {
 	}
 	if n.Roles.Liabilities {
 		tasks = append(tasks, task{"state liabilities", n.whileItActs(n.roots.follower.Run)})
+	}
+	for _, a := range n.archives {
+		if n.Roles.Archive {
+			tasks = append(tasks, task{"archive " + a.journal, n.whileItActs(a.Run)})
+		}
+	}
+	if !n.Roles.Archive && n.Config.Known == nil {
+		tasks = append(tasks, task{"copy the heads of archives", n.copyHeads})
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

@@ -68,8 +68,9 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 
 // known returns the sources of positions outside of the log. An owner checks them against its fold before it takes a
 // term.
-func (s *stores) known() []journal.Known {
-	return []journal.Known{projections.KnownTo{DB: s.pool}, projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses}
+func (s *stores) known(folder archive.HeadFolder) []journal.Known {
+	return append([]journal.Known{projections.KnownTo{DB: s.pool}, projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses},
+		archive.Known(s.client, projections.ArchiveHeads{Pool: s.pool}, folder)...)
 }
 
 // postgresTime returns the time of Postgres's clock.

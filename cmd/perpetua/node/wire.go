@@ -152,7 +152,7 @@ func (n *Node) measure() {
 	if n.engine.engine != nil {
 		n.telemetry.metrics.MustRegister(n.engine.engine.Collectors()...)
 	}
-	n.telemetry.metrics.MustRegister(newGauges(n), newTreeGauges(n), buildInfo(version.Current()))
+	n.telemetry.metrics.MustRegister(newGauges(n), newTreeGauges(n), newArchiveMetrics(n), buildInfo(version.Current()))
 }
 
 // tradingInterface returns the configuration of the trading interface.

@@ -15,6 +15,7 @@ import (
 
 	gocloud "gocloud.dev/blob"
 
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
@@ -61,6 +62,7 @@ type Settings struct {
 	// Files holds the settings of uploaded files.
 	Files     struct{ ScannerURL, LinkLifetime string }
 	Snapshots struct{ Records, Interval string }
+	Archive   struct{ TailEvery string }
 	// Webhooks holds the settings of connections to receivers, as text.
 	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 	Log      struct{ Level, Format string }
@@ -103,7 +105,7 @@ func Table() []Setting {
 		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
 		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
 		{Name: "node-id", Of: OfSelf, usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
-		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog, history, liabilities", preset: "engine,api,projector,live,process,sender,tlog,history,liabilities", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog, archive, history, liabilities", preset: "engine,api,projector,live,process,sender,tlog,archive,history,liabilities", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.Kafka.Brokers }},
 		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.Stores.BlobURL }},
@@ -114,6 +116,7 @@ func Table() []Setting {
 		{Name: "key-url", Of: OfStores, usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.Stores.KeyURL }},
 		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.Snapshots.Records }},
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},
+		{Name: "archive-tail", usage: "age from which records are in the archive although their range of 65,536 records is not full", preset: "1h", text: func(s *Settings) *string { return &s.Archive.TailEvery }},
 		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.Files.ScannerURL }},
 		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.Files.LinkLifetime }},
 		{Name: "tlog-host", usage: "host name that the origins of the transparency logs begin with, best the public one: another name begins new logs", preset: "localhost", text: func(s *Settings) *string { return &s.TLogHost }},
@@ -413,6 +416,12 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 // belongs to it.
 func (s *Settings) Bases() base.Folder {
 	return base.Folder{Dir: filepath.Join(s.Data, "bases"), TopicPrefix: s.Kafka.Prefix}
+}
+
+// ArchiveHeads returns the copies of the heads of archives in the data folder. They are those of the log only if the folder belongs
+// to it.
+func (s *Settings) ArchiveHeads() archive.HeadFolder {
+	return archive.HeadFolder{Dir: filepath.Join(s.Data, "archive-heads"), TopicPrefix: s.Kafka.Prefix}
 }
 
 // BaseSources returns Bases and, if the log is that of the data folder's embedded broker, the copies in its folder.

@@ -2,17 +2,16 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
 
 // archived is the JSON output of an archive for one journal.
@@ -33,6 +32,7 @@ type archiveRequest struct {
 	*settings.Settings
 	at       string // URL of the bucket
 	journals journals.Table
+	list     bool
 	json     bool
 }
 
@@ -41,10 +41,18 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 	r.Settings, err = settings.Parse(command, args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&r.at, flagName, "", usage)
 		fs.StringVar(&name, "journal", "", "journal (default: all)")
+		if command == "log archive" {
+			fs.BoolVar(&r.list, "list", false, "print what the archive holds, and archive nothing (default of --to: the bucket of --blob-url, which the role archive writes to)")
+		}
 		settings.JSONFlag(fs, &r.json)
 	})
 	if err != nil {
 		return r, err
+	}
+	if r.at == "" && r.list {
+		if r.at, err = r.BucketURL(); err != nil {
+			return r, err
+		}
 	}
 	if r.at == "" {
 		return r, settings.Usagef("--%s is needed", flagName)
@@ -80,11 +88,15 @@ func (r *archiveRequest) open(ctx context.Context, at string) (config func(journ
 }
 
 // ArchiveLog archives the journals, or one of them, in a bucket: all full ranges, and later records as the tail. The venue may be
-// running. ArchiveLog then reads the archive back and verifies it.
+// running, also in the role archive. ArchiveLog then reads the archive back and verifies it. With --list it prints what an archive
+// holds instead.
 func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log archive", "to", "URL of the bucket to archive to: file, or in binaries for clouds s3, gs, azblob", args, std)
 	if err != nil {
 		return err
+	}
+	if r.list {
+		return r.listArchives(ctx, std)
 	}
 	config, done, err := r.open(ctx, r.at)
 	if err != nil {
@@ -96,11 +108,11 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer stop()
-	return r.each(std, func(j journals.Journal) (archived, error) {
+	return each(&r, std, func(j journals.Journal) (archived, error) {
 		if _, err := prepareLog(ctx, r.Settings, client, j, 0, std.Err); err != nil {
 			return archived{}, err
 		}
-		if err := archiveJournal(ctx, client, j, config(j.Name())); err != nil {
+		if err := archiveJournal(ctx, client, j.Rules, config(j.Name())); err != nil {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
 		return verifyArchive(ctx, config(j.Name()), std)
@@ -118,14 +130,14 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer done()
-	return r.each(std, func(j journals.Journal) (archived, error) {
+	return each(&r, std, func(j journals.Journal) (archived, error) {
 		return verifyArchive(ctx, config(j.Name()), std)
 	})
 }
 
 // each does the work for all journals and prints the results.
-func (r *archiveRequest) each(std settings.IO, work func(journals.Journal) (archived, error)) error {
-	all := []archived{}
+func each[T interface{ print(io.Writer) }](r *archiveRequest, std settings.IO, work func(journals.Journal) (T, error)) error {
+	all := []T{}
 	for _, j := range r.journals {
 		one, err := work(j)
 		if err != nil {
@@ -152,58 +164,39 @@ func (a archived) print(out io.Writer) {
 }
 
 // archiveJournal archives the records of a topic up to its current end.
-func archiveJournal(ctx context.Context, client *journal.Client, j journals.Journal, cfg archive.Config) error {
+func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config) error {
 	w, err := archive.NewWriter(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	shift, err := shiftOf(ctx, client, j, w.Archive())
+	r := journal.NewRawReader(client, rules, cfg.Partition, w.Position())
+	defer r.Close()
+	at, err := r.Locate(ctx)
 	if err != nil {
 		return err
 	}
-	records, err := transfer.Topic(client, cfg.Journal, "the log").Records(ctx)
-	if err != nil {
-		return err
-	}
-	defer records.Close()
-	for {
-		r, err := records.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return w.Tail(ctx)
-		}
-		if err == nil {
-			if r.Offset += shift; r.Offset >= w.Next() {
-				err = w.Add(ctx, r)
+	w.Align(at.Offset)
+	err = client.ToTip(ctx, cfg.Journal, cfg.Partition, func(some context.Context, end int64) error {
+		for r.NextOffset() < end {
+			records, err := r.Poll(some)
+			if err != nil {
+				return err
+			}
+			for _, k := range records {
+				if err := w.Add(ctx, k); err != nil {
+					return err
+				}
 			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// shiftOf returns what has to be added to the offsets of a topic to get those of its archive. They differ if the topic was restored
-// or copied from a record on. The topic MUST hold the last record of the archive's full ranges, or begin after it.
-func shiftOf(ctx context.Context, client *journal.Client, j journals.Journal, a *archive.Archive) (int64, error) {
-	sealed := a.Sealed()
-	if len(sealed) == 0 {
-		return 0, nil
-	}
-	last := sealed[len(sealed)-1]
-	at := last.Base.Before()
-	at.Offset = last.LastOffset
-	offset, err := client.OffsetOf(ctx, j.Rules, 0, at)
+		return nil
+	})
 	if err != nil {
-		return 0, fmt.Errorf("the topic does not hold the last archived record: %w", err)
+		return err
 	}
-	e, err := client.Extent(ctx, j.Name(), 0)
-	if err == nil && offset+1 < e.Start {
-		err = fmt.Errorf("the topic begins at offset %d, and the archive ends before offset %d: the records between are lost", e.Start, offset+1)
+	if err := w.Sweep(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		return 0, err
-	}
-	return last.LastOffset - offset, nil
+	return w.Tail(ctx)
 }
 
 // verifyArchive verifies the archive of a journal.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -32,7 +31,7 @@ func TestArchiveOfATopic(t *testing.T) {
 	}
 	cfg := archive.Config{Store: blob.NewStore(bucket), Box: box, Journal: "trading"}
 	for range 2 { // the second time, nothing is new
-		if err := archiveJournal(ctx, client, journals.Journal{Rules: journaltest.Words{Name: "trading"}}, cfg); err != nil {
+		if err := archiveJournal(ctx, client, journaltest.Words{Name: "trading"}, cfg); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,6 +60,9 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	if err := s.Bases().Forget(name, 0); err != nil {
 		return err
 	}
+	if err := s.ArchiveHeads().Forget(name, 0); err != nil {
+		return err
+	}
 	if asJSON {
 		return std.PrintJSON(forgotten{name, len(known), snapshots, witnesses})
 	}

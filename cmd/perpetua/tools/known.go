@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -27,9 +28,10 @@ import (
 // snapshots and witnesses. An owner checks the log against them before a term. Tools that only read the log do the
 // same, so that they also report LOG_DIVERGED for a log that lost its end.
 type atHand struct {
-	rows   *pgxpool.Pool // nil if there is no database
-	saved  *saved        // nil if there is no bucket
-	failed error         // error of a store that exists and cannot be read
+	rows   *pgxpool.Pool   // nil if there is no database
+	heads  []archive.Heads // copies of the heads of archives
+	saved  *saved          // nil if there is no bucket
+	failed error           // error of a store that exists and cannot be read
 	close  func()
 }
 
@@ -46,6 +48,12 @@ func openAtHand(ctx context.Context, s *settings.Settings) *atHand {
 // withRows is openAtHand for a caller that has opened the database.
 func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *atHand {
 	h := &atHand{rows: rows, close: func() {}}
+	if rows != nil {
+		h.heads = append(h.heads, projections.ArchiveHeads{Pool: rows})
+	}
+	if ours, _, err := folderOfLog(s); err == nil && ours {
+		h.heads = append(h.heads, s.ArchiveHeads())
+	}
 	if h.saved, h.failed = openSaved(ctx, s); h.saved != nil {
 		h.close = h.saved.close
 	}
@@ -81,8 +89,9 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 		fmt.Fprintln(out, "perpetua: the log is held against no snapshots and witnesses, since no bucket is at hand; --blob-url names it")
 	}
 	failed := h.failed
+	known := h.known(client)
 	for _, j := range table {
-		err := client.HoldsKnown(ctx, j.Rules, 0, h.known()...)
+		err := client.HoldsKnown(ctx, j.Rules, 0, known...)
 		if record.Final(err) {
 			return err
 		}
@@ -92,7 +101,8 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 }
 
 // known returns the sources of positions that are at hand.
-func (h *atHand) known() (all []journal.Known) {
+func (h *atHand) known(client *journal.Client) []journal.Known {
+	all := archive.Known(client, h.heads...)
 	if h.rows != nil {
 		all = append(all, projections.KnownTo{DB: h.rows}, projections.SignedTrees{Pool: h.rows})
 	}

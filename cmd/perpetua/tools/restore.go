@@ -104,7 +104,7 @@ func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, ar
 		return one, err
 	}
 	var positions []record.Position
-	for _, k := range known.known() {
+	for _, k := range known.known(client) {
 		some, err := k.Positions(ctx, j.Name(), 0)
 		if err != nil {
 			return one, err
