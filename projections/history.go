@@ -165,6 +165,9 @@ func (h *History[T]) columns() (now, then, keys string) {
 	return strings.Join(rows, ", "), strings.Join(versions, ", "), strings.Join(same, " AND ")
 }
 
+// boundsTable says since when there are versions. A rebuild makes the earlier ones.
+const boundsTable = "history_bounds"
+
 // HistoryWidth is the number of sequences in a partition of the tables of history.
 const HistoryWidth = 1 << 25
 

@@ -96,28 +96,18 @@ func TimeOf(ctx context.Context, db DB, p record.LogPosition) (at scalar.Time, f
 // AlignHistory removes from new rows, made by a replay of the whole log, the versions that the live rows lack because their
 // history begins later. The new rows then differ from the live ones only by mistake.
 func AlignHistory(ctx context.Context, live Querier, made *pgxpool.Pool) error {
-	rows, err := live.Query(ctx, "SELECT journal, sequence, dropped FROM history_bounds")
-	if err != nil {
-		return fmt.Errorf("projections: reading where history begins: %w", err)
-	}
-	bounds, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b HistoryError, err error) {
-		return b, row.Scan(&b.Journal, &b.From, &b.Dropped)
-	})
-	if err != nil {
-		return fmt.Errorf("projections: reading where history begins: %w", err)
-	}
-	return pgx.BeginFunc(ctx, made, func(tx pgx.Tx) error {
-		for _, b := range bounds {
-			if _, err := tx.Exec(ctx, `INSERT INTO history_bounds (journal, sequence, dropped) VALUES ($1, $2, $3)
-				ON CONFLICT (journal) DO UPDATE SET sequence = $2, dropped = $3`, b.Journal, b.From, b.Dropped); err != nil {
-				return fmt.Errorf("projections: aligning the history of %s: %w", b.Journal, err)
-			}
-		}
-		for _, table := range []string{"order_history", "balance_history", "position_history"} {
-			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" h USING history_bounds b WHERE b.journal = 'trading' AND h.until <= b.sequence"); err != nil {
-				return fmt.Errorf("projections: aligning the table %s: %w", table, err)
-			}
-		}
+	var from int64
+	err := live.QueryRow(ctx, "SELECT sequence FROM history_bounds WHERE journal = 'trading'").Scan(&from)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
-	})
+	}
+	if err != nil {
+		return fmt.Errorf("projections: reading where history begins: %w", err)
+	}
+	for _, table := range []string{"order_history", "balance_history", "position_history"} {
+		if _, err := made.Exec(ctx, "DELETE FROM "+table+" WHERE until <= $1", from); err != nil {
+			return fmt.Errorf("projections: aligning the table %s: %w", table, err)
+		}
+	}
+	return nil
 }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
-	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
 // past asks as of something.
@@ -62,17 +62,17 @@ func TestAsOfAnswersWhatWasAnswered(t *testing.T) {
 	positions := func(path string) {
 		r := v.Send("broker-a", "GET", path, "").Want(200)
 		at := r.Header.Get(operation.HeaderLogPosition)
-		var now []wire.Position
-		var then []wire.PositionHeld
+		type held struct {
+			Symbol     string `json:"symbol"`
+			Amount     string `json:"amount"`
+			EntryPrice string `json:"entry_price"`
+			Updated    string `json:"updated"`
+		}
+		var now, then []held
 		r.JSON(&now)
 		again := past(v, "broker-a", path, at).Want(200).JSON(&then)
-		if len(now) != len(then) {
+		if !slices.Equal(now, then) {
 			t.Fatalf("as of %s: %s, was %s", at, again.Body, r.Body)
-		}
-		for i := range now {
-			if now[i].Symbol != then[i].Symbol || now[i].Amount != then[i].Amount || now[i].EntryPrice != then[i].EntryPrice || now[i].Updated != then[i].Updated {
-				t.Fatalf("as of %s: %s, was %s", at, again.Body, r.Body)
-			}
 		}
 		kept = append(kept, answer{path, at, again.Body})
 	}
@@ -147,8 +147,9 @@ func TestAsOfTimes(t *testing.T) {
 	named(open(at(order.Sequence).String()), order.String(), "")
 
 	// Another journal's record stands for its time.
-	v.Send("operator", "POST", "/admin/v1/brokers", `{"code":"gamma","name":"Gamma"}`).Want(201)
+	v.Send("operator", "POST", "/admin/v1/brokers", `{"broker":"gamma","name":"Gamma"}`).Want(201)
 	identity := v.Identity.Tip()
+	v.Send("operator", "GET", "/admin/v1/brokers", "").Want(200) // waits for the rows
 	v.Advance(3 * scalar.Second)
 	r := open(identity.String()).Want(200)
 	if got := r.Header.Values(operation.HeaderLogPosition); len(got) != 2 || got[0] != identity.String() || got[1] != v.Trading.Tip().String() {

@@ -102,6 +102,7 @@ BEGIN
         child := parent || '_' || low;
         CONTINUE WHEN EXISTS (SELECT FROM pg_class WHERE relname = child AND relnamespace = current_schema()::regnamespace);
         EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS)', child, parent);
+        EXECUTE format('COMMENT ON TABLE %I IS %L', child, format('Versions in %s that ended from sequence %s on and before %s.', parent, low, high));
         EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, child, low, high);
     END LOOP;
 END $$;
@@ -123,7 +124,7 @@ INSERT INTO history_bounds SELECT journal, sequence, false FROM checkpoints WHER
 SELECT history_partitions(n * 33554432, (n + 1) * 33554432)
 FROM (SELECT (COALESCE(max(sequence), -1) + 1) / 33554432 AS n FROM checkpoints WHERE journal = 'trading') c;
 
-SELECT track_changes(name) FROM unnest(ARRAY['order_history', 'balance_history', 'position_history', 'history_bounds']) name;
+SELECT track_changes(name) FROM unnest(ARRAY['order_history', 'balance_history', 'position_history']) name;
 
 -- As before, and also for tables with partitions.
 -- +goose StatementBegin
