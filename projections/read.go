@@ -66,6 +66,11 @@ type Where struct {
 
 // And adds a condition. Each ? is replaced by the parameter for the next argument.
 func (w *Where) And(condition string, args ...any) {
+	w.conditions = append(w.conditions, w.bind(condition, args...))
+}
+
+// bind adds arguments, and returns the text with each ? replaced by the parameter for the next of them.
+func (w *Where) bind(condition string, args ...any) string {
 	var b strings.Builder
 	for {
 		before, after, found := strings.Cut(condition, "?")
@@ -78,7 +83,7 @@ func (w *Where) And(condition string, args ...any) {
 		b.WriteString("$" + strconv.Itoa(len(w.args)))
 		condition = after
 	}
-	w.conditions = append(w.conditions, b.String())
+	return b.String()
 }
 
 // AndText adds "column = value" unless the value is empty.

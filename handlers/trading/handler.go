@@ -125,6 +125,7 @@ func (h *Handler) Routes() []rest.Route {
 		rest.Get(customer+"/trades", h.listTrades, access.ScopeRead),
 		rest.Get(customer+"/trades/history", h.listTradeHistory, access.ScopeRead),
 		rest.Get(customer+"/positions", h.listPositions, access.ScopeRead),
+		rest.Get(customer+"/balances", h.listBalances, access.ScopeRead),
 		rest.Get(customer+"/account-summary", h.getAccountSummary, access.ScopeRead),
 		rest.Get(customer+"/margin-profile", h.getMarginProfile, access.ScopeRead),
 		rest.Put(customer+"/margin-profile/:symbol", h.setLeverage, access.ScopeTrade),

@@ -56,6 +56,31 @@ func (c Column[T]) Once() Column[T] { c.once = true; return c }
 // the new row excluded.
 func (c Column[T]) Merged(expression string) Column[T] { c.merge = expression; return c }
 
+// Renamed returns the column with another name.
+func (c Column[T]) Renamed(name string) Column[T] { c.Name = name; return c }
+
+// Within returns the column as one of a table whose rows V contain a row T, which inner locates.
+func Within[V, T any](c Column[T], inner func(*V) *T) Column[V] {
+	w := Column[V]{Name: c.Name, role: c.role, once: c.once, merge: c.merge, element: c.element, from: c.from, as: c.as}
+	if encode := c.encode; encode != nil {
+		w.encode = func(to *Rows, row *V) { encode(to, inner(row)) }
+	}
+	w.values = func(rows []V) any {
+		within := make([]T, len(rows))
+		for i := range rows {
+			within[i] = *inner(&rows[i])
+		}
+		return c.values(within)
+	}
+	if into := c.into; into != nil {
+		w.into = func(row *V) any { return into(inner(row)) }
+	}
+	return w
+}
+
+// IsOnce reports whether the column keeps its first value that is not NULL.
+func (c *Column[T]) IsOnce() bool { return c.once }
+
 // IsKey reports whether the column is part of the key.
 func (c *Column[T]) IsKey() bool { return c.role == identifies }
 
