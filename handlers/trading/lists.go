@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
-	"github.com/perpetua-exchange/perpetua/handlers/web/past"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -34,7 +34,7 @@ func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order, o.Se
 func (h *Handler) listOpenOrders(c echo.Context) error {
 	query := rest.Query(c)
 	f := orders.Filter{Symbol: symbolFilter(query), Statuses: input.Several(query, "status", order.Open, order.PartiallyFilled)}
-	asOf := past.Read(query)
+	asOf := asof.Read(query)
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h *Handler) getOrderByReference(c echo.Context) error {
 // name, if any.
 func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
 	query := rest.Query(c)
-	asOf := past.Read(query)
+	asOf := asof.Read(query)
 	of, err := h.whose(c, query)
 	if err == nil {
 		err = wrong

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web/past"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -17,19 +17,19 @@ import (
 )
 
 // past returns the source of answers as of past records.
-func (h *Handler) past() past.Source {
-	return past.Source{Rows: h.rows, Log: h.venue, Now: h.now}
+func (h *Handler) asOf() asof.Source {
+	return asof.Source{Rows: h.rows, Log: h.venue, Now: h.now}
 }
 
 // openOrdersAsOf responds with the orders of a customer that were live as of a past record.
-func (h *Handler) openOrdersAsOf(c echo.Context, q *past.Question, f orders.Filter) error {
+func (h *Handler) openOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filter) error {
 	if f.CustomerCode == "" {
-		return problem.Invalid(validation.FieldError{Path: validation.At(past.Parameter), In: validation.InQuery, Code: validation.InvalidValue,
+		return problem.Invalid(validation.FieldError{Path: validation.At(asof.Parameter), In: validation.InQuery, Code: validation.InvalidValue,
 			Message: "as_of needs a customer_code"})
 	}
 	var found []orders.Order
 	var born int64
-	err := q.Answer(c, h.past(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		found, born, err = orders.OpenAsOf(ctx, db, f, sequence)
 		return bornBy(err, born, sequence)
 	})
@@ -46,15 +46,15 @@ func (h *Handler) openOrdersAsOf(c echo.Context, q *past.Question, f orders.Filt
 // bornBy returns the error of a read of a customer's rows, or the error for a customer who was registered later.
 func bornBy(err error, born, sequence int64) error {
 	if err == nil && (born < 0 || born > sequence) {
-		return past.NotYet("The customer was not registered yet.")
+		return asof.NotYet("The customer was not registered yet.")
 	}
 	return err
 }
 
 // orderAsOf responds with an order as it was as of a past record.
-func (h *Handler) orderAsOf(c echo.Context, q *past.Question, named oneOrder, s orders.Scope) error {
+func (h *Handler) orderAsOf(c echo.Context, q *asof.Question, named oneOrder, s orders.Scope) error {
 	var o orders.Order
-	err := q.Answer(c, h.past(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		if named.reference != "" {
 			o, born, err = orders.ByReferenceAsOf(ctx, db, s, named.reference, sequence)
@@ -67,7 +67,7 @@ func (h *Handler) orderAsOf(c echo.Context, q *past.Question, named oneOrder, s 
 		case born < 0:
 			return unknownOrder()
 		case born > sequence:
-			return past.NotYet("The order was not placed yet.")
+			return asof.NotYet("The order was not placed yet.")
 		}
 		return nil
 	})
@@ -78,9 +78,9 @@ func (h *Handler) orderAsOf(c echo.Context, q *past.Question, named oneOrder, s 
 }
 
 // positionsAsOf responds with the positions that a customer held as of a past record.
-func (h *Handler) positionsAsOf(c echo.Context, q *past.Question, customer, symbol string) error {
+func (h *Handler) positionsAsOf(c echo.Context, q *asof.Question, customer, symbol string) error {
 	var found []ledger.Position
-	err := q.Answer(c, h.past(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		found, born, err = ledger.PositionsAsOf(ctx, db, customer, symbol, sequence)
 		return bornBy(err, born, sequence)
@@ -99,14 +99,14 @@ func (h *Handler) positionsAsOf(c echo.Context, q *past.Question, customer, symb
 // listBalances lists the balances of a customer, now or as of a past record.
 func (h *Handler) listBalances(c echo.Context) error {
 	query := rest.Query(c)
-	asOf := past.Read(query)
+	asOf := asof.Read(query)
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
 	}
 	var found []ledger.Balance
 	if asOf != nil {
-		err = asOf.Answer(c, h.past(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+		err = asOf.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 			var born int64
 			found, born, err = ledger.BalancesAsOf(ctx, db, of.customer, sequence)
 			return bornBy(err, born, sequence)

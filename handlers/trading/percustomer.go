@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web/past"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -20,7 +20,7 @@ import (
 func (h *Handler) listPositions(c echo.Context) error {
 	query := rest.Query(c)
 	symbol := symbolFilter(query)
-	asOf := past.Read(query)
+	asOf := asof.Read(query)
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err

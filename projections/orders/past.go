@@ -26,7 +26,7 @@ func OpenAsOf(ctx context.Context, db projections.DB, f Filter, sequence int64) 
 	return found, born, err
 }
 
-// shifted is the indexed expression of 00042_history.sql.
+// shifted is the indexed expression of 00041_history.sql.
 func shifted(since, until string) string {
 	const base = "((hashtextextended(h.customer_code, 0) & 4194303) << 40) + "
 	return "int8range((" + base + since + "), (" + base + until + "))"

@@ -1,4 +1,4 @@
-// Package past answers reads as of a past record: it reads the parameter as_of, finds the record that it means, and names
+// Package asof answers reads as of a past record: it reads the parameter as_of, finds the record that it means, and names
 // that record in the response.
 //
 // A question names positions ("trading/0@123", several separated by commas), or a time. A time means the last record with
@@ -8,7 +8,7 @@
 //
 // Rights are those of today. An object that did not exist yet is 404 NOT_YET, and a record that does not exist yet is 409
 // NOT_YET_DECIDED. No answer is empty because its history is not known.
-package past
+package asof
 
 import (
 	"context"
