@@ -176,7 +176,7 @@ func (r request) recordLiabilities(p *RecordLiabilities) (decide.Decision, error
 			return decide.Decision{}, contradicted("another statement about record %d was recorded", s.Position.Sequence)
 		}
 		return decide.Decision{Repeated: true, Repeat: r.stated.sequence}, nil
-	case s.Position.Sequence != r.instant.Sequence:
+	case s.Position.Sequence != r.instant.Sequence || s.Position.Sequence == 0: // before the first instant
 		return decide.Decision{}, decide.Refuse(decide.Conflict, "NOT_THE_LAST_INSTANT", "liabilities are stated about the last instant of funding only")
 	}
 	if err := r.contradiction(r.at, s); err != nil {

@@ -42,7 +42,7 @@ func (h *Handler) explainRecord(c echo.Context) error {
 	if err != nil || sequence < 0 {
 		return unknownRecord()
 	}
-	x, err := h.explanation(c.Request().Context(), of.customer, sequence)
+	x, err := h.explanation(c, of.customer, sequence)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,13 @@ func (h *Handler) explainOrder(c echo.Context) error {
 	case len(placed.Rows) == 0:
 		return unknownOrder()
 	}
-	x, err := h.explanation(c.Request().Context(), of.customer, placed.Rows[0].Key.Sequence)
+	sequence := placed.Rows[0].Key.Sequence
+	waiting, cancel := context.WithTimeout(c.Request().Context(), figuresLimit)
+	defer cancel()
+	if err := h.venue.Wait(waiting, sequence); err != nil { // the rows may be ahead of the fold
+		return problem.SourceFailed(err)
+	}
+	x, err := h.explanation(c, of.customer, sequence)
 	if err != nil {
 		return err
 	}
@@ -88,9 +94,10 @@ func (h *Handler) explainOrder(c echo.Context) error {
 }
 
 // explanation explains a record to a customer that the principal may see.
-func (h *Handler) explanation(ctx context.Context, customer string, sequence int64) (x *explain.Explanation, err error) {
-	err = h.past.Deciding(ctx, journalName, 0, sequence, func(met past.Met) (err error) {
-		x, err = explain.New(met, customer)
+func (h *Handler) explanation(c echo.Context, customer string, sequence int64) (x *explain.Explanation, err error) {
+	confined := rest.PrincipalOf(c).Customer != ""
+	err = h.past.Deciding(c.Request().Context(), journalName, 0, sequence, func(met past.Met) (err error) {
+		x, err = explain.New(met, customer, confined)
 		return err
 	})
 	var after *past.AfterError

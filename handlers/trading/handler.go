@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -70,6 +71,7 @@ type Handler struct {
 	folds    []Fold
 	sockets  SocketLimits
 	proofs   LiabilityProofs
+	proving  *slots.Slots // requests for proofs of liabilities
 	version  string
 	now      func() time.Time
 	receipts *proofs.Receipts
@@ -83,7 +85,7 @@ type Handler struct {
 // before the follower runs.
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows, past: c.Past,
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: c.Proofs, version: c.Version, now: c.Now,
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: c.Proofs, proving: slots.New(maxProofs, maxProofsOfBroker), version: c.Version, now: c.Now,
 		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h

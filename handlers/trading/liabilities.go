@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,6 +23,13 @@ import (
 type LiabilityProofs interface {
 	Prove(ctx context.Context, r form.Recorded, customer string) (*form.Proof, error)
 }
+
+const (
+	// proofTurn is how long a request for a proof waits for its turn.
+	proofTurn = 2 * time.Second
+	// maxProofs and maxProofsOfBroker limit the requests that wait for a tree. One tree is built at a time.
+	maxProofs, maxProofsOfBroker = 32, 4
+)
 
 // maxPosition is a sequence that will never be reached.
 const maxPosition = 1 << 53
@@ -83,6 +91,13 @@ func (h *Handler) getLiabilityProof(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	waiting, cancel := context.WithTimeout(c.Request().Context(), proofTurn)
+	defer cancel()
+	leave, ok := h.proving.Take(waiting, rest.PrincipalOf(c).Broker)
+	if !ok {
+		return problem.Unavailable("PROOFS_BUSY", "Too many proofs of liabilities are being made.", time.Second)
+	}
+	defer leave()
 	proof, err := h.proofs.Prove(c.Request().Context(), s, customer)
 	switch {
 	case errors.Is(err, liabilities.ErrGone):

@@ -113,8 +113,9 @@ func (e *DifferentError) Error() string { return "explain: this build decides ot
 // journal decides records again.
 var journal = redecide.Journal{Payloads: trading.Payloads(), Limit: trading.Rules().Limit()}
 
-// New explains a record to a customer. The error is ErrForeign or a *DifferentError.
-func New(met past.Met, customer string) (*Explanation, error) {
+// New explains a record to a customer. confined says that the reader acts for this account alone, and does not see which other
+// user of the broker gave a command. The error is ErrForeign or a *DifferentError.
+func New(met past.Met, customer string, confined bool) (*Explanation, error) {
 	state, r := met.State.(*trading.State), met.Entry.Record
 	x := &Explanation{CustomerCode: customer, Position: record.LogPosition{Journal: "trading", Sequence: met.Entry.Position.Sequence}, Timestamp: r.Time,
 		Outcome: r.Outcome, Rules: state.ActiveRules(), Arithmetic: []arithmetic.Line{}}
@@ -139,19 +140,21 @@ func New(met past.Met, customer string) (*Explanation, error) {
 	default:
 		return nil, &DifferentError{Build: met.Build, Reason: result.Reason}
 	}
-	x.Command = commandOf(r, result.Command, customer)
+	x.Command = commandOf(r, result.Command, customer, confined)
 	x.Met = own.met(state, met.Before)
 	return x, nil
 }
 
 // commandOf returns what a customer may see of a command: its own ones in full, and of the engine's and the operator's the type.
-func commandOf(r *record.Record, c decide.Command, customer string) *Command {
+func commandOf(r *record.Record, c decide.Command, customer string, confined bool) *Command {
 	out := &Command{ID: r.Command.ID, Type: r.Command.Type}
 	if about, ok := c.Payload.(trading.AccountPayload); ok {
 		if about.Account() != customer {
 			return nil
 		}
-		out.Sub, out.Key = wire.NullIfZero(r.Command.Actor.Sub), wire.NullIfZero(r.Command.Kept.Key)
+		if !confined || r.Command.Actor.Customer == customer {
+			out.Sub, out.Key = wire.NullIfZero(r.Command.Actor.Sub), wire.NullIfZero(r.Command.Kept.Key)
+		}
 		switch p := c.Payload.(type) {
 		case *trading.PlaceOrder:
 			out.Request = trading.PlaceOrderForm().AppendCanonical(nil, p)

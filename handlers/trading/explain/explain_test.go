@@ -227,7 +227,7 @@ func TestNothingOfOthers(t *testing.T) {
 		v := newVenue(t)
 		v.each = func(met past.Met) {
 			for _, c := range customers {
-				x, err := explain.New(met, c)
+				x, err := explain.New(met, c, false)
 				if errors.Is(err, explain.ErrForeign) {
 					continue
 				}
@@ -321,7 +321,7 @@ func TestARecordThatThisBuildDecidesOtherwise(t *testing.T) {
 		if met.Entry.Value, err = record.Encode(nil, &changed); err != nil {
 			t.Fatal(err)
 		}
-		_, err = explain.New(met, deposit.CustomerCode)
+		_, err = explain.New(met, deposit.CustomerCode, false)
 		var different *explain.DifferentError
 		if !errors.As(err, &different) || different.Build != "build/1" || different.Reason == "" {
 			t.Errorf("%v", err)
@@ -341,7 +341,7 @@ func TestREADME(t *testing.T) {
 		v := newVenue(t)
 		v.each = func(met past.Met) {
 			for _, c := range customers {
-				x, err := explain.New(met, c)
+				x, err := explain.New(met, c, false)
 				if err != nil {
 					continue
 				}

@@ -114,10 +114,11 @@ func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Contex
 
 // resolve returns the sequence of the record, and whether the question will always mean this record.
 func (q *Question) resolve(ctx context.Context, s Source) (sequence int64, final bool, err error) {
-	at := q.time
+	at, named := q.time, false
 	for _, p := range q.positions {
 		if p.Journal == s.Rows.Journal {
-			return p.Sequence, true, nil
+			sequence, named = p.Sequence, true
+			continue
 		}
 		if p.Sequence < 0 {
 			continue
@@ -130,6 +131,9 @@ func (q *Question) resolve(ctx context.Context, s Source) (sequence int64, final
 			return 0, false, notYetDecided(p.String())
 		}
 		at = max(at, recorded)
+	}
+	if named {
+		return sequence, true, nil
 	}
 	if at.IsZero() { // before the genesis of another journal, there was nothing here either
 		return -1, true, nil
