@@ -11,10 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// finding is one attempt to find a reader's position in the log. It runs in a goroutine that does not touch the reader, and has a
-// context of its own: a caller of the reader may wait for a second or less, and a scan of the log takes longer. A caller that gives
-// up does not end the attempt, and the next call waits for the same one. Otherwise such callers would begin it again and again,
-// and never get a result.
+// finding is one attempt to find a reader's position in the log. It runs in a goroutine that does not touch the reader. Its context
+// is not the caller's: some callers wait for a second or less, and a scan of the log takes longer. When the caller's context ends,
+// the attempt continues, and the next call waits for its result. If each call began a new attempt, none would ever end.
 type finding struct {
 	client    *Client
 	rules     decide.Rules
@@ -107,7 +106,7 @@ func (r *Reader) settle(f *finding) error {
 	return nil
 }
 
-// run makes the attempt. Call it again in a new finding after an error that is not final.
+// run makes the attempt. After an error that is not final, the reader makes another one.
 func (f *finding) run(ctx context.Context) error {
 	journal := f.rules.Journal()
 	s, err := f.client.span(ctx, journal, f.partition)
@@ -237,8 +236,8 @@ func (r *Reader) persist(ctx context.Context, try func(context.Context) error) e
 	}
 }
 
-// retryLater sets when the brokers may be asked again. The time does not depend on the contexts of callers: one whose context ends
-// sooner does not make the next one wait from the beginning.
+// retryLater sets the time of the next attempt. If a caller's context ends during the pause, the next call waits only for the rest
+// of it.
 func (r *Reader) retryLater() {
 	r.attempts++
 	r.retryAt = time.Now().Add(pauseBefore(r.attempts))
