@@ -133,7 +133,8 @@ func (r *Reader) awaitPast(ctx context.Context) (ok bool, err error) {
 	if record.Final(err) {
 		return false, err
 	}
-	return false, r.backOff(ctx)
+	r.retryLater()
+	return false, nil
 }
 
 // heldInPast returns nil if the history has the record of a position before a base, and a *record.DivergedError if it has another

@@ -249,9 +249,16 @@ func listed(offsets kadm.ListedOffsets, topic string, partition int32) (int64, e
 	return o.Offset, nil
 }
 
-// pause waits before another attempt: longer each time, up to two seconds.
-func pause(ctx context.Context, attempt int) error {
-	t := time.NewTimer(min(20*time.Millisecond<<min(attempt, 10), 2*time.Second))
+// pause waits before another attempt.
+func pause(ctx context.Context, attempt int) error { return wait(ctx, pauseBefore(attempt)) }
+
+// pauseBefore returns how long to wait before another attempt: longer each time, up to two seconds.
+func pauseBefore(attempt int) time.Duration {
+	return min(20*time.Millisecond<<min(attempt, 10), 2*time.Second)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
