@@ -73,7 +73,8 @@ type seen struct {
 }
 
 // Check asks all places, compares what they serve, and returns the state to remember. If there are alarms other than Stale and
-// Unreachable, the state is the old one.
+// Unreachable, the state is the old one. If a place does not serve the tiles that prove a checkpoint, the remembered checkpoint is
+// the old one, so that a fork is found once the tiles are served.
 func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	old = old.clone() // an empty one has no format
 	r := Report{Time: m.cfg.Now().UTC(), Alarms: []Alarm{}}
@@ -91,13 +92,16 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	}
 	best := slices.MaxFunc(all, func(a, b seen) int { return int(a.Size - b.Size) })
 	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
+	proven := true
 	for _, s := range all {
-		m.compare(ctx, &r, s, best)
+		proven = m.compare(ctx, &r, s, best) && proven
 	}
 	if slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable }) {
 		return r, old
 	}
-	next.Checkpoint, next.remembered = string(best.note), best.Opened
+	if proven {
+		next.Checkpoint, next.remembered = string(best.note), best.Opened
+	}
 	return r, next
 }
 
@@ -174,26 +178,25 @@ func (s *seen) newest() (at time.Time) {
 	return at
 }
 
-// compare raises an alarm unless the largest checkpoint extends another one.
-func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen) {
+// compare raises an alarm unless the largest checkpoint extends another one. It returns true if that was proven.
+func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen) bool {
 	place := s.place
 	if place == "" {
 		place = best.place
 	}
-	fork := func(why string) {
+	fork := func(why string) bool {
 		r.Alarms = append(r.Alarms, Alarm{Fork, place, why})
+		return false
 	}
 	switch {
 	case s.Origin != best.Origin:
-		fork(fmt.Sprintf("it has the log %s, and not %s", s.Origin, best.Origin))
-		return
-	case s.Size == best.Size:
-		if s.Root != best.Root {
-			fork(fmt.Sprintf("of size %d, the roots %v and %v are signed", s.Size, s.Root, best.Root))
-		}
-		return
-	case best.place == "" || s.Size == 0:
-		return // no tiles prove the remembered one any more; the places are smaller
+		return fork(fmt.Sprintf("it has the log %s, and not %s", s.Origin, best.Origin))
+	case s.Size == best.Size && s.Root != best.Root:
+		return fork(fmt.Sprintf("of size %d, the roots %v and %v are signed", s.Size, s.Root, best.Root))
+	case s.Size == best.Size, s.Size == 0:
+		return true
+	case best.place == "":
+		return false // no tiles prove the remembered one any more; the places are smaller
 	}
 	tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: best.place}
 	proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
@@ -203,8 +206,9 @@ func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen) {
 	case err != nil:
 		r.Alarms = append(r.Alarms, Alarm{Unproven, best.place, err.Error()})
 	case tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
-		fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, best.place, s.Size, s.Root))
+		return fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, best.place, s.Size, s.Root))
 	}
+	return err == nil
 }
 
 // CheckPlace returns an error if a URL cannot be that of a log.

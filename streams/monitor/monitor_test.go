@@ -162,6 +162,21 @@ func TestForks(t *testing.T) {
 	one.check(monitor.Fork) // it is not forgotten
 }
 
+// TestMissingTiles: a checkpoint is not remembered before tiles prove it, so that it is still found to be a fork.
+func TestMissingTiles(t *testing.T) {
+	a := newPlace(t).grow(1, 1000)
+	w := watch(t, policyOf(t, a), a)
+	w.check()
+	a.files = newPlace(t).grow(2, 2000).files
+	const name = "tile/0/003"
+	tile := a.files[name]
+	delete(a.files, name)
+	w.check(monitor.Unreachable)
+	w.check(monitor.Unreachable)
+	a.files[name] = tile
+	w.check(monitor.Fork)
+}
+
 func TestOtherAlarms(t *testing.T) {
 	a := newPlace(t).grow(1, 700)
 	w := watch(t, policyOf(t, a), a)
