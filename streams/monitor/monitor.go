@@ -84,11 +84,15 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	for _, s := range all {
 		m.against(&r, old, next, s)
 	}
+	m.withheld(&r, next, all)
 	if old.remembered != nil {
 		all = append(all, seen{"", false, []byte(old.Checkpoint), old.remembered})
 	}
 	if len(all) == 0 {
-		return r, old
+		if r.serious() {
+			return r, old
+		}
+		return r, next
 	}
 	best := slices.MaxFunc(all, func(a, b seen) int { return int(a.Size - b.Size) })
 	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
@@ -96,13 +100,18 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	for _, s := range all {
 		proven = m.compare(ctx, &r, s, best) && proven
 	}
-	if slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable }) {
+	if r.serious() {
 		return r, old
 	}
 	if proven {
 		next.Checkpoint, next.remembered = string(best.note), best.Opened
 	}
 	return r, next
+}
+
+// serious reports whether there are alarms other than Stale and Unreachable.
+func (r *Report) serious() bool {
+	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable })
 }
 
 // fetch reads the checkpoints of all places.
@@ -150,7 +159,7 @@ func (m *Monitor) against(r *Report, old, next State, s seen) {
 	known, now := old.Places[s.place], next.Places[s.place]
 	before := known.Records
 	if s.cosigned {
-		before, now.Cosigned = known.Cosigned, s.Size
+		before, now.Cosigned, now.CosignedAt = known.Cosigned, s.Size, s.newest()
 	}
 	if s.Size < before {
 		alarm(Shrink, "it has %d records, and had %d before", s.Size, before)
@@ -166,6 +175,23 @@ func (m *Monitor) against(r *Report, old, next State, s seen) {
 		alarm(Stale, "it has had %d records since %s", s.Size, known.Since.Format(time.RFC3339))
 	}
 	next.Places[s.place] = now
+}
+
+// withheld raises Stale at each place that served no cosigned checkpoint, if its last cosignature is too old.
+func (m *Monitor) withheld(r *Report, next State, all []seen) {
+	for _, url := range m.cfg.Places {
+		if !m.cfg.Policy.NeedsWitnesses() || slices.ContainsFunc(all, func(s seen) bool { return s.cosigned && s.place == url }) {
+			continue
+		}
+		p := next.Places[url]
+		if p.CosignedAt.IsZero() {
+			p.CosignedAt = r.Time
+			next.Places[url] = p
+		}
+		if r.Time.Sub(p.CosignedAt) > m.cfg.Stale {
+			r.Alarms = append(r.Alarms, Alarm{Stale, url, "it serves no cosigned checkpoint, and had none since " + p.CosignedAt.Format(time.RFC3339)})
+		}
+	}
 }
 
 // newest returns the time of the last cosignature.

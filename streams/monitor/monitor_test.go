@@ -226,4 +226,14 @@ func TestWitnessed(t *testing.T) {
 	w.check()
 	w.now = w.now.Add(time.Hour)
 	w.check(monitor.Stale)
+	w.now = w.now.Add(-time.Hour)
+	w.check()
+	delete(a.files, "cosigned-checkpoint") // cosignatures that a place withholds become stale
+	w.check(monitor.Unreachable)
+	w.now = w.now.Add(time.Hour)
+	w.check(monitor.Stale, monitor.Unreachable)
+	never := watch(t, policy, a)
+	never.check(monitor.Unreachable)
+	never.now = never.now.Add(time.Hour)
+	never.check(monitor.Stale, monitor.Unreachable)
 }
