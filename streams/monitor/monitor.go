@@ -7,6 +7,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
 	proven := true
 	for _, s := range all {
-		proven = m.compare(ctx, &r, s, best) && proven
+		proven = m.compare(ctx, &r, s, best, m.holders(next, best)) && proven
 	}
 	if r.serious() {
 		return r, old
@@ -204,12 +205,21 @@ func (s *seen) newest() (at time.Time) {
 	return at
 }
 
-// compare raises an alarm unless the largest checkpoint extends another one. It returns true if that was proven.
-func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen) bool {
-	place := s.place
-	if place == "" {
-		place = best.place
+// holders returns the places that may have the tiles of the largest checkpoint. If that is the remembered one, these are all, and
+// first those that served the largest trees.
+func (m *Monitor) holders(state State, best seen) []string {
+	if best.place != "" {
+		return []string{best.place}
 	}
+	return slices.SortedStableFunc(slices.Values(m.cfg.Places), func(a, b string) int {
+		return cmp.Compare(state.Places[b].Records, state.Places[a].Records)
+	})
+}
+
+// compare raises an alarm unless the largest checkpoint extends another one. It returns true if that was proven by the tiles of a
+// holder.
+func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders []string) bool {
+	place := cmp.Or(s.place, best.place)
 	fork := func(why string) bool {
 		r.Alarms = append(r.Alarms, Alarm{Fork, place, why})
 		return false
@@ -221,20 +231,27 @@ func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen) bool {
 		return fork(fmt.Sprintf("of size %d, the roots %v and %v are signed", s.Size, s.Root, best.Root))
 	case s.Size == best.Size, s.Size == 0:
 		return true
-	case best.place == "":
-		return false // no tiles prove the remembered one any more; the places are smaller
 	}
-	tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: best.place}
-	proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
-	switch {
-	case err != nil && tiles.failed != nil:
-		r.Alarms = append(r.Alarms, Alarm{Unreachable, best.place, tiles.failed.Error()})
-	case err != nil:
-		r.Alarms = append(r.Alarms, Alarm{Unproven, best.place, err.Error()})
-	case tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
-		return fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, best.place, s.Size, s.Root))
+	var failed []Alarm
+	for _, holder := range holders {
+		tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: holder}
+		proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
+		switch {
+		case err == nil && tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
+			return fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, holder, s.Size, s.Root))
+		case err == nil:
+			return true
+		case tiles.failed != nil:
+			failed = append(failed, Alarm{Unreachable, holder, tiles.failed.Error()})
+		default:
+			failed = append(failed, Alarm{Unproven, holder, err.Error()})
+		}
 	}
-	return err == nil
+	// A place with a smaller tree than the remembered one need not have its tiles, and its own are not wrong because of that.
+	if best.place != "" {
+		r.Alarms = append(r.Alarms, failed...)
+	}
+	return false
 }
 
 // CheckPlace returns an error if a URL cannot be that of a log.

@@ -177,6 +177,19 @@ func TestMissingTiles(t *testing.T) {
 	w.check(monitor.Fork)
 }
 
+// TestShorterForks: a place that is new has a shorter tree than the remembered one, which the tiles of another place prove.
+func TestShorterForks(t *testing.T) {
+	a, b := newPlace(t).grow(1, 1000), newPlace(t).grow(2, 500)
+	one := watch(t, policyOf(t, a), a)
+	one.check()
+	both := watch(t, one.policy, b, a)
+	both.state = one.state
+	delete(a.files, "checkpoint") // its tiles are served
+	both.check(monitor.Fork, monitor.Unreachable)
+	b.files = newPlace(t).grow(1, 500).files
+	both.check(monitor.Unreachable)
+}
+
 func TestOtherAlarms(t *testing.T) {
 	a := newPlace(t).grow(1, 700)
 	w := watch(t, policyOf(t, a), a)
