@@ -7,6 +7,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,8 @@ type seen struct {
 }
 
 // Check asks all places, compares what they serve, and returns the state to remember. If there are alarms other than Stale and
-// Unreachable, the state is the old one.
+// Unreachable, the state is the old one. If a place does not serve the tiles that prove a checkpoint, the remembered checkpoint is
+// the old one, so that a fork is found once the tiles are served.
 func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	old = old.clone() // an empty one has no format
 	r := Report{Time: m.cfg.Now().UTC(), Alarms: []Alarm{}}
@@ -83,22 +85,34 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	for _, s := range all {
 		m.against(&r, old, next, s)
 	}
+	m.withheld(&r, next, all)
 	if old.remembered != nil {
 		all = append(all, seen{"", false, []byte(old.Checkpoint), old.remembered})
 	}
 	if len(all) == 0 {
-		return r, old
+		if r.serious() {
+			return r, old
+		}
+		return r, next
 	}
 	best := slices.MaxFunc(all, func(a, b seen) int { return int(a.Size - b.Size) })
 	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
+	proven := true
 	for _, s := range all {
-		m.compare(ctx, &r, s, best)
+		proven = m.compare(ctx, &r, s, best, m.holders(next, best)) && proven
 	}
-	if slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable }) {
+	if r.serious() {
 		return r, old
 	}
-	next.Checkpoint, next.remembered = string(best.note), best.Opened
+	if proven {
+		next.Checkpoint, next.remembered = string(best.note), best.Opened
+	}
 	return r, next
+}
+
+// serious reports whether there are alarms other than Stale and Unreachable.
+func (r *Report) serious() bool {
+	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable })
 }
 
 // fetch reads the checkpoints of all places.
@@ -146,7 +160,7 @@ func (m *Monitor) against(r *Report, old, next State, s seen) {
 	known, now := old.Places[s.place], next.Places[s.place]
 	before := known.Records
 	if s.cosigned {
-		before, now.Cosigned = known.Cosigned, s.Size
+		before, now.Cosigned, now.CosignedAt = known.Cosigned, s.Size, s.newest()
 	}
 	if s.Size < before {
 		alarm(Shrink, "it has %d records, and had %d before", s.Size, before)
@@ -164,6 +178,23 @@ func (m *Monitor) against(r *Report, old, next State, s seen) {
 	next.Places[s.place] = now
 }
 
+// withheld raises Stale at each place that served no cosigned checkpoint, if its last cosignature is too old.
+func (m *Monitor) withheld(r *Report, next State, all []seen) {
+	for _, url := range m.cfg.Places {
+		if !m.cfg.Policy.NeedsWitnesses() || slices.ContainsFunc(all, func(s seen) bool { return s.cosigned && s.place == url }) {
+			continue
+		}
+		p := next.Places[url]
+		if p.CosignedAt.IsZero() {
+			p.CosignedAt = r.Time
+			next.Places[url] = p
+		}
+		if r.Time.Sub(p.CosignedAt) > m.cfg.Stale {
+			r.Alarms = append(r.Alarms, Alarm{Stale, url, "it serves no cosigned checkpoint, and had none since " + p.CosignedAt.Format(time.RFC3339)})
+		}
+	}
+}
+
 // newest returns the time of the last cosignature.
 func (s *seen) newest() (at time.Time) {
 	for _, c := range s.Cosigned {
@@ -174,37 +205,53 @@ func (s *seen) newest() (at time.Time) {
 	return at
 }
 
-// compare raises an alarm unless the largest checkpoint extends another one.
-func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen) {
-	place := s.place
-	if place == "" {
-		place = best.place
+// holders returns the places that may have the tiles of the largest checkpoint. If that is the remembered one, these are all, and
+// first those that served the largest trees.
+func (m *Monitor) holders(state State, best seen) []string {
+	if best.place != "" {
+		return []string{best.place}
 	}
-	fork := func(why string) {
+	return slices.SortedStableFunc(slices.Values(m.cfg.Places), func(a, b string) int {
+		return cmp.Compare(state.Places[b].Records, state.Places[a].Records)
+	})
+}
+
+// compare raises an alarm unless the largest checkpoint extends another one. It returns true if that was proven by the tiles of a
+// holder.
+func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders []string) bool {
+	place := cmp.Or(s.place, best.place)
+	fork := func(why string) bool {
 		r.Alarms = append(r.Alarms, Alarm{Fork, place, why})
+		return false
 	}
 	switch {
 	case s.Origin != best.Origin:
-		fork(fmt.Sprintf("it has the log %s, and not %s", s.Origin, best.Origin))
-		return
-	case s.Size == best.Size:
-		if s.Root != best.Root {
-			fork(fmt.Sprintf("of size %d, the roots %v and %v are signed", s.Size, s.Root, best.Root))
+		return fork(fmt.Sprintf("it has the log %s, and not %s", s.Origin, best.Origin))
+	case s.Size == best.Size && s.Root != best.Root:
+		return fork(fmt.Sprintf("of size %d, the roots %v and %v are signed", s.Size, s.Root, best.Root))
+	case s.Size == best.Size, s.Size == 0:
+		return true
+	}
+	var failed []Alarm
+	for _, holder := range holders {
+		tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: holder}
+		proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
+		switch {
+		case err == nil && tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
+			return fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, holder, s.Size, s.Root))
+		case err == nil:
+			return true
+		case tiles.failed != nil:
+			failed = append(failed, Alarm{Unreachable, holder, tiles.failed.Error()})
+		default:
+			failed = append(failed, Alarm{Unproven, holder, err.Error()})
 		}
-		return
-	case best.place == "" || s.Size == 0:
-		return // no tiles prove the remembered one any more; the places are smaller
 	}
-	tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: best.place}
-	proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
-	switch {
-	case err != nil && tiles.failed != nil:
-		r.Alarms = append(r.Alarms, Alarm{Unreachable, best.place, tiles.failed.Error()})
-	case err != nil:
-		r.Alarms = append(r.Alarms, Alarm{Unproven, best.place, err.Error()})
-	case tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
-		fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, best.place, s.Size, s.Root))
+	// A place with a smaller tree than the remembered one need not have its tiles, and its own are not wrong because of that.
+	if best.place != "" {
+		r.Alarms = append(r.Alarms, failed...)
 	}
+	return false
 }
 
 // CheckPlace returns an error if a URL cannot be that of a log.

@@ -162,6 +162,34 @@ func TestForks(t *testing.T) {
 	one.check(monitor.Fork) // it is not forgotten
 }
 
+// TestMissingTiles: a checkpoint is not remembered before tiles prove it, so that it is still found to be a fork.
+func TestMissingTiles(t *testing.T) {
+	a := newPlace(t).grow(1, 1000)
+	w := watch(t, policyOf(t, a), a)
+	w.check()
+	a.files = newPlace(t).grow(2, 2000).files
+	const name = "tile/0/003"
+	tile := a.files[name]
+	delete(a.files, name)
+	w.check(monitor.Unreachable)
+	w.check(monitor.Unreachable)
+	a.files[name] = tile
+	w.check(monitor.Fork)
+}
+
+// TestShorterForks: a place that is new has a shorter tree than the remembered one, which the tiles of another place prove.
+func TestShorterForks(t *testing.T) {
+	a, b := newPlace(t).grow(1, 1000), newPlace(t).grow(2, 500)
+	one := watch(t, policyOf(t, a), a)
+	one.check()
+	both := watch(t, one.policy, b, a)
+	both.state = one.state
+	delete(a.files, "checkpoint") // its tiles are served
+	both.check(monitor.Fork, monitor.Unreachable)
+	b.files = newPlace(t).grow(1, 500).files
+	both.check(monitor.Unreachable)
+}
+
 func TestOtherAlarms(t *testing.T) {
 	a := newPlace(t).grow(1, 700)
 	w := watch(t, policyOf(t, a), a)
@@ -211,4 +239,14 @@ func TestWitnessed(t *testing.T) {
 	w.check()
 	w.now = w.now.Add(time.Hour)
 	w.check(monitor.Stale)
+	w.now = w.now.Add(-time.Hour)
+	w.check()
+	delete(a.files, "cosigned-checkpoint") // cosignatures that a place withholds become stale
+	w.check(monitor.Unreachable)
+	w.now = w.now.Add(time.Hour)
+	w.check(monitor.Stale, monitor.Unreachable)
+	never := watch(t, policy, a)
+	never.check(monitor.Unreachable)
+	never.now = never.now.Add(time.Hour)
+	never.check(monitor.Stale, monitor.Unreachable)
 }

@@ -32,6 +32,8 @@ type Place struct {
 	Records  int64     `json:"records"`
 	Cosigned int64     `json:"cosigned"` // records of its cosigned checkpoint
 	Since    time.Time `json:"since"`    // when it was first seen with so many records
+	// CosignedAt is the time of its last cosignature; before the first one, it is when the monitor first asked for it.
+	CosignedAt time.Time `json:"cosigned_at,omitzero"`
 }
 
 func (s State) clone() State {

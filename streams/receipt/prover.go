@@ -45,6 +45,9 @@ type Prover struct {
 // NewProver returns a prover.
 func NewProver(cfg Config) *Prover { return &Prover{cfg: cfg} }
 
+// proveWithin bounds the time to make a receipt when its checkpoint is there. The next receipts wait for the keys meanwhile.
+const proveWithin = 10 * time.Second
+
 // ErrNotSigned reports that no checkpoint covers a record yet that is signed, and cosigned as the policy asks.
 var ErrNotSigned = errors.New("no checkpoint covers the record yet")
 
@@ -83,7 +86,8 @@ func (p *Prover) covering(ctx context.Context, sequence int64) (transparency.Che
 }
 
 func (p *Prover) prove(ctx context.Context, e record.Entry, parties []string, signed transparency.Checkpoint) (*Receipt, error) {
-	ctx = context.WithoutCancel(ctx) // that of the wait may have ended just now
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveWithin) // the context of the wait may have ended just now
+	defer cancel()
 	sequence := e.Position.Sequence
 	policy := p.cfg.Policy
 	if policy == nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/disclose/disclosetest"
 	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/receipt"
 	"github.com/perpetua-exchange/perpetua/streams/receipt/receipttest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -355,5 +356,23 @@ func TestPython(t *testing.T) {
 	uncosigned := regexp.MustCompile(`\\n— witness.example[^\\]*`).ReplaceAllString(string(good), "")
 	if said, err := verify([]byte(uncosigned)); err == nil {
 		t.Errorf("without cosignature: %s", said)
+	}
+}
+
+// TestKeysThatDoNotCome: the time for a key is bounded, also where the caller's is not.
+func TestKeysThatDoNotCome(t *testing.T) {
+	l := newLog(t, "trading", nil)
+	committer, err := commitment.NewCommitter(l.classes, "trading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := receipt.NewProver(receipt.Config{Log: l.tlog, Committer: committer, Poll: time.Millisecond, Key: func(ctx context.Context, _ int64) (*commitment.EpochKey, error) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the time for a key is not bounded")
+		}
+		return nil, context.DeadlineExceeded
+	}})
+	if _, err := p.Prove(t.Context(), l.entries()[3], nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
 	}
 }

@@ -111,7 +111,7 @@ func (p *policyParser) log(key string) error {
 
 // unique returns an error if another key has the same public key.
 func (p *policyParser) unique(key string) error {
-	material := []byte(key[strings.LastIndex(key, "+")+1:])
+	material := []byte(strings.SplitN(key, "+", 3)[2]) // the key is valid; its base64 may contain "+"
 	if slices.ContainsFunc(p.keys, func(k []byte) bool { return bytes.Equal(k, material) }) {
 		return errors.New("the key occurs a second time")
 	}

@@ -178,7 +178,7 @@ func (c *cutter) pass(from int) {
 	}
 }
 
-// at ends the current span at a position. If a stored snapshot has the position, it is compared there, or the fold begins with it.
+// at ends the current span at a position, whose items were passed to the followers. If a stored snapshot has the position, it is compared there, or the fold begins with it.
 func (c *cutter) at(ctx context.Context, p record.Position) error {
 	var stored *Snapshot
 	for len(c.snapshots) > 0 && c.snapshots[0].Position.Sequence <= p.Sequence {
@@ -205,7 +205,7 @@ func (c *cutter) at(ctx context.Context, p record.Position) error {
 func (c *cutter) start(ctx context.Context, s *Snapshot) error {
 	saved, err := s.Load(ctx)
 	if errors.Is(err, ErrGone) {
-		return nil // a later one may be there
+		return c.emit(ctx) // a later one may be there
 	}
 	if err != nil {
 		return fmt.Errorf("verify: the snapshot at record %d: %w", s.Position.Sequence, err)

@@ -338,6 +338,12 @@ func TestSnapshots(t *testing.T) {
 			if report.Difference != nil || report.First != base || report.Records != n-base || report.Decided.Without != 100-base || report.Snapshots != 1 || report.Before.Messages != 5 {
 				t.Errorf("%s, trimmed: %+v", s.name(), report)
 			}
+			gone = slices.Clone(all)
+			gone[1].Load = func(context.Context) ([]byte, error) { return nil, verify.ErrGone }
+			cfg.Snapshots = gone
+			if report := run(t, cfg); report.Difference != nil || report.Decided.Without != 251-base {
+				t.Errorf("%s, trimmed, and the first state is gone: %+v", s.name(), report)
+			}
 			cfg.Snapshots = nil
 			if report := run(t, cfg); report.Difference != nil || report.Decided.Without != n-base {
 				t.Errorf("%s, trimmed and without a snapshot: %+v", s.name(), report)
