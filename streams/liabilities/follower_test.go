@@ -3,6 +3,7 @@ package liabilities_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -442,7 +443,8 @@ func TestTreesOfPastStates(t *testing.T) {
 	refused("another history", another, "has the hash")
 	another = first
 	another.Position.Sequence++
-	another.Position.Hash = fmt.Sprintf("%x", past.at[another.Position.Sequence].Hash)
+	hash := past.at[another.Position.Sequence].Hash
+	another.Position.Hash = hex.EncodeToString(hash[:])
 	refused("a record that fixes nothing", another, "fixed no funding")
 	right := past.states[first.Position.Sequence]
 	past.states[first.Position.Sequence] = past.states[second.Position.Sequence]

@@ -346,7 +346,10 @@ func (v *venue) random(r *rand.Rand) {
 			_ = v.give(userOf(c), &trading.SetLeverage{CustomerCode: c, Symbol: symbol, Leverage: r.IntN(14)})
 		default:
 			mark := v.made.MarkPrice(symbol)
-			price, _ := mark.In(1)
+			price, _ := mark.In(v.decimals)
+			for range v.decimals - 1 {
+				price /= 10
+			}
 			_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.Limit, Amount: fixed.Decimal{Coef: 1 + r.Int64N(2500), Scale: 3},
 				LimitPrice: v.price(price + r.Int64N(6000) - 3000), ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
 		}
