@@ -176,8 +176,11 @@ func foreign(met past.Met, customer string) (list []string) {
 		note(true, p.Cost.String(), p.EntryPrice.String())
 	}
 	index, _ := state.IndexPrice(symbol)
-	bid, ask := state.BestBidAsk(symbol)
-	note(true, index.String(), state.MarkPrice(symbol).String(), bid.Price.String(), ask.Price.String()) // everybody's
+	bids, asks := state.Depth(symbol, 1000)
+	note(true, index.String(), state.MarkPrice(symbol).String()) // everybody's
+	for _, level := range append(bids, asks...) {
+		note(true, level.Price.String())
+	}
 	for _, event := range e.Record.Events {
 		if o, ok := event.(trading.OrderEvent); ok {
 			a := o.After()
