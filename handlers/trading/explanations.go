@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -96,35 +97,55 @@ func (h *Handler) explainOrder(c echo.Context) error {
 // explanation explains a record to a customer that the principal may see.
 func (h *Handler) explanation(c echo.Context, customer string, sequence int64) (x *explain.Explanation, err error) {
 	confined := rest.PrincipalOf(c).Customer != ""
-	err = h.past.Deciding(c.Request().Context(), journalName, 0, sequence, func(met past.Met) (err error) {
+	err = h.deciding(c.Request().Context(), sequence, func(met past.Met) (err error) {
 		x, err = explain.New(met, customer, confined)
 		return err
 	})
+	return x, err
+}
+
+// deciding calls look with a record and the state that it met. Its errors are problems, apart from unexpected ones.
+func (h *Handler) deciding(ctx context.Context, sequence int64, look func(past.Met) error) error {
+	if h.past == nil {
+		return problem.Unavailable("EXPLANATIONS_UNAVAILABLE", "This node explains no records.", time.Minute)
+	}
+	err := h.past.Deciding(ctx, journalName, 0, sequence, look)
+	var different *explain.DifferentError
+	switch {
+	case errors.Is(err, explain.ErrForeign), errors.Is(err, past.ErrBefore):
+		return unknownRecord()
+	case errors.As(err, &different):
+		return rulesNotInBuild(different.Build).Because(err)
+	}
+	return pastFailed(err)
+}
+
+// pastFailed returns the problem for an error of a past state, or the error itself.
+func pastFailed(err error) error {
 	var after *past.AfterError
 	var busy *past.BusyError
 	var trimmed *record.TrimmedError
 	var broken *record.BrokenRecordError
-	var different *explain.DifferentError
 	switch {
-	case err == nil:
-		return x, nil
-	case errors.Is(err, explain.ErrForeign), errors.Is(err, past.ErrBefore):
-		return nil, unknownRecord()
 	case errors.As(err, &after):
-		return nil, problem.Conflict("NOT_YET_DECIDED", "The last record is "+strconv.FormatInt(after.Tip.Sequence, 10)+".")
+		return problem.Conflict("NOT_YET_DECIDED", "The last record is "+strconv.FormatInt(after.Tip.Sequence, 10)+".")
 	case errors.As(err, &busy):
-		return nil, problem.Unavailable("TOO_MANY_PAST_STATES", "Too many past states are being computed.", busy.RetryAfter)
+		return problem.Unavailable("TOO_MANY_PAST_STATES", "Too many past states are being computed.", busy.RetryAfter)
 	case errors.As(err, &trimmed):
-		return nil, problem.Conflict(record.CodeTrimmed, "The records before "+strconv.FormatInt(trimmed.Base.Sequence, 10)+" are only in the archive.").Because(err)
-	case errors.As(err, &different):
-		return nil, rulesNotInBuild(different.Build).Because(err)
+		return problem.Conflict(record.CodeTrimmed, "The records before "+strconv.FormatInt(trimmed.Base.Sequence, 10)+" are only in the archive.").Because(err)
 	case errors.As(err, &broken):
-		return nil, rulesNotInBuild("").Because(err)
+		var foreign *past.ForeignError
+		build := ""
+		if errors.As(err, &foreign) {
+			build = foreign.Build
+		}
+		return rulesNotInBuild(build).Because(err)
 	}
-	return nil, err
+	return err
 }
 
-// rulesNotInBuild is the error for a record that this build decides differently.
+// rulesNotInBuild is the error for a record that this build decides differently or can't apply. build is the one that made the
+// record, or "".
 func rulesNotInBuild(build string) *problem.Problem {
 	if build == "" {
 		build = "the one that served at that time"

@@ -41,7 +41,7 @@ type Config struct {
 	Venue record.Follower
 	// Rows are the read models of the trading journal.
 	Rows rows.Source
-	// Past finds what past records were decided on.
+	// Past finds what past records were decided on. It may be nil.
 	Past past.Decisions
 	// Commands lists the read models that GET /v1/commands searches.
 	Commands []rows.Source

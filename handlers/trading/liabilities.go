@@ -105,13 +105,21 @@ func (h *Handler) getLiabilityProof(c echo.Context) error {
 	case errors.Is(err, liabilities.ErrUnknownCustomer):
 		return problem.NotFound("NOT_YET", "The customer was registered after this statement.")
 	case err != nil:
-		return problem.SourceFailed(err)
+		return proofFailed(err)
 	}
 	text, err := proof.Encode()
 	if err != nil {
 		return err
 	}
 	return c.JSONBlob(http.StatusOK, text)
+}
+
+// proofFailed returns the problem for an error of a prover: one of the past state that it needed, or one of its stores.
+func proofFailed(err error) error {
+	if known := new(problem.Problem); errors.As(pastFailed(err), &known) {
+		return known
+	}
+	return problem.SourceFailed(err)
 }
 
 func unknownStatement() *problem.Problem {

@@ -355,3 +355,53 @@ func until(t *testing.T, is func() bool) {
 	}
 	t.Fatal("it did not come to it")
 }
+
+// breaking is a source that this build can't read from a sequence on.
+type breaking struct {
+	history.Source
+	from int64
+}
+
+func (b breaking) After(r decide.Rules, partition int32, at record.Position) history.Records {
+	return &brokenRecords{Records: b.Source.After(r, partition, at), from: b.from}
+}
+
+type brokenRecords struct {
+	history.Records
+	from   int64
+	broken bool
+}
+
+func (b *brokenRecords) PollFor(ctx context.Context, sequence int64) ([]record.Entry, error) {
+	if b.broken {
+		return nil, &record.BrokenRecordError{Journal: "trading", Sequence: b.from, Reason: "an unknown type"}
+	}
+	entries, err := b.Records.PollFor(ctx, sequence)
+	for i, e := range entries {
+		if e.Position.Sequence >= b.from {
+			b.broken = true
+			if i == 0 {
+				return b.PollFor(ctx, sequence)
+			}
+			return entries[:i], nil
+		}
+	}
+	return entries, err
+}
+
+// TestTheBuildOfAForeignRecord: the error about a record that this build can't read names the build that opened its term.
+func TestTheBuildOfAForeignRecord(t *testing.T) {
+	v := newVenue(t)
+	v.say(6)
+	c := v.config()
+	c.Source = breaking{v.source, 5}
+	err := history.New(c, v.journal(1)).Deciding(t.Context(), "trading", 0, 7, func(past.Met) error {
+		t.Error("a record that can't be read was decided")
+		return nil
+	})
+	var foreign *past.ForeignError
+	var broken *record.BrokenRecordError
+	if !errors.As(err, &foreign) || foreign.Build != "build/7" || !errors.As(err, &broken) || broken.Sequence != 5 {
+		t.Errorf("%v (%+v)", err, foreign)
+	}
+}

@@ -2,12 +2,14 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -97,6 +99,15 @@ func apply(ctx context.Context, cfg Config, j Journal, m *moment, last, read int
 	if m.at.Sequence >= read {
 		return nil
 	}
+	err := applyRecords(ctx, cfg, j, m, last, read)
+	if broken := (*record.BrokenRecordError)(nil); errors.As(err, &broken) {
+		return &past.ForeignError{Build: m.build, Err: err}
+	}
+	return err
+}
+
+// applyRecords is apply without the name of the build in its errors.
+func applyRecords(ctx context.Context, cfg Config, j Journal, m *moment, last, read int64) error {
 	name := j.Rules.Journal()
 	records := cfg.Source.After(j.Rules, j.Partition, m.at)
 	defer records.Close()

@@ -3,9 +3,11 @@ package liabilities_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +49,7 @@ type venue struct {
 	repeated  int
 	changed   chan struct{} // closed and replaced after each submission
 	fault     error         // of submissions
+	passed    func()        // called after each record, under the lock; may be nil
 }
 
 func openVenue(t *testing.T) *venue {
@@ -114,6 +117,9 @@ func (v *venue) append(c decide.Recorded, d decide.Decision) {
 	}
 	v.tip = record.Position{Sequence: at.Sequence, Hash: sha256.Sum256(value), Offset: at.Sequence}
 	v.state.Evolve(at, c, d.Outcome, d.Events)
+	if v.passed != nil {
+		v.passed()
+	}
 	for _, e := range d.Events {
 		if e, ok := e.(*trading.LiabilitiesRecorded); ok {
 			v.recorded = append(v.recorded, form.Recorded{Sequence: at.Sequence, Statement: e.Statement})
@@ -219,7 +225,7 @@ func TestTwoNodes(t *testing.T) {
 	v := openVenue(t)
 	v.follow()
 	v.follow()
-	prover := liabilities.NewProver(v.store(), keys, func(context.Context) (scalar.ID, error) { return v.id, nil })
+	prover := liabilities.NewProver(v.store(), keys, func(context.Context) (scalar.ID, error) { return v.id, nil }, nil)
 	for n := 1; n <= 3; n++ {
 		v.instant(n)
 		v.await("recorded once and repeated once", func() bool { return len(v.recorded) == n && v.repeated == n })
@@ -241,7 +247,7 @@ func TestTwoNodes(t *testing.T) {
 	}
 	other := v.recorded[0]
 	other.Root[3]++
-	if _, err := liabilities.NewProver(v.store(), keys, func(context.Context) (scalar.ID, error) { return v.id, nil }).Prove(t.Context(), other, "C-1"); err == nil {
+	if _, err := liabilities.NewProver(v.store(), keys, func(context.Context) (scalar.ID, error) { return v.id, nil }, nil).Prove(t.Context(), other, "C-1"); err == nil {
 		t.Error("another root is proven")
 	}
 	if err := v.store().Sweep(t.Context(), v.id, time.Now().Add(time.Hour)); err != nil {
@@ -354,4 +360,96 @@ func TestDamagedBalances(t *testing.T) {
 	if _, err := store.Load(ctx, v.id, form.Position{Sequence: at.Sequence, Hash: fmt.Sprintf("%064d", 1)}); !errors.Is(err, liabilities.ErrGone) {
 		t.Errorf("another history: %v", err)
 	}
+}
+
+// pastStates are the states of a venue at some positions, saved and read back.
+type pastStates struct {
+	states map[int64][]byte
+	at     map[int64]record.Position
+	asked  int
+	fault  error
+}
+
+func (p *pastStates) StateAt(_ context.Context, journal string, partition int32, sequence int64) (decide.State, record.Position, error) {
+	p.asked++
+	if p.fault != nil || journal != "trading" || partition != 0 {
+		return nil, record.Position{}, p.fault
+	}
+	s, err := trading.Codec().Read(p.states[sequence])
+	return s, p.at[sequence], err
+}
+
+// TestTreesOfPastStates: when the balances are deleted, every customer gets the same proof from the state at that time. A state
+// that is another gives none.
+func TestTreesOfPastStates(t *testing.T) {
+	v := openVenue(t)
+	past := &pastStates{states: map[int64][]byte{}, at: map[int64]record.Position{}}
+	v.mu.Lock()
+	v.passed = func() {
+		past.states[v.tip.Sequence], past.at[v.tip.Sequence] = trading.Codec().Append(nil, v.state), v.tip
+	}
+	v.mu.Unlock()
+	v.follow()
+	for n := 1; n <= 2; n++ {
+		v.instant(n)
+		v.await("recorded", func() bool { return len(v.recorded) == n })
+	}
+	id := func(context.Context) (scalar.ID, error) { return v.id, nil }
+	prover := liabilities.NewProver(v.store(), keys, id, past)
+	proofs := func() (all []string) {
+		for _, r := range v.recorded {
+			for i := range 20 {
+				p, err := prover.Prove(t.Context(), r, fmt.Sprint("C-", i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := p.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, string(text))
+			}
+		}
+		return all
+	}
+	kept := proofs()
+	if past.asked > 0 {
+		t.Error("a state is computed although the balances are kept")
+	}
+	if err := v.store().Sweep(t.Context(), v.id, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	prover = liabilities.NewProver(v.store(), keys, id, past)
+	if computed := proofs(); fmt.Sprint(computed) != fmt.Sprint(kept) {
+		t.Errorf("the proofs of past states are %v and not %v", computed, kept)
+	}
+	if past.asked != 2 {
+		t.Errorf("%d states are computed for 2 statements", past.asked)
+	}
+
+	first, second := v.recorded[0], v.recorded[1]
+	refused := func(what string, r form.Recorded, want string) {
+		t.Helper()
+		_, err := liabilities.NewProver(v.store(), keys, id, past).Prove(t.Context(), r, "C-1")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	another := first
+	another.Root[3]++
+	refused("another root", another, "recorded root")
+	another = first
+	another.Position.Hash = second.Position.Hash
+	refused("another history", another, "has the hash")
+	another = first
+	another.Position.Sequence++
+	hash := past.at[another.Position.Sequence].Hash
+	another.Position.Hash = hex.EncodeToString(hash[:])
+	refused("a record that fixes nothing", another, "fixed no funding")
+	right := past.states[first.Position.Sequence]
+	past.states[first.Position.Sequence] = past.states[second.Position.Sequence]
+	refused("another state", first, "fixed no funding")
+	past.states[first.Position.Sequence] = right
+	past.fault = errors.New("the log is away")
+	refused("no state", first, "the log is away")
 }

@@ -26,6 +26,12 @@ func Of(s *trading.State, instant trading.FundingInstant) *Snapshot {
 // position. The same snapshot and key give the same statement, so an auditor who has the state and the key checks a recorded one
 // with it.
 func State(s *Snapshot, key *commitment.EpochKey) (*Balances, error) {
+	b, _, err := compute(s, key)
+	return b, err
+}
+
+// compute returns what State returns, with the tree.
+func compute(s *Snapshot, key *commitment.EpochKey) (*Balances, *Tree, error) {
 	b := &Balances{Customers: make([]Customer, len(s.obligations)),
 		Statement: form.Statement{Timestamp: s.Time, Position: form.Position{Sequence: s.Sequence, Hash: hex.EncodeToString(s.Hash[:])}, Totals: s.totals}}
 	for i := range s.obligations {
@@ -34,15 +40,15 @@ func State(s *Snapshot, key *commitment.EpochKey) (*Balances, error) {
 	}
 	t, err := b.tree(key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out := &b.Statement
 	out.Leaves, out.Root = t.Leaves(), t.Root().Hash
 	if sum := t.Root().Sum; sum != out.Total {
-		return nil, fmt.Errorf("liabilities: the leaves sum to %s, and the total is %s", sum, out.Total)
+		return nil, nil, fmt.Errorf("liabilities: the leaves sum to %s, and the total is %s", sum, out.Total)
 	}
 	if err := out.Check(); err != nil {
-		return nil, fmt.Errorf("liabilities: %w", err)
+		return nil, nil, fmt.Errorf("liabilities: %w", err)
 	}
-	return b, nil
+	return b, t, nil
 }

@@ -31,8 +31,8 @@ type Decisions interface {
 	// record.
 	//
 	// The errors are ErrBefore and *AfterError for a sequence that the journal does not have, *BusyError if too many states are
-	// asked for, a *record.TrimmedError if the records are neither in the log nor in an archive, a *record.BrokenRecordError for
-	// a record that this build can't apply, and those of look, of the log, of the bucket, and of the context.
+	// asked for, a *record.TrimmedError if the records are neither in the log nor in an archive, a *ForeignError for a record
+	// that this build can't apply, and those of look, of the log, of the bucket, and of the context.
 	Deciding(ctx context.Context, journal string, partition int32, sequence int64, look func(Met) error) error
 }
 
@@ -54,3 +54,16 @@ type BusyError struct{ RetryAfter time.Duration }
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("past: too many states are being made; ask again in %v", e.RetryAfter)
 }
+
+// ForeignError says that this build can't apply a record, because another build has its rules. It wraps the
+// *record.BrokenRecordError.
+type ForeignError struct {
+	Build string // that opened the term of the record; "" if unknown
+	Err   error
+}
+
+// Error says which record it is.
+func (e *ForeignError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error about the record.
+func (e *ForeignError) Unwrap() error { return e.Err }

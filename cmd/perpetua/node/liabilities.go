@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/liabilities"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -22,6 +23,8 @@ import (
 // interface.
 type liabilityRoots struct {
 	venue    *follower
+	log      *transparencyLog // of the trading journal
+	creates  bool             // whether this node may create the venue's secret: in the role
 	secrets  *seal.Generations
 	blobs    *blob.Store
 	follower *liabilities.Follower
@@ -39,9 +42,14 @@ func (n *Node) openLiabilities() (*liabilityRoots, error) {
 		return nil, err
 	}
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
-	l := &liabilityRoots{venue: venue, blobs: blobs, secrets: seal.NewGenerations(n.stores.owners.Store(), n.Box)}
+	l := &liabilityRoots{venue: venue, creates: n.Roles.Liabilities, blobs: blobs, secrets: seal.NewGenerations(n.stores.owners.Store(), n.Box)}
+	for _, log := range n.logs {
+		if log.Name() == journals.Trading {
+			l.log = log
+		}
+	}
 	store := liabilities.Store{Blobs: blobs, Box: n.Box}
-	l.prover = liabilities.NewProver(store, l.key, l.journal)
+	l.prover = liabilities.NewProver(store, l.key, l.journal, n.past)
 	if !n.Roles.Liabilities {
 		return l, nil
 	}
@@ -66,7 +74,8 @@ func (l *liabilityRoots) journal(ctx context.Context) (scalar.ID, error) {
 	return id, err
 }
 
-// key returns the epoch key of a record that the fold has read. It makes no secret: the transparency log or a rotation does.
+// key returns the epoch key of a record that the fold has read. In the role, it creates the venue's first secret if nothing depends on
+// it yet, as the transparency log does.
 func (l *liabilityRoots) key(ctx context.Context, sequence int64) (*commitment.EpochKey, error) {
 	id, err := l.journal(ctx)
 	if err != nil {
@@ -78,7 +87,11 @@ func (l *liabilityRoots) key(ctx context.Context, sequence int64) (*commitment.E
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.keys == nil || l.keyed != id {
-		first, err := firstSecret(ctx, l.blobs, l.secrets, id, false)
+		unused, err := l.unused(ctx)
+		if err != nil {
+			return nil, err
+		}
+		first, err := firstSecret(ctx, l.blobs, l.secrets, id, unused)
 		if err != nil {
 			return nil, err
 		}
@@ -87,4 +100,26 @@ func (l *liabilityRoots) key(ctx context.Context, sequence int64) (*commitment.E
 	}
 	l.keys.Schedule, _ = l.venue.schedule()
 	return l.keys.At(ctx, sequence)
+}
+
+// unused reports whether this node may create the venue's first secret: no tree was signed, no liabilities were recorded, and no
+// record names a secret.
+func (l *liabilityRoots) unused(ctx context.Context) (bool, error) {
+	if !l.creates || l.log == nil {
+		return false, nil
+	}
+	stated := false
+	l.venue.fold.View(func(state decide.State, _ record.Position) {
+		s, ok := state.(*trading.State)
+		stated = !ok || s.LiabilitiesStated() > 0
+	})
+	if schedule, _ := l.venue.schedule(); stated || schedule.Generation() > 0 {
+		return false, nil
+	}
+	o, _, err := l.log.origin(ctx)
+	if err != nil {
+		return false, err
+	}
+	signed, err := l.log.everSigned(ctx, o)
+	return !signed, err
 }

@@ -120,20 +120,15 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *tr
 		return nil, nil, err
 	}
 	heads := projections.SignedTrees{Pool: l.stores.pool}
-	head, err := heads.Head(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
 	last, err := heads.Published(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	store := transparency.NewStore(l.blobs, o)
-	note, err := store.Checkpoint(ctx) // it outlives a Postgres that was lost
+	signed, err := l.everSigned(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	signed := head.Size > 0 || note != nil
 	roots, err := l.roots(ctx, o.ID, signed)
 	if err != nil {
 		return nil, nil, err
@@ -146,6 +141,16 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *tr
 	return transparency.NewFollower(transparency.Config{Origin: o, Store: store, Heads: heads, Signer: signer, Root: roots,
 		From:   func(at record.Position) transparency.Source { return journal.NewTail(l.client, l.Rules, 0, at) },
 		Logger: l.logger}), l.cosigner(o, store, signer.Verifier()), nil
+}
+
+// everSigned reports whether a tree of the log was signed, by Postgres and by the bucket, which outlives a Postgres that was lost.
+func (l *transparencyLog) everSigned(ctx context.Context, o transparency.Origin) (bool, error) {
+	head, err := projections.SignedTrees{Pool: l.stores.pool}.Head(ctx, o)
+	if err != nil || head.Size > 0 {
+		return true, err
+	}
+	note, err := transparency.NewStore(l.blobs, o).Checkpoint(ctx)
+	return note != nil, err
 }
 
 // signed returns the sequence of the last record that a checkpoint covers. It is false if the log is not extended here.

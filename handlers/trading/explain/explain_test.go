@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
@@ -31,12 +34,16 @@ type venue struct {
 	made *trading.State // after the last record
 	last record.Entry
 	each func(past.Met)
+	// decimals are those of prices. With many of them, hardly two prices of a random market are equal.
+	decimals uint8
+	digits   *rand.Rand      // for the decimals after the first
+	public   map[string]bool // the prices of all trades so far, and the mark prices
 }
 
 const begin = scalar.Time(1_800_000_000_000_000)
 
 func newVenue(t *testing.T) *venue {
-	v := &venue{t: t, now: begin, made: trading.NewState(), last: record.Entry{Position: record.Before, Journal: scalar.ID{1}}, each: func(past.Met) {}}
+	v := &venue{t: t, now: begin, made: trading.NewState(), last: record.Entry{Position: record.Before, Journal: scalar.ID{1}}, each: func(past.Met) {}, decimals: 1, public: map[string]bool{}}
 	for n := 2; n <= trading.Rules().Newest(); n++ {
 		v.give(decide.Actor{Sub: "operator", Broker: "venue"}, &decide.ActivateRules{Rules: n})
 	}
@@ -92,6 +99,12 @@ func (v *venue) append(c decide.Recorded, d decide.Decision) {
 	e := record.Entry{Record: r, Position: record.Position{Sequence: at.Sequence, Offset: at.Sequence, Hash: sha256.Sum256(value)}, Journal: at.Journal, Value: value}
 	v.each(past.Met{State: v.made, Before: v.last.Position, Time: v.made.Time(), Entry: e, Build: "build/1"})
 	v.made.Evolve(at, c, d.Outcome, r.Events)
+	for _, event := range r.Events {
+		if trade, ok := event.(*trading.TradeExecuted); ok {
+			v.public[trade.Price.String()] = true
+		}
+	}
+	v.public[v.made.MarkPrice(symbol).String()] = true
 	v.last = e
 }
 
@@ -124,7 +137,7 @@ func (v *venue) open(index string) {
 		}
 	}
 	must(v.give(operator, &trading.ListInstrument{Instrument: market.Instrument{Symbol: symbol, Underlying: "BTC", QuoteCurrency: "USDC", SettlementCurrency: "USDC",
-		Status: market.Open, PriceTick: d("0.1"), AmountStep: d("0.001"), MinAmount: d("0.001"), MaxAmount: d("1000"), ContractSize: d("1"),
+		Status: market.Open, PriceTick: fixed.Decimal{Coef: 1, Scale: v.decimals}, AmountStep: d("0.001"), MinAmount: d("0.001"), MaxAmount: d("1000"), ContractSize: d("1"),
 		InitMarginReq: d("5.00"), MaintMarginReq: d("2.50"), MaxLeverage: 13, FundingIntervalSeconds: 3600, PriceBand: d("5.00"), LimitBand: d("20.00"),
 		MakerFee: d("2"), TakerFee: d("5"), IndexStaleSeconds: 0}}))
 	must(v.give(operator, &trading.SetIndexPrice{Symbol: symbol, Price: d(index)}))
@@ -141,8 +154,8 @@ func userOf(customer string) decide.Actor {
 	return decide.Actor{Sub: "user-" + customer[5:], Broker: brokerOf(customer)}
 }
 
-// foreign returns what a record has of others: codes, brokers, users, references, orders, and the numbers of their postings,
-// fees, and positions that are not the customer's as well.
+// foreign returns what a record and the state before it have of others: codes, brokers, users, references, orders with their
+// prices, and the numbers of their postings, fees, and positions that are neither the customer's nor everybody's.
 func foreign(met past.Met, customer string) (list []string) {
 	e := met.Entry
 	own := map[string]bool{}
@@ -158,14 +171,21 @@ func foreign(met past.Met, customer string) (list []string) {
 			}
 		}
 	}
-	for _, p := range met.State.(*trading.State).Positions(customer) {
-		note(true, p.Cost.String(), p.EntryPrice.String(), p.MarkPrice.String())
+	state := met.State.(*trading.State)
+	for _, p := range state.Positions(customer) {
+		note(true, p.Cost.String(), p.EntryPrice.String())
+	}
+	index, _ := state.IndexPrice(symbol)
+	bids, asks := state.Depth(symbol, 1000)
+	note(true, index.String(), state.MarkPrice(symbol).String()) // everybody's
+	for _, level := range append(bids, asks...) {
+		note(true, level.Price.String())
 	}
 	for _, event := range e.Record.Events {
 		if o, ok := event.(trading.OrderEvent); ok {
 			a := o.After()
 			mine := a.CustomerCode == customer
-			note(mine, a.Code.String(), a.ReferenceID, a.FilledQuote.String())
+			note(mine, a.Code.String(), a.ReferenceID, a.FilledQuote.String(), a.LimitPrice.String(), a.TriggerPrice.String(), a.AverageFillPrice.String())
 		}
 		if x, ok := event.(*trading.TradeExecuted); ok {
 			note(true, x.Price.String(), x.Notional.String(), x.Amount.String())
@@ -175,16 +195,25 @@ func foreign(met past.Met, customer string) (list []string) {
 		}
 		if x, ok := event.(trading.PositionEvent); ok {
 			for _, p := range x.PositionsAfter() {
-				note(p.CustomerCode == customer, p.Cost.String())
-				if average := p.EntryPrice.String(); len(average) > 9 { // a shorter one may be anybody's price
-					note(p.CustomerCode == customer, average)
+				if p.CustomerCode == customer { // The gain at the mark price is another's realized gain if that one entered at the mark price.
+					gain := unrealized(state.MarkPrice(symbol), p)
+					note(true, gain.String())
 				}
+				note(p.CustomerCode == customer, p.Cost.String(), p.EntryPrice.String())
 			}
 		}
 		if x, ok := event.(ledger.Posted); ok {
 			for _, p := range x.Postings() {
 				note(p.CustomerCode == customer, p.Amount.String(), p.Balance.String())
 			}
+		}
+	}
+	for _, c := range customers {
+		for _, p := range state.Positions(c) {
+			note(c == customer, p.Cost.String(), p.EntryPrice.String())
+		}
+		for _, o := range state.OpenOrders(c) {
+			note(c == customer, o.LimitPrice.String(), o.TriggerPrice.String())
 		}
 	}
 	for _, c := range append(slices.Clone(customers), "CODE-"+trading.FundCode) {
@@ -194,6 +223,13 @@ func foreign(met past.Met, customer string) (list []string) {
 	}
 	list = append(list, trading.FundCode)
 	return slices.DeleteFunc(list, func(s string) bool { return own[s] || s == brokerOf(customer) })
+}
+
+// unrealized returns the unrealized gain of a position at a price. Prices have 4 decimals, and amounts 3.
+func unrealized(price fixed.Decimal, p trading.PositionHeld) fixed.Money {
+	ticks, _ := price.In(4)
+	steps, _ := p.Amount.In(3)
+	return fixed.Money(ticks*steps*10) - p.Cost
 }
 
 // has reports whether a text has a number or name as a whole.
@@ -218,6 +254,20 @@ func has(text, s string) bool {
 	}
 }
 
+// withoutReached removes the calculations that a price reached a stop, after it has seen that the price is one that everybody knows:
+// that of a trade, or a mark price, rounded to a tick. Another customer may have entered at that price.
+func (v *venue) withoutReached(x *explain.Explanation) {
+	x.Arithmetic = slices.DeleteFunc(x.Arithmetic, func(l arithmetic.Line) bool {
+		if l.Name != "price_reached" {
+			return false
+		}
+		if price := l.Values[0].Text; !v.public[price] {
+			v.t.Errorf("%s %s, which is no price of a trade and no mark price", l.Values[0].Name, price)
+		}
+		return true
+	})
+}
+
 // TestNothingOfOthers runs random markets with liquidations and deleveragings, and explains every record to everybody: each
 // calculation is right, and nothing in it is another's.
 func TestNothingOfOthers(t *testing.T) {
@@ -225,6 +275,7 @@ func TestNothingOfOthers(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		v := newVenue(t)
+		v.decimals, v.digits = 4, rand.New(rand.NewPCG(seed, 2))
 		v.each = func(met past.Met) {
 			for _, c := range customers {
 				x, err := explain.New(met, c, false)
@@ -245,6 +296,7 @@ func TestNothingOfOthers(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				v.withoutReached(x)
 				text, err := json.Marshal(x)
 				if err != nil {
 					t.Fatal(err)
@@ -267,6 +319,14 @@ func TestNothingOfOthers(t *testing.T) {
 	}
 }
 
+// price returns a price of so many tenths, with random further decimals.
+func (v *venue) price(tenths int64) fixed.Decimal {
+	for range v.decimals - 1 {
+		tenths = tenths*10 + v.digits.Int64N(10)
+	}
+	return fixed.Decimal{Coef: tenths, Scale: v.decimals}
+}
+
 // random opens the venue and gives it random commands.
 func (v *venue) random(r *rand.Rand) {
 	v.t.Helper()
@@ -276,12 +336,12 @@ func (v *venue) random(r *rand.Rand) {
 		c := customers[r.IntN(len(customers))]
 		switch r.IntN(12) {
 		case 0, 1:
-			_ = v.give(operator, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 500_000 + r.Int64N(320_000), Scale: 1}})
+			_ = v.give(operator, &trading.SetIndexPrice{Symbol: symbol, Price: v.price(500_000 + r.Int64N(320_000))})
 		case 2:
 			_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.Market, Amount: fixed.Decimal{Coef: 1 + r.Int64N(900), Scale: 3}})
 		case 3:
 			_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.StopLoss,
-				TriggerPrice: fixed.Decimal{Coef: 600_000 + r.Int64N(100_000), Scale: 1}, Amount: fixed.Decimal{Coef: 1 + r.Int64N(500), Scale: 3},
+				TriggerPrice: v.price(600_000 + r.Int64N(100_000)), Amount: fixed.Decimal{Coef: 1 + r.Int64N(500), Scale: 3},
 				ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
 		case 4:
 			_ = v.give(userOf(c), &trading.CancelAll{CustomerCode: c})
@@ -289,9 +349,12 @@ func (v *venue) random(r *rand.Rand) {
 			_ = v.give(userOf(c), &trading.SetLeverage{CustomerCode: c, Symbol: symbol, Leverage: r.IntN(14)})
 		default:
 			mark := v.made.MarkPrice(symbol)
-			price, _ := mark.In(1)
+			price, _ := mark.In(v.decimals)
+			for range v.decimals - 1 {
+				price /= 10
+			}
 			_ = v.give(userOf(c), &trading.PlaceOrder{CustomerCode: c, Symbol: symbol, Action: side(r), Type: order.Limit, Amount: fixed.Decimal{Coef: 1 + r.Int64N(2500), Scale: 3},
-				LimitPrice: fixed.Decimal{Coef: price + r.Int64N(6000) - 3000, Scale: 1}, ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
+				LimitPrice: v.price(price + r.Int64N(6000) - 3000), ReferenceID: fmt.Sprintf("ref-%s-%d", c[5:], v.last.Position.Sequence)})
 		}
 	}
 }
@@ -301,6 +364,54 @@ func side(r *rand.Rand) order.Action {
 		return order.Buy
 	}
 	return order.Sell
+}
+
+// TestReadersOfADecidedState decides records again on their states while others read the states, copy them, and explain the record
+// to another customer. Run with -race, it finds anything that a decision writes to a state and a reader reads.
+func TestReadersOfADecidedState(t *testing.T) {
+	v := newVenue(t)
+	decided := 0
+	v.each = func(met past.Met) {
+		state := met.State.(*trading.State)
+		liquidates := slices.ContainsFunc(met.Entry.Record.Events, func(e decide.Event) bool {
+			trade, ok := e.(*trading.TradeExecuted)
+			return ok && (trade.Type == trading.Liquidation || trade.Type == trading.AutoDeleveraging)
+		})
+		if !liquidates && met.Entry.Position.Sequence%16 != 0 {
+			return
+		}
+		decided++
+		before := trading.Codec().Append(nil, state)
+		var deciding sync.Mutex // as history.States holds one
+		var all sync.WaitGroup
+		for _, c := range customers {
+			all.Go(func() {
+				deciding.Lock()
+				defer deciding.Unlock()
+				if _, err := explain.New(met, c, false); err != nil && !errors.Is(err, explain.ErrForeign) {
+					t.Error(err)
+				}
+			})
+			all.Go(func() {
+				state.Summary(c)
+				state.Positions(c)
+				state.OpenOrders(c)
+				state.Obligations()
+				state.BestBidAsk(symbol)
+				state.MarkPrice(symbol)
+			})
+			all.Go(func() {
+				if !bytes.Equal(trading.Codec().Append(nil, state), before) {
+					t.Error("a decision has changed the state")
+				}
+			})
+		}
+		all.Wait()
+	}
+	v.random(rand.New(rand.NewPCG(1, 1)))
+	if decided < 20 {
+		t.Errorf("only %d records were decided again", decided)
+	}
 }
 
 // TestARecordThatThisBuildDecidesOtherwise changes a fee in the record.

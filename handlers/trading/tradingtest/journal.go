@@ -243,18 +243,30 @@ func (j *Journal) Drain() {
 }
 
 // Deciding implements past.Decisions. It folds the journal from its beginning.
-func (j *Journal) Deciding(_ context.Context, _ string, _ int32, sequence int64, look func(past.Met) error) error {
+func (j *Journal) Deciding(ctx context.Context, name string, partition int32, sequence int64, look func(past.Met) error) error {
+	state, before, err := j.StateAt(ctx, name, partition, sequence-1)
+	if err != nil {
+		return err
+	}
 	entries := j.Entries()
-	switch {
-	case sequence < 1:
-		return past.ErrBefore
-	case sequence >= int64(len(entries)):
+	if sequence >= int64(len(entries)) {
 		return &past.AfterError{Tip: entries[len(entries)-1].Position}
 	}
+	return look(past.Met{State: state, Before: before, Time: entries[sequence-1].Record.Time, Entry: entries[sequence], Build: "test"})
+}
+
+// StateAt implements liabilities.States. It folds the journal from its beginning.
+func (j *Journal) StateAt(_ context.Context, _ string, _ int32, sequence int64) (decide.State, record.Position, error) {
+	entries := j.Entries()
+	switch {
+	case sequence < 0:
+		return nil, record.Position{}, past.ErrBefore
+	case sequence >= int64(len(entries)):
+		return nil, record.Position{}, &past.AfterError{Tip: entries[len(entries)-1].Position}
+	}
 	state := j.rules.NewState()
-	for _, e := range entries[:sequence] {
+	for _, e := range entries[:sequence+1] {
 		state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 	}
-	last := entries[sequence-1]
-	return look(past.Met{State: state, Before: last.Position, Time: last.Record.Time, Entry: entries[sequence], Build: "test"})
+	return state, entries[sequence].Position, nil
 }

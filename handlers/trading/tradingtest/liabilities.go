@@ -24,7 +24,7 @@ func (v *Venue) balances() liabilities.Store {
 }
 
 func (v *Venue) proofs() *liabilities.Prover {
-	return liabilities.NewProver(v.balances(), epochKey, func(context.Context) (scalar.ID, error) { return v.Trading.id, nil })
+	return liabilities.NewProver(v.balances(), epochKey, func(context.Context) (scalar.ID, error) { return v.Trading.id, nil }, v.Trading)
 }
 
 // SweepBalances deletes the balances of trees that were written before a time.
