@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // History describes the table with the earlier versions of a table's rows. A version is valid in the interval
@@ -164,19 +163,3 @@ func (h *History[T]) columns() (now, then, keys string) {
 	}
 	return strings.Join(rows, ", "), strings.Join(versions, ", "), strings.Join(same, " AND ")
 }
-
-// boundsTable says since when there are versions. A rebuild makes the earlier ones.
-const boundsTable = "history_bounds"
-
-// HistoryWidth is the number of sequences in a partition of the tables of history.
-const HistoryWidth = 1 << 25
-
-// HistoryPartitions makes the partitions of the tables of history. It MUST come before the projections that write to
-// them.
-var HistoryPartitions = NewProjection("history", func(entries []record.Entry, batch *Batch) {
-	for _, e := range entries {
-		if s := e.Record.Sequence; s%HistoryWidth == 0 {
-			batch.Prepare("SELECT history_partitions($1, $2)", s, s+HistoryWidth)
-		}
-	}
-})

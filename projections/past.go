@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
@@ -36,7 +35,7 @@ func (e *HistoryError) Error() string {
 // is then meaningless.
 func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statements ...Statement) error {
 	bound := HistoryError{Journal: journal, Sequence: sequence, From: -1}
-	asOf, err := Read(ctx, db, journal, append([]Statement{{
+	asOf, err := read(ctx, db, journal, lockHistory, append([]Statement{{
 		"SELECT sequence, dropped FROM history_bounds WHERE journal = $1", []any{journal}, func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&bound.From, &bound.Dropped}, func() error { return nil })
 			return err
@@ -91,23 +90,4 @@ func TimeOf(ctx context.Context, db DB, p record.LogPosition) (at scalar.Time, f
 			return err
 		}})
 	return at, found, err
-}
-
-// AlignHistory removes from new rows, made by a replay of the whole log, the versions that the live rows lack because their
-// history begins later. The new rows then differ from the live ones only by mistake.
-func AlignHistory(ctx context.Context, live Querier, made *pgxpool.Pool) error {
-	var from int64
-	err := live.QueryRow(ctx, "SELECT sequence FROM history_bounds WHERE journal = 'trading'").Scan(&from)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("projections: reading where history begins: %w", err)
-	}
-	for _, table := range []string{"order_history", "balance_history", "position_history"} {
-		if _, err := made.Exec(ctx, "DELETE FROM "+table+" WHERE until <= $1", from); err != nil {
-			return fmt.Errorf("projections: aligning the table %s: %w", table, err)
-		}
-	}
-	return nil
 }
