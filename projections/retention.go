@@ -41,8 +41,8 @@ var ErrHistoryBusy = errors.New("projections: the tables of history are in use")
 // come later wait for the drop, so it must be short.
 const dropWait = "100ms"
 
-// DropHistory drops the partitions of the tables of history whose versions all ended before a time. The newest record of
-// such a partition is older than the time. Questions as of earlier records then get a *HistoryError.
+// DropHistory drops the partitions of the tables of history that only have versions from before a time: the newest record
+// of a partition is older than the time. Questions as of earlier records then get a *HistoryError.
 //
 // The oldest partitions are dropped first, those of the three tables in one transaction with the new bound. DropHistory
 // returns the number of these transactions. It returns ErrHistoryBusy if a rebuild or a long transaction uses the tables.
@@ -120,7 +120,7 @@ func dropOldest(ctx context.Context, tx pgx.Tx, before scalar.Time) error {
 	return dropPartitions(ctx, tx, "current_schema()::regnamespace", end)
 }
 
-// dropPartitions drops the partitions of a schema whose versions ended before the sequence end.
+// dropPartitions drops the partitions of a schema up to the sequence end. It keeps partitions with later sequences.
 func dropPartitions(ctx context.Context, db executor, schema string, end int64) error {
 	rows, err := db.Query(ctx, "SELECT quote_ident(ns.nspname) || '.' || quote_ident(name) FROM ("+fmt.Sprintf(historyEnds, schema)+
 		") e, pg_namespace ns WHERE ns.oid = "+schema+" AND ended <= $1", end)
@@ -142,24 +142,39 @@ func droppedBefore(ctx context.Context, db Querier) (from int64, err error) {
 	return from, err
 }
 
-// forgetHistory drops the versions from the new rows that the live tables have dropped.
+// forgetHistory removes the versions from the new rows that the live tables have dropped.
 func (m *Merge) forgetHistory(ctx context.Context) error {
 	from, err := droppedBefore(ctx, m.conn)
 	if err != nil || from < 0 {
 		return err
 	}
-	return dropPartitions(ctx, m.conn, regnamespace(m.schema), from+1)
+	if err := dropPartitions(ctx, m.conn, regnamespace(m.schema), from+1); err != nil {
+		return err
+	}
+	return deleteHistory(ctx, m.conn, m.schema, from) // nothing is left if both schemas have the same partitions
 }
 
-// partition makes the partitions in the live tables that the new ones have.
+// deleteHistory deletes the versions that ended at a sequence or before it.
+func deleteHistory(ctx context.Context, db executor, schema string, from int64) error {
+	for _, table := range []string{"order_history", "balance_history", "position_history"} {
+		if _, err := db.Exec(ctx, "DELETE FROM "+pgx.Identifier{schema, table}.Sanitize()+" WHERE until <= $1", from); err != nil {
+			return fmt.Errorf("deleting old rows of the table %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+// partition makes the partitions in the live tables that only the new ones have.
 func (m *Merge) partition(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, "SELECT history_partitions(ended - 1) FROM (SELECT DISTINCT ended FROM ("+
-		fmt.Sprintf(historyEnds, regnamespace(m.schema))+") e) e ORDER BY ended")
+	_, err := tx.Exec(ctx, "SELECT history_partitions(ended - 1) FROM (SELECT ended FROM ("+fmt.Sprintf(historyEnds, regnamespace(m.schema))+
+		") n EXCEPT SELECT ended FROM ("+fmt.Sprintf(historyEnds, regnamespace(m.target))+") t ORDER BY 1) missing")
 	return err
 }
 
 // regnamespace returns an expression for the id of a schema.
-func regnamespace(schema string) string { return quoteLiteral(pgx.Identifier{schema}.Sanitize()) + "::regnamespace" }
+func regnamespace(schema string) string {
+	return quoteLiteral(pgx.Identifier{schema}.Sanitize()) + "::regnamespace"
+}
 
 func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
@@ -170,7 +185,7 @@ func AlignHistory(ctx context.Context, live *pgxpool.Pool, reading pgx.Tx, made 
 	if _, err := reading.Exec(ctx, lockHistory); err != nil {
 		return fmt.Errorf("projections: locking the history: %w", err)
 	}
-	// A partition that was dropped is missing in an earlier snapshot as well, which still shows the former bound.
+	// The transaction's snapshot may be older than a drop. It still shows the former bound, but not the dropped partition.
 	var from int64
 	if err := live.QueryRow(ctx, "SELECT COALESCE(max(sequence), -1) FROM history_bounds WHERE journal = 'trading'").Scan(&from); err != nil {
 		return fmt.Errorf("projections: reading where history begins: %w", err)
@@ -178,10 +193,13 @@ func AlignHistory(ctx context.Context, live *pgxpool.Pool, reading pgx.Tx, made 
 	if from < 0 {
 		return nil
 	}
-	for _, table := range []string{"order_history", "balance_history", "position_history"} {
-		if _, err := made.Exec(ctx, "DELETE FROM "+table+" WHERE until <= $1", from); err != nil {
-			return fmt.Errorf("projections: aligning the table %s: %w", table, err)
-		}
+	var schema string
+	err := made.QueryRow(ctx, "SELECT current_schema()").Scan(&schema)
+	if err == nil {
+		err = deleteHistory(ctx, made, schema, from)
+	}
+	if err != nil {
+		return fmt.Errorf("projections: aligning the history: %w", err)
 	}
 	return nil
 }

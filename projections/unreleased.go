@@ -70,7 +70,7 @@ func Outdated(ctx context.Context, db Querier) (outdated bool, err error) {
 	return outdated, nil
 }
 
-// renew marks the rows as those of this build, whose history lacks only what was dropped for its age.
+// renew marks the rows as those of this build. From now on, their history lacks only the versions dropped for their age.
 func (m *Merge) renew(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "UPDATE "+pgx.Identifier{m.target, versions}.Sanitize()+" SET is_applied = false WHERE "+unreleased); err != nil {
 		return err
