@@ -27,8 +27,8 @@ func NotProjected() []string {
 	return []string{versions, changesTable, "bases", "signed_trees", "cosigned_trees", "archive_heads", boundsTable}
 }
 
-// tables returns the names of all tables in the current schema that hold rows of the journals. A partition is not a table
-// of its own.
+// tables returns the names of all tables in the current schema that hold rows of the journals. It leaves out partitions,
+// because the tables contain their rows.
 func tables(ctx context.Context, db Querier) ([]string, error) {
 	rows, err := db.Query(ctx, `SELECT relname::text FROM pg_class
 		WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)

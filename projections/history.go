@@ -5,16 +5,15 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // History describes the table with the earlier versions of a table's rows. A version is valid in the interval
-// [since, until) of sequences. The version that is valid now is the row in the table itself, whose column "sequence" is
-// its since, so a version is written when the next one replaces it. A History is for a table whose rows are never
+// [since, until) of sequences. The version that is valid now is the row in the table itself. The column "sequence" of
+// the row is its since, so a version is written when the next one replaces it. Rows of a table with a History MUST NOT be
 // deleted.
 //
 // The versions of a row MUST be closed in the order of their sequences, each exactly once, and before the row itself
-// changes. Then the intervals of a row do not overlap, and there is no gap between them.
+// changes. Then the intervals of a row have no overlaps and no gaps.
 type History[T any] struct {
 	of       *Table[T]
 	versions *Table[Version[T]]
@@ -144,8 +143,7 @@ func (h *History[T]) AsOf(l *List[T], sequence int64, only func(and func(conditi
 	l.eachBroker = false
 }
 
-// columns returns the select lists for a row t of the table as it is now, and as its version h has it, and the condition
-// that t and h have the same key.
+// columns returns the select lists for the current row t of the table and for its version h, and the condition that t and h have the same key.
 func (h *History[T]) columns() (now, then, keys string) {
 	var rows, versions, same []string
 	for i := range h.of.Columns {
@@ -164,19 +162,3 @@ func (h *History[T]) columns() (now, then, keys string) {
 	}
 	return strings.Join(rows, ", "), strings.Join(versions, ", "), strings.Join(same, " AND ")
 }
-
-// boundsTable says since when there are versions. A rebuild makes the earlier ones.
-const boundsTable = "history_bounds"
-
-// HistoryWidth is the number of sequences in a partition of the tables of history.
-const HistoryWidth = 1 << 25
-
-// HistoryPartitions makes the partitions of the tables of history. It MUST come before the projections that write to
-// them.
-var HistoryPartitions = NewProjection("history", func(entries []record.Entry, batch *Batch) {
-	for _, e := range entries {
-		if s := e.Record.Sequence; s%HistoryWidth == 0 {
-			batch.Prepare("SELECT history_partitions($1, $2)", s, s+HistoryWidth)
-		}
-	}
-})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
@@ -32,11 +31,11 @@ func (e *HistoryError) Error() string {
 }
 
 // ReadAsOf runs statements that read rows as of a sequence of a journal, in one snapshot. It returns ErrAhead if the rows
-// have not reached the sequence, and a *HistoryError if versions of that time are missing. What the statements collected
-// is then meaningless.
+// have not reached the sequence, and a *HistoryError if versions of that time are missing. The collected rows
+// are then meaningless.
 func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statements ...Statement) error {
 	bound := HistoryError{Journal: journal, Sequence: sequence, From: -1}
-	asOf, err := Read(ctx, db, journal, append([]Statement{{
+	asOf, err := read(ctx, db, journal, lockHistory, append([]Statement{{
 		"SELECT sequence, dropped FROM history_bounds WHERE journal = $1", []any{journal}, func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&bound.From, &bound.Dropped}, func() error { return nil })
 			return err
@@ -52,7 +51,7 @@ func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statem
 	return nil
 }
 
-// Number returns a statement that reads one integer, or -1 if there is no row.
+// Number returns a statement that reads one integer, or -1 without a row.
 func Number(into *int64, sql string, args ...any) Statement {
 	return Statement{sql, args, func(rows pgx.Rows) error {
 		*into = -1
@@ -61,15 +60,15 @@ func Number(into *int64, sql string, args ...any) Statement {
 	}}
 }
 
-// Moment is what a time means in a journal.
+// Moment is the meaning of a time in a journal.
 type Moment struct {
-	Sequence int64 // of the last record with that time or an earlier one; -1 if there is none
+	Sequence int64 // of the last record with that time or an earlier one; -1 without one
 	// Final says that a later record was applied, so that no record can change the Sequence: times never decrease.
 	Final bool
 	Tip   scalar.Time // the time of the last record applied; zero without records
 }
 
-// MomentOf finds the last record of a journal at a time or before it.
+// MomentOf finds the last record of a journal with a time or an earlier one.
 func MomentOf(ctx context.Context, db DB, journal string, at scalar.Time) (m Moment, err error) {
 	var w Where
 	later := column.Timestamp(at + 1)
@@ -91,23 +90,4 @@ func TimeOf(ctx context.Context, db DB, p record.LogPosition) (at scalar.Time, f
 			return err
 		}})
 	return at, found, err
-}
-
-// AlignHistory removes from new rows, made by a replay of the whole log, the versions that the live rows lack because their
-// history begins later. The new rows then differ from the live ones only by mistake.
-func AlignHistory(ctx context.Context, live Querier, made *pgxpool.Pool) error {
-	var from int64
-	err := live.QueryRow(ctx, "SELECT sequence FROM history_bounds WHERE journal = 'trading'").Scan(&from)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("projections: reading where history begins: %w", err)
-	}
-	for _, table := range []string{"order_history", "balance_history", "position_history"} {
-		if _, err := made.Exec(ctx, "DELETE FROM "+table+" WHERE until <= $1", from); err != nil {
-			return fmt.Errorf("projections: aligning the table %s: %w", table, err)
-		}
-	}
-	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 )
 
-// past returns the source of answers as of past records.
+// asOf returns the source of answers as of past records.
 func (h *Handler) asOf() asof.Source {
 	return asof.Source{Rows: h.rows, Log: h.venue, Now: h.now}
 }
@@ -51,7 +51,7 @@ func bornBy(err error, born, sequence int64) error {
 	return err
 }
 
-// orderAsOf responds with an order as it was as of a past record.
+// orderAsOf responds with the version of an order as of a past record.
 func (h *Handler) orderAsOf(c echo.Context, q *asof.Question, named oneOrder, s orders.Scope) error {
 	var o orders.Order
 	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {

@@ -161,7 +161,7 @@ func TestAsOfTimes(t *testing.T) {
 // TestAsOfNonsense asks questions that have no meaning.
 func TestAsOfNonsense(t *testing.T) {
 	v := funded(t)
-	for _, asOf := range []string{"", "yesterday", "trading/0@", "trading/1@3", "trading/0@-2", "trading/0@3,", "trading/0@3,trading/0@4", "prices/0@3", "12:00", "trading/0@99999999999999999999"} {
+	for _, asOf := range []string{"", "yesterday", "trading/0@", "trading/1@3", "trading/0@-2", "trading/0@3:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "trading/0@3,", "trading/0@3,trading/0@4", "prices/0@3", "12:00", "trading/0@99999999999999999999"} {
 		past(v, "broker-a", a1+"/balances", asOf).Code(400, "VALIDATION_FAILED")
 	}
 	past(v, "broker-a", "/v1/orders", "trading/0@3").Code(400, "VALIDATION_FAILED")

@@ -30,7 +30,7 @@ func NewPosition(p *trading.Position) Position {
 		p.InitialMargin, p.MaintenanceMargin, strconv.Itoa(p.Leverage), Price(p.LiquidationPrice), p.Updated}
 }
 
-// PositionHeld is an open position as of a past record: what the ledger says, without values that depend on prices.
+// PositionHeld is an open position as of a past record, with the values of the ledger and without those that depend on prices.
 type PositionHeld struct {
 	CustomerCode string        `json:"customer_code"`
 	Symbol       string        `json:"symbol"`

@@ -59,7 +59,7 @@ func (c Column[T]) Merged(expression string) Column[T] { c.merge = expression; r
 // Renamed returns the column with another name.
 func (c Column[T]) Renamed(name string) Column[T] { c.Name = name; return c }
 
-// Within returns the column as one of a table whose rows V contain a row T, which inner locates.
+// Within returns the column for a table with rows V. Each V contains a row T, which inner locates.
 func Within[V, T any](c Column[T], inner func(*V) *T) Column[V] {
 	w := Column[V]{Name: c.Name, role: c.role, once: c.once, merge: c.merge, element: c.element, from: c.from, as: c.as}
 	if encode := c.encode; encode != nil {

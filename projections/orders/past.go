@@ -49,7 +49,7 @@ func ByCodeAsOf(ctx context.Context, db projections.DB, s Scope, code scalar.ID,
 	return o, born, err
 }
 
-// ByReferenceAsOf is ByReference as of a sequence: the latest order with the reference that was made by then. born is the
+// ByReferenceAsOf is ByReference as of a sequence: the latest order with the reference among those made up to the sequence. born is the
 // sequence of the record that made it, or of the one that made the first such order if it came later, or -1 if there is
 // none.
 func ByReferenceAsOf(ctx context.Context, db projections.DB, s Scope, reference string, sequence int64) (o Order, born int64, err error) {

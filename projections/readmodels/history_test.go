@@ -1,6 +1,7 @@
 package readmodels_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -222,4 +223,114 @@ func TestMoments(t *testing.T) {
 	_, found, err = projections.TimeOf(t.Context(), pool, record.LogPosition{Journal: "trading", Sequence: last.Sequence + 1})
 	must(t, err)
 	check(t, "a record after the last", found, false)
+}
+
+// repartition gives empty tables of history partitions that end at the sequences.
+func repartition(t *testing.T, pool *pgxpool.Pool, ends ...int64) {
+	t.Helper()
+	for _, table := range []string{"order_history", "balance_history", "position_history"} {
+		sql := fmt.Sprintf("DROP TABLE %s_0", table)
+		low := int64(0)
+		for _, end := range ends {
+			sql += fmt.Sprintf("; CREATE TABLE %[1]s_%[2]d PARTITION OF %[1]s FOR VALUES FROM (%[2]d) TO (%[3]d)", table, low, end)
+			low = end
+		}
+		_, err := pool.Exec(t.Context(), sql)
+		must(t, err)
+	}
+}
+
+// TestDropHistory drops the partitions whose newest record is older than a time, and asks for records before and after them.
+func TestDropHistory(t *testing.T) {
+	entries := played(t, 9)
+	pool := projectiontest.Database(t)
+	repartition(t, pool, 400, 800, 1<<20)
+	apply(t, pool, "trading", readmodels.Trading(), entries)
+	drop := func(before scalar.Time, want int) {
+		t.Helper()
+		dropped, err := projections.DropHistory(t.Context(), pool, before)
+		must(t, err)
+		check(t, "dropped partitions", dropped, want)
+	}
+	read := func(sequence int64) ([]ledger.Balance, error) {
+		found, _, err := ledger.BalancesAsOf(t.Context(), pool, "C0", sequence)
+		return found, err
+	}
+	before, err := read(399)
+	must(t, err)
+	drop(entries[399].Record.Time, 0) // its newest record is not older
+	_, err = read(0)
+	must(t, err)
+	drop(entries[399].Record.Time+1, 1)
+	_, err = read(398)
+	check(t, "before the bound", err, error(&projections.HistoryError{Journal: "trading", Sequence: 398, From: 399, Dropped: true}))
+	after, err := read(399)
+	must(t, err)
+	check(t, "balances at the bound", after, before)
+	drop(entries[len(entries)-1].Record.Time+scalar.Second, 1) // the last partition still gets versions
+	_, err = read(798)
+	check(t, "before the second bound", err, error(&projections.HistoryError{Journal: "trading", Sequence: 798, From: 799, Dropped: true}))
+	_, err = read(799)
+	must(t, err)
+}
+
+// TestDropHistoryWaitsForNobody drops while a reader uses the tables. It gives up, and the bound stays.
+func TestDropHistoryWaitsForNobody(t *testing.T) {
+	entries := played(t, 10)
+	pool := projectiontest.Database(t)
+	repartition(t, pool, 400, 1<<20)
+	apply(t, pool, "trading", readmodels.Trading(), entries)
+	for _, held := range []string{"SELECT FROM order_history", "SELECT FROM checkpoints FOR UPDATE",
+		"SELECT pg_advisory_xact_lock(hashtextextended('perpetua merge', 0))"} {
+		tx, err := pool.Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), held)
+		must(t, err)
+		dropped, err := projections.DropHistory(t.Context(), pool, entries[len(entries)-1].Record.Time)
+		if dropped != 0 || !errors.Is(err, projections.ErrHistoryBusy) {
+			t.Errorf("during %s: %d dropped, %v", held, dropped, err)
+		}
+		must(t, tx.Rollback(t.Context()))
+	}
+	_, _, err := ledger.BalancesAsOf(t.Context(), pool, "C0", 0)
+	must(t, err)
+	dropped, err := projections.DropHistory(t.Context(), pool, entries[len(entries)-1].Record.Time)
+	must(t, err)
+	check(t, "dropped partitions", dropped, 1)
+}
+
+// TestRebuildKeepsDroppedHistory rebuilds after a drop: nothing differs, and the dropped versions do not come back.
+func TestRebuildKeepsDroppedHistory(t *testing.T) {
+	entries := played(t, 11)
+	url := projectiontest.MigratedURL(t)
+	repartition(t, projectiontest.Open(t, url), 400, 1<<20)
+	r := newRebuiltAt(t, url, entries)
+	_, err := r.live.Exec(t.Context(), "SELECT history_partitions(1 << 20)")
+	must(t, err)
+	dropped, err := projections.DropHistory(t.Context(), r.live, entries[400].Record.Time+1)
+	must(t, err)
+	check(t, "dropped partitions", dropped, 1)
+	for _, line := range r.rebuild(false, func() {}) {
+		t.Log(line)
+	}
+	_, _, err = ledger.BalancesAsOf(t.Context(), r.live, "C0", 398)
+	check(t, "before the bound", err, error(&projections.HistoryError{Journal: "trading", Sequence: 398, From: 399, Dropped: true}))
+	_, _, err = ledger.BalancesAsOf(t.Context(), r.live, "C0", 399)
+	must(t, err)
+}
+
+// TestPartitions makes the partitions of sequences. Each sequence is in one partition, which begins with a multiple of 2^20.
+func TestPartitions(t *testing.T) {
+	pool := projectiontest.Database(t)
+	for sequence, want := range map[int64][2]int64{0: {0, 1 << 20}, 1 << 20: {1 << 20, 2 << 20}, 1<<26 - 1: {63 << 20, 64 << 20},
+		1 << 26: {1 << 26, 1<<26 + 1<<21}, 1<<40 + 5: {1 << 40, 1<<40 + 1<<35}} {
+		for range 2 {
+			_, err := pool.Exec(t.Context(), "SELECT history_partitions($1)", sequence)
+			must(t, err)
+		}
+		var bound string
+		must(t, pool.QueryRow(t.Context(), "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = $1",
+			fmt.Sprintf("order_history_%d", want[0])).Scan(&bound))
+		check(t, fmt.Sprintf("the partition of %d", sequence), bound, fmt.Sprintf("FOR VALUES FROM ('%d') TO ('%d')", want[0], want[1]))
+	}
 }

@@ -90,11 +90,17 @@ COMMENT ON COLUMN position_history.cost IS 'What the position cost, in the settl
 COMMENT ON COLUMN position_history.entry_price IS 'Average entry price. NULL for a closed position.';
 COMMENT ON COLUMN position_history.updated IS 'Time of the record since, UTC.';
 
--- Makes the partitions for the versions that end in [low, high). Attaching takes a weaker lock than creating in place: readers of the
--- tables do not wait.
+-- Makes the partitions of the versions that end at a sequence, unless they exist. A partition has 2^20 sequences, and from 2^26 on
+-- a 32nd to a 64th of the sequences before it. So the number of partitions stays low in a long log, and in every log old ones can
+-- be dropped. Each partition begins at a multiple of 2^20.
+--
+-- Attaching takes a weaker lock than creating in place: readers of the tables do not wait.
 -- +goose StatementBegin
-CREATE FUNCTION history_partitions(low bigint, high bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION history_partitions(sequence bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+    bits   integer := length(ltrim(sequence::bit(64)::text, '0'));
+    width  bigint := 1::bigint << greatest(20, bits - 6);
+    low    bigint := sequence / width * width;
     parent text;
     child  text;
 BEGIN
@@ -102,8 +108,9 @@ BEGIN
         child := parent || '_' || low;
         CONTINUE WHEN EXISTS (SELECT FROM pg_class WHERE relname = child AND relnamespace = current_schema()::regnamespace);
         EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS)', child, parent);
-        EXECUTE format('COMMENT ON TABLE %I IS %L', child, format('Versions in %s that ended from sequence %s on and before %s.', parent, low, high));
-        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, child, low, high);
+        EXECUTE format('COMMENT ON TABLE %I IS %L', child,
+            format('Versions in %s that ended from sequence %s on and before %s.', parent, low, low + width));
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, child, low, low + width);
     END LOOP;
 END $$;
 -- +goose StatementEnd
@@ -120,9 +127,8 @@ COMMENT ON COLUMN history_bounds.sequence IS 'Sequence of the record. Versions t
 COMMENT ON COLUMN history_bounds.dropped IS 'Whether they were dropped for their age. Otherwise the rows are older than the tables of history, and a rebuild makes the versions.';
 INSERT INTO history_bounds SELECT journal, sequence, false FROM checkpoints WHERE journal = 'trading' AND partition = 0;
 
--- The partition of the next record. The projector makes each later one with the partition's first record.
-SELECT history_partitions(n * 33554432, (n + 1) * 33554432)
-FROM (SELECT (COALESCE(max(sequence), -1) + 1) / 33554432 AS n FROM checkpoints WHERE journal = 'trading') c;
+-- The partitions of the next record. The projector makes each later one with the partition's first record.
+SELECT history_partitions(COALESCE(max(sequence), -1) + 1) FROM checkpoints WHERE journal = 'trading';
 
 SELECT track_changes(name) FROM unnest(ARRAY['order_history', 'balance_history', 'position_history']) name;
 

@@ -53,6 +53,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.TrimPolicy()
 	check(err)
+	_, err = s.HistoryAge()
+	check(err)
 	_, err = s.Lifetime()
 	check(err)
 	_, err = tailEvery(s)

@@ -273,6 +273,9 @@ func (n *Node) tasks() []task {
 	if n.trims() {
 		tasks = append(tasks, task{"trim the logs", n.whileItActs(n.trimLogs)})
 	}
+	if n.dropsHistory() {
+		tasks = append(tasks, task{"drop old history", n.whileItActs(n.dropHistory)})
+	}
 	if n.Roles.API {
 		tasks = append(tasks, task{"files that nobody needs", n.whileItActs(n.sweepFiles)})
 	}

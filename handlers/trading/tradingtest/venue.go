@@ -209,6 +209,15 @@ func (v *Venue) project(r *projections.Runner) *projections.Runner {
 	return r
 }
 
+// Replays returns runners that make the rows of all journals again in another database or schema. They are not started.
+func (v *Venue) Replays(pool *pgxpool.Pool) []*projections.Runner {
+	return []*projections.Runner{
+		projections.Config{Pool: pool, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...),
+		projections.Config{Pool: pool, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...),
+		projections.Config{Pool: pool, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...),
+	}
+}
+
 // now returns the venue's time, which only Advance changes.
 func (v *Venue) now() scalar.Time {
 	v.mu.Lock()

@@ -72,7 +72,7 @@ func Read(query *input.Form) *Question {
 	return q
 }
 
-// Source is what a question about a journal is answered from.
+// Source holds the rows and the log that answer a question about a journal.
 type Source struct {
 	Rows rows.Source
 	// Log follows the journal. It knows where the log ends.
