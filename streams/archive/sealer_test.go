@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,14 +45,24 @@ func (r *reading) all() []*kgo.Record {
 	return r.topic.records
 }
 
+// gone returns an error if the topic was trimmed beyond the next record.
+func (r *reading) gone() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next < r.topic.first {
+		return &record.TrimmedError{Base: *r.topic.base, Have: r.at}
+	}
+	return nil
+}
+
 func (r *reading) Locate(context.Context) (record.Position, error) {
 	if r.at.IsBefore() {
-		return r.at, nil
+		return r.at, r.gone()
 	}
 	for i, k := range r.all() {
 		if sha256.Sum256(k.Value) == r.at.Hash {
 			r.next, r.at.Offset = i+1, k.Offset
-			return r.at, nil
+			return r.at, r.gone()
 		}
 	}
 	return r.at, &record.DivergedError{Journal: "trading", Have: r.at}
@@ -58,11 +70,17 @@ func (r *reading) Locate(context.Context) (record.Position, error) {
 
 func (r *reading) Poll(ctx context.Context) ([]*kgo.Record, error) {
 	all := r.all()
+	if err := r.gone(); err != nil {
+		return nil, err
+	}
 	for r.AtTip() {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(time.Millisecond):
+			if err := r.gone(); err != nil {
+				return nil, err
+			}
 			all = r.all()
 		}
 	}
@@ -363,4 +381,69 @@ func TestTailsAreSwept(t *testing.T) {
 	if a := sound(t, cfg); a.Tail().Base.Sequence != 320 || behind.Archive().Tail().Base.Sequence != 320 {
 		t.Errorf("the tail ends before %d", a.Tail().Base.Sequence)
 	}
+}
+
+// TestALogThatIsTrimmedMeanwhile by what another sealer has sealed: this one goes on after that. If nothing was sealed, it halts.
+func TestALogThatIsTrimmedMeanwhile(t *testing.T) {
+	p, s := oldTopic(t, 27).grow(100), newMemory()
+	w := seals(t, p, testConfig(t, s))
+	w.until("the first records", func(st Status) bool { return st.Read == 99 })
+	w.mu.Lock()
+	p.grow(300)
+	if err := p.archive(t.Context(), testConfig(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	p.trimTo(sound(t, testConfig(t, s)).Base())
+	w.mu.Unlock()
+	w.until("the end", func(st Status) bool { return st.Halted || st.Read == 299 && st.Sealed == 255 })
+	w.mu.Lock()
+	p.grow(400)
+	w.mu.Unlock()
+	w.until("the next range", func(st Status) bool { return st.Halted || st.Sealed == 383 })
+	w.end()
+	if w.Status().Halted {
+		t.Error("it has halted")
+	}
+	sound(t, testConfig(t, s))
+	checkEqual(t, read(t, testConfig(t, s), 0, 384), p.records[:p.after(p.records, 383)])
+
+	w = seals(t, p, testConfig(t, newMemory()))
+	w.until("the halt", func(st Status) bool { return st.Halted })
+	w.end()
+}
+
+// trimTo trims the topic.
+func (p *topic) trimTo(b *record.Base) { p.base, p.first = b, p.after(p.records, b.Sequence-1) }
+
+// after returns the index of the record after the first copy of a valid one.
+func (p *topic) after(all []*kgo.Record, sequence int64) int {
+	return 1 + slices.IndexFunc(all, func(r *kgo.Record) bool {
+		prev, n, ok := record.PrevOf(r.Value)
+		return ok && n == sequence && prev != record.Hash(bytes.Repeat([]byte{0xab}, 32))
+	})
+}
+
+// TestRecordsThatFillNoRange are not held without a bound.
+func TestRecordsThatFillNoRange(t *testing.T) {
+	p := newTopic(t, 28)
+	w, err := NewWriter(t.Context(), testConfig(t, newMemory()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		noise := make([]byte, 1000)
+		for i := range noise {
+			noise[i] = byte(p.random.Uint32())
+		}
+		p.append(&kgo.Record{Value: noise, Timestamp: time.UnixMilli(1)})
+	}
+	for i, r := range p.records {
+		if err = w.Add(t.Context(), r); err != nil {
+			if i < 100 || !strings.Contains(err.Error(), "do not fill a range") {
+				t.Errorf("record %d: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Errorf("the writer holds %d bytes", len(w.current.chunks))
 }
