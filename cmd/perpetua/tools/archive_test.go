@@ -12,12 +12,14 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
@@ -158,4 +160,34 @@ func TestArchiveOfATrimmedTopic(t *testing.T) {
 			t.Errorf("%s has %d records of %d", what, len(got), len(want))
 		}
 	}
+}
+
+// TestNothingIsRestoredUnderEngines on brokers.
+func TestNothingIsRestoredUnderEngines(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+	defer stop()
+	client := journaltest.NewClient(t, "trading")
+	if err := checkStopped(ctx, client, journals.All(), "brokers"); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := client.KafkaFor(journal.ForGroup, kgo.ClientID("http://engine"), kgo.ConsumerGroup(client.Prefix()+ownership.Group),
+		kgo.InstanceID("n1"), kgo.ConsumeTopics(client.Topic("trading")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	for err == nil && ctx.Err() == nil { // until it has joined
+		engine.PollFetches(within(ctx, t))
+		err = checkStopped(ctx, client, journals.All(), "brokers")
+	}
+	if err == nil || !strings.Contains(err.Error(), "1 engines are at work there, http://engine") {
+		t.Errorf("beside an engine: %v", err)
+	}
+}
+
+// within returns a context for one look.
+func within(ctx context.Context, t *testing.T) context.Context {
+	some, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	t.Cleanup(stop)
+	return some
 }
