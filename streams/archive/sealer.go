@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// TailEvery is the age from which records that are in no full range belong in the tail.
+	// TailEvery is how long after a sealer has read it a record that is in no full range belongs in the tail.
 	TailEvery = time.Hour
 	// firstRetry and lastRetry are the shortest and the longest wait after an error. The waits between double.
 	firstRetry = 2 * time.Second

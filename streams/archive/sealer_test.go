@@ -108,8 +108,13 @@ type running struct {
 
 // seals starts a sealer of a topic.
 func seals(t testing.TB, p *topic, cfg Config, copies ...Heads) *running {
+	return sealsAfter(t, p, cfg, time.Millisecond, copies...)
+}
+
+// sealsAfter is seals with the age from which records belong in the tail.
+func sealsAfter(t testing.TB, p *topic, cfg Config, every time.Duration, copies ...Heads) *running {
 	s := &running{t: t, done: make(chan error, 1)}
-	s.Sealer = NewSealer(SealerConfig{Config: cfg, Copies: copies, Retry: time.Millisecond, TailEvery: time.Hour,
+	s.Sealer = NewSealer(SealerConfig{Config: cfg, Copies: copies, Retry: time.Millisecond, TailEvery: every,
 		From: func(at record.Position) Source { return &reading{mu: &s.mu, topic: p, at: at, records: &s.read} }})
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -255,20 +260,29 @@ func TestTwoSealers(t *testing.T) {
 	checkEqual(t, read(t, testConfig(t, s), 0, math.MaxInt64), p.records)
 }
 
-// TestYoungRecords are in no tail.
+// TestYoungRecords are in no tail, whatever the clock said that gave them their times.
 func TestYoungRecords(t *testing.T) {
-	p := oldTopic(t, 23)
-	p.time = scalar.TimeOf(time.Now().Add(time.Hour))
-	p.records, p.sequence, p.prev, p.offset = nil, 0, record.Hash{}, 0
-	p.encode(record.TypeGenesis, &record.Genesis{Journal: "trading", JournalID: p.id, Partitions: 1})
-	p.grow(150)
+	p := oldTopic(t, 23).grow(150)
 	s := newMemory()
-	w := seals(t, p, testConfig(t, s))
+	w := sealsAfter(t, p, testConfig(t, s), time.Hour)
 	w.until("the range and the rest", func(st Status) bool { return st.Sealed == 127 && st.Read == 149 })
+	w.mu.Lock()
+	p.grow(160)
+	w.mu.Unlock()
+	w.until("more", func(st Status) bool { return st.Read == 159 })
 	w.end()
 	if a := sound(t, testConfig(t, s)); a.Tail() != nil {
 		t.Errorf("the tail is %+v", a.Tail())
 	}
+}
+
+// TestATailFromTheFuture is written when it is due by the clock here, although its records have later times.
+func TestATailFromTheFuture(t *testing.T) {
+	p, s := oldTopic(t, 29), newMemory()
+	p.time = scalar.TimeOf(time.Now().Add(24 * time.Hour))
+	w := seals(t, p.grow(50), testConfig(t, s))
+	w.until("the tail", func(st Status) bool { return st.Tailed == 49 })
+	w.end()
 }
 
 // TestALogThatContradictsItsArchive is not archived any more.
@@ -446,4 +460,56 @@ func TestRecordsThatFillNoRange(t *testing.T) {
 		}
 	}
 	t.Errorf("the writer holds %d bytes", len(w.current.chunks))
+}
+
+// naming is a bucket in which another writer does something once the manifest of the tail was read.
+type naming struct {
+	*memory
+	do func()
+}
+
+// Read implements Store.
+func (n *naming) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	b, err := n.memory.Read(ctx, key, limit)
+	if do := n.do; do != nil && strings.HasSuffix(key, "/"+tailName) {
+		n.do = nil
+		do()
+	}
+	return b, err
+}
+
+// TestATailIsNamedWhileItIsSwept: the object of a former tail that another writer names again stays.
+func TestATailIsNamedWhileItIsSwept(t *testing.T) {
+	ctx, p, s := t.Context(), oldTopic(t, 30), newMemory()
+	n := &naming{memory: s}
+	cfg := testConfig(t, n)
+	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w, err := NewWriter(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []byte
+	for _, records := range []int64{20, 30, 40} {
+		for _, r := range p.grow(records).records {
+			if r.Offset >= w.Next() {
+				if err := w.Add(ctx, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := w.Tail(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = s.blobs[cfg.tailKey()]
+		}
+		s.now = s.now.Add(time.Hour)
+	}
+	n.do = func() { s.blobs[cfg.tailKey()] = first }
+	if err := w.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if a := sound(t, cfg); a.Tail() == nil || a.Tail().Records != 20 {
+		t.Errorf("the tail is %+v", a.Tail())
+	}
 }

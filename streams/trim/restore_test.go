@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
@@ -126,6 +127,17 @@ func TestRestoreRefuses(t *testing.T) {
 		if got := len(o.topic()); got != len(c.there) {
 			t.Errorf("%s: the topic has %d records, not %d", name, got, len(c.there))
 		}
+	}
+	emptied := l.elsewhere(l.all[:20]...)
+	all := make(kadm.Offsets)
+	all.Add(kadm.Offset{Topic: emptied.client.Topic(rules.Name), At: 20})
+	kc, err := emptied.client.Kafka()
+	must(t, err)
+	defer kc.Close()
+	deleted, err := kadm.NewClient(kc).DeleteRecords(t.Context(), all)
+	must(t, errors.Join(err, deleted.Error()))
+	if _, err := emptied.restore(0); err == nil || !strings.Contains(err.Error(), "all its records were deleted") {
+		t.Errorf("a topic whose records were all deleted: %v", err)
 	}
 	if _, err := l.elsewhere().restore(records); err == nil || !strings.Contains(err.Error(), "ends before record 300") {
 		t.Errorf("from a record after the end: %v", err)

@@ -73,6 +73,9 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 		return done, err
 	}
 	if start == topicEnd {
+		if err := r.mayBegin(ctx, start); err != nil {
+			return done, err
+		}
 		done.From, done.Base, err = r.begin()
 	} else {
 		done.From, done.Base, err = r.present(ctx)
@@ -122,6 +125,21 @@ func keep(ctx context.Context, k base.Keeper, b record.Base) error {
 		return err
 	}
 	return k.Keep(ctx, b)
+}
+
+// mayBegin returns an error for an empty topic that had records, unless a base is kept that tells which ones were deleted.
+func (r Restore) mayBegin(ctx context.Context, start int64) error {
+	if start == 0 {
+		return nil
+	}
+	b, silent, err := r.Client.Base(ctx, r.Rules.Journal(), 0)
+	switch {
+	case err != nil || b != nil:
+		return err
+	case silent != nil:
+		return fmt.Errorf("restore %s: the topic is empty and begins at offset %d: %w", r.Rules.Journal(), start, silent)
+	}
+	return fmt.Errorf("restore %s: the topic is empty and begins at offset %d: all its records were deleted, and no base is kept; restore to a new topic", r.Rules.Journal(), start)
 }
 
 // begin returns where an empty topic is to begin.

@@ -75,6 +75,7 @@ func RestoreLog(ctx context.Context, args []string, std settings.IO) error {
 	if known.failed != nil {
 		return known.failed
 	}
+	known.tellMissing(std.Err)
 	known.addBases(client)
 	all := []restored{}
 	for _, j := range r.journals {
