@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// TailEvery is the age from which records that are in no full range belong in the tail.
+	// TailEvery is how long after a sealer has read it a record that is in no full range belongs in the tail.
 	TailEvery = time.Hour
 	// firstRetry and lastRetry are the shortest and the longest wait after an error. The waits between double.
 	firstRetry = 2 * time.Second
@@ -99,7 +99,8 @@ func (s *Sealer) update(change func(*Status)) {
 
 // Run archives until the context ends or the log is broken, and returns the error. Errors of the bucket, of the copies, and of the
 // archive are logged and retried. If the log lacks the last archived record, or begins after it, Run logs that and archives
-// nothing more.
+// nothing more. A log that was trimmed behind the back of this sealer, by what another one has sealed since, is no such log: Run
+// continues after the other one's ranges.
 func (s *Sealer) Run(ctx context.Context) error {
 	defer s.update(func(st *Status) { st.Runs = false })
 	s.update(func(st *Status) { st.Runs, st.Halted = true, false })
@@ -111,6 +112,8 @@ func (s *Sealer) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.As(err, &trimmed) && s.reaches(ctx, trimmed.Base):
+			// The next attempt begins after the ranges that were sealed meanwhile.
 		case errors.As(err, &diverged), errors.As(err, &trimmed):
 			s.log.Error("the log does not continue the archive: nothing more is archived", "error", err)
 			s.update(func(st *Status) { st.Halted = true })
@@ -127,6 +130,16 @@ func (s *Sealer) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// reaches reports whether the full ranges in the bucket lead to a base, or whether that cannot be known for now.
+func (s *Sealer) reaches(ctx context.Context, b record.Base) bool {
+	a, err := Open(ctx, s.cfg.Config)
+	if err != nil {
+		return true
+	}
+	end := a.Base()
+	return end != nil && end.Sequence >= b.Sequence
 }
 
 func (s *Sealer) failed(err error) {

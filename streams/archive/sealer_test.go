@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,14 +45,24 @@ func (r *reading) all() []*kgo.Record {
 	return r.topic.records
 }
 
+// gone returns an error if the topic was trimmed beyond the next record.
+func (r *reading) gone() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next < r.topic.first {
+		return &record.TrimmedError{Base: *r.topic.base, Have: r.at}
+	}
+	return nil
+}
+
 func (r *reading) Locate(context.Context) (record.Position, error) {
 	if r.at.IsBefore() {
-		return r.at, nil
+		return r.at, r.gone()
 	}
 	for i, k := range r.all() {
 		if sha256.Sum256(k.Value) == r.at.Hash {
 			r.next, r.at.Offset = i+1, k.Offset
-			return r.at, nil
+			return r.at, r.gone()
 		}
 	}
 	return r.at, &record.DivergedError{Journal: "trading", Have: r.at}
@@ -58,11 +70,17 @@ func (r *reading) Locate(context.Context) (record.Position, error) {
 
 func (r *reading) Poll(ctx context.Context) ([]*kgo.Record, error) {
 	all := r.all()
+	if err := r.gone(); err != nil {
+		return nil, err
+	}
 	for r.AtTip() {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(time.Millisecond):
+			if err := r.gone(); err != nil {
+				return nil, err
+			}
 			all = r.all()
 		}
 	}
@@ -90,8 +108,13 @@ type running struct {
 
 // seals starts a sealer of a topic.
 func seals(t testing.TB, p *topic, cfg Config, copies ...Heads) *running {
+	return sealsAfter(t, p, cfg, time.Millisecond, copies...)
+}
+
+// sealsAfter is seals with the age from which records belong in the tail.
+func sealsAfter(t testing.TB, p *topic, cfg Config, every time.Duration, copies ...Heads) *running {
 	s := &running{t: t, done: make(chan error, 1)}
-	s.Sealer = NewSealer(SealerConfig{Config: cfg, Copies: copies, Retry: time.Millisecond, TailEvery: time.Hour,
+	s.Sealer = NewSealer(SealerConfig{Config: cfg, Copies: copies, Retry: time.Millisecond, TailEvery: every,
 		From: func(at record.Position) Source { return &reading{mu: &s.mu, topic: p, at: at, records: &s.read} }})
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -237,20 +260,29 @@ func TestTwoSealers(t *testing.T) {
 	checkEqual(t, read(t, testConfig(t, s), 0, math.MaxInt64), p.records)
 }
 
-// TestYoungRecords are in no tail.
+// TestYoungRecords are in no tail, whatever the clock said that gave them their times.
 func TestYoungRecords(t *testing.T) {
-	p := oldTopic(t, 23)
-	p.time = scalar.TimeOf(time.Now().Add(time.Hour))
-	p.records, p.sequence, p.prev, p.offset = nil, 0, record.Hash{}, 0
-	p.encode(record.TypeGenesis, &record.Genesis{Journal: "trading", JournalID: p.id, Partitions: 1})
-	p.grow(150)
+	p := oldTopic(t, 23).grow(150)
 	s := newMemory()
-	w := seals(t, p, testConfig(t, s))
+	w := sealsAfter(t, p, testConfig(t, s), time.Hour)
 	w.until("the range and the rest", func(st Status) bool { return st.Sealed == 127 && st.Read == 149 })
+	w.mu.Lock()
+	p.grow(160)
+	w.mu.Unlock()
+	w.until("more", func(st Status) bool { return st.Read == 159 })
 	w.end()
 	if a := sound(t, testConfig(t, s)); a.Tail() != nil {
 		t.Errorf("the tail is %+v", a.Tail())
 	}
+}
+
+// TestATailFromTheFuture is written when it is due by the clock here, although its records have later times.
+func TestATailFromTheFuture(t *testing.T) {
+	p, s := oldTopic(t, 29), newMemory()
+	p.time = scalar.TimeOf(time.Now().Add(24 * time.Hour))
+	w := seals(t, p.grow(50), testConfig(t, s))
+	w.until("the tail", func(st Status) bool { return st.Tailed == 49 })
+	w.end()
 }
 
 // TestALogThatContradictsItsArchive is not archived any more.
@@ -362,5 +394,122 @@ func TestTailsAreSwept(t *testing.T) {
 	}
 	if a := sound(t, cfg); a.Tail().Base.Sequence != 320 || behind.Archive().Tail().Base.Sequence != 320 {
 		t.Errorf("the tail ends before %d", a.Tail().Base.Sequence)
+	}
+}
+
+// TestALogThatIsTrimmedMeanwhile by what another sealer has sealed: this one goes on after that. If nothing was sealed, it halts.
+func TestALogThatIsTrimmedMeanwhile(t *testing.T) {
+	p, s := oldTopic(t, 27).grow(100), newMemory()
+	w := seals(t, p, testConfig(t, s))
+	w.until("the first records", func(st Status) bool { return st.Read == 99 })
+	w.mu.Lock()
+	p.grow(300)
+	if err := p.archive(t.Context(), testConfig(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	p.trimTo(sound(t, testConfig(t, s)).Base())
+	w.mu.Unlock()
+	w.until("the end", func(st Status) bool { return st.Halted || st.Read == 299 && st.Sealed == 255 })
+	w.mu.Lock()
+	p.grow(400)
+	w.mu.Unlock()
+	w.until("the next range", func(st Status) bool { return st.Halted || st.Sealed == 383 })
+	w.end()
+	if w.Status().Halted {
+		t.Error("it has halted")
+	}
+	sound(t, testConfig(t, s))
+	checkEqual(t, read(t, testConfig(t, s), 0, 384), p.records[:p.after(p.records, 383)])
+
+	w = seals(t, p, testConfig(t, newMemory()))
+	w.until("the halt", func(st Status) bool { return st.Halted })
+	w.end()
+}
+
+// trimTo trims the topic.
+func (p *topic) trimTo(b *record.Base) { p.base, p.first = b, p.after(p.records, b.Sequence-1) }
+
+// after returns the index of the record after the first copy of a valid one.
+func (p *topic) after(all []*kgo.Record, sequence int64) int {
+	return 1 + slices.IndexFunc(all, func(r *kgo.Record) bool {
+		prev, n, ok := record.PrevOf(r.Value)
+		return ok && n == sequence && prev != record.Hash(bytes.Repeat([]byte{0xab}, 32))
+	})
+}
+
+// TestRecordsThatFillNoRange are not held without a bound.
+func TestRecordsThatFillNoRange(t *testing.T) {
+	p := newTopic(t, 28)
+	w, err := NewWriter(t.Context(), testConfig(t, newMemory()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		noise := make([]byte, 1000)
+		for i := range noise {
+			noise[i] = byte(p.random.Uint32())
+		}
+		p.append(&kgo.Record{Value: noise, Timestamp: time.UnixMilli(1)})
+	}
+	for i, r := range p.records {
+		if err = w.Add(t.Context(), r); err != nil {
+			if i < 100 || !strings.Contains(err.Error(), "do not fill a range") {
+				t.Errorf("record %d: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Errorf("the writer holds %d bytes", len(w.current.chunks))
+}
+
+// naming is a bucket in which another writer does something once the manifest of the tail was read.
+type naming struct {
+	*memory
+	do func()
+}
+
+// Read implements Store.
+func (n *naming) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	b, err := n.memory.Read(ctx, key, limit)
+	if do := n.do; do != nil && strings.HasSuffix(key, "/"+tailName) {
+		n.do = nil
+		do()
+	}
+	return b, err
+}
+
+// TestATailIsNamedWhileItIsSwept: the object of a former tail that another writer names again stays.
+func TestATailIsNamedWhileItIsSwept(t *testing.T) {
+	ctx, p, s := t.Context(), oldTopic(t, 30), newMemory()
+	n := &naming{memory: s}
+	cfg := testConfig(t, n)
+	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w, err := NewWriter(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []byte
+	for _, records := range []int64{20, 30, 40} {
+		for _, r := range p.grow(records).records {
+			if r.Offset >= w.Next() {
+				if err := w.Add(ctx, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := w.Tail(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = s.blobs[cfg.tailKey()]
+		}
+		s.now = s.now.Add(time.Hour)
+	}
+	n.do = func() { s.blobs[cfg.tailKey()] = first }
+	if err := w.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if a := sound(t, cfg); a.Tail() == nil || a.Tail().Records != 20 {
+		t.Errorf("the tail is %+v", a.Tail())
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // sealing is the work of a sealer between two errors.
@@ -17,8 +15,9 @@ type sealing struct {
 	source Source
 	kept   []bool // by copy: it has the head
 
-	// uncovered is the time of the first record that is in no range and no tail; 0 if there is none.
-	uncovered scalar.Time
+	// uncovered is when the first record that is in no range and no tail was read, by this process's clock; zero if there is none.
+	// The time of the record is that of another node's clock.
+	uncovered time.Time
 	covered   int64 // sequence of the last record in a range or in the tail
 }
 
@@ -55,7 +54,7 @@ func (s *Sealer) work(ctx context.Context) error {
 
 // poll waits for records, but not beyond the time at which the tail is due.
 func (g *sealing) poll(ctx context.Context) ([]*kgo.Record, error) {
-	if g.uncovered == 0 {
+	if g.uncovered.IsZero() {
 		return g.source.Poll(ctx)
 	}
 	until, cancel := context.WithTimeout(ctx, max(g.due(), time.Second/10))
@@ -69,10 +68,10 @@ func (g *sealing) poll(ctx context.Context) ([]*kgo.Record, error) {
 
 // due returns the time until the tail has to be written.
 func (g *sealing) due() time.Duration {
-	if g.uncovered == 0 {
+	if g.uncovered.IsZero() {
 		return g.cfg.TailEvery
 	}
-	return time.Until(time.UnixMicro(int64(g.uncovered)).Add(g.cfg.TailEvery))
+	return g.cfg.TailEvery - time.Since(g.uncovered)
 }
 
 // add archives records. A range that is full is sealed as soon as the bucket lets it.
@@ -94,8 +93,8 @@ func (g *sealing) add(ctx context.Context, records []*kgo.Record) error {
 				return err
 			}
 		}
-		if at := g.writer.Position().Sequence; g.uncovered == 0 && at > g.covered {
-			g.uncovered = g.writer.current.LastTime
+		if at := g.writer.Position().Sequence; g.uncovered.IsZero() && at > g.covered {
+			g.uncovered = time.Now()
 		}
 		if len(g.writer.archive.sealed) > ranges {
 			g.sealed(ctx)
@@ -108,7 +107,7 @@ func (g *sealing) add(ctx context.Context, records []*kgo.Record) error {
 // sealed follows a manifest that has become durable.
 func (g *sealing) sealed(ctx context.Context) {
 	clear(g.kept)
-	g.uncovered = 0
+	g.uncovered = time.Time{}
 	g.report()
 	g.keep(ctx)
 	s := g.writer.archive.sealed[len(g.writer.archive.sealed)-1]
@@ -147,7 +146,7 @@ func (g *sealing) tail(ctx context.Context) error {
 	if err := g.retry(ctx, g.writer.Tail); err != nil {
 		return err
 	}
-	g.uncovered = 0
+	g.uncovered = time.Time{}
 	g.report()
 	return nil
 }

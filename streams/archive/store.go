@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Store is the bucket of an archive. *blob.Store implements it.
+// Store is the bucket of an archive. *blob.Store implements it. Its values MUST be comparable.
 type Store interface {
 	// Read returns the content of a blob. Its error is blob.Missing if there is none.
 	Read(ctx context.Context, key string, limit int64) ([]byte, error)

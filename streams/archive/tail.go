@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,5 +106,10 @@ func (w *Writer) Sweep(ctx context.Context) error {
 			orphans = append(orphans, o.Key)
 		}
 	}
+	// Another writer may have named an object meanwhile: it takes over one that is there already.
+	if named, err = w.archive.readTail(ctx); err != nil {
+		return err
+	}
+	orphans = slices.DeleteFunc(orphans, func(key string) bool { return named != nil && named.Object == key })
 	return cfg.Store.Delete(ctx, orphans...)
 }

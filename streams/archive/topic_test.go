@@ -35,6 +35,9 @@ type topic struct {
 	term     int64
 	time     scalar.Time
 	records  []*kgo.Record
+
+	base  *record.Base // of a topic that was trimmed
+	first int          // index of the record from which on a trimmed topic has them
 }
 
 func newTopic(t testing.TB, seed uint64) *topic {

@@ -29,6 +29,10 @@ type Writer struct {
 	bytes   int     // of their values
 }
 
+// maxPending is how many chunks' worth of compressed bytes a writer holds of a range that is not full. Only a topic with far more
+// records that readers skip than valid ones comes near.
+const maxPending = 16
+
 // pending is a range that is not sealed.
 type pending struct {
 	Manifest
@@ -88,13 +92,11 @@ func (w *Writer) begin() {
 // Position returns the position of the last valid record. The writer takes the records after it.
 func (w *Writer) Position() record.Position { return w.chain.Position() }
 
-// Align tells a writer that has taken no record yet at which offset the topic holds the record at the writer's position. In a topic
-// that was copied or restored, offsets may be lower than in the one that was archived before. The archive then continues the
-// former offsets.
+// Align tells a writer that has taken no record of this topic yet at which offset the topic holds the record at the writer's
+// position. In a topic that was copied or restored, offsets may be lower than in the one that was archived before. The archive then
+// continues the former offsets.
 func (w *Writer) Align(found int64) {
-	if m, _ := w.archive.last(); m != nil {
-		w.shift = max(0, m.LastOffset-found)
-	}
+	w.shift = max(0, w.Next()-1-found)
 }
 
 // Add takes the next record of the topic, and seals the range if the record completes it. The writer keeps the record, which MUST
@@ -127,6 +129,10 @@ func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
 	}
 	e.plain = isPlain(w.log, r)
 	w.add(e)
+	if held := len(w.current.chunks); held > maxPending*w.archive.cfg.chunkSize() {
+		return fmt.Errorf("archive: the records after record %d take %d bytes and do not fill a range: %d of them are valid, and readers skip %d",
+			w.current.First-1, held, w.current.Records, w.current.Skipped)
+	}
 	if w.bytes >= w.archive.cfg.chunkSize() || len(w.entries) == maxChunkRecords {
 		if err := w.current.flush(w, w.entries); err != nil {
 			return err

@@ -105,9 +105,10 @@ func (p *past) stop() {
 }
 
 // startPast begins to read from the history if err is a *record.TrimmedError and there is a history. Otherwise it returns err.
+// It also does for a RawReader, which returns records as they lie in the topic and none of the history.
 func (r *Reader) startPast(err error) error {
 	var gone *record.TrimmedError
-	if r.client.cfg.History == nil || !errors.As(err, &gone) {
+	if r.client.cfg.History == nil || r.raw != nil || !errors.As(err, &gone) {
 		return err
 	}
 	at := r.chain.Position()

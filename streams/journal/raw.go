@@ -11,7 +11,8 @@ import (
 )
 
 // RawReader reads all records of one partition from a position on, also those that a Reader skips. It verifies its position as a
-// Reader does, and it follows the chain without decoding events. It is not safe for concurrent use.
+// Reader does, and it follows the chain without decoding events. It reads the topic alone: after a position before the base of a
+// trimmed log its error is a *record.TrimmedError, even if the client has a History. It is not safe for concurrent use.
 type RawReader struct {
 	reader  *Reader
 	records []*kgo.Record // read and not returned yet
@@ -52,6 +53,9 @@ func (r *RawReader) Poll(ctx context.Context) ([]*kgo.Record, error) {
 	r.records = nil
 	return out, nil
 }
+
+// Position returns the position of the last valid record that the reader has read, or the one before the first.
+func (r *RawReader) Position() record.Position { return r.reader.Position() }
 
 // AtTip reports whether all records were returned that the log had when the brokers last answered.
 func (r *RawReader) AtTip() bool { return len(r.records) == 0 && r.reader.atTip() }

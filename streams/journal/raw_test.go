@@ -3,8 +3,13 @@ package journal_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -64,5 +69,64 @@ func TestARawReaderSkipsNothing(t *testing.T) {
 	var diverged *record.DivergedError
 	if _, _, err := r.raws(record.Position{Offset: 3, Sequence: 1, Hash: record.Hash{1}}); !errors.As(err, &diverged) {
 		t.Errorf("of another log: %v", err)
+	}
+}
+
+// wholeHistory has every record of a log.
+type wholeHistory struct{ *history }
+
+func (h wholeHistory) Holds(context.Context, record.Base) error { return nil }
+
+func (h wholeHistory) Records(_ context.Context, _ string, _ int32, from, to int64) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		for _, e := range h.valid[from:to] {
+			if !yield(h.kafka[e.Position.Offset], nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestARawReaderStaysInTheTopic: before the base, it says so and passes over no record, although other readers get those from the
+// history. So it does if the log is trimmed while it reads.
+func TestARawReaderStaysInTheTopic(t *testing.T) {
+	const n, at = 300, 200
+	b := newBased(newRig(t), n, rand.New(rand.NewPCG(3, 1)))
+	b.client.SetHistory(wholeHistory{b.history})
+	ahead := journal.NewRawReader(b.client, b.rules, 0, b.valid[20].Position)
+	defer ahead.Close()
+	if _, err := ahead.Locate(b.context()); err != nil {
+		t.Fatal(err)
+	}
+	ahead.Close() // its connection breaks
+	b.trim(at)
+	var trimmed *record.TrimmedError
+	for _, from := range []record.Position{record.Before, b.valid[20].Position} {
+		if got, err := b.from(b.client, from); err != nil || !slices.Equal(got, b.hashes(from.Sequence)) {
+			t.Errorf("another reader after %v: %d records, %v", from, len(got), err)
+		}
+		if _, got, err := b.raws(from); !errors.As(err, &trimmed) || trimmed.Base != b.base(at) || len(got) > 0 {
+			t.Errorf("after %v: %d records, %v", from, len(got), err)
+		}
+	}
+	next := ahead.Position().Sequence + 1
+	for {
+		records, err := ahead.Poll(b.context())
+		if err != nil {
+			if !errors.As(err, &trimmed) {
+				t.Error(err)
+			}
+			break
+		}
+		for _, k := range records {
+			if _, sequence, ok := record.PrevOf(k.Value); ok && sequence > next {
+				t.Fatalf("record %d comes after %d", sequence, next-1)
+			} else if sequence == next {
+				next++
+			}
+		}
+	}
+	if _, got, err := b.raws(b.valid[at-1].Position); err != nil || len(got) != len(b.kafka)-int(b.valid[at].Position.Offset) {
+		t.Errorf("from the base on: %d records, %v", len(got), err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
@@ -15,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/trim"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
@@ -35,6 +37,18 @@ func (l *log) elsewhere(some ...*kgo.Record) *log {
 		o.append(again...)
 	}
 	return &o
+}
+
+// meddling does something when the base is kept: after the first comparison, and before anything is appended.
+type meddling struct {
+	base.Folder
+	do func()
+}
+
+// Keep implements base.Keeper.
+func (m meddling) Keep(ctx context.Context, b record.Base) error {
+	m.do()
+	return m.Folder.Keep(ctx, b)
 }
 
 func (l *log) restore(from int64, known ...record.Position) (wholelog.Restored, error) {
@@ -114,6 +128,17 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("%s: the topic has %d records, not %d", name, got, len(c.there))
 		}
 	}
+	emptied := l.elsewhere(l.all[:20]...)
+	all := make(kadm.Offsets)
+	all.Add(kadm.Offset{Topic: emptied.client.Topic(rules.Name), At: 20})
+	kc, err := emptied.client.Kafka()
+	must(t, err)
+	defer kc.Close()
+	deleted, err := kadm.NewClient(kc).DeleteRecords(t.Context(), all)
+	must(t, errors.Join(err, deleted.Error()))
+	if _, err := emptied.restore(0); err == nil || !strings.Contains(err.Error(), "all its records were deleted") {
+		t.Errorf("a topic whose records were all deleted: %v", err)
+	}
 	if _, err := l.elsewhere().restore(records); err == nil || !strings.Contains(err.Error(), "ends before record 300") {
 		t.Errorf("from a record after the end: %v", err)
 	}
@@ -128,5 +153,26 @@ func TestRestoreRefuses(t *testing.T) {
 	var damaged *archive.Error
 	if _, err := o.restore(0); !errors.As(err, &damaged) || damaged.Key != key || len(o.topic()) != 20 {
 		t.Errorf("a damaged archive: %v; the topic has %d records", err, len(o.topic()))
+	}
+}
+
+// TestRestoreBesideAWriter stops before it appends anything after the records of another writer.
+func TestRestoreBesideAWriter(t *testing.T) {
+	l := newLog(t, never, false)
+	a, err := archive.Open(t.Context(), l.archive())
+	must(t, err)
+	o := l.elsewhere()
+	write := func() { o.append(&kgo.Record{Value: []byte("another writer's")}) }
+	_, err = wholelog.Restore{Client: o.client, Rules: rules, Archive: a, From: 64, Keepers: []base.Keeper{meddling{o.bases, write}}}.Run(t.Context())
+	var end *transfer.EndError
+	if !errors.As(err, &end) || end.End != 0 || end.Found != 1 || !strings.Contains(err.Error(), "0 records were appended") {
+		t.Errorf("a record was appended after the comparison: %v", err)
+	}
+	if got := len(o.topic()); got != 1 {
+		t.Errorf("the topic has %d records", got)
+	}
+	conflict := wholelog.ConflictError{Journal: rules.Name, Sequence: 3, Reason: "no", Appended: 7}
+	if text := conflict.Error(); strings.Contains(text, "nothing") || !strings.Contains(text, "7 records") {
+		t.Error(text)
 	}
 }

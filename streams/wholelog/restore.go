@@ -43,16 +43,21 @@ type Restored struct {
 	Base     *record.Base    // where the log begins; nil for its genesis
 }
 
-// ConflictError says that an archive contradicts what the topic holds, or a known position. Nothing was changed.
+// ConflictError says that an archive contradicts what the topic holds, or a known position.
 type ConflictError struct {
 	Journal  string
 	Sequence int64
 	Reason   string
+	Appended int64 // records that were appended before it was found; 0: nothing was changed
 }
 
 // Error names the record.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("restore %s: record %d: %s; nothing was changed", e.Journal, e.Sequence, e.Reason)
+	done := "nothing was changed"
+	if e.Appended > 0 {
+		done = fmt.Sprintf("%d records had been appended", e.Appended)
+	}
+	return fmt.Sprintf("restore %s: record %d: %s; %s", e.Journal, e.Sequence, e.Reason, done)
 }
 
 // Run verifies the archive, compares it with the topic and the known positions, appends what is missing, and reads the topic
@@ -68,6 +73,9 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 		return done, err
 	}
 	if start == topicEnd {
+		if err := r.mayBegin(ctx, start); err != nil {
+			return done, err
+		}
 		done.From, done.Base, err = r.begin()
 	} else {
 		done.From, done.Base, err = r.present(ctx)
@@ -89,12 +97,17 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 			}
 		}
 	}
-	if done.Appended, err = w.append(ctx, done.Found); err != nil {
-		return done, fmt.Errorf("restore %s: %w", name, err)
+	if done.Appended, err = w.append(ctx, done.Found, topicEnd); err != nil {
+		return done, fmt.Errorf("restore %s: %d records were appended: %w", name, done.Appended, err)
 	}
 	again := &walk{Restore: r, name: name, from: done.From, base: done.Base}
 	if _, _, err := again.compare(ctx); err != nil {
-		return done, err
+		var conflict *ConflictError
+		if errors.As(err, &conflict) {
+			conflict.Appended = done.Appended
+			return done, err
+		}
+		return done, fmt.Errorf("restore %s: %d records were appended, and the topic can't be compared: %w", name, done.Appended, err)
 	}
 	if !again.complete {
 		return done, fmt.Errorf("restore %s: the topic lacks records that were appended to it", name)
@@ -112,6 +125,21 @@ func keep(ctx context.Context, k base.Keeper, b record.Base) error {
 		return err
 	}
 	return k.Keep(ctx, b)
+}
+
+// mayBegin returns an error for an empty topic that had records, unless a base is kept that tells which ones were deleted.
+func (r Restore) mayBegin(ctx context.Context, start int64) error {
+	if start == 0 {
+		return nil
+	}
+	b, silent, err := r.Client.Base(ctx, r.Rules.Journal(), 0)
+	switch {
+	case err != nil || b != nil:
+		return err
+	case silent != nil:
+		return fmt.Errorf("restore %s: the topic is empty and begins at offset %d: %w", r.Rules.Journal(), start, silent)
+	}
+	return fmt.Errorf("restore %s: the topic is empty and begins at offset %d: all its records were deleted, and no base is kept; restore to a new topic", r.Rules.Journal(), start)
 }
 
 // begin returns where an empty topic is to begin.
@@ -148,7 +176,7 @@ type walk struct {
 }
 
 func (w *walk) conflict(sequence int64, format string, args ...any) error {
-	return &ConflictError{w.name, sequence, fmt.Sprintf(format, args...)}
+	return &ConflictError{Journal: w.name, Sequence: sequence, Reason: fmt.Sprintf(format, args...)}
 }
 
 // compare verifies the archive from the first record on, and returns how many of its records the topic holds, and its end.
@@ -256,23 +284,23 @@ func (w *walk) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	}
 }
 
-// append appends the records after the first ones.
-func (w *walk) append(ctx context.Context, found int64) (n int64, err error) {
-	to, err := transfer.Topic(w.Client, w.name, "the topic").Append(ctx, nil)
+// append appends the records after the first ones to a topic that ends at an offset, and returns how many the topic has got.
+func (w *walk) append(ctx context.Context, found, end int64) (n int64, err error) {
+	to, err := transfer.AppendAt(w.Client, w.name, "the topic", end)
 	if err != nil {
 		return 0, err
 	}
 	index := int64(0)
 	for r, err := range w.records(ctx) {
 		if err == nil && index >= found {
-			if err = to.Append(ctx, r); err == nil {
-				n++
-			}
+			err = to.Append(ctx, r)
 		}
 		if err != nil {
-			return n, errors.Join(err, to.Close(ctx))
+			err = errors.Join(err, to.Close(ctx))
+			return to.Sent(), err
 		}
 		index++
 	}
-	return n, to.Close(ctx)
+	err = to.Close(ctx)
+	return to.Sent(), err
 }

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // archived is the JSON output of an archive for one journal.
@@ -108,11 +111,14 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer stop()
+	former := newArchives(r.Settings)
+	defer former.close()
 	return each(&r, std, func(j journals.Journal) (archived, error) {
 		if _, err := prepareLog(ctx, r.Settings, client, j, 0, std.Err); err != nil {
 			return archived{}, err
 		}
-		if err := archiveJournal(ctx, client, j.Rules, config(j.Name())); err != nil {
+		past := func() (*archive.Archive, error) { return former.archive(ctx, j.Name(), 0) }
+		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past); err != nil {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
 		return verifyArchive(ctx, config(j.Name()), std)
@@ -163,15 +169,25 @@ func (a archived) print(out io.Writer) {
 		a.Journal, a.Ranges, a.Tail, a.Records, a.Skipped, a.Bytes, a.Values, 100*float64(a.Bytes)/float64(max(a.Values, 1)), a.Sequence, a.Hash)
 }
 
-// archiveJournal archives the records of a topic up to its current end.
-func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config) error {
+// archiveJournal archives the records of a log up to its current end. What the topic does not hold any more it copies from the
+// archive by which the topic was trimmed. former opens that.
+func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config, former func() (*archive.Archive, error)) error {
 	w, err := archive.NewWriter(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	r := journal.NewRawReader(client, rules, cfg.Partition, w.Position())
-	defer r.Close()
+	defer func() { r.Close() }()
 	at, err := r.Locate(ctx)
+	var trimmed *record.TrimmedError
+	if errors.As(err, &trimmed) {
+		if err = copyPast(ctx, w, trimmed, client.Topic(cfg.Journal), former); err != nil {
+			return err
+		}
+		r.Close()
+		r = journal.NewRawReader(client, rules, cfg.Partition, w.Position())
+		at, err = r.Locate(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -187,6 +203,9 @@ func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Ru
 					return err
 				}
 			}
+			if has, read := w.Position(), r.Position(); !has.Equal(read) {
+				return fmt.Errorf("the log was read up to %v, and the records archived lead to %v", read, has)
+			}
 		}
 		return nil
 	})
@@ -197,6 +216,38 @@ func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Ru
 		return err
 	}
 	return w.Tail(ctx)
+}
+
+// copyPast archives the records from the writer's position up to the base of a trimmed log, with those that readers skip, from the
+// archive that has them.
+func copyPast(ctx context.Context, w *archive.Writer, trimmed *record.TrimmedError, topic string, former func() (*archive.Archive, error)) error {
+	b := trimmed.Base
+	missing := func(why error) error {
+		return fmt.Errorf("the topic begins at record %d, and the archive needs the records from %d on, which the archive named by --archive-url does not give: %w",
+			b.Sequence, w.Position().Sequence+1, why)
+	}
+	from, err := former()
+	if err == nil {
+		err = wholelog.Reaches(from, b)
+	}
+	if err != nil {
+		return missing(err)
+	}
+	for r, err := range from.Records(ctx, topic, w.Position().Sequence+1, b.Sequence+1) {
+		if err != nil {
+			return missing(err)
+		}
+		if prev, sequence, ok := record.PrevOf(r.Value); ok && sequence == b.Sequence && prev == b.Prev {
+			break // the topic has it
+		}
+		if err := w.Add(ctx, r); err != nil {
+			return err
+		}
+	}
+	if !w.Position().Equal(b.Before()) {
+		return missing(fmt.Errorf("it leads to %v, and the base follows %v", w.Position(), b.Before()))
+	}
+	return nil
 }
 
 // verifyArchive verifies the archive of a journal.

@@ -82,12 +82,7 @@ func (h *atHand) addBases(client *journal.Client) {
 // hold compares the logs of journals with every known position. A *journal.DivergedError means that a log is wrong; any
 // other error means that a store could not be read. Missing stores are reported on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
-	if h.rows == nil {
-		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
-	}
-	if h.saved == nil && h.failed == nil {
-		fmt.Fprintln(out, "perpetua: the log is held against no snapshots and witnesses, since no bucket is at hand; --blob-url names it")
-	}
+	h.tellMissing(out)
 	failed := h.failed
 	known := h.known(client)
 	for _, j := range table {
@@ -98,6 +93,16 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+// tellMissing reports the stores of known positions that are not at hand.
+func (h *atHand) tellMissing(out io.Writer) {
+	if h.rows == nil {
+		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
+	}
+	if h.saved == nil && h.failed == nil {
+		fmt.Fprintln(out, "perpetua: the log is held against no snapshots and witnesses, since no bucket is at hand; --blob-url names it")
+	}
 }
 
 // known returns the sources of positions that are at hand.

@@ -65,11 +65,17 @@ func RestoreLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer stop()
+	if len(r.Brokers()) > 0 { // otherwise this command has locked the folder
+		if err := checkStopped(ctx, client, journals.All(), "brokers"); err != nil {
+			return err
+		}
+	}
 	known := openAtHand(ctx, r.Settings)
 	defer known.close()
 	if known.failed != nil {
 		return known.failed
 	}
+	known.tellMissing(std.Err)
 	known.addBases(client)
 	all := []restored{}
 	for _, j := range r.journals {
