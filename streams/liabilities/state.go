@@ -22,6 +22,9 @@ func Of(s *trading.State, instant trading.FundingInstant) *Snapshot {
 	return &Snapshot{instant, obligations, totals}
 }
 
+// Totals returns the sums of all accounts, without the tree, and the number of customers.
+func (s *Snapshot) Totals() (totals form.Totals, customers int) { return s.totals, len(s.obligations) }
+
 // State computes the statement about a snapshot. The balances of the tree are at least 0. key is the epoch key for the
 // position. The same snapshot and key give the same statement, so an auditor who has the state and the key checks a recorded one
 // with it.

@@ -10,9 +10,7 @@ func (v *verification) collect(spans <-chan *span) error {
 		<-s.done
 		failed = errors.Join(failed, s.err)
 		v.report.Decided.add(&s.decided)
-		if s.equal {
-			v.report.Snapshots++
-		}
+		v.report.Snapshots += s.equal
 		if failed == nil && tree != nil {
 			tree.add(v, s.roots)
 		}

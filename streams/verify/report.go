@@ -11,14 +11,16 @@ type Check string
 
 // The checks.
 const (
-	CheckSource     Check = "source"     // the form of the file or of the archive
-	CheckChain      Check = "chain"      // the chain of hashes, sequences, terms, types and versions
-	CheckKafka      Check = "kafka"      // key, headers and timestamp of a record
-	CheckDecision   Check = "decision"   // the record is decided again as another one
-	CheckSums       Check = "sums"       // the sums of the ledger
-	CheckState      Check = "state"      // the state after a record, compared with a snapshot or with another fold
-	CheckModel      Check = "model"      // the independent model
-	CheckCheckpoint Check = "checkpoint" // the tree of a signed checkpoint
+	CheckSource   Check = "source"   // the form of the file or of the archive
+	CheckChain    Check = "chain"    // the chain of hashes, sequences, terms, types and versions
+	CheckKafka    Check = "kafka"    // key, headers and timestamp of a record
+	CheckDecision Check = "decision" // the record is decided again as another one
+	CheckSums     Check = "sums"     // the sums of the ledger
+	CheckState    Check = "state"    // the state after a record, compared with a snapshot or with another fold
+	CheckModel    Check = "model"    // the independent model
+	// CheckLiabilities compares a statement of liabilities with the accounts at its position.
+	CheckLiabilities Check = "liabilities"
+	CheckCheckpoint  Check = "checkpoint" // the tree of a signed checkpoint
 )
 
 // Difference says where a log is wrong.

@@ -27,7 +27,7 @@ func (s *sample) saved(t testing.TB, sequences ...int64) (all []verify.Snapshot)
 		if err != nil {
 			t.Fatal(err)
 		}
-		state.Evolve(decide.Stamp{Journal: s.id, Sequence: r.Sequence, Time: r.Time}, r.Command, r.Outcome, r.Events)
+		state.Evolve(decide.Stamp{Journal: s.id, Sequence: r.Sequence, Time: r.Time, Prev: r.Prev}, r.Command, r.Outcome, r.Events)
 		if slices.Contains(sequences, int64(n)) {
 			b := s.Codec.Append(nil, state)
 			all = append(all, verify.Snapshot{Position: position(k), Load: func(context.Context) ([]byte, error) { return b, nil }})

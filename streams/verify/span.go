@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
+	"github.com/perpetua-exchange/perpetua/streams/liabilities"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -22,13 +24,14 @@ type span struct {
 	// state is the state before the first record, encoded. It is nil if the worker continues from its own state: the one after the
 	// span before, or that of an empty journal. after is the state after the last record, or nil.
 	state, after []byte
-	stored       *Snapshot // at the last record; nil for none
+	stored       []Snapshot            // at the last record
+	owed         *liabilities.Snapshot // of the last instant of funding before the first record, if the span has a state; may be nil
 
 	// Of the worker.
 	done    chan struct{}
 	decided Decided
 	roots   []commitment.Hash
-	equal   bool // the stored snapshot is equal to the state
+	equal   int // stored snapshots that are equal to the state
 	err     error
 }
 
@@ -46,11 +49,12 @@ type cutter struct {
 	work      chan *span // to the workers
 	ordered   chan *span // to the collector
 
-	folds     bool         // a state leads the workers
-	lead      decide.State // after the last record; nil if it does not fold, or no state is known yet
-	saved     []byte       // lead, encoded; nil before the first record of a journal
-	known     bool         // a state is known
-	snapshots []Snapshot   // that the log has not reached
+	folds     bool                  // a state leads the workers
+	lead      decide.State          // after the last record; nil if it does not fold, or no state is known yet
+	saved     []byte                // lead, encoded; nil before the first record of a journal
+	known     bool                  // a state is known
+	owed      *liabilities.Snapshot // at the last instant of funding that lead has passed; nil before the first one
+	snapshots []Snapshot            // that the log has not reached
 
 	current *span
 	size    int // bytes of the current span's values
@@ -80,7 +84,7 @@ func (v *verification) newCutter(base *record.Base, followers []*follower) *cutt
 
 // begin begins a span.
 func (c *cutter) begin(previous scalar.Time) {
-	c.current = &span{previous: previous, decides: c.known, state: c.saved, done: make(chan struct{}), decided: newDecided()}
+	c.current = &span{previous: previous, decides: c.known, state: c.saved, owed: c.owed, done: make(chan struct{}), decided: newDecided()}
 	c.size, c.began = 0, time.Now()
 }
 
@@ -115,7 +119,7 @@ func (c *cutter) each(ctx context.Context, batches <-chan *batch) error {
 			}
 			c.current.items = append(c.current.items, item{e, &b.messages[i]})
 			c.size += len(e.Value)
-			if !c.evolve(&e) {
+			if !c.evolve(&c.current.items[len(c.current.items)-1]) {
 				c.pass(from)
 				return nil
 			}
@@ -146,14 +150,17 @@ func (c *cutter) each(ctx context.Context, batches <-chan *batch) error {
 func (c *cutter) full() bool { return len(c.current.items) >= c.least || c.size >= c.SpanBytes }
 
 // evolve applies a record to the leading state. It returns false if this build cannot apply it.
-func (c *cutter) evolve(e *record.Entry) bool {
+func (c *cutter) evolve(e *item) bool {
 	if c.lead == nil {
 		return true
 	}
-	if err := evolve(c.lead, e); err != nil {
+	if err := evolve(c.lead, &e.Entry); err != nil {
 		c.differs(&Difference{CheckState, e.Position.Sequence, e.Position.Offset, err.Error()})
 		c.lead = nil
 		return false
+	}
+	if owed := owedAfter(c.lead, e); owed != nil {
+		c.owed = owed
 	}
 	return true
 }
@@ -178,9 +185,10 @@ func (c *cutter) pass(from int) {
 	}
 }
 
-// at ends the current span at a position, whose items were passed to the followers. If a stored snapshot has the position, it is compared there, or the fold begins with it.
+// at ends the current span at a position, whose items were passed to the followers. Snapshots that are stored with the position are
+// compared there, or the fold begins with one of them.
 func (c *cutter) at(ctx context.Context, p record.Position) error {
-	var stored *Snapshot
+	var stored []Snapshot
 	for len(c.snapshots) > 0 && c.snapshots[0].Position.Sequence <= p.Sequence {
 		s := c.snapshots[0]
 		c.snapshots = c.snapshots[1:]
@@ -188,11 +196,12 @@ func (c *cutter) at(ctx context.Context, p record.Position) error {
 		case s.Position.Sequence < p.Sequence: // before a base
 		case s.Position.Hash != p.Hash:
 			c.differs(&Difference{CheckState, p.Sequence, p.Offset, fmt.Sprintf("a snapshot was made of a record with the hash %v, and the record has %v", s.Position.Hash, p.Hash)})
-		case c.known:
-			stored = &s
-		case c.Payloads != nil:
-			return c.start(ctx, &s)
+		default:
+			stored = append(stored, s)
 		}
+	}
+	if !c.known && len(stored) > 0 {
+		return c.start(ctx, stored)
 	}
 	if len(c.current.items) == 0 {
 		return nil
@@ -201,26 +210,35 @@ func (c *cutter) at(ctx context.Context, p record.Position) error {
 	return c.emit(ctx)
 }
 
-// start begins the fold with a stored snapshot.
-func (c *cutter) start(ctx context.Context, s *Snapshot) error {
-	saved, err := s.Load(ctx)
-	if errors.Is(err, ErrGone) {
-		return c.emit(ctx) // a later one may be there
-	}
-	if err != nil {
-		return fmt.Errorf("verify: the snapshot at record %d: %w", s.Position.Sequence, err)
-	}
-	state, err := c.Codec.Read(saved)
-	if err != nil {
-		return fmt.Errorf("verify: the snapshot at record %d: %w", s.Position.Sequence, err)
-	}
+// start begins the fold with a snapshot that is stored at a record, and compares it with the others there. If all of them are gone,
+// a later one may be there.
+func (c *cutter) start(ctx context.Context, stored []Snapshot) error {
 	if err := c.emit(ctx); err != nil {
 		return err
 	}
-	if c.known = true; c.folds {
-		c.lead = state
+	for _, s := range stored {
+		saved, err := s.Load(ctx)
+		if errors.Is(err, ErrGone) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("verify: the snapshot at record %d: %w", s.Position.Sequence, err)
+		}
+		if c.known {
+			if !bytes.Equal(saved, c.saved) {
+				c.differs(&Difference{CheckState, s.Position.Sequence, -1, "two snapshots of the record have different states"})
+			}
+			continue
+		}
+		state, err := c.Codec.Read(saved)
+		if err != nil {
+			return fmt.Errorf("verify: the snapshot at record %d: %w", s.Position.Sequence, err)
+		}
+		if c.known = true; c.folds {
+			c.lead = state
+		}
+		c.saved = saved
 	}
-	c.saved = saved
 	c.begin(c.current.previous)
 	return nil
 }

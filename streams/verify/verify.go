@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/redecide"
 )
@@ -22,12 +24,15 @@ type Config struct {
 	// Codec encodes states. Without one there is one worker.
 	Codec decide.StateCodec
 	// Snapshots are compared with the states of the fold. The first one of a trimmed log at its base or after it is the state from
-	// which the fold begins. They are in ascending order of sequence, and encoded by Codec.
+	// which the fold begins. They are in ascending order of sequence, and encoded by Codec. Several may have one sequence.
 	Snapshots []Snapshot
 	// Model checks the values of a log from its genesis on. It may be nil.
 	Model Model
 	// Checkpoint is a tree that the log must extend. It may be nil.
 	Checkpoint *Checkpoint
+	// Keys returns new epoch keys of the journal, to compute the roots of statements of liabilities again. Each worker has its own. If
+	// it is nil, the keys of the Checkpoint are taken; without those the roots are not verified.
+	Keys func(journal scalar.ID) (*commitment.Keys, error)
 	// Workers is the number of goroutines that decide records again. Zero means one for each processor.
 	Workers int
 	// SpanRecords is the number of records after which a span may end, and SpanBytes the size of their values after which it ends.
@@ -92,6 +97,9 @@ func Verify(ctx context.Context, cfg Config) (Report, error) {
 	}
 	if v.SpanBytes == 0 {
 		v.SpanBytes = spanBytes
+	}
+	if v.Keys == nil && v.Checkpoint != nil {
+		v.Keys = v.Checkpoint.Keys
 	}
 	base, err := cfg.Source.Base(ctx)
 	if err != nil {

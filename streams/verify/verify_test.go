@@ -329,6 +329,18 @@ func TestSnapshots(t *testing.T) {
 				t.Errorf("%s: a state that is gone: %+v", s.name(), report)
 			}
 
+			twice := slices.Insert(slices.Clone(all), 2, all[1])
+			cfg.Snapshots = twice
+			if report := run(t, cfg); report.Difference != nil || report.Snapshots != 4 {
+				t.Errorf("%s: two states of one record: %+v", s.name(), report)
+			}
+			twice = slices.Clone(twice)
+			twice[1].Load = all[2].Load
+			cfg.Snapshots = twice
+			if d := run(t, cfg).Difference; d == nil || d.Check != verify.CheckState || d.Sequence != 99 {
+				t.Errorf("%s: the first of two states is another: %v", s.name(), d)
+			}
+
 			const base = 80
 			trimmed := log{records: s.records[base-5:], base: &record.Base{Journal: s.name(), Partitions: 1, JournalID: s.id, Sequence: base,
 				Prev: position(s.records[base-1]).Hash, Term: 1}}
@@ -343,6 +355,16 @@ func TestSnapshots(t *testing.T) {
 			cfg.Snapshots = gone
 			if report := run(t, cfg); report.Difference != nil || report.Decided.Without != 251-base {
 				t.Errorf("%s, trimmed, and the first state is gone: %+v", s.name(), report)
+			}
+			cfg.Snapshots = slices.Insert(slices.Clone(all), 2, all[1])
+			if report := run(t, cfg); report.Difference != nil || report.Decided.Without != 100-base || report.Snapshots != 1 {
+				t.Errorf("%s, trimmed, and with two states of one record: %+v", s.name(), report)
+			}
+			twice = slices.Insert(slices.Clone(all), 2, all[2])
+			twice[2].Position = all[1].Position
+			cfg.Snapshots = twice
+			if d := run(t, cfg).Difference; d == nil || d.Check != verify.CheckState || d.Sequence != 99 {
+				t.Errorf("%s, trimmed, and with different states of one record: %v", s.name(), d)
 			}
 			cfg.Snapshots = nil
 			if report := run(t, cfg); report.Difference != nil || report.Decided.Without != n-base {

@@ -17,13 +17,14 @@ import (
 func (v *verification) work(ctx context.Context, spans <-chan *span) {
 	var state decide.State
 	var roots *roots
+	stated := &statements{secret: v.Keys}
 	for s := range spans {
 		if s.items[0].Position.Sequence <= v.limit.Load() && !v.failed.Load() {
 			if roots == nil && v.Checkpoint != nil {
 				roots, s.err = v.Checkpoint.roots(v.Rules.Journal(), s.items[0].Journal)
 			}
 			if s.err == nil {
-				state = v.verify(ctx, s, state, roots)
+				state = v.verify(ctx, s, state, roots, stated)
 			}
 		}
 		if s.err != nil {
@@ -35,11 +36,14 @@ func (v *verification) work(ctx context.Context, spans <-chan *span) {
 }
 
 // verify verifies a span and returns the state after it.
-func (v *verification) verify(ctx context.Context, s *span, state decide.State, roots *roots) decide.State {
+func (v *verification) verify(ctx context.Context, s *span, state decide.State, roots *roots, stated *statements) decide.State {
 	if s.decides {
 		if state = v.before(s, state); state == nil {
 			return nil
 		}
+	}
+	if s.state != nil {
+		stated.owed = s.owed
 	}
 	previous := s.previous
 	for i := range s.items {
@@ -53,9 +57,16 @@ func (v *verification) verify(ctx context.Context, s *span, state decide.State, 
 				return nil
 			}
 		}
+		if d == nil {
+			if d, s.err = stated.check(ctx, s, state, e); s.err != nil {
+				return nil
+			}
+		}
 		if d == nil && state != nil {
 			if err := evolve(state, &e.Entry); err != nil {
 				d = &Difference{CheckState, e.Position.Sequence, e.Position.Offset, err.Error()}
+			} else if owed := owedAfter(state, e); owed != nil {
+				stated.owed = owed
 			}
 		}
 		if d != nil {
@@ -137,7 +148,7 @@ func contrast(is, decided []byte) string {
 
 // after compares the state after a span.
 func (v *verification) after(ctx context.Context, s *span, state decide.State) {
-	if state == nil || s.after == nil && s.stored == nil {
+	if state == nil || s.after == nil && len(s.stored) == 0 {
 		return
 	}
 	last := s.items[len(s.items)-1].Position
@@ -146,17 +157,18 @@ func (v *verification) after(ctx context.Context, s *span, state decide.State) {
 		v.differs(&Difference{CheckState, last.Sequence, last.Offset, "two folds of the records up to this one come to different states"})
 		return
 	}
-	if s.stored == nil {
-		return
-	}
-	stored, err := s.stored.Load(ctx)
-	switch {
-	case errors.Is(err, ErrGone):
-	case err != nil:
-		s.err = fmt.Errorf("verify: the snapshot at record %d: %w", last.Sequence, err)
-	case !bytes.Equal(stored, encoded):
-		v.differs(&Difference{CheckState, last.Sequence, last.Offset, "the stored snapshot is another state than that of the records up to this one"})
-	default:
-		s.equal = true
+	for _, one := range s.stored {
+		stored, err := one.Load(ctx)
+		switch {
+		case errors.Is(err, ErrGone):
+		case err != nil:
+			s.err = fmt.Errorf("verify: the snapshot at record %d: %w", last.Sequence, err)
+			return
+		case !bytes.Equal(stored, encoded):
+			v.differs(&Difference{CheckState, last.Sequence, last.Offset, "the stored snapshot is another state than that of the records up to this one"})
+			return
+		default:
+			s.equal++
+		}
 	}
 }

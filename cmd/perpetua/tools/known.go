@@ -131,6 +131,7 @@ func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.
 type saved struct {
 	bucket    *gocloud.Bucket
 	snapshots *snapshot.Store
+	history   *snapshot.Store // snapshots of the past
 	witnesses *witness.Store
 }
 
@@ -155,8 +156,10 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 		return nil, err
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	return &saved{bucket,
-		snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: quiet}),
+	config := snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: quiet}
+	past := config
+	past.Folder = snapshot.HistoryFolder
+	return &saved{bucket, snapshot.NewStore(config), snapshot.NewStore(past),
 		witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.Kafka.Prefix, Logger: quiet})}, nil
 }
 

@@ -3,9 +3,11 @@ package tools
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -45,42 +47,62 @@ func openSignedTree(path, key string) (*signedTree, error) {
 	return &signedTree{verify.Checkpoint{Journal: id, Size: size, Root: root}, parts[n-3]}, nil
 }
 
-// maxSecretID bounds the bytes read of a secret's id.
-const maxSecretID = 64
-
 // open opens the venue's secrets of record roots.
 func (t *signedTree) open(ctx context.Context, s *settings.Settings) (done func(), err error) {
 	if t.Classes, err = disclose.Compile(schemas.Events()); err != nil {
 		return nil, err
 	}
+	t.Keys, done, err = rootKeys(ctx, s)
+	return done, err
+}
+
+// maxSecretID bounds the bytes read of a secret's id.
+const maxSecretID = 64
+
+// rootKeys opens the key store and the bucket. It returns a function that makes the epoch keys of a journal.
+func rootKeys(ctx context.Context, s *settings.Settings) (keys func(journal scalar.ID) (*commitment.Keys, error), done func(), err error) {
 	box, err := s.FindMaster(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	at, err := s.KeyStoreURL()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	store, err := seal.OpenKeyStore(ctx, at)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	bucket, err := s.OpenBucket(ctx)
 	if err != nil {
 		store.Close()
-		return nil, err
+		return nil, nil, err
 	}
 	secrets := seal.NewGenerations(store, box)
-	first, err := blob.NewStore(bucket).Read(ctx, commitment.FirstKey(t.Journal), maxSecretID)
-	if err != nil && !blob.Missing(err) {
-		bucket.Close()
-		store.Close()
-		return nil, fmt.Errorf("the id of the first secret of record roots: %w", err)
-	}
-	t.Keys = func(journal scalar.ID) (*commitment.Keys, error) {
+	keys = func(journal scalar.ID) (*commitment.Keys, error) {
+		first, err := blob.NewStore(bucket).Read(ctx, commitment.FirstKey(journal), maxSecretID)
+		if err != nil && !blob.Missing(err) {
+			return nil, fmt.Errorf("the id of the first secret of record roots: %w", err)
+		}
 		keys := commitment.NewKeys(journal, secrets.Secret)
 		keys.First = string(first)
 		return keys, nil
 	}
-	return func() { bucket.Close(); store.Close() }, nil
+	return keys, func() { bucket.Close(); store.Close() }, nil
+}
+
+// rootKeysAtHand is rootKeys if a key store is at hand for the bucket that was found. Otherwise keys is nil. It prints on out why a
+// key store that the settings name cannot be opened.
+func rootKeysAtHand(ctx context.Context, s *settings.Settings, out io.Writer) (keys func(journal scalar.ID) (*commitment.Keys, error), done func()) {
+	if s.Stores.KeyURL == "" {
+		if _, err := os.Stat((&local.Folder{Dir: s.Data}).Path(seal.Folder)); err != nil {
+			return nil, func() {}
+		}
+	}
+	keys, done, err := rootKeys(ctx, s)
+	if err != nil {
+		fmt.Fprintf(out, "perpetua: the roots of statements of liabilities are not verified: %v\n", err)
+		return nil, func() {}
+	}
+	return keys, done
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/reference"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
+	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/verify"
 )
@@ -19,8 +23,9 @@ import (
 type verifiable struct {
 	log     func(journal string) transfer.Log // of topics and files
 	archive func(journal string) archive.Config
-	saved   *saved // nil if there is no bucket with snapshots
-	rows    bool   // the rows are to be compared
+	saved   *saved                                            // nil if there is no bucket with snapshots
+	rows    bool                                              // the rows are to be compared
+	keys    func(journal scalar.ID) (*commitment.Keys, error) // epoch keys; nil if there is no key store
 	close   func()
 }
 
@@ -92,26 +97,29 @@ func (at *verifiable) source(ctx context.Context, j journals.Journal) (verify.So
 	return verify.FromArchive(a), nil
 }
 
-// snapshots returns the stored snapshots of a journal that this build can read.
+// snapshots returns the stored snapshots of a journal that this build can read: the working ones and those of the history.
 func (at *verifiable) snapshots(ctx context.Context, j journals.Journal) (out []verify.Snapshot, err error) {
 	if at.saved == nil || j.Codec == nil {
 		return nil, nil
 	}
-	all, err := at.saved.snapshots.Saved(ctx, j.Name(), 0)
-	if err != nil {
-		return nil, fmt.Errorf("the snapshots: %w", err)
-	}
-	for _, s := range slices.Backward(all) {
-		if s.Codec == j.Codec.Version() {
-			out = append(out, verify.Snapshot{Position: s.Position, Load: func(ctx context.Context) ([]byte, error) {
-				b, err := at.saved.snapshots.State(ctx, j.Name(), 0, s)
-				if blob.Missing(err) {
-					err = verify.ErrGone
-				}
-				return b, err
-			}})
+	for _, store := range []*snapshot.Store{at.saved.snapshots, at.saved.history} {
+		all, err := store.Saved(ctx, j.Name(), 0)
+		if err != nil {
+			return nil, fmt.Errorf("the snapshots: %w", err)
+		}
+		for _, s := range all {
+			if s.Codec == j.Codec.Version() {
+				out = append(out, verify.Snapshot{Position: s.Position, Load: func(ctx context.Context) ([]byte, error) {
+					b, err := store.State(ctx, j.Name(), 0, s)
+					if blob.Missing(err) {
+						err = verify.ErrGone
+					}
+					return b, err
+				}})
+			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b verify.Snapshot) int { return cmp.Compare(a.Position.Sequence, b.Position.Sequence) })
 	return out, nil
 }
 

@@ -119,6 +119,14 @@ func VerifyLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer at.close()
+	switch {
+	case r.signed != nil:
+		at.keys = r.signed.Keys
+	case at.saved != nil && !r.chainOnly:
+		keys, done := rootKeysAtHand(ctx, r.Settings, std.Err)
+		defer done()
+		at.keys = keys
+	}
 	out := verified{Equal: true, Journals: []verify.Report{}}
 	var wrong error
 	for _, j := range r.journals {
@@ -185,6 +193,9 @@ func (r *verifyRequest) verify(ctx context.Context, j journals.Journal, at *veri
 	}
 	if r.rules && j.Name() == journals.Trading {
 		cfg.Model = newModel()
+	}
+	if j.Name() == journals.Trading {
+		cfg.Keys = at.keys
 	}
 	if r.signed != nil && r.signed.journal == j.Name() {
 		cfg.Checkpoint = &r.signed.Checkpoint
