@@ -26,6 +26,7 @@ type Trimming struct {
 	Rows      *pgxpool.Pool
 	Snapshots *snapshot.Store
 	Known     []journal.Known
+	Heads     []archive.Heads // places with a copy of the heads of the archives
 	Keepers   []base.Keeper
 	TLogHost  string        // as in the settings
 	Cosigned  trim.Cosigned // nil while nothing collects cosignatures
@@ -34,7 +35,7 @@ type Trimming struct {
 // Run trims the log of a journal. With brief it asks no further limit once nothing can be trimmed. told may be nil.
 func (t Trimming) Run(ctx context.Context, j Journal, p trim.Policy, brief bool, told func(records int64)) (trim.Report, error) {
 	return trim.Run(ctx, trim.Config{Client: t.Client, Rules: j.Rules, Archive: t.Archive(j.Name()), Trimmer: t.Trimmer, Keepers: t.Keepers,
-		Policy: p, Known: t.Known, Now: time.Now, Told: told, Brief: brief,
+		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, Told: told, Brief: brief,
 		Limits: []trim.Source{t.rows(j), t.signed(j), trim.Quorum(t.Cosigned, j.Name(), p.Quorum), t.snapshot(j)}})
 }
 
