@@ -11,6 +11,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -306,6 +308,37 @@ func TestInterruptedTrims(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	l.check()
+}
+
+// TestLostBase finds the base of a log in its archive if every copy is lost, and begins no new log without an archive.
+func TestLostBase(t *testing.T) {
+	l := newLog(t, func(sequence int64) bool { return sequence%10 == 7 }, true)
+	_, err := trim.Run(t.Context(), l.config(130))
+	must(t, err)
+	want, err := l.bases.Base(t.Context(), rules.Name, 0)
+	must(t, err)
+	must(t, l.bases.Forget(rules.Name, 0))
+	connect := func() {
+		t.Helper()
+		l.client, err = journal.NewClient(journal.Config{Brokers: l.trimmer.(*broker.Broker).Addrs(), Bases: []base.Source{l.bases}})
+		must(t, err)
+		t.Cleanup(l.client.Close)
+		l.client.SetHistory(wholelog.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return l.archive(), nil }})
+	}
+	connect()
+	if e, err := l.client.Extent(t.Context(), rules.Name, 0); err != nil || e.Base == nil || *e.Base != *want || e.Start == 0 {
+		t.Errorf("it begins at %v, %v; want %v", e.Base, err, want)
+	}
+	l.check()
+	bucket, err := blob.Open(t.Context(), blob.URLOf(t.TempDir()))
+	must(t, err)
+	defer bucket.Close()
+	l.store = blob.NewStore(bucket)
+	connect()
+	var lost *record.BaseError
+	if _, err := l.client.Extent(t.Context(), rules.Name, 0); !errors.As(err, &lost) || !strings.Contains(err.Error(), "continues no range") {
+		t.Errorf("without an archive: %v", err)
+	}
 }
 
 // TestLostArchive names what is missing, for a log that was trimmed.
