@@ -159,15 +159,17 @@ func (c *Client) span(ctx context.Context, journal string, partition int32) (s s
 
 // place compares a topic with the base. The caller holds the lock.
 func (k *known) place(ctx context.Context, c *Client, p submit.Shard, s *span) error {
+	if k.found.Base == nil && k.found.Silent == nil && s.start > 0 {
+		if err := k.find(ctx, c, p, s); err != nil {
+			return err
+		}
+	}
 	b := k.found.Base
 	switch {
 	case b == nil && s.start == 0:
 		return nil
 	case b == nil && k.found.Silent != nil:
 		return fmt.Errorf("journal: %s/%d begins at offset %d, and its base is not known: %w", p.Journal, p.Partition, s.start, k.found.Silent)
-	case b == nil:
-		return &record.BaseError{Journal: p.Journal, Partition: p.Partition, Reason: fmt.Sprintf(
-			"the log begins at offset %d, and its base is lost: %s", s.start, k.asks(c))}
 	case k.first >= s.start && k.first >= 0 && k.first < s.end:
 		return nil
 	}

@@ -1,6 +1,7 @@
 package transparency_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -204,6 +205,40 @@ func TestCosigned(t *testing.T) {
 	}
 	if last, _ := w[1].Last(l.origin.String()); last.N != 1006 || last.Hash != l.tree.Root() {
 		t.Errorf("the witness has cosigned %v", last)
+	}
+}
+
+// TestCovers counts the distinct witnesses of the policy that have cosigned a checkpoint.
+func TestCovers(t *testing.T) {
+	l := publish(t, 1)
+	p, w := l.witnessed(3, "group g 2 w0 w1 w2\nquorum g\n")
+	w[2].Away(true)
+	l.grow(5)
+	_, stop := l.cosign(p)
+	l.until(p, 5)
+	stop()
+	c := l.cosigned
+	foreign := l.origin
+	foreign.Journal = "identity"
+	forged := c
+	forged.Note = bytes.Replace(c.Note, []byte("\n5\n"), []byte("\n9\n"), 1)
+	for name, a := range map[string]struct {
+		origin Origin
+		c      Checkpoint
+		quorum int
+		want   int64
+		sound  bool
+	}{
+		"as many":          {l.origin, c, 2, 5, true},
+		"too few":          {l.origin, c, 3, 0, true},
+		"none is cosigned": {l.origin, Checkpoint{}, 1, 0, true},
+		"another log":      {foreign, c, 1, 0, false},
+		"another number":   {l.origin, forged, 1, 0, false},
+		"no key":           {l.origin, Checkpoint{Size: 5, Note: c.Note, Verifier: "not a key"}, 1, 0, false},
+	} {
+		if got, err := p.Covers(a.origin, a.c, a.quorum); got != a.want || (err == nil) != a.sound {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
 	}
 }
 

@@ -28,8 +28,8 @@ func After(p record.Position, reason string) *Limit { return &Limit{p.Sequence +
 // there is none. A trim calls it if its policy wants cosignatures.
 type Cosigned func(ctx context.Context, journal string, partition int32, quorum int) (records int64, err error)
 
-// ErrNoCosignatures is returned for a quorum above 0 where nothing collects cosignatures.
-var ErrNoCosignatures = errors.New("--trim-quorum asks for cosignatures, and this build collects none: --trim-quorum none trims without")
+// ErrNoCosignatures is returned for a quorum above 0 of a venue without witnesses.
+var ErrNoCosignatures = errors.New("--trim-quorum asks for cosignatures, and no --witness-policy names the witnesses; --trim-quorum none trims without")
 
 // Quorum returns the limit of a policy that wants cosignatures. ask may be nil.
 func Quorum(ask Cosigned, journal string, quorum int) Source {

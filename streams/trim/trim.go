@@ -1,6 +1,7 @@
 // Package trim deletes the beginning of a log that an archive holds.
 //
-// A log is trimmed at the end of a full range of its archive, at the highest one that no limit forbids. Before that, every record
+// A log is trimmed at the end of a full range of its archive, at the highest one that no limit forbids. Before that, the bucket must
+// list the objects of all ranges, also of those deleted earlier, and every kept head must be one of the archive. Then every record
 // that will be deleted is read back from the archive and compared with the topic's, byte for byte, and every copy of the new base
 // is made durable. An error leaves the log unchanged, or trimmed at a base whose copies are durable. So Run may be repeated, and
 // several processes may call it.
@@ -34,6 +35,8 @@ type Config struct {
 	Limits []Source
 	// Known are the positions that the log must hold. One that it lacks is a *record.DivergedError, and nothing is trimmed.
 	Known []journal.Known
+	// Heads are the places with a copy of the archive's head. An archive without that head is not the one that the venue writes.
+	Heads []archive.Heads
 	Now   func() time.Time
 	Brief bool // ask no further limit once nothing can be trimmed
 	// Told is called with the number of records compared so far. It may be nil.
@@ -82,6 +85,9 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	}
 	ranges := candidates(a, r.From, r.Limits)
 	if len(ranges) > 0 || !c.Brief {
+		if err := c.present(ctx, a); err != nil {
+			return failed(err)
+		}
 		if err := c.Client.HoldsKnown(ctx, c.Rules, 0, c.Known...); err != nil {
 			return failed(err)
 		}
@@ -128,6 +134,17 @@ func belongs(a *archive.Archive, b *record.Base) error {
 		}
 	}
 	return nil
+}
+
+// present returns an error unless the bucket has the objects of all ranges, also of those that were trimmed before, and every kept
+// head is one of the archive.
+func (c Config) present(ctx context.Context, a *archive.Archive) error {
+	for _, h := range c.Heads {
+		if err := a.Continues(ctx, h); err != nil {
+			return err
+		}
+	}
+	return a.Objects(ctx)
 }
 
 // candidates returns the ranges that the limits allow to delete, in order.

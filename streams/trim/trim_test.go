@@ -11,6 +11,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -212,6 +214,67 @@ func TestDamagedArchives(t *testing.T) {
 	l.all, _ = kept, all
 }
 
+// TestLostObjects trims no further once the bucket has lost what was trimmed before.
+func TestLostObjects(t *testing.T) {
+	l := newLog(t, never, false)
+	_, err := trim.Run(t.Context(), l.config(130))
+	must(t, err)
+	blobs := l.blobs()
+	old := blobs[slices.IndexFunc(blobs, func(key string) bool { return strings.Contains(key, "/range-") })]
+	content, err := l.store.Read(t.Context(), old, math.MaxInt64)
+	must(t, err)
+	left := len(l.topic())
+	for want, change := range map[archive.Damage]func(){
+		archive.Missing: func() { must(t, l.store.Delete(t.Context(), old)) },
+		archive.Cut:     func() { must(t, l.store.Write(t.Context(), old, content[:9], time.Minute)) },
+		archive.Damaged: func() { must(t, l.store.Write(t.Context(), old, append(slices.Clone(content), 1), time.Minute)) },
+	} {
+		change()
+		_, err = trim.Run(t.Context(), l.config(records))
+		var wrong *archive.Error
+		if !errors.As(err, &wrong) || wrong.Key != old || wrong.Damage != want || wrong.Sequence != 0 || len(l.topic()) != left {
+			t.Errorf("%s: %v; %d records are left, not %d", want, err, len(l.topic()), left)
+		}
+	}
+	must(t, l.store.Write(t.Context(), old, content, time.Minute))
+	if r, err := trim.Run(t.Context(), l.config(records)); err != nil || r.To != 256 {
+		t.Errorf("whole again: %+v, %v", r, err)
+	}
+}
+
+// TestHeads trims only by the archive whose heads are kept.
+func TestHeads(t *testing.T) {
+	l := newLog(t, never, false)
+	a, err := archive.Open(t.Context(), l.archive())
+	must(t, err)
+	sound, other, later := *a.Head(), *a.Head(), *a.Head()
+	other.Manifest[0]++
+	later.Range, later.Base.Sequence = later.Range+1, later.Base.Sequence+perRange
+	run := func(h archive.Head) error {
+		kept := archive.HeadFolder{Dir: t.TempDir()}
+		must(t, kept.Keep(t.Context(), h))
+		cfg := l.config(130)
+		cfg.Heads = []archive.Heads{archive.HeadFolder{Dir: t.TempDir()}, kept}
+		_, err := trim.Run(t.Context(), cfg)
+		if err != nil && !strings.Contains(err.Error(), kept.String()) {
+			t.Errorf("%v does not name the place", err)
+		}
+		return err
+	}
+	for want, h := range map[archive.Damage]archive.Head{archive.Forked: other, archive.Missing: later} {
+		var wrong *archive.Error
+		if err := run(h); !errors.As(err, &wrong) || wrong.Damage != want || len(l.topic()) != records {
+			t.Errorf("%s: %v; %d records are left", want, err, len(l.topic()))
+		}
+	}
+	if err := run(a.Sealed()[1].Head()); err != nil {
+		t.Errorf("an older head of the same archive: %v", err)
+	}
+	if err := run(sound); err != nil || len(l.topic()) == records {
+		t.Errorf("the head of the archive: %v", err)
+	}
+}
+
 // failing is a Keeper or a Trimmer that fails.
 type failing struct{ base.Folder }
 
@@ -245,6 +308,37 @@ func TestInterruptedTrims(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	l.check()
+}
+
+// TestLostBase finds the base of a log in its archive if every copy is lost, and begins no new log without an archive.
+func TestLostBase(t *testing.T) {
+	l := newLog(t, func(sequence int64) bool { return sequence%10 == 7 }, true)
+	_, err := trim.Run(t.Context(), l.config(130))
+	must(t, err)
+	want, err := l.bases.Base(t.Context(), rules.Name, 0)
+	must(t, err)
+	must(t, l.bases.Forget(rules.Name, 0))
+	connect := func() {
+		t.Helper()
+		l.client, err = journal.NewClient(journal.Config{Brokers: l.trimmer.(*broker.Broker).Addrs(), Bases: []base.Source{l.bases}})
+		must(t, err)
+		t.Cleanup(l.client.Close)
+		l.client.SetHistory(wholelog.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return l.archive(), nil }})
+	}
+	connect()
+	if e, err := l.client.Extent(t.Context(), rules.Name, 0); err != nil || e.Base == nil || *e.Base != *want || e.Start == 0 {
+		t.Errorf("it begins at %v, %v; want %v", e.Base, err, want)
+	}
+	l.check()
+	bucket, err := blob.Open(t.Context(), blob.URLOf(t.TempDir()))
+	must(t, err)
+	defer bucket.Close()
+	l.store = blob.NewStore(bucket)
+	connect()
+	var lost *record.BaseError
+	if _, err := l.client.Extent(t.Context(), rules.Name, 0); !errors.As(err, &lost) || !strings.Contains(err.Error(), "continues no range") {
+		t.Errorf("without an archive: %v", err)
+	}
 }
 
 // TestLostArchive names what is missing, for a log that was trimmed.

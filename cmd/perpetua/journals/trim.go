@@ -26,16 +26,21 @@ type Trimming struct {
 	Rows      *pgxpool.Pool
 	Snapshots *snapshot.Store
 	Known     []journal.Known
+	Heads     []archive.Heads // places with a copy of the heads of the archives
 	Keepers   []base.Keeper
-	TLogHost  string        // as in the settings
-	Cosigned  trim.Cosigned // nil while nothing collects cosignatures
+	TLogHost  string               // as in the settings
+	Witnesses *transparency.Policy // nil if the venue has none
 }
 
 // Run trims the log of a journal. With brief it asks no further limit once nothing can be trimmed. told may be nil.
 func (t Trimming) Run(ctx context.Context, j Journal, p trim.Policy, brief bool, told func(records int64)) (trim.Report, error) {
+	var cosigned trim.Cosigned
+	if t.Witnesses != nil {
+		cosigned = t.cosigned
+	}
 	return trim.Run(ctx, trim.Config{Client: t.Client, Rules: j.Rules, Archive: t.Archive(j.Name()), Trimmer: t.Trimmer, Keepers: t.Keepers,
-		Policy: p, Known: t.Known, Now: time.Now, Told: told, Brief: brief,
-		Limits: []trim.Source{t.rows(j), t.signed(j), trim.Quorum(t.Cosigned, j.Name(), p.Quorum), t.snapshot(j)}})
+		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, Told: told, Brief: brief,
+		Limits: []trim.Source{t.rows(j), t.signed(j), trim.Quorum(cosigned, j.Name(), p.Quorum), t.snapshot(j)}})
 }
 
 // rows is the limit of the rows in Postgres.

@@ -2,7 +2,7 @@ package node
 
 import (
 	"context"
-	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -53,23 +54,30 @@ func tailEvery(s *settings.Settings) (time.Duration, error) {
 	return every, nil
 }
 
-// copyHeadsEvery is how often a node that does not archive looks for a newer head.
-const copyHeadsEvery = time.Minute
+// copyEvery is how often a node looks for newer heads and bases of other nodes.
+const copyEvery = time.Minute
 
-// copyHeads keeps the heads of the archives in the data folder of a node that another node archives for, until the context ends.
+// copyHeads keeps the bases of the logs, and the heads of the archives unless this node archives, in the data folder until the
+// context ends. Another node may trim and archive, and each data folder has the copies.
 func (n *Node) copyHeads(ctx context.Context) error {
-	from, to := projections.ArchiveHeads{Pool: n.stores.pool}, n.Settings.ArchiveHeads()
+	heads, bases := projections.ArchiveHeads{Pool: n.stores.pool}, projections.Bases{Pool: n.stores.pool}
 	log := n.Logger.With("part", "archive")
+	warn := func(f *follower, err error, what string) {
+		if err != nil && ctx.Err() == nil {
+			log.Warn("the "+what+" is not copied to the data folder", "journal", f.Name(), "error", err)
+		}
+	}
 	for {
 		for _, f := range n.followers {
-			if err := copyHead(ctx, from, to, f.Name()); err != nil && ctx.Err() == nil {
-				log.Log(ctx, slog.LevelWarn, "the head of the archive is not copied to the data folder", "journal", f.Name(), "error", err)
+			if !n.Roles.Archive { // its archiver keeps the head
+				warn(f, copyHead(ctx, heads, n.Settings.ArchiveHeads(), f.Name()), "head of the archive")
 			}
+			warn(f, copyBase(ctx, bases, n.folderBases(), f.Name()), "base of the log")
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(copyHeadsEvery):
+		case <-time.After(copyEvery):
 		}
 	}
 }
@@ -81,6 +89,38 @@ func copyHead(ctx context.Context, from, to archive.Heads, name string) error {
 	}
 	return to.Keep(ctx, *h)
 }
+
+// copyBase copies a base, unless the other place has it or a newer one.
+func copyBase(ctx context.Context, from base.Source, to base.Keeper, name string) error {
+	b, err := from.Base(ctx, name, 0)
+	if err != nil || b == nil {
+		return err
+	}
+	kept, err := to.Base(ctx, name, 0)
+	if err != nil {
+		return err
+	}
+	if kept != nil && (*kept == *b || kept.Sequence > b.Sequence && kept.Contradicts(*b) == "") {
+		return nil
+	}
+	return to.Keep(ctx, *b)
+}
+
+// alone is a Keeper to which one base at a time is written.
+type alone struct {
+	base.Keeper
+	mu *sync.Mutex
+}
+
+// Keep implements base.Keeper.
+func (a alone) Keep(ctx context.Context, b record.Base) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Keeper.Keep(ctx, b)
+}
+
+// folderBases returns the bases in the data folder, to which a trim and copyHeads write.
+func (n *Node) folderBases() base.Keeper { return alone{n.Settings.Bases(), &n.keeping} }
 
 // archiveMetrics report how far this node has archived its journals.
 type archiveMetrics struct {

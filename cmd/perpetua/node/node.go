@@ -89,6 +89,7 @@ type Node struct {
 	past      *history.States      // the past states of all journals
 	roots     *liabilityRoots
 	archives  []archiver
+	keeping   sync.Mutex // held while a base is written to the data folder
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -261,8 +262,8 @@ func (n *Node) tasks() []task {
 			tasks = append(tasks, task{"archive " + a.journal, n.whileItActs(a.Run)})
 		}
 	}
-	if !n.Roles.Archive && n.Config.Known == nil {
-		tasks = append(tasks, task{"copy the heads of archives", n.copyHeads})
+	if n.Config.Known == nil {
+		tasks = append(tasks, task{"copy the heads of archives and the bases", n.copyHeads})
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

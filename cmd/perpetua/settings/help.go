@@ -23,7 +23,7 @@ const (
 	OfWriter                // how records are appended
 	OfPostgres              // the read models
 	OfStores                // the bucket, the key store and the master key
-	OfTrim                  // how far the log is trimmed
+	OfTrim                  // how far the log is trimmed, and the witnesses
 	OfLogging               // the process's own log
 )
 

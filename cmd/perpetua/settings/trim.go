@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
 // TrimPolicy says when the log is trimmed.
@@ -16,7 +17,12 @@ type TrimPolicy struct {
 	Auto   bool          // a node trims it by itself
 	After  time.Duration // age from which records may be deleted
 	Quorum int           // cosignatures that a checkpoint needs; 0 for none
+	// Witnesses are those of --witness-policy; nil if Quorum is 0.
+	Witnesses *transparency.Policy
 }
+
+// minTrimAfter is the time for which owners remember the outcomes of commands. A trim keeps the records from that time.
+const minTrimAfter = 24 * time.Hour
 
 // TrimPolicy returns the settings of trims. The error is a usage error.
 func (s *Settings) TrimPolicy() (p TrimPolicy, err error) {
@@ -29,8 +35,12 @@ func (s *Settings) TrimPolicy() (p TrimPolicy, err error) {
 	default:
 		return p, Usagef("--trim takes on, off or auto, not %q", s.Trim.Auto)
 	}
-	if p.After, err = time.ParseDuration(s.Trim.After); err != nil || p.After < 0 {
-		return p, Usagef("--trim-after takes a time like 48h, not %q", s.Trim.After)
+	least := minTrimAfter
+	if s.ArchiveRange > 0 { // a test with short ranges
+		least = 0
+	}
+	if p.After, err = time.ParseDuration(s.Trim.After); err != nil || p.After < least {
+		return p, Usagef("--trim-after takes a time of %v or more, like 48h, not %q", least, s.Trim.After)
 	}
 	if s.Trim.Quorum == "none" {
 		return p, nil
@@ -38,7 +48,21 @@ func (s *Settings) TrimPolicy() (p TrimPolicy, err error) {
 	if p.Quorum, err = strconv.Atoi(s.Trim.Quorum); err != nil || p.Quorum < 1 {
 		return p, Usagef("--trim-quorum takes none or a number from 1 on, not %q", s.Trim.Quorum)
 	}
-	return p, nil
+	return p, s.trimWitnesses(&p)
+}
+
+// trimWitnesses finds the witnesses whose cosignatures count. Without enough of them no log would ever be trimmed.
+func (s *Settings) trimWitnesses(p *TrimPolicy) (err error) {
+	if p.Witnesses, err = s.Witnesses(); err != nil {
+		return err
+	}
+	if p.Witnesses == nil {
+		return Usagef("--trim-quorum %d needs the witnesses of --witness-policy", p.Quorum)
+	}
+	if n := len(p.Witnesses.Witnesses); n < p.Quorum {
+		return Usagef("--trim-quorum %d is more than the %d witnesses of --witness-policy", p.Quorum, n)
+	}
+	return nil
 }
 
 // ArchiveBucketURL returns the URL of the bucket with the archive: the configured one, or the venue's bucket.

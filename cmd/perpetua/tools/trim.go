@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 	"github.com/perpetua-exchange/perpetua/streams/trim"
 )
 
@@ -40,6 +41,7 @@ type trimRequest struct {
 	*settings.Settings
 	journals journals.Table
 	policy   trim.Policy
+	witness  *transparency.Policy // of the policy's quorum
 	json     bool
 }
 
@@ -67,7 +69,7 @@ func parseTrim(args []string, std settings.IO) (r trimRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.policy.After, r.policy.Quorum = p.After, p.Quorum
+	r.policy.After, r.policy.Quorum, r.witness = p.After, p.Quorum, p.Witnesses
 	r.journals, err = journals.All().Only(name)
 	return r, err
 }
@@ -164,7 +166,7 @@ func openTrimming(ctx context.Context, r trimRequest) (t journals.Trimming, done
 	if err != nil {
 		return t, nil, err
 	}
-	t = journals.Trimming{Client: client, Trimmer: client.Trimmer(), Rows: rows, Keepers: keepers, TLogHost: r.TLogHost, Known: at.known(client),
+	t = journals.Trimming{Client: client, Trimmer: client.Trimmer(), Rows: rows, Keepers: keepers, TLogHost: r.TLogHost, Witnesses: r.witness, Known: at.known(client), Heads: at.heads,
 		Archive: func(name string) archive.Config { return r.ArchiveConfig(archives.store, archives.box, name, 0) }}
 	if at.saved != nil {
 		t.Snapshots = at.saved.snapshots
