@@ -32,6 +32,7 @@ func NotProjected() []string {
 func tables(ctx context.Context, db Querier) ([]string, error) {
 	rows, err := db.Query(ctx, `SELECT relname::text FROM pg_class
 		WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)
+		AND (pg_has_role(relowner, 'USAGE') OR has_table_privilege(oid, 'SELECT'))
 		ORDER BY relname COLLATE "C"`, NotProjected())
 	if err != nil {
 		return nil, fmt.Errorf("the list of tables: %w", err)
