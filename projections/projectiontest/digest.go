@@ -18,7 +18,8 @@ func Digests(t testing.TB, pool *pgxpool.Pool) map[string]projections.Digest {
 	digests := make(map[string]projections.Digest)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace
-			AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)`, projections.NotProjected())
+			AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)
+			AND (pg_has_role(relowner, 'USAGE') OR has_table_privilege(oid, 'SELECT'))`, projections.NotProjected())
 		if err != nil {
 			return err
 		}

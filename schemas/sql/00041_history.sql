@@ -146,7 +146,7 @@ BEGIN
                 ELSE has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT') END) AS granted
         FROM pg_class c
             JOIN LATERAL (SELECT attname, attnum, atttypid = 'bytea'::regtype
-                AND attname NOT IN ('hash', 'sha256', 'public_key', 'next_public_key') AS sealed
+                AND attname NOT IN ('hash', 'sha256', 'public_key', 'next_public_key', 'root') AS sealed
                 FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a ON true
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'v', 'p') AND c.relname = ANY (readable)
         GROUP BY c.oid, c.relname
