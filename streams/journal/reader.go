@@ -215,8 +215,8 @@ func (r *Reader) alarm(err error) {
 	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.Journal(), kind).Inc()
 }
 
-// backOff pauses before another attempt. If the context ends during the pause, the next call waits for the rest of it. A
-// pause that began anew with each call would never end for a caller with short contexts.
+// backOff pauses before another attempt. If the context ends during the pause, the next call waits for the rest of it.
+// Otherwise a caller with short contexts would never leave the pause.
 func (r *Reader) backOff(ctx context.Context) error {
 	if r.again.IsZero() {
 		r.attempts++
