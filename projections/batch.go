@@ -16,6 +16,7 @@ import (
 // COPY makes rows cheap: a row is encoded once in the server's storage format, nothing is planned, and rows reach the
 // table and its write-ahead log by the page.
 type Batch struct {
+	before     pgx.Batch
 	copies     []*copied
 	statements pgx.Batch
 	changes    []change // what is expected of each statement
@@ -47,6 +48,9 @@ func (b *Batch) rows(table string, statement func() string) *column.Rows {
 	return &c.rows
 }
 
+// Prepare adds a statement that runs before the new rows are inserted.
+func (b *Batch) Prepare(sql string, args ...any) { b.before.Queue(sql, args...) }
+
 // Queue adds a statement.
 func (b *Batch) Queue(sql string, args ...any) { b.queue(-1, sql, args) }
 
@@ -64,11 +68,16 @@ func (b *Batch) reset() {
 	for _, c := range b.copies {
 		c.rows.Reset()
 	}
-	b.statements, b.changes, b.family = pgx.Batch{}, nil, ""
+	b.before, b.statements, b.changes, b.family = pgx.Batch{}, pgx.Batch{}, nil, ""
 }
 
-// copy sends the new rows, with one round trip for each table that has any.
+// copy sends the prepared statements and the new rows, with one round trip for each table that has any.
 func (b *Batch) copy(ctx context.Context, conn *pgx.Conn) error {
+	if b.before.Len() > 0 {
+		if err := conn.SendBatch(ctx, &b.before).Close(); err != nil {
+			return fmt.Errorf("preparing the tables: %w", err)
+		}
+	}
 	for _, c := range b.copies {
 		if c.rows.Len() == 0 {
 			continue

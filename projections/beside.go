@@ -90,7 +90,12 @@ func unlogged(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := migrated(ctx, pool); err != nil {
 		return err
 	}
-	all, err := tables(ctx, pool)
+	rows, err := pool.Query(ctx, `SELECT relname::text FROM pg_class
+		WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> ALL ($1)`, NotProjected())
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	for _, table := range all {
 		if err == nil {
 			_, err = pool.Exec(ctx, "ALTER TABLE "+pgx.Identifier{table}.Sanitize()+" SET UNLOGGED")

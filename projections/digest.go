@@ -23,13 +23,17 @@ func digestOf(text string) string {
 
 // NotProjected returns the names of the tables that no projection fills. An audit MUST NOT compare
 // them, and a rebuild MUST NOT replace them.
-func NotProjected() []string { return []string{versions, changesTable, "bases", "signed_trees"} }
+func NotProjected() []string {
+	return []string{versions, changesTable, "bases", "signed_trees", "cosigned_trees", "archive_heads", boundsTable}
+}
 
-// tables returns the names of all tables in the current schema that hold rows of the journals.
+// tables returns the names of all tables in the current schema that hold rows of the journals. It leaves out partitions,
+// because the tables contain their rows.
 func tables(ctx context.Context, db Querier) ([]string, error) {
-	rows, err := db.Query(ctx, `SELECT table_name::text FROM information_schema.tables
-		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> ALL ($1) ORDER BY 1`,
-		NotProjected())
+	rows, err := db.Query(ctx, `SELECT relname::text FROM pg_class
+		WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)
+		AND (pg_has_role(relowner, 'USAGE') OR has_table_privilege(oid, 'SELECT'))
+		ORDER BY relname COLLATE "C"`, NotProjected())
 	if err != nil {
 		return nil, fmt.Errorf("the list of tables: %w", err)
 	}

@@ -137,6 +137,10 @@ func (m *Merge) compare(ctx context.Context) (differences []TableDifference, err
 	if err := m.record(ctx); err != nil {
 		return nil, err
 	}
+	// The lock of record keeps the live tables from losing more of their history.
+	if err := m.forgetHistory(ctx); err != nil {
+		return nil, err
+	}
 	if err := m.align(ctx); err != nil {
 		return nil, err
 	}
@@ -312,6 +316,9 @@ func (m *Merge) write(ctx context.Context, tx pgx.Tx) (written int64, err error)
 		return 0, err
 	}
 	if err := m.renew(ctx, tx); err != nil {
+		return 0, err
+	}
+	if err := m.partition(ctx, tx); err != nil {
 		return 0, err
 	}
 	if _, err := m.collect(ctx, tx); err != nil {

@@ -33,7 +33,8 @@ func mergedTables(ctx context.Context, db Querier, schema string) ([]*mergedTabl
 			(SELECT count(*) = 3 FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid AND p.pronamespace = c.relnamespace
 				WHERE g.tgrelid = c.oid AND p.proname = 'record_changes' AND g.tgenabled IN ('A', 'O'))
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND c.relkind IN ('r', 'p') AND c.relname <> ALL ($2)
+		WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+			AND c.relname <> ALL ($2)
 		GROUP BY c.oid, c.relname, c.relnamespace ORDER BY 1`, schema, NotProjected())
 	if err != nil {
 		return nil, err

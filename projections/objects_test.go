@@ -49,7 +49,7 @@ func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
 		want      []string
 	}{
 		{"relations besides indexes and sequences of columns", `SELECT c.oid::regclass::text
-			FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname ` + ours + ` AND relkind NOT IN ('i', 'I', 't')
+			FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname ` + ours + ` AND relkind NOT IN ('i', 'I', 't') AND NOT relispartition
 				AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
 					AND deptype IN ('a', 'i') AND relkind = 'S')`,
 			slices.Concat(readable, withheld)},

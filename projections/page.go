@@ -121,14 +121,16 @@ type List[T any] struct {
 	Where Where
 	Order string // SQL, for unpaged lists
 	Limit int    // for unpaged lists; 0 means no limit
+	// from replaces the table by a query in parentheses with the same columns. Its parameters are those of Where.
+	from string
 	// eachBroker makes a paged list over all brokers use an index that begins with the broker. The query selects a page
 	// of rows from each broker, and the first rows of these form the page. This is fast because brokers are few.
 	eachBroker bool
 }
 
-// sql returns a query for the list's rows, without an order.
+// sql returns a query for the list's rows, without an order. A query in place of the table is named like the table.
 func (l *List[T]) sql(where *Where) string {
-	return "SELECT " + l.Table.selected() + " FROM " + l.Table.Name + where.sql()
+	return "SELECT " + l.Table.selected() + " FROM " + l.from + l.Table.Name + where.sql()
 }
 
 // brokers selects the brokers that have customers, each with one lookup in the index of customers.

@@ -20,10 +20,20 @@ type Statement struct {
 // Read runs the statements and reads the journal's checkpoint, in one snapshot and one round trip. It returns the
 // sequence that the rows are as of, or -1 if no record of the journal was applied.
 func Read(ctx context.Context, db DB, journal string, statements ...Statement) (asOf int64, err error) {
+	return read(ctx, db, journal, "", statements...)
+}
+
+// read is Read with a statement that takes a lock, unless it is empty, before the snapshot.
+func read(ctx context.Context, db DB, journal, lock string, statements ...Statement) (asOf int64, err error) {
 	// In a pipeline, the explicit transaction gives all statements one snapshot. If a statement fails, the connection
 	// stays inside the transaction, and the pool closes a connection that is returned in that state.
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	begin := 1
+	if lock != "" {
+		b.Queue(lock)
+		begin++
+	}
 	b.Queue("SELECT sequence FROM checkpoints WHERE journal = $1 ORDER BY partition LIMIT 1", journal)
 	for _, s := range statements {
 		b.Queue(s.SQL, s.Args...)
@@ -35,8 +45,10 @@ func Read(ctx context.Context, db DB, journal string, statements ...Statement) (
 			err = fmt.Errorf("projections: reading %s: %w", journal, closed)
 		}
 	}()
-	if _, err = results.Exec(); err != nil {
-		return -1, fmt.Errorf("projections: reading %s: %w", journal, err)
+	for range begin {
+		if _, err = results.Exec(); err != nil {
+			return -1, fmt.Errorf("projections: reading %s: %w", journal, err)
+		}
 	}
 	asOf = -1
 	if err = results.QueryRow().Scan(&asOf); err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -66,6 +78,11 @@ type Where struct {
 
 // And adds a condition. Each ? is replaced by the parameter for the next argument.
 func (w *Where) And(condition string, args ...any) {
+	w.conditions = append(w.conditions, w.bind(condition, args...))
+}
+
+// bind adds arguments, and returns the text with each ? replaced by the parameter for the next of them.
+func (w *Where) bind(condition string, args ...any) string {
 	var b strings.Builder
 	for {
 		before, after, found := strings.Cut(condition, "?")
@@ -78,7 +95,7 @@ func (w *Where) And(condition string, args ...any) {
 		b.WriteString("$" + strconv.Itoa(len(w.args)))
 		condition = after
 	}
-	w.conditions = append(w.conditions, b.String())
+	return b.String()
 }
 
 // AndText adds "column = value" unless the value is empty.

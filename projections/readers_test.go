@@ -66,7 +66,7 @@ func TestReadersReadNothingSealed(t *testing.T) {
 	}
 	rows, err := live.Query(ctx, `SELECT c.relname::text, a.attname::text, COALESCE(col_description(c.oid, a.attnum), '')
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') AND c.relname NOT IN ('schema_versions', 'changed_rows') AND NOT a.attisdropped`)
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v', 'p') AND NOT c.relispartition AND c.relname NOT IN ('schema_versions', 'changed_rows') AND NOT a.attisdropped`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,8 +70,11 @@ func Outdated(ctx context.Context, db Querier) (outdated bool, err error) {
 	return outdated, nil
 }
 
-// renew marks the rows as those of this build.
+// renew marks the rows as those of this build. From now on, their history lacks only the versions dropped for their age.
 func (m *Merge) renew(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, "UPDATE "+pgx.Identifier{m.target, versions}.Sanitize()+" SET is_applied = false WHERE "+unreleased)
+	if _, err := tx.Exec(ctx, "UPDATE "+pgx.Identifier{m.target, versions}.Sanitize()+" SET is_applied = false WHERE "+unreleased); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "DELETE FROM "+pgx.Identifier{m.target, boundsTable}.Sanitize()+" WHERE NOT dropped")
 	return err
 }

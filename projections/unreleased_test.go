@@ -47,7 +47,7 @@ func lines(t *testing.T, db projections.Querier, sql string) []string {
 }
 
 // later matches the objects that migrations after the first release make.
-var later = regexp.MustCompile(`\b(bases|signed_trees)(_|\b)`)
+var later = regexp.MustCompile(`\b(bases|signed_trees|cosigned_trees|archive_heads|liabilities|grant_readers|history_\w+|(order|balance|position)_history)(_|\b)`)
 
 // TestTablesBeforeTheFirstRelease: the migrations of the first release make the tables that those of the builds before it
 // made. A database of such a build is adopted as it is, and its rows count as outdated until they are rebuilt.
@@ -59,7 +59,7 @@ func TestTablesBeforeTheFirstRelease(t *testing.T) {
 		t.Fatalf("only %d objects", len(had))
 	}
 	for _, l := range had {
-		if !slices.Contains(want, l) {
+		if !slices.Contains(want, l) && !strings.Contains(l, "grant_readers") { // which later migrations replace
 			t.Errorf("the migrations do not make:\n%s", l)
 		}
 	}

@@ -76,7 +76,7 @@ func contract() market.Instrument {
 // do decides a command and folds its record.
 func (e *engine) do(c decide.Command) (record.Entry, error) {
 	e.time++
-	d, err := e.state.Decide(decide.Stamp{Journal: e.id, Sequence: e.at.Sequence + 1, Time: e.time}, c)
+	d, err := e.state.Decide(decide.Stamp{Journal: e.id, Sequence: e.at.Sequence + 1, Time: e.time, Prev: e.at.Hash}, c)
 	if err != nil {
 		return record.Entry{}, fmt.Errorf("%s: %w", c.Type, err)
 	}

@@ -55,7 +55,7 @@ func measureFolding(b *bench, entries []record.Entry, events int) error {
 				}
 				r, err := decoder.Decode(e.Value)
 				if err == nil {
-					stamp := decide.Stamp{Journal: e.Journal, Sequence: r.Sequence, Time: r.Time}
+					stamp := decide.Stamp{Journal: e.Journal, Sequence: r.Sequence, Time: r.Time, Prev: r.Prev}
 					state.Evolve(stamp, r.Command, r.Outcome, r.Events)
 				}
 				return err

@@ -102,6 +102,8 @@ type Stamp struct {
 	Journal  scalar.ID   // the journal's random identity, from its genesis record
 	Sequence int64       // of the record that the decision will become, or that is being folded
 	Time     scalar.Time // of that record; never below the time of the record before
+	// Prev is the SHA-256 of the value of the record before, and zero for the genesis.
+	Prev [sha256.Size]byte `json:"-"`
 }
 
 // Derive returns the id that belongs to event number index of the record at s: the first 16 bytes of

@@ -62,7 +62,9 @@ func floats(file *ast.File) (found []ast.Node) {
 				}
 			}
 		case *ast.SelectorExpr:
-			if name := n.Sel.Name; strings.Contains(name, "Float") || ofMath(n) {
+			name := n.Sel.Name
+			exact := name == "FloatPrec" || name == "FloatString" // of a big.Rat, which is none
+			if strings.Contains(name, "Float") && !exact || ofMath(n) {
 				found = append(found, n)
 			}
 		}

@@ -8,5 +8,6 @@
 // were posted, and accounts were liquidated when they were due and not earlier; and that marks, funding rates, fees,
 // bankruptcy prices and deleveraging ranks equal their formulas.
 //
-// It is for tests: it reads a log from genesis and keeps the state of the whole market in memory.
+// It reads a log from genesis and keeps the state of the whole market in memory. Tests use it, and `perpetua audit verify --rules`.
+// The rules MUST NOT import it, and it MUST NOT import them: see .golangci.yml. It does not cover due work that was set aside.
 package reference

@@ -15,7 +15,8 @@ type record struct {
 			System string `json:"system"`
 		} `json:"actor"`
 		Data struct {
-			Session string `json:"session"`
+			Session string         `json:"session"`
+			Input   jsontext.Value `json:"input"`
 		} `json:"data"`
 	} `json:"command"`
 	Outcome string `json:"outcome"`
@@ -23,6 +24,11 @@ type record struct {
 		Type string         `json:"type"`
 		Data jsontext.Value `json:"data"`
 	} `json:"events"`
+}
+
+// stepShape is the input of a step.
+type stepShape struct {
+	Single bool `json:"single"`
 }
 
 type instrumentShape struct {
@@ -183,6 +189,20 @@ type rulesShape struct {
 
 type rotatedShape struct {
 	Generation int `json:"generation"`
+}
+
+type statedShape struct {
+	Timestamp moment `json:"timestamp"`
+	Position  struct {
+		Sequence int64  `json:"sequence"`
+		Hash     string `json:"hash"`
+	} `json:"position"`
+	Asset     string            `json:"asset"`
+	Scale     int               `json:"scale"`
+	Total     string            `json:"total"`
+	Deficits  string            `json:"deficits"`
+	Venue     map[string]string `json:"venue"`
+	NetPaidIn string            `json:"net_paid_in"`
 }
 
 type disclosedShape struct {

@@ -17,6 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
+	"github.com/perpetua-exchange/perpetua/streams/liabilities"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 	"github.com/perpetua-exchange/perpetua/streams/redecide"
@@ -72,7 +74,7 @@ func openVenue(t *testing.T, seed uint64, start scalar.Time) *venue {
 }
 
 func (v *venue) stamp() decide.Stamp {
-	return decide.Stamp{Journal: v.id, Sequence: v.tip.Sequence + 1, Time: v.now}
+	return decide.Stamp{Journal: v.id, Sequence: v.tip.Sequence + 1, Time: v.now, Prev: v.tip.Hash}
 }
 
 // write returns the record of a decision as it would stand in the log.
@@ -113,13 +115,14 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 	}
 	r := read()
 	v.redecide(record.Entry{Record: r, Position: v.tip, Journal: v.id, Value: value})
-	at := decide.Stamp{Journal: v.id, Sequence: r.Sequence, Time: r.Time}
+	at := decide.Stamp{Journal: v.id, Sequence: r.Sequence, Time: r.Time, Prev: r.Prev}
 	v.fold.Evolve(at, r.Command, r.Outcome, r.Events)
 	v.twin.Evolve(at, r.Command, r.Outcome, read().Events)
 	if built == nil {
 		built = read().Events
 	}
 	v.state.Evolve(at, r.Command, r.Outcome, built)
+	v.stateLiabilities()
 	v.now += scalar.Time(20 + v.random.IntN(180))
 	switch v.random.IntN(600) {
 	case 0:
@@ -161,6 +164,25 @@ func (v *venue) decided(c decide.Recorded, d, again decide.Decision, err, errAga
 		v.t.Fatalf("one engine writes\n%s\nthe one that was saved\n%s", value, other)
 	}
 	v.append(value, d.Events...)
+}
+
+// stateLiabilities gives the statement of liabilities after a record that fixed the last funding of an instant.
+func (v *venue) stateLiabilities() {
+	v.t.Helper()
+	instant, ok := v.state.FundingInstant()
+	if !ok || instant.Sequence != v.tip.Sequence || !v.state.StatesLiabilities() {
+		return
+	}
+	key, err := commitment.ParseEpochKey(make([]byte, commitment.KeySize))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	instant.Hash = v.tip.Hash
+	b, err := liabilities.State(liabilities.Of(v.state, instant), key)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.give(decide.Actor{System: "liabilities"}, decide.Metadata{}, &trading.RecordLiabilities{Statement: b.Statement})
 }
 
 // give has a command come in now.

@@ -146,6 +146,7 @@ func checkState(t fataler, s *State) {
 		t.Fatalf("the insurance fund has %s, its account %s", s.fund.balance, s.venue[ledger.Insurance])
 	}
 	checkFailing(t, s)
+	checkObligations(t, s)
 	if live != s.orders.Len() || resting > live {
 		t.Fatalf("%d live orders, %d by account, %d resting", s.orders.Len(), live, resting)
 	}

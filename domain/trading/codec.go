@@ -19,7 +19,7 @@ import (
 // codecVersion is the version of the format that the visit of a State defines. It must be raised with every change of
 // the format, and of the content or meaning of a State: TestTheFormIsThatOfItsVersion says when (an optional part of an order is an exception, see savedInstruction). A snapshot of another
 // version is ignored and the state is made from the log, so there are no migrations.
-const codecVersion = 15
+const codecVersion = 16
 
 // Codec returns the codec for states of the trading journal.
 func Codec() decide.StateCodec {
@@ -139,7 +139,21 @@ func visitState(s *State, c *pack.Coder) {
 		pack.Int(c, &balance)
 		return name, balance
 	})
+	v.statements()
 	s.core.Visit(c)
+}
+
+// statements visits the last instant of funding, and the last statement of liabilities.
+func (v *visit) statements() {
+	c, s := v.Coder, &v.State.statements
+	pack.Int(c, &s.instant.Sequence)
+	pack.Int(c, &s.instant.Time)
+	c.Raw(s.instant.Hash[:])
+	pack.Int(c, &s.external)
+	pack.Int(c, &s.fees)
+	pack.Int(c, &s.stated.sequence)
+	pack.Int(c, &s.stated.position)
+	c.Raw(s.stated.digest[:])
 }
 
 // roughly returns about how many bytes the parts take that a visit for the size leaves out. Some are long lists of equal

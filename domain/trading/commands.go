@@ -64,6 +64,7 @@ var commandTable = decide.NewCommands(
 	decide.Handle(request.openSession),
 	decide.Handle(request.keepGateway),
 	decide.Handle(request.endSession),
+	decide.Handle(request.recordLiabilities),
 )
 
 // RegisterCustomer opens a customer account with the actor's broker, or with Broker if it is set.

@@ -11,8 +11,9 @@ import (
 // equity at or above zero. deleverage reports whether something is left that no holder can take. If the record is full
 // before that, something is left, but the result is false: the next record continues.
 func (d *recordBuilder) deleverage(p *accountView, price int64) (nobody bool) {
-	each, full := d.eachAt(price, p.size), false
+	each, full, rank := d.eachAt(price, p.size), false, 0
 	for next := range d.instrument.ranked(p.size < 0).InOrder() {
+		rank++
 		steps := margin.Bearable(next.equity, each, min(fixed.Abs(p.size), fixed.Abs(next.position.size)))
 		if steps == 0 {
 			continue
@@ -20,6 +21,7 @@ func (d *recordBuilder) deleverage(p *accountView, price int64) (nobody bool) {
 		if full = d.crowded(len(next.position.reduceOnly), next.position.account, d.limit); full {
 			break
 		}
+		d.explainCounterparty(next, rank, each)
 		if d.handOver(p, d.viewOf(next.position.account), price, steps, AutoDeleveraging); p.size == 0 {
 			break
 		}

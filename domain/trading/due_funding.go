@@ -30,6 +30,9 @@ func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 		if rate := first.FundingRate.Coef; rate != 0 && !b.admit(&charge{kind: fundingCharge, instrument: i, mark: i.mark, rate: rate}, maxFunded) {
 			panic("trading: the funding of " + i.contract.Symbol + " would bring a balance beyond what it may be")
 		}
+		if !first.Missed {
+			i.contract.ExplainFundingRate(s.sheet, i.premiums, first.FundingRate.Coef)
+		}
 		events = append(events, first)
 		for at.Time-time > latestFunding && len(events) < s.most(single) {
 			if time = market.NextFunding(time, i.contract.FundingIntervalSeconds); at.Time-time > latestFunding {
@@ -58,6 +61,7 @@ func (f *fold) fundingFixed(e *FundingFixed) {
 	i.rate = e.FundingRate.Coef
 	i.premiums = market.Premiums{}
 	f.armFunding(i, e.Time)
+	f.fixing = max(f.fixing, e.Time)
 	mark, _ := i.contract.Marks(e.MarkPrice)
 	if i.rate != 0 {
 		f.advanceFunding(i, mark, i.rate)

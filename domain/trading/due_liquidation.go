@@ -76,7 +76,13 @@ func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Dec
 func (d *recordBuilder) bankruptcyPrice(p *accountView) int64 {
 	account, e := d.standing(p), d.exposure(p)
 	_, _, mine := e.Health()
-	return margin.BankruptcyPrice(e.Contract, e.Mark, e.Size, account.Equity(), mine, account.Maintenance)
+	price := margin.BankruptcyPrice(e.Contract, e.Mark, e.Size, account.Equity(), mine, account.Maintenance)
+	if d.sheet.On() {
+		d.explainStanding(p, "before")
+		account.ExplainLacks(d.sheet, p.account.code)
+		margin.ExplainBankruptcyPrice(d.sheet, p.account.code, e.Contract, e.Mark, e.Size, account.Equity(), mine, account.Maintenance, price)
+	}
+	return price
 }
 
 // sellOut decides a step through the book. It reports whether the book had no counterparty for any of it.
@@ -89,6 +95,9 @@ func (d *recordBuilder) sellOut(p *accountView, price int64) (nothing bool) {
 	size := fixed.Abs(p.size)
 	t := &taker{order: o, party: p, bound: price, price: price, liquidates: true}
 	t.amount = margin.StepSize(d.instrument.contract, max(p.position.began, size), size)
+	if d.sheet.On() {
+		margin.ExplainStepSize(d.sheet, p.account.code, d.instrument.contract, max(p.position.began, size), size, t.amount)
+	}
 	t.remaining, t.updated = t.amount, d.at.Time
 	o.Value = live{instruction: instruction{kind: order.Limit, tif: order.IOC, reduceOnly: true}, position: p.position, amount: t.amount, created: d.at.Time}
 	o.Remaining = t.amount

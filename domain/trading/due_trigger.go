@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
@@ -51,7 +52,7 @@ func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 // was accepted long ago: where a new order would be rejected, it is canceled.
 func (d *recordBuilder) fire(s *stop, by order.Leg) decide.Decision {
 	o := s.order
-	e := fired(s, by)
+	e := fired(s, by, d.sheet)
 	d.events = append(d.events, &Step{Work: WorkTrigger}, e)
 	d.size += firedBytes + len(e.CustomerCode) + len(e.Broker) + len(e.Symbol)
 	t := &taker{order: o, party: d.viewOf(o.Value.position.account), price: o.Price, terms: termsOf(o)}
@@ -82,14 +83,15 @@ func (d *recordBuilder) takeable(t *taker) order.Reason {
 	return ""
 }
 
-// fired returns the event that says which leg of a stop fired.
-func fired(s *stop, by order.Leg) *TriggerFired {
+// fired returns the event that says which leg of a stop fired. It writes down why.
+func fired(s *stop, by order.Leg, sheet *arithmetic.Sheet) *TriggerFired {
 	v := &s.order.Value
 	e := &TriggerFired{OrderCode: s.order.Code, CustomerCode: v.position.account.code, Broker: v.position.account.broker,
 		Symbol: v.position.instrument.contract.Symbol, Leg: by, TriggerPriceType: v.kind.Trigger()}
 	for n, of := range legs {
 		if of == by {
 			e.TriggerPrice = v.position.instrument.contract.Price(s.legs[n].Price)
+			s.explainFired(sheet, s.legs[n].Price, s.legs[n].Side)
 		}
 	}
 	return e

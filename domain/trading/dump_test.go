@@ -23,6 +23,7 @@ func (s *State) Digest() [32]byte {
 // dump writes the state as text.
 func (s *State) dump(w io.Writer) {
 	fmt.Fprintf(w, "rules %d time %s keys %d due %d fixed %d outstanding %d\n", s.core.ActiveRules(), s.time, s.core.Len(), s.due.arrived, s.fixed, s.outstanding)
+	fmt.Fprintf(w, "statements %+v\n", s.statements)
 	for _, i := range s.listing {
 		fmt.Fprintf(w, "instrument %+v mark %d index %d %s last %d open %d %t clearing %d\n", i.contract.Instrument,
 			i.mark, i.indexPrice, i.indexTime, i.last, i.openInterest, i.open, i.clearing)

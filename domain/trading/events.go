@@ -52,6 +52,7 @@ var eventTable = decide.NewEvents(
 	decide.On((*fold).sessionSwept),
 	decide.On((*fold).dueSetAside),
 	decide.On((*fold).duePutBack),
+	decide.On((*fold).liabilitiesRecorded),
 	decide.Old[*fold]("index.updated", 1, readIndexUpdated1),
 	decide.Old[*fold]("order.rejected", 1, rejectedWithoutLeverage),
 )

@@ -23,6 +23,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	s.time = at.Time
 	s.changes = s.changes[:0]
 	s.core.Evolve(at, c, events)
+	s.observe(at)
 	// Whether the taker continues is known only from the last event (work.started or work.finished), but is needed at
 	// the order's event, which is earlier: an order that continues must not rest, or the next step would meet it in the
 	// book.
@@ -50,6 +51,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	}
 	f.afterwards()
 	f.scheduleTriggers()
+	f.completeInstant()
 }
 
 // afterwards updates what depends on all events of the record together: the liquidations that begin, end, wait or
@@ -98,6 +100,7 @@ type fold struct {
 	active   scalar.ID // order that continues to take
 	canceled int
 	moved    []*instrument // instruments on which the insurance fund's order may have to change
+	fixing   scalar.Time   // the last instant of funding that the record fixes; 0 for none
 }
 
 // tradeExecuted applies what a trade changes besides orders, positions, and balances.

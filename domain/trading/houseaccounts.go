@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
@@ -11,6 +12,7 @@ import (
 type houseAccounts struct {
 	clearing, fees, funding, rounding fixed.Money
 	progress                          smallMap[*charge, *progress]
+	sheet                             *arithmetic.Sheet // of the decision; usually nil
 }
 
 // progress is the state of a charge after the events built so far.
@@ -21,7 +23,7 @@ type progress struct {
 
 func (s *State) newHouseAccounts() houseAccounts {
 	return houseAccounts{clearing: s.venue[ledger.Clearing], fees: s.venue[ledger.Fees], funding: s.venue[ledger.Funding],
-		rounding: s.venue[ledger.Rounding]}
+		rounding: s.venue[ledger.Rounding], sheet: s.sheet}
 }
 
 // Approximate size in bytes of the event that posts a charge.
@@ -32,6 +34,7 @@ const chargeBytes = 480 + 3*postingBytes
 func (t *houseAccounts) post(at decide.Stamp, index int, d unpaidCharge, balance fixed.Money) decide.Event {
 	a, c, x := d.position.account, d.position.instrument.contract, d.charge
 	code := at.Derive(index)
+	t.explainCharge(&d, balance)
 	p := t.progress.get(x)
 	if p == nil {
 		p = &progress{x.owing, x.left}

@@ -2,6 +2,7 @@ package trading
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"reflect"
 	"sync"
@@ -87,7 +88,7 @@ func oldTestJournal(t fataler) *testJournal {
 }
 
 func (j *testJournal) stamp() decide.Stamp {
-	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.records)) + 1, Time: j.now}
+	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.records)) + 1, Time: j.now, Prev: sha256.Sum256([]byte{byte(len(j.records))})}
 }
 
 // do decides a command as the owner would, and then works off what it left running. It returns the events that answer
@@ -118,6 +119,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 		return d, nil
 	}
 	j.checkReconstructed(c, d)
+	j.checkArithmetic(c, false, d)
 	j.append(c.Recorded(), d)
 	for d.Pending {
 		if j.state.Due(j.now) != decide.Blocking {
@@ -189,6 +191,7 @@ func (j *testJournal) step(single bool) decide.Decision {
 	if d.Events[0].EventType() != "engine.step" {
 		j.t.Fatalf("a step begins with %s", d.Events[0].EventType())
 	}
+	j.checkArithmetic(decide.Command{}, single, d)
 	j.append(decide.Recorded{ID: scalar.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
 	return d
 }

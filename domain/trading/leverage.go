@@ -26,8 +26,15 @@ func (d *recordBuilder) overrideLeverage(p *accountView, leverage int) order.Rea
 // refloor sets the account's least margin rate on the instrument, and reports whether the margin permits it.
 func (d *recordBuilder) refloor(p *accountView, floor fixed.Rate) bool {
 	before := d.standing(p)
+	d.explainStanding(p, "before the leverage")
 	p.floor = floor
-	return acceptable(before, d.standing(p))
+	after := d.standing(p)
+	fits := acceptable(before, after)
+	d.explainStanding(p, "after the leverage")
+	if d.sheet.On() {
+		margin.ExplainRule(d.sheet, p.account.code, before, after, fits)
+	}
+	return fits
 }
 
 // acceptable is the margin rule: the available margin stays at or above zero, or the reserved margin does not rise. An

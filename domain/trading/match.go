@@ -186,6 +186,7 @@ func (d *recordBuilder) match(t *taker, o *resting, steps, signed int64, notiona
 	d.trade(e, mp, o.Code, price, -signed, closesMaker)
 	makerParts, _ := mp.position.fees()
 	e.Maker.Fee = max(margin.Fee(notional, makerParts), -e.Taker.Fee) // the taker's fee pays a rebate
+	d.explainMakerFee(mp, e.Code.String(), notional, makerParts, e.Maker.Fee)
 	d.post(e, mp, o.Code, ledger.TradeFee, -e.Maker.Fee, ledger.Fees, &d.fees)
 
 	m := d.touch(o)
@@ -219,12 +220,19 @@ func closings(kind TradeType) (taker, maker ledger.Type) {
 // to the insurance fund, out of the equity that is left.
 func (d *recordBuilder) payTaker(e *TradeExecuted, t *taker, notional fixed.Money) fixed.Money {
 	if t.liquidates {
-		fee := margin.LiquidationFee(notional, d.standing(t.party).Equity().Capped())
+		equity := d.standing(t.party).Equity().Capped()
+		fee := margin.LiquidationFee(notional, equity)
+		if d.sheet.On() && !d.dryRun {
+			margin.ExplainLiquidationFee(d.sheet, t.party.account.code, e.Code.String(), notional, equity, fee)
+		}
 		d.post(e, t.party, t.order.Code, ledger.LiquidationFee, -fee, ledger.Insurance, &d.viewOf(d.state.fund).balance)
 		return fee
 	}
 	_, parts := t.party.position.fees()
 	fee := margin.Fee(notional, parts)
+	if d.sheet.On() && !d.dryRun {
+		margin.ExplainFee(d.sheet, t.party.account.code, "fee", e.Code.String(), notional, parts, fee)
+	}
 	d.post(e, t.party, t.order.Code, ledger.TradeFee, -fee, ledger.Fees, &d.fees)
 	return fee
 }

@@ -129,6 +129,7 @@ func (d *recordBuilder) admissible(t *taker) order.Reason {
 	t.bound, t.protected = t.price, false
 	if !limited {
 		t.bound, t.protected = i.contract.MarketBound(t.order.Side == book.Bid, i.mark), true
+		d.explainBound(t, "market_bound", i.contract.PriceBand, t.bound)
 	}
 	crosses := func() bool { return d.opposite(t, false) != nil }
 	switch status := i.status(); {
@@ -137,8 +138,12 @@ func (d *recordBuilder) admissible(t *taker) order.Reason {
 	default:
 		return order.InstrumentHalted
 	}
-	if limited && i.mark != 0 && t.order.Side.Better(t.price, i.contract.LimitBound(t.order.Side == book.Bid, i.mark)) {
-		return order.PriceOutOfBand
+	if limited && i.mark != 0 {
+		bound := i.contract.LimitBound(t.order.Side == book.Bid, i.mark)
+		d.explainBound(t, "limit_bound", i.contract.LimitBand, bound)
+		if t.order.Side.Better(t.price, bound) {
+			return order.PriceOutOfBand
+		}
 	}
 	if reason := d.reduces(t, v.postOnly); reason != "" {
 		return reason
@@ -204,6 +209,7 @@ func (d *recordBuilder) opposite(t *taker, others bool) *resting {
 // execute lets the taker trade, judges the outcome as a whole, and decides the record, or the first of several.
 func (d *recordBuilder) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 	before := d.standing(t.party)
+	d.explainStanding(t.party, "before")
 	d.releaseOld(t)
 	why := d.walk(t, d.limit)
 	// The record ends here, and first is the order at its end. The makers' events are written now, because the dry run
@@ -259,7 +265,13 @@ func (d *recordBuilder) judge(t *taker, before margin.Standing, rests bool) orde
 			return order.InsufficientMargin
 		}
 	}
-	if !acceptable(before, d.standing(t.party)) {
+	after := d.standing(t.party)
+	fits := acceptable(before, after)
+	d.explainStanding(t.party, "after")
+	if d.sheet.On() {
+		margin.ExplainRule(d.sheet, t.party.account.code, before, after, fits)
+	}
+	if !fits {
 		return order.InsufficientMargin
 	}
 	return ""

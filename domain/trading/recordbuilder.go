@@ -197,10 +197,14 @@ func (d *recordBuilder) post(e *TradeExecuted, p *accountView, code scalar.ID, k
 	if amount == 0 {
 		return
 	}
+	before := p.balance
 	p.balance = p.balance.Add(amount)
 	*balance = balance.Sub(amount)
 	if d.dryRun {
 		return
+	}
+	if d.sheet.On() {
+		explainPosting(d.sheet, p.account.code, e.Code.String()+" "+string(kind), before, amount, p.balance)
 	}
 	mine := p.account.posting(e.Code, kind, amount, p.balance, e.Symbol)
 	mine.OrderCode = code
@@ -213,6 +217,9 @@ func (d *recordBuilder) post(e *TradeExecuted, p *accountView, code scalar.ID, k
 // closing.
 func (d *recordBuilder) trade(e *TradeExecuted, p *accountView, code scalar.ID, price, steps int64, closing ledger.Type) {
 	size, cost, realised := positionAfter(d.instrument, p.size, p.cost, price, steps)
+	if d.sheet.On() && !d.dryRun {
+		d.explainTrade(p, e.Code.String(), price, steps, p.size, p.cost, cost, realised)
+	}
 	p.size, p.cost = size, cost
 	d.post(e, p, code, closing, realised, ledger.Clearing, &d.clearing)
 	if !d.dryRun {

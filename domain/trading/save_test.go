@@ -292,6 +292,7 @@ var derivedFields = packtest.Derived{
 	"trading.pendingWork.outstanding": "counts the charges",
 	"trading.markets.firing":          "follows from the stops",
 	"trading.State.limit":             "the build's",
+	"trading.State.sheet":             "the calculations of a decision",
 
 	"trading.instrument.book":              "the orders by price",
 	"trading.instrument.costs":             "sums up the positions",

@@ -47,6 +47,7 @@
 package trading
 
 import (
+	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -92,9 +93,12 @@ type State struct {
 	recent recent
 	money
 	pendingWork
+	statements
 	connections
 	limit bounds // bounds of a record
 	lastRecord
+	// sheet collects the calculations of a decision; nil, except in a copy that Arithmetic makes. It is not part of the state.
+	sheet *arithmetic.Sheet
 }
 
 // markets are the instruments.

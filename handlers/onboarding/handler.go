@@ -32,6 +32,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
@@ -55,6 +56,8 @@ type Config struct {
 	// Owners encrypts data about one owner. Box encrypts data that belongs to no owner.
 	Owners *seal.Owners
 	Box    *seal.Box
+	// Receipts makes the receipts of the onboarding journal. It may be nil.
+	Receipts proofs.Source
 	// KeyOverlap is how long the old and the new signing key of a webhook are both used after a rotation.
 	KeyOverlap time.Duration
 	// Now is the wall clock for the validation of dates of birth and for the expiry of links.
@@ -75,6 +78,7 @@ type Handler struct {
 	journal    operation.Journal
 	rows       rows.Source
 	uploads    *upload.Receiver
+	proofs     *proofs.Receipts
 	linkMaster []byte
 	// downloads and exports limit concurrent responses. Each takes about a quarter of a megabyte until the client has
 	// read it.
@@ -87,7 +91,7 @@ const placeWithin = 2 * time.Second
 // New returns the handler of the onboarding interface.
 func New(c Config) *Handler {
 	h := &Handler{cfg: c, journal: operation.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
-		uploads: upload.New(c.Files, c.Scanner), linkMaster: c.Box.Derive("download link"),
+		uploads: upload.New(c.Files, c.Scanner), proofs: proofs.New(c.Receipts), linkMaster: c.Box.Derive("download link"),
 		downloads: places.New(128, 64, placeWithin, places.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
 		exports:   places.New(16, 4, placeWithin, places.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
 	return h

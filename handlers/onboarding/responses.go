@@ -3,9 +3,11 @@ package onboarding
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
@@ -13,10 +15,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -26,6 +30,7 @@ func (h *Handler) responseRoutes(k kind) []rest.Route {
 		post(k.one()+"/questionnaires/:questionnaire_id/response", h.addResponse),
 		get(k.one()+"/responses", h.listResponses),
 		get(k.one()+"/responses/:response_id", h.getResponse),
+		get(k.one()+"/responses/:response_id/receipt", h.responseReceipt),
 	}
 }
 
@@ -200,15 +205,7 @@ func (h *Handler) listResponses(c echo.Context) error {
 }
 
 func (h *Handler) getResponse(c echo.Context) error {
-	t, err := h.shownBare(c, "response_id")
-	if err != nil {
-		return err
-	}
-	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Response, bool, int64, error) {
-		return view.OneResponse(ctx, db, viewer(c), t.Ref, t.ids["response_id"])
-	}, func() error {
-		return problem.NotFound("RESPONSE_NOT_FOUND", "There is no such response.")
-	})
+	_, row, err := h.oneResponse(c)
 	if err != nil {
 		return err
 	}
@@ -217,4 +214,35 @@ func (h *Handler) getResponse(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, shown)
+}
+
+func responseNotFound() error {
+	return problem.NotFound("RESPONSE_NOT_FOUND", "There is no such response.")
+}
+
+// oneResponse reads the response that the route names.
+func (h *Handler) oneResponse(c echo.Context) (t *target, row view.Response, err error) {
+	if t, err = h.shownBare(c, "response_id"); err != nil {
+		return t, row, err
+	}
+	row, err = one(c, h, func(ctx context.Context, db projections.DB) (view.Response, bool, int64, error) {
+		return view.OneResponse(ctx, db, viewer(c), t.Ref, t.ids["response_id"])
+	}, responseNotFound)
+	return t, row, err
+}
+
+// responseReceipt responds with the receipt of the record of a response, for its owner and the tenant.
+func (h *Handler) responseReceipt(c echo.Context) error {
+	t, row, err := h.oneResponse(c)
+	if err != nil {
+		return err
+	}
+	return h.proofs.Show(c, proofs.Wanted{Journal: journalName, Sequence: row.Sequence, AsOf: max(t.asOf, row.Sequence),
+		Parties: []string{t.String(), "broker/" + row.Tenant}, Missing: responseNotFound(),
+		Concerns: func(e record.Entry) bool {
+			return slices.ContainsFunc(e.Record.Events, func(event decide.Event) bool {
+				added, ok := event.(*domain.ResponseAdded)
+				return ok && added.ID == row.ResponseAdded.ID
+			})
+		}})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/streams/receipt"
 )
 
 // answers makes the body of a response.
@@ -52,6 +53,12 @@ func TestResponses(t *testing.T) {
 		if got := h.Send("broker-a", "GET", of.path+"/responses/"+id, "").Want(200); got.Body != made.Body {
 			t.Errorf("read again %s, made %s", got.Body, made.Body)
 		}
+		proven, err := receipt.Verify([]byte(h.Send("broker-a", "GET", of.path+"/responses/"+id+"/receipt", "").Want(200).Body), h.Receipts["onboarding"].Policy)
+		if err != nil || !slices.Equal(proven.Owners, []string{"broker/alpha", ref.String()}) || !strings.Contains(strings.Join(proven.Units, ""), id) {
+			t.Errorf("the receipt: %v, %+v", err, proven)
+		}
+		h.Send("broker-b", "GET", of.path+"/responses/"+id+"/receipt", "").Detail(404, strings.ToUpper(string(ref.Type))+"_NOT_FOUND")
+		h.Send("broker-a", "GET", of.path+"/responses/"+ref.ID.String()+"/receipt", "").Detail(404, "RESPONSE_NOT_FOUND")
 		again := h.Send("broker-a", "POST", to, answers(given...)).Want(201).Text("id")
 		if first := h.Send("broker-a", "POST", to, answers(given...), "Idempotency-Key", string(of.Type)).Want(201); first.Body != made.Body {
 			t.Errorf("repeated %s, first %s", first.Body, made.Body)

@@ -26,6 +26,9 @@ import (
 type Log interface {
 	// Checkpoint returns the last checkpoint. It returns fs.ErrNotExist if there is none yet.
 	Checkpoint(ctx context.Context) (transparency.Checkpoint, error)
+	// Cosigned returns the last checkpoint with the cosignatures that the venue's policy asks for. It returns fs.ErrNotExist if there
+	// is none yet.
+	Cosigned(ctx context.Context) (transparency.Checkpoint, error)
 	// Tile returns a tile or an entry bundle. It returns fs.ErrNotExist if the published tree has none.
 	Tile(ctx context.Context, t tlog.Tile) ([]byte, error)
 }
@@ -43,6 +46,7 @@ type Config struct {
 func Register(e *echo.Echo, c Config) {
 	for _, prefix := range []string{"/tlog/:journal/:partition", "/tlog/:journal/:partition/:id"} {
 		e.GET(prefix+"/checkpoint", c.checkpoint)
+		e.GET(prefix+"/cosigned-checkpoint", c.cosigned)
 		e.GET(prefix+"/key", c.key)
 		e.GET(prefix+"/tile/:level/:index", c.tile) // the last parameter of a path also takes slashes
 	}
@@ -104,12 +108,17 @@ func failed(err error) error {
 const plain = "text/plain; charset=utf-8"
 
 // checkpoint returns the last checkpoint. A cache may serve it for a second, the time between two.
-func (cfg *Config) checkpoint(c echo.Context) error {
+func (cfg *Config) checkpoint(c echo.Context) error { return cfg.note(c, Log.Checkpoint) }
+
+// cosigned returns the last checkpoint that witnesses have cosigned.
+func (cfg *Config) cosigned(c echo.Context) error { return cfg.note(c, Log.Cosigned) }
+
+func (cfg *Config) note(c echo.Context, read func(Log, context.Context) (transparency.Checkpoint, error)) error {
 	log, err := cfg.log(c)
 	if err != nil {
 		return err
 	}
-	last, err := log.Checkpoint(c.Request().Context())
+	last, err := read(log, c.Request().Context())
 	if err != nil {
 		return failed(err)
 	}

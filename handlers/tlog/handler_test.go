@@ -34,6 +34,8 @@ var id = scalar.ID{1, 2, 3}
 type served struct {
 	tiles map[string][]byte
 	last  transparency.Checkpoint
+
+	cosigned bool // the last checkpoint is
 }
 
 func (s *served) Checkpoint(context.Context) (transparency.Checkpoint, error) {
@@ -41,6 +43,13 @@ func (s *served) Checkpoint(context.Context) (transparency.Checkpoint, error) {
 		return s.last, fs.ErrNotExist
 	}
 	return s.last, nil
+}
+
+func (s *served) Cosigned(ctx context.Context) (transparency.Checkpoint, error) {
+	if !s.cosigned {
+		return transparency.Checkpoint{}, fs.ErrNotExist
+	}
+	return s.Checkpoint(ctx)
 }
 
 func (s *served) Tile(_ context.Context, t xtlog.Tile) ([]byte, error) {
@@ -126,7 +135,9 @@ func get(t *testing.T, url string) (*http.Response, []byte) {
 }
 
 func TestResponses(t *testing.T) {
-	url := serve(t, map[string]tlog.Log{"trading": newLog(t, 600), "onboarding": newLog(t, 3), "empty": new(served)})
+	trading := newLog(t, 600)
+	trading.cosigned = true
+	url := serve(t, map[string]tlog.Log{"trading": trading, "onboarding": newLog(t, 3), "empty": new(served)})
 	for path, want := range map[string]struct {
 		status int
 		kind   string
@@ -134,6 +145,8 @@ func TestResponses(t *testing.T) {
 	}{
 		"trading/0/checkpoint":                                {200, "text/plain; charset=utf-8", "public, max-age=1"},
 		"trading/0/key":                                       {200, "text/plain; charset=utf-8", "public, max-age=60"},
+		"trading/0/cosigned-checkpoint":                       {200, "text/plain; charset=utf-8", "public, max-age=1"},
+		"onboarding/0/cosigned-checkpoint":                    {status: 401},
 		"trading/0/tile/0/001":                                {200, "application/octet-stream", "public, max-age=31536000, immutable"},
 		"trading/0/tile/0/002.p/88":                           {200, "application/octet-stream", "public, max-age=31536000, immutable"},
 		"trading/0/tile/entries/000":                          {200, "application/octet-stream", "public, max-age=31536000, immutable"},

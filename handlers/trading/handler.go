@@ -20,9 +20,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -38,14 +41,20 @@ type Config struct {
 	Venue record.Follower
 	// Rows are the read models of the trading journal.
 	Rows rows.Source
+	// Past finds what past records were decided on. It may be nil.
+	Past past.Decisions
 	// Commands lists the read models that GET /v1/commands searches.
 	Commands []rows.Source
 	// Folds lists the followers of the journals in GET /v1/status.
 	Folds []Fold
 	// Sockets holds the limits of WebSocket connections for GET /v1/limits.
 	Sockets SocketLimits
+	// Proofs proves liabilities to customers.
+	Proofs LiabilityProofs
 	// Version is the version of this build, for GET /v1/status.
 	Version string
+	// Receipts makes the receipts of the trading journal. It may be nil.
+	Receipts proofs.Source
 	// Now is the wall clock, for /v1/time and for the 24 hours of the tickers.
 	Now func() time.Time
 }
@@ -57,11 +66,15 @@ type Handler struct {
 	batches  submit.BatchSubmitter
 	venue    record.Follower
 	rows     rows.Source
+	past     past.Decisions
 	commands []rows.Source
 	folds    []Fold
 	sockets  SocketLimits
+	proofs   LiabilityProofs
+	proving  *slots.Slots // requests for proofs of liabilities
 	version  string
 	now      func() time.Time
+	receipts *proofs.Receipts
 
 	description *description
 	// recentTrades holds the trades that the rows may not contain yet. The venue's lock guards it.
@@ -71,8 +84,9 @@ type Handler struct {
 // New returns the handler of the trading interface. It registers a listener with the venue, so it must be called
 // before the follower runs.
 func New(c Config) *Handler {
-	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now, description: newDescription()}
+	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows, past: c.Past,
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: c.Proofs, proving: slots.New(maxProofs, maxProofsOfBroker), version: c.Version, now: c.Now,
+		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }
@@ -95,8 +109,13 @@ func (h *Handler) Routes() []rest.Route {
 		rest.OperationRoute(http.MethodPatch, customer+"/orders/by-reference/:reference_id", h.amendOrderByReference, access.ScopeTrade),
 		rest.OperationRoute(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, access.ScopeTrade),
 		rest.Get(customer+"/orders/:order_code", h.getOrder, access.ScopeRead),
+		rest.Get(customer+"/orders/:order_code/explain", h.explainOrder, access.ScopeRead),
+		rest.Get(customer+"/records/:sequence/explain", h.explainRecord, access.ScopeRead),
 		rest.OperationRoute(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, access.ScopeTrade),
 		rest.OperationRoute(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, access.ScopeTrade),
+		rest.Get(customer+"/orders/:order_code/receipt", h.orderReceipt, access.ScopeRead),
+		rest.Get(customer+"/trades/:trade_code/receipt", h.tradeReceipt, access.ScopeRead),
+		rest.Get(customer+"/transactions/:transaction_code/receipt", h.transactionReceipt, access.ScopeRead),
 		rest.Post(customer+"/cancel-all-after", h.setCancelAllAfter, access.ScopeTrade),
 		rest.Get("/v1/orders", h.listOpenOrders, access.ScopeRead),
 		rest.Get("/orders", h.listOpenOrders, access.ScopeRead),
@@ -108,12 +127,14 @@ func (h *Handler) Routes() []rest.Route {
 		rest.Get(customer+"/trades", h.listTrades, access.ScopeRead),
 		rest.Get(customer+"/trades/history", h.listTradeHistory, access.ScopeRead),
 		rest.Get(customer+"/positions", h.listPositions, access.ScopeRead),
+		rest.Get(customer+"/balances", h.listBalances, access.ScopeRead),
 		rest.Get(customer+"/account-summary", h.getAccountSummary, access.ScopeRead),
 		rest.Get(customer+"/margin-profile", h.getMarginProfile, access.ScopeRead),
 		rest.Put(customer+"/margin-profile/:symbol", h.setLeverage, access.ScopeTrade),
 		rest.Delete(customer+"/margin-profile/:symbol", h.clearLeverage, access.ScopeTrade),
 		rest.Get(customer+"/state", h.getState, access.ScopeRead),
 		rest.Get(customer+"/transactions", h.listTransactions, access.ScopeRead),
+		rest.Get(customer+"/liability-proof", h.getLiabilityProof, access.ScopeRead),
 		rest.Get(customer+"/fee-profile", h.getFeeProfile, access.ScopeRead),
 		rest.Put(customer+"/fee-profile/:symbol", h.setFees, access.ScopeTrade),
 
@@ -124,6 +145,8 @@ func (h *Handler) Routes() []rest.Route {
 		rest.Get("/v1/market-trades", h.listMarketTrades),
 		rest.Get("/v1/market-trades/history", h.listMarketTradeHistory),
 		rest.Get("/v1/funding-rates", h.listFundingRates),
+		rest.Get("/v1/liabilities", h.listLiabilities),
+		rest.Get("/v1/liabilities/:position", h.getLiabilities),
 		rest.Get("/v1/orderbook/:symbol", h.getOrderbook),
 		rest.Get("/v1/candles/:symbol", h.listCandles),
 		rest.Get("/v1/time", h.getTime),

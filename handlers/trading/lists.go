@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -33,11 +34,15 @@ func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order, o.Se
 func (h *Handler) listOpenOrders(c echo.Context) error {
 	query := rest.Query(c)
 	f := orders.Filter{Symbol: symbolFilter(query), Statuses: input.Several(query, "status", order.Open, order.PartiallyFilled)}
+	asOf := asof.Read(query)
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
 	}
 	f.Scope = orders.Scope{Broker: of.broker, CustomerCode: of.customer}
+	if asOf != nil {
+		return h.openOrdersAsOf(c, asOf, f)
+	}
 	var out wire.Orders
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
 		found, asOf, err := orders.Open(ctx, db, f)
@@ -80,12 +85,17 @@ func (h *Handler) getOrderByReference(c echo.Context) error {
 // showOrder responds with the named order. If the customer exists and is visible, it returns wrong, the error of the
 // name, if any.
 func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
-	of, err := h.whose(c, rest.Query(c))
+	query := rest.Query(c)
+	asOf := asof.Read(query)
+	of, err := h.whose(c, query)
 	if err == nil {
 		err = wrong
 	}
 	if err != nil {
 		return err
+	}
+	if asOf != nil {
+		return h.orderAsOf(c, asOf, named, orders.Scope{CustomerCode: of.customer})
 	}
 	var o orders.Order
 	var found bool

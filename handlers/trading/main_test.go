@@ -18,7 +18,12 @@ const (
 // funded is a venue with two customers of alpha and one of beta, 100,000 USDC each, and a BTC price of 65,000.
 func funded(t *testing.T) *tradingtest.Venue {
 	t.Helper()
-	v := tradingtest.New(t)
+	return fundedOn(t, tradingtest.New(t))
+}
+
+// fundedOn adds the customers, their deposits, and an index price to a new venue.
+func fundedOn(t *testing.T, v *tradingtest.Venue) *tradingtest.Venue {
+	t.Helper()
 	for _, c := range []struct{ user, code string }{{"broker-a", "A-1"}, {"broker-a", "A-2"}, {"broker-b", "B-1"}} {
 		v.Send(c.user, "POST", "/v1/customers", `{"customer_code":"`+c.code+`"}`).Want(201)
 		v.Send("operator", "POST", "/admin/v1/customers/"+c.code+"/deposits", `{"currency":"USDC","amount":"100000","reference_id":"d"}`).Want(201)

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -19,9 +20,13 @@ import (
 func (h *Handler) listPositions(c echo.Context) error {
 	query := rest.Query(c)
 	symbol := symbolFilter(query)
+	asOf := asof.Read(query)
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
+	}
+	if asOf != nil {
+		return h.positionsAsOf(c, asOf, of.customer, symbol)
 	}
 	return show(c, h, func(s *domain.State) ([]wire.Position, error) {
 		out := []wire.Position{}

@@ -30,6 +30,26 @@ func NewPosition(p *trading.Position) Position {
 		p.InitialMargin, p.MaintenanceMargin, strconv.Itoa(p.Leverage), Price(p.LiquidationPrice), p.Updated}
 }
 
+// PositionHeld is an open position as of a past record, with the values of the ledger and without those that depend on prices.
+type PositionHeld struct {
+	CustomerCode string        `json:"customer_code"`
+	Symbol       string        `json:"symbol"`
+	Amount       fixed.Decimal `json:"amount"`
+	EntryPrice   fixed.Decimal `json:"entry_price"`
+	Cost         fixed.Money   `json:"cost"`
+	Updated      scalar.Time   `json:"updated"`
+	Sequence     int64         `json:"sequence"` // of the record that last changed the position
+}
+
+// Balance is the balance of a customer in one currency.
+type Balance struct {
+	CustomerCode string      `json:"customer_code"`
+	Currency     string      `json:"currency"`
+	Balance      fixed.Money `json:"balance"`
+	Updated      scalar.Time `json:"updated"`
+	Sequence     int64       `json:"sequence"` // of the record that last changed the balance
+}
+
 // AccountSummary is the equity, margin and risk state of an account in one currency.
 type AccountSummary struct {
 	CustomerCode      string        `json:"customer_code"`

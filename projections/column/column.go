@@ -8,6 +8,7 @@
 package column
 
 import (
+	"encoding"
 	"math"
 	"strings"
 	"time"
@@ -54,6 +55,31 @@ func (c Column[T]) Once() Column[T] { c.once = true; return c }
 // Merged returns the column with an expression for existing rows in an upsert. It may refer to the existing row t and
 // the new row excluded.
 func (c Column[T]) Merged(expression string) Column[T] { c.merge = expression; return c }
+
+// Renamed returns the column with another name.
+func (c Column[T]) Renamed(name string) Column[T] { c.Name = name; return c }
+
+// Within returns the column for a table with rows V. Each V contains a row T, which inner locates.
+func Within[V, T any](c Column[T], inner func(*V) *T) Column[V] {
+	w := Column[V]{Name: c.Name, role: c.role, once: c.once, merge: c.merge, element: c.element, from: c.from, as: c.as}
+	if encode := c.encode; encode != nil {
+		w.encode = func(to *Rows, row *V) { encode(to, inner(row)) }
+	}
+	w.values = func(rows []V) any {
+		within := make([]T, len(rows))
+		for i := range rows {
+			within[i] = *inner(&rows[i])
+		}
+		return c.values(within)
+	}
+	if into := c.into; into != nil {
+		w.into = func(row *V) any { return into(inner(row)) }
+	}
+	return w
+}
+
+// IsOnce reports whether the column keeps its first value that is not NULL.
+func (c *Column[T]) IsOnce() bool { return c.once }
 
 // IsKey reports whether the column is part of the key.
 func (c *Column[T]) IsKey() bool { return c.role == identifies }
@@ -298,6 +324,18 @@ func Number[T any](name string, text func(*T) string) Column[T] {
 	c := numeric(Text(name, func(row *T) *string { s := text(row); return &s }))
 	c.encode, c.into = nil, nil // COPY would need the binary digits
 	return c
+}
+
+// Whole is a column of type numeric for a whole number of any size, in text its decimal digits.
+func Whole[T any, V encoding.TextMarshaler, P interface {
+	*V
+	encoding.TextUnmarshaler
+}](name string, place func(*T) *V) Column[T] {
+	text := func(v V) string {
+		b, _ := v.MarshalText() // numbers have one
+		return string(b)
+	}
+	return numeric(define(name, "text", place, func(to *Rows, v V) { to.Whole(text(v)) }, text, func(v *V) any { return wholeInto{P(v)} }))
 }
 
 // clean replaces bytes that a Postgres text cannot contain. No accepted command contains such text, but if one did, it

@@ -2,6 +2,7 @@ package column
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -151,6 +152,27 @@ func (r *Rows) NullDecimal(d fixed.Decimal) {
 
 // Money appends a numeric with the printed decimals of the amount.
 func (r *Rows) Money(m fixed.Money) { r.Decimal(m.Decimal()) }
+
+// Whole appends a numeric without decimals, given as decimal digits that a minus sign may precede.
+func (r *Rows) Whole(digits string) {
+	sign := uint16(0)
+	if rest, negative := strings.CutPrefix(digits, "-"); negative {
+		sign, digits = 0x4000, rest
+	}
+	n := (len(digits) + 3) / 4
+	r.size(8 + 2*n)
+	r.data = binary.BigEndian.AppendUint16(r.data, uint16(n))
+	r.data = binary.BigEndian.AppendUint16(r.data, uint16(n-1)) // the weight of the first digit
+	r.data = binary.BigEndian.AppendUint16(r.data, sign)
+	r.data = binary.BigEndian.AppendUint16(r.data, 0)
+	for from, to := 0, len(digits)-4*(n-1); from < len(digits); from, to = to, to+4 {
+		digit := uint16(0)
+		for _, c := range []byte(digits[from:to]) {
+			digit = 10*digit + uint16(c-'0')
+		}
+		r.data = binary.BigEndian.AppendUint16(r.data, digit)
+	}
+}
 
 // numeric appends coef × 10^-scale: its base-10,000 digits around the decimal point, and the number of displayed
 // decimals. The server removes zero digits at both ends.

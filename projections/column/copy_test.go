@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -124,5 +126,21 @@ func TestFieldsArrive(t *testing.T) {
 	rows.Begin(11)
 	if _, err := conn.PgConn().CopyFrom(ctx, bytes.NewReader(rows.Data()), "COPY fields FROM STDIN (FORMAT binary)"); err == nil {
 		t.Error("a row of another length is taken")
+	}
+}
+
+// Whole numbers of any size arrive with their digits.
+func TestWholeNumbersKeepTheirDigits(t *testing.T) {
+	want := []string{"0", "1", "-1", "9999", "10000", "-10000", "100000000", "99990000", "340282366920938463463374607431768211455", "-9223372036854775808"}
+	for n := 1; n < 39; n++ {
+		want = append(want, "1"+strings.Repeat("0", n), strings.Repeat("9", n), "-12"+strings.Repeat("0", n)+"3")
+	}
+	var rows column.Rows
+	for _, digits := range want {
+		rows.Begin(1)
+		rows.Whole(digits)
+	}
+	if got := copied(t, connect(t), &rows); !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"encoding"
 	"fmt"
 	"strings"
 
@@ -91,6 +92,11 @@ func (t *decimalTarget) ScanText(v pgtype.Text) error {
 	}
 	return nil
 }
+
+type wholeInto struct{ to encoding.TextUnmarshaler }
+
+// ScanText implements pgtype.TextScanner.
+func (t wholeInto) ScanText(v pgtype.Text) error { return t.to.UnmarshalText([]byte(v.String)) }
 
 // ScanText implements pgtype.TextScanner.
 func (t *moneyTarget) ScanText(v pgtype.Text) error {

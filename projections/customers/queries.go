@@ -21,3 +21,8 @@ func FeeProfiles() *projections.Table[Fees] { return feeProfiles }
 
 // Leverages returns the table of customers' leverages.
 func Leverages() *projections.Table[Leverage] { return leverages }
+
+// Born returns a statement that reads the sequence of the record that registered a customer, or -1 if none did.
+func Born(into *int64, code string) projections.Statement {
+	return projections.Number(into, "SELECT sequence FROM customers WHERE customer_code = $1", code)
+}

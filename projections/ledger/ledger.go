@@ -15,9 +15,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection maintains the tables transactions, venue_postings, balances, venue_balances and positions.
-var Projection = projections.NewProjection("ledger", project,
-	transactions.Name, venuePostings.Name, balances.Name, venueBalances.Name, positions.Name)
+// Projection maintains the tables transactions, venue_postings, balances, venue_balances and positions, and the earlier
+// versions of customers' balances and positions.
+var Projection = projections.NewProjection("ledger", project, transactions.Name, venuePostings.Name, balances.Name,
+	venueBalances.Name, positions.Name, balanceHistory.Name(), positionHistory.Name())
 
 type (
 	balanceKey struct {
@@ -38,9 +39,9 @@ type changes struct {
 	transactions projections.Adder[Transaction]
 	venue        projections.Adder[venuePosting]
 	transfers    projections.Latest[scalar.ID, transfer]
-	customers    projections.Latest[balanceKey, balanceRow]
+	customers    projections.Versioned[balanceKey, Balance]
 	accounts     projections.Latest[balanceKey, balanceRow]
-	positions    projections.Latest[positionKey, positionRow]
+	positions    projections.Versioned[positionKey, Position]
 }
 
 // project adds a row for each movement of money in the entries, and the resulting balances and positions.
@@ -58,8 +59,10 @@ func project(entries []record.Entry, batch *projections.Batch) {
 		}
 	}
 	transactions.Update(batch, changed)
+	r.customers.Close(batch, balanceHistory)
 	balances.Upsert(batch, r.customers.Rows())
 	venueBalances.Upsert(batch, r.accounts.Rows())
+	r.positions.Close(batch, positionHistory)
 	positions.Upsert(batch, r.positions.Rows())
 }
 
@@ -92,7 +95,7 @@ func (r *changes) add(e record.Entry) {
 		}
 		if changed, ok := event.(trading.PositionEvent); ok {
 			for _, p := range changed.PositionsAfter() {
-				r.positions.Put(positionKey{p.CustomerCode, p.Symbol},
+				r.positions.Put(positionKey{p.CustomerCode, p.Symbol}, at.Sequence,
 					positionRow{Value: Position{p, changed.BrokerOf(p.CustomerCode), at.Time, at.Sequence}})
 			}
 		}
@@ -107,7 +110,7 @@ func (r *changes) post(at decide.Stamp, posted ledger.Posted, venue *projections
 			Updated: at.Time, Sequence: at.Sequence}
 		if p.CustomerCode != "" {
 			after.Broker = posted.BrokerOf(p.CustomerCode)
-			r.customers.Put(balanceKey{p.CustomerCode, p.Currency}, balanceRow{Value: after})
+			r.customers.Put(balanceKey{p.CustomerCode, p.Currency}, at.Sequence, balanceRow{Value: after})
 			continue
 		}
 		r.accounts.Put(balanceKey{string(p.Account), p.Currency}, balanceRow{Value: after})

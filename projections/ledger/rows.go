@@ -130,3 +130,9 @@ var positions = &projections.Table[Position]{
 		c.Int("sequence", func(r *positionRow) *int64 { return &r.Value.Sequence }),
 	},
 }
+
+// The earlier balances of customers, and their earlier positions.
+var (
+	balanceHistory  = projections.NewHistory(balances, "balance_history")
+	positionHistory = projections.NewHistory(positions, "position_history")
+)

@@ -15,8 +15,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Projection keeps the table orders.
-var Projection = projections.NewProjection("orders", project, table.Name)
+// Projection keeps the tables orders and order_history.
+var Projection = projections.NewProjection("orders", project, table.Name, history.Name())
 
 // Order is an order in its state after the record Sequence.
 type Order struct {
@@ -64,6 +64,12 @@ var table = &projections.Table[Order]{
 	},
 }
 
+// history has the earlier states of orders.
+var history = projections.NewHistory(table, "order_history", "customer_code")
+
+// version is a state that an order had until a later record.
+type version = projections.Version[Order]
+
 // changed is an order as the entries leave it.
 type changed struct {
 	last      *order.Order
@@ -71,12 +77,23 @@ type changed struct {
 	created   projections.Key
 	triggered scalar.Time // zero if none of the entries says so
 	sequence  int64
+	first     int64 // the sequence of the first entry that changes the order
+}
+
+// row returns the order's row as the last entry so far leaves it.
+func (o *changed) row() row {
+	r := row{Key: o.created, Value: Order{*o.last, o.sequence}}
+	r.Value.Triggered = o.triggered
+	return r
 }
 
 // project adds the last state of every order that the entries change: new rows of those that they make, changes of
-// the others. An order is made where its code is the one that the journal gives to that place.
+// the others. An order is made where its code is the one that the journal gives to that place. The earlier states are
+// added to the history: those that the entries make, and the one in the row before them. Of the states that one record
+// makes, only the last counts.
 func project(entries []record.Entry, batch *projections.Batch) {
 	var orders projections.Latest[scalar.ID, changed]
+	var madeVersions, knownVersions []version
 	for _, e := range entries {
 		var triggered trading.Triggered
 		for i, event := range e.Record.Events {
@@ -85,6 +102,15 @@ func project(entries []record.Entry, batch *projections.Batch) {
 				continue
 			}
 			r, again := orders.Slot(after.Code)
+			switch {
+			case !again:
+				r.first = e.Record.Sequence
+			case r.sequence == e.Record.Sequence:
+			case r.made:
+				madeVersions = append(madeVersions, version{Row: r.row(), Until: e.Record.Sequence})
+			default:
+				knownVersions = append(knownVersions, version{Row: r.row(), Until: e.Record.Sequence})
+			}
 			r.last, r.sequence, r.triggered = after, e.Record.Sequence, max(r.triggered, after.Triggered)
 			if !again && r.last.Code == e.Stamp().Derive(i) {
 				r.made, r.created = true, projections.Key{Sequence: r.sequence, Ordinal: int64(i)}
@@ -93,14 +119,18 @@ func project(entries []record.Entry, batch *projections.Batch) {
 	}
 	made := table.Copy(batch)
 	var known []row
+	var replaced []version
 	for _, o := range orders.Rows() {
-		r := row{Key: o.created, Value: Order{*o.last, o.sequence}}
-		r.Value.Triggered = o.triggered
+		r := o.row()
 		if o.made {
 			made.Add(&r)
 		} else {
 			known = append(known, r)
+			replaced = append(replaced, version{Row: r, Until: o.first})
 		}
 	}
+	history.Insert(batch, madeVersions)
+	history.Close(batch, replaced, true)
+	history.CloseKnown(batch, knownVersions)
 	table.Update(batch, known)
 }

@@ -45,6 +45,13 @@ func ByCode(ctx context.Context, db projections.DB, s Scope, code scalar.ID) (o 
 
 // ByReference returns the latest of a customer's orders with the reference_id.
 func ByReference(ctx context.Context, db projections.DB, s Scope, reference string) (o Order, found bool, asOf int64, err error) {
+	l := named(s, reference)
+	l.Order = table.NewestFirst()
+	return l.One(ctx, db)
+}
+
+// named returns the list of a customer's orders with the reference_id.
+func named(s Scope, reference string) projections.List[Order] {
 	l := list(Filter{Scope: s})
 	if code, err := scalar.ParseID(reference); err != nil {
 		l.Where.And("reference_id = ? AND reference_id <> code::text", reference)
@@ -54,8 +61,7 @@ func ByReference(ctx context.Context, db projections.DB, s Scope, reference stri
 			s.CustomerCode, reference, c.UUID(code))
 		l.Where.And("reference_id = ?", reference)
 	}
-	l.Order = table.NewestFirst()
-	return l.One(ctx, db)
+	return l
 }
 
 func list(f Filter) projections.List[Order] {

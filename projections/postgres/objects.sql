@@ -2,17 +2,18 @@
 -- them to perpetua_venue, and perpetua_reader may read those of perpetua.readable. A migration that makes or drops an object
 -- changes these lists. A name without a schema is in the schema of checkpoints.
 SET LOCAL perpetua.readable = '
-    anchors balances bases brokers candles checkpoints customers deliveries delivery_attempts documents entitlements erasures
-    fee_profiles funding_rates holds instrument_statuses instruments leverages list_counts margin_profiles market_trades notices
-    orders owners positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
+    anchors archive_heads balance_history balances bases brokers candles checkpoints cosigned_trees customers deliveries
+    delivery_attempts documents entitlements erasures fee_profiles funding_rates history_bounds holds instrument_statuses
+    instruments leverages liabilities list_counts margin_profiles market_trades notices order_history orders owners
+    position_history positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
     transactions trigger_events triggers users venue_balances venue_postings webhooks';
 SET LOCAL perpetua.withheld = '
     changed_rows schema_versions
     perpetua_jobs.river_job perpetua_jobs.river_leader perpetua_jobs.river_migration perpetua_jobs.river_notification
     perpetua_jobs.river_queue';
 SET LOCAL perpetua.routines = '
-    count_rows() grant_readers(text[]) list_page(text[],bigint,bigint,boolean) place_document() place_response() place_trigger()
-    record_changes() track_changes(text)
+    count_rows() grant_readers(text[]) history_partitions(bigint) list_page(text[],bigint,bigint,boolean)
+    place_document() place_response() place_trigger() record_changes() track_changes(text)
     perpetua_jobs.river_job_state_in_bitmask(bit,perpetua_jobs.river_job_state)';
 SET LOCAL perpetua.types = 'perpetua_jobs.river_job_state';
 -- Besides the schema of checkpoints. The tools make the last two, and a killed one leaves its schema behind.

@@ -23,7 +23,11 @@ BEGIN
         UNION ALL
         SELECT format('ALTER TABLE %s OWNER TO perpetua_venue', c.oid::regclass) -- ALTER TABLE takes views too
         FROM objects o JOIN pg_class c ON c.oid = to_regclass(o.name)
-        WHERE o.kind IN ('readable', 'withheld') AND c.relowner = me AND c.relkind IN ('r', 'v')
+        WHERE o.kind IN ('readable', 'withheld') AND c.relowner = me AND c.relkind IN ('r', 'v', 'p')
+        UNION ALL
+        SELECT format('ALTER TABLE %s OWNER TO perpetua_venue', c.oid::regclass)
+        FROM objects o JOIN pg_inherits i ON i.inhparent = to_regclass(o.name) JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE o.kind IN ('readable', 'withheld') AND c.relowner = me AND c.relispartition AND c.relkind = 'r'
         UNION ALL
         SELECT format('ALTER ROUTINE %s OWNER TO perpetua_venue', p.oid::regprocedure)
         FROM pg_proc p JOIN objects o ON o.kind = 'routines' -- to_regprocedure fails where the schema of a parameter is missing

@@ -17,8 +17,9 @@ func Digests(t testing.TB, pool *pgxpool.Pool) map[string]projections.Digest {
 	ctx := context.WithoutCancel(t.Context())
 	digests := make(map[string]projections.Digest)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()
-			AND table_type = 'BASE TABLE' AND table_name <> ALL ($1)`, projections.NotProjected())
+		rows, err := tx.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+			AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)
+			AND (pg_has_role(relowner, 'USAGE') OR has_table_privilege(oid, 'SELECT'))`, projections.NotProjected())
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -85,7 +86,7 @@ func (v *Venue) Pass(d scalar.Time) scalar.Time {
 
 // stamp is that of the next entry.
 func (v *Venue) stamp() decide.Stamp {
-	return decide.Stamp{Journal: v.journal, Sequence: v.at.Sequence + 1, Time: v.time}
+	return decide.Stamp{Journal: v.journal, Sequence: v.at.Sequence + 1, Time: v.time, Prev: v.at.Hash}
 }
 
 func (v *Venue) id() (id scalar.ID) {
@@ -190,9 +191,22 @@ func (v *Venue) price() record.Entry {
 		return v.Entry("instrument.change", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.InstrumentChanged{Instrument: i})
 	}
 	p := fixed.Decimal{Coef: 650000 + int64(v.random.IntN(1000)), Scale: 1}
-	if v.random.IntN(4) == 0 {
+	switch n := v.random.IntN(4); {
+	case n == 0:
 		return v.Entry("engine.step", decide.Engine, decide.Accepted, &trading.Step{Work: trading.WorkFunding}, &trading.FundingFixed{Symbol: symbol,
 			FundingRate: market.Rate(int64(v.random.IntN(1000)) - 500), IndexPrice: p, MarkPrice: p, IntervalSeconds: 3600, Time: v.time, Missed: v.random.IntN(2) == 0})
+	case p.Coef%4 == 0: // which draws no random number
+		return v.statement(p.Coef)
 	}
 	return v.Entry("index.set", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.IndexUpdated{Symbol: symbol, IndexPrice: p, MarkPrice: p})
+}
+
+// statement returns the record of a statement of liabilities about the record before. Its numbers have up to 39 digits.
+func (v *Venue) statement(n int64) record.Entry {
+	s := liabilities.Statement{Timestamp: v.time, Position: liabilities.Position{Sequence: v.at.Sequence, Hash: v.at.Hash.String()}}
+	s.Totals = liabilities.Totals{Asset: "USDC", Scale: 8, Leaves: 64, Total: liabilities.Amount{Hi: uint64(n) % 3 << 62, Lo: uint64(n) * 10_000_000_000},
+		Venue: liabilities.Venue{Insurance: liabilities.Balance(n), Fees: -7, Funding: 0, Clearing: liabilities.Balance(-n) * 1_000_000, Rounding: 1}, Root: liabilities.Hash{1, byte(n)}}
+	s.NetPaidIn = s.Venue.Insurance + s.Venue.Fees + s.Venue.Clearing + s.Venue.Rounding
+	s.Deficits = s.Total
+	return v.Entry(trading.CommandRecordLiabilities, decide.Actor{System: "liabilities"}, decide.Accepted, &trading.LiabilitiesRecorded{Statement: s})
 }

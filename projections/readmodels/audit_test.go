@@ -56,8 +56,15 @@ func everyColumn() []record.Entry {
 		DebtPosted: trading.DebtPosted{Code: scalar.ID{31}, CustomerCode: "C0", Broker: cash.Broker, Symbol: cash.Symbol, MarkPrice: fixed.Decimal{Coef: 65000},
 			Entries: []ledger.Posting{{Code: scalar.ID{31}, CustomerCode: "C0", Type: ledger.FundingPayment, Currency: "USDC", Amount: -3_00000000, Balance: 7_00000000},
 				{Account: ledger.Funding, Type: ledger.FundingPayment, Currency: "USDC", Amount: 3_00000000, Balance: 3_00000000}}}}
+	// A state with a value in every column that history has, followed by another one.
+	full := cash
+	one := fixed.Decimal{Coef: 1}
+	full.LimitPrice, full.TriggerPrice, full.StopLossPrice, full.TakeProfitPrice, full.AverageFillPrice = one, one, one, one, one
+	full.ExpireTime, full.Triggered, full.Reason, full.Status = when, when, order.Disconnect, order.Canceled
 	return append(entries,
 		v.Entry("order.place", decide.Actor{Sub: "c", Broker: cash.Broker, Customer: "C0"}, decide.Accepted, &trading.OrderOpened{Order: cash}),
+		v.Entry("order.cancel", decide.Actor{Sub: "c", Broker: cash.Broker, Customer: "C0"}, decide.Accepted, &trading.OrderCanceled{Order: full}),
+		v.Entry("order.cancel", decide.Actor{Sub: "c", Broker: cash.Broker, Customer: "C0"}, decide.Accepted, &trading.OrderCanceled{Order: full}),
 		v.Entry("engine.step", decide.Engine, decide.Accepted, &paid))
 }
 
@@ -131,7 +138,7 @@ func spoilables(t *testing.T, live *pgxpool.Pool) (tables [][]spoilable) {
 			SELECT FROM information_schema.table_constraints k JOIN information_schema.key_column_usage u USING (constraint_schema, constraint_name)
 			WHERE k.constraint_type = 'PRIMARY KEY' AND k.table_schema = current_schema() AND u.table_name = c.table_name AND u.column_name = c.column_name)
 		FROM information_schema.columns c JOIN information_schema.tables USING (table_schema, table_name)
-		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> ALL ($1) ORDER BY 1, ordinal_position`, projections.NotProjected())
+		WHERE NOT (SELECT relispartition FROM pg_class WHERE oid = format('%I.%I', table_schema, table_name)::regclass) AND table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> ALL ($1) ORDER BY 1, ordinal_position`, projections.NotProjected())
 	must(t, err)
 	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[spoilable])
 	must(t, err)

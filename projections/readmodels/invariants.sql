@@ -34,6 +34,10 @@ FROM (SELECT COALESCE(sum(cost), 0) AS cost FROM positions) p,
     (SELECT COALESCE(sum(balance), 0) AS balance FROM venue_balances WHERE account = 'clearing') b
 WHERE p.cost + b.balance <> 0
 UNION ALL
+SELECT 'liabilities', format('the statement of sequence %s does not add up', sequence)
+FROM liabilities
+WHERE total - deficits + insurance + fees + funding + clearing + rounding <> net_paid_in OR position >= sequence
+UNION ALL
 SELECT 'order', format('%s has filled %s for %s, its trades %s for %s', o.code, o.filled_amount, o.filled_quote, t.amount, t.notional)
 FROM orders o FULL JOIN (
     SELECT order_code AS code, sum(amount) AS amount, sum(notional) AS notional FROM trades WHERE order_code IS NOT NULL GROUP BY 1

@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/identity"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
+	"github.com/perpetua-exchange/perpetua/projections/liabilities"
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/records"
@@ -18,6 +19,7 @@ import (
 // Trading returns the projections of the trading journal, in the order in which a runner must apply them.
 func Trading() []projections.Projection {
 	return []projections.Projection{
+		projections.HistoryPartitions,
 		records.Projection{Journal: "trading"},
 		customers.Projection,
 		instruments.Projection,
@@ -26,6 +28,7 @@ func Trading() []projections.Projection {
 		candles.Projection,
 		ledger.Projection,
 		funding.Projection,
+		liabilities.Projection,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
+	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/order"
@@ -29,6 +30,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/funding"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
+	"github.com/perpetua-exchange/perpetua/projections/liabilities"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -176,7 +178,8 @@ func TestStatementsThatWrite(t *testing.T) {
 	// What these logs do not hold.
 	v, other := projectiontest.NewVenue(1), sent.database(t)
 	apply(t, other, "trading", readmodels.Trading(), append(v.Entries(7), v.Entry("seldom", decide.Engine, decide.Accepted,
-		&trading.MarginProfileSet{CustomerCode: "C0", Broker: "alpha"}, &trading.FundingFixed{Symbol: "BTCUSDC_PERP", Time: scalar.Second})))
+		&trading.MarginProfileSet{CustomerCode: "C0", Broker: "alpha"}, &trading.FundingFixed{Symbol: "BTCUSDC_PERP", Time: scalar.Second},
+		&trading.LiabilitiesRecorded{Statement: form.Statement{Timestamp: scalar.Second}})))
 	v = projectiontest.NewVenue(1)
 	apply(t, other, "onboarding", readmodels.Onboarding(), []record.Entry{
 		v.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "onboarding"}),
@@ -227,6 +230,12 @@ func TestStatementsThatRead(t *testing.T) {
 		_, err = funding.Rates(ctx, pool, funding.Filter{Symbol: "BTC", Span: span}, p)
 		must(t, err)
 		_, err = trades.MarketPage(ctx, pool, trades.MarketFilter{Symbol: "BTC", Span: span}, p)
+		must(t, err)
+		_, err = liabilities.Statements(ctx, pool, p)
+		must(t, err)
+	}
+	for _, position := range []int64{0, 5} {
+		_, err := liabilities.About(ctx, pool, position)
 		must(t, err)
 	}
 	scope, p := orders.Scope{Broker: "alpha", CustomerCode: "C1"}, projections.Page{Size: 50}

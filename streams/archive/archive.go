@@ -37,37 +37,49 @@ const maxManifest = 1 << 16
 // manifest is empty and not an error. Otherwise the error is an *Error, or that of the store.
 func Open(ctx context.Context, cfg Config) (*Archive, error) {
 	a := &Archive{cfg: cfg}
-	numbers, err := a.numbers(ctx)
+	found, err := a.manifests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for n := range numbers {
-		if err := a.load(ctx, n, numbers); err != nil {
+	a.sealed = remembered(&cfg, found)
+	for n := int64(len(a.sealed)); n < int64(len(found)); n++ {
+		if err := a.load(ctx, n, int64(len(found))); err != nil {
 			return nil, err
 		}
 	}
+	remember(&cfg, a.sealed, found)
 	return a, a.loadTail(ctx)
 }
 
-// numbers returns how many manifests there should be: one more than the highest number.
-func (a *Archive) numbers(ctx context.Context) (int64, error) {
+// manifests returns what the bucket lists of the manifests by number, up to the highest number. One that is missing is zero.
+func (a *Archive) manifests(ctx context.Context) (listed []stamp, err error) {
 	prefix := a.cfg.folder() + manifestName
 	found, err := a.cfg.Store.List(ctx, prefix)
 	if err != nil {
-		return 0, fmt.Errorf("archive: listing the manifests: %w", err)
+		return nil, fmt.Errorf("archive: listing the manifests: %w", err)
 	}
-	count := int64(0)
+	stamps, count := make(map[int64]stamp), int64(0)
 	for _, o := range found {
 		n, err := strconv.ParseInt(strings.TrimPrefix(o.Key, prefix), 10, 64)
 		switch {
 		case blob.Temporary(o.Key):
 		case err != nil || n < 0 || a.cfg.manifestKey(n) != o.Key:
-			return 0, &Error{Key: o.Key, Sequence: -1, Damage: Foreign, Err: errors.New("no manifest has that name")}
+			return nil, &Error{Key: o.Key, Sequence: -1, Damage: Foreign, Err: errors.New("no manifest has that name")}
 		default:
-			count = max(count, n+1)
+			stamps[n], count = stamp{true, o.ModTime, o.Size}, max(count, n+1)
 		}
 	}
-	return count, nil
+	if count > int64(len(stamps)) { // the first one that is missing ends the reading
+		for n := range count {
+			if !stamps[n].listed {
+				return nil, &Error{Key: a.cfg.manifestKey(n), Sequence: n * a.cfg.rangeSize(), Damage: Missing, Err: fmt.Errorf("there are %d ranges", count)}
+			}
+		}
+	}
+	for n := range count {
+		listed = append(listed, stamps[n])
+	}
+	return listed, nil
 }
 
 // load reads the next manifest.

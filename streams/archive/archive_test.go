@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
@@ -277,4 +279,56 @@ func (c Config) folderOf(keys []string, kind string) (of []string) {
 		}
 	}
 	return of
+}
+
+// counting is a bucket that counts the manifests of full ranges that are read.
+type counting struct {
+	*memory
+	reads int
+}
+
+// Read implements Store.
+func (c *counting) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
+	if strings.Contains(key, "/"+manifestName) {
+		c.reads++
+	}
+	return c.memory.Read(ctx, key, limit)
+}
+
+// TestManifestsAreReadOnce, unless the bucket lists another one in the place of one that was read, or none.
+func TestManifestsAreReadOnce(t *testing.T) {
+	p, c := newTopic(t, 11).grow(300), &counting{memory: newMemory()}
+	cfg := testConfig(t, c)
+	opens := func(ranges, reads int) {
+		t.Helper()
+		c.reads = 0
+		if a, err := Open(t.Context(), cfg); err != nil || len(a.Sealed()) != ranges || c.reads != reads {
+			t.Fatalf("%v: %d manifests were read, not %d", err, c.reads, reads)
+		}
+	}
+	grows := func(n int64) {
+		t.Helper()
+		if err := p.grow(n).archive(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grows(300)
+	opens(2, 2)
+	opens(2, 0)
+	grows(600)
+	opens(4, 2)
+	opens(4, 0)
+	key := cfg.manifestKey(1)
+	whole := c.blobs[key]
+	c.blobs[key], c.times[key] = whole[:len(whole)-1], time.Unix(1, 0)
+	var wrong *Error
+	if _, err := Open(t.Context(), cfg); !errors.As(err, &wrong) || wrong.Key != key {
+		t.Errorf("a manifest that was replaced: %v", err)
+	}
+	delete(c.blobs, key)
+	if _, err := Open(t.Context(), cfg); !errors.As(err, &wrong) || wrong.Key != key || wrong.Damage != Missing {
+		t.Errorf("a manifest that is missing: %v", err)
+	}
+	c.blobs[key] = whole
+	opens(4, 3)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -149,8 +150,23 @@ func parseFacts(h chunkHead, facts []byte) (*chunk, error) {
 	return c, nil
 }
 
-// codec compresses facts. The hashes at their end are not compressible, and zstd stores them as they are.
+// Codec compresses the records of archives. Writers of several archives may share one. It compresses one chunk at a time,
+// so a process needs the tables and the buffers once, and no more than one core.
+type Codec struct{ codec *codec }
+
+// NewCodec returns a codec. The first chunk allocates most of the memory.
+func NewCodec() (*Codec, error) {
+	c, err := newCodec()
+	return &Codec{c}, err
+}
+
+// UseCodec makes the writers of an archive use a shared codec. Otherwise each writer has its own.
+func (c *Config) UseCodec(shared *Codec) { c.codec = shared.codec }
+
+// codec compresses facts and columns. The hashes at the end of the facts are not compressible, and zstd stores them as they are, so
+// a low level suffices.
 type codec struct {
+	mu      sync.Mutex
 	encoder *columns.Encoder
 	zstd    *zstd.Encoder
 }
@@ -160,12 +176,14 @@ func newCodec() (*codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
-	return &codec{e, z}, err
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	return &codec{encoder: e, zstd: z}, err
 }
 
 // encode returns the two parts of a chunk.
 func (c *codec) encode(l log, entries []entry) (head chunkHead, facts, values []byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	in := make([]columns.Value, len(entries))
 	for i, e := range entries {
 		in[i] = columns.Value{Bytes: e.kafka.Value, Sequence: e.sequence}

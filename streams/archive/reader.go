@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"runtime"
 	"sync"
@@ -116,6 +117,104 @@ func (a *Archive) Verify(ctx context.Context, tell func(records int64)) (Summary
 		}
 	}
 	return sum, nil
+}
+
+// Chunks returns all records of an archive in order, in pieces that several goroutines decode ahead.
+type Chunks struct {
+	ctx     context.Context
+	archive *Archive
+	parts   []*Manifest
+	d       *decoders
+
+	object *object
+	next   func() (*verified, error)
+	stop   func()
+	left   int         // chunks of the object
+	done   []*verified // without values: what the manifest is compared with
+}
+
+// Chunks returns the records from the first one on. The caller must call Close.
+func (a *Archive) Chunks(ctx context.Context) (*Chunks, error) {
+	d, err := newDecoders()
+	if err != nil {
+		return nil, err
+	}
+	return &Chunks{ctx: ctx, archive: a, parts: a.parts(), d: d}, nil
+}
+
+// Next returns the next chunk, or io.EOF. Its records are verified. That the chunks of an object are those of the manifest is
+// checked after the last one. The error is an *Error, or an error of the store or the context.
+func (c *Chunks) Next(context.Context) (Chunk, error) {
+	for c.left == 0 {
+		if err := c.end(); err != nil {
+			return Chunk{}, err
+		}
+		if len(c.parts) == 0 {
+			return Chunk{}, io.EOF
+		}
+		o, err := readObject(c.ctx, &c.archive.cfg, c.parts[0])
+		if err != nil {
+			return Chunk{}, err
+		}
+		c.object, c.parts, c.left, c.done = o, c.parts[1:], len(o.chunks), nil
+		all := make([]int, len(o.chunks))
+		for i := range all {
+			all[i] = i
+		}
+		c.next, c.stop = o.ahead(c.ctx, c.d, all)
+	}
+	v, err := c.next()
+	if v == nil {
+		return Chunk{}, err
+	}
+	c.left--
+	rest := *v
+	rest.values, rest.ends = nil, nil
+	c.done = append(c.done, &rest)
+	return Chunk{c.object, v}, nil
+}
+
+// end compares the last object with its manifest.
+func (c *Chunks) end() error {
+	if c.object == nil {
+		return nil
+	}
+	c.stop()
+	o := c.object
+	c.object = nil
+	return o.compare(c.done)
+}
+
+// Close ends the decoding.
+func (c *Chunks) Close() {
+	if c.object != nil {
+		c.stop()
+		c.object = nil
+	}
+}
+
+// Chunk is a piece of an archive: verified records of the topic in order, with those that readers skip.
+type Chunk struct {
+	object *object
+	*verified
+}
+
+// Len returns the number of records, 0 for the zero Chunk.
+func (c Chunk) Len() int {
+	if c.verified == nil {
+		return 0
+	}
+	return len(c.sequences)
+}
+
+// Record returns a record of the topic: its offset, its value, and the value's hash. kafka is nil if key, headers and timestamp
+// are those that a writer gives to the value. The caller MUST NOT change the value.
+func (c Chunk) Record(i int) (offset int64, value []byte, hash record.Hash, kafka *kgo.Record) {
+	value = c.value(i)
+	if p := c.parts[i]; p != nil {
+		kafka = &kgo.Record{Partition: c.object.log.partition, Offset: c.offsets[i], Key: p.Key, Headers: p.Headers, Timestamp: p.Timestamp, Value: value}
+	}
+	return c.offsets[i], value, c.hashes[i], kafka
 }
 
 // Records returns the records of the topic with the sequences [from, to), exactly as the topic had them: offset, timestamp, key,

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Store is the bucket of an archive. *blob.Store implements it.
+// Store is the bucket of an archive. *blob.Store implements it. Its values MUST be comparable.
 type Store interface {
 	// Read returns the content of a blob. Its error is blob.Missing if there is none.
 	Read(ctx context.Context, key string, limit int64) ([]byte, error)
@@ -52,6 +52,13 @@ type Config struct {
 type sizes struct {
 	rangeRecords int64
 	chunkBytes   int
+}
+
+// WithRangeRecords returns the configuration with n records in a range, for tests. README.md fixes the number for real archives, which
+// 0 stands for.
+func (c Config) WithRangeRecords(n int64) Config {
+	c.sizes.rangeRecords = n
+	return c
 }
 
 func (c *Config) rangeSize() int64 { return cmp.Or(c.sizes.rangeRecords, RangeRecords) }

@@ -35,6 +35,9 @@ type topic struct {
 	term     int64
 	time     scalar.Time
 	records  []*kgo.Record
+
+	base  *record.Base // of a topic that was trimmed
+	first int          // index of the record from which on a trimmed topic has them
 }
 
 func newTopic(t testing.TB, seed uint64) *topic {
@@ -132,14 +135,29 @@ func (p *topic) odd() {
 type memory struct {
 	mu     sync.Mutex
 	blobs  map[string][]byte
+	now    time.Time // of writes
+	times  map[string]time.Time
+	away   bool // every operation fails
 	writes int
 	fails  int // the write that fails; 0 is none
 	after  bool
 }
 
-func newMemory() *memory { return &memory{blobs: make(map[string][]byte)} }
+func newMemory() *memory {
+	return &memory{blobs: make(map[string][]byte), times: make(map[string]time.Time)}
+}
 
-var errCrash = errors.New("the process ends")
+var (
+	errCrash = errors.New("the process ends")
+	errAway  = errors.New("the bucket is away")
+)
+
+// leave makes the bucket unreachable, or reachable again.
+func (m *memory) leave(away bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.away = away
+}
 
 // crashes counts a write, and reports whether the process ends at it: before it, or after it without an answer.
 func (m *memory) crashes() (before, after bool) {
@@ -153,6 +171,9 @@ func (m *memory) crashes() (before, after bool) {
 func (m *memory) put(key string, content []byte, replace bool) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.away {
+		return false, errAway
+	}
 	before, after := m.crashes()
 	if before {
 		return false, errCrash
@@ -160,6 +181,9 @@ func (m *memory) put(key string, content []byte, replace bool) (bool, error) {
 	_, there := m.blobs[key]
 	if !there || replace {
 		m.blobs[key] = append([]byte(nil), content...)
+		if m.times != nil {
+			m.times[key] = m.now
+		}
 	}
 	if after {
 		return false, errCrash
@@ -179,6 +203,9 @@ func (m *memory) Create(_ context.Context, key string, content []byte, _ time.Du
 func (m *memory) Read(_ context.Context, key string, _ int64) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.away {
+		return nil, errAway
+	}
 	b, ok := m.blobs[key]
 	if !ok {
 		return nil, errMissing
@@ -189,6 +216,9 @@ func (m *memory) Read(_ context.Context, key string, _ int64) ([]byte, error) {
 func (m *memory) Delete(_ context.Context, keys ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.away {
+		return errAway
+	}
 	if before, _ := m.crashes(); before {
 		return errCrash
 	}
@@ -201,9 +231,12 @@ func (m *memory) Delete(_ context.Context, keys ...string) error {
 func (m *memory) List(_ context.Context, prefix string) (all []*gocloud.ListObject, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.away {
+		return nil, errAway
+	}
 	for k := range m.blobs {
 		if strings.HasPrefix(k, prefix) {
-			all = append(all, &gocloud.ListObject{Key: k})
+			all = append(all, &gocloud.ListObject{Key: k, ModTime: m.times[k]})
 		}
 	}
 	return all, nil

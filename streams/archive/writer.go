@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -22,11 +21,17 @@ type Writer struct {
 	chain   *record.Chain
 	log     log
 	term    int64
+	shift   int64 // added to the offsets of the topic
 
 	current *pending
+	full    bool    // the current range is complete, and not sealed because of an error
 	entries []entry // of the current chunk
 	bytes   int     // of their values
 }
+
+// maxPending is how many chunks' worth of compressed bytes a writer holds of a range that is not full. Only a topic with far more
+// records that readers skip than valid ones comes near.
+const maxPending = 16
 
 // pending is a range that is not sealed.
 type pending struct {
@@ -84,9 +89,28 @@ func (w *Writer) begin() {
 	w.entries, w.bytes = nil, 0
 }
 
+// Position returns the position of the last valid record. The writer takes the records after it.
+func (w *Writer) Position() record.Position { return w.chain.Position() }
+
+// Align tells a writer that has taken no record of this topic yet at which offset the topic holds the record at the writer's
+// position. In a topic that was copied or restored, offsets may be lower than in the one that was archived before. The archive then
+// continues the former offsets.
+func (w *Writer) Align(found int64) {
+	w.shift = max(0, w.Next()-1-found)
+}
+
 // Add takes the next record of the topic, and seals the range if the record completes it. The writer keeps the record, which MUST
-// NOT be changed. After an error the writer MUST NOT be used.
+// NOT be changed. If the range is complete after an error, Seal can be tried again. After any other error the writer MUST NOT be
+// used.
 func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
+	if w.full {
+		return errors.New("archive: the last range is not sealed")
+	}
+	if w.shift > 0 {
+		moved := *r
+		moved.Offset += w.shift
+		r = &moved
+	}
 	if r.Offset < w.Next() {
 		return fmt.Errorf("archive: the record at offset %d comes after that at %d", r.Offset, w.Next()-1)
 	}
@@ -105,6 +129,10 @@ func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
 	}
 	e.plain = isPlain(w.log, r)
 	w.add(e)
+	if held := len(w.current.chunks); held > maxPending*w.archive.cfg.chunkSize() {
+		return fmt.Errorf("archive: the records after record %d take %d bytes and do not fill a range: %d of them are valid, and readers skip %d",
+			w.current.First-1, held, w.current.Records, w.current.Skipped)
+	}
 	if w.bytes >= w.archive.cfg.chunkSize() || len(w.entries) == maxChunkRecords {
 		if err := w.current.flush(w, w.entries); err != nil {
 			return err
@@ -112,10 +140,14 @@ func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
 		w.entries, w.bytes = nil, 0
 	}
 	if ok && e.sequence == w.current.First+w.archive.cfg.rangeSize()-1 {
-		return w.seal(ctx)
+		w.full = true
+		return w.Seal(ctx)
 	}
 	return nil
 }
+
+// Full reports whether the current range is complete and not sealed, because sealing failed.
+func (w *Writer) Full() bool { return w.full }
 
 // follow takes from a valid record what the manifest says of it.
 func (w *Writer) follow(value []byte, sequence int64) error {
@@ -191,12 +223,17 @@ func (w *Writer) finish(p *pending, tail bool) ([]byte, error) {
 	return sealObject(&w.archive.cfg, p.Object, w.log, p.heads, p.chunks)
 }
 
-// seal writes the object and then the manifest of the current range.
-func (w *Writer) seal(ctx context.Context) error {
+// Seal writes the object and then the manifest of the current range, if that is complete. Add calls it; after an error it may be
+// called again. An error that is an *Error stays.
+func (w *Writer) Seal(ctx context.Context) error {
+	if !w.full {
+		return nil
+	}
 	p := w.current
 	if err := p.flush(w, w.entries); err != nil {
 		return err
 	}
+	w.entries, w.bytes = nil, 0
 	b, err := w.finish(p, false)
 	if err != nil {
 		return err
@@ -209,6 +246,7 @@ func (w *Writer) seal(ctx context.Context) error {
 		return err
 	}
 	w.archive.sealed = append(w.archive.sealed, *sealed)
+	w.full = false
 	w.begin()
 	return nil
 }
@@ -265,54 +303,4 @@ func (w *Writer) putManifest(ctx context.Context, m *Manifest) (*Sealed, error) 
 		err = &Error{Key: key, Sequence: m.First, Damage: Forked, Err: errOther}
 	}
 	return s, err
-}
-
-// Tail writes the records after the last full range as the tail, which replaces the one before. Without such records it removes
-// the tail.
-func (w *Writer) Tail(ctx context.Context) error {
-	cfg := &w.archive.cfg
-	former := w.formerTail(ctx)
-	p := *w.current
-	if p.Base.Sequence = p.First + p.Records; p.Records+p.Skipped == 0 || p.Base.Sequence == 0 {
-		w.archive.tail = nil
-		return cfg.Store.Delete(ctx, append(former, cfg.tailKey())...)
-	}
-	if err := p.flush(w, w.entries); err != nil {
-		return err
-	}
-	b, err := w.finish(&p, true)
-	if err != nil {
-		return err
-	}
-	if err := w.putObject(ctx, &p.Manifest, b); err != nil {
-		return err
-	}
-	if b, err = p.encode(cfg.macKey(), tailMagic); err != nil {
-		return err
-	}
-	if err := cfg.Store.Write(ctx, cfg.tailKey(), b, writeWithin); err != nil {
-		return err
-	}
-	w.archive.tail = &Tail{p.Manifest}
-	for i, key := range former {
-		if key == p.Object {
-			former = append(former[:i], former[i+1:]...)
-			break
-		}
-	}
-	return cfg.Store.Delete(ctx, former...)
-}
-
-// formerTail returns the key of the current tail's object.
-func (w *Writer) formerTail(ctx context.Context) []string {
-	cfg := &w.archive.cfg
-	b, err := cfg.Store.Read(ctx, cfg.tailKey(), maxManifest)
-	if err != nil {
-		return nil
-	}
-	m, err := parseManifest(cfg.tailKey(), cfg.macKey(), tailMagic, b)
-	if err != nil || blob.Temporary(m.Object) {
-		return nil
-	}
-	return []string{m.Object}
 }

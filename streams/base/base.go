@@ -1,9 +1,10 @@
 // Package base stores where trimmed logs begin: the copies of a record.Base, the rule by which one of them counts, and the
 // interface by which the records before it are deleted.
 //
-// A base has copies in each data folder (Folder), in Postgres, and in the newest archive manifest, so one of them may be
-// lost. The newest copy counts. Copies may differ in age, because they are written one after the other. Copies that
-// contradict each other are an error that names both. A trimmed log without any copy is an error, never a new journal.
+// A base has copies in Postgres and in the data folder (Folder) of the process that trims. Each node copies it from Postgres to its
+// own folder. So some of them may be lost. The newest copy counts. If all are lost, package journal looks in the archive for the
+// range at whose end the topic begins. Copies may differ in age, because they are written one after the other. Copies that
+// contradict each other are an error that names both. A trimmed log without any copy, and without such a range, is an error, never a new journal.
 package base
 
 import (

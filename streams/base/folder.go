@@ -57,7 +57,7 @@ func (f Folder) Keep(ctx context.Context, b record.Base) error {
 			return fmt.Errorf("%s: %w", f, err)
 		}
 	}
-	if err := f.create(); err != nil {
+	if err := makeFolder(f.Dir, f.syncFolder); err != nil {
 		return err
 	}
 	if kept != nil && *kept == b { // an earlier call may have failed after it renamed the file
@@ -66,11 +66,13 @@ func (f Folder) Keep(ctx context.Context, b record.Base) error {
 	return WriteFile(f.path(b.Journal, b.Partition), append(b.JSON(), '\n'))
 }
 
-// create makes the folder with its parents. It syncs the entry of the folder always, since an earlier call may have failed
+// MakeFolder makes a folder with its parents. It syncs the entry of the folder always, since an earlier call may have failed
 // before it did, and the entries of the parents that it makes.
-func (f Folder) create() error {
+func MakeFolder(dir string) error { return makeFolder(dir, syncFolder) }
+
+func makeFolder(folder string, sync func(dir string) error) error {
 	missing := 1
-	for dir := filepath.Dir(f.Dir); ; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(folder); ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(dir); err == nil {
 			break
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -78,12 +80,12 @@ func (f Folder) create() error {
 		}
 		missing++
 	}
-	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for dir := f.Dir; missing > 0; missing-- {
+	for dir := folder; missing > 0; missing-- {
 		dir = filepath.Dir(dir)
-		if err := f.syncFolder(dir); err != nil {
+		if err := sync(dir); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,11 @@ var ErrUnnamed = errors.New("commitment: no record names the secret of generatio
 // Secrets returns the secret of a generation and its id.
 type Secrets func(ctx context.Context, generation int) (key []byte, id string, err error)
 
+// FirstKey returns the key of the object in the bucket that holds the id of the secret of a journal's first generation.
+func FirstKey(journal scalar.ID) string {
+	return fmt.Sprintf("commitments/%v/%d", journal, epoch.FirstGeneration)
+}
+
 // Keys derives the epoch keys of one journal. It is not safe for concurrent use.
 type Keys struct {
 	Schedule epoch.Schedule // the caller adds rotations as it reads them

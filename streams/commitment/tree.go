@@ -29,13 +29,43 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Tree commits to the units of one record.
+// Tree commits to the units of one record. It is not safe for concurrent use.
 type Tree struct {
 	Sequence int64
 	Units    []disclose.Unit
 	key      *EpochKey
 	record   [sha256.Size]byte // the SHA-256 of the record's value
 	leaves   []tlog.Hash
+	stored   storedHashes // of the leaves and of the nodes above them; empty before the first opening
+}
+
+// storedHashes are the hashes of a tree in the order of package tlog. They implement tlog.HashReader.
+type storedHashes []tlog.Hash
+
+// ReadHashes implements tlog.HashReader.
+func (s storedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	out := make([]tlog.Hash, len(indexes))
+	for i, at := range indexes {
+		out[i] = s[at]
+	}
+	return out, nil
+}
+
+// store computes the stored hashes.
+func (t *Tree) store() error {
+	if len(t.stored) > 0 {
+		return nil
+	}
+	stored := make(storedHashes, 0, tlog.StoredHashCount(int64(len(t.leaves))))
+	for leaf, h := range t.leaves {
+		hashes, err := tlog.StoredHashesForRecordHash(int64(leaf), h, stored)
+		if err != nil {
+			return err
+		}
+		stored = append(stored, hashes...)
+	}
+	t.stored = stored
+	return nil
 }
 
 // Root returns the record root.
@@ -47,22 +77,10 @@ func (t *Tree) Opening(i int) (Opening, error) {
 	if i < 0 || int64(i) >= n {
 		return Opening{}, fmt.Errorf("commitment: there is no unit %d of %d", i, n)
 	}
-	var stored []tlog.Hash
-	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-		out := make([]tlog.Hash, len(indexes))
-		for i, at := range indexes {
-			out[i] = stored[at]
-		}
-		return out, nil
-	})
-	for leaf, h := range t.leaves {
-		hashes, err := tlog.StoredHashesForRecordHash(int64(leaf), h, reader)
-		if err != nil {
-			return Opening{}, fmt.Errorf("commitment: %w", err)
-		}
-		stored = append(stored, hashes...)
+	if err := t.store(); err != nil {
+		return Opening{}, fmt.Errorf("commitment: %w", err)
 	}
-	path, err := tlog.ProveRecord(n, int64(i), reader)
+	path, err := tlog.ProveRecord(n, int64(i), t.stored)
 	if err != nil {
 		return Opening{}, fmt.Errorf("commitment: %w", err)
 	}

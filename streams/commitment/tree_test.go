@@ -152,6 +152,22 @@ func TestOpenings(t *testing.T) {
 	}
 }
 
+// TestManyOpenings: the hashes of a tree are computed once for all openings.
+func TestManyOpenings(t *testing.T) {
+	tree, err := committer(t, "trading").Tree(epochKey(t, 1), 1, aRecord(1, desk, expired(200)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := testing.AllocsPerRun(5, func() {
+		if _, err := tree.Opening(7); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if all > float64(len(tree.Units)/4) {
+		t.Errorf("an opening of %d units allocates %v times", len(tree.Units), all)
+	}
+}
+
 // tamper changes every bit of a proof, one after the other.
 func tamper(t *testing.T, root commitment.Hash, o commitment.Opening, unit []byte) {
 	t.Helper()

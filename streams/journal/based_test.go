@@ -255,7 +255,7 @@ func (b *based) answers(r *rapid.T, sequence, start int64) {
 		if got, err := b.from(b.client, record.Before); !errors.As(err, &trimmed) || len(got) > 0 {
 			t.Fatalf("from genesis: %d records, %v", len(got), err)
 		}
-		if begins, err := b.client.Beginning(b.context(), "trading", 0); err != nil || !begins.Equal(b.base(sequence).Before()) {
+		if begins, lacks, err := b.client.Beginning(b.context(), "trading", 0); err != nil || lacks == nil || !begins.Equal(b.base(sequence).Before()) {
 			t.Fatalf("it begins after %v, %v", begins, err)
 		}
 	}

@@ -31,6 +31,8 @@ type Config struct {
 
 	// Bases know where trimmed logs begin. Without any, every log must begin with its genesis.
 	Bases []base.Source
+	// History has the records before the bases. It may be nil.
+	History History
 
 	Compression Compression // of appended batches; DefaultCompression for ""
 

@@ -38,6 +38,21 @@ func (c *Client) Holds(ctx context.Context, rules decide.Rules, partition int32,
 	}
 }
 
+// OffsetOf returns the offset of the record of a position in the topic, which is not the hint of the position if the log was
+// copied or restored. Its errors are those of Holds. Of a record that lies only in the archive it returns the hint.
+func (c *Client) OffsetOf(ctx context.Context, rules decide.Rules, partition int32, p record.Position) (int64, error) {
+	k := c.lookup(rules, partition, p)
+	for attempt := 0; ; attempt++ {
+		err := k.try(ctx)
+		if err == nil || record.Final(err) {
+			return k.at[p.Hash], err
+		}
+		if paused := pause(ctx, attempt); paused != nil {
+			return 0, paused
+		}
+	}
+}
+
 // HoldsKnown checks that a partition's log holds every known position, as an owner does before it takes a term. A
 // process that only reads the log, but derives data that an owner trusts, calls it first. The error is a
 // *record.DivergedError for a position that the log does not hold, names the sources that could not be asked, or is the
@@ -105,6 +120,7 @@ type lookup struct {
 	at        map[record.Hash]int64 // the offsets of the positions found
 	locator   *locator              // of the last attempt
 	based     bool                  // one is that before the base, and its record is not in the log
+	topic     bool                  // the positions must be in the topic itself, and not only in the history
 	doubts    int                   // how many times in a row some were not found
 }
 
@@ -207,7 +223,7 @@ func (k *lookup) scan(ctx context.Context, s span) error {
 }
 
 // scanBelow looks for the positions left before the base among the records that the topic still holds there. No chain leads
-// to them, but a record with the hash of a position is that position's.
+// to them, but a record with the hash of a position is that position's. It looks for the others in the history.
 func (k *lookup) scanBelow(ctx context.Context, s span) error {
 	n := len(k.left)
 	for n > 0 && k.left[n-1].Sequence >= s.base.Sequence {
@@ -238,9 +254,16 @@ func (k *lookup) scanBelow(ctx context.Context, s span) error {
 		return err
 	}
 	for _, p := range k.left[:n] {
-		if _, missing := below[p.Hash]; missing {
+		if _, missing := below[p.Hash]; !missing {
+			continue
+		}
+		if k.topic || k.client.cfg.History == nil {
 			return s.trimmed(p)
 		}
+		if err := k.client.heldInPast(ctx, *s.base, p); err != nil {
+			return err
+		}
+		k.at[p.Hash] = p.Offset
 	}
 	k.left = k.left[n:]
 	return nil

@@ -39,7 +39,7 @@ const (
 // increase.
 func (m *Metrics) begin(journal string) {
 	for _, kind := range []string{alarmDiverged, alarmBroken, "auto_deleveraging", "clock", "decide", "due", "evolve",
-		"insurance_fund", "price_refused", "set_aside", "settlement_left_out", "unvouched"} {
+		"insurance_fund", "liabilities_contradicted", "price_refused", "set_aside", "settlement_left_out", "unvouched"} {
 		m.Alarms.WithLabelValues(journal, kind)
 	}
 	for _, cause := range []string{"error", "foreign", "clock", "fault"} {

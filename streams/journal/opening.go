@@ -93,9 +93,10 @@ func (o *Owner) startReplay(ctx context.Context, t *termIO) (*record.Seed, error
 	}
 	t.reader = NewReader(o.cfg.Client, o.cfg.Rules, o.cfg.Partition, from)
 	if from.IsBefore() {
-		begins, err := o.cfg.Client.Beginning(ctx, o.journal, o.cfg.Partition)
+		begins, lacks, err := o.cfg.Client.Beginning(ctx, o.journal, o.cfg.Partition)
 		if err == nil && !begins.IsBefore() { // not final: the snapshots may only be away
-			err = fmt.Errorf("journal: the log begins at record %d, and no snapshot at or after record %d can be loaded", begins.Sequence+1, begins.Sequence)
+			err = fmt.Errorf("journal: the log begins at record %d, no snapshot at or after record %d can be loaded, and the records before are not at hand: %w",
+				begins.Sequence+1, begins.Sequence, lacks)
 		}
 		return nil, err
 	}

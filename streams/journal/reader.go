@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +22,9 @@ import (
 // searches for the position by its sequence, because the log may be a copy. If the log does not hold the position at
 // all, the error is a *record.DivergedError. The reader never resets its offset.
 //
-// In a trimmed log, the record of the base verifies the position just before it, because that record names the hash. For an
-// earlier position that the topic does not hold any more, the error is a *record.TrimmedError.
+// In a trimmed log, the record of the base verifies the position just before it, because that record names the hash. After an
+// earlier position, the reader takes the records before the base from the client's History, and verifies them as those of the
+// topic. Without them, the error is a *record.TrimmedError.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
@@ -35,19 +35,24 @@ type Reader struct {
 	end       int64 // the high watermark last reported to the session
 	backlog   *backlog
 
+	past      *past // records before the base are read from the history; nil otherwise
+	lost      bool  // the topic does not lead from the position to the base
 	session   *session
 	verifying bool // the next record must be the one at the position
 	polled    time.Time
 	verified  bool      // the position was verified within the current run of skipped records
 	attempts  int       // since the last success
-	again     time.Time // end of a pause that a caller did not wait for; else zero
+	retryAt   time.Time // the brokers are not asked before
 	based     bool      // the position's record is gone, and the next one is that of the base
 	need      int64     // the first record that the caller needs, if the reader may start at the base; else 0
 	passing   *span     // a base that the reader has not passed yet; nil for none
 	moved     bool      // the position's record is not at the hinted offset
-	lookup    *lookup   // the search for it, in progress
+	finding   *finding  // the attempt to find the position, in progress
+	lookup    *lookup   // the search of earlier attempts that were not conclusive
 	err       error
 	audit     bool
+	raw       func(*kgo.Record) // gets all records, valid or not; may be nil
+	found     int64             // offset at which the position was last verified
 }
 
 // NewReader returns a reader that continues after from. It connects at the first Poll.
@@ -106,20 +111,28 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []record.Entry,
 		}
 		if r.session != nil && r.session.broken.Load() {
 			// Records from two connections do not form one log until the position is verified.
-			if err := r.backOff(ctx); err != nil {
-				return nil, r.next, err
-			}
+			r.retryLater()
 			r.closeSession()
 		}
-		if r.session == nil {
-			if r.moved { // possibly for the second time, if the brokers contradict each other
-				if err := r.backOff(ctx); err != nil {
-					return nil, r.next, err
-				}
-			}
+		if r.session == nil && r.past == nil {
 			if err := r.open(ctx); err != nil {
 				return nil, r.next, r.keepFinal(err)
 			}
+		}
+		if r.past != nil {
+			if entries, err = r.readPast(ctx); err == nil || len(entries) > 0 {
+				_ = r.keepFinal(err)
+				continue
+			}
+			if err = r.keepFinal(err); record.Final(err) {
+				return nil, r.next, err
+			}
+			if ctx.Err() != nil {
+				return nil, r.next, ctx.Err()
+			}
+			r.client.cfg.Logger.Warn("the archive can't be read for now", "journal", r.chain.Journal(), "partition", r.partition, "error", err)
+			r.retryLater()
+			continue
 		}
 		if tip && r.atTip() {
 			return nil, r.next, nil
@@ -150,16 +163,16 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 		return false, ctx.Err()
 	}
 	if r.verifying && fetches.NumRecords() == 0 && errors.Is(fetches.Err0(), context.DeadlineExceeded) {
-		r.moved = true // no record at the hint or after it
-		r.closeSession()
+		r.notHere() // and no record after it
 		return false, nil
 	}
 	if err := fetches.Err(); err != nil && !errors.Is(err, ctx.Err()) {
 		r.contact.failed()
 		r.client.cfg.Logger.Info("the journal's reader lost its place with the brokers and goes back to its position",
 			"journal", r.chain.Journal(), "partition", r.partition, "error", err)
+		r.retryLater()
 		r.closeSession()
-		return false, r.backOff(ctx)
+		return false, nil
 	}
 	if r.session.broken.Load() {
 		return false, nil
@@ -215,20 +228,6 @@ func (r *Reader) alarm(err error) {
 	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.Journal(), kind).Inc()
 }
 
-// backOff pauses before another attempt. If the context ends during the pause, the next call waits for the rest of it.
-// Otherwise a caller with short contexts would never leave the pause.
-func (r *Reader) backOff(ctx context.Context) error {
-	if r.again.IsZero() {
-		r.attempts++
-		r.again = time.Now().Add(pauseBefore(r.attempts))
-	}
-	if err := wait(ctx, time.Until(r.again)); err != nil {
-		return err
-	}
-	r.again = time.Time{}
-	return nil
-}
-
 // read applies the rule of validity to the next piece of the fetched records.
 func (r *Reader) read() (entries []record.Entry, err error) {
 	if r.verifying && !r.backlog.empty() {
@@ -243,6 +242,11 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			continue
 		}
 		if err := r.pass(message.Offset); err != nil {
+			var gone *record.TrimmedError
+			if r.lost = r.client.cfg.History != nil && errors.As(err, &gone); r.lost {
+				r.closeSession()
+				return entries, nil
+			}
 			return entries, err
 		}
 		var entry record.Entry
@@ -264,6 +268,9 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			}
 			if message.Offset >= r.next {
 				r.client.cfg.Metrics.Skipped.WithLabelValues(r.chain.Journal()).Inc()
+				if r.raw != nil {
+					r.raw(message)
+				}
 			}
 			r.next = max(r.next, message.Offset+1)
 			continue
@@ -273,7 +280,10 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 				return entries, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
 			}
 		}
-		r.verified = false
+		if r.raw != nil {
+			r.raw(message)
+		}
+		r.verified, r.based = false, false
 		r.next = max(r.next, message.Offset+1)
 		entries = append(entries, entry)
 	}
@@ -312,153 +322,25 @@ func (r *Reader) verify() {
 		right = first.Offset == at.Offset+1 && follows(first, at)
 	}
 	if !right {
-		r.moved = true
-		r.closeSession()
+		r.notHere()
 		return
 	}
 	if !r.based {
 		r.backlog.first()
 	}
-	r.verifying, r.attempts = false, 0
+	r.verifying, r.attempts, r.found = false, 0, at.Offset
+}
+
+// notHere ends a session that does not begin with the record at the position. The pause is for brokers that contradict each
+// other.
+func (r *Reader) notHere() {
+	r.moved = true
+	r.retryLater()
+	r.closeSession()
 }
 
 func (r *Reader) diverged(found record.Position, reason string) error {
 	return &record.DivergedError{Journal: r.chain.Journal(), Partition: r.partition, Have: r.chain.Position(), Found: found, Reason: reason}
-}
-
-// open starts a session at the position. It retries without limit.
-func (r *Reader) open(ctx context.Context) error {
-	r.closeSession()
-	return r.persist(ctx, r.tryOpen)
-}
-
-// persist retries without limit until try succeeds, its error is final, or the context ends.
-func (r *Reader) persist(ctx context.Context, try func(context.Context) error) error {
-	for {
-		err := try(ctx)
-		if err == nil || record.Final(err) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r.contact.failed()
-		level := slog.LevelDebug
-		if r.attempts%16 == 8 { // the first seconds may be a start or a failover
-			level = slog.LevelWarn
-		}
-		r.client.cfg.Logger.Log(ctx, level, "a journal can't be read for now", "journal", r.chain.Journal(),
-			"partition", r.partition, "error", err)
-		if err := r.backOff(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func (r *Reader) tryOpen(ctx context.Context) error {
-	if err := r.locate(ctx); err != nil {
-		return err
-	}
-	// The session begins with the record at the position although locate may just have found it: locate may have read
-	// another broker's log than the one that the session consumes.
-	at := r.chain.Position()
-	from := max(at.Offset, 0)
-	if r.based {
-		from = at.Offset + 1
-	}
-	s, err := r.client.session(r.chain.Journal(), r.partition, from)
-	if err != nil {
-		return err
-	}
-	r.session, r.verifying = s, !at.IsBefore()
-	return nil
-}
-
-// locate identifies the log and finds its end. It also finds the record at the position if that is not at the hinted
-// offset.
-func (r *Reader) locate(ctx context.Context) error {
-	s, err := r.client.span(ctx, r.chain.Journal(), r.partition)
-	if err != nil {
-		return err
-	}
-	r.contact.answered()
-	r.contact.end.Store(s.end)
-	if at := r.chain.Position(); at.IsBefore() {
-		err = r.locateBeginning(s)
-	} else if r.moved || s.end <= at.Offset || at.Offset < s.start {
-		err = r.find(ctx, s)
-	}
-	if err = r.startAtBase(ctx, s, err); err != nil {
-		return err
-	}
-	if !r.chain.Position().IsBefore() && r.chain.ID().IsZero() {
-		genesis, err := r.client.genesis(ctx, r.chain.Journal(), r.partition)
-		if err != nil {
-			return err
-		}
-		if genesis == nil {
-			return r.diverged(record.Position{Offset: s.end - 1, Sequence: -1}, "the log has no genesis")
-		}
-		r.chain.SetID(genesis.JournalID)
-	}
-	r.end, r.passing = s.end, nil
-	if s.base != nil && r.chain.Position().Sequence < s.base.Sequence-1 {
-		r.passing = &s
-	}
-	return nil
-}
-
-// locateBeginning returns an error if the log does not begin with the genesis.
-func (r *Reader) locateBeginning(s span) error {
-	if s.base != nil && !s.whole {
-		return s.trimmed(r.chain.Position())
-	}
-	return nil
-}
-
-// startAtBase moves the reader to the base if err is a *record.TrimmedError and OrBase permits it. Otherwise it returns err.
-func (r *Reader) startAtBase(ctx context.Context, s span, err error) error {
-	var gone *record.TrimmedError
-	if !errors.As(err, &gone) || r.need < gone.Base.Sequence {
-		return err
-	}
-	r.chain.StartAt(gone.Base)
-	r.need, r.lookup = 0, nil
-	return r.find(ctx, s)
-}
-
-// find searches for the position by its sequence and corrects the hinted offset. A *record.DivergedError means that the
-// log does not hold it.
-func (r *Reader) find(ctx context.Context, s span) error {
-	at := r.chain.Position()
-	if r.lookup == nil {
-		r.lookup = r.client.lookup(r.rules, r.partition, at)
-	}
-	if err := r.lookup.tryIn(ctx, s); err != nil {
-		return err
-	}
-	offset := r.lookup.at[at.Hash]
-	if r.based = r.lookup.based; !r.based {
-		var err error
-		if offset, err = r.lookup.locator.firstCopy(ctx, at, s.floor(at.Sequence), offset); err != nil {
-			return err
-		}
-	}
-	if offset != at.Offset {
-		r.client.cfg.Logger.Info("a journal's record lies at another offset than it did", "journal", r.chain.Journal(), "partition", r.partition,
-			"sequence", at.Sequence, "offset", offset, "was", at.Offset)
-	}
-	r.chain.SetOffset(offset)
-	r.next, r.lookup, r.moved = offset+1, nil, false
-	return nil
-}
-
-// holds returns nil if the log holds the reader's position, without reading further. It sets the position's offset and
-// the journal's identity. It starts no session, because ending a session that has hardly begun to consume is a data
-// race in kgo between Close and the first fetch that the metadata triggers.
-func (r *Reader) holds(ctx context.Context) error {
-	r.moved = !r.chain.Position().IsBefore() // so that it is looked up
-	return r.persist(ctx, r.locate)
 }
 
 // Position returns the position of the last record that was returned.
@@ -468,10 +350,17 @@ func (r *Reader) Position() record.Position { return r.chain.Position() }
 func (r *Reader) Term() int64 { return r.chain.Term() }
 
 // Close closes the reader's connections. The reader may be polled again and then opens new ones.
-func (r *Reader) Close() { r.closeSession() }
+func (r *Reader) Close() {
+	r.stopFinding()
+	r.closeSession()
+}
 
 func (r *Reader) closeSession() {
 	r.backlog.drop() // the records belong to the session
+	if r.past != nil {
+		r.past.stop()
+		r.past = nil
+	}
 	if r.session != nil {
 		r.session.closed.Store(true)
 		r.session.kafka.Close()

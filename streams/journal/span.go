@@ -159,15 +159,17 @@ func (c *Client) span(ctx context.Context, journal string, partition int32) (s s
 
 // place compares a topic with the base. The caller holds the lock.
 func (k *known) place(ctx context.Context, c *Client, p submit.Shard, s *span) error {
+	if k.found.Base == nil && k.found.Silent == nil && s.start > 0 {
+		if err := k.find(ctx, c, p, s); err != nil {
+			return err
+		}
+	}
 	b := k.found.Base
 	switch {
 	case b == nil && s.start == 0:
 		return nil
 	case b == nil && k.found.Silent != nil:
 		return fmt.Errorf("journal: %s/%d begins at offset %d, and its base is not known: %w", p.Journal, p.Partition, s.start, k.found.Silent)
-	case b == nil:
-		return &record.BaseError{Journal: p.Journal, Partition: p.Partition, Reason: fmt.Sprintf(
-			"the log begins at offset %d, and its base is lost: %s", s.start, k.asks(c))}
 	case k.first >= s.start && k.first >= 0 && k.first < s.end:
 		return nil
 	}
@@ -298,13 +300,17 @@ func follows(k *kgo.Record, p record.Position) bool {
 }
 
 // Beginning returns the position after which a reader without a state starts: record.Before, or for a log that does not hold
-// its genesis any more, the position before its base.
-func (c *Client) Beginning(ctx context.Context, journal string, partition int32) (record.Position, error) {
+// its genesis any more and whose history is not complete, the position before its base. lacks says why the history is not
+// complete.
+func (c *Client) Beginning(ctx context.Context, journal string, partition int32) (at record.Position, lacks, err error) {
 	b, err := c.TrimmedAt(ctx, journal, partition)
 	if b == nil {
-		return record.Before, err
+		return record.Before, nil, err
 	}
-	return b.Before(), nil
+	if lacks = c.complete(ctx, *b); lacks == nil {
+		return record.Before, nil, nil
+	}
+	return b.Before(), lacks, nil
 }
 
 // TrimmedAt returns the base of a log that does not hold its genesis any more, or nil. It waits until the brokers, and the
@@ -322,6 +328,26 @@ func (c *Client) TrimmedAt(ctx context.Context, journal string, partition int32)
 		}
 		if paused := pause(ctx, attempt); paused != nil {
 			return nil, errors.Join(paused, err)
+		}
+	}
+}
+
+// Extent says where in its topic the log of a partition begins and ends.
+type Extent struct {
+	Base       *record.Base // nil for a log that begins with its genesis
+	First      int64        // offset of the record of Base, or 0
+	Start, End int64        // of the topic; Start is at most First
+}
+
+// Extent returns where a log begins and ends. It waits until the brokers, and the sources of bases if they are needed, answer.
+func (c *Client) Extent(ctx context.Context, journal string, partition int32) (Extent, error) {
+	for attempt := 0; ; attempt++ {
+		s, err := c.span(ctx, journal, partition)
+		if err == nil || record.Final(err) {
+			return Extent{s.base, s.first, s.start, s.end}, err
+		}
+		if paused := pause(ctx, attempt); paused != nil {
+			return Extent{}, errors.Join(paused, err)
 		}
 	}
 }

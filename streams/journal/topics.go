@@ -257,7 +257,6 @@ func pauseBefore(attempt int) time.Duration {
 	return min(20*time.Millisecond<<min(attempt, 10), 2*time.Second)
 }
 
-// wait waits for a time, or returns the error of the context.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

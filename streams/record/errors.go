@@ -54,7 +54,12 @@ func (e *BrokenRecordError) Unwrap() error { return e.Cause }
 type TrimmedError struct {
 	Base Base     // where the log begins
 	Have Position // whose record the log does not hold; Before for the beginning of the journal
+
+	Archive error // why the archive does not help; nil if none was asked
 }
+
+// Unwrap returns why the archive does not help.
+func (e *TrimmedError) Unwrap() error { return e.Archive }
 
 // Error names the code, the journal, the position and the base.
 func (e *TrimmedError) Error() string {
@@ -62,8 +67,12 @@ func (e *TrimmedError) Error() string {
 	if e.Have.IsBefore() {
 		what = "the genesis"
 	}
-	return fmt.Sprintf("%s: journal %s/%d begins at record %d: %s is only in the archive, and a state needs a snapshot from record %d on",
+	text := fmt.Sprintf("%s: journal %s/%d begins at record %d: %s is only in the archive, and a state needs a snapshot from record %d on",
 		CodeTrimmed, e.Base.Journal, e.Base.Partition, e.Base.Sequence, what, e.Base.Sequence-1)
+	if e.Archive != nil {
+		text += ": " + e.Archive.Error()
+	}
+	return text
 }
 
 // BaseError says that it is not known for certain where a trimmed log begins: no copy of the base is left, two copies

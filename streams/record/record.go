@@ -26,5 +26,5 @@ type Entry struct {
 
 // Stamp returns the stamp that the rules got when they decided the record.
 func (e Entry) Stamp() decide.Stamp {
-	return decide.Stamp{Journal: e.Journal, Sequence: e.Record.Sequence, Time: e.Record.Time}
+	return decide.Stamp{Journal: e.Journal, Sequence: e.Record.Sequence, Time: e.Record.Time, Prev: e.Record.Prev}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -237,7 +238,7 @@ func (m *Maker) hold(ctx context.Context) error {
 func (m *Maker) apart(ctx context.Context) error {
 	start := time.Now()
 	target := m.cfg.Fold.Position()
-	seed, err := m.cfg.Store.load(ctx, m.name, m.cfg.Partition, m.cfg.Codec)
+	seed, err := m.cfg.Store.load(ctx, m.name, m.cfg.Partition, m.cfg.Codec, math.MaxInt64)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ type Config struct {
 	Key         []byte // key of the HMACs over each snapshot and its name; only Forget works without it
 	TopicPrefix string // prefix of the journals' topics, so that venues of one Kafka can share a bucket
 	Logger      *slog.Logger
+	// Folder is the folder of the bucket with a slash at its end; "" for that of the working snapshots, which folds start from.
+	Folder string
 }
 
 // Store stores the snapshots of a venue. It is safe for concurrent use, and implements journal.Known.
@@ -56,13 +59,16 @@ func NewStore(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Folder == "" {
+		cfg.Folder = folder
+	}
 	return &Store{cfg, newMetrics(), blob.NewStore(cfg.Bucket)}
 }
 
 var _ journal.Known = (*Store)(nil)
 
 func (s *Store) folder(name string, partition int32) string {
-	return fmt.Sprintf("%s%s%s/%d/", folder, s.cfg.TopicPrefix, name, partition)
+	return fmt.Sprintf("%s%s%s/%d/", s.cfg.Folder, s.cfg.TopicPrefix, name, partition)
 }
 
 // key returns the key of a snapshot's blob.
@@ -78,8 +84,9 @@ func (s *Store) list(ctx context.Context, journalName string, partition int32) (
 
 // listing is the content of a partition's folder.
 type listing struct {
-	names     []name   // snapshots, in descending order of sequence
-	abandoned []string // keys of abandoned temporary files
+	names     []name               // snapshots, in descending order of sequence
+	written   map[string]time.Time // when they were written, by name
+	abandoned []string             // keys of abandoned temporary files
 }
 
 var errNoKey = errors.New("without the venue's key nobody can tell which snapshots are its own")
@@ -91,6 +98,7 @@ func (s *Store) listFolder(ctx context.Context, journalName string, partition in
 		return l, errNoKey
 	}
 	at := s.folder(journalName, partition)
+	l.written = make(map[string]time.Time)
 	found, err := s.all(ctx, journalName, partition)
 	for _, o := range found {
 		plain, own := isSealed(s.cfg.Key, o.Key)
@@ -98,6 +106,7 @@ func (s *Store) listFolder(ctx context.Context, journalName string, partition in
 		switch {
 		case own && ok:
 			l.names = append(l.names, n)
+			l.written[n.String()] = o.ModTime
 		case blob.Abandoned(o):
 			l.abandoned = append(l.abandoned, o.Key)
 		case !blob.Temporary(o.Key):
@@ -148,7 +157,7 @@ func (s *Store) Load(ctx context.Context, journalName string, partition int32, c
 	err := s.blobs.Resting()
 	var seed *record.Seed
 	if err == nil {
-		seed, err = s.load(ctx, journalName, partition, codec)
+		seed, err = s.load(ctx, journalName, partition, codec, math.MaxInt64)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -170,8 +179,9 @@ func (s *Store) ignored(journalName string, partition int32, reason, message str
 	s.cfg.Logger.Warn(message, append([]any{"journal", journalName, "partition", partition}, args...)...)
 }
 
-// load returns the newest readable snapshot, nil if there is none, or an error if the store does not answer.
-func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*record.Seed, error) {
+// load returns the newest readable snapshot at or below a sequence, nil if there is none, or an error if the store does not
+// answer.
+func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec, most int64) (*record.Seed, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadWithin)
 	defer cancel()
 	names, err := s.list(ctx, journalName, partition)
@@ -179,6 +189,9 @@ func (s *Store) load(ctx context.Context, journalName string, partition int32, c
 		return nil, err
 	}
 	for _, n := range names {
+		if n.Position.Sequence > most {
+			continue
+		}
 		if n.Codec != codec.Version() {
 			s.ignored(journalName, partition, "version", "a snapshot is ignored: its codec has another version", "snapshot", n, "ours", codec.Version())
 			continue
@@ -220,13 +233,8 @@ func (s *Store) read(ctx context.Context, journalName string, partition int32, n
 
 // save writes a snapshot, deletes old ones, and returns the size of the new one in bytes.
 func (s *Store) save(ctx context.Context, h Header, anchors []record.Position, state []byte) (bytes int, err error) {
-	content, err := appendFile(s.cfg.Key, h, thin(anchors), state)
-	if err != nil {
+	if bytes, err = s.Put(ctx, h, anchors, state); err != nil {
 		return 0, err
-	}
-	key := s.key(h.Journal, h.Partition, name{h.Position, h.Codec})
-	if err := s.blobs.Write(ctx, key, content, saveWithin); err != nil {
-		return 0, fmt.Errorf("snapshot: %w", err)
 	}
 	l, err := s.listFolder(ctx, h.Journal, h.Partition)
 	if err != nil {
@@ -245,7 +253,7 @@ func (s *Store) save(ctx context.Context, h Header, anchors []record.Position, s
 	if err := s.blobs.Delete(ctx, old...); err != nil {
 		return 0, fmt.Errorf("snapshot: %w", err)
 	}
-	return len(content), nil
+	return bytes, nil
 }
 
 // Forget deletes every snapshot of a partition, including those that this venue did not make, and returns their number.

@@ -15,7 +15,7 @@ import (
 )
 
 func (m *Machine) stamp(now scalar.Time) decide.Stamp {
-	return decide.Stamp{Journal: m.t.id, Sequence: m.t.tip.Sequence + 1, Time: now}
+	return decide.Stamp{Journal: m.t.id, Sequence: m.t.tip.Sequence + 1, Time: now, Prev: m.t.tip.Hash}
 }
 
 // decide decides one command. It returns an error only if the rules have left the state unusable.

@@ -145,7 +145,7 @@ func compare(ctx context.Context, source Records, to Log, read *examination, tel
 		if err != nil {
 			return 0, err
 		}
-		if part := differs(there, r); part != "" {
+		if part := Differs(there, r); part != "" {
 			return 0, &OtherError{to.String(), read.records, "has another " + part}
 		}
 		if err := read.add(r); err != nil {
@@ -155,8 +155,8 @@ func compare(ctx context.Context, source Records, to Log, read *examination, tel
 	}
 }
 
-// differs returns the name of the first part in which two records differ, not counting offsets, or "".
-func differs(a, b *kgo.Record) string {
+// Differs returns the name of the first part in which two records differ, not counting offsets, or "".
+func Differs(a, b *kgo.Record) string {
 	same := func(a, b []byte) bool { return string(a) == string(b) && (a == nil) == (b == nil) }
 	switch {
 	case !same(a.Value, b.Value):

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -23,6 +24,11 @@ const partSuffix = ".part"
 // Source returns the log of a journal in a complete file that a copy has written.
 func Source(path, journal string) Log { return &file{path: path, journal: journal, complete: true} }
 
+// SourceOf is Source for a file that has only records of the journals with these names. Any other name is a *LineError.
+func SourceOf(path, journal string, all []string) Log {
+	return &file{path: path, journal: journal, complete: true, all: all}
+}
+
 // Target returns the log of a journal in a file to copy into. Until the first copy is complete, the file is PATH.part.
 // A copy into an existing file appends the new records.
 func Target(path, journal string) Log { return &file{path: path, journal: journal} }
@@ -30,7 +36,8 @@ func Target(path, journal string) Log { return &file{path: path, journal: journa
 type file struct {
 	path     string
 	journal  string
-	complete bool // an incomplete last line is an error, and not the result of an interrupted copy
+	complete bool     // an incomplete last line is an error, and not the result of an interrupted copy
+	all      []string // the journals that the file may have; nil for any
 }
 
 // String returns the path.
@@ -74,7 +81,7 @@ func (f *file) Records(context.Context) (Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &fileRecords{path: path, journal: f.journal, file: content}
+	r := &fileRecords{path: path, journal: f.journal, all: f.all, file: content}
 	if err := r.open(f.compressed(), !f.complete); err != nil {
 		r.Close()
 		return nil, err
@@ -85,6 +92,7 @@ func (f *file) Records(context.Context) (Records, error) {
 type fileRecords struct {
 	path    string
 	journal string
+	all     []string
 	file    *os.File
 	zstd    *zstd.Decoder
 	lines   *bufio.Reader
@@ -114,6 +122,21 @@ func (r *fileRecords) open(compressed, wholeOnly bool) error {
 	return nil
 }
 
+// LineError reports a line that no copy writes, or that can't be read.
+type LineError struct {
+	Path string
+	Line int64 // from 1
+	Err  error
+}
+
+// Error names the line.
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
+
+// Unwrap returns the cause.
+func (e *LineError) Unwrap() error { return e.Err }
+
+func (r *fileRecords) wrong(err error) error { return &LineError{r.path, r.number, err} }
+
 // Next returns the next record of the journal.
 func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 	for ctx.Err() == nil {
@@ -123,20 +146,23 @@ func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 		}
 		r.number++
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, fmt.Errorf("%s:%d: it ends in the middle of a line: the copy into it was broken off", r.path, r.number)
+			return nil, r.wrong(errors.New("it ends in the middle of a line: the copy into it was broken off"))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", r.path, r.number, err)
+			return nil, r.wrong(err)
 		}
 		text = text[:len(text)-1]
 		b, err := parseBase(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: this is not the line of a base: %w", r.path, r.number, err)
+			return nil, r.wrong(fmt.Errorf("this is not the line of a base: %w", err))
+		}
+		if b != nil && r.all != nil && !slices.Contains(r.all, b.Journal) {
+			return nil, r.wrong(fmt.Errorf("there is no journal %q", b.Journal))
 		}
 		if b != nil {
 			if b.Journal == r.journal {
 				if r.begun {
-					return nil, fmt.Errorf("%s:%d: this base does not come before the records of its journal", r.path, r.number)
+					return nil, r.wrong(errors.New("this base does not come before the records of its journal"))
 				}
 				r.base, r.begun = b, true
 			}
@@ -144,7 +170,10 @@ func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 		}
 		journal, k, err := parseLine(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: this is not the line of a record: %w", r.path, r.number, err)
+			return nil, r.wrong(fmt.Errorf("this is not the line of a record: %w", err))
+		}
+		if r.all != nil && !slices.Contains(r.all, journal) {
+			return nil, r.wrong(fmt.Errorf("there is no journal %q", journal))
 		}
 		if journal == r.journal {
 			r.begun = true

@@ -102,7 +102,38 @@ const (
 )
 
 // Append returns an appender. The caller must make sure that nothing else appends to the topic.
-func (t *topic) Append(context.Context, *record.Base) (Appender, error) {
+func (t *topic) Append(context.Context, *record.Base) (Appender, error) { return t.append() }
+
+// EndError says that a topic did not end where an appender expected it: something else appends to it.
+type EndError struct {
+	Topic      string
+	End, Found int64 // offsets: expected, and found
+}
+
+// Error names the topic and the offsets.
+func (e *EndError) Error() string {
+	return fmt.Sprintf("something else appends to %s: it should end at offset %d, and a later record is before offset %d", e.Topic, e.End, e.Found)
+}
+
+// TopicAppender appends to a topic for as long as nothing else does. It may buffer records until Close returns.
+type TopicAppender struct{ *topicAppender }
+
+// AppendAt returns an appender to a topic that ends at an offset. It looks before each piece of records whether the topic still ends
+// where it must, and whether the piece came to lie there. Otherwise its error is an *EndError.
+func AppendAt(client *journal.Client, name, where string, end int64) (TopicAppender, error) {
+	a, err := (&topic{client, name, where}).append()
+	if err != nil {
+		return TopicAppender{}, err
+	}
+	a.ends = func(ctx context.Context) (int64, error) { return client.Tip(ctx, name, 0) }
+	a.end = end
+	return TopicAppender{a}, nil
+}
+
+// Sent returns the number of records that the brokers have acknowledged.
+func (a TopicAppender) Sent() int64 { return a.sent }
+
+func (t *topic) append() (*topicAppender, error) {
 	kc, err := t.client.KafkaFor(journal.ForWriting, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.StopProducerOnDataLossDetected(), kgo.ProducerBatchMaxBytes(maxMessage), kgo.MaxBufferedRecords(2*pieceRecords))
 	if err != nil {
@@ -116,6 +147,10 @@ type topicAppender struct {
 	topic string
 	piece []*kgo.Record
 	bytes int
+
+	ends func(context.Context) (int64, error) // asks where the topic ends; nil if the appender does not look
+	end  int64                                // where it must
+	sent int64                                // number of records
 }
 
 // Append buffers the record until its piece is full.
@@ -133,10 +168,31 @@ func (t *topicAppender) send(ctx context.Context) error {
 	// answer, which may be never. So the client is closed.
 	stop := context.AfterFunc(ctx, t.kafka.Close)
 	defer stop()
+	if t.ends != nil {
+		end, err := t.ends(ctx)
+		if err != nil {
+			return err
+		}
+		if end != t.end {
+			t.piece = nil
+			return &EndError{t.topic, t.end, end}
+		}
+	}
 	results := t.kafka.ProduceSync(ctx, t.piece...)
 	t.piece, t.bytes = nil, 0
+	for _, r := range results {
+		if r.Err == nil {
+			t.sent++
+		}
+	}
 	if err := results.FirstErr(); err != nil {
 		return fmt.Errorf("append to %s: %w", t.topic, err)
+	}
+	for _, r := range results {
+		if t.ends != nil && r.Record.Offset != t.end {
+			return &EndError{t.topic, t.end, r.Record.Offset}
+		}
+		t.end++
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func holds(t *testing.T, log Log, want []*kgo.Record) {
 		t.Fatalf("%s holds %d records, want %d", log, len(got), len(want))
 	}
 	for i := range want {
-		if part := differs(got[i], want[i]); part != "" {
+		if part := Differs(got[i], want[i]); part != "" {
 			t.Fatalf("%s has another %s in record %d: %v, want %v", log, part, i, got[i], want[i])
 		}
 	}
@@ -407,7 +407,7 @@ func FuzzLine(f *testing.F) {
 			t.Fatalf("%q is read and not written: %v", text, err)
 		}
 		again, r2, err := parseLine(bytes.TrimSuffix(b, []byte("\n")))
-		if err != nil || again != journal || differs(r, r2) != "" {
+		if err != nil || again != journal || Differs(r, r2) != "" {
 			t.Fatalf("%q is written as %q, which differs: %v", text, b, err)
 		}
 	})

@@ -211,14 +211,14 @@ func TestForgottenAndTheSame(t *testing.T) {
 func TestReader(t *testing.T) {
 	heads := new(memoryHeads)
 	v := newVenue(t, newLog(1, 600), heads)
-	r := NewReader(testOrigin, v.store, heads)
+	r := NewReader(testOrigin, v.store, heads, heads)
 	if _, err := r.Checkpoint(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if err := v.runUntil(v.follower(nil), 600); err != nil {
 		t.Fatal(err)
 	}
-	r = NewReader(testOrigin, v.store, heads)
+	r = NewReader(testOrigin, v.store, heads, heads)
 	for path, size := range map[string]int{"tile/0/000": 8192, "tile/0/001.p/7": 7 * 32, "tile/0/002.p/88": 88 * 32, "tile/1/000.p/2": 64,
 		"tile/entries/001": 256 * 35, "tile/entries/002.p/88": 88 * 35, "tile/0/002.p/89": 0, "tile/0/002": 0, "tile/0/003.p/1": 0, "tile/2/000.p/1": 0} {
 		at, err := ParseTilePath(path)

@@ -129,6 +129,13 @@ func (m *memoryHeads) Published(context.Context, Origin) (Checkpoint, error) {
 	return m.published, nil
 }
 
+// PublishCosigned implements CosignedTrees. No witness is asked.
+func (m *memoryHeads) PublishCosigned(context.Context, Origin, Checkpoint) error {
+	return errors.New("nothing is cosigned")
+}
+
+func (m *memoryHeads) Cosigned(context.Context, Origin) (Checkpoint, error) { return Checkpoint{}, nil }
+
 // errKilled is the error of a store whose process was killed.
 var errKilled = errors.New("killed")
 

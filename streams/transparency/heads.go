@@ -42,3 +42,11 @@ type Checkpoint struct {
 	Note     []byte // the signed note
 	Verifier string // the key that verifies it, in the form of package note
 }
+
+// CosignedTrees records the checkpoints that witnesses have cosigned. All nodes of a venue share one.
+type CosignedTrees interface {
+	// PublishCosigned replaces the cosigned checkpoint of a log. It changes nothing if a larger one is published.
+	PublishCosigned(ctx context.Context, of Origin, c Checkpoint) error
+	// Cosigned returns the checkpoint that PublishCosigned was last called with, or the zero Checkpoint.
+	Cosigned(ctx context.Context, of Origin) (Checkpoint, error)
+}

@@ -20,9 +20,15 @@ const (
 // Reader reads the published tree of one log. It is safe for concurrent use. It returns fs.ErrNotExist for a tile that the tree
 // does not have.
 type Reader struct {
-	origin Origin
-	store  *Store
-	heads  Heads
+	origin   Origin
+	store    *Store
+	signed   cached
+	cosigned cached
+}
+
+// cached is a checkpoint that is read again when it is old.
+type cached struct {
+	read func(context.Context, Origin) (Checkpoint, error)
 
 	mu   sync.Mutex
 	last Checkpoint
@@ -30,40 +36,67 @@ type Reader struct {
 }
 
 // NewReader returns a reader of a log.
-func NewReader(origin Origin, store *Store, heads Heads) *Reader {
-	return &Reader{origin: origin, store: store, heads: heads}
+func NewReader(origin Origin, store *Store, heads Heads, cosigned CosignedTrees) *Reader {
+	return &Reader{origin: origin, store: store, signed: cached{read: heads.Published}, cosigned: cached{read: cosigned.Cosigned}}
 }
 
-// Checkpoint returns the last published checkpoint.
+// Origin returns the origin of the log.
+func (r *Reader) Origin() Origin { return r.origin }
+
+// Checkpoint returns the last published checkpoint, with the cosignatures that it has.
 func (r *Reader) Checkpoint(ctx context.Context) (Checkpoint, error) {
-	c, err := r.checkpoint(ctx, fresh)
+	c, err := r.signed.within(ctx, r.origin, fresh)
+	if err != nil {
+		return c, err
+	}
+	if c.Size == 0 {
+		return c, fmt.Errorf("%v has no checkpoint yet: %w", r.origin, fs.ErrNotExist)
+	}
+	if more, err := r.cosigned.within(ctx, r.origin, fresh); err == nil && more.Size == c.Size {
+		c = more
+	}
+	return c, nil
+}
+
+// Cosigned returns the last checkpoint that met the quorum of the policy.
+func (r *Reader) Cosigned(ctx context.Context) (Checkpoint, error) {
+	c, err := r.cosigned.within(ctx, r.origin, fresh)
 	if err == nil && c.Size == 0 {
-		err = fmt.Errorf("%v has no checkpoint yet: %w", r.origin, fs.ErrNotExist)
+		err = fmt.Errorf("no witness has cosigned %v yet: %w", r.origin, fs.ErrNotExist)
 	}
 	return c, err
 }
 
-// checkpoint returns the last checkpoint, or one that was read at most age ago.
-func (r *Reader) checkpoint(ctx context.Context, age time.Duration) (Checkpoint, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if time.Since(r.at) < age {
-		return r.last, nil
+// within returns the last checkpoint, or one that was read at most age ago.
+func (c *cached) within(ctx context.Context, of Origin, age time.Duration) (Checkpoint, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) < age {
+		return c.last, nil
 	}
-	c, err := r.heads.Published(ctx, r.origin)
+	last, err := c.read(ctx, of)
 	if err != nil {
-		return c, err
+		return last, err
 	}
-	r.last, r.at = c, time.Now()
-	return c, nil
+	c.last, c.at = last, time.Now()
+	return last, nil
+}
+
+// Prove returns the path that proves the record with a sequence in a tree that was published.
+func (r *Reader) Prove(ctx context.Context, tree tlog.Tree, sequence int64) (tlog.RecordProof, error) {
+	path, err := tlog.ProveRecord(tree.N, sequence, tlog.TileHashReader(tree, &tileReader{ctx: ctx, store: r.store}))
+	if err != nil {
+		return nil, fmt.Errorf("transparency: prove record %d in the tree of size %d of %v: %w", sequence, tree.N, r.origin, err)
+	}
+	return path, nil
 }
 
 // Tile returns a tile or bundle of the published tree, or of a smaller one.
 func (r *Reader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
 	// Published trees only grow, so an old checkpoint suffices for the tiles that it covers.
-	c, err := r.checkpoint(ctx, time.Hour)
+	c, err := r.signed.within(ctx, r.origin, time.Hour)
 	if err == nil && widthAt(t.L, t.N, c.Size) < t.W {
-		c, err = r.checkpoint(ctx, unseen)
+		c, err = r.signed.within(ctx, r.origin, unseen)
 	}
 	switch {
 	case err != nil:

@@ -115,15 +115,5 @@ func OpenCheckpoint(signed []byte, verifier note.Verifier) (size int64, root tlo
 	if err != nil {
 		return 0, root, fmt.Errorf("transparency: checkpoint: %w", err)
 	}
-	lines := strings.SplitN(n.Text, "\n", 4)
-	if len(lines) == 4 {
-		if size, err = strconv.ParseInt(lines[1], 10, 64); err == nil {
-			root, err = tlog.ParseHash(lines[2])
-		}
-	}
-	// The text is rebuilt, so that a number or a hash has one form. Lines may follow.
-	if len(lines) < 4 || err != nil || size < 0 || !strings.HasPrefix(n.Text, checkpointText(verifier.Name(), size, root)) {
-		return 0, tlog.Hash{}, fmt.Errorf("transparency: the note is not a checkpoint of %s", verifier.Name())
-	}
-	return size, root, nil
+	return parseCheckpoint(verifier.Name(), n.Text)
 }

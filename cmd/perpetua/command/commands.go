@@ -36,8 +36,11 @@ func subcommands() []subcommand {
 		{"serve", "serve on a given Kafka and Postgres", launch.Serve},
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
-		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive and log verify archive them", tools.Log},
-		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
+		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket", tools.Log},
+		{"receipt", "verify a receipt without the venue: receipt verify FILE", tools.Receipt},
+		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
+		{"liabilities", "liabilities verify checks the proof of what the venue owes a customer", tools.Liabilities},
+		{"audit", "compare the read models with the log; audit verify verifies the log, record by record", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
 		{"admin", "what operators do, over REST; bootstrap; forget a lost log; take over", adminCommand},
@@ -56,14 +59,23 @@ func nested(name string) []subcommand {
 			{"take-over", "a copy of a venue, to act in place of the other", tools.TakeOver},
 			{"reader", "a database user who may read the read models", tools.Reader},
 		}
+	case "liabilities":
+		return []subcommand{{"verify", "check a customer's proof of liabilities, offline", tools.VerifyLiabilities}}
 	case "config":
 		return []subcommand{{"check", "look for mistakes in the settings, and for misspelled variables", launch.Config}}
+	case "audit":
+		return []subcommand{{"verify", "verify the journals themselves: in the topics, in a file, or in an archive", tools.VerifyLog}}
 	case "log":
 		return []subcommand{
 			{"copy", "copy the journals between data folders, brokers and files", tools.CopyLog},
 			{"archive", "archive the journals in a bucket", tools.ArchiveLog},
 			{"verify", "verify every record of an archive", tools.VerifyArchive},
+			{"trim", "delete what is archived and needed by nothing from the journals", tools.TrimLog},
+			{"restore", "append what the journals lack from the archive", tools.RestoreLog},
+			{"compat", "check whether this build reads and applies every record, before a switch to it", tools.CompatLog},
 		}
+	case "receipt":
+		return []subcommand{{"verify", "verify a receipt in a file", tools.VerifyReceipt}}
 	}
 	return nil
 }
@@ -121,7 +133,7 @@ func oneLine(text string) string {
 func usage(w io.Writer) {
 	fmt.Fprint(w, "usage: perpetua COMMAND [flags]   (perpetua COMMAND -h lists the flags)\n\n")
 	for _, c := range subcommands() {
-		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-11s %s\n", c.name, c.summary)
 	}
 	fmt.Fprintf(w, `
 Exit codes:

@@ -90,23 +90,30 @@ func TestHelp(t *testing.T) {
 		has, lacks []string
 		most       int
 	}{
-		"run":              {[]string{"data", "listen", "demo", "sync", "webhook-retries"}, nil, whole},
-		"serve":            {[]string{"role", "advertise", "listen", "kafka-brokers"}, []string{"demo", "sync"}, whole},
-		"cluster":          {[]string{"each", "env", "listen"}, []string{"role", "node-id"}, whole},
-		"migrate":          {[]string{"kafka-brokers", "database-url", "topic-prefix"}, []string{"listen", "data", "blob-url"}, 12},
-		"config":           {[]string{"json", "listen", "trace-ratio"}, nil, whole + 1},
-		"config check":     {[]string{"json", "listen", "trace-ratio"}, nil, whole + 1},
-		"log":              {[]string{"journal", "from", "json", "data", "kafka-brokers", "blob-url"}, []string{"listen", "demo", "role", "webhook-ca", "trace-ratio"}, 22},
-		"log copy":         {[]string{"from", "to", "json", "compression"}, []string{"listen", "data"}, 22},
-		"audit":            {[]string{"json", "data", "database-url"}, []string{"listen", "scanner-url"}, 16},
-		"rebuild":          {[]string{"json", "compare-only", "data"}, []string{"listen", "scanner-url"}, 17},
-		"admin bootstrap":  {[]string{"json", "data", "demo"}, []string{"listen", "scanner-url"}, 22},
-		"admin forget-log": {[]string{"json", "journal", "data"}, []string{"listen", "scanner-url"}, 17},
-		"admin take-over":  {[]string{"json", "key-url", "data"}, []string{"listen", "scanner-url"}, 20},
-		"admin reader":     {[]string{"json", "name", "timeout", "data"}, []string{"listen", "scanner-url"}, 20},
-		"doctor":           {[]string{"json", "data", "kafka-brokers", "database-url", "key-url", "blob-url"}, []string{"listen", "demo", "role", "scanner-url"}, 26},
-		"completion":       {nil, []string{"listen", "data"}, 0},
-		"version":          {[]string{"json"}, []string{"data"}, 1},
+		"run":                {[]string{"data", "listen", "demo", "sync", "webhook-retries"}, nil, whole},
+		"serve":              {[]string{"role", "advertise", "listen", "kafka-brokers"}, []string{"demo", "sync"}, whole},
+		"cluster":            {[]string{"each", "env", "listen"}, []string{"role", "node-id"}, whole},
+		"migrate":            {[]string{"kafka-brokers", "database-url", "topic-prefix"}, []string{"listen", "data", "blob-url"}, 12},
+		"config":             {[]string{"json", "listen", "trace-ratio"}, nil, whole + 1},
+		"config check":       {[]string{"json", "listen", "trace-ratio"}, nil, whole + 1},
+		"log":                {[]string{"journal", "from", "json", "data", "kafka-brokers", "blob-url"}, []string{"listen", "demo", "role", "webhook-ca", "trace-ratio"}, 22},
+		"log copy":           {[]string{"from", "to", "json", "compression"}, []string{"listen", "data"}, 22},
+		"log trim":           {[]string{"journal", "keep", "before", "dry-run", "json", "data", "trim-after", "trim-quorum", "witness-policy", "archive-url"}, []string{"listen", "trim"}, 23},
+		"log restore":        {[]string{"journal", "from", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
+		"log compat":         {[]string{"journal", "prepare", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
+		"audit":              {[]string{"json", "data", "database-url"}, []string{"listen", "scanner-url"}, 16},
+		"audit verify":       {[]string{"file", "archive", "rows", "rules", "checkpoint", "key", "chain-only", "json", "data", "database-url"}, []string{"listen", "scanner-url"}, 25},
+		"rebuild":            {[]string{"json", "compare-only", "data"}, []string{"listen", "scanner-url"}, 17},
+		"admin bootstrap":    {[]string{"json", "data", "demo"}, []string{"listen", "scanner-url"}, 22},
+		"admin forget-log":   {[]string{"json", "journal", "data"}, []string{"listen", "scanner-url"}, 17},
+		"admin take-over":    {[]string{"json", "key-url", "data"}, []string{"listen", "scanner-url"}, 20},
+		"admin reader":       {[]string{"json", "name", "timeout", "data"}, []string{"listen", "scanner-url"}, 20},
+		"doctor":             {[]string{"json", "data", "kafka-brokers", "database-url", "key-url", "blob-url"}, []string{"listen", "demo", "role", "scanner-url"}, 26},
+		"completion":         {nil, []string{"listen", "data"}, 0},
+		"version":            {[]string{"json"}, []string{"data"}, 1},
+		"receipt verify":     {[]string{"json", "key", "policy"}, []string{"data"}, 3},
+		"monitor":            {[]string{"json", "key", "policy", "url", "state", "stale", "every"}, []string{"data"}, 7},
+		"liabilities verify": {[]string{"json", "recorded"}, []string{"data", "listen"}, 2},
 	} {
 		got := flags(strings.Fields(name)...)
 		for _, f := range want.has {
@@ -132,7 +139,7 @@ func TestHelp(t *testing.T) {
 func TestEveryToolHasJSON(t *testing.T) {
 	for _, s := range spots(t.Context()) {
 		switch name := strings.Join(s.path, " "); name {
-		case "", "run", "serve", "cluster", "migrate", "completion", "admin": // no results, or none of its own
+		case "", "run", "serve", "cluster", "migrate", "completion", "admin", "receipt": // no results, or none of its own
 		default:
 			if s.path[0] == "admin" && (len(s.path) < 2 || !slices.ContainsFunc(nested("admin"), func(c subcommand) bool { return c.name == s.path[1] })) {
 				continue // prints JSON always; its --json is the body to send

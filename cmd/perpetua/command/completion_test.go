@@ -57,7 +57,7 @@ func TestShellsComplete(t *testing.T) {
 			for line, want := range map[string][]string{
 				"perpetua ve":                           {"version"},
 				"perpetua log --che":                    {"--check-all"},
-				"perpetua log co":                       {"copy"},
+				"perpetua log cop":                      {"copy"},
 				"perpetua log copy --to":                {"--to", "--to-prefix", "--topic-prefix"},
 				"perpetua log --data onl":               {"only-file"},
 				"perpetua admin forget-log --jou":       {"--journal"},

@@ -141,7 +141,7 @@ func TestComposeFitsTheBinary(t *testing.T) {
 		}
 		d.checkSettings(name, env)
 	}
-	if want := map[string]int{"engine": 2, "api": 1, "projector": 1, "live": 1, "process,sender,tlog": 1}; fmt.Sprint(roles) != fmt.Sprint(want) {
+	if want := map[string]int{"engine": 2, "api": 1, "projector": 1, "live": 1, "process,sender,tlog,archive,history,liabilities": 1}; fmt.Sprint(roles) != fmt.Sprint(want) {
 		t.Errorf("the nodes are %v, want %v", roles, want)
 	}
 	for variable := range d.secrets {

@@ -53,6 +53,13 @@ const clockAhead = "PERPETUA_TEST_CLOCK_AHEAD"
 // cheapPasswords is the variable that makes such a process hash passwords at next to no cost. Its value is of no account.
 const cheapPasswords = "PERPETUA_TEST_CHEAP_PASSWORDS"
 
+// archiveRange is the variable that has such a process's archives have ranges of so many records, and segmentBytes that which has
+// its broker have segments of that size.
+const (
+	archiveRange = "PERPETUA_TEST_ARCHIVE_RANGE"
+	segmentBytes = "PERPETUA_TEST_SEGMENT_BYTES"
+)
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asLoader) != "" {
 		os.Exit(loaderMain(os.Stdin, os.Stdout))
@@ -70,6 +77,12 @@ func TestMain(m *testing.M) {
 			if std.ClockAhead, err = time.ParseDuration(ahead); err != nil {
 				panic(err) // of a test that is wrong
 			}
+		}
+		if n := os.Getenv(archiveRange); n != "" {
+			std.ArchiveRange, _ = strconv.ParseInt(n, 10, 64)
+		}
+		if n := os.Getenv(segmentBytes); n != "" {
+			std.SegmentBytes, _ = strconv.Atoi(n)
 		}
 		os.Exit(command.Main(os.Args[1:], std))
 	}

@@ -172,7 +172,7 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 			{"perpetua_fence_status", "status,fenced", 0, 0},
 			{"perpetua_engine_removals_total", "reason,silent", 0, 0},
 			{"perpetua_build_info", "version," + version.Current().Version + ",log_format,1", 1, 1},
-			{"perpetua_node_info", "roles,engine,api,projector,live,process,sender,tlog", 1, 1},
+			{"perpetua_node_info", "roles,engine,api,projector,live,process,sender,tlog,archive,history,liabilities", 1, 1},
 		}
 	}
 	var s scrape
@@ -250,7 +250,8 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 			t.Errorf("no metric in %s", q)
 		}
 	}
-	v := newVenue(t, "--trace-endpoint", startCollector(t).URL)
+	_, policy := startWitness(t)
+	v := newVenue(t, "--trace-endpoint", startCollector(t).URL, "--witness-policy", policy)
 	v.env = []string{"OTEL_BSP_SCHEDULE_DELAY=100"}
 	v.start()
 	t.Cleanup(v.stop)

@@ -73,7 +73,11 @@ func (v *venue) settings() *settings.Settings {
 			return strings.TrimPrefix(v.env[i], name+"="), true
 		}
 	}
-	s, err := settings.Parse("test", []string{"--data", v.dir, "--topic-prefix", v.prefix}, settings.IO{Env: environment}, nil)
+	std := settings.IO{Env: environment}
+	if n, ok := environment(archiveRange); ok {
+		std.ArchiveRange, _ = strconv.ParseInt(n, 10, 64)
+	}
+	s, err := settings.Parse("test", []string{"--data", v.dir, "--topic-prefix", v.prefix}, std, nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -87,6 +87,15 @@ func (t Table) Of(name string) (Journal, error) {
 	return t[i], nil
 }
 
+// Only returns the table with the entry of one journal alone, or the whole table for "".
+func (t Table) Only(name string) (Table, error) {
+	if name == "" {
+		return t, nil
+	}
+	j, err := t.Of(name)
+	return Table{j}, err
+}
+
 // Names returns the names of all journals.
 func (t Table) Names() []string {
 	names := make([]string, len(t))

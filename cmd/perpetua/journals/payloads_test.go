@@ -3,13 +3,15 @@ package journals
 import (
 	"encoding"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 )
 
 // texts are read by the text forms of the payloads' members.
-var texts = []string{"1.25", "2026-01-02T03:04:05.000006Z", "11111111-2222-8333-8444-555555555555", "2026-01-02", "word"}
+var texts = []string{"1.25", "7", "2026-01-02T03:04:05.000006Z", "11111111-2222-8333-8444-555555555555", "2026-01-02", "word",
+	strings.Repeat("A", 42) + "g="} // a hash
 
 // fill gives every member a value that is not zero. It fails on members that a command cannot carry to another node.
 func fill(t *testing.T, v reflect.Value, path string) {

@@ -91,8 +91,8 @@ func (p *program) run(ctx context.Context) (err error) {
 	n, err := node.Open(ctx, node.Config{Settings: p.settings, Journals: p.journals, Logger: p.log, ID: id, Roles: chosen, Alone: true,
 		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box,
 		Clock:    p.settings.Clock(),
-		Services: services.Err,
-		Quiet:    func(r *http.Request) bool { return r.UserAgent() == p.agent }})
+		Services: services.Err, Trimmer: services.Trimmer(),
+		Quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})
 	if err != nil {
 		return err
 	}

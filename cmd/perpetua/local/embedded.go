@@ -13,6 +13,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 )
 
@@ -41,6 +42,14 @@ func (e *Services) Dialer() func(ctx context.Context, network, addr string) (net
 	return e.broker.Dial
 }
 
+// Trimmer returns the broker, which trims the logs on it; nil if the settings name brokers.
+func (e *Services) Trimmer() base.Trimmer {
+	if e.broker == nil {
+		return nil
+	}
+	return e.broker
+}
+
 // StartServices starts the broker and Postgres concurrently, each unless the settings name another one.
 func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, log *slog.Logger) (*Services, error) {
 	e := &Services{Brokers: s.Brokers(), log: log,
@@ -52,7 +61,7 @@ func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, lo
 			return nil, err
 		}
 		g.Go(func() (err error) {
-			e.broker, err = broker.Start(starting, broker.Config{Dir: folder.Path("kafka"), Sync: s.Sync, Logger: log.With("part", "broker")})
+			e.broker, err = broker.Start(starting, broker.Config{Dir: folder.Path("kafka"), Sync: s.Sync, SegmentBytes: s.SegmentBytes, Logger: log.With("part", "broker")})
 			if err == nil {
 				e.Brokers = e.broker.Addrs()
 			}

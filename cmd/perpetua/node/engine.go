@@ -53,7 +53,7 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 	if c.Roles.Engine {
 		known := c.Known
 		if known == nil {
-			known = s.known()
+			known = s.known(c.Settings.ArchiveHeads())
 		}
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
 			Rules: c.Journals.Rules(), Known: known, Seed: s.snapshots.Seed, Neighbors: o.neighbors, Dial: c.Network.Dial,

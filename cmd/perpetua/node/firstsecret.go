@@ -2,11 +2,11 @@ package node
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -17,7 +17,7 @@ const maxSecretID = 64
 // published, so that a key store that was lost or exchanged is found. A secret is made only while unused: while no root was
 // published and no record names the secret.
 func firstSecret(ctx context.Context, blobs *blob.Store, secrets *seal.Generations, journal scalar.ID, unused bool) (string, error) {
-	key := fmt.Sprintf("commitments/%v/%d", journal, epoch.FirstGeneration)
+	key := commitment.FirstKey(journal)
 	known, err := blobs.Read(ctx, key, maxSecretID)
 	if err == nil || !blob.Missing(err) {
 		return string(known), err

@@ -76,6 +76,13 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			gauge(g.sequence, float64(signed), l.Name(), "tlog")
 		}
 	}
+	for i, f := range g.n.followers {
+		if s := g.n.archives[i].Status(); s.Runs {
+			unseen := max(0, f.client.Contact(f.Name()).End()-f.fold.NextOffset())
+			gauge(g.lag, float64(unseen+max(0, f.fold.Position().Sequence-s.Read)), f.Name(), "archive")
+			gauge(g.sequence, float64(s.Read), f.Name(), "archive")
+		}
+	}
 	gauge(g.info, 1, g.n.ID, build, strings.Join(g.n.Roles.Names(), ","))
 	ready := 0.0
 	if g.n.readiness(context.Background()).ready() {

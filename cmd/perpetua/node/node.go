@@ -17,11 +17,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
 // build is the name of this build in its term records.
@@ -47,7 +50,9 @@ type Config struct {
 	// Services returns an error if a service that this process runs for the node (the embedded broker) has failed for
 	// good. It is nil if there is no such service.
 	Services func() error
-	Quiet    func(*http.Request) bool // reports which requests need not be logged; nil for none
+	// Trimmer deletes the beginnings of logs on the embedded broker. nil stands for that of Kafka.
+	Trimmer base.Trimmer
+	Quiet   func(*http.Request) bool // reports which requests need not be logged; nil for none
 }
 
 // Dial opens a connection, like net.Dialer.DialContext.
@@ -80,6 +85,11 @@ type Node struct {
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
 	logs      []*transparencyLog
+	policy    *transparency.Policy // of witnesses; nil if there are none
+	past      *history.States      // the past states of all journals
+	roots     *liabilityRoots
+	archives  []archiver
+	keeping   sync.Mutex // held while a base is written to the data folder
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
@@ -113,8 +123,18 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.followers, err = openFollowers(ctx, c, &n.stores, n.fence.mayWrite); err != nil {
 		return nil, err
 	}
+	if n.policy, err = c.Settings.Witnesses(); err != nil {
+		return nil, err
+	}
 	n.engine.learnFrom(n.followers)
 	n.logs = n.transparencyLogs()
+	n.past = n.pastStates()
+	if n.archives, err = n.archivers(); err != nil {
+		return nil, err
+	}
+	if n.roots, err = n.openLiabilities(); err != nil {
+		return nil, err
+	}
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
@@ -231,11 +251,31 @@ func (n *Node) tasks() []task {
 			tasks = append(tasks, task{"transparency log of " + l.Name(), n.whileItActs(l.Run)})
 		}
 	}
+	if n.Roles.History {
+		tasks = append(tasks, n.historyMakers()...)
+	}
+	if n.Roles.Liabilities {
+		tasks = append(tasks, task{"state liabilities", n.whileItActs(n.roots.follower.Run)})
+	}
+	for _, a := range n.archives {
+		if n.Roles.Archive {
+			tasks = append(tasks, task{"archive " + a.journal, n.whileItActs(a.Run)})
+		}
+	}
+	if n.Config.Known == nil {
+		tasks = append(tasks, task{"copy the heads of archives and the bases", n.copyHeads})
+	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})
 	}
 	if n.managers != nil {
 		tasks = append(tasks, task{"process", n.whileItActs(n.managers.Run)})
+	}
+	if n.trims() {
+		tasks = append(tasks, task{"trim the logs", n.whileItActs(n.trimLogs)})
+	}
+	if n.dropsHistory() {
+		tasks = append(tasks, task{"drop old history", n.whileItActs(n.dropHistory)})
 	}
 	if n.Roles.API {
 		tasks = append(tasks, task{"files that nobody needs", n.whileItActs(n.sweepFiles)})

@@ -21,6 +21,7 @@ import (
 type Snapshots struct {
 	journals  journals.Table
 	store     *snapshot.Store
+	history   *snapshot.Store // of the history snapshots, which folds do not start from
 	witnesses *witness.Store
 	bucket    *gocloud.Bucket
 	records   int64 // 0: this node makes no snapshots
@@ -38,8 +39,11 @@ func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Tab
 	if err != nil {
 		return nil, err
 	}
+	config := snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: log}
+	past := config
+	past.Folder = snapshot.HistoryFolder
 	return &Snapshots{journals: table, bucket: bucket, records: records, interval: interval,
-		store:     snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: log}),
+		store: snapshot.NewStore(config), history: snapshot.NewStore(past),
 		witnesses: witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.Kafka.Prefix, Logger: log})}, nil
 }
 

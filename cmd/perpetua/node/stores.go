@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -21,6 +23,8 @@ type stores struct {
 	snapshots *Snapshots
 	owners    *seal.Owners
 	files     *files.Store
+	archive   archive.Store
+	archived  *gocloud.Bucket // of archive, if it is not that of snapshots; else nil
 }
 
 // openStores opens the bucket and the key store. The other connections are opened on first use.
@@ -59,13 +63,14 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 		return s, err
 	}
 	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.Kafka.Prefix)
-	return s, nil
+	return s, s.openHistory(ctx, c)
 }
 
 // known returns the sources of positions outside of the log. An owner checks them against its fold before it takes a
 // term.
-func (s *stores) known() []journal.Known {
-	return []journal.Known{projections.KnownTo{DB: s.pool}, projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses}
+func (s *stores) known(folder archive.HeadFolder) []journal.Known {
+	return append([]journal.Known{projections.KnownTo{DB: s.pool}, projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses},
+		archive.Known(s.client, projections.ArchiveHeads{Pool: s.pool}, folder)...)
 }
 
 // postgresTime returns the time of Postgres's clock.
@@ -82,6 +87,9 @@ func (s *stores) close() {
 	}
 	if s.owners != nil {
 		s.owners.Close()
+	}
+	if s.archived != nil {
+		s.archived.Close()
 	}
 	if s.snapshots != nil {
 		s.snapshots.Close()

@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/receipt"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -32,22 +33,25 @@ import (
 type transparencyLog struct {
 	*follower
 	host   string
+	policy *transparency.Policy // nil if there are no witnesses
 	stores *stores
 	blobs  *blob.Store
 	box    *seal.Box
 	logger *slog.Logger
 	run    atomic.Pointer[transparency.Follower] // nil until it runs here
+	sends  atomic.Pointer[transparency.Cosigner] // nil if no witnesses are asked here
 
 	mu     sync.Mutex
 	reader *transparency.Reader
 	id     scalar.ID
+	prover *receipt.Prover // nil until a receipt is made
 }
 
 // transparencyLogs returns the transparency logs of all journals.
 func (n *Node) transparencyLogs() (all []*transparencyLog) {
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
-		all = append(all, &transparencyLog{follower: f, host: n.Settings.TLogHost, stores: &n.stores, blobs: blobs, box: n.Box,
+		all = append(all, &transparencyLog{follower: f, host: n.Settings.TLogHost, policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
 			logger: n.Logger.With("part", "tlog", "journal", f.Name())})
 	}
 	return all
@@ -73,8 +77,13 @@ func (l *transparencyLog) published(ctx context.Context) (*transparency.Reader, 
 	if !founded {
 		return nil, scalar.ID{}, fmt.Errorf("%s is not founded yet: %w", l.Name(), fs.ErrNotExist)
 	}
-	l.id, l.reader = o.ID, transparency.NewReader(o, transparency.NewStore(l.blobs, o), projections.SignedTrees{Pool: l.stores.pool})
+	l.id, l.reader = o.ID, l.newReader(o)
 	return l.reader, l.id, nil
+}
+
+func (l *transparencyLog) newReader(o transparency.Origin) *transparency.Reader {
+	pool := l.stores.pool
+	return transparency.NewReader(o, transparency.NewStore(l.blobs, o), projections.SignedTrees{Pool: pool}, projections.CosignedTrees{Pool: pool})
 }
 
 // tlogAgain is the wait after the key store or the log did not answer.
@@ -83,10 +92,10 @@ const tlogAgain = 2 * time.Second
 // Run extends the tree until the context ends.
 func (l *transparencyLog) Run(ctx context.Context) error {
 	for {
-		f, err := l.open(ctx)
+		f, c, err := l.open(ctx)
 		if err == nil {
 			l.run.Store(f)
-			return f.Run(ctx)
+			return l.runBoth(ctx, f, c)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -101,41 +110,47 @@ func (l *transparencyLog) Run(ctx context.Context) error {
 }
 
 // open returns the follower of the log. It waits until the journal is founded. It makes the keys of a log that is new.
-func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, error) {
+// The cosigner is nil if the log has no witnesses.
+func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *transparency.Cosigner, error) {
 	if err := l.fold.Wait(ctx, 0); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o, _, err := l.origin(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	heads := projections.SignedTrees{Pool: l.stores.pool}
-	head, err := heads.Head(ctx, o)
-	if err != nil {
-		return nil, err
-	}
 	last, err := heads.Published(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	store := transparency.NewStore(l.blobs, o)
-	note, err := store.Checkpoint(ctx) // it outlives a Postgres that was lost
+	signed, err := l.everSigned(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	signed := head.Size > 0 || note != nil
 	roots, err := l.roots(ctx, o.ID, signed)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	seeds := seal.SigningSeeds(l.stores.owners.Store(), l.box, o.String())
 	signer, err := treeSigner(ctx, o, heads, seeds, signed, last)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return transparency.NewFollower(transparency.Config{Origin: o, Store: store, Heads: heads, Signer: signer, Root: roots,
 		From:   func(at record.Position) transparency.Source { return journal.NewTail(l.client, l.Rules, 0, at) },
-		Logger: l.logger}), nil
+		Logger: l.logger}), l.cosigner(o, store, signer.Verifier()), nil
+}
+
+// everSigned reports whether a tree of the log was signed, by Postgres and by the bucket, which outlives a Postgres that was lost.
+func (l *transparencyLog) everSigned(ctx context.Context, o transparency.Origin) (bool, error) {
+	head, err := projections.SignedTrees{Pool: l.stores.pool}.Head(ctx, o)
+	if err != nil || head.Size > 0 {
+		return true, err
+	}
+	note, err := transparency.NewStore(l.blobs, o).Checkpoint(ctx)
+	return note != nil, err
 }
 
 // signed returns the sequence of the last record that a checkpoint covers. It is false if the log is not extended here.
@@ -151,17 +166,23 @@ func (l *transparencyLog) signed() (sequence int64, runs bool) {
 type treeGauges struct {
 	n                *Node
 	unsigned, halted *prometheus.Desc
+	witness          *prometheus.Desc
 }
 
 func newTreeGauges(n *Node) *treeGauges {
 	journal := []string{"journal"}
 	return &treeGauges{n,
 		prometheus.NewDesc("perpetua_tlog_unsigned_seconds", "Time since this node read the oldest record that no checkpoint covers; 0 if there is none.", journal, nil),
-		prometheus.NewDesc("perpetua_tlog_halted", "1 if the log contradicts what was signed, so that this node signs no more checkpoints.", journal, nil)}
+		prometheus.NewDesc("perpetua_tlog_halted", "1 if the log contradicts what was signed, so that this node signs no more checkpoints.", journal, nil),
+		prometheus.NewDesc("perpetua_tlog_witness_up", "1 if the witness cosigned the checkpoint that this node last sent to it.", []string{"journal", "witness"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (g *treeGauges) Describe(ch chan<- *prometheus.Desc) { ch <- g.unsigned; ch <- g.halted }
+func (g *treeGauges) Describe(ch chan<- *prometheus.Desc) {
+	ch <- g.unsigned
+	ch <- g.halted
+	ch <- g.witness
+}
 
 // Collect implements prometheus.Collector.
 func (g *treeGauges) Collect(ch chan<- prometheus.Metric) {
@@ -179,6 +200,19 @@ func (g *treeGauges) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(g.unsigned, prometheus.GaugeValue, unsigned, l.Name())
 		ch <- prometheus.MustNewConstMetric(g.halted, prometheus.GaugeValue, halted, l.Name())
+		if c := l.sends.Load(); c != nil {
+			g.collectWitnesses(ch, l.Name(), c.Status())
+		}
+	}
+}
+
+func (g *treeGauges) collectWitnesses(ch chan<- prometheus.Metric, journal string, all []transparency.WitnessStatus) {
+	for _, w := range all {
+		up := 0.0
+		if w.Err == nil {
+			up = 1
+		}
+		ch <- prometheus.MustNewConstMetric(g.witness, prometheus.GaugeValue, up, journal, w.Name)
 	}
 }
 
@@ -186,8 +220,8 @@ func (g *treeGauges) Collect(ch chan<- prometheus.Metric) {
 type committing interface{ Commitments() epoch.Schedule }
 
 // schedule returns the generations of the venue's secret as the fold has them, and the sequence of the fold's last record.
-func (l *transparencyLog) schedule() (s epoch.Schedule, as int64) {
-	l.fold.View(func(state decide.State, at record.Position) {
+func (f *follower) schedule() (s epoch.Schedule, as int64) {
+	f.fold.View(func(state decide.State, at record.Position) {
 		as = at.Sequence
 		if c, ok := state.(committing); ok {
 			s = c.Commitments()
@@ -196,43 +230,62 @@ func (l *transparencyLog) schedule() (s epoch.Schedule, as int64) {
 	return s, as
 }
 
-// roots returns a function that computes record roots, in the order of the records. published says that roots of the journal
-// were published before.
-func (l *transparencyLog) roots(ctx context.Context, id scalar.ID, published bool) (func(context.Context, record.Entry) (commitment.Hash, error), error) {
-	policy, err := disclose.Compile(schemas.Events())
-	if err != nil {
-		return nil, err
-	}
-	committer, err := commitment.NewCommitter(policy, l.Name())
-	if err != nil {
-		return nil, err
-	}
+// epochKeys returns the epoch keys of the journal by sequence, in any order. published says that roots of the journal were published
+// before.
+func (l *transparencyLog) epochKeys(ctx context.Context, id scalar.ID, published bool) (func(context.Context, int64) (*commitment.EpochKey, error), error) {
 	secrets := seal.NewGenerations(l.stores.owners.Store(), l.box)
 	keys := commitment.NewKeys(id, secrets.Secret)
 	schedule, as := l.schedule()
 	keys.Schedule = schedule
+	var err error
 	if keys.First, err = firstSecret(ctx, l.blobs, secrets, id, !published && schedule.Generation() == 0); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, e record.Entry) (commitment.Hash, error) {
-		sequence := e.Position.Sequence
+	return func(ctx context.Context, sequence int64) (*commitment.EpochKey, error) {
 		if as < sequence-1 { // a record that the schedule lacks may have put another generation in force
 			if err := l.fold.Wait(ctx, sequence-1); err != nil {
-				return commitment.Hash{}, err
+				return nil, err
 			}
 			keys.Schedule, as = l.schedule()
 		}
-		key, err := keys.At(ctx, sequence)
-		if err != nil {
-			return commitment.Hash{}, err
-		}
-		return committer.Root(key, sequence, e.Value)
+		return keys.At(ctx, sequence)
 	}, nil
 }
 
+func (l *transparencyLog) committer() (*commitment.Committer, error) {
+	policy, err := disclose.Compile(schemas.Events())
+	if err != nil {
+		return nil, err
+	}
+	return commitment.NewCommitter(policy, l.Name())
+}
+
+// roots returns a function that computes record roots, in the order of the records. published says that roots of the journal
+// were published before.
+func (l *transparencyLog) roots(ctx context.Context, id scalar.ID, published bool) (func(context.Context, record.Entry) (commitment.Hash, error), error) {
+	committer, err := l.committer()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := l.epochKeys(ctx, id, published)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, e record.Entry) (commitment.Hash, error) {
+		key, err := keys(ctx, e.Position.Sequence)
+		if err != nil {
+			return commitment.Hash{}, err
+		}
+		return committer.Root(key, e.Position.Sequence, e.Value)
+	}, nil
+}
+
+// publicLogs returns the journals with a public transparency log.
+func publicLogs() []string { return []string{journals.Trading} }
+
 // tlogInterface returns the configuration of the routes of the transparency logs.
 func (n *Node) tlogInterface(auth *rest.Auth) tlog.Config {
-	return tlog.Config{Auth: auth, Public: []string{journals.Trading}, Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
+	return tlog.Config{Auth: auth, Public: publicLogs(), Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
 		for _, l := range n.logs {
 			if l.Name() == name && partition == 0 {
 				return l.published(ctx)

@@ -24,6 +24,7 @@ import (
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -151,12 +152,13 @@ func (n *Node) measure() {
 	if n.engine.engine != nil {
 		n.telemetry.metrics.MustRegister(n.engine.engine.Collectors()...)
 	}
-	n.telemetry.metrics.MustRegister(newGauges(n), newTreeGauges(n), buildInfo(version.Current()))
+	n.telemetry.metrics.MustRegister(newGauges(n), newTreeGauges(n), newArchiveMetrics(n), buildInfo(version.Current()))
 }
 
 // tradingInterface returns the configuration of the trading interface.
 func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
+	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Past: n.past, Proofs: n.roots.prover, Now: time.Now, Version: version.Current().Version,
+		Receipts: n.receipts(venue)}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
 		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),
@@ -174,7 +176,18 @@ func (n *Node) onboardingInterface(auth *rest.Auth, owners *follower) (onboardin
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
 	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
-		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Audience: n.audience}, errors.Join(badScanner, badLifetime)
+		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Audience: n.audience,
+		Receipts: n.receipts(owners)}, errors.Join(badScanner, badLifetime)
+}
+
+// receipts returns the source of the receipts of a journal.
+func (n *Node) receipts(f *follower) proofs.Source {
+	for _, l := range n.logs {
+		if l.follower == f {
+			return l
+		}
+	}
+	return nil
 }
 
 // sources returns the data sources of the interfaces, by journal.

@@ -180,6 +180,7 @@ func ownerOperations(kind string) []Operation {
 		get("export", "/export", "everything held about a "+kind+", as a zip to stdout"),
 		get("responses", "/responses", "what a "+kind+" has answered", paging...),
 		get("response", "/responses/:response_id", "one response of a "+kind),
+		get("receipt", "/responses/:response_id/receipt", "the proof that a response of a "+kind+" is in the log"),
 		get("triggers", "/entitlement_triggers", "what a "+kind+" has asked for", paging...),
 		get("trigger", "/entitlement_triggers/:trigger_id", "one trigger of a "+kind),
 		get("timeline", "/entitlement_triggers/:trigger_id/timeline", "every event of a trigger of a "+kind),

@@ -23,6 +23,7 @@ const (
 	OfWriter                // how records are appended
 	OfPostgres              // the read models
 	OfStores                // the bucket, the key store and the master key
+	OfTrim                  // how far the log is trimmed, and the witnesses
 	OfLogging               // the process's own log
 )
 
@@ -33,13 +34,15 @@ func groupsOf(command string) []Group {
 	case "run", "config", "config check":
 		return nil
 	case "serve":
-		return []Group{OfFolder, OfSelf, OfNode, OfKafka, OfWriter, OfPostgres, OfStores, OfLogging}
+		return []Group{OfFolder, OfSelf, OfNode, OfKafka, OfWriter, OfPostgres, OfStores, OfTrim, OfLogging}
 	case "cluster":
-		return []Group{OfFolder, OfNode, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfLogging}
+		return []Group{OfFolder, OfNode, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfTrim, OfLogging}
 	case "migrate":
 		return []Group{OfKafka, OfPostgres, OfLogging}
-	case "log", "audit", "rebuild", "admin forget-log":
+	case "log", "audit", "audit verify", "rebuild", "admin forget-log":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores}
+	case "log trim":
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfTrim}
 	case "log copy":
 		return []Group{OfKafka, OfWriter, OfPostgres, OfStores}
 	case "admin bootstrap":

@@ -15,6 +15,7 @@ import (
 
 	gocloud "gocloud.dev/blob"
 
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
@@ -32,6 +33,7 @@ type Settings struct {
 	Listen         string
 	Advertise      string
 	TLogHost       string
+	WitnessPolicy  string
 	DatabaseURL    string
 	Proxies        string
 	Origins        string
@@ -54,10 +56,14 @@ type Settings struct {
 	// Peer holds the settings of a port for other nodes and of connections to theirs.
 	Peer struct{ Listen, Cert, Key, CA string }
 	// Stores holds the settings of the bucket and of the key store.
-	Stores struct{ BlobURL, KeyURL, MasterKey, KMS string }
+	Stores struct{ BlobURL, ArchiveURL, KeyURL, MasterKey, KMS string }
+	// Trim holds the settings of trims, as text; see TrimPolicy.
+	Trim struct{ Auto, After, Quorum string }
 	// Files holds the settings of uploaded files.
 	Files     struct{ ScannerURL, LinkLifetime string }
 	Snapshots struct{ Records, Interval string }
+	Archive   struct{ TailEvery string }
+	History   string // age, as text; see HistoryAge
 	// Webhooks holds the settings of connections to receivers, as text.
 	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 	Log      struct{ Level, Format string }
@@ -68,6 +74,8 @@ type Settings struct {
 
 	PasswordMemory uint32        // copied from IO; there is no flag
 	ClockAhead     time.Duration // copied from IO; there is no flag
+	ArchiveRange   int64         // copied from IO; there is no flag
+	SegmentBytes   int           // copied from IO; there is no flag
 }
 
 // Setting describes one setting.
@@ -98,16 +106,23 @@ func Table() []Setting {
 		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
 		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
 		{Name: "node-id", Of: OfSelf, usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
-		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog", preset: "engine,api,projector,live,process,sender,tlog", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender, tlog, archive, history, liabilities", preset: "engine,api,projector,live,process,sender,tlog,archive,history,liabilities", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.Kafka.Brokers }},
 		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.Stores.BlobURL }},
+		{Name: "archive-url", Of: OfStores, usage: "URL of the bucket with the archive of the log, as --blob-url has it (default: the bucket of --blob-url)", text: func(s *Settings) *string { return &s.Stores.ArchiveURL }},
+		{Name: "trim", usage: "delete the records that are archived and that nothing needs from the log: on, off, or auto, which is on with the embedded broker alone", preset: "auto", text: func(s *Settings) *string { return &s.Trim.Auto }},
+		{Name: "trim-after", Of: OfTrim, usage: "age from which a trim may delete records, 24h or more", preset: "48h", text: func(s *Settings) *string { return &s.Trim.After }},
+		{Name: "trim-quorum", Of: OfTrim, usage: "cosignatures of the witnesses of --witness-policy that a checkpoint needs before a trim deletes the records that it covers: none, or a number", preset: "none", text: func(s *Settings) *string { return &s.Trim.Quorum }},
 		{Name: "key-url", Of: OfStores, usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.Stores.KeyURL }},
 		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.Snapshots.Records }},
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},
+		{Name: "archive-tail", usage: "age from which records are in the archive although their range of 65,536 records is not full", preset: "1h", text: func(s *Settings) *string { return &s.Archive.TailEvery }},
+		{Name: "history", usage: "age from which earlier versions of rows, which as_of reads, are dropped: days or a time, like 400d or 9600h; 0 for never", preset: "400d", text: func(s *Settings) *string { return &s.History }},
 		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.Files.ScannerURL }},
 		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.Files.LinkLifetime }},
 		{Name: "tlog-host", usage: "host name that the origins of the transparency logs begin with, best the public one: another name begins new logs", preset: "localhost", text: func(s *Settings) *string { return &s.TLogHost }},
+		{Name: "witness-policy", Of: OfTrim, usage: "file of the witnesses that cosign the checkpoints of transparency logs, with their URLs (c2sp.org/tlog-policy); receipts wait for its quorum (default: none)", text: func(s *Settings) *string { return &s.WitnessPolicy }},
 		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.Kafka.Prefix }},
 		{Name: "compression", Of: OfWriter, usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
 		{Name: "socket-compression", usage: "compress the messages of WebSocket clients that offer permessage-deflate",
@@ -187,7 +202,7 @@ func (v flagValue) Set(text string) error {
 // Parse reads defaults, environment and flags; later ones override earlier ones. extra declares a command's own flags.
 // Arguments after the flags are a usage error.
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
-	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead}
+	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead, ArchiveRange: std.ArchiveRange, SegmentBytes: std.SegmentBytes}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Parse returns the error, and printHelp writes the help
 	if extra != nil {
@@ -323,7 +338,7 @@ func (s *Settings) master() (seal.Options, error) {
 
 // CheckStores validates the URLs of the bucket and the key store and the text of the master key. It opens none of them.
 func (s *Settings) CheckStores() (wrong []error) {
-	for _, store := range []struct{ flag, url string }{{"--blob-url", s.Stores.BlobURL}, {"--key-url", s.Stores.KeyURL}} {
+	for _, store := range []struct{ flag, url string }{{"--blob-url", s.Stores.BlobURL}, {"--archive-url", s.Stores.ArchiveURL}, {"--key-url", s.Stores.KeyURL}} {
 		if store.url == "" {
 			continue
 		}
@@ -403,6 +418,12 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 // belongs to it.
 func (s *Settings) Bases() base.Folder {
 	return base.Folder{Dir: filepath.Join(s.Data, "bases"), TopicPrefix: s.Kafka.Prefix}
+}
+
+// ArchiveHeads returns the copies of the heads of archives in the data folder. They are those of the log only if the folder belongs
+// to it.
+func (s *Settings) ArchiveHeads() archive.HeadFolder {
+	return archive.HeadFolder{Dir: filepath.Join(s.Data, "archive-heads"), TopicPrefix: s.Kafka.Prefix}
 }
 
 // BaseSources returns Bases and, if the log is that of the data folder's embedded broker, the copies in its folder.

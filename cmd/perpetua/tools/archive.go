@@ -6,14 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/transfer"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // archived is the JSON output of an archive for one journal.
@@ -34,6 +35,7 @@ type archiveRequest struct {
 	*settings.Settings
 	at       string // URL of the bucket
 	journals journals.Table
+	list     bool
 	json     bool
 }
 
@@ -42,10 +44,18 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 	r.Settings, err = settings.Parse(command, args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&r.at, flagName, "", usage)
 		fs.StringVar(&name, "journal", "", "journal (default: all)")
+		if command == "log archive" {
+			fs.BoolVar(&r.list, "list", false, "print what the archive holds, and archive nothing (default of --to: the bucket of --blob-url, which the role archive writes to)")
+		}
 		settings.JSONFlag(fs, &r.json)
 	})
 	if err != nil {
 		return r, err
+	}
+	if r.at == "" && r.list {
+		if r.at, err = r.BucketURL(); err != nil {
+			return r, err
+		}
 	}
 	if r.at == "" {
 		return r, settings.Usagef("--%s is needed", flagName)
@@ -76,16 +86,20 @@ func (r *archiveRequest) open(ctx context.Context, at string) (config func(journ
 	}
 	store := blob.NewStore(bucket)
 	return func(journal string) archive.Config {
-		return archive.Config{Store: store, Box: box, TopicPrefix: r.Kafka.Prefix, Journal: journal}
+		return r.ArchiveConfig(store, box, journal, 0)
 	}, func() { bucket.Close() }, nil
 }
 
 // ArchiveLog archives the journals, or one of them, in a bucket: all full ranges, and later records as the tail. The venue may be
-// running. ArchiveLog then reads the archive back and verifies it.
+// running, also in the role archive. ArchiveLog then reads the archive back and verifies it. With --list it prints what an archive
+// holds instead.
 func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log archive", "to", "URL of the bucket to archive to: file, or in binaries for clouds s3, gs, azblob", args, std)
 	if err != nil {
 		return err
+	}
+	if r.list {
+		return r.listArchives(ctx, std)
 	}
 	config, done, err := r.open(ctx, r.at)
 	if err != nil {
@@ -97,11 +111,14 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer stop()
-	return r.each(std, func(j journals.Journal) (archived, error) {
+	former := newArchives(r.Settings)
+	defer former.close()
+	return each(&r, std, func(j journals.Journal) (archived, error) {
 		if _, err := prepareLog(ctx, r.Settings, client, j, 0, std.Err); err != nil {
 			return archived{}, err
 		}
-		if err := archiveJournal(ctx, client, config(j.Name())); err != nil {
+		past := func() (*archive.Archive, error) { return former.archive(ctx, j.Name(), 0) }
+		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past); err != nil {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
 		return verifyArchive(ctx, config(j.Name()), std)
@@ -114,30 +131,19 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	config, done, err := r.open(ctx, r.at+existing(r.at))
+	config, done, err := r.open(ctx, settings.Existing(r.at))
 	if err != nil {
 		return err
 	}
 	defer done()
-	return r.each(std, func(j journals.Journal) (archived, error) {
+	return each(&r, std, func(j journals.Journal) (archived, error) {
 		return verifyArchive(ctx, config(j.Name()), std)
 	})
 }
 
-// existing returns the query with which blob.Open reports a missing folder as an error instead of creating it.
-func existing(at string) string {
-	switch {
-	case !strings.HasPrefix(at, "file:"), strings.Contains(at, "create_dir="):
-		return ""
-	case strings.Contains(at, "?"):
-		return "&create_dir=false"
-	}
-	return "?create_dir=false"
-}
-
 // each does the work for all journals and prints the results.
-func (r *archiveRequest) each(std settings.IO, work func(journals.Journal) (archived, error)) error {
-	all := []archived{}
+func each[T interface{ print(io.Writer) }](r *archiveRequest, std settings.IO, work func(journals.Journal) (T, error)) error {
+	all := []T{}
 	for _, j := range r.journals {
 		one, err := work(j)
 		if err != nil {
@@ -163,29 +169,85 @@ func (a archived) print(out io.Writer) {
 		a.Journal, a.Ranges, a.Tail, a.Records, a.Skipped, a.Bytes, a.Values, 100*float64(a.Bytes)/float64(max(a.Values, 1)), a.Sequence, a.Hash)
 }
 
-// archiveJournal archives the records of a topic up to its current end.
-func archiveJournal(ctx context.Context, client *journal.Client, cfg archive.Config) error {
+// archiveJournal archives the records of a log up to its current end. What the topic does not hold any more it copies from the
+// archive by which the topic was trimmed. former opens that.
+func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config, former func() (*archive.Archive, error)) error {
 	w, err := archive.NewWriter(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	records, err := transfer.Topic(client, cfg.Journal, "the log").Records(ctx)
+	r := journal.NewRawReader(client, rules, cfg.Partition, w.Position())
+	defer func() { r.Close() }()
+	at, err := r.Locate(ctx)
+	var trimmed *record.TrimmedError
+	if errors.As(err, &trimmed) {
+		if err = copyPast(ctx, w, trimmed, client.Topic(cfg.Journal), former); err != nil {
+			return err
+		}
+		r.Close()
+		r = journal.NewRawReader(client, rules, cfg.Partition, w.Position())
+		at, err = r.Locate(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	defer records.Close()
-	for {
-		r, err := records.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return w.Tail(ctx)
+	w.Align(at.Offset)
+	err = client.ToTip(ctx, cfg.Journal, cfg.Partition, func(some context.Context, end int64) error {
+		for r.NextOffset() < end {
+			records, err := r.Poll(some)
+			if err != nil {
+				return err
+			}
+			for _, k := range records {
+				if err := w.Add(ctx, k); err != nil {
+					return err
+				}
+			}
+			if has, read := w.Position(), r.Position(); !has.Equal(read) {
+				return fmt.Errorf("the log was read up to %v, and the records archived lead to %v", read, has)
+			}
 		}
-		if err == nil && r.Offset >= w.Next() {
-			err = w.Add(ctx, r)
-		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.Sweep(ctx); err != nil {
+		return err
+	}
+	return w.Tail(ctx)
+}
+
+// copyPast archives the records from the writer's position up to the base of a trimmed log, with those that readers skip, from the
+// archive that has them.
+func copyPast(ctx context.Context, w *archive.Writer, trimmed *record.TrimmedError, topic string, former func() (*archive.Archive, error)) error {
+	b := trimmed.Base
+	missing := func(why error) error {
+		return fmt.Errorf("the topic begins at record %d, and the archive needs the records from %d on, which the archive named by --archive-url does not give: %w",
+			b.Sequence, w.Position().Sequence+1, why)
+	}
+	from, err := former()
+	if err == nil {
+		err = wholelog.Reaches(from, b)
+	}
+	if err != nil {
+		return missing(err)
+	}
+	for r, err := range from.Records(ctx, topic, w.Position().Sequence+1, b.Sequence+1) {
 		if err != nil {
+			return missing(err)
+		}
+		if prev, sequence, ok := record.PrevOf(r.Value); ok && sequence == b.Sequence && prev == b.Prev {
+			break // the topic has it
+		}
+		if err := w.Add(ctx, r); err != nil {
 			return err
 		}
 	}
+	if !w.Position().Equal(b.Before()) {
+		return missing(fmt.Errorf("it leads to %v, and the base follows %v", w.Position(), b.Before()))
+	}
+	return nil
 }
 
 // verifyArchive verifies the archive of a journal.

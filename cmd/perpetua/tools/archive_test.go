@@ -3,16 +3,26 @@ package tools
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // TestArchiveOfATopic archives a topic and reads it back as the topic has it.
@@ -31,7 +41,7 @@ func TestArchiveOfATopic(t *testing.T) {
 	}
 	cfg := archive.Config{Store: blob.NewStore(bucket), Box: box, Journal: "trading"}
 	for range 2 { // the second time, nothing is new
-		if err := archiveJournal(ctx, client, cfg); err != nil {
+		if err := archiveJournal(ctx, client, journaltest.Words{Name: "trading"}, cfg, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,4 +71,123 @@ func TestArchiveOfATopic(t *testing.T) {
 	if r, err := records.Next(ctx); err == nil {
 		t.Errorf("the archive ends before %v", r)
 	}
+}
+
+// TestArchiveOfATrimmedTopic archives it to a new bucket, and to one with an older part. What the topic lacks comes from the former
+// archive. Without that, the command fails and names what is missing.
+func TestArchiveOfATrimmedTopic(t *testing.T) {
+	const n, at = 150, 96
+	ctx, rules, folder := t.Context(), journaltest.Words{Name: "trading"}, base.Folder{Dir: t.TempDir()}
+	client := journaltest.Connect(t, journal.Config{Bases: []base.Source{folder}}, "trading")
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket := func() archive.Config {
+		b, err := blob.Open(ctx, "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		return archive.Config{Store: blob.NewStore(b), Box: box, Journal: "trading"}.WithRangeRecords(32)
+	}
+	all, _, first := termsOf(client.Topic("trading"), n, at)
+	junk := func() *kgo.Record {
+		return &kgo.Record{Topic: client.Topic("trading"), Value: []byte("junk"), Timestamp: time.UnixMilli(5)}
+	}
+	all = slices.Insert(slices.Insert(all, at, junk()), 40, junk())
+	kc, err := client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kc.Close()
+	produce := func(some []*kgo.Record) {
+		t.Helper()
+		if err := kc.ProduceSync(ctx, some...).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content := func(cfg archive.Config) (found []string) {
+		t.Helper()
+		a, err := archive.Open(ctx, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range a.Records(ctx, "trading", 0, math.MaxInt64) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, fmt.Sprintf("%d %s", r.Offset, r.Value))
+		}
+		return found
+	}
+	former, part, old := bucket(), bucket(), bucket()
+	produce(all[:70])
+	for _, cfg := range []archive.Config{part, old} {
+		if err := archiveJournal(ctx, client, rules, cfg, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	produce(all[70:])
+	if err := archiveJournal(ctx, client, rules, former, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := content(former)
+	if len(want) != len(all) {
+		t.Fatalf("%d records are archived of %d", len(want), len(all))
+	}
+	if err := folder.Keep(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	if start, err := client.Trim(ctx, client.Trimmer(), first, at+2); err != nil || start != at+2 {
+		t.Fatal(start, err)
+	}
+	opens := func(cfg archive.Config) func() (*archive.Archive, error) {
+		return func() (*archive.Archive, error) { return archive.Open(ctx, cfg) }
+	}
+	client.SetHistory(wholelog.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return former, nil }})
+	for what, from := range map[string]archive.Config{"none": bucket(), "one that ends before the base": old} {
+		to := bucket()
+		err := archiveJournal(ctx, client, rules, to, opens(from))
+		if err == nil || !strings.Contains(err.Error(), "begins at record 96") || !strings.Contains(err.Error(), "the records from 0 on") || len(content(to)) > 0 {
+			t.Errorf("the former archive is %s: %v", what, err)
+		}
+	}
+	for what, to := range map[string]archive.Config{"a new bucket": bucket(), "one with a part": part} {
+		if err := archiveJournal(ctx, client, rules, to, opens(former)); err != nil {
+			t.Errorf("to %s: %v", what, err)
+		} else if got := content(to); !slices.Equal(got, want) {
+			t.Errorf("%s has %d records of %d", what, len(got), len(want))
+		}
+	}
+}
+
+// TestNothingIsRestoredUnderEngines on brokers.
+func TestNothingIsRestoredUnderEngines(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+	defer stop()
+	client := journaltest.NewClient(t, "trading")
+	if err := checkStopped(ctx, client, journals.All(), "brokers"); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := client.KafkaFor(journal.ForGroup, kgo.ClientID("http://engine"), kgo.ConsumerGroup(client.Prefix()+ownership.Group),
+		kgo.InstanceID("n1"), kgo.ConsumeTopics(client.Topic("trading")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	for err == nil && ctx.Err() == nil { // until it has joined
+		engine.PollFetches(within(ctx, t))
+		err = checkStopped(ctx, client, journals.All(), "brokers")
+	}
+	if err == nil || !strings.Contains(err.Error(), "1 engines are at work there, http://engine") {
+		t.Errorf("beside an engine: %v", err)
+	}
+}
+
+// within returns a context for one look.
+func within(ctx context.Context, t *testing.T) context.Context {
+	some, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	t.Cleanup(stop)
+	return some
 }

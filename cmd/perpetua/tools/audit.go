@@ -24,25 +24,17 @@ const auditSchema = "audited"
 
 // Audit reads every journal from its genesis, verifies its chain, keys, headers and timestamps, and compares every
 // column of every table in Postgres with the result of replaying the log. It prints the differences and fails if there
-// are any. The venue may run during an audit.
+// are any. The venue may run during an audit. `perpetua audit verify` is VerifyLog.
 func Audit(ctx context.Context, args []string, std settings.IO) error {
+	if len(args) > 0 && args[0] == "verify" {
+		return VerifyLog(ctx, args[1:], std)
+	}
 	var asJSON bool
 	s, err := settings.Parse("audit", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
 	if err != nil {
 		return err
 	}
-	client, url, live, closeBoth, err := openLogAndRows(ctx, s, std)
-	if err != nil {
-		return err
-	}
-	defer closeBoth()
-	beside, remove, err := projections.OpenScratch(ctx, url, auditSchema)
-	if err != nil {
-		return err
-	}
-	defer remove()
-	a := readmodels.Audit{Live: live, Replay: journals.All().Replay(client, beside, progress(std))}
-	at, differences, err := a.Run(ctx)
+	at, differences, err := auditRows(ctx, s, std)
 	if err != nil {
 		return err
 	}
@@ -62,6 +54,21 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 		fmt.Fprintf(std.Out, "the read models equal the log at %s\n", positions(at))
 	}
 	return nil
+}
+
+// auditRows compares the rows with the log. It returns the positions of the rows and the differences.
+func auditRows(ctx context.Context, s *settings.Settings, std settings.IO) ([]record.LogPosition, []string, error) {
+	client, url, live, closeBoth, err := openLogAndRows(ctx, s, std)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closeBoth()
+	beside, remove, err := projections.OpenScratch(ctx, url, auditSchema)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer remove()
+	return readmodels.Audit{Live: live, Replay: journals.All().Replay(client, beside, progress(std))}.Run(ctx)
 }
 
 // audited is the JSON output of an audit.

@@ -28,6 +28,29 @@ func outputTo(out io.Writer) settings.IO {
 	return settings.IO{Out: out, Err: io.Discard, Env: func(string) (string, bool) { return "", false }}
 }
 
+// termsOf makes a log of terms, and returns also its values and the base at a record.
+func termsOf(topic string, n, at int) (all []*kgo.Record, values []string, first record.Base) {
+	id, prev := scalar.ID{5}, record.Hash{}
+	for i := range int64(n) {
+		r := &record.Record{Sequence: i, Prev: prev, Time: scalar.Time(1_700_000_000_000_000 + i), Outcome: decide.Accepted,
+			Command: decide.Recorded{ID: scalar.ID{byte(i), byte(i >> 8)}, Type: record.TypeTermStarted, Actor: decide.Engine},
+			Events:  []decide.Event{&record.TermStarted{Term: i, Node: "n", URL: "http://n", Build: "test"}}}
+		if i == 0 {
+			r.Command.Type, r.Events = record.TypeGenesis, []decide.Event{&record.Genesis{Journal: "trading", JournalID: id, Partitions: 1}}
+		}
+		if i == int64(at) {
+			first = record.Base{Journal: "trading", Partitions: 1, JournalID: id, Sequence: i, Prev: prev, Term: i - 1}
+		}
+		value, err := record.Encode(nil, r)
+		if err != nil {
+			panic(err)
+		}
+		prev, values = sha256.Sum256(value), append(values, string(value))
+		all = append(all, journal.KafkaRecord(topic, "trading", 0, id, r, value))
+	}
+	return all, values, first
+}
+
 // trimmedFolder makes a data folder with a log of terms that was trimmed to a base, and returns the values of the log.
 func trimmedFolder(t *testing.T, n, at int) (dir string, values []string) {
 	t.Helper()
@@ -46,26 +69,7 @@ func trimmedFolder(t *testing.T, n, at int) (dir string, values []string) {
 	if err := client.EnsureTopics(t.Context(), "trading", "identity", "onboarding"); err != nil {
 		t.Fatal(err)
 	}
-	id, prev := scalar.ID{5}, record.Hash{}
-	var all []*kgo.Record
-	var first record.Base
-	for i := range int64(n) {
-		r := &record.Record{Sequence: i, Prev: prev, Time: scalar.Time(1_700_000_000_000_000 + i), Outcome: decide.Accepted,
-			Command: decide.Recorded{ID: scalar.ID{byte(i), byte(i >> 8)}, Type: record.TypeTermStarted, Actor: decide.Engine},
-			Events:  []decide.Event{&record.TermStarted{Term: i, Node: "n", URL: "http://n", Build: "test"}}}
-		if i == 0 {
-			r.Command.Type, r.Events = record.TypeGenesis, []decide.Event{&record.Genesis{Journal: "trading", JournalID: id, Partitions: 1}}
-		}
-		if i == int64(at) {
-			first = record.Base{Journal: "trading", Partitions: 1, JournalID: id, Sequence: i, Prev: prev, Term: i - 1}
-		}
-		value, err := record.Encode(nil, r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		prev, values = sha256.Sum256(value), append(values, string(value))
-		all = append(all, journal.KafkaRecord("trading", "trading", 0, id, r, value))
-	}
+	all, values, first := termsOf("trading", n, at)
 	kc, err := client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(2<<10))
 	if err != nil {
 		t.Fatal(err)

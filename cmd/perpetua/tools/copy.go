@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // copyRequest holds the arguments of a copy.
@@ -100,7 +101,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 	if err != nil {
 		return err
 	}
-	defer source.close()
+	defer func() { source.close() }() // hold changes it
 	if err := source.hold(ctx, c.Settings, c.journals, std); err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	if line := progress(std); line != nil {
 		tell = func(n int64) { line(fmt.Sprintf("%s: %d records", j.Name(), n)) }
 	}
-	from := source.source(j.Name())
+	from := source.source(j.Name(), std)
 	if err := target.keepBase(ctx, from, std); err != nil {
 		return copied{}, err
 	}
@@ -209,6 +210,8 @@ type place struct {
 	broker *broker.Broker  // of the target, if it is a data folder
 	bases  base.Keeper     // likewise
 	close  func()
+
+	history journal.History // of a source; nil for a file
 }
 
 // String returns the kind and the name of the place, for humans.
@@ -325,12 +328,12 @@ func (p *place) connect(ctx context.Context, s *settings.Settings, brokers []str
 	return nil
 }
 
-// source returns the log of a journal to copy from.
-func (p *place) source(name string) transfer.Log {
+// source returns the log of a journal to copy from. Records that the topic does not hold any more come from the archive.
+func (p *place) source(name string, std settings.IO) transfer.Log {
 	if p.kind == inFile {
 		return transfer.Source(p.path, name)
 	}
-	return transfer.Topic(p.client, name, p.String())
+	return wholelog.Log(p.client, p.history, name, p.String(), func(lacking error) { fmt.Fprintf(std.Out, "%s: %v\n", name, lacking) })
 }
 
 // hold compares the logs of a source with every known position: a log that lost its end must not become the backup of
@@ -344,6 +347,10 @@ func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.T
 	if p.kind == inFolder {
 		of.Data, of.Kafka.Brokers = p.said, ""
 	}
+	archives, opened := newArchives(&of), p.close
+	p.history = archives.history()
+	p.client.SetHistory(p.history)
+	p.close = func() { opened(); archives.close() }
 	known := openAtHand(ctx, &of)
 	defer known.close()
 	known.addBases(p.client)

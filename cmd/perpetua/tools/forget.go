@@ -60,6 +60,9 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	if err := s.Bases().Forget(name, 0); err != nil {
 		return err
 	}
+	if err := s.ArchiveHeads().Forget(name, 0); err != nil {
+		return err
+	}
 	if asJSON {
 		return std.PrintJSON(forgotten{name, len(known), snapshots, witnesses})
 	}
@@ -82,8 +85,12 @@ func forgetSaved(ctx context.Context, s *settings.Settings, name string) (snapsh
 		return 0, 0, err
 	}
 	defer bucket.Close()
-	if snapshots, err = snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0); err != nil {
-		return 0, 0, err
+	for _, folder := range []string{"", snapshot.HistoryFolder} {
+		n, err := snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix, Folder: folder}).Forget(ctx, name, 0)
+		if err != nil {
+			return 0, 0, err
+		}
+		snapshots += n
 	}
 	witnesses, err = witness.NewStore(witness.Config{Bucket: bucket, TopicPrefix: s.Kafka.Prefix}).Forget(ctx, name, 0)
 	return snapshots, witnesses, err

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -27,9 +28,10 @@ import (
 // snapshots and witnesses. An owner checks the log against them before a term. Tools that only read the log do the
 // same, so that they also report LOG_DIVERGED for a log that lost its end.
 type atHand struct {
-	rows   *pgxpool.Pool // nil if there is no database
-	saved  *saved        // nil if there is no bucket
-	failed error         // error of a store that exists and cannot be read
+	rows   *pgxpool.Pool   // nil if there is no database
+	heads  []archive.Heads // copies of the heads of archives
+	saved  *saved          // nil if there is no bucket
+	failed error           // error of a store that exists and cannot be read
 	close  func()
 }
 
@@ -46,6 +48,12 @@ func openAtHand(ctx context.Context, s *settings.Settings) *atHand {
 // withRows is openAtHand for a caller that has opened the database.
 func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *atHand {
 	h := &atHand{rows: rows, close: func() {}}
+	if rows != nil {
+		h.heads = append(h.heads, projections.ArchiveHeads{Pool: rows})
+	}
+	if ours, _, err := folderOfLog(s); err == nil && ours {
+		h.heads = append(h.heads, s.ArchiveHeads())
+	}
 	if h.saved, h.failed = openSaved(ctx, s); h.saved != nil {
 		h.close = h.saved.close
 	}
@@ -74,18 +82,9 @@ func (h *atHand) addBases(client *journal.Client) {
 // hold compares the logs of journals with every known position. A *journal.DivergedError means that a log is wrong; any
 // other error means that a store could not be read. Missing stores are reported on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
-	var known []journal.Known
-	if h.rows != nil {
-		known = append(known, projections.KnownTo{DB: h.rows}, projections.SignedTrees{Pool: h.rows})
-	} else {
-		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
-	}
-	if h.saved != nil {
-		known = append(known, h.saved.snapshots, h.saved.witnesses)
-	} else if h.failed == nil {
-		fmt.Fprintln(out, "perpetua: the log is held against no snapshots and witnesses, since no bucket is at hand; --blob-url names it")
-	}
+	h.tellMissing(out)
 	failed := h.failed
+	known := h.known(client)
 	for _, j := range table {
 		err := client.HoldsKnown(ctx, j.Rules, 0, known...)
 		if record.Final(err) {
@@ -94,6 +93,28 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+// tellMissing reports the stores of known positions that are not at hand.
+func (h *atHand) tellMissing(out io.Writer) {
+	if h.rows == nil {
+		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
+	}
+	if h.saved == nil && h.failed == nil {
+		fmt.Fprintln(out, "perpetua: the log is held against no snapshots and witnesses, since no bucket is at hand; --blob-url names it")
+	}
+}
+
+// known returns the sources of positions that are at hand.
+func (h *atHand) known(client *journal.Client) []journal.Known {
+	all := archive.Known(client, h.heads...)
+	if h.rows != nil {
+		all = append(all, projections.KnownTo{DB: h.rows}, projections.SignedTrees{Pool: h.rows})
+	}
+	if h.saved != nil {
+		all = append(all, h.saved.snapshots, h.saved.witnesses)
+	}
+	return all
 }
 
 // holdOrTell is hold for a command that continues if a store cannot be read, and prints that on out.
@@ -110,6 +131,7 @@ func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.
 type saved struct {
 	bucket    *gocloud.Bucket
 	snapshots *snapshot.Store
+	history   *snapshot.Store // snapshots of the past
 	witnesses *witness.Store
 }
 
@@ -134,8 +156,10 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 		return nil, err
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	return &saved{bucket,
-		snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: quiet}),
+	config := snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.Kafka.Prefix, Logger: quiet}
+	past := config
+	past.Folder = snapshot.HistoryFolder
+	return &saved{bucket, snapshot.NewStore(config), snapshot.NewStore(past),
 		witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.Kafka.Prefix, Logger: quiet})}, nil
 }
 

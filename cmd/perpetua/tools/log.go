@@ -26,10 +26,10 @@ type logFilter struct {
 }
 
 // Log prints the valid records of a journal, byte for byte as in the log, one per line. It verifies the chain and fails
-// at the first record that breaks it. It reads from genesis, or from the base of a trimmed log, or, if only later records
-// are requested, from the last known position before them. For records that the log does not hold any more it fails with
-// LOG_TRIMMED. If the log lacks any known position, Log prints all records that exist and then fails
-// with LOG_DIVERGED. `perpetua log copy` is CopyLog, `archive` is ArchiveLog, and `verify` is VerifyArchive.
+// at the first record that breaks it. It reads from genesis or, if only later records are requested, from the last known
+// position before them. It takes the records before the base of a trimmed log from the archive. Without an archive it reads from
+// the base, and fails with LOG_TRIMMED if earlier records are requested. If the log lacks any known position, Log prints all records that exist and then fails
+// with LOG_DIVERGED. `perpetua log copy` is CopyLog, `archive` is ArchiveLog, and so on.
 func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 	if len(args) > 0 {
 		switch args[0] {
@@ -39,6 +39,12 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 			return ArchiveLog(ctx, args[1:], std)
 		case "verify":
 			return VerifyArchive(ctx, args[1:], std)
+		case "trim":
+			return TrimLog(ctx, args[1:], std)
+		case "restore":
+			return RestoreLog(ctx, args[1:], std)
+		case "compat":
+			return CompatLog(ctx, args[1:], std)
 		}
 	}
 	var name string
@@ -96,9 +102,12 @@ func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Clien
 	defer known.close()
 	known.addBases(client)
 	start = record.Before
-	begins, err := client.Beginning(ctx, j.Name(), 0)
+	begins, lacks, err := client.Beginning(ctx, j.Name(), 0)
 	if err != nil {
 		return begins, err
+	}
+	if lacks != nil {
+		fmt.Fprintf(out, "perpetua: %s begins at record %d: %v\n", j.Name(), begins.Sequence+1, lacks)
 	}
 	switch {
 	case from > 0 && from <= begins.Sequence:
@@ -141,7 +150,9 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 		stop()
 		return nil, nil, err
 	}
-	return client, func() { client.Close(); stop() }, nil
+	archives := newArchives(s)
+	client.SetHistory(archives.history())
+	return client, func() { client.Close(); archives.close(); stop() }, nil
 }
 
 // errPrinted ends the reading after the last requested record.

@@ -108,7 +108,12 @@ func (m *move) stopped(ctx context.Context) error {
 	if m.source.kind != onBrokers {
 		return nil // this command has locked the folder
 	}
-	finder, err := ownership.NewFinder(m.source.client, nil, m.table.Names()...)
+	return checkStopped(ctx, m.source.client, m.table, m.source.String())
+}
+
+// checkStopped returns an error if engines are at work on the brokers of a client. where describes the brokers for humans.
+func checkStopped(ctx context.Context, client *journal.Client, table journals.Table, where string) error {
+	finder, err := ownership.NewFinder(client, nil, table.Names()...)
 	if err != nil {
 		return err
 	}
@@ -118,7 +123,7 @@ func (m *move) stopped(ctx context.Context) error {
 		return err
 	}
 	if len(engines) > 0 {
-		return fmt.Errorf("the %s: %d engines are at work there, %s for one: stop all nodes of the venue first", m.source, len(engines), engines[0].URL)
+		return fmt.Errorf("the %s: %d engines are at work there, %s for one: stop all nodes of the venue first", where, len(engines), engines[0].URL)
 	}
 	return nil
 }

@@ -128,8 +128,9 @@ func flatten(to map[string]int, at string, v any, by int) {
 		}
 	default:
 		text, _ := json.Marshal(v)
+		// The hash of a position is that of a record. The others are of secrets.
 		for _, hashed := range []string{"/command/data/fingerprint", "/hash"} {
-			if strings.HasSuffix(at, hashed) {
+			if strings.HasSuffix(at, hashed) && !strings.HasSuffix(at, "/position/hash") {
 				if by < 0 {
 					to[at+"="+strings.Trim(string(text), `"`)] += by
 				} else {

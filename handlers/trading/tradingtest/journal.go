@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -44,12 +45,21 @@ func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
 }
 
 func (j *Journal) stamp() decide.Stamp {
-	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
+	at := decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
+	if n := len(j.entries); n > 0 {
+		at.Prev = j.entries[n-1].Position.Hash
+	}
+	return at
 }
 
 func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) record.Entry {
+	return j.appendWith("", c, outcome, events...)
+}
+
+// appendWith appends a record with an input.
+func (j *Journal) appendWith(input string, c decide.Recorded, outcome decide.Outcome, events ...decide.Event) record.Entry {
 	at := j.stamp()
-	r := &record.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: outcome, Events: events}
+	r := &record.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Input: input, Outcome: outcome, Events: events}
 	if n := len(j.entries); n > 0 {
 		r.Prev = j.entries[n-1].Position.Hash
 	}
@@ -122,7 +132,7 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (submit.Result, er
 	if d.Repeated {
 		return submit.Result{Position: j.tip(), Entry: &j.entries[d.Repeat], Repeated: true}, nil
 	}
-	e := j.append(c.Recorded(), d.Outcome, d.Events...)
+	e := j.appendWith(d.Input, c.Recorded(), d.Outcome, d.Events...)
 	if d.Pending {
 		e = j.drain(c.ID)
 	}
@@ -230,4 +240,33 @@ func (j *Journal) Drain() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.drain(scalar.ID{})
+}
+
+// Deciding implements past.Decisions. It folds the journal from its beginning.
+func (j *Journal) Deciding(ctx context.Context, name string, partition int32, sequence int64, look func(past.Met) error) error {
+	state, before, err := j.StateAt(ctx, name, partition, sequence-1)
+	if err != nil {
+		return err
+	}
+	entries := j.Entries()
+	if sequence >= int64(len(entries)) {
+		return &past.AfterError{Tip: entries[len(entries)-1].Position}
+	}
+	return look(past.Met{State: state, Before: before, Time: entries[sequence-1].Record.Time, Entry: entries[sequence], Build: "test"})
+}
+
+// StateAt implements liabilities.States. It folds the journal from its beginning.
+func (j *Journal) StateAt(_ context.Context, _ string, _ int32, sequence int64) (decide.State, record.Position, error) {
+	entries := j.Entries()
+	switch {
+	case sequence < 0:
+		return nil, record.Position{}, past.ErrBefore
+	case sequence >= int64(len(entries)):
+		return nil, record.Position{}, &past.AfterError{Tip: entries[len(entries)-1].Position}
+	}
+	state := j.rules.NewState()
+	for _, e := range entries[:sequence+1] {
+		state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+	}
+	return state, entries[sequence].Position, nil
 }

@@ -71,8 +71,9 @@ type Venue struct {
 	Server     *rest.Server
 	routes     []rest.Route
 	openapi    *conform.OpenAPI
-	Audience   string       // of links to files
-	Nodes      []admin.Node // the rules that each node reports to the operator's interface
+	Audience   string               // of links to files
+	Nodes      []admin.Node         // the rules that each node reports to the operator's interface
+	Receipts   map[string]*Receipts // by journal
 	key        ed25519.PrivateKey
 	pool       *pgxpool.Pool // the interfaces read from it
 
@@ -101,6 +102,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
 	v.OwnerRows = v.project(projections.Config{Pool: write, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...))
 	v.openStores()
+	v.Receipts = map[string]*Receipts{"trading": newReceipts(t, v.Trading), "onboarding": newReceipts(t, v.Onboarding)}
 
 	var err error
 	if v.openapi, err = description(); err != nil {
@@ -145,16 +147,16 @@ func (v *Venue) openStores() {
 
 // trading returns the trading interface.
 func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Handler {
-	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: v.wall, Version: Version,
-		Commands: []rows.Source{trades, people},
-		Folds:    []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
-		Sockets:  trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
+	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Past: v.Trading, Now: v.wall, Version: Version, Receipts: v.Receipts["trading"],
+		Commands: []rows.Source{trades, people}, Proofs: v.proofs(),
+		Folds:   []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
+		Sockets: trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
 }
 
 // clients returns the onboarding interface, without a virus scanner.
 func (v *Venue) clients(auth *rest.Auth, owners rows.Source) *onboardings.Handler {
 	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
-		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour,
+		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Receipts: v.Receipts["onboarding"],
 		Audience: func() access.Audience { return access.Audience{Name: v.Audience} }})
 }
 
@@ -205,6 +207,15 @@ func (v *Venue) project(r *projections.Runner) *projections.Runner {
 		<-done
 	})
 	return r
+}
+
+// Replays returns runners that make the rows of all journals again in another database or schema. They are not started.
+func (v *Venue) Replays(pool *pgxpool.Pool) []*projections.Runner {
+	return []*projections.Runner{
+		projections.Config{Pool: pool, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...),
+		projections.Config{Pool: pool, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...),
+		projections.Config{Pool: pool, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...),
+	}
 }
 
 // now returns the venue's time, which only Advance changes.

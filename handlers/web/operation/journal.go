@@ -23,6 +23,15 @@ func (a Request) SetReadPosition(name string, sequence int64) {
 	a.Answered.looked(p)
 }
 
+// SetPastPositions sets the positions of a response as of past records. final says whether the question will always mean
+// these records. The user's later reads do not wait for them.
+func (a Request) SetPastPositions(all []record.LogPosition, final bool) {
+	a.transport.AnswerAtAll(all)
+	if !final {
+		a.transport.Header()[HeaderLogPositionFinal] = []string{"false"}
+	}
+}
+
 // withCredential returns the request's context with the credential for commands.
 func (a Request) withCredential() context.Context {
 	p, judged := a.Admission.Principal, a.Admission.Judged

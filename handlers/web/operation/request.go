@@ -16,6 +16,8 @@ const (
 	HeaderLogPosition    = "X-Log-Position"
 	HeaderMinLogPosition = "X-Min-Log-Position"
 	HeaderIdempotencyKey = "Idempotency-Key"
+	// HeaderLogPositionFinal is "false" if a question as of a time may later mean another record.
+	HeaderLogPositionFinal = "X-Log-Position-Final"
 	// HeaderCommandID is the ID of a command with an unknown outcome, for the onboarding interface, where an error
 	// consists of a code only.
 	HeaderCommandID = "X-Command-Id"

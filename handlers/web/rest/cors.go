@@ -19,7 +19,7 @@ func crossOrigin(origins []string) echo.MiddlewareFunc {
 		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderAccept, "If-None-Match", operation.HeaderIdempotencyKey,
 			operation.HeaderMinLogPosition, operation.HeaderRequestID, headerTraceParent, headerTraceState},
-		ExposeHeaders: []string{operation.HeaderLogPosition, operation.HeaderRequestID, operation.HeaderCommandID, "ETag", "Retry-After", echo.HeaderWWWAuthenticate,
+		ExposeHeaders: []string{operation.HeaderLogPosition, operation.HeaderLogPositionFinal, operation.HeaderRequestID, operation.HeaderCommandID, "ETag", "Retry-After", echo.HeaderWWWAuthenticate,
 			access.HeaderRateLimitPolicy, access.HeaderRateLimit},
 		MaxAge: 600,
 	})

@@ -343,6 +343,17 @@ SELECT "sequence", "ordinal", "symbol", "funding_rate"::text, "index_price"::tex
 		WHERE high - low > 1
 	) SELECT min(high) FROM half) ORDER BY sequence ASC, ordinal ASC LIMIT 51;
 SELECT "sequence", "ordinal", "symbol", "funding_rate"::text, "index_price"::text, "mark_price"::text, "interval_seconds", "time", "missed" FROM funding_rates WHERE symbol = $1 AND time >= $2 AND time < $3 ORDER BY sequence ASC, ordinal ASC LIMIT 51;
+SELECT "sequence", "time", "position", "hash", "asset", "scale", "leaves", "total"::text, "deficits"::text, "insurance"::text, "fees"::text, "funding"::text, "clearing"::text, "rounding"::text, "net_paid_in"::text, "root" FROM liabilities ORDER BY sequence ASC LIMIT 51;
+SELECT "sequence", "time", "position", "hash", "asset", "scale", "leaves", "total"::text, "deficits"::text, "insurance"::text, "fees"::text, "funding"::text, "clearing"::text, "rounding"::text, "net_paid_in"::text, "root" FROM liabilities ORDER BY sequence DESC LIMIT 2;
+SELECT "sequence", "time", "position", "hash", "asset", "scale", "leaves", "total"::text, "deficits"::text, "insurance"::text, "fees"::text, "funding"::text, "clearing"::text, "rounding"::text, "net_paid_in"::text, "root" FROM liabilities WHERE position = $1 ORDER BY sequence DESC LIMIT 2;
+SELECT "sequence", "time", "position", "hash", "asset", "scale", "leaves", "total"::text, "deficits"::text, "insurance"::text, "fees"::text, "funding"::text, "clearing"::text, "rounding"::text, "net_paid_in"::text, "root" FROM liabilities WHERE sequence > $1 AND sequence < $2 ORDER BY sequence ASC LIMIT 51;
+SELECT "sequence", "time", "position", "hash", "asset", "scale", "leaves", "total"::text, "deficits"::text, "insurance"::text, "fees"::text, "funding"::text, "clearing"::text, "rounding"::text, "net_paid_in"::text, "root" FROM liabilities WHERE sequence >= (WITH RECURSIVE half (low, high) AS (
+		SELECT -1::bigint, (SELECT COALESCE(max(r.sequence), -1) + 1 FROM records r WHERE r.journal = $1)
+		UNION ALL
+		SELECT CASE WHEN r.time < $2 THEN r.sequence ELSE low END, CASE WHEN r.time < $3 THEN high ELSE r.sequence END
+		FROM half, LATERAL (SELECT r.sequence, r.time FROM records r WHERE r.journal = $4 AND r.sequence = (low + high) / 2 OFFSET 0) r
+		WHERE high - low > 1
+	) SELECT min(high) FROM half) ORDER BY sequence ASC LIMIT 51;
 SELECT "symbol", "index_price"::text, "mark_price"::text, "index_time", "index_stale", "last_price"::text, "last_time" FROM prices;
 SELECT "symbol", "underlying", "quote_currency", "settlement_currency", "status", "price_tick"::text, "amount_step"::text, "min_amount"::text, "max_amount"::text, "contract_size"::text, "init_margin_req"::text, "maint_margin_req"::text, "max_leverage", "funding_interval_seconds", "price_band"::text, "limit_band"::text, "maker_fee"::text, "taker_fee"::text, "index_stale_seconds", "tiers"::text, "created", "listed_sequence", "sequence" FROM instruments;
 SELECT count(*) > 0 FROM (SELECT FROM (WITH RECURSIVE each_broker (each_code) AS (
@@ -426,6 +437,15 @@ SELECT count(*) > 0 FROM (SELECT FROM funding_rates WHERE symbol = $1 AND time >
 		FROM half, LATERAL (SELECT r.sequence, r.time FROM records r WHERE r.journal = $7 AND r.sequence = (low + high) / 2 OFFSET 0) r
 		WHERE high - low > 1
 	) SELECT min(high) FROM half) ORDER BY sequence DESC, ordinal DESC LIMIT 1) nearest;
+SELECT count(*) > 0 FROM (SELECT FROM liabilities WHERE sequence < (WITH RECURSIVE half (low, high) AS (
+		SELECT -1::bigint, (SELECT COALESCE(max(r.sequence), -1) + 1 FROM records r WHERE r.journal = $1)
+		UNION ALL
+		SELECT CASE WHEN r.time < $2 THEN r.sequence ELSE low END, CASE WHEN r.time < $3 THEN high ELSE r.sequence END
+		FROM half, LATERAL (SELECT r.sequence, r.time FROM records r WHERE r.journal = $4 AND r.sequence = (low + high) / 2 OFFSET 0) r
+		WHERE high - low > 1
+	) SELECT min(high) FROM half) ORDER BY sequence DESC LIMIT 1) nearest;
+SELECT count(*) > 0 FROM (SELECT FROM liabilities WHERE sequence <= $1 ORDER BY sequence DESC LIMIT 1) nearest;
+SELECT count(*) > 0 FROM (SELECT FROM liabilities WHERE sequence >= $1 ORDER BY sequence ASC LIMIT 1) nearest;
 SELECT count(*) > 0 FROM (SELECT FROM orders WHERE broker = $1 AND (created_sequence, created_ordinal) <= ($2, $3) ORDER BY created_sequence DESC, created_ordinal DESC LIMIT 1) nearest;
 SELECT count(*) > 0 FROM (SELECT FROM orders WHERE broker = $1 AND (created_sequence, created_ordinal) >= ($2, $3) ORDER BY created_sequence ASC, created_ordinal ASC LIMIT 1) nearest;
 SELECT count(*) > 0 FROM (SELECT FROM orders WHERE broker = $1 AND created_sequence < (WITH RECURSIVE half (low, high) AS (

@@ -40,6 +40,7 @@ func (s *story) tell() *story {
 	s.liquidation()
 	s.newestRules()
 	s.partial()
+	s.stated()
 	return s
 }
 

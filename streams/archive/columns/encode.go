@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math/bits"
+	"runtime"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -56,7 +57,10 @@ func (e *encoder) split() {
 	}
 	e.buf = make([]byte, 0, total)
 	var l lexer
-	for _, v := range e.in {
+	for i, v := range e.in {
+		if i%yieldEvery == 0 {
+			runtime.Gosched()
+		}
 		from := len(e.buf)
 		e.buf = append(e.buf, v.Bytes...)
 		tokens, ok := l.split(e.buf, from, len(e.buf))
@@ -165,10 +169,17 @@ func (e *encoder) parse(s span, prev string) value {
 	return v
 }
 
+// yieldEvery is the number of values after which an encoder lets other goroutines run. A chunk takes seconds, and an owner on the
+// same processors decides orders in microseconds.
+const yieldEvery = 16
+
 // walk passes all values to visit, with the model in the state in which a decoder has it.
 func (e *encoder) walk(visit func(p *piece, c *column, v *value)) {
 	at := 0
 	for i, row := range e.rows {
+		if i%yieldEvery == 0 {
+			runtime.Gosched()
+		}
 		e.begin(i)
 		e.recent = e.recent[:0]
 		before := e.pieces[0]

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/transparency/witnesstest"
+)
+
+// startWitness runs a witness, and returns it with the file of a policy that asks for it.
+func startWitness(t *testing.T) (w *witnesstest.Witness, policy string) {
+	t.Helper()
+	w = witnesstest.Start(t, "witness.example/w1")
+	policy = filepath.Join(t.TempDir(), "policy")
+	if err := os.WriteFile(policy, []byte("witness w1 "+w.Key().String()+" "+w.URL+"\nquorum w1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return w, policy
+}
+
+// TestReceipts gets the receipt of a trade from a venue with a witness, and verifies it with the venue stopped. The witness is away at
+// first, which delays the receipt and no order.
+func TestReceipts(t *testing.T) {
+	w, policy := startWitness(t)
+	v := startVenue(t, "--witness-policy", policy)
+	v.trades()
+	var trades struct {
+		Records []struct {
+			Code     string `json:"code"`
+			Customer string `json:"customer_code"`
+			Sequence json.Number
+		}
+	}
+	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/trades", nil).Body, &trades); err != nil || len(trades.Records) == 0 {
+		t.Fatal(err, trades)
+	}
+	trade := trades.Records[0]
+	at := "/v1/customers/" + trade.Customer + "/trades/" + trade.Code + "/receipt?sequence=" + trade.Sequence.String()
+	v.signedTree(len(v.records("trading"))) // it is signed, and the witness does not know the log yet
+	v.must(404, "", http.MethodGet, "/tlog/trading/0/cosigned-checkpoint", nil)
+	key := strings.TrimSpace(string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body))
+	if err := w.Knows(key); err != nil {
+		t.Fatal(err)
+	}
+	var receipt answer
+	for deadline := time.Now().Add(patience); receipt.Status != 200; {
+		if receipt = v.do("broker-a", http.MethodGet, at, nil); receipt.Status != 200 && receipt.Status != 503 || time.Now().After(deadline) {
+			t.Fatalf("%d %s\n%s", receipt.Status, receipt.Body, v.output)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "receipt.json")
+	if err := os.WriteFile(file, receipt.Body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	if code, said := v.outcome(nil, "monitor", "--url", v.REST+"/tlog/trading/0", "--key", key, "--policy", policy, "--state", state); code != 0 {
+		t.Errorf("monitor: %d\n%s", code, said)
+	}
+	if up := v.scrape().value("perpetua_tlog_witness_up", "journal", "trading", "witness", "w1"); up != 1 {
+		t.Errorf("perpetua_tlog_witness_up is %v", up)
+	}
+	v.stop()
+	if code, said := v.outcome(nil, "receipt", "verify", file, "--key", key, "--policy", policy); code != 0 ||
+		!strings.Contains(said, "record "+trade.Sequence.String()+" of localhost/tlog/trading/0/") || !strings.Contains(said, "cosigned by w1") || !strings.Contains(said, trade.Code) {
+		t.Errorf("receipt verify: %d\n%s", code, said)
+	}
+	if err := os.WriteFile(file, receipt.Body[:len(receipt.Body)-9], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := v.outcome(nil, "receipt", "verify", file, "--key", key, "--policy", policy); code != 1 || !strings.Contains(said, file) {
+		t.Errorf("of a receipt that is cut off: %d\n%s", code, said)
+	}
+	if python, err := exec.LookPath("python3"); err == nil {
+		if err := os.WriteFile(file, receipt.Body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := exec.CommandContext(t.Context(), python, "../../../streams/receipt/testdata/verify_receipt.py", file, key, policy).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, said)
+		}
+	}
+	if code, said := v.outcome(nil, "monitor", "--url", v.REST+"/tlog/trading/0", "--key", key, "--state", state); code != 1 || !strings.Contains(said, "unreachable") {
+		t.Errorf("monitor of a venue that has stopped: %d\n%s", code, said)
+	}
+}

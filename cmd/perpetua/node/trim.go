@@ -1,0 +1,96 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/base"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/trim"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
+)
+
+// trimEvery is the time between two looks at what can be trimmed.
+const trimEvery = 10 * time.Minute
+
+// archiveStore returns the bucket with the archive. It is the node's own bucket unless the settings name another one.
+func (s *stores) archiveStore(ctx context.Context, c Config) (archive.Store, error) {
+	if c.Settings.Stores.ArchiveURL == "" {
+		return blob.NewStore(s.snapshots.bucket), nil
+	}
+	bucket, err := blob.Open(ctx, c.Settings.Stores.ArchiveURL)
+	if err != nil {
+		return nil, err
+	}
+	s.archived = bucket
+	return blob.NewStore(bucket), nil
+}
+
+// openHistory has the node's readers read the records before the base of a trimmed log from the archive.
+func (s *stores) openHistory(ctx context.Context, c Config) (err error) {
+	if s.archive, err = s.archiveStore(ctx, c); err != nil {
+		return err
+	}
+	s.client.SetHistory(wholelog.Archives{Config: func(_ context.Context, name string, partition int32) (archive.Config, error) {
+		return c.Settings.ArchiveConfig(s.archive, c.Box, name, partition), nil
+	}})
+	return nil
+}
+
+// trimming returns what a trim of the node's logs needs.
+func (n *Node) trimming() journals.Trimming {
+	s := &n.stores
+	trimmer := n.Trimmer
+	if trimmer == nil {
+		trimmer = s.client.Trimmer()
+	}
+	return journals.Trimming{Client: s.client, Trimmer: trimmer, Rows: s.pool, Snapshots: s.snapshots.store, Known: s.known(n.Settings.ArchiveHeads()),
+		Heads:   []archive.Heads{projections.ArchiveHeads{Pool: s.pool}, n.Settings.ArchiveHeads()},
+		Keepers: []base.Keeper{projections.Bases{Pool: s.pool}, n.folderBases()}, TLogHost: n.Settings.TLogHost, Witnesses: n.policy,
+		Archive: func(name string) archive.Config { return n.Settings.ArchiveConfig(s.archive, n.Box, name, 0) }}
+}
+
+// trims reports whether this node trims the logs. Several nodes may: a trim that another one has done is no error.
+func (n *Node) trims() bool {
+	p, err := n.Settings.TrimPolicy()
+	return err == nil && p.Auto && n.Roles.Projector && n.Known == nil
+}
+
+// trimLogs trims the logs at intervals until the context ends. Nothing depends on it, so errors are logged and tried again.
+func (n *Node) trimLogs(ctx context.Context) error {
+	p, err := n.Settings.TrimPolicy()
+	if err != nil {
+		return err
+	}
+	t := n.trimming()
+	for {
+		select { // first: a node that starts has other work
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(trimEvery):
+		}
+		for _, f := range n.followers {
+			log := n.Logger.With("part", "trim", "journal", f.Name())
+			report, err := t.Run(ctx, f.Journal, trim.Policy{After: p.After, Quorum: p.Quorum}, true, nil)
+			logTrim(ctx, log, report, err)
+		}
+	}
+}
+
+func logTrim(ctx context.Context, log *slog.Logger, r trim.Report, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		log.Warn("the log is not trimmed", "error", err)
+	case r.Trimmed():
+		log.Info("trimmed the log", "from", r.From, "to", r.To, "compared", r.Compared, "start_offset", r.Start)
+	default:
+		for _, l := range r.Why {
+			log.Debug("the log is not trimmed further", "from", l.First, "reason", l.Reason)
+		}
+	}
+}

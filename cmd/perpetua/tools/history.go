@@ -1,0 +1,78 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
+)
+
+// archives are the archives of the venue that the settings name. They are opened when a log turns out to be trimmed.
+type archives struct {
+	settings *settings.Settings
+
+	mu    sync.Mutex
+	store archive.Store // nil while it is not open
+	box   *seal.Box
+	done  func()
+}
+
+// newArchives returns the archives of a venue. The caller closes them.
+func newArchives(s *settings.Settings) *archives { return &archives{settings: s} }
+
+// history returns the archives as readers of a log use them.
+func (a *archives) history() journal.History { return wholelog.Archives{Config: a.config, Once: true} }
+
+// config returns the archive of a partition.
+func (a *archives) config(ctx context.Context, name string, partition int32) (archive.Config, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.store == nil {
+		if err := a.open(ctx); err != nil {
+			return archive.Config{}, fmt.Errorf("the archive can't be opened; --archive-url names it: %w", err)
+		}
+	}
+	return a.settings.ArchiveConfig(a.store, a.box, name, partition), nil
+}
+
+// archive opens the archive of a partition.
+func (a *archives) archive(ctx context.Context, name string, partition int32) (*archive.Archive, error) {
+	cfg, err := a.config(ctx, name, partition)
+	if err != nil {
+		return nil, err
+	}
+	return archive.Open(ctx, cfg)
+}
+
+func (a *archives) open(ctx context.Context) error {
+	s := a.settings
+	if s.Stores.ArchiveURL == "" && s.Stores.BlobURL == "" {
+		if ours, _, err := folderOfLog(s); err != nil || !ours {
+			return errors.Join(err, errors.New("no bucket is at hand"))
+		}
+	}
+	box, err := s.FindMaster(ctx)
+	if err != nil {
+		return err
+	}
+	if a.store, a.done, err = s.OpenArchive(ctx); err != nil {
+		return err
+	}
+	a.box = box
+	return nil
+}
+
+func (a *archives) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.done != nil {
+		a.done()
+		a.done, a.store = nil, nil
+	}
+}

@@ -1,0 +1,169 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/liabilities"
+)
+
+// maxProofFile bounds the bytes of a file that VerifyLiabilities reads.
+const maxProofFile = 64 << 20
+
+// verifiedProof is the result of a proof that was checked.
+type verifiedProof struct {
+	CustomerCode string                `json:"customer_code"`
+	Value        liabilities.Amount    `json:"value"`
+	Recorded     liabilities.Published `json:"recorded"`
+	Compared     bool                  `json:"compared"` // with a statement from another source than the proof
+}
+
+const liabilitiesUsage = `usage: perpetua liabilities verify [flags] FILE
+
+Checks the proof of a customer's liabilities in FILE, the response of GET /v1/customers/CODE/liability-proof. It needs no venue
+and no network. Without --recorded it checks the proof against the statement in it, which says nothing about the journal.
+
+  --json
+        print the result as JSON
+  --recorded string
+        file with the recorded statement: the response of GET /v1/liabilities/POSITION, or lines of perpetua log
+`
+
+// Liabilities is the command liabilities, which has one verb.
+func Liabilities(ctx context.Context, args []string, std settings.IO) error {
+	if len(args) > 0 && args[0] == "verify" {
+		return VerifyLiabilities(ctx, args[1:], std)
+	}
+	if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+		fmt.Fprint(std.Err, liabilitiesUsage)
+		return flag.ErrHelp
+	}
+	return settings.Usagef("perpetua liabilities verify FILE")
+}
+
+// VerifyLiabilities checks a customer's proof offline.
+func VerifyLiabilities(_ context.Context, args []string, std settings.IO) error {
+	var recorded string
+	var asJSON bool
+	fs := flag.NewFlagSet("perpetua liabilities verify", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&recorded, "recorded", "", "")
+	settings.JSONFlag(fs, &asJSON)
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(std.Err, liabilitiesUsage)
+		return err
+	case err != nil:
+		return settings.Usagef("%v", err)
+	case fs.NArg() != 1:
+		return settings.Usagef("one FILE with a proof is needed")
+	}
+	text, err := readBounded(fs.Arg(0))
+	if err != nil {
+		return err
+	}
+	p, err := liabilities.ParseProof(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", fs.Arg(0), err)
+	}
+	statement := &p.Recorded
+	if recorded != "" {
+		if text, err = readBounded(recorded); err != nil {
+			return err
+		}
+		if statement, err = statementIn(text, p.Recorded.Position); err != nil {
+			return fmt.Errorf("%s: %w", recorded, err)
+		}
+	}
+	if err := p.Verify(statement); err != nil {
+		return fmt.Errorf("%s: %w", fs.Arg(0), err)
+	}
+	result := verifiedProof{p.CustomerCode, p.Value, *statement, recorded != ""}
+	if asJSON {
+		return std.PrintJSON(result)
+	}
+	s := &result.Recorded
+	fmt.Fprintf(std.Out, "The proof is valid: at %s, record %d, the venue owed %s %s of 10^-%d %s, as a part of %s.\n", s.Timestamp, s.Position, result.CustomerCode,
+		result.Value, s.Scale, s.Asset, s.Total)
+	if !result.Compared {
+		root, _ := s.Root.MarshalText()
+		fmt.Fprintf(std.Out, "It was checked against its own statement only. Compare the root %s with that of record %d, or pass --recorded.\n", root, s.Sequence)
+	}
+	return nil
+}
+
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxProofFile+1))
+	if err == nil && len(text) > maxProofFile {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxProofFile)
+	}
+	return text, err
+}
+
+// statementIn returns the statement about a position from the response of the interface, or from lines that are records.
+func statementIn(text []byte, position int64) (*liabilities.Published, error) {
+	for d := jsontext.NewDecoder(bytes.NewReader(text)); ; {
+		value, err := d.ReadValue()
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("it has no statement about record %d", position)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("it can't be read: %w", err)
+		}
+		s, err := statementOf(value)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil && s.Position == position {
+			return s, nil
+		}
+	}
+}
+
+// statementOf returns the statement that one JSON value has, or nil.
+func statementOf(value jsontext.Value) (*liabilities.Published, error) {
+	var r struct {
+		Sequence int64 `json:"sequence"`
+		Events   []struct {
+			Type string         `json:"type"`
+			Data jsontext.Value `json:"data"`
+		} `json:"events"`
+	}
+	if err := json.Unmarshal(value, &r); err != nil {
+		return nil, fmt.Errorf("it is no statement and no record: %w", err)
+	}
+	if r.Events == nil {
+		s := new(liabilities.Published)
+		if err := json.Unmarshal(value, s, json.RejectUnknownMembers(true)); err != nil {
+			return nil, fmt.Errorf("it is no statement: %w", err)
+		}
+		return s, nil
+	}
+	for _, e := range r.Events {
+		if e.Type != "liabilities.recorded" {
+			continue
+		}
+		recorded := liabilities.Recorded{}
+		if err := json.Unmarshal(e.Data, &recorded.Statement, json.RejectUnknownMembers(true)); err != nil {
+			return nil, fmt.Errorf("record %d has no statement: %w", r.Sequence, err)
+		}
+		recorded.Sequence = r.Sequence
+		s := recorded.Publish()
+		return &s, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,285 @@
+package tools
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/verify"
+)
+
+// verifyRequest holds the arguments of `perpetua audit verify`.
+type verifyRequest struct {
+	*settings.Settings
+	file, archive   string // where the log is; both are empty for the topics
+	checkpoint, key string
+	rules           bool // check the records against the independent model too
+	chainOnly       bool
+	rows            string // "true", "false", or "" for the default
+	json            bool
+	journals        journals.Table
+	signed          *signedTree // of the checkpoint; nil for none
+}
+
+// verified is the JSON output of VerifyLog.
+type verified struct {
+	Equal    bool            `json:"equal"` // nothing is wrong
+	Journals []verify.Report `json:"journals"`
+	Rows     *audited        `json:"rows"` // nil if the rows were not compared
+}
+
+func parseVerify(args []string, std settings.IO) (r verifyRequest, err error) {
+	var name string
+	r.Settings, err = settings.Parse("audit verify", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&r.file, "file", "", "verify the logs in a file that log copy wrote")
+		fs.StringVar(&r.archive, "archive", "", "verify the archive in a bucket, named by its URL")
+		fs.StringVar(&name, "journal", "", "journal to verify (default: all)")
+		fs.BoolFunc("rows", "compare the rows with the log too (default: if the log is in topics and a database is at hand)", func(s string) error {
+			r.rows = s
+			return nil
+		})
+		fs.BoolVar(&r.rules, "rules", false, "check the journal trading against the independent model of the rules too")
+		fs.StringVar(&r.checkpoint, "checkpoint", "", "file with a signed checkpoint that the log must extend; needs the key store and the bucket")
+		fs.StringVar(&r.key, "key", "", "key that verifies the checkpoint: its text, or a file that holds it")
+		fs.BoolVar(&r.chainOnly, "chain-only", false, "decide nothing again: check the chain, the form, the keys, the headers and the sums")
+		settings.JSONFlag(fs, &r.json)
+	})
+	if err != nil {
+		return r, err
+	}
+	r.journals = journals.All()
+	if name != "" {
+		j, err := r.journals.Of(name)
+		if err != nil {
+			return r, err
+		}
+		r.journals = journals.Table{j}
+	}
+	return r, r.check()
+}
+
+// check returns a usage error if the arguments do not go together.
+func (r *verifyRequest) check() error {
+	switch {
+	case r.file != "" && r.archive != "":
+		return settings.Usagef("--file and --archive name two logs")
+	case r.rows != "" && r.rows != "true" && r.rows != "false":
+		return settings.Usagef("--rows is true or false, not %q", r.rows)
+	case r.rows == "true" && (r.file != "" || r.archive != ""):
+		return settings.Usagef("--rows compares the rows with the topics, not with a file or an archive")
+	case r.chainOnly && (r.rules || r.checkpoint != ""):
+		return settings.Usagef("--chain-only leaves out what --rules and --checkpoint need")
+	case (r.checkpoint == "") != (r.key == ""):
+		return settings.Usagef("--checkpoint and --key go together")
+	}
+	if r.archive != "" {
+		if err := blob.CheckURL(r.archive); err != nil {
+			return settings.Usagef("--archive: %v", err)
+		}
+	}
+	if r.checkpoint == "" {
+		return nil
+	}
+	var err error
+	if r.signed, err = openSignedTree(r.checkpoint, r.key); err != nil {
+		return err
+	}
+	if !slices.Contains(r.journals.Names(), r.signed.journal) {
+		return settings.Usagef("the checkpoint is of the journal %s", r.signed.journal)
+	}
+	return nil
+}
+
+// VerifyLog verifies the journals: the chain, the form of every record, its key and headers, that it was rightly decided, the sums
+// of the ledger, the snapshots, and the rows. It prints what it has verified, and fails at the first record that is wrong in any
+// journal. The venue may be running.
+func VerifyLog(ctx context.Context, args []string, std settings.IO) error {
+	r, err := parseVerify(args, std)
+	if err != nil {
+		return err
+	}
+	if r.signed != nil {
+		done, err := r.signed.open(ctx, r.Settings)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	at, err := r.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	switch {
+	case r.signed != nil:
+		at.keys = r.signed.Keys
+	case at.saved != nil && !r.chainOnly:
+		keys, done := rootKeysAtHand(ctx, r.Settings, std.Err)
+		defer done()
+		at.keys = keys
+	}
+	out := verified{Equal: true, Journals: []verify.Report{}}
+	var wrong error
+	for _, j := range r.journals {
+		report, err := r.verify(ctx, j, at, std)
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.Name(), err)
+		}
+		out.Journals = append(out.Journals, report)
+		if !r.json {
+			printReport(std.Out, &report)
+		}
+		if report.Difference != nil && wrong == nil {
+			out.Equal, wrong = false, fmt.Errorf("%s: %w", j.Name(), report.Difference)
+		}
+	}
+	if wrong == nil && at.rows {
+		if wrong, err = r.compareRows(ctx, &out, std); err != nil {
+			return err
+		}
+	}
+	if r.json {
+		if err := std.PrintJSON(out); err != nil {
+			return err
+		}
+	}
+	return wrong
+}
+
+// compareRows compares the rows with the topics. wrong says that they differ.
+func (r *verifyRequest) compareRows(ctx context.Context, out *verified, std settings.IO) (wrong, err error) {
+	positionsAt, differences, err := auditRows(ctx, r.Settings, std)
+	if err != nil {
+		return nil, err
+	}
+	out.Rows = &audited{len(differences) == 0, positionsAt, append([]string{}, differences...)}
+	if len(differences) > 0 {
+		out.Equal = false
+		wrong = fmt.Errorf("%d differences between the read models and the log at %s", len(differences), positions(positionsAt))
+	}
+	if r.json {
+		return wrong, nil
+	}
+	for _, d := range differences {
+		fmt.Fprintln(std.Out, d)
+	}
+	if wrong == nil {
+		fmt.Fprintf(std.Out, "the read models equal the log at %s\n", positions(positionsAt))
+	}
+	return wrong, nil
+}
+
+// verify verifies one journal.
+func (r *verifyRequest) verify(ctx context.Context, j journals.Journal, at *verifiable, std settings.IO) (verify.Report, error) {
+	cfg := verify.Config{Rules: j.Rules, Codec: j.Codec}
+	var err error
+	if cfg.Source, err = at.source(ctx, j); err != nil {
+		return verify.Report{}, err
+	}
+	if !r.chainOnly {
+		cfg.Payloads = j.Payloads
+		if cfg.Snapshots, err = at.snapshots(ctx, j); err != nil {
+			return verify.Report{}, err
+		}
+	}
+	if r.rules && j.Name() == journals.Trading {
+		cfg.Model = newModel()
+	}
+	if j.Name() == journals.Trading {
+		cfg.Keys = at.keys
+	}
+	if r.signed != nil && r.signed.journal == j.Name() {
+		cfg.Checkpoint = &r.signed.Checkpoint
+	}
+	cfg.Told = everySecond(j.Name(), progress(std))
+	return verify.Verify(ctx, cfg)
+}
+
+// everySecond returns a function that prints how many records are verified, and how fast, once a second.
+func everySecond(name string, line func(string)) func(int64) {
+	if line == nil {
+		return nil
+	}
+	began := time.Now()
+	last := began
+	return func(n int64) {
+		if now := time.Now(); now.Sub(last) >= time.Second {
+			last = now
+			line(fmt.Sprintf("%s: %d records, %.0f a second", name, n, float64(n)/now.Sub(began).Seconds()))
+		}
+	}
+}
+
+// printReport prints a report for humans.
+func printReport(out io.Writer, r *verify.Report) {
+	if r.Records == 0 && r.Difference == nil {
+		fmt.Fprintf(out, "%s: the log is empty\n", r.Journal)
+		return
+	}
+	fmt.Fprintf(out, "%s: %d records from %d on", r.Journal, r.Records, r.First)
+	if r.Difference == nil {
+		fmt.Fprintf(out, ", to hash %s", r.Tip.Hash)
+	}
+	fmt.Fprintln(out)
+	d := &r.Decided
+	row := func(n int64, format string, args ...any) {
+		if n > 0 {
+			fmt.Fprintf(out, "%12d %s\n", n, fmt.Sprintf(format, args...))
+		}
+	}
+	row(d.Same, "decided again as the same bytes")
+	row(d.Undecided, "made by the journal itself: its genesis, and the records that open terms")
+	row(sum(d.NotRedecided), "not re-decidable, because they do not record their input: %s", byName(d.NotRedecided))
+	row(sum(d.NotReproduced), "not reproduced, because a larger step does not fail in this build: %s", byName(d.NotReproduced))
+	row(d.Without, "before the first snapshot of a trimmed log: only their chain and form are verified")
+	row(sum(d.Unverified), "facts that a decision rests on and that the log does not show: %s", byName(d.Unverified))
+	row(int64(r.Snapshots), "snapshots equal the state at their record")
+	row(r.Modeled, "follow the independent model")
+	if r.NotModeled != "" {
+		fmt.Fprintf(out, "             the independent model checks no more: %s\n", r.NotModeled)
+	}
+	row(r.Proven, "are the records of the signed checkpoint")
+	for _, s := range []struct {
+		verify.Skipped
+		of string
+	}{{r.Repeated, "second copies of records"}, {r.Lost, "records that lost a race"}, {r.Foreign, "values that are no records of the journal"},
+		{r.Before, "records before the base"}} {
+		row(s.Messages, "skipped: %s, the first at offset %d", s.of, s.First)
+	}
+	if r.Difference != nil {
+		fmt.Fprintf(out, "%s: WRONG: %v\n", r.Journal, r.Difference)
+	}
+}
+
+func sum(of map[string]int64) (n int64) {
+	for _, one := range of {
+		n += one
+	}
+	return n
+}
+
+// byName formats numbers by their names.
+func byName(of map[string]int64) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		texts = append(texts, fmt.Sprintf("%s %d", name, of[name]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// textOrFile returns the content of the file with the name, or the text itself if there is no such file.
+func textOrFile(text string) string {
+	if b, err := os.ReadFile(text); err == nil {
+		text = string(b)
+	}
+	return strings.TrimSpace(text)
+}

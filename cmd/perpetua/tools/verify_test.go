@@ -1,0 +1,141 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
+)
+
+// given is a log in memory to copy from.
+type given struct {
+	transfer.Log // the rest of it
+	records      []*kgo.Record
+}
+
+func (given) Base(context.Context) (*record.Base, error) { return nil, nil }
+
+func (g given) Records(context.Context) (transfer.Records, error) { return &g, nil }
+
+func (g *given) Next(context.Context) (*kgo.Record, error) {
+	if len(g.records) == 0 {
+		return nil, io.EOF
+	}
+	next := g.records[0]
+	g.records = g.records[1:]
+	return next, nil
+}
+
+func (*given) Close() {}
+
+func (given) String() string { return "memory" }
+
+// brokers returns a journal of identity with as many brokers.
+func brokers(t *testing.T, n int) (records []*kgo.Record) {
+	t.Helper()
+	id, state := scalar.ID{9}, identity.Rules().NewState()
+	var prev record.Hash
+	add := func(c decide.Recorded, d decide.Decision) {
+		r := &record.Record{Sequence: int64(len(records)), Prev: prev, Time: 1_800_000_000_000_000, Command: c, Input: d.Input, Outcome: decide.Accepted, Events: d.Events}
+		value, err := record.Encode(nil, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state.Evolve(decide.Stamp{Journal: id, Sequence: r.Sequence, Time: r.Time}, c, r.Outcome, d.Events)
+		k := journal.KafkaRecord("identity", "identity", 0, id, r, value)
+		k.Offset, prev = r.Sequence, sha256.Sum256(value)
+		records = append(records, k)
+	}
+	add(decide.Recorded{Type: record.TypeGenesis, Actor: decide.Engine}, decide.Decision{Events: []decide.Event{&record.Genesis{Journal: "identity", JournalID: id, Partitions: 1}}})
+	add(decide.Recorded{Type: record.TypeTermStarted, Actor: decide.Engine}, decide.Decision{Events: []decide.Event{&record.TermStarted{Term: 1, Node: "n"}}})
+	for i := range n {
+		c := decide.Command{ID: scalar.ID{byte(i), 1}, Type: identity.CommandRegisterBroker, Actor: decide.Actor{System: "bootstrap"},
+			Payload: &identity.RegisterBroker{Broker: "broker" + string(rune('a'+i)), Name: "Broker"}}
+		d, err := state.Decide(decide.Stamp{Journal: id, Sequence: int64(len(records)), Time: 1_800_000_000_000_000}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(c.Recorded(), d)
+	}
+	return records
+}
+
+// verifyWith runs `perpetua audit verify`.
+func verifyWith(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	var b bytes.Buffer
+	std := settings.IO{Out: &b, Err: new(bytes.Buffer), Env: func(string) (string, bool) { return "", false }}
+	err = Audit(t.Context(), append([]string{"verify", "--data", t.TempDir()}, args...), std)
+	return b.String(), err
+}
+
+// TestVerifyAFile verifies a file, before and after a byte of it is changed.
+func TestVerifyAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	records := brokers(t, 9)
+	if _, err := transfer.Copy(t.Context(), identity.Rules(), given{records: records}, transfer.Target(path, "identity"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := transfer.Finish(path); err != nil {
+		t.Fatal(err)
+	}
+	out, err := verifyWith(t, "--file", path)
+	if err != nil || !strings.Contains(out, "identity: 11 records from 0 on") || !strings.Contains(out, " 9 decided again") || !strings.Contains(out, "trading: the log is empty") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(content, []byte("brokerd"), []byte("brokerx"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = verifyWith(t, "--file", path); err == nil || !strings.Contains(err.Error(), "identity: record 5") || !strings.Contains(out, "identity: WRONG: record 5") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = verifyWith(t, "--file", path, "--json", "--journal", "identity")
+	var found struct {
+		Equal    bool
+		Journals []struct {
+			Journal    string
+			Records    int64
+			Difference struct {
+				Sequence int64
+				Check    string
+			}
+		}
+	}
+	if failed := json.Unmarshal([]byte(out), &found); err == nil || failed != nil || found.Equal || len(found.Journals) != 1 || found.Journals[0].Records != 5 ||
+		found.Journals[0].Difference.Sequence != 5 {
+		t.Errorf("%v %v\n%s", err, failed, out)
+	}
+}
+
+// TestVerifyUsage refuses arguments that do not go together.
+func TestVerifyUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"--file", "a", "--archive", "file:///b"}, {"--rows", "--file", "a"}, {"--rows=maybe"}, {"--chain-only", "--rules"}, {"--checkpoint", "a"}, {"--key", "a"},
+		{"--archive", "nonsense"}, {"--journal", "weather"}, {"more"},
+	} {
+		var wrong *settings.UsageError
+		if _, err := verifyWith(t, args...); !errors.As(err, &wrong) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package tradingtest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perpetua-exchange/perpetua/domain/disclose"
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/receipt"
+	"github.com/perpetua-exchange/perpetua/streams/receipt/receipttest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
+)
+
+// classes compiles the disclosure classes once for all tests of a package.
+var classes = sync.OnceValues(func() (*disclose.Policy, error) { return disclose.Compile(schemas.Events()) })
+
+// Receipts makes the receipts of a journal. It implements proofs.Source.
+type Receipts struct {
+	receipttest.Source
+	Policy *transparency.Policy // accepts the checkpoints of the receipts
+	// NoRecord and NoProof are the errors of Record and of Prove, unless nil.
+	NoRecord, NoProof error
+}
+
+func newReceipts(t testing.TB, j *Journal) *Receipts {
+	t.Helper()
+	all, err := classes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := receipttest.NewLog(t, all, j.rules.Journal(), j.Entries)
+	key, err := note.NewVerifier(log.Verifier())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Receipts{Source: receipttest.NewSource(t, log, all, j.rules.Journal(), nil), Policy: transparency.NewPolicy(key)}
+}
+
+// Record implements proofs.Source.
+func (r *Receipts) Record(ctx context.Context, sequence int64) (record.Entry, error) {
+	if r.NoRecord != nil {
+		return record.Entry{}, r.NoRecord
+	}
+	return r.Source.Record(ctx, sequence)
+}
+
+// Prove implements proofs.Source.
+func (r *Receipts) Prove(ctx context.Context, e record.Entry, parties []string) (*receipt.Receipt, error) {
+	if r.NoProof != nil {
+		return nil, r.NoProof
+	}
+	return r.Source.Prove(ctx, e, parties)
+}

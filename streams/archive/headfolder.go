@@ -1,0 +1,76 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/perpetua-exchange/perpetua/streams/base"
+)
+
+// HeadFolder keeps a head per file, TOPIC-PARTITION.json. Its folder is made with the first file.
+type HeadFolder struct {
+	Dir         string
+	TopicPrefix string // of the journals' topics
+}
+
+var _ Heads = HeadFolder{}
+
+// Head implements Heads.
+func (f HeadFolder) Head(_ context.Context, journal string, partition int32) (*Head, error) {
+	path := f.path(journal, partition)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, err := ParseHead(bytes.TrimSuffix(text, []byte("\n")))
+	if err == nil && (h.Base.Journal != journal || h.Base.Partition != partition) {
+		err = fmt.Errorf("it is of %s/%d", h.Base.Journal, h.Base.Partition)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; if the archive or Postgres has a sound copy, delete this file", path, err)
+	}
+	return h, nil
+}
+
+// Keep implements Heads. After a crash the file holds the old copy or the new one. A data folder belongs to one process, which
+// MUST NOT keep two heads of one partition at the same time.
+func (f HeadFolder) Keep(ctx context.Context, h Head) error {
+	if err := h.Validate(); err != nil {
+		return err
+	}
+	kept, err := f.Head(ctx, h.Base.Journal, h.Base.Partition)
+	if err != nil {
+		return err
+	}
+	if newer, err := h.Replaces(kept); err != nil || !newer && *kept != h {
+		return err
+	}
+	if err := base.MakeFolder(f.Dir); err != nil { // an earlier call may have failed after it renamed the file
+		return err
+	}
+	return base.WriteFile(f.path(h.Base.Journal, h.Base.Partition), append(h.JSON(), '\n'))
+}
+
+// Forget deletes the copy of a head, if there is one.
+func (f HeadFolder) Forget(journal string, partition int32) error {
+	if err := os.Remove(f.path(journal, partition)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (f HeadFolder) path(journal string, partition int32) string {
+	return filepath.Join(f.Dir, f.TopicPrefix+journal+"-"+strconv.Itoa(int(partition))+".json")
+}
+
+// String implements Heads.
+func (f HeadFolder) String() string { return "the folder " + f.Dir }

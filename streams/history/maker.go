@@ -1,0 +1,222 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+)
+
+// The distances at which a Maker makes snapshots, and how long it keeps them.
+const (
+	Every   = 100_000   // records between snapshots
+	Forever = 1_000_000 // records between those that are kept for ever; a multiple of Every
+	Keep    = 7 * 24 * time.Hour
+)
+
+// MakerConfig configures a Maker.
+type MakerConfig struct {
+	Config
+	Journal
+	Store *snapshot.Store // of the snapshots that the maker makes, which nothing else writes to; also one of Config.Stores
+	Node  string          // name of this node
+	// Every and Forever are the distances in records, and Keep is the age. Zero stands for the constants.
+	Every, Forever int64
+	Keep           time.Duration
+	Pause          time.Duration // between two looks; zero for ten seconds
+	// May reports whether the venue may write to the bucket. A nil May permits it always.
+	May func() bool
+}
+
+// Maker makes snapshots of a journal at fixed distances: after each record with a sequence that is a multiple of Every. It keeps
+// those at multiples of Forever, and deletes the others when they are older than Keep.
+//
+// Snapshots of an older codec are made again with this build's codec, and then deleted. Snapshots of a newer codec stay:
+// another node has a newer build. The maker's state is separate from those of States. Several nodes may make the same
+// snapshots; the names are the same then.
+type Maker struct {
+	cfg MakerConfig
+	log *slog.Logger
+}
+
+// NewMaker returns a maker.
+func NewMaker(cfg MakerConfig) *Maker {
+	if cfg.Every == 0 {
+		cfg.Every = Every
+	}
+	if cfg.Forever == 0 {
+		cfg.Forever = Forever
+	}
+	if cfg.Keep == 0 {
+		cfg.Keep = Keep
+	}
+	if cfg.Pause == 0 {
+		cfg.Pause = 10 * time.Second
+	}
+	if cfg.Source == nil {
+		cfg.Source = Topic{cfg.Client}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Maker{cfg, cfg.Logger.With("journal", cfg.Rules.Journal(), "partition", cfg.Partition)}
+}
+
+// Run makes what is missing until the context ends.
+func (m *Maker) Run(ctx context.Context) error {
+	for {
+		if m.cfg.May == nil || m.cfg.May() {
+			if err := m.Make(ctx); err != nil && ctx.Err() == nil {
+				m.log.Warn("no history snapshot could be made", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(m.cfg.Pause):
+		}
+	}
+}
+
+// Make makes all snapshots that are missing, in ascending order, and deletes those that are not kept any more.
+func (m *Maker) Make(ctx context.Context) error {
+	name := m.cfg.Rules.Journal()
+	saved, err := m.cfg.Store.Saved(ctx, name, m.cfg.Partition)
+	if err != nil {
+		return err
+	}
+	missing := m.missing(saved, m.cfg.Tip.Position().Sequence, time.Now())
+	for i := 0; i < len(missing); {
+		made, err := m.from(ctx, missing[i:])
+		if err != nil {
+			return err
+		}
+		i += made
+	}
+	if len(missing) > 0 {
+		if saved, err = m.cfg.Store.Saved(ctx, name, m.cfg.Partition); err != nil {
+			return err
+		}
+	}
+	if old := m.old(saved, time.Now()); len(old) > 0 {
+		return m.cfg.Store.Remove(ctx, name, m.cfg.Partition, old...)
+	}
+	return nil
+}
+
+// missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, the
+// young ones of an older codec, and the newest multiple of Every.
+func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list []int64) {
+	codec := m.cfg.Codec.Version()
+	have := make(map[int64]bool)
+	want := make(map[int64]bool)
+	for at := m.cfg.Forever; at <= tip; at += m.cfg.Forever {
+		want[at] = true
+	}
+	newest := tip - tip%m.cfg.Every
+	if newest > 0 {
+		want[newest] = true
+	}
+	for _, s := range saved {
+		if s.Codec >= codec {
+			have[s.Position.Sequence] = true
+		} else if m.wanted(s, now) {
+			want[s.Position.Sequence] = true
+		}
+	}
+	for at := range want {
+		if !have[at] && at <= tip {
+			list = append(list, at)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// wanted reports whether a snapshot is kept, apart from its codec.
+func (m *Maker) wanted(s snapshot.Saved, now time.Time) bool {
+	at := s.Position.Sequence
+	return at%m.cfg.Forever == 0 || at%m.cfg.Every == 0 && now.Sub(s.Written) <= m.cfg.Keep
+}
+
+// old returns the snapshots that are not kept any more: by age, or because there is one of a newer codec.
+func (m *Maker) old(saved []snapshot.Saved, now time.Time) (old []snapshot.Saved) {
+	newest := make(map[int64]int)
+	for _, s := range saved {
+		newest[s.Position.Sequence] = max(newest[s.Position.Sequence], s.Codec)
+	}
+	for _, s := range saved {
+		if !m.wanted(s, now) || s.Codec < newest[s.Position.Sequence] && s.Codec < m.cfg.Codec.Version() {
+			old = append(old, s)
+		}
+	}
+	return old
+}
+
+// from makes the first of the missing snapshots, and those after it that are nearer to it than any other snapshot is.
+func (m *Maker) from(ctx context.Context, missing []int64) (made int, err error) {
+	seed, err := nearest(ctx, m.cfg.Stores, m.cfg.Journal, missing[0], record.Before.Sequence)
+	if err != nil {
+		return 0, err
+	}
+	at := momentOf(m.cfg.Journal, seed)
+	for _, sequence := range missing {
+		if made > 0 {
+			nearer, err := nearest(ctx, m.cfg.Stores, m.cfg.Journal, sequence, at.at.Sequence)
+			if err != nil {
+				return made, err
+			}
+			if nearer != nil {
+				at = momentOf(m.cfg.Journal, nearer)
+			}
+		}
+		if err := apply(ctx, m.cfg.Config, m.cfg.Journal, at, sequence, sequence); err != nil {
+			return made, fmt.Errorf("history: the state at %d: %w", sequence, err)
+		}
+		if err := m.save(ctx, at); err != nil {
+			return made, err
+		}
+		made++
+	}
+	return made, nil
+}
+
+func (m *Maker) save(ctx context.Context, at *moment) error {
+	start := time.Now()
+	h := snapshot.Header{Journal: m.cfg.Rules.Journal(), Partition: m.cfg.Partition, JournalID: at.id, Position: at.at, Time: at.time,
+		Term: at.term, URL: at.url, Codec: m.cfg.Codec.Version(), Made: start.UTC(), Node: m.cfg.Node}
+	if ruled, ok := at.state.(interface{ ActiveRules() int }); ok {
+		h.Rules = ruled.ActiveRules()
+	}
+	bytes, err := m.cfg.Store.Put(ctx, h, nil, m.cfg.Codec.Append(nil, at.state))
+	if err != nil {
+		return err
+	}
+	m.log.Info("made a history snapshot", "sequence", at.at.Sequence, "bytes", bytes, "took", time.Since(start))
+	return nil
+}
+
+// nearest returns the newest snapshot of several stores at or below a sequence and above another one, or nil.
+func nearest(ctx context.Context, stores []*snapshot.Store, j Journal, sequence, least int64) (seed *record.Seed, err error) {
+	var best *snapshot.Store
+	for _, s := range stores {
+		saved, err := s.Saved(ctx, j.Rules.Journal(), j.Partition)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range saved {
+			if at := x.Position.Sequence; x.Codec == j.Codec.Version() && at <= sequence && at > least {
+				best, least = s, at
+			}
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	// A damaged snapshot is passed over for an older one of the same store.
+	return best.LoadAt(ctx, j.Rules.Journal(), j.Partition, j.Codec, sequence)
+}

@@ -1,0 +1,239 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// History has the records that trimmed logs do not hold any more. The archive is one.
+type History interface {
+	// Records returns the records of a partition with the sequences [from, to), as the topic had them, in order. A record that
+	// readers skip counts to the valid record after it. It MUST return an error that is ErrHistory if the records are lost or
+	// damaged; after any other error the caller asks again.
+	Records(ctx context.Context, journal string, partition int32, from, to int64) iter.Seq2[*kgo.Record, error]
+	// Holds returns nil if the history has, by its own account, all records before a base. Its errors are those of Records.
+	Holds(ctx context.Context, b record.Base) error
+}
+
+// ErrHistory is an error of a History that lacks records. Asking again does not help.
+var ErrHistory = errors.New("the history before the base is not complete")
+
+// SetHistory gives readers the records before the bases. It must be called before anything reads through the client.
+func (c *Client) SetHistory(h History) { c.cfg.History = h }
+
+// pastBatch is the number of records in a piece.
+const pastBatch = 1024
+
+// past reads the records from a reader's position up to the base from the history. A goroutine reads ahead of the reader. It has a
+// context of its own: a caller of the reader may wait for a second only, and the history may take longer to begin.
+type past struct {
+	base    record.Base
+	checked chan error // gets the answer whether the history has the position and leads to the base
+	pieces  chan piece
+	err     error // after the last piece
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// piece is a part of the past, and the error after it: a final one, or one after which the reader begins again.
+type piece struct {
+	records []*kgo.Record
+	err     error
+}
+
+func newPast(c *Client, b record.Base, at record.Position) *past {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &past{base: b, checked: make(chan error, 1), pieces: make(chan piece, 2), cancel: cancel}
+	p.done.Go(func() {
+		defer close(p.pieces)
+		err := c.cfg.History.Holds(ctx, b)
+		if err != nil {
+			err = lacking(b, at, err)
+		} else {
+			err = c.heldInPast(ctx, b, at)
+		}
+		if p.checked <- err; err != nil {
+			p.send(ctx, piece{nil, err})
+			return
+		}
+		p.read(ctx, c.cfg.History, at)
+	})
+	return p
+}
+
+// read sends the records after a position.
+func (p *past) read(ctx context.Context, h History, at record.Position) {
+	var some []*kgo.Record
+	for r, err := range h.Records(ctx, p.base.Journal, p.base.Partition, at.Sequence+1, p.base.Sequence) {
+		if err != nil {
+			p.send(ctx, piece{some, lacking(p.base, at, err)})
+			return
+		}
+		if some = append(some, r); len(some) == pastBatch {
+			if !p.send(ctx, piece{some, nil}) {
+				return
+			}
+			some = nil
+		}
+	}
+	p.send(ctx, piece{some, nil})
+}
+
+func (p *past) send(ctx context.Context, one piece) bool {
+	select {
+	case p.pieces <- one:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stop ends the goroutine and waits for it.
+func (p *past) stop() {
+	p.cancel()
+	for range p.pieces {
+	}
+	p.done.Wait()
+}
+
+// startPast begins to read from the history if err is a *record.TrimmedError and there is a history. Otherwise it returns err.
+// It also does for a RawReader, which returns records as they lie in the topic and none of the history.
+func (r *Reader) startPast(err error) error {
+	var gone *record.TrimmedError
+	if r.client.cfg.History == nil || r.raw != nil || !errors.As(err, &gone) {
+		return err
+	}
+	at := r.chain.Position()
+	if !at.IsBefore() {
+		r.chain.SetID(gone.Base.JournalID)
+	}
+	r.lookup, r.lost = nil, false
+	r.past = newPast(r.client, gone.Base, at)
+	return nil
+}
+
+// awaitPast waits until the history is known to have the reader's position. It returns false if the reader must begin again.
+func (r *Reader) awaitPast(ctx context.Context) (ok bool, err error) {
+	select {
+	case err = <-r.past.checked:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if err == nil {
+		return true, nil
+	}
+	r.closeSession()
+	if record.Final(err) {
+		return false, err
+	}
+	r.retryLater()
+	return false, nil
+}
+
+// heldInPast returns nil if the history has the record of a position before a base, and a *record.DivergedError if it has another
+// one.
+func (c *Client) heldInPast(ctx context.Context, b record.Base, p record.Position) error {
+	if p.IsBefore() {
+		return nil
+	}
+	var other error
+	for r, failed := range c.cfg.History.Records(ctx, b.Journal, b.Partition, p.Sequence, p.Sequence+1) {
+		if failed != nil {
+			return lacking(b, p, failed)
+		}
+		hash := record.Hash(sha256.Sum256(r.Value))
+		if hash == p.Hash {
+			return nil
+		}
+		if sequence, ok := record.SequenceOf(r.Value); ok && sequence == p.Sequence { // or one that readers skip
+			other = &record.DivergedError{Journal: b.Journal, Partition: b.Partition, Have: p,
+				Found: record.Position{Offset: r.Offset, Sequence: sequence, Hash: hash}, Reason: "the archive has another record with its sequence"}
+		}
+	}
+	if other != nil {
+		return other
+	}
+	return lacking(b, p, fmt.Errorf("%w: no record %d", ErrHistory, p.Sequence))
+}
+
+// lacking returns the final error of a reader whose position is before the base, if the history lacks what it needs, and
+// otherwise an error after which the reader asks again.
+func lacking(b record.Base, at record.Position, err error) error {
+	if errors.Is(err, ErrHistory) {
+		return &record.TrimmedError{Base: b, Have: at, Archive: err}
+	}
+	return fmt.Errorf("journal: the records before record %d of %s/%d: %w", b.Sequence, b.Journal, b.Partition, err)
+}
+
+// readPast returns the next records before the base. After the last one, the reader continues in the topic.
+func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err error) {
+	if r.backlog.empty() {
+		select {
+		case p, ok := <-r.past.pieces:
+			if !ok {
+				return nil, r.endPast()
+			}
+			r.past.err = p.err
+			r.backlog.put(p.records)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if r.backlog.empty() {
+		return nil, nil
+	}
+	records, seen := r.backlog.next(r.chain.SkipsDecoding())
+	entries = make([]record.Entry, 0, len(records))
+	for i, message := range records {
+		var entry record.Entry
+		var ok bool
+		if seen != nil {
+			entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, seen[i])
+		} else {
+			entry, ok, err = r.chain.Admit(message.Offset, message.Value)
+		}
+		if err != nil {
+			return entries, err
+		}
+		if !ok {
+			continue
+		}
+		if r.audit {
+			if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
+				return entries, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
+			}
+		}
+		entries = append(entries, entry)
+	}
+	r.attempts = 0
+	return entries, nil
+}
+
+// endPast checks that the history leads to the base.
+func (r *Reader) endPast() error {
+	b, at, err := r.past.base, r.chain.Position(), r.past.err
+	r.closeSession()
+	switch {
+	case err != nil:
+		return err
+	case at.Equal(b.Before()):
+		return nil
+	}
+	return lacking(b, at, fmt.Errorf("%w: it leads to %v, and the base follows %v", ErrHistory, at, b.Before()))
+}
+
+// complete returns nil if the history has the records before a base. It names what is missing.
+func (c *Client) complete(ctx context.Context, b record.Base) error {
+	if c.cfg.History == nil {
+		return fmt.Errorf("%w: no archive is named", ErrHistory)
+	}
+	return c.cfg.History.Holds(ctx, b)
+}

@@ -1,0 +1,263 @@
+// Package monitor compares the checkpoints that several places serve for one transparency log, with each other and with the last
+// one that was good. It raises an alarm at a fork, a log that shrinks, a checkpoint that is not signed as it should be, and one
+// that is stale.
+//
+// Any two checkpoints are compared by a proof of consistency, which is made from the tiles of the place with the larger one. The
+// tiles are verified against that checkpoint's root.
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
+)
+
+// The kinds of alarms.
+const (
+	Fork        = "fork"        // two checkpoints of which neither extends the other
+	Shrink      = "shrink"      // a place serves a smaller tree than before
+	Stale       = "stale"       // a place has served nothing new for too long
+	Signature   = "signature"   // a checkpoint is not signed, or not cosigned, as the policy asks
+	Unproven    = "unproven"    // the tiles of a place do not prove its checkpoint
+	Unreachable = "unreachable" // a place does not answer
+)
+
+// Alarm says what is wrong with a place.
+type Alarm struct {
+	Kind    string `json:"kind"`
+	Place   string `json:"place"` // its URL
+	Message string `json:"message"`
+}
+
+// Config configures a Monitor.
+type Config struct {
+	Places []string // URLs of the log, like https://venue.example/tlog/trading/0
+	Policy *transparency.Policy
+	// Stale is the age at which a checkpoint is stale. If the policy has witnesses, the age is that of the last cosignature; otherwise,
+	// it is the time since the log last grew.
+	Stale  time.Duration
+	Client *http.Client
+	Now    func() time.Time
+}
+
+// Monitor compares checkpoints.
+type Monitor struct{ cfg Config }
+
+// New returns a monitor.
+func New(cfg Config) *Monitor { return &Monitor{cfg} }
+
+// Report is the result of a check.
+type Report struct {
+	Time    time.Time `json:"time"`
+	Origin  string    `json:"origin"`
+	Records int64     `json:"records"` // of the largest checkpoint
+	Root    string    `json:"root"`
+	Alarms  []Alarm   `json:"alarms"`
+}
+
+// seen is a checkpoint at a place.
+type seen struct {
+	place    string // empty for the remembered one
+	cosigned bool   // it is the place's last cosigned one, and not its last one
+	note     []byte
+	*transparency.Opened
+}
+
+// Check asks all places, compares what they serve, and returns the state to remember. If there are alarms other than Stale and
+// Unreachable, the state is the old one. If a place does not serve the tiles that prove a checkpoint, the remembered checkpoint is
+// the old one, so that a fork is found once the tiles are served.
+func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
+	old = old.clone() // an empty one has no format
+	r := Report{Time: m.cfg.Now().UTC(), Alarms: []Alarm{}}
+	all, alarms := m.fetch(ctx)
+	r.Alarms = append(r.Alarms, alarms...)
+	next := old.clone()
+	for _, s := range all {
+		m.against(&r, old, next, s)
+	}
+	m.withheld(&r, next, all)
+	if old.remembered != nil {
+		all = append(all, seen{"", false, []byte(old.Checkpoint), old.remembered})
+	}
+	if len(all) == 0 {
+		if r.serious() {
+			return r, old
+		}
+		return r, next
+	}
+	best := slices.MaxFunc(all, func(a, b seen) int { return int(a.Size - b.Size) })
+	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
+	proven := true
+	for _, s := range all {
+		proven = m.compare(ctx, &r, s, best, m.holders(next, best)) && proven
+	}
+	if r.serious() {
+		return r, old
+	}
+	if proven {
+		next.Checkpoint, next.remembered = string(best.note), best.Opened
+	}
+	return r, next
+}
+
+// serious reports whether there are alarms other than Stale and Unreachable.
+func (r *Report) serious() bool {
+	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable })
+}
+
+// fetch reads the checkpoints of all places.
+func (m *Monitor) fetch(ctx context.Context) (all []seen, alarms []Alarm) {
+	found, failed := make([][]seen, len(m.cfg.Places)), make([][]Alarm, len(m.cfg.Places))
+	var group sync.WaitGroup
+	for i, place := range m.cfg.Places {
+		group.Go(func() { found[i], failed[i] = m.fetchPlace(ctx, place) })
+	}
+	group.Wait()
+	return slices.Concat(found...), slices.Concat(failed...)
+}
+
+// fetchPlace reads the last checkpoint of a place and, if the policy has witnesses, the last one that they cosigned.
+func (m *Monitor) fetchPlace(ctx context.Context, place string) (all []seen, alarms []Alarm) {
+	names := []string{"checkpoint"}
+	if m.cfg.Policy.NeedsWitnesses() {
+		names = append(names, "cosigned-checkpoint")
+	}
+	for i, name := range names {
+		open := m.cfg.Policy.OpenSigned
+		if i > 0 {
+			open = m.cfg.Policy.Open
+		}
+		note, err := get(ctx, m.cfg.Client, place+"/"+name, maxCheckpoint)
+		if err != nil {
+			alarms = append(alarms, Alarm{Unreachable, place, err.Error()})
+			continue
+		}
+		o, err := open(note)
+		if err != nil {
+			alarms = append(alarms, Alarm{Signature, place, name + ": " + err.Error()})
+			continue
+		}
+		all = append(all, seen{place, i > 0, note, o})
+	}
+	return all, alarms
+}
+
+// against compares a checkpoint with what its place served before, and notes it.
+func (m *Monitor) against(r *Report, old, next State, s seen) {
+	alarm := func(kind, format string, args ...any) {
+		r.Alarms = append(r.Alarms, Alarm{kind, s.place, fmt.Sprintf(format, args...)})
+	}
+	known, now := old.Places[s.place], next.Places[s.place]
+	before := known.Records
+	if s.cosigned {
+		before, now.Cosigned, now.CosignedAt = known.Cosigned, s.Size, s.newest()
+	}
+	if s.Size < before {
+		alarm(Shrink, "it has %d records, and had %d before", s.Size, before)
+	}
+	switch {
+	case s.cosigned:
+		if at := s.newest(); r.Time.Sub(at) > m.cfg.Stale {
+			alarm(Stale, "the last cosignature is of %s", at.Format(time.RFC3339))
+		}
+	case s.Size > before || known.Since.IsZero():
+		now.Records, now.Since = s.Size, r.Time
+	case !m.cfg.Policy.NeedsWitnesses() && r.Time.Sub(known.Since) > m.cfg.Stale:
+		alarm(Stale, "it has had %d records since %s", s.Size, known.Since.Format(time.RFC3339))
+	}
+	next.Places[s.place] = now
+}
+
+// withheld raises Stale at each place that served no cosigned checkpoint, if its last cosignature is too old.
+func (m *Monitor) withheld(r *Report, next State, all []seen) {
+	for _, url := range m.cfg.Places {
+		if !m.cfg.Policy.NeedsWitnesses() || slices.ContainsFunc(all, func(s seen) bool { return s.cosigned && s.place == url }) {
+			continue
+		}
+		p := next.Places[url]
+		if p.CosignedAt.IsZero() {
+			p.CosignedAt = r.Time
+			next.Places[url] = p
+		}
+		if r.Time.Sub(p.CosignedAt) > m.cfg.Stale {
+			r.Alarms = append(r.Alarms, Alarm{Stale, url, "it serves no cosigned checkpoint, and had none since " + p.CosignedAt.Format(time.RFC3339)})
+		}
+	}
+}
+
+// newest returns the time of the last cosignature.
+func (s *seen) newest() (at time.Time) {
+	for _, c := range s.Cosigned {
+		if c.Time.After(at) {
+			at = c.Time
+		}
+	}
+	return at
+}
+
+// holders returns the places that may have the tiles of the largest checkpoint. If that is the remembered one, these are all, and
+// first those that served the largest trees.
+func (m *Monitor) holders(state State, best seen) []string {
+	if best.place != "" {
+		return []string{best.place}
+	}
+	return slices.SortedStableFunc(slices.Values(m.cfg.Places), func(a, b string) int {
+		return cmp.Compare(state.Places[b].Records, state.Places[a].Records)
+	})
+}
+
+// compare raises an alarm unless the largest checkpoint extends another one. It returns true if that was proven by the tiles of a
+// holder.
+func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders []string) bool {
+	place := cmp.Or(s.place, best.place)
+	fork := func(why string) bool {
+		r.Alarms = append(r.Alarms, Alarm{Fork, place, why})
+		return false
+	}
+	switch {
+	case s.Origin != best.Origin:
+		return fork(fmt.Sprintf("it has the log %s, and not %s", s.Origin, best.Origin))
+	case s.Size == best.Size && s.Root != best.Root:
+		return fork(fmt.Sprintf("of size %d, the roots %v and %v are signed", s.Size, s.Root, best.Root))
+	case s.Size == best.Size, s.Size == 0:
+		return true
+	}
+	var failed []Alarm
+	for _, holder := range holders {
+		tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: holder}
+		proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
+		switch {
+		case err == nil && tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
+			return fork(fmt.Sprintf("the tree of %d records at %s does not extend that of %d records with the root %v", best.Size, holder, s.Size, s.Root))
+		case err == nil:
+			return true
+		case tiles.failed != nil:
+			failed = append(failed, Alarm{Unreachable, holder, tiles.failed.Error()})
+		default:
+			failed = append(failed, Alarm{Unproven, holder, err.Error()})
+		}
+	}
+	// A place with a smaller tree than the remembered one need not have its tiles, and its own are not wrong because of that.
+	if best.place != "" {
+		r.Alarms = append(r.Alarms, failed...)
+	}
+	return false
+}
+
+// CheckPlace returns an error if a URL cannot be that of a log.
+func CheckPlace(url string) error {
+	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") || strings.HasSuffix(url, "/") {
+		return errors.New("the URL of a log is like https://venue.example/tlog/trading/0")
+	}
+	return nil
+}
