@@ -71,13 +71,8 @@ func (b *Batch) reset() {
 	b.before, b.statements, b.changes, b.family = pgx.Batch{}, pgx.Batch{}, nil, ""
 }
 
-// copy sends the prepared statements and the new rows, with one round trip for each table that has any.
+// copy sends the new rows, with one round trip for each table that has any.
 func (b *Batch) copy(ctx context.Context, conn *pgx.Conn) error {
-	if b.before.Len() > 0 {
-		if err := conn.SendBatch(ctx, &b.before).Close(); err != nil {
-			return fmt.Errorf("preparing the tables: %w", err)
-		}
-	}
 	for _, c := range b.copies {
 		if c.rows.Len() == 0 {
 			continue

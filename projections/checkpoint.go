@@ -49,10 +49,11 @@ func ReadCheckpoint(ctx context.Context, db Querier, name string, partition int3
 // errMoved says that the checkpoint is not at the expected position: another runner has applied the next records.
 var errMoved = errors.New("another runner has moved the checkpoint")
 
-// moveCheckpoint begins a transaction, moves the checkpoint from old to the position of the last entry, and adds the
-// anchors among the entries. It returns errMoved if the checkpoint is not at old. This is the first step of a runner's
+// moveCheckpoint begins a transaction, moves the checkpoint from old to the position of the last entry, adds the anchors
+// among the entries, and runs the statements in before. It returns errMoved if the checkpoint is not at old. This is the first step of a runner's
 // transaction: a second runner waits here until the first one commits, and then finds that the checkpoint has moved.
-func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition int32, old record.Position, entries []record.Entry) (err error) {
+func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition int32, old record.Position, entries []record.Entry,
+	before *pgx.Batch) (err error) {
 	last := entries[len(entries)-1]
 	to, at := last.Position, column.Timestamp(last.Record.Time)
 	batch := &pgx.Batch{}
@@ -67,6 +68,7 @@ func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition 
 			name, partition, to.Offset, to.Sequence, to.Hash[:], at, old.Sequence, old.Hash[:])
 	}
 	queueAnchors(batch, name, partition, entries)
+	batch.QueuedQueries = append(batch.QueuedQueries, before.QueuedQueries...)
 	results := conn.SendBatch(ctx, batch)
 	defer func() {
 		if closed := results.Close(); err == nil {

@@ -36,7 +36,7 @@ func (e *HistoryError) Error() string {
 func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statements ...Statement) error {
 	bound := HistoryError{Journal: journal, Sequence: sequence, From: -1}
 	asOf, err := read(ctx, db, journal, lockHistory, append([]Statement{{
-		"SELECT sequence, dropped FROM history_bounds WHERE journal = $1", []any{journal}, func(rows pgx.Rows) error {
+		bounds, []any{journal}, func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&bound.From, &bound.Dropped}, func() error { return nil })
 			return err
 		}}}, statements...)...)

@@ -14,7 +14,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// boundsTable contains the first record as of which the tables of history answer, if earlier versions are missing.
+// boundsTable contains the first record as of which the tables of history answer, and the last one whose versions were
+// written.
 const boundsTable = "history_bounds"
 
 // historyParents names the tables of history without their partitions. The partitions of all three have the same bounds.
@@ -24,9 +25,10 @@ const historyParents = "ONLY order_history, ONLY balance_history, ONLY position_
 // migration.
 const historyStep = 1 << 20
 
-// HistoryPartitions makes the partitions of the tables of history. It MUST come before the projections that write to
-// them.
-var HistoryPartitions = NewProjection("history", func(entries []record.Entry, batch *Batch) {
+// HistoryBounds keeps the bounds of the tables of history and makes their partitions. It MUST come before the projections
+// that write to them.
+var HistoryBounds = NewProjection("history", func(entries []record.Entry, batch *Batch) {
+	batch.Prepare("SELECT history_written($1, $2)", entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence)
 	for _, e := range entries {
 		if s := e.Record.Sequence; s%historyStep == 0 {
 			batch.Prepare("SELECT history_partitions($1)", s)
@@ -113,8 +115,7 @@ func dropOldest(ctx context.Context, tx pgx.Tx, before scalar.Time) error {
 	if err != nil || end < 0 {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO history_bounds VALUES ('trading', $1, true)
-		ON CONFLICT (journal) DO UPDATE SET sequence = greatest(history_bounds.sequence, $1), dropped = true`, end-1); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE history_bounds SET sequence = $1, dropped = true WHERE journal = 'trading' AND sequence < $1", end-1); err != nil {
 		return err
 	}
 	return dropPartitions(ctx, tx, "current_schema()::regnamespace", end)
@@ -156,7 +157,7 @@ func (m *Merge) forgetHistory(ctx context.Context) error {
 
 // deleteHistory deletes the versions that ended at a sequence or before it.
 func deleteHistory(ctx context.Context, db executor, schema string, from int64) error {
-	for _, table := range []string{"order_history", "balance_history", "position_history"} {
+	for _, table := range historyTables {
 		if _, err := db.Exec(ctx, "DELETE FROM "+pgx.Identifier{schema, table}.Sanitize()+" WHERE until <= $1", from); err != nil {
 			return fmt.Errorf("deleting old rows of the table %s: %w", table, err)
 		}
@@ -178,31 +179,31 @@ func regnamespace(schema string) string {
 
 func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// AlignHistory removes from new rows, made by a replay of the whole log, the versions that the live rows lack because
-// their history begins later. The new rows then differ from the live ones only by mistake. From then on, no more history
-// is dropped until the transaction of the live rows ends.
-func AlignHistory(ctx context.Context, live *pgxpool.Pool, reading pgx.Tx, made *pgxpool.Pool) error {
+// HistoryFrom returns the first sequence as of which the tables of history answer, or -1, and keeps more history from being
+// dropped until the transaction ends. Live rows as of the transaction may have some of the versions that ended earlier.
+func HistoryFrom(ctx context.Context, live Querier, reading pgx.Tx) (from int64, err error) {
 	if _, err := reading.Exec(ctx, lockHistory); err != nil {
-		return fmt.Errorf("projections: locking the history: %w", err)
+		return -1, fmt.Errorf("projections: locking the history: %w", err)
 	}
 	// The transaction's snapshot may be older than a drop. It still shows the former bound, but not the dropped partition.
-	var from int64
-	if err := live.QueryRow(ctx, "SELECT COALESCE(max(sequence), -1) FROM history_bounds WHERE journal = 'trading'").Scan(&from); err != nil {
-		return fmt.Errorf("projections: reading where history begins: %w", err)
+	from = -1
+	for _, db := range []Querier{live, reading} {
+		bound := HistoryError{From: -1}
+		if err := db.QueryRow(ctx, bounds, "trading").Scan(&bound.From, &bound.Dropped); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return -1, fmt.Errorf("projections: reading where history begins: %w", err)
+		}
+		from = max(from, bound.From)
 	}
-	if from < 0 {
-		return nil
-	}
-	var schema string
-	err := made.QueryRow(ctx, "SELECT current_schema()").Scan(&schema)
-	if err == nil {
-		err = deleteHistory(ctx, made, schema, from)
-	}
-	if err != nil {
-		return fmt.Errorf("projections: aligning the history: %w", err)
-	}
-	return nil
+	return from, nil
 }
+
+// bounds selects the first sequence as of which the tables of history answer, and whether the versions before it were
+// dropped for their age.
+const bounds = `SELECT CASE WHEN b.written = c.sequence THEN b.sequence ELSE c.sequence END, b.dropped AND b.written = c.sequence
+	FROM history_bounds b JOIN checkpoints c USING (journal) WHERE journal = $1 AND c.partition = 0`
+
+// historyTables are the names of the tables of history.
+var historyTables = []string{"order_history", "balance_history", "position_history"}
 
 // lockHistory keeps history from being dropped until the transaction ends.
 const lockHistory = "LOCK TABLE " + historyParents + " IN ACCESS SHARE MODE"

@@ -291,7 +291,7 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old record.Position,
 // with other transactions of the last milliseconds. No state in between is possible, so a reader of the checkpoint can
 // continue from it.
 func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old record.Position, p *prepared) error {
-	if err := moveCheckpoint(ctx, conn, r.name, r.partition, old, p.entries); err != nil {
+	if err := moveCheckpoint(ctx, conn, r.name, r.partition, old, p.entries, &p.batch.before); err != nil {
 		return err
 	}
 	if err := p.batch.copy(ctx, conn); err != nil {

@@ -75,6 +75,8 @@ func (m *Merge) renew(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "UPDATE "+pgx.Identifier{m.target, versions}.Sanitize()+" SET is_applied = false WHERE "+unreleased); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "DELETE FROM "+pgx.Identifier{m.target, boundsTable}.Sanitize()+" WHERE NOT dropped")
+	_, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE %[1]s.history_bounds SET sequence = CASE WHEN dropped THEN sequence ELSE -1 END,
+		written = (SELECT sequence FROM %[1]s.checkpoints WHERE journal = 'trading' AND partition = 0)
+		WHERE EXISTS (SELECT FROM %[1]s.checkpoints WHERE journal = 'trading' AND partition = 0)`, pgx.Identifier{m.target}.Sanitize()))
 	return err
 }

@@ -62,11 +62,12 @@ func (a Audit) follow(ctx context.Context, r *replay, live projections.Querier) 
 // compare compares the live rows with the new rows and the new rows with the folds, and checks the invariants among the
 // live rows.
 func (a Audit) compare(ctx context.Context, r *replay, live pgx.Tx) error {
-	if err := projections.AlignHistory(ctx, a.Live, live, a.Beside); err != nil {
+	from, err := projections.HistoryFrom(ctx, a.Live, live)
+	if err != nil {
 		return err
 	}
-	err := inSnapshot(ctx, a.Beside, func(made pgx.Tx) (err error) {
-		r.found, err = projections.Differences(ctx, live, made, mostDifferences, func(table string) { r.tell("compared %s", table) })
+	err = inSnapshot(ctx, a.Beside, func(made pgx.Tx) (err error) {
+		r.found, err = projections.Differences(ctx, live, made, from, mostDifferences, func(table string) { r.tell("compared %s", table) })
 		return err
 	})
 	if err != nil {

@@ -184,7 +184,7 @@ func TestEveryColumnOfEveryTableIsCompared(t *testing.T) {
 	differences := func(tx pgx.Tx) (found []string) {
 		t.Helper()
 		must(t, pgx.BeginTxFunc(ctx, made, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(other pgx.Tx) (err error) {
-			found, err = projections.Differences(ctx, tx, other, 10, nil)
+			found, err = projections.Differences(ctx, tx, other, -1, 10, nil)
 			return err
 		}))
 		return found
@@ -292,7 +292,7 @@ func TestAMovedLogIsNoDifference(t *testing.T) {
 		must(t, err)
 	}
 	must(t, pgx.BeginTxFunc(ctx, made, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(other pgx.Tx) error {
-		told, err := projections.Differences(ctx, tx, other, 10, nil)
+		told, err := projections.Differences(ctx, tx, other, -1, 10, nil)
 		check(t, "of a log that was moved", told, nil)
 		return err
 	}))

@@ -19,7 +19,7 @@ import (
 // Trading returns the projections of the trading journal, in the order in which a runner must apply them.
 func Trading() []projections.Projection {
 	return []projections.Projection{
-		projections.HistoryPartitions,
+		projections.HistoryBounds,
 		records.Projection{Journal: "trading"},
 		customers.Projection,
 		instruments.Projection,

@@ -115,17 +115,33 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- The rows of a build before this migration have no earlier versions. History begins with the record at which they are.
+-- Where the answers begin. An earlier build changes the rows without versions, before this migration and beside this build. History
+-- begins again after its last record.
 CREATE TABLE history_bounds (
     journal  text    PRIMARY KEY,
     sequence bigint  NOT NULL,
-    dropped  boolean NOT NULL
+    dropped  boolean NOT NULL,
+    written  bigint  NOT NULL
 );
-COMMENT ON TABLE history_bounds IS 'First record as of which the tables of history answer. Without a row, they answer from the first record on.';
+COMMENT ON TABLE history_bounds IS 'First record as of which the tables of history answer.';
 COMMENT ON COLUMN history_bounds.journal IS 'Journal: trading.';
-COMMENT ON COLUMN history_bounds.sequence IS 'Sequence of the record. Versions that ended there or before are missing.';
-COMMENT ON COLUMN history_bounds.dropped IS 'Whether they were dropped for their age. Otherwise the rows are older than the tables of history, and a rebuild makes the versions.';
-INSERT INTO history_bounds SELECT journal, sequence, false FROM checkpoints WHERE journal = 'trading' AND partition = 0;
+COMMENT ON COLUMN history_bounds.sequence IS 'Sequence of the record, or -1 for the first one. Versions that ended there or before are missing.';
+COMMENT ON COLUMN history_bounds.dropped IS 'Whether they were dropped for their age. Otherwise an earlier build did not write them, and a rebuild makes them.';
+COMMENT ON COLUMN history_bounds.written IS 'Sequence of the last record whose versions were written. If the checkpoint is not there, an earlier build has moved it.';
+INSERT INTO history_bounds SELECT 'trading', COALESCE(max(sequence), -1), false, COALESCE(max(sequence), -1)
+    FROM checkpoints WHERE journal = 'trading' AND partition = 0;
+
+-- Says that the transaction writes the versions of the records from first to last.
+-- +goose StatementBegin
+CREATE FUNCTION history_written(first bigint, last bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE history_bounds SET written = last WHERE journal = 'trading' AND written = first - 1;
+    IF NOT FOUND THEN
+        UPDATE history_bounds SET sequence = first - 1, dropped = false, written = last WHERE journal = 'trading';
+        PERFORM history_partitions(first);
+    END IF;
+END $$;
+-- +goose StatementEnd
 
 -- The partitions of the next record. The projector makes each later one with the partition's first record.
 SELECT history_partitions(COALESCE(max(sequence), -1) + 1) FROM checkpoints WHERE journal = 'trading';
