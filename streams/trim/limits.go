@@ -1,13 +1,16 @@
 package trim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
@@ -52,7 +55,7 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 	old := c.Policy.old(c.Now())
 	for _, s := range sealed {
 		end = s.Base.Sequence
-		if s.LastTime <= old {
+		if s.LastTime < old {
 			aged = end
 		}
 	}
@@ -67,7 +70,11 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 		}
 		all = append(all, Limit{max(last-c.Policy.Keep, 0), fmt.Sprintf("the last %d archived records stay, and all after them", c.Policy.Keep)})
 	}
-	for _, ask := range c.Limits {
+	sources := slices.Clone(c.Limits)
+	for _, k := range c.Known {
+		sources = append(sources, c.newest(k))
+	}
+	for _, ask := range sources {
 		if c.Brief && len(candidates(a, from, all)) == 0 {
 			break
 		}
@@ -80,6 +87,19 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 		}
 	}
 	return all, nil
+}
+
+// newest returns the limit at the newest position of a source. If the topic ended before that, the log would be damaged, and a
+// start could not tell without the archive.
+func (c Config) newest(k journal.Known) Source {
+	return func(ctx context.Context) (*Limit, error) {
+		known, err := k.Positions(ctx, c.Rules.Journal(), 0)
+		if err != nil || len(known) == 0 {
+			return nil, err
+		}
+		last := slices.MaxFunc(known, func(a, b record.Position) int { return cmp.Compare(a.Sequence, b.Sequence) })
+		return After(last, fmt.Sprintf("the newest position known in one place is that of record %d", last.Sequence)), nil
+	}
 }
 
 func least(limits []Limit) int64 {

@@ -170,7 +170,7 @@ func (l *log) position(sequence int64) record.Position {
 // config returns the configuration of a trim of everything that is older than a record.
 func (l *log) config(older int64) trim.Config {
 	return trim.Config{Client: l.client, Rules: rules, Archive: l.archive(), Trimmer: l.trimmer, Keepers: []base.Keeper{l.bases},
-		Now: func() time.Time { return timeOf(older - 1) }}
+		Now: func() time.Time { return timeOf(older - 1).Add(time.Millisecond) }}
 }
 
 // values reads the values of the valid records after a position, through any way that readers have.

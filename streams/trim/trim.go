@@ -33,12 +33,14 @@ type Config struct {
 	Policy  Policy
 	// Limits are asked in order for the first record that is still needed.
 	Limits []Source
-	// Known are the positions that the log must hold. One that it lacks is a *record.DivergedError, and nothing is trimmed.
+	// Known are the positions that the log must hold. One that it lacks is a *record.DivergedError, and nothing is trimmed. The
+	// newest position of each source stays in the topic.
 	Known []journal.Known
 	// Heads are the places with a copy of the archive's head. An archive without that head is not the one that the venue writes.
 	Heads []archive.Heads
 	Now   func() time.Time
 	Brief bool // ask no further limit once nothing can be trimmed
+	Most  int  // number of ranges that one run trims at most; 0 sets no limit
 	// Told is called with the number of records compared so far. It may be nil.
 	Told func(records int64)
 }
@@ -84,6 +86,9 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		return failed(err)
 	}
 	ranges := candidates(a, r.From, r.Limits)
+	if c.Most > 0 && len(ranges) > c.Most {
+		ranges = ranges[:c.Most]
+	}
 	if len(ranges) > 0 || !c.Brief {
 		if err := c.present(ctx, a); err != nil {
 			return failed(err)
@@ -160,14 +165,14 @@ func candidates(a *archive.Archive, from int64, limits []Limit) (all []archive.S
 
 // Policy is how far an operator lets a log be trimmed.
 type Policy struct {
-	After  time.Duration // age from which records may be deleted
+	After  time.Duration // records of this age and younger ones stay
 	Keep   int64         // number of the last archived records that stay
 	Before time.Time     // records from then on stay; the zero time sets no limit
 	Quorum int           // cosignatures that a checkpoint needs; 0 for none
 	DryRun bool
 }
 
-// old returns the time up to which records may be deleted.
+// old returns the time before which records may be deleted.
 func (p Policy) old(now time.Time) scalar.Time {
 	at := now.Add(-p.After)
 	if !p.Before.IsZero() && p.Before.Before(at) {

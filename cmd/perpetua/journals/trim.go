@@ -32,14 +32,22 @@ type Trimming struct {
 	Witnesses *transparency.Policy // nil if the venue has none
 }
 
-// Run trims the log of a journal. With brief it asks no further limit once nothing can be trimmed. told may be nil.
+// ranges is the number of ranges that a run trims at most if nobody waits for it.
+const ranges = 16
+
+// Run trims the log of a journal. With brief it asks no further limit once nothing can be trimmed, and trims a few ranges of many.
+// told may be nil.
 func (t Trimming) Run(ctx context.Context, j Journal, p trim.Policy, brief bool, told func(records int64)) (trim.Report, error) {
 	var cosigned trim.Cosigned
 	if t.Witnesses != nil {
 		cosigned = t.cosigned
 	}
+	most := 0
+	if brief {
+		most = ranges
+	}
 	return trim.Run(ctx, trim.Config{Client: t.Client, Rules: j.Rules, Archive: t.Archive(j.Name()), Trimmer: t.Trimmer, Keepers: t.Keepers,
-		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, Told: told, Brief: brief,
+		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, Told: told, Brief: brief, Most: most,
 		Limits: []trim.Source{t.rows(j), t.signed(j), trim.Quorum(cosigned, j.Name(), p.Quorum), t.snapshot(j)}})
 }
 
