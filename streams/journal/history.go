@@ -230,6 +230,19 @@ func (r *Reader) endPast() error {
 	return lacking(b, at, fmt.Errorf("%w: it leads to %v, and the base follows %v", ErrHistory, at, b.Before()))
 }
 
+// Complete returns nil if the topic of a partition has all records, or the client's History those that were trimmed. Else the
+// error wraps ErrHistory, or says why that is unknown.
+func (c *Client) Complete(ctx context.Context, journal string, partition int32) error {
+	b, silent, err := c.Base(ctx, journal, partition)
+	switch {
+	case err != nil:
+		return err
+	case b == nil:
+		return silent
+	}
+	return c.complete(ctx, *b)
+}
+
 // complete returns nil if the history has the records before a base. It names what is missing.
 func (c *Client) complete(ctx context.Context, b record.Base) error {
 	if c.cfg.History == nil {

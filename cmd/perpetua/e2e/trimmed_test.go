@@ -58,6 +58,16 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 	views, log := v.views(), v.records("trading")
 	v.refused("only by itself", "log", "trim", "--trim-after", "0s")
+	db := v.database()
+	waitFor(t, "a signed checkpoint over the records", func() (signed bool) {
+		if err := db.QueryRow(t.Context(), "SELECT COALESCE(max(size), 0) >= $1 FROM signed_trees WHERE journal = 'trading'", len(log)).Scan(&signed); err != nil {
+			t.Fatal(err)
+		}
+		return signed
+	})
+	if err := db.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 	v.stop()
 	bucket := filepath.Join(v.dir, "blob")
 	v.refused("archive", "log", "trim", "--archive-url", blob.URLOf(filepath.Join(v.dir, "nowhere")))
@@ -129,6 +139,9 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 	v.start() // from its snapshot
 	v.refused("the archive of", "audit")
+	if said := v.output.String(); !strings.Contains(said, "the archive does not give the records that were trimmed from the log") {
+		t.Errorf("with its archive lost, the node said\n%s", said)
+	}
 }
 
 // copyTo copies a file or a folder. Only the owner may read the copies, as the key store demands.

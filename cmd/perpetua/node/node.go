@@ -179,6 +179,9 @@ func (n *Node) Run(ctx context.Context) error {
 	defer fenced.Wait()
 	defer stopFencing()
 
+	if n.Config.Known == nil {
+		n.checkArchives(ctx)
+	}
 	g, failed := errgroup.WithContext(ctx)
 	for _, t := range n.tasks() {
 		g.Go(func() error {

@@ -75,8 +75,11 @@ func (n *Node) trimLogs(ctx context.Context) error {
 		}
 		for _, f := range n.followers {
 			log := n.Logger.With("part", "trim", "journal", f.Name())
-			report, err := t.Run(ctx, f.Journal, trim.Policy{After: p.After, Quorum: p.Quorum}, true, nil)
-			logTrim(ctx, log, report, err)
+			for more := true; more; {
+				report, err := t.Run(ctx, f.Journal, trim.Policy{After: p.After, Quorum: p.Quorum}, true, nil)
+				logTrim(ctx, log, report, err)
+				more = err == nil && report.Trimmed() && ctx.Err() == nil
+			}
 		}
 	}
 }
@@ -91,6 +94,23 @@ func logTrim(ctx context.Context, log *slog.Logger, r trim.Report, err error) {
 	default:
 		for _, l := range r.Why {
 			log.Debug("the log is not trimmed further", "from", l.First, "reason", l.Reason)
+		}
+	}
+}
+
+// archiveWait is how long a start waits for one archive.
+const archiveWait = 5 * time.Second
+
+// checkArchives warns of archives that lack records that were trimmed from the logs, or can't be read. The node runs without them
+// as long as nobody asks for the past.
+func (n *Node) checkArchives(ctx context.Context) {
+	for _, f := range n.followers {
+		within, cancel := context.WithTimeout(ctx, archiveWait)
+		err := n.stores.client.Complete(within, f.Name(), 0)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			n.Logger.Warn("the archive does not give the records that were trimmed from the log; --archive-url names it",
+				"part", "archive", "journal", f.Name(), "error", err)
 		}
 	}
 }
