@@ -128,7 +128,7 @@ func pastFailed(err error) error {
 	var broken *record.BrokenRecordError
 	switch {
 	case errors.As(err, &after):
-		return problem.Conflict("NOT_YET_DECIDED", "The last record is "+strconv.FormatInt(after.Tip.Sequence, 10)+".")
+		return problem.Conflict("NOT_YET_DECIDED", "The last record is "+strconv.FormatInt(after.Tip.Sequence, 10)+".").RetryAfter(time.Second)
 	case errors.As(err, &busy):
 		return problem.Unavailable("TOO_MANY_PAST_STATES", "Too many past states are being computed.", busy.RetryAfter)
 	case errors.As(err, &trimmed):

@@ -177,7 +177,7 @@ func foldWhole(ctx context.Context, client *journal.Client, j journals.Journal, 
 	go func() { ended <- fold.Run(running) }()
 	err := fold.WaitTip(ctx)
 	stop()
-	_ = <-ended // the context's error; WaitTip returns that of the fold
+	<-ended // the context's error; WaitTip returns that of the fold
 	return fold.Position(), err
 }
 
