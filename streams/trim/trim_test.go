@@ -115,10 +115,12 @@ func TestLimits(t *testing.T) {
 		"a time":      {func(c *trim.Config) { c.Policy.Before = timeOf(130) }, 128, "not older than"},
 		"its equal":   {func(c *trim.Config) { c.Policy.Before = timeOf(127) }, 64, "not older than"},
 		"at most":     {func(c *trim.Config) { c.Most = 2 }, 128, ""},
-		"a place":     {func(c *trim.Config) { c.Known = []journal.Known{known{l.position(290), l.position(3)}, known{l.position(190)}} }, 128, "record 190"},
-		"a number":    {func(c *trim.Config) { c.Policy.Keep = 200 }, 64, "the last 200"},
-		"the rows":    {func(c *trim.Config) { c.Limits = []trim.Source{limit(129, "rows"), limit(128, "tree")} }, 128, "rows"},
-		"nothing":     {func(c *trim.Config) { c.Limits = []trim.Source{limit(0, "no snapshot")} }, 0, "no snapshot"},
+		"a place": {func(c *trim.Config) {
+			c.Known = []journal.Known{known{l.position(290), l.position(3)}, known{l.position(190)}}
+		}, 128, "record 190"},
+		"a number": {func(c *trim.Config) { c.Policy.Keep = 200 }, 64, "the last 200"},
+		"the rows": {func(c *trim.Config) { c.Limits = []trim.Source{limit(129, "rows"), limit(128, "tree")} }, 128, "rows"},
+		"nothing":  {func(c *trim.Config) { c.Limits = []trim.Source{limit(0, "no snapshot")} }, 0, "no snapshot"},
 		"cosigned": {func(c *trim.Config) {
 			c.Limits = []trim.Source{trim.Quorum(func(context.Context, string, int32, int) (int64, error) { return 70, nil }, rules.Name, 2)}
 		}, 64, "2 cosignatures"},
