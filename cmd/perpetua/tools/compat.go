@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
@@ -173,11 +174,11 @@ func foldWhole(ctx context.Context, client *journal.Client, j journals.Journal, 
 		begin(fold)
 	}
 	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- fold.Run(running) }()
+	var run sync.WaitGroup
+	run.Go(func() { _ = fold.Run(running) }) // WaitTip returns the error of a fold that fails
 	err := fold.WaitTip(ctx)
 	stop()
-	<-ended // the context's error; WaitTip returns that of the fold
+	run.Wait()
 	return fold.Position(), err
 }
 
