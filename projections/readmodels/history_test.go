@@ -311,7 +311,9 @@ func TestRebuildKeepsDroppedHistory(t *testing.T) {
 	dropped, err := projections.DropHistory(t.Context(), r.live, entries[400].Record.Time+1)
 	must(t, err)
 	check(t, "dropped partitions", dropped, 1)
-	for _, line := range r.rebuild(false, func() { r.exec("UPDATE history_bounds SET built = 500", "DELETE FROM balance_history WHERE until = 500") }) {
+	for _, line := range r.rebuild(false, func() {
+		r.exec("UPDATE history_bounds SET built = 500", "DELETE FROM balance_history WHERE until = 500")
+	}) {
 		t.Log(line)
 	}
 	_, _, err = ledger.BalancesAsOf(t.Context(), r.live, "C0", 398)
