@@ -340,6 +340,9 @@ func (m *Merge) write(ctx context.Context, tx pgx.Tx) (written int64, err error)
 		}
 		written += n
 	}
+	if err := m.complete(ctx, tx); err != nil {
+		return written, err
+	}
 	if _, err := m.collect(ctx, tx); err != nil || counts == nil {
 		return written, err
 	}

@@ -20,8 +20,8 @@ type HistoryError struct {
 	Journal  string
 	Sequence int64
 	From     int64 // the first sequence as of which they answer
-	// Dropped says that the earlier versions were dropped for their age. Otherwise the rows are older than the tables of
-	// history, and a rebuild makes the versions.
+	// Dropped says that the earlier versions were dropped for their age. Otherwise an earlier build did not write them, and
+	// a rebuild makes them.
 	Dropped bool
 }
 
@@ -34,10 +34,10 @@ func (e *HistoryError) Error() string {
 // have not reached the sequence, and a *HistoryError if versions of that time are missing. The collected rows
 // are then meaningless.
 func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statements ...Statement) error {
-	bound := HistoryError{Journal: journal, Sequence: sequence, From: -1}
+	var begins, kept int64 = -1, -1
 	asOf, err := read(ctx, db, journal, lockHistory, append([]Statement{{
 		bounds, []any{journal}, func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&bound.From, &bound.Dropped}, func() error { return nil })
+			_, err := pgx.ForEachRow(rows, []any{&begins, &kept}, func() error { return nil })
 			return err
 		}}}, statements...)...)
 	switch {
@@ -45,8 +45,10 @@ func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statem
 		return err
 	case asOf < sequence:
 		return ErrAhead
-	case sequence < bound.From:
-		return &bound
+	case sequence < kept:
+		return &HistoryError{journal, sequence, kept, true}
+	case sequence < begins:
+		return &HistoryError{journal, sequence, begins, false}
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func dropOldest(ctx context.Context, tx pgx.Tx, before scalar.Time) error {
 	if err != nil || end < 0 {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "UPDATE history_bounds SET sequence = $1, dropped = true WHERE journal = 'trading' AND sequence < $1", end-1); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE history_bounds SET kept = greatest(kept, $1) WHERE journal = 'trading'", end-1); err != nil {
 		return err
 	}
 	return dropPartitions(ctx, tx, "current_schema()::regnamespace", end)
@@ -139,7 +139,7 @@ func dropPartitions(ctx context.Context, db executor, schema string, end int64) 
 // droppedBefore returns the first sequence as of which the tables of history answer, if the earlier versions were dropped
 // for their age, or -1.
 func droppedBefore(ctx context.Context, db Querier) (from int64, err error) {
-	err = db.QueryRow(ctx, "SELECT COALESCE(max(sequence), -1) FROM history_bounds WHERE journal = 'trading' AND dropped").Scan(&from)
+	err = db.QueryRow(ctx, "SELECT COALESCE(max(kept), -1) FROM history_bounds WHERE journal = 'trading'").Scan(&from)
 	return from, err
 }
 
@@ -165,6 +165,15 @@ func deleteHistory(ctx context.Context, db executor, schema string, from int64) 
 	return nil
 }
 
+// complete says that the live tables have all versions up to their checkpoint, apart from those dropped for their age. The checkpoint
+// MUST be merged before.
+func (m *Merge) complete(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE %[1]s.history_bounds SET built = -1,
+		written = COALESCE((SELECT sequence FROM %[1]s.checkpoints WHERE journal = 'trading' AND partition = 0), -1) WHERE journal = 'trading'`,
+		pgx.Identifier{m.target}.Sanitize()))
+	return err
+}
+
 // partition makes the partitions in the live tables that only the new ones have.
 func (m *Merge) partition(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SELECT history_partitions(ended - 1) FROM (SELECT ended FROM ("+fmt.Sprintf(historyEnds, regnamespace(m.schema))+
@@ -188,18 +197,18 @@ func HistoryFrom(ctx context.Context, live Querier, reading pgx.Tx) (from int64,
 	// The transaction's snapshot may be older than a drop. It still shows the former bound, but not the dropped partition.
 	from = -1
 	for _, db := range []Querier{live, reading} {
-		bound := HistoryError{From: -1}
-		if err := db.QueryRow(ctx, bounds, "trading").Scan(&bound.From, &bound.Dropped); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		var begins, kept int64 = -1, -1
+		if err := db.QueryRow(ctx, bounds, "trading").Scan(&begins, &kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return -1, fmt.Errorf("projections: reading where history begins: %w", err)
 		}
-		from = max(from, bound.From)
+		from = max(from, begins)
 	}
 	return from, nil
 }
 
-// bounds selects the first sequence as of which the tables of history answer, and whether the versions before it were
+// bounds selects the first sequence as of which the tables of history answer, and the first one whose versions were not
 // dropped for their age.
-const bounds = `SELECT CASE WHEN b.written = c.sequence THEN b.sequence ELSE c.sequence END, b.dropped AND b.written = c.sequence
+const bounds = `SELECT greatest(b.kept, CASE WHEN b.written = c.sequence THEN b.built ELSE c.sequence END), b.kept
 	FROM history_bounds b JOIN checkpoints c USING (journal) WHERE journal = $1 AND c.partition = 0`
 
 // historyTables are the names of the tables of history.

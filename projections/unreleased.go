@@ -70,13 +70,8 @@ func Outdated(ctx context.Context, db Querier) (outdated bool, err error) {
 	return outdated, nil
 }
 
-// renew marks the rows as those of this build. From now on, their history lacks only the versions dropped for their age.
+// renew marks the rows as those of this build.
 func (m *Merge) renew(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "UPDATE "+pgx.Identifier{m.target, versions}.Sanitize()+" SET is_applied = false WHERE "+unreleased); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE %[1]s.history_bounds SET sequence = CASE WHEN dropped THEN sequence ELSE -1 END,
-		written = (SELECT sequence FROM %[1]s.checkpoints WHERE journal = 'trading' AND partition = 0)
-		WHERE EXISTS (SELECT FROM %[1]s.checkpoints WHERE journal = 'trading' AND partition = 0)`, pgx.Identifier{m.target}.Sanitize()))
+	_, err := tx.Exec(ctx, "UPDATE "+pgx.Identifier{m.target, versions}.Sanitize()+" SET is_applied = false WHERE "+unreleased)
 	return err
 }

@@ -40,7 +40,7 @@ func TestAsOfAfterARebuild(t *testing.T) {
 	})
 	half := v.Trading.Tip().Sequence / 2
 	if _, err := pool.Exec(t.Context(), "WITH o AS (DELETE FROM order_history WHERE until <= $1), b AS (DELETE FROM balance_history WHERE until <= $1), "+
-		"p AS (DELETE FROM position_history WHERE until <= $1) INSERT INTO history_bounds VALUES ('trading', $1, false)", half); err != nil {
+		"p AS (DELETE FROM position_history WHERE until <= $1) UPDATE history_bounds SET built = $1", half); err != nil {
 		t.Fatal(err)
 	}
 	past(v, "broker-a", a1+"/balances", first).Code(409, "HISTORY_NOT_BUILT")

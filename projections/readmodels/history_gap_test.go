@@ -19,7 +19,7 @@ func applyAsBefore(t *testing.T, pool *pgxpool.Pool, entries []record.Entry, n i
 	t.Helper()
 	apply(t, pool, "trading", readmodels.Trading(), entries)
 	for _, sql := range []string{"DELETE FROM order_history WHERE until >= $1", "DELETE FROM balance_history WHERE until >= $1",
-		"DELETE FROM position_history WHERE until >= $1", "UPDATE history_bounds SET written = $1 - 1"} {
+		"DELETE FROM position_history WHERE until >= $1", "UPDATE history_bounds SET built = -1, written = $1 - 1"} {
 		_, err := pool.Exec(t.Context(), sql, n)
 		must(t, err)
 	}
@@ -80,6 +80,24 @@ func TestAuditWhileAnEarlierBuildApplies(t *testing.T) {
 	if found := r.differences(); len(found) == 0 {
 		t.Error("versions are missing, and the audit finds no difference")
 	}
+}
+
+// TestHistoryOfAForgottenLog forgets a log, applies it again, and drops history: the answers begin where the history does.
+func TestHistoryOfAForgottenLog(t *testing.T) {
+	entries := played(t, 14)
+	pool := projectiontest.Database(t)
+	repartition(t, pool, 400, 1<<20)
+	apply(t, pool, "trading", readmodels.Trading(), entries)
+	must(t, projections.Forget(t.Context(), pool, "trading", readmodels.Trading()...))
+	apply(t, pool, "trading", readmodels.Trading(), entries[:500])
+	_, _, err := ledger.BalancesAsOf(t.Context(), pool, "C0", 30)
+	must(t, err)
+	apply(t, pool, "trading", readmodels.Trading(), entries)
+	dropped, err := projections.DropHistory(t.Context(), pool, entries[400].Record.Time+1)
+	must(t, err)
+	check(t, "dropped partitions", dropped, 1)
+	_, _, err = ledger.BalancesAsOf(t.Context(), pool, "C0", 398)
+	check(t, "before the bound", err, error(&projections.HistoryError{Journal: "trading", Sequence: 398, From: 399, Dropped: true}))
 }
 
 // differences audits the live rows.

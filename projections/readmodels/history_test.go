@@ -188,7 +188,7 @@ func TestHistoryBegins(t *testing.T) {
 	pool := projectiontest.Database(t)
 	apply(t, pool, "trading", readmodels.Trading(), entries)
 	for _, dropped := range []bool{false, true} {
-		_, err := pool.Exec(t.Context(), "UPDATE history_bounds SET sequence = 100, dropped = $1", dropped)
+		_, err := pool.Exec(t.Context(), "UPDATE history_bounds SET kept = $1, built = $2", map[bool]int{true: 100, false: -1}[dropped], map[bool]int{true: 50, false: 100}[dropped])
 		must(t, err)
 		_, _, err = ledger.BalancesAsOf(t.Context(), pool, "C0", 99)
 		check(t, "before the bound", err, error(&projections.HistoryError{Journal: "trading", Sequence: 99, From: 100, Dropped: dropped}))
@@ -299,7 +299,8 @@ func TestDropHistoryWaitsForNobody(t *testing.T) {
 	check(t, "dropped partitions", dropped, 1)
 }
 
-// TestRebuildKeepsDroppedHistory rebuilds after a drop: nothing differs, and the dropped versions do not come back.
+// TestRebuildKeepsDroppedHistory rebuilds after a drop, and amid it an earlier build applies records: the dropped versions do not
+// come back, and the others do.
 func TestRebuildKeepsDroppedHistory(t *testing.T) {
 	entries := played(t, 11)
 	url := projectiontest.MigratedURL(t)
@@ -310,7 +311,7 @@ func TestRebuildKeepsDroppedHistory(t *testing.T) {
 	dropped, err := projections.DropHistory(t.Context(), r.live, entries[400].Record.Time+1)
 	must(t, err)
 	check(t, "dropped partitions", dropped, 1)
-	for _, line := range r.rebuild(false, func() {}) {
+	for _, line := range r.rebuild(false, func() { r.exec("UPDATE history_bounds SET built = 500", "DELETE FROM balance_history WHERE until = 500") }) {
 		t.Log(line)
 	}
 	_, _, err = ledger.BalancesAsOf(t.Context(), r.live, "C0", 398)

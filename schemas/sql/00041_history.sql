@@ -118,27 +118,31 @@ END $$;
 -- Where the answers begin. An earlier build changes the rows without versions, before this migration and beside this build. History
 -- begins again after its last record.
 CREATE TABLE history_bounds (
-    journal  text    PRIMARY KEY,
-    sequence bigint  NOT NULL,
-    dropped  boolean NOT NULL,
-    written  bigint  NOT NULL
+    journal text   PRIMARY KEY,
+    kept    bigint NOT NULL,
+    built   bigint NOT NULL,
+    written bigint NOT NULL
 );
-COMMENT ON TABLE history_bounds IS 'First record as of which the tables of history answer.';
+COMMENT ON TABLE history_bounds IS 'First record as of which the tables of history answer: the later one of kept and built, or the checkpoint if written is not there.';
 COMMENT ON COLUMN history_bounds.journal IS 'Journal: trading.';
-COMMENT ON COLUMN history_bounds.sequence IS 'Sequence of the record, or -1 for the first one. Versions that ended there or before are missing.';
-COMMENT ON COLUMN history_bounds.dropped IS 'Whether they were dropped for their age. Otherwise an earlier build did not write them, and a rebuild makes them.';
+COMMENT ON COLUMN history_bounds.kept IS 'Sequence of the first record as of which versions are kept, or -1. Those that ended there or before were dropped for their age.';
+COMMENT ON COLUMN history_bounds.built IS 'Sequence of the first record from which on all versions were written, or -1. A rebuild makes the earlier ones.';
 COMMENT ON COLUMN history_bounds.written IS 'Sequence of the last record whose versions were written. If the checkpoint is not there, an earlier build has moved it.';
-INSERT INTO history_bounds SELECT 'trading', COALESCE(max(sequence), -1), false, COALESCE(max(sequence), -1)
+INSERT INTO history_bounds SELECT 'trading', -1, COALESCE(max(sequence), -1), COALESCE(max(sequence), -1)
     FROM checkpoints WHERE journal = 'trading' AND partition = 0;
 
--- Says that the transaction writes the versions of the records from first to last.
+-- Says that the transaction writes the versions of the records from first to last. After a gap, versions that end later are those of
+-- a former log.
 -- +goose StatementBegin
 CREATE FUNCTION history_written(first bigint, last bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE history_bounds SET written = last WHERE journal = 'trading' AND written = first - 1;
     IF NOT FOUND THEN
-        UPDATE history_bounds SET sequence = first - 1, dropped = false, written = last WHERE journal = 'trading';
+        UPDATE history_bounds SET built = first - 1, written = last WHERE journal = 'trading';
         PERFORM history_partitions(first);
+        DELETE FROM order_history WHERE until >= first;
+        DELETE FROM balance_history WHERE until >= first;
+        DELETE FROM position_history WHERE until >= first;
     END IF;
 END $$;
 -- +goose StatementEnd

@@ -233,12 +233,9 @@ func (r *Reader) endPast() error {
 // Complete returns nil if the topic of a partition has all records, or the client's History those that were trimmed. Else the
 // error wraps ErrHistory, or says why that is unknown.
 func (c *Client) Complete(ctx context.Context, journal string, partition int32) error {
-	b, silent, err := c.Base(ctx, journal, partition)
-	switch {
-	case err != nil:
+	b, err := c.TrimmedAt(ctx, journal, partition)
+	if err != nil || b == nil {
 		return err
-	case b == nil:
-		return silent
 	}
 	return c.complete(ctx, *b)
 }

@@ -22,6 +22,7 @@ type keyCache struct {
 
 	mu       sync.Mutex
 	keys     map[string]cachedKey
+	forgot   int  // number of calls of forget
 	sweeping bool // a sweep is scheduled
 }
 
@@ -61,12 +62,18 @@ func (c *keyCache) fetch(ctx context.Context, owner string) (*Box, error) {
 	// The time is taken before the read: a tombstone that is written while the answer is in flight counts from its
 	// writing.
 	read := time.Now()
+	c.mu.Lock()
+	forgot := c.forgot
+	c.mu.Unlock()
 	box, err := c.load(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.forgot != forgot { // the key may have been destroyed since it was read
+		return box, nil
+	}
 	if len(c.keys) >= cachedKeys {
 		for another := range c.keys { // an arbitrary key: each is read again soon anyway
 			delete(c.keys, another)
@@ -95,9 +102,11 @@ func (c *keyCache) sweep() {
 	}
 }
 
-// forget drops a key. A concurrent read may put it back until it expires.
+// forget drops a key. A concurrent read does not put it back.
 func (c *keyCache) forget(owner string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forgot++
 	delete(c.keys, owner)
+	c.loading.Forget(owner)
 }

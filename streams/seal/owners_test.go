@@ -233,6 +233,35 @@ func TestAKeyThatIsReadWhileItIsDestroyed(t *testing.T) {
 	})
 }
 
+// TestAKeyThatIsForgottenWhileItIsRead forgets a key amid a read. The next question asks the store again.
+func TestAKeyThatIsForgottenWhileItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := testMaster(t, 1)
+		answer := make(chan struct{})
+		c := newKeyCache(func(context.Context, string) (*Box, error) { <-answer; return box, nil })
+		var read sync.WaitGroup
+		read.Go(func() {
+			if got, err := c.get(t.Context(), "x"); got != box || err != nil {
+				t.Errorf("the read under way: %v, %v", got, err)
+			}
+		})
+		synctest.Wait()
+		c.forget("x")
+		later := func(context.Context, string) (*Box, error) { return nil, ErrDestroyed }
+		for range 2 { // before the answer, and after it
+			c.load = later
+			if _, err := c.get(t.Context(), "x"); !errors.Is(err, ErrDestroyed) {
+				t.Errorf("a destroyed key: %v", err)
+			}
+			if answer != nil {
+				close(answer)
+				answer = nil
+			}
+			read.Wait()
+		}
+	})
+}
+
 func TestKeysInMemoryAreFewAndForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := testMaster(t, 1)

@@ -34,7 +34,7 @@ type Config struct {
 	// Limits are asked in order for the first record that is still needed.
 	Limits []Source
 	// Known are the positions that the log must hold. One that it lacks is a *record.DivergedError, and nothing is trimmed. The
-	// newest position of each source stays in the topic.
+	// newest position of each source is not passed.
 	Known []journal.Known
 	// Heads are the places with a copy of the archive's head. An archive without that head is not the one that the venue writes.
 	Heads []archive.Heads
@@ -86,9 +86,6 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		return failed(err)
 	}
 	ranges := candidates(a, r.From, r.Limits)
-	if c.Most > 0 && len(ranges) > c.Most {
-		ranges = ranges[:c.Most]
-	}
 	if len(ranges) > 0 || !c.Brief {
 		if err := c.present(ctx, a); err != nil {
 			return failed(err)
@@ -101,7 +98,15 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		r.Tip = a.Sealed()[n-1].Base.Sequence - 1
 	}
 	v := &verification{client: c.Client, archive: a, extent: extent, name: name, told: c.Told}
-	to, offset, err := v.run(ctx, ranges)
+	some := ranges
+	if c.Most > 0 && len(ranges) > c.Most {
+		some = ranges[:c.Most]
+	}
+	to, offset, err := v.run(ctx, some)
+	if err == nil && to == nil && len(some) < len(ranges) { // none of them ends where a log may begin
+		v.compared, v.stops = 0, nil
+		to, offset, err = v.run(ctx, ranges)
+	}
 	if r.Compared = v.compared; err != nil {
 		return failed(err)
 	}

@@ -139,9 +139,9 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 	v.start() // from its snapshot
 	v.refused("the archive of", "audit")
-	if said := v.output.String(); !strings.Contains(said, "the archive does not give the records that were trimmed from the log") {
-		t.Errorf("with its archive lost, the node said\n%s", said)
-	}
+	waitFor(t, "the node to warn", func() bool {
+		return strings.Contains(v.output.String(), "the archive does not have the records that were trimmed from the log")
+	})
 }
 
 // copyTo copies a file or a folder. Only the owner may read the copies, as the key store demands.

@@ -179,9 +179,6 @@ func (n *Node) Run(ctx context.Context) error {
 	defer fenced.Wait()
 	defer stopFencing()
 
-	if n.Config.Known == nil {
-		n.checkArchives(ctx)
-	}
 	g, failed := errgroup.WithContext(ctx)
 	for _, t := range n.tasks() {
 		g.Go(func() error {
@@ -266,7 +263,7 @@ func (n *Node) tasks() []task {
 		}
 	}
 	if n.Config.Known == nil {
-		tasks = append(tasks, task{"copy the heads of archives and the bases", n.copyHeads})
+		tasks = append(tasks, task{"copy the heads of archives and the bases", n.copyHeads}, task{"check the archives", n.checkArchives})
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/trim"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
@@ -98,19 +100,26 @@ func logTrim(ctx context.Context, log *slog.Logger, r trim.Report, err error) {
 	}
 }
 
-// archiveWait is how long a start waits for one archive.
-const archiveWait = 5 * time.Second
+// archiveWait is how long a node waits for an archive after its start.
+const archiveWait = time.Minute
 
 // checkArchives warns of archives that lack records that were trimmed from the logs, or can't be read. The node runs without them
 // as long as nobody asks for the past.
-func (n *Node) checkArchives(ctx context.Context) {
+func (n *Node) checkArchives(ctx context.Context) error {
 	for _, f := range n.followers {
 		within, cancel := context.WithTimeout(ctx, archiveWait)
 		err := n.stores.client.Complete(within, f.Name(), 0)
 		cancel()
-		if err != nil && ctx.Err() == nil {
-			n.Logger.Warn("the archive does not give the records that were trimmed from the log; --archive-url names it",
-				"part", "archive", "journal", f.Name(), "error", err)
+		log := n.Logger.With("part", "archive", "journal", f.Name())
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, journal.ErrHistory):
+			log.Warn("the archive does not have the records that were trimmed from the log; --archive-url names it", "error", err)
+		default:
+			log.Warn("the archive with the records that were trimmed from the log can't be read", "error", err)
 		}
 	}
+	return nil
 }
