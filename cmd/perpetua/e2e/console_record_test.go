@@ -103,7 +103,7 @@ func TestConsoleLooksBack(t *testing.T) {
 	b.click("#explain-dialog [data-close]")
 
 	b.fill("#past [name=as_of]", "yesterday"+enter)
-	b.sees("#past .fault", "as_of")
+	b.sees("#past .fault", "must be one of RFC 3339")
 	b.fill("#past [name=as_of]", "trading/0@100000"+enter)
 	b.sees("#past-result", "NOT_YET_DECIDED")
 	b.slideTo(1)

@@ -100,9 +100,10 @@ const trades = (list, none) => inBox((box) => table(box, none, [["Trade"], ["Sid
 // receiptOf returns the path of the receipt of a record, or null if it changed nothing that has receipts.
 function receiptOf(x) {
   const sequence = x.position.split("@")[1];
-  if (x.trades.length) return path(x.customer_code, `/trades/${x.trades[0].code}/receipt`);
-  if (x.transactions.length) return path(x.customer_code, `/transactions/${x.transactions[0].code}/receipt`);
-  if (x.orders.length) return path(x.customer_code, `/orders/${x.orders[0].code}/receipt?sequence=${sequence}`);
+  const receipt = (kind, code) => path(x.customer_code, `/${kind}/${code}/receipt?sequence=${sequence}`);
+  if (x.trades.length) return receipt("trades", x.trades[0].code);
+  if (x.transactions.length) return receipt("transactions", x.transactions[0].code);
+  if (x.orders.length) return receipt("orders", x.orders[0].code);
   return null;
 }
 
