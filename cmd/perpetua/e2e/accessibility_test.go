@@ -326,6 +326,13 @@ func TestConsoleIsAccessible(t *testing.T) {
 		b.sees("#"+tab.id+"-view", tab.shows)
 		b.accessible("/ " + tab.id)
 	}
+	b.click("#ledger-view .explain")
+	b.sees("#explain-body .arithmetic", "=")
+	b.accessible("/ explanation")
+	b.click("#explain-dialog [data-close]")
+	b.click("#tab-past")
+	b.sees("#past-at", "As of trading/0@")
+	b.accessible("/ as of")
 	b.click("#tab-liquidations")
 	b.sees("#liquidations", "BTC long")
 	b.click(`#entry [name=type] option[value="take_profit_stop_loss"]`)

@@ -3,8 +3,11 @@
 import { get, getWithPosition, request } from "./api.js";
 import { compare, format, grouped, money, parse, plain, rounded, sign } from "./decimal.js";
 import { byId, el, moment, onFrame, setText, settled, tabs, words } from "./dom.js";
-import { describe, isWaiting, local, reference, utc } from "./entry.js";
+import { describe, local, reference, utc } from "./entry.js";
+import { explainOrder, explainRecord } from "./explain.js";
 import { say, submitting } from "./form.js";
+import { Past } from "./past.js";
+import { actions, amount, cell, explainButton, flags, number, side, status, table, trigger, when } from "./rows.js";
 
 const terminal = ["filled", "canceled", "expired", "rejected"];
 const prices = ["limit_price", "trigger_price", "stop_loss_price", "take_profit_price"]; // that an order may have
@@ -23,6 +26,7 @@ export class Account {
   #view = "orders-view";
   #choose;
   #amending = null;
+  #past = new Past();
   #confirm = 0;
   #refresh = settled(() => this.#load(), 250);
   #draw = onFrame(() => this.#showOrders());
@@ -36,7 +40,8 @@ export class Account {
     this.#protect = protect;
     this.#choose = tabs(byId("account-tabs"), (view) => {
       this.#view = view;
-      this.#load();
+      if (view === "past-view") this.#past.open();
+      else this.#load();
     });
     byId("cancel-all").addEventListener("click", () => this.#cancelAll());
     submitting(byId("amend"), byId("amend-result"), () => this.#amend());
@@ -62,6 +67,7 @@ export class Account {
     this.#mayTrade = mayTrade;
     this.#orders.clear();
     this.#positions.clear();
+    this.#past.customer(customer);
     byId("account").hidden = !customer;
     byId("account-result").replaceChildren();
     byId("summary").replaceChildren();
@@ -168,7 +174,8 @@ export class Account {
       orders.map((o) => el("tr", { "data-code": o.code, title: `${o.code} · reference ${o.reference_id}` },
         when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),
         cell(o.time_in_force === "GTD" ? `GTD ${moment(o.expire_time)}` : o.time_in_force), status(o),
-        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet amend", "aria-label": `Amend ${o.action} ${o.amount} at ${at(o)}`, click: () => this.#openAmend(o) }, "Amend"),
+        actions(explainButton(`${o.action} ${o.amount} at ${at(o)}`, () => explainOrder(o.customer_code, o.code)),
+          this.#mayTrade && el("button", { type: "button", class: "quiet amend", "aria-label": `Amend ${o.action} ${o.amount} at ${at(o)}`, click: () => this.#openAmend(o) }, "Amend"),
           this.#mayTrade && el("button", { type: "button", class: "quiet cancel", "aria-label": `Cancel ${o.action} ${o.amount} at ${at(o)}`, click: (e) => this.#cancel(o, e.target) }, "Cancel")))));
     if (focused && which) byId("orders-view").querySelector(`tr[data-code="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
     this.#changed({ orders });
@@ -182,28 +189,30 @@ export class Account {
     table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Liquidation", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Margin", 1], ["Leverage", 1], ["Actions", 1]],
       list.map((p) => el("tr", { "data-symbol": p.symbol }, cell(p.symbol), number(p.amount, sign(p.amount)), number(short(p.entry_price)), number(p.mark_price), number(p.liquidation_price, "risk"), amount(p.notional),
         profit(p), amount(p.initial_margin), number(p.leverage, "", "×"),
-        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet protect", "aria-label": `TP/SL: take profit and stop loss for ${p.symbol}`, click: () => this.#protect(p) }, "TP/SL"),
+        actions(this.#mayTrade && el("button", { type: "button", class: "quiet protect", "aria-label": `TP/SL: take profit and stop loss for ${p.symbol}`, click: () => this.#protect(p) }, "TP/SL"),
           this.#mayTrade && el("button", { type: "button", class: "quiet close", "aria-label": `Close ${p.symbol} at the market`, click: (e) => this.#close(p, e.target) }, "Close")))));
     if (focused && which) byId("positions-view").querySelector(`tr[data-symbol="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
     this.#changed({ positions: list });
   }
 
   #fills(list) {
-    table(byId("fills-view"), "No fills yet", [["Time"], ["Symbol"], ["Side"], ["Price", 1], ["Amount", 1], ["Value", 1], ["Fee", 1], ["Role"], ["Kind"]],
+    table(byId("fills-view"), "No fills yet", [["Time"], ["Symbol"], ["Side"], ["Price", 1], ["Amount", 1], ["Value", 1], ["Fee", 1], ["Role"], ["Kind"], ["Actions", 1]],
       list.map((t) => el("tr", { title: `${t.code} · order ${t.order_code}` }, when(t.timestamp), cell(t.symbol), side(t.action), number(t.price), number(t.amount),
-        amount(t.notional), number(t.fee), cell(t.role), cell(words(t.type)))));
+        amount(t.notional), number(t.fee), cell(t.role), cell(words(t.type)), actions(explainButton(`the fill of ${t.amount} at ${t.price}`, () => explainRecord(t.customer_code, t.sequence))))));
   }
 
   #history(list) {
-    table(byId("history-view"), "No orders yet", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["Average", 1], ["Status"], ["Reason"]],
+    table(byId("history-view"), "No orders yet", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["Average", 1], ["Status"], ["Reason"], ["Actions", 1]],
       list.map((o) => el("tr", { title: `${o.code} · reference ${o.reference_id}` }, when(o.updated), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o),
-        number(o.amount), number(o.filled_amount), number(o.average_fill_price), status(o), cell(words(o.reason) || "–"))));
+        number(o.amount), number(o.filled_amount), number(o.average_fill_price), status(o), cell(words(o.reason) || "–"),
+        actions(explainButton(`${o.action} ${o.amount} at ${at(o)}`, () => explainOrder(o.customer_code, o.code))))));
   }
 
   #ledger(list) {
-    table(byId("ledger-view"), "No ledger entries yet", [["Time"], ["Type"], ["Symbol"], ["Amount", 1], ["Balance", 1], ["Currency"], ["Status"], ["Record", 1]],
+    table(byId("ledger-view"), "No ledger entries yet", [["Time"], ["Type"], ["Symbol"], ["Amount", 1], ["Balance", 1], ["Currency"], ["Status"], ["Record", 1], ["Actions", 1]],
       list.map((t) => el("tr", { title: t.code }, when(t.timestamp), cell(words(t.type)), cell(t.symbol ?? "–"), number(t.amount, sign(t.amount)), number(t.balance),
-        cell(t.currency), cell(words(t.status)), number(String(t.sequence)))));
+        cell(t.currency), cell(words(t.status)), number(String(t.sequence)),
+        actions(explainButton(`${words(t.type)} of ${t.amount}`, () => explainRecord(t.customer_code, t.sequence))))));
   }
 
   async #cancel(order, button) {
@@ -299,22 +308,7 @@ function safeEqual(a, b) {
   }
 }
 
-const cell = (text) => el("td", {}, text);
-const when = (timestamp) => el("td", { class: "dim", title: timestamp }, moment(timestamp));
-const number = (text, kind = "", unit = "") => el("td", { class: `num ${kind}` }, grouped(text), text && unit);
-const amount = (text, kind = "") => el("td", { class: `num ${kind}`, title: text }, money(text));
-const side = (action) => el("td", { class: action === "buy" ? "up" : "down" }, action === "buy" ? "Buy" : "Sell");
 const at = (o) => prices.map((name) => o[name]).find(Boolean) ?? "the market";
-
-// status shows the status of an order, and when its stop fired.
-const status = (o) => el("td", {}, words(o.status), o.triggered && " ", o.triggered && el("span", { class: "chip", title: o.triggered }, `triggered ${moment(o.triggered)}`));
-
-// trigger shows the prices at which a stop fires.
-function trigger(o) {
-  const watched = o.trigger_price_type === "mark_price" ? "the mark price" : "trades";
-  const legs = o.trigger_price ? [grouped(o.trigger_price)] : o.stop_loss_price ? [`SL ${grouped(o.stop_loss_price)}`, `TP ${grouped(o.take_profit_price)}`] : ["–"];
-  return el("td", { class: "num", title: isWaiting(o) ? `watches ${watched}` : null }, legs.join(" · "));
-}
 
 // profit shows what a position has won or lost, and how much of its initial margin that is.
 function profit(p) {
@@ -325,14 +319,3 @@ function profit(p) {
 
 // short leaves out decimals of an entry price, which is an average, beyond those that anybody reads.
 const short = (price) => format(rounded(parse(price), 4));
-
-const flags = (o) => [words(o.type), o.post_only && "post only", o.reduce_only && "reduce only", o.cash_amount && `cash ${money(o.cash_amount)}`].filter(Boolean).join(", ");
-
-// table puts rows under headings, or a remark where there are none. On a narrow screen each row becomes a card, whose
-// cells are named by data-name.
-function table(box, none, headings, rows) {
-  if (!rows.length) return box.replaceChildren(el("p", { class: "empty" }, none));
-  for (const row of rows) [...row.children].forEach((c, i) => c.setAttribute("data-name", headings[i][0]));
-  box.replaceChildren(el("table", { class: "list" },
-    el("thead", {}, el("tr", {}, ...headings.map(([name, right]) => el("th", { scope: "col", class: right ? "num" : null }, name)))), el("tbody", {}, ...rows)));
-}

@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// slideTo moves the slider of past moments to a part of its way, from 0 to 1.
+func (b *browser) slideTo(part float64) {
+	b.t.Helper()
+	b.text(`const [part] = arguments, s = document.querySelector("#past [name=moment]");
+		s.value = Number(s.min) + part * (Number(s.max) - Number(s.min));
+		s.dispatchEvent(new Event("input", { bubbles: true }));`, part)
+}
+
+// TestConsoleExplains opens the explanations of a fill, an order and a posting, and gets a receipt.
+func TestConsoleExplains(t *testing.T) {
+	t.Parallel()
+	b := startBrowser(t)
+	v := startVenue(t)
+	v.fund("100000", "ANNA", "BEN")
+	v.limit("BEN", "sell", "65000", "0.5")
+	v.limit("ANNA", "buy", "65000", "0.2")
+	v.limit("ANNA", "buy", "64000", "0.1")
+	b.open(v.REST + "/")
+	b.trader(v, "ANNA")
+
+	b.click("#tab-fills")
+	b.click("#fills-view .explain")
+	b.sees("#explain-title", "Record #", "order, fill")
+	b.sees("#explain-body", "order.place", "broker-a", "Best ask", "65,000.0", "trade fee")
+	var explained struct {
+		Arithmetic []struct{ Name, Formula, Result string }
+	}
+	var fills struct{ Records []struct{ Sequence int64 } }
+	read := func(path string, into any) {
+		t.Helper()
+		if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/customers/ANNA"+path, nil).Body, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read("/trades", &fills)
+	read(fmt.Sprintf("/records/%d/explain", fills.Records[0].Sequence), &explained)
+	if len(explained.Arithmetic) == 0 {
+		t.Fatal("the record has no arithmetic")
+	}
+	for _, line := range explained.Arithmetic {
+		b.sees(".arithmetic", line.Formula, "= "+line.Result)
+	}
+	b.click("#explain-body .receipt")
+	b.sees("#explain-body .result", "records has it", "receipt-trading-0-", ".json")
+	b.click("#explain-dialog [data-close]")
+
+	b.click("#tab-orders")
+	b.click("#orders-view .explain")
+	b.sees("#explain-title", "order")
+	b.sees("#explain-body", "Since then", "open at 64,000.0", "No later trades")
+	b.click("#explain-dialog [data-close]")
+
+	b.click("#tab-ledger")
+	b.sees("#ledger-view", "deposit")
+	b.click("#ledger-view tr:last-child .explain")
+	b.sees("#explain-title", "transfer")
+	b.sees("#explain-body", "100,000")
+	b.click("#explain-dialog [data-close]")
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// TestConsoleLooksBack shows an account as of moments that the slider or the field names.
+func TestConsoleLooksBack(t *testing.T) {
+	t.Parallel()
+	b := startBrowser(t)
+	v := startVenue(t)
+	v.fund("100000", "ANNA", "BEN")
+	v.limit("BEN", "sell", "65000", "0.5")
+	resting := v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders",
+		map[string]any{"symbol": "BTCUSDC_PERP", "action": "buy", "type": "limit", "limit_price": "64000", "amount": "0.1"})
+	before := resting.Header.Get("X-Log-Position")
+	v.must(200, "broker-a", http.MethodDelete, "/v1/customers/ANNA/orders/"+resting.get("code"), nil)
+	v.limit("ANNA", "buy", "65000", "0.2")
+	b.open(v.REST + "/")
+	b.trader(v, "ANNA")
+	b.click("#tab-past")
+	waitFor(t, "the slider to reach to the present", func() bool { // its end is two seconds before it
+		b.click("#tab-past")
+		return b.text(`return document.querySelector("#past-positions").textContent`) != "" && b.shown("#past-positions .list") != ""
+	})
+	b.sees("#past-at", "As of trading/0@")
+	b.sees("#past-positions", "BTCUSDC_PERP", "0.200", "65,000.0")
+	b.sees("#past-orders", "No open orders at that moment")
+
+	b.fill("#past [name=as_of]", before+enter)
+	b.sees("#past-at", "As of "+before)
+	b.sees("#past-orders", "64,000.0", "0.100", "open")
+	b.sees("#past-positions", "No positions at that moment")
+	b.sees("#past-balances", "100,000")
+	b.click("#past-orders .explain")
+	b.sees("#explain-body", "Since then", "canceled, user request")
+	b.click("#explain-dialog [data-close]")
+
+	b.fill("#past [name=as_of]", "yesterday"+enter)
+	b.sees("#past .fault", "must be one of RFC 3339")
+	b.fill("#past [name=as_of]", "trading/0@100000"+enter)
+	b.sees("#past-result", "NOT_YET_DECIDED")
+	b.slideTo(1)
+	b.sees("#past-positions", "BTCUSDC_PERP", "0.200")
+	b.fill("#past [name=as_of]", "trading/0@1"+enter)
+	b.sees("#past-result", "NOT_YET")
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}

@@ -1,0 +1,102 @@
+// An account as of a past moment: its open orders, positions and balances. A slider or a field names the moment.
+
+import { exchange, get } from "./api.js";
+import { sign } from "./decimal.js";
+import { byId, el, inTurn, moment, setText, settled } from "./dom.js";
+import { explainOrder, explainRecord } from "./explain.js";
+import { say, submitting } from "./form.js";
+import { actions, amount, cell, explainButton, flags, number, side, status, table, trigger, when } from "./rows.js";
+
+const behind = 2; // seconds: a moment is decided once a later record, or a second without records, has followed
+
+export class Past {
+  #customer = null;
+  #turn = inTurn();
+  #form = byId("past");
+  #slide = settled(() => this.#show(this.#slid()), 120);
+
+  constructor() {
+    const slider = this.#form.elements.moment;
+    slider.addEventListener("input", () => {
+      this.#label();
+      this.#slide();
+    });
+    submitting(this.#form, byId("past-result"), () => this.#show(this.#form.elements.as_of.value.trim(), true));
+  }
+
+  // customer turns to a customer, or to nobody.
+  customer(code) {
+    this.#customer = code;
+    for (const id of ["past-orders", "past-positions", "past-balances", "past-result"]) byId(id).replaceChildren();
+    setText(byId("past-at"), "");
+  }
+
+  // open sets the slider to the present. It begins with the first posting of the account.
+  async open() {
+    const customer = this.#customer;
+    const now = Math.floor(Date.now() / 1000) - behind;
+    const slider = this.#form.elements.moment;
+    let first = now - 60;
+    try {
+      const { records } = await get(this.#path("/transactions"), { page_size: 1, sort: "asc" });
+      if (records.length) first = Math.min(first, Math.floor(Date.parse(records[0].timestamp) / 1000));
+    } catch {
+      // the slider covers the last minute, and what is shown says why
+    }
+    if (customer !== this.#customer) return;
+    Object.assign(slider, { min: first, max: now, value: now });
+    this.#label();
+    await this.#show(this.#slid());
+  }
+
+  #path(rest) {
+    return `/v1/customers/${encodeURIComponent(this.#customer)}${rest}`;
+  }
+
+  #slid() {
+    return new Date(Number(this.#form.elements.moment.value) * 1000).toISOString();
+  }
+
+  #label() {
+    const slider = this.#form.elements.moment;
+    const text = moment(Number(slider.value) * 1000);
+    slider.setAttribute("aria-valuetext", text);
+    setText(byId("past-moment"), text);
+  }
+
+  // show shows the account as of a time or a position. typed says that a fault belongs to the field.
+  async #show(asOf, typed = false) {
+    if (!this.#customer) return;
+    const customer = this.#customer;
+    const newest = this.#turn();
+    const query = `?as_of=${encodeURIComponent(asOf)}`;
+    try {
+      const balances = await exchange("GET", this.#path("/balances") + query);
+      const at = `?as_of=${encodeURIComponent(balances.position)}`; // all three are as of one record
+      const [orders, positions] = await Promise.all([get(this.#path("/orders") + at), get(this.#path("/positions") + at)]);
+      if (customer !== this.#customer || !newest()) return;
+      byId("past-result").replaceChildren();
+      setText(byId("past-at"), `As of ${balances.position}`);
+      if (!typed) this.#form.elements.as_of.value = balances.position;
+      this.#draw(customer, orders, positions, balances.content);
+    } catch (failure) {
+      if (customer !== this.#customer || !newest()) return;
+      for (const id of ["past-orders", "past-positions", "past-balances"]) byId(id).replaceChildren();
+      setText(byId("past-at"), "");
+      if (typed) throw failure;
+      say(byId("past-result"), "bad", `${failure.message} (${failure.code ?? "ERROR"})`);
+    }
+  }
+
+  #draw(customer, orders, positions, balances) {
+    table(byId("past-orders"), "No open orders at that moment", [["Placed"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["Status"], ["Actions", 1]],
+      orders.map((o) => el("tr", { title: o.code }, when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),
+        status(o), actions(explainButton(`the ${o.action} order of ${o.amount}`, () => explainOrder(customer, o.code))))));
+    table(byId("past-positions"), "No positions at that moment", [["Symbol"], ["Size", 1], ["Entry", 1], ["Cost", 1], ["Changed"], ["Actions", 1]],
+      positions.map((p) => el("tr", {}, cell(p.symbol), number(p.amount, sign(p.amount)), number(p.entry_price), amount(p.cost), when(p.updated),
+        actions(explainButton(`the last change of the position in ${p.symbol}`, () => explainRecord(customer, p.sequence))))));
+    table(byId("past-balances"), "No balance at that moment", [["Currency"], ["Balance", 1], ["Changed"], ["Actions", 1]],
+      balances.map((b) => el("tr", {}, cell(b.currency), number(b.balance), when(b.updated),
+        actions(explainButton(`the last change of the ${b.currency} balance`, () => explainRecord(customer, b.sequence))))));
+  }
+}

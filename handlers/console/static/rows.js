@@ -1,0 +1,38 @@
+// Rows and cells of the tables of an account.
+
+import { grouped, money } from "./decimal.js";
+import { el, moment, words } from "./dom.js";
+import { isWaiting } from "./entry.js";
+
+export const cell = (text) => el("td", {}, text);
+export const when = (timestamp) => el("td", { class: "dim", title: timestamp }, moment(timestamp));
+export const number = (text, kind = "", unit = "") => el("td", { class: `num ${kind}` }, grouped(text), text && unit);
+export const amount = (text, kind = "") => el("td", { class: `num ${kind}`, title: text }, money(text));
+export const side = (action) => el("td", { class: action === "buy" ? "up" : "down" }, action === "buy" ? "Buy" : "Sell");
+
+// status shows the status of an order, and when its stop fired.
+export const status = (o) => el("td", {}, words(o.status), o.triggered && " ", o.triggered && el("span", { class: "chip", title: o.triggered }, `triggered ${moment(o.triggered)}`));
+
+// trigger shows the prices at which a stop fires.
+export function trigger(o) {
+  const watched = o.trigger_price_type === "mark_price" ? "the mark price" : "trades";
+  const legs = o.trigger_price ? [grouped(o.trigger_price)] : o.stop_loss_price ? [`SL ${grouped(o.stop_loss_price)}`, `TP ${grouped(o.take_profit_price)}`] : ["–"];
+  return el("td", { class: "num", title: isWaiting(o) ? `watches ${watched}` : null }, legs.join(" · "));
+}
+
+export const flags = (o) => [words(o.type), o.post_only && "post only", o.reduce_only && "reduce only", o.cash_amount && `cash ${money(o.cash_amount)}`].filter(Boolean).join(", ");
+
+// table puts rows under headings, or a remark where there are none. On a narrow screen each row becomes a card, whose
+// cells are named by data-name.
+export function table(box, none, headings, rows) {
+  if (!rows.length) return box.replaceChildren(el("p", { class: "empty" }, none));
+  for (const row of rows) [...row.children].forEach((c, i) => c.setAttribute("data-name", headings[i][0]));
+  box.replaceChildren(el("table", { class: "list" },
+    el("thead", {}, el("tr", {}, ...headings.map(([name, right]) => el("th", { scope: "col", class: right ? "num" : null }, name)))), el("tbody", {}, ...rows)));
+}
+
+// actions holds the buttons of a row.
+export const actions = (...buttons) => el("td", { class: "num actions" }, ...buttons);
+
+// explainButton opens the explanation of what a row shows.
+export const explainButton = (name, open) => el("button", { type: "button", class: "quiet explain", "aria-label": `Explain ${name}`, click: open }, "Explain");
