@@ -14,8 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// boundsTable contains the first record as of which the tables of history answer, and the last one whose versions were
-// written.
+// boundsTable says where the answers of the tables of history begin, and where the versions end.
 const boundsTable = "history_bounds"
 
 // historyParents names the tables of history without their partitions. The partitions of all three have the same bounds.
@@ -206,8 +205,8 @@ func HistoryFrom(ctx context.Context, live Querier, reading pgx.Tx) (from int64,
 	return from, nil
 }
 
-// bounds selects the first sequence as of which the tables of history answer, and the first one whose versions were not
-// dropped for their age.
+// bounds selects the sequence at which the answers of the tables of history begin, and the end of the history that was
+// dropped for its age.
 const bounds = `SELECT greatest(b.kept, CASE WHEN b.written = c.sequence THEN b.built ELSE c.sequence END), b.kept
 	FROM history_bounds b JOIN checkpoints c USING (journal) WHERE journal = $1 AND c.partition = 0`
 

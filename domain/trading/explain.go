@@ -124,7 +124,7 @@ func (d *recordBuilder) explainCounterparty(next *counterparty, rank int, each f
 	margin.ExplainBearable(d.sheet, h.account.code, d.instrument.contract, next.equity, each)
 }
 
-// explainFired writes down that the market reached the price of a leg. An order that an operator put back has no such line.
+// explainFired writes down that the market reached the price of a leg. Without such a line, an operator has put the order back.
 func (s *stop) explainFired(sheet *arithmetic.Sheet, price int64, side book.Side) {
 	w, c := s.triggerIndex(), s.order.Value.position.instrument.contract
 	if w.low == 0 || !inside(side, price, w.low, w.high) || !sheet.On() {

@@ -27,7 +27,7 @@ type LiabilityProofs interface {
 const (
 	// proofTurn is how long a request for a proof waits for its turn.
 	proofTurn = 2 * time.Second
-	// maxProofs and maxProofsOfBroker limit the requests that wait for a tree. One tree is built at a time.
+	// maxProofs and maxProofsOfBroker limit the requests that wait for a tree. Trees are built one after the other.
 	maxProofs, maxProofsOfBroker = 32, 4
 )
 

@@ -150,7 +150,7 @@ func parseFacts(h chunkHead, facts []byte) (*chunk, error) {
 	return c, nil
 }
 
-// Codec compresses the records of archives. Writers of several archives may share one. It compresses one chunk at a time,
+// Codec compresses the records of archives. Writers of several archives may share one. It compresses chunks one after the other,
 // so a process needs the tables and the buffers once, and no more than one core.
 type Codec struct{ codec *codec }
 

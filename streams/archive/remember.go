@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// stamp is what the bucket lists of a manifest.
+// stamp is the entry of a manifest in the list of the bucket.
 type stamp struct {
 	listed bool
 	time   time.Time

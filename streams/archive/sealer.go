@@ -99,8 +99,8 @@ func (s *Sealer) update(change func(*Status)) {
 
 // Run archives until the context ends or the log is broken, and returns the error. Errors of the bucket, of the copies, and of the
 // archive are logged and retried. If the log lacks the last archived record, or begins after it, Run logs that and archives
-// nothing more. A log that was trimmed behind the back of this sealer, by what another one has sealed since, is no such log: Run
-// continues after the other one's ranges.
+// nothing more. But if another sealer has archived ranges since and the log was trimmed at one of their ends, Run continues after
+// these ranges.
 func (s *Sealer) Run(ctx context.Context) error {
 	defer s.update(func(st *Status) { st.Runs = false })
 	s.update(func(st *Status) { st.Runs, st.Halted = true, false })

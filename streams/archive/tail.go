@@ -106,7 +106,7 @@ func (w *Writer) Sweep(ctx context.Context) error {
 			orphans = append(orphans, o.Key)
 		}
 	}
-	// Another writer may have named an object meanwhile: it takes over one that is there already.
+	// Another writer may have named an existing object meanwhile.
 	if named, err = w.archive.readTail(ctx); err != nil {
 		return err
 	}

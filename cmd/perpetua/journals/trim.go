@@ -32,7 +32,7 @@ type Trimming struct {
 	Witnesses *transparency.Policy // nil if the venue has none
 }
 
-// ranges is the number of ranges that a run trims at most if nobody waits for it.
+// ranges is the number of ranges that a run trims at most in brief mode.
 const ranges = 16
 
 // Run trims the log of a journal. With brief it asks no further limit once nothing can be trimmed, and trims a few ranges of many.
@@ -63,7 +63,7 @@ func (t Trimming) rows(j Journal) trim.Source {
 }
 
 // signed is the limit of the transparency log: the records that a signed checkpoint covers. Trees under former host names count
-// only as long as there is none under the present one. Without any tree the role is not used, and there is no limit.
+// only until the first one under the present name. A venue without trees does not use the role: signed sets no limit.
 func (t Trimming) signed(j Journal) trim.Source {
 	trees := projections.SignedTrees{Pool: t.Rows}
 	return func(ctx context.Context) (*trim.Limit, error) {

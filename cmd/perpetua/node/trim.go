@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
-// trimEvery is the time between two looks at what can be trimmed.
+// trimEvery is the time between two automatic trims.
 const trimEvery = 10 * time.Minute
 
 // archiveStore returns the bucket with the archive. It is the node's own bucket unless the settings name another one.
@@ -56,7 +56,7 @@ func (n *Node) trimming() journals.Trimming {
 		Archive: func(name string) archive.Config { return n.Settings.ArchiveConfig(s.archive, n.Box, name, 0) }}
 }
 
-// trims reports whether this node trims the logs. Several nodes may: a trim that another one has done is no error.
+// trims reports whether this node trims the logs. Several nodes may: they repeat no trim.
 func (n *Node) trims() bool {
 	p, err := n.Settings.TrimPolicy()
 	return err == nil && p.Auto && n.Roles.Projector && n.Known == nil
@@ -103,8 +103,8 @@ func logTrim(ctx context.Context, log *slog.Logger, r trim.Report, err error) {
 // archiveWait is how long a node waits for an archive after its start.
 const archiveWait = time.Minute
 
-// checkArchives warns of archives that lack records that were trimmed from the logs, or can't be read. The node runs without them
-// as long as nobody asks for the past.
+// checkArchives warns of archives that lack records that were trimmed from the logs, or can't be read. The node runs without them,
+// but can't answer questions about the past.
 func (n *Node) checkArchives(ctx context.Context) error {
 	for _, f := range n.followers {
 		within, cancel := context.WithTimeout(ctx, archiveWait)

@@ -19,7 +19,7 @@ type IO struct {
 	// ClockAhead is the difference between the wall clock of this process's terms and the system clock; negative if it
 	// is behind. Tests of work that is due at an hour of the day set it, with --accept-clock.
 	ClockAhead time.Duration
-	// ArchiveRange is the number of records of a range of the archive; 0 for that of its form. Tests set it.
+	// ArchiveRange is the number of records of a range of the archive; 0 for the usual one. Tests set it.
 	ArchiveRange int64
 	// SegmentBytes is the size of a segment of the embedded broker; 0 for its default. Tests of trims set it.
 	SegmentBytes int

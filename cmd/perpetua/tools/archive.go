@@ -169,8 +169,8 @@ func (a archived) print(out io.Writer) {
 		a.Journal, a.Ranges, a.Tail, a.Records, a.Skipped, a.Bytes, a.Values, 100*float64(a.Bytes)/float64(max(a.Values, 1)), a.Sequence, a.Hash)
 }
 
-// archiveJournal archives the records of a log up to its current end. What the topic does not hold any more it copies from the
-// archive by which the topic was trimmed. former opens that.
+// archiveJournal archives the records of a log up to its current end. It copies records that were
+// trimmed from the topic from the archive of the trim, which former opens.
 func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config, former func() (*archive.Archive, error)) error {
 	w, err := archive.NewWriter(ctx, cfg)
 	if err != nil {

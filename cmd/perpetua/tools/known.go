@@ -95,7 +95,7 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 	return failed
 }
 
-// tellMissing reports the stores of known positions that are not at hand.
+// tellMissing reports the stores of known positions that could not be opened.
 func (h *atHand) tellMissing(out io.Writer) {
 	if h.rows == nil {
 		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
@@ -105,7 +105,7 @@ func (h *atHand) tellMissing(out io.Writer) {
 	}
 }
 
-// known returns the sources of positions that are at hand.
+// known returns the sources of positions that could be opened.
 func (h *atHand) known(client *journal.Client) []journal.Known {
 	all := archive.Known(client, h.heads...)
 	if h.rows != nil {

@@ -91,7 +91,7 @@ func rootKeys(ctx context.Context, s *settings.Settings) (keys func(journal scal
 	return keys, func() { bucket.Close(); store.Close() }, nil
 }
 
-// rootKeysAtHand is rootKeys if a key store is at hand for the bucket that was found. Otherwise keys is nil. It prints on out why a
+// rootKeysAtHand is rootKeys if the bucket that was found has a key store. Otherwise keys is nil. It prints on out why a
 // key store that the settings name cannot be opened.
 func rootKeysAtHand(ctx context.Context, s *settings.Settings, out io.Writer) (keys func(journal scalar.ID) (*commitment.Keys, error), done func()) {
 	if s.Stores.KeyURL == "" {
