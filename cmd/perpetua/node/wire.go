@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
+	"github.com/perpetua-exchange/perpetua/handlers/proofpage"
 	"github.com/perpetua-exchange/perpetua/handlers/tlog"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
@@ -97,6 +98,9 @@ func (n *Node) wire() error {
 			return err
 		}
 		if err := intake.Register(e); err != nil {
+			return err
+		}
+		if err := proofpage.Register(e); err != nil {
 			return err
 		}
 		if err := docs.Register(e); err != nil {

@@ -130,7 +130,7 @@ function receipt(output, content, position) {
   const file = new File([JSON.stringify(content)], "receipt.json", { type: "application/json" });
   const name = `receipt-${position.replaceAll(/[^a-z0-9]+/g, "-")}.json`;
   const link = el("a", { href: URL.createObjectURL(file), download: name }, name);
-  say(output, "good", `The log ${origin} with ${grouped(size)} records has it. `, link, ". `perpetua receipt verify` checks the file without the venue.");
+  say(output, "good", `The log ${origin} with ${grouped(size)} records has it. `, link, ". ", el("a", { href: "/check" }, "This page"), " and `perpetua receipt verify` check the file.");
 }
 
 byId("explain-dialog").addEventListener("close", () => asked++);

@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// checks has the page check a file, and wants a text in its result.
+func (b *browser) checks(content []byte, want string) {
+	b.t.Helper()
+	file := filepath.Join(b.t.TempDir(), "proof.json")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.keys("#check [name=proof]", file)
+	b.click("#check [type=submit]")
+	b.sees("#check-result", want)
+}
+
+// TestCheckPage checks a receipt of a venue, and the proofs of liabilities in the test vectors. Each change is found.
+func TestCheckPage(t *testing.T) {
+	t.Parallel()
+	b := startAuditBrowser(t)
+	v := startVenue(t)
+	v.fund("1000", "ANNA")
+	var rows struct {
+		Records []struct {
+			Code     string
+			Sequence int64
+		}
+	}
+	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/customers/ANNA/transactions", nil).Body, &rows); err != nil {
+		t.Fatal(err)
+	}
+	receipt := v.must(200, "broker-a", http.MethodGet,
+		fmt.Sprintf("/v1/customers/ANNA/transactions/%s/receipt?sequence=%d", rows.Records[0].Code, rows.Records[0].Sequence), nil).Body
+	key := string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body)
+	b.open(v.REST + "/check")
+	b.click("#check [type=submit]")
+	b.sees("#check .fault", "Choose a file")
+	b.checks(receipt, "needs attention")
+	b.sees("#check .fault", "the key of the log")
+	b.fill("#check [name=key]", strings.TrimSpace(key))
+	b.checks(receipt, fmt.Sprintf("Valid. Record %d of", rows.Records[0].Sequence))
+	b.sees("#check-result", "deposit.make, accepted")
+	b.sees("#check-shown", "ANNA", "1000")
+	b.accessible("/check receipt")
+
+	change := func(from []byte, member func(receipt map[string]any)) []byte {
+		t.Helper()
+		var r map[string]any
+		if err := json.Unmarshal(from, &r); err != nil {
+			t.Fatal(err)
+		}
+		member(r)
+		changed, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changed
+	}
+	unit := func(r map[string]any, i int) map[string]any { return r["units"].([]any)[i].(map[string]any) }
+	b.checks(change(receipt, func(r map[string]any) {
+		unit(r, 1)["unit"] = strings.Replace(unit(r, 1)["unit"].(string), "1000", "9000", 1)
+	}), "Not valid: units[1]: it is not a part of this record")
+	b.checks(change(receipt, func(r map[string]any) {
+		proof := r["proof"].(string)
+		r["proof"] = strings.Replace(proof, "index ", "index 1", 1)
+	}), "Not valid: proof")
+	b.checks(change(receipt, func(r map[string]any) { r["format"] = "perpetua-receipt@v2" }), "format")
+	b.fill("#check [name=key]", "other+"+strings.SplitN(strings.TrimSpace(key), "+", 2)[1])
+	b.checks(receipt, "Not valid: key of the log")
+	b.checks([]byte("{"), "needs attention")
+
+	text, err := os.ReadFile("../../../streams/liabilities/testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors struct {
+		Trees []struct{ Proofs []json.RawMessage }
+	}
+	if err := json.Unmarshal(text, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	for _, tree := range vectors.Trees {
+		b.checks(tree.Proofs[len(tree.Proofs)-1], "Valid. The balance")
+	}
+	last := vectors.Trees[len(vectors.Trees)-1].Proofs[0]
+	statement := func(p map[string]any) map[string]any { return p["recorded"].(map[string]any) }
+	write := func(content []byte) string {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "statement.json")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	var recorded struct{ Recorded json.RawMessage }
+	if err := json.Unmarshal(last, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	b.keys("#check [name=statement]", write(recorded.Recorded))
+	b.checks(last, "The recorded statement has the same root")
+	b.checks(change(last, func(p map[string]any) { p["customer_code"] = "SOMEBODY" }), "Not valid: parts[0]: the path leads to another root")
+	b.checks(change(last, func(p map[string]any) { statement(p)["timestamp"] = "2020-01-01T00:00:00.000000Z" }), "Not valid: timestamp: the recorded statement has")
+	b.checks(change(last, func(p map[string]any) { statement(p)["deficits"] = "7" }), "is not what was paid in")
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}

@@ -1,0 +1,65 @@
+// The page "Check my proof".
+
+import { byId, el } from "/console/dom.js";
+import { clearFaults, say, showFailure } from "/console/form.js";
+import "/console/theme.js";
+import { Wrong } from "./bytes.js";
+import { verifyLiability } from "./liability.js";
+import { verifyReceipt } from "./receipt.js";
+
+const most = 64 << 20; // bytes of a file
+
+// fault is a fault of a field, as forms show them.
+const fault = (field, message) => ({ code: "INVALID_VALUE", message: "", faults: [{ field, message }] });
+
+async function read(input, field) {
+  const [file] = input.files;
+  if (!file) return null;
+  if (file.size > most) throw fault(field, "The file is too large.");
+  try {
+    return JSON.parse(await file.text());
+  } catch {
+    throw fault(field, "The file is not JSON.");
+  }
+}
+
+const shown = (title, value) => [el("h3", {}, title), el("pre", { tabindex: "0", "aria-label": title }, JSON.stringify(value, null, 2))];
+
+async function check(fields) {
+  const proof = await read(fields.proof, "proof");
+  if (!proof) throw fault("proof", "Choose a file.");
+  if (!String(proof.format).startsWith("perpetua-liabilities")) {
+    if (!fields.key.value.trim()) throw fault("key", "A receipt proves nothing without the key of the log.");
+    const { head, units, checkpoint } = await verifyReceipt(proof, fields.key.value, fields.policy.value.trim());
+    const witnessed = fields.policy.value.trim() ? ", which the witnesses have cosigned" : "";
+    return { text: `Valid. Record ${head.sequence} of ${checkpoint.origin}, ${head.time}: ${head.command.type}, ${head.outcome}. The checkpoint covers ${checkpoint.size} records${witnessed}.`,
+      more: units.flatMap((unit, i) => shown(i ? `Disclosed unit: ${unit.class ?? ""}` : "The record", unit)) };
+  }
+  const statement = await read(fields.statement, "statement");
+  const recorded = await verifyLiability(proof, statement);
+  const against = statement ? "The recorded statement has the same root." : "Compare it with the statement that the venue has recorded.";
+  return { text: `Valid. The balance ${proof.value} of ${proof.customer_code}, in units of 10^-${recorded.scale} ${recorded.asset}, is part of the total ${recorded.total} at record ${recorded.position}. ${against}`,
+    more: shown("The statement", recorded) };
+}
+
+byId("check").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const [form, result] = [byId("check"), byId("check-result")];
+  clearFaults(form);
+  byId("check-shown").replaceChildren();
+  if (!crypto.subtle) {
+    say(result, "bad", "Browsers offer the functions for this check over HTTPS or on this machine only.");
+    return;
+  }
+  say(result, "wait", "Checking …");
+  try {
+    const { text, more } = await check(form.elements);
+    say(result, "good", text);
+    byId("check-shown").replaceChildren(...more);
+  } catch (error) {
+    if (error.faults) {
+      showFailure(form, error);
+      say(result, "bad", "This field needs attention.");
+    } else say(result, "bad", error instanceof Wrong ? `Not valid: ${error.message}.` : `Not valid: the file does not have the form of a proof (${error.message}).`);
+  }
+});

@@ -1,0 +1,57 @@
+// Verifies proofs of liabilities. streams/README.md has the form, under "Proof of liabilities".
+
+import { bigEndian, decode, equal, hmac, insist, join, sha256, utf8 } from "./bytes.js";
+
+const name = "proof of liabilities";
+
+function number(text, what) {
+  insist(/^(0|[1-9][0-9]*)$/.test(text), `${what}: this is not a whole number`);
+  return BigInt(text);
+}
+
+function codeOf(customer) {
+  const code = utf8(customer);
+  insist(code.length <= 32, "customer_code: it is too long");
+  return join(code, new Uint8Array(32 - code.length));
+}
+
+async function parent(left, right) {
+  const sum = left.sum + right.sum;
+  bigEndian(sum, 16);
+  return { sum, hash: await sha256(new Uint8Array([1]), left.hash, bigEndian(left.sum, 16), right.hash, bigEndian(right.sum, 16)) };
+}
+
+// verifyLiability verifies a proof against a recorded statement, or against its own if that is null. It returns the statement.
+export async function verifyLiability(proof, statement) {
+  insist(proof.format === "perpetua-liabilities-v1", `format: ${proof.format} is unknown`);
+  const recorded = proof.recorded;
+  insist(recorded?.venue && Array.isArray(proof.parts) && typeof proof.customer_code === "string", `${name}: recorded, parts and customer_code are needed`);
+  const venue = Object.values(recorded.venue).reduce((sum, text) => sum + BigInt(text), 0n);
+  const total = number(recorded.total, "total");
+  insist(total - number(recorded.deficits, "deficits") + venue === BigInt(recorded.net_paid_in), "recorded: total − deficits + venue is not what was paid in");
+  insist(proof.parts.length >= 2 && proof.parts.length <= 4, "parts: there are not two to four");
+  const nonce = decode(proof.nonce, "nonce");
+  const subNonce = await hmac(nonce, bigEndian(recorded.position, 8), codeOf(proof.customer_code));
+  const root = decode(recorded.root, "root");
+  let [last, sum] = [-1, 0n];
+  for (const [i, part] of proof.parts.entries()) {
+    const what = `parts[${i}]`;
+    insist(Number.isInteger(part.index) && part.index > last && part.index < recorded.leaves && 2 ** part.path.length === recorded.leaves, `${what}: index ${part.index} of ${recorded.leaves}`);
+    const value = number(part.value, what);
+    let at = { sum: value, hash: await hmac(subNonce, bigEndian(value, 16), bigEndian(part.index, 8)) };
+    for (const [height, [otherSum, otherHash]] of part.path.entries()) {
+      const other = { sum: number(otherSum, what), hash: decode(otherHash, what) };
+      at = Math.floor(part.index / 2 ** height) % 2 ? await parent(other, at) : await parent(at, other);
+    }
+    insist(at.sum === total && equal(at.hash, root), `${what}: the path leads to another root than the recorded one`);
+    [last, sum] = [part.index, sum + value];
+  }
+  insist(sum === number(proof.value, "value"), "value: the parts have another sum");
+  if (statement) {
+    for (const member of new Set([...Object.keys(recorded), ...Object.keys(statement)])) {
+      const [here, there] = [recorded, statement].map((of) => JSON.stringify(of[member]));
+      insist(here === there, `${member}: the recorded statement has ${there}, and the proof ${here}`);
+    }
+  }
+  return recorded;
+}
