@@ -72,6 +72,7 @@ func startBrowser(t testing.TB) *browser {
 	b := &browser{t: t, session: "http://127.0.0.1:" + port, client: http.Client{Timeout: patience}}
 	var made struct{ SessionID string }
 	b.must(&made, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"timeouts":          map[string]int64{"script": patience.Milliseconds()},
 		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
 		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
 			"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
