@@ -76,6 +76,7 @@ func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) 
 	}
 	cfg := live.Config()
 	cfg.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	cfg.ConnConfig.RuntimeParams["perpetua.scratch"] = "on" // the migration of the views for analysts drops them here
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
