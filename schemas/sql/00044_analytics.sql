@@ -56,7 +56,7 @@ END $$;
 -- Times of records never decrease and sequences have no gaps, so a binary search by the primary key finds the record: those up to
 -- low are at the time or before it, and those from high on are later.
 -- +goose StatementBegin
-CREATE FUNCTION position_at(journal text, at timestamptz) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION position_at(journal text, at timestamptz) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE COST 10000
 BEGIN ATOMIC
     WITH RECURSIVE half (low, high) AS (
         SELECT -1::bigint, (SELECT COALESCE(max(r.sequence), -1) + 1 FROM records r WHERE r.journal = position_at.journal)
@@ -124,17 +124,21 @@ COMMENT ON COLUMN hours.last_sequence IS 'Sequence of the last record of the hou
 COMMENT ON COLUMN hours.final IS 'Whether the hour is over: no later record can change its rows.';
 COMMENT ON COLUMN hours.history IS 'Whether book_depth_hourly answers as of the end of the hour.';
 
+-- The views by day and by hour group inside of LATERAL, once for each period and broker or instrument. So the plan is a nested loop
+-- of index scans over the records of the period, and a condition on the customer gets into it. A join would be planned with guesses
+-- about the ranges of sequences and read whole tables. A customer has one broker, so no group is split.
 CREATE VIEW pnl_daily AS
-SELECT d.day, t.customer_code, t.broker, t.currency,
-    COALESCE(sum(t.amount) FILTER (WHERE t.type IN ('trade', 'settlement', 'liquidation', 'auto_deleveraging')), 0) AS realized_pnl,
-    COALESCE(sum(t.amount) FILTER (WHERE t.type IN ('trade_fee', 'liquidation_fee')), 0) AS fees,
-    COALESCE(sum(t.amount) FILTER (WHERE t.type = 'funding'), 0) AS funding,
-    COALESCE(sum(t.amount) FILTER (WHERE t.type = 'insurance'), 0) AS insurance,
-    sum(t.amount) AS net_pnl, count(*) AS entries, max(t.sequence) AS sequence, d.final
-FROM days d CROSS JOIN brokers_trading b
-    JOIN transactions t ON t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence
-WHERE t.reference_id IS NULL
-GROUP BY d.day, t.customer_code, t.broker, t.currency, d.final;
+SELECT d.day, t.customer_code, b.broker, t.currency, t.realized_pnl, t.fees, t.funding, t.insurance, t.net_pnl, t.entries, t.sequence, d.final
+FROM days d CROSS JOIN brokers_trading b CROSS JOIN LATERAL (
+    SELECT t.customer_code, t.currency,
+        COALESCE(sum(t.amount) FILTER (WHERE t.type IN ('trade', 'settlement', 'liquidation', 'auto_deleveraging')), 0) AS realized_pnl,
+        COALESCE(sum(t.amount) FILTER (WHERE t.type IN ('trade_fee', 'liquidation_fee')), 0) AS fees,
+        COALESCE(sum(t.amount) FILTER (WHERE t.type = 'funding'), 0) AS funding,
+        COALESCE(sum(t.amount) FILTER (WHERE t.type = 'insurance'), 0) AS insurance,
+        sum(t.amount) AS net_pnl, count(*) AS entries, max(t.sequence) AS sequence
+    FROM transactions t
+    WHERE t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence AND t.reference_id IS NULL
+    GROUP BY t.customer_code, t.currency) t;
 COMMENT ON VIEW pnl_daily IS 'Version 1. Realized profit and loss of customers by UTC day, with fees and funding apart. Days without any are left out. With transfers_daily it gives the change of the balance. Indexes: for a customer the primary key of transactions, else transactions_by_broker.';
 COMMENT ON COLUMN pnl_daily.day IS 'The day of the entries, UTC. Funding and settlement count when they are posted, which may be after the instant.';
 COMMENT ON COLUMN pnl_daily.customer_code IS 'Code of the customer, unique in the venue.';
@@ -168,13 +172,14 @@ COMMENT ON COLUMN transfers_daily.entries IS 'Number of deposits and withdrawals
 COMMENT ON COLUMN transfers_daily.sequence IS 'Sequence of the last record that completed one of them.';
 
 CREATE VIEW funding_daily AS
-SELECT d.day, t.customer_code, t.broker, t.symbol, t.currency, sum(t.amount) AS funding,
-    COALESCE(sum(t.amount) FILTER (WHERE t.amount > 0), 0) AS received, COALESCE(sum(t.amount) FILTER (WHERE t.amount < 0), 0) AS paid,
-    count(*) AS payments, max(t.sequence) AS sequence, d.final
-FROM days d CROSS JOIN brokers_trading b
-    JOIN transactions t ON t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence
-WHERE t.type = 'funding'
-GROUP BY d.day, t.customer_code, t.broker, t.symbol, t.currency, d.final;
+SELECT d.day, t.customer_code, b.broker, t.symbol, t.currency, t.funding, t.received, t.paid, t.payments, t.sequence, d.final
+FROM days d CROSS JOIN brokers_trading b CROSS JOIN LATERAL (
+    SELECT t.customer_code, t.symbol, t.currency, sum(t.amount) AS funding,
+        COALESCE(sum(t.amount) FILTER (WHERE t.amount > 0), 0) AS received, COALESCE(sum(t.amount) FILTER (WHERE t.amount < 0), 0) AS paid,
+        count(*) AS payments, max(t.sequence) AS sequence
+    FROM transactions t
+    WHERE t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence AND t.type = 'funding'
+    GROUP BY t.customer_code, t.symbol, t.currency) t;
 COMMENT ON VIEW funding_daily IS 'Version 1. Funding of customers by instrument and UTC day. Indexes: for a customer the primary key of transactions, else transactions_by_broker.';
 COMMENT ON COLUMN funding_daily.day IS 'The day on which the funding was posted, UTC. It may be after the funding instant.';
 COMMENT ON COLUMN funding_daily.customer_code IS 'Code of the customer, unique in the venue.';
@@ -189,17 +194,20 @@ COMMENT ON COLUMN funding_daily.sequence IS 'Sequence of the last record with on
 COMMENT ON COLUMN funding_daily.final IS 'Whether the day is over: no later record can change the row.';
 
 CREATE VIEW fees_daily AS
-SELECT d.day, t.customer_code, t.broker, t.symbol, t.fee_currency AS currency,
-    COALESCE(sum(t.fee) FILTER (WHERE t.role = 'maker'), 0) AS maker_fees,
-    COALESCE(sum(t.fee) FILTER (WHERE t.role = 'taker' AND t.type <> 'liquidation'), 0) AS taker_fees,
-    COALESCE(sum(t.fee) FILTER (WHERE t.role = 'taker' AND t.type = 'liquidation'), 0) AS liquidation_fees,
-    sum(t.fee) AS fees,
-    COALESCE(sum(t.notional) FILTER (WHERE t.role = 'maker'), 0) AS maker_turnover,
-    COALESCE(sum(t.notional) FILTER (WHERE t.role = 'taker'), 0) AS taker_turnover,
-    count(*) AS trades, max(t.sequence) AS sequence, d.final
-FROM days d CROSS JOIN brokers_trading b
-    JOIN trades t ON t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence
-GROUP BY d.day, t.customer_code, t.broker, t.symbol, t.fee_currency, d.final;
+SELECT d.day, t.customer_code, b.broker, t.symbol, t.currency, t.maker_fees, t.taker_fees, t.liquidation_fees, t.fees,
+    t.maker_turnover, t.taker_turnover, t.trades, t.sequence, d.final
+FROM days d CROSS JOIN brokers_trading b CROSS JOIN LATERAL (
+    SELECT t.customer_code, t.symbol, t.fee_currency AS currency,
+        COALESCE(sum(t.fee) FILTER (WHERE t.role = 'maker'), 0) AS maker_fees,
+        COALESCE(sum(t.fee) FILTER (WHERE t.role = 'taker' AND t.type <> 'liquidation'), 0) AS taker_fees,
+        COALESCE(sum(t.fee) FILTER (WHERE t.role = 'taker' AND t.type = 'liquidation'), 0) AS liquidation_fees,
+        sum(t.fee) AS fees,
+        COALESCE(sum(t.notional) FILTER (WHERE t.role = 'maker'), 0) AS maker_turnover,
+        COALESCE(sum(t.notional) FILTER (WHERE t.role = 'taker'), 0) AS taker_turnover,
+        count(*) AS trades, max(t.sequence) AS sequence
+    FROM trades t
+    WHERE t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence
+    GROUP BY t.customer_code, t.symbol, t.fee_currency) t;
 COMMENT ON VIEW fees_daily IS 'Version 1. Fees and turnover of customers by instrument and UTC day, also of the insurance fund, which pays no fees. Indexes: for a customer the primary key of trades, else trades_by_broker.';
 COMMENT ON COLUMN fees_daily.day IS 'The day of the trades, UTC.';
 COMMENT ON COLUMN fees_daily.customer_code IS 'Code of the customer, or insurance-fund.';
@@ -217,9 +225,12 @@ COMMENT ON COLUMN fees_daily.sequence IS 'Sequence of the last record with one o
 COMMENT ON COLUMN fees_daily.final IS 'Whether the day is over: no later record can change the row.';
 
 CREATE VIEW venue_daily AS
-SELECT d.day, p.account, p.currency, p.type, sum(p.amount) AS amount, count(*) AS postings, max(p.sequence) AS sequence, d.final
-FROM days d JOIN venue_postings p ON p.sequence BETWEEN d.first_sequence AND d.last_sequence
-GROUP BY d.day, p.account, p.currency, p.type, d.final;
+SELECT d.day, p.account, p.currency, p.type, p.amount, p.postings, p.sequence, d.final
+FROM days d CROSS JOIN LATERAL (
+    SELECT p.account, p.currency, p.type, sum(p.amount) AS amount, count(*) AS postings, max(p.sequence) AS sequence
+    FROM venue_postings p
+    WHERE p.sequence BETWEEN d.first_sequence AND d.last_sequence
+    GROUP BY p.account, p.currency, p.type) p;
 COMMENT ON VIEW venue_daily IS 'Version 1. Movements of the venue''s own accounts by UTC day. Index: the primary key of venue_postings.';
 COMMENT ON COLUMN venue_daily.day IS 'The day of the postings, UTC.';
 COMMENT ON COLUMN venue_daily.account IS 'Account of the venue: external, fees, insurance, funding, clearing or rounding.';
@@ -287,7 +298,8 @@ SELECT d.day, o.code, o.customer_code, o.broker, o.symbol, o.action, o.type, o.t
     f.first_fill - w.working_from AS time_to_first_fill, CASE WHEN o.status = 'filled' THEN o.updated - w.working_from END AS time_to_fill,
     o.created_sequence, f.first_fill_sequence, o.sequence
 FROM days d CROSS JOIN brokers_trading b CROSS JOIN bounds
-    JOIN orders o ON o.broker = b.broker AND o.created_sequence BETWEEN d.first_sequence AND d.last_sequence
+    CROSS JOIN LATERAL (SELECT o.* FROM orders o
+        WHERE o.broker = b.broker AND o.created_sequence BETWEEN d.first_sequence AND d.last_sequence GROUP BY o.code) o
     CROSS JOIN LATERAL (SELECT COALESCE(o.triggered, o.created) AS working_from) w
     LEFT JOIN LATERAL (
         SELECT v.updated, v.since FROM order_history v WHERE v.code = o.code AND v.filled_amount > 0
@@ -356,10 +368,11 @@ END $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION history_checked(bigint) IS 'Version 1. Returns a sequence of the trading journal as of which the views answer. For any other it raises an error.';
 
--- Restricts order_history by customer, for its index order_history_live.
+-- Looks for the orders of each customer in the index order_history_live. OFFSET 0 keeps the parts from becoming joins, for which the
+-- planner would rather read whole tables.
 -- +goose StatementBegin
 CREATE FUNCTION book_at(symbol text, sequence bigint) RETURNS TABLE (side text, price numeric, amount numeric, orders bigint)
-LANGUAGE sql STABLE ROWS 100
+LANGUAGE sql STABLE COST 100000 ROWS 100
 BEGIN ATOMIC
     SELECT CASE o.action WHEN 'buy' THEN 'bid' ELSE 'ask' END, r.price, sum(r.amount), count(*)
     FROM (SELECT history_checked(book_at.sequence) AS position OFFSET 0) s
@@ -368,12 +381,14 @@ BEGIN ATOMIC
             FROM orders o WHERE o.live AND o.sequence <= s.position
             UNION ALL
             SELECT v.code, v.triggered, v.limit_price, v.amount - v.filled_amount
-            FROM (SELECT customer_code FROM customers UNION ALL SELECT 'insurance-fund') c JOIN order_history v
-                ON v.customer_code = c.customer_code AND v.live AND v.since <= s.position AND v.until > s.position
+            FROM (SELECT customer_code FROM customers UNION ALL SELECT 'insurance-fund') c CROSS JOIN LATERAL (
+                SELECT v.code, v.triggered, v.limit_price, v.amount, v.filled_amount
+                FROM order_history v
+                WHERE v.customer_code = c.customer_code AND v.live AND v.since <= s.position AND v.until > s.position
                     AND int8range(((hashtextextended(v.customer_code, 0) & 4194303) << 40) + v.since,
                         ((hashtextextended(v.customer_code, 0) & 4194303) << 40) + v.until)
-                        @> (((hashtextextended(c.customer_code, 0) & 4194303) << 40) + s.position)) r
-        JOIN orders o ON o.code = r.code
+                        @> (((hashtextextended(c.customer_code, 0) & 4194303) << 40) + s.position) OFFSET 0) v) r
+        CROSS JOIN LATERAL (SELECT o.symbol, o.action, o.trigger_price_type FROM orders o WHERE o.code = r.code OFFSET 0) o
     WHERE o.symbol = book_at.symbol AND r.price IS NOT NULL AND (o.trigger_price_type IS NULL OR r.triggered IS NOT NULL)
     GROUP BY o.action, r.price
     ORDER BY 1, CASE o.action WHEN 'buy' THEN -r.price ELSE r.price END;
@@ -396,20 +411,19 @@ COMMENT ON COLUMN book_depth_hourly.sequence IS 'Sequence of the last record of 
 COMMENT ON COLUMN book_depth_hourly.final IS 'Whether the hour is over: no later record can change the row.';
 
 CREATE VIEW trades_hourly AS
-SELECT t.hour, t.symbol, c.open, c.high, c.low, c.close, t.turnover / NULLIF(t.volume * i.contract_size, 0) AS average_price, t.volume, t.turnover,
-    t.bought, t.sold, t.liquidated, t.deleveraged, t.trades, t.sequence, t.final
-FROM (
-    SELECT h.hour, t.symbol, sum(t.amount) AS volume, sum(t.notional) AS turnover,
-        COALESCE(sum(t.amount) FILTER (WHERE t.action = 'buy'), 0) AS bought, COALESCE(sum(t.amount) FILTER (WHERE t.action = 'sell'), 0) AS sold,
-        COALESCE(sum(t.amount) FILTER (WHERE t.type = 'liquidation'), 0) AS liquidated,
-        COALESCE(sum(t.amount) FILTER (WHERE t.type = 'auto_deleveraging'), 0) AS deleveraged,
-        count(*) AS trades, max(t.sequence) AS sequence, h.final
-    FROM hours h CROSS JOIN instruments i
-        JOIN trades t ON t.symbol = i.symbol AND t.role = 'taker' AND t.sequence BETWEEN h.first_sequence AND h.last_sequence
-    GROUP BY h.hour, t.symbol, h.final
-) t
-    JOIN instruments i ON i.symbol = t.symbol
-    LEFT JOIN candles c ON c.symbol = t.symbol AND c.price = 'trade' AND c.seconds = 3600 AND c.start = t.hour;
+SELECT h.hour, i.symbol, c.open, c.high, c.low, c.close, t.turnover / NULLIF(t.volume * i.contract_size, 0) AS average_price, t.volume, t.turnover,
+    t.bought, t.sold, t.liquidated, t.deleveraged, t.trades, t.sequence, h.final
+FROM hours h CROSS JOIN instruments i
+    CROSS JOIN LATERAL (
+        SELECT sum(t.amount) AS volume, sum(t.notional) AS turnover,
+            COALESCE(sum(t.amount) FILTER (WHERE t.action = 'buy'), 0) AS bought, COALESCE(sum(t.amount) FILTER (WHERE t.action = 'sell'), 0) AS sold,
+            COALESCE(sum(t.amount) FILTER (WHERE t.type = 'liquidation'), 0) AS liquidated,
+            COALESCE(sum(t.amount) FILTER (WHERE t.type = 'auto_deleveraging'), 0) AS deleveraged,
+            count(*) AS trades, max(t.sequence) AS sequence
+        FROM trades t
+        WHERE t.symbol = i.symbol AND t.role = 'taker' AND t.sequence BETWEEN h.first_sequence AND h.last_sequence
+        HAVING count(*) > 0) t
+    LEFT JOIN candles c ON c.symbol = i.symbol AND c.price = 'trade' AND c.seconds = 3600 AND c.start = h.hour;
 COMMENT ON VIEW trades_hourly IS 'Version 1. Trades by instrument and hour with open, high, low and close, each trade once. Hours without trades are left out. Indexes: trades_of_market_by_symbol and the primary key of candles.';
 COMMENT ON COLUMN trades_hourly.hour IS 'Beginning of the hour, UTC.';
 COMMENT ON COLUMN trades_hourly.symbol IS 'Symbol of the instrument.';
@@ -436,8 +450,9 @@ SELECT d.day, t.time, t.customer_code, t.broker, t.symbol, t.action, t.price, t.
         WHEN t.role = 'taker' THEN 'passed_on' ELSE 'deleveraged' END AS kind,
     t.code, t.order_code, t.sequence, t.ordinal
 FROM days d CROSS JOIN brokers_trading b
-    JOIN trades t ON t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence
-WHERE t.type IN ('liquidation', 'auto_deleveraging');
+    CROSS JOIN LATERAL (SELECT t.* FROM trades t
+        WHERE t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence AND t.type IN ('liquidation', 'auto_deleveraging')
+        GROUP BY t.customer_code, t.sequence, t.ordinal) t;
 COMMENT ON VIEW liquidations IS 'Version 1. Trades by which positions were liquidated or deleveraged, from the side that it happened to. Filter it by day or customer: without an index for them, it looks at all trades of these. Indexes: for a customer the primary key of trades, else trades_by_broker; the primary key of transactions.';
 COMMENT ON COLUMN liquidations.day IS 'The day of the trade, UTC.';
 COMMENT ON COLUMN liquidations.time IS 'Time of the trade, UTC.';
