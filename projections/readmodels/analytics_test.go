@@ -34,7 +34,7 @@ func eventful(t *testing.T, seed uint64) []record.Entry {
 	for hour := range 60 {
 		o.PassHour()
 		if hour%10 == 3 {
-			o.Jolt(int64(hour%20-8) * 60)
+			o.Jolt(int64(hour%20-8) * 140)
 		}
 		o.Play(8)
 		o.PlaceStops(1)
