@@ -10,7 +10,7 @@ SET LOCAL perpetua.readable = '
     analytics.balances_daily analytics.book_depth_hourly analytics.book_orders analytics.bounds analytics.brokers_trading
     analytics.contents analytics.days analytics.fees_daily analytics.funding_daily analytics.hours analytics.liquidations
     analytics.onboarding_cases analytics.onboarding_daily analytics.onboarding_funnel analytics.order_fills analytics.pnl_daily
-    analytics.positions_daily analytics.trades_hourly analytics.transfers_daily analytics.venue_daily';
+    analytics.positions_daily analytics.statement_lines analytics.trades_hourly analytics.transfers_daily analytics.venue_daily';
 SET LOCAL perpetua.withheld = '
     changed_rows schema_versions
     perpetua_jobs.river_job perpetua_jobs.river_leader perpetua_jobs.river_migration perpetua_jobs.river_notification

@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	periodic "github.com/perpetua-exchange/perpetua/projections/statements"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -332,6 +333,7 @@ func TestAnalyticsEqualAFold(t *testing.T) {
 	t.Run("trades", func(t *testing.T) { a.trades(t) })
 	t.Run("book", func(t *testing.T) { a.books(t) })
 	t.Run("fills", func(t *testing.T) { a.fills(t) })
+	t.Run("statements", func(t *testing.T) { a.statements(t) })
 	t.Run("ten questions", func(t *testing.T) { a.questions(t) })
 	t.Run("history", func(t *testing.T) { a.history(t) })
 }
@@ -552,6 +554,56 @@ func (a *analyzed) fills(t *testing.T) {
 		check(t, "order "+l["code"], got, want[l["code"]])
 		check(t, "from when it could trade", l["from_time"], text(got.from))
 		check(t, "time to the first fill", l["same"] == "f", false)
+	}
+}
+
+// statements reads the statement of each customer for each day, and for the whole time.
+func (a *analyzed) statements(t *testing.T) {
+	type line struct {
+		kind            domainledger.Type
+		amount, balance fixed.Money
+	}
+	begin, end := scalar.TimeOf(a.days[0].start), scalar.TimeOf(a.days[len(a.days)-1].start)
+	read := func(customer string, from, to scalar.Time) (h periodic.Head, got []line) {
+		t.Helper()
+		must(t, periodic.Read(t.Context(), a.pool, periodic.Period{CustomerCode: customer, From: from, To: to},
+			func(is *periodic.Head) error { h = *is; return nil },
+			func(l *periodic.Line) error { got = append(got, line{l.Type, l.Amount, l.Balance}); return nil }))
+		return h, got
+	}
+	for customer := range a.days[len(a.days)-1].balances {
+		var all []line
+		var before fixed.Money
+		for i, day := range a.days[:len(a.days)-1] {
+			h, got := read(customer, scalar.TimeOf(day.start), scalar.TimeOf(a.days[i+1].start))
+			all = append(all, got...)
+			check(t, "positions of a statement", []int64{h.Before, h.Last}, []int64{day.first - 1, day.last})
+			if len(h.Balances) == 1 {
+				check(t, "balances of "+customer+" on "+day.day(), h.Balances[0], periodic.Balance{Currency: "USDC", Opening: before, Closing: day.balances[customer]})
+			}
+			before = day.balances[customer]
+		}
+		_, whole := read(customer, begin, end)
+		check(t, "the statement of "+customer, whole, all)
+		var want []line
+		for _, e := range a.entries[:a.days[len(a.days)-1].first] {
+			for _, event := range e.Record.Events {
+				if posted, ok := event.(domainledger.Posted); ok {
+					for _, p := range posted.Postings() {
+						if p.CustomerCode == customer {
+							want = append(want, line{p.Type, p.Amount, p.Balance})
+						}
+					}
+				}
+			}
+		}
+		check(t, "the lines of "+customer, whole, want)
+	}
+	for p, want := range map[periodic.Period]error{
+		{CustomerCode: "nobody", From: begin, To: end}:                                     periodic.ErrNoCustomer,
+		{CustomerCode: "C1", From: begin, To: a.entries[len(a.entries)-1].Record.Time + 1}: periodic.ErrNotOver,
+	} {
+		check(t, "the error", periodic.Read(t.Context(), a.pool, p, nil, nil), want)
 	}
 }
 

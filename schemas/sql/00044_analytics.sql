@@ -171,6 +171,29 @@ COMMENT ON COLUMN transfers_daily.net_transfers IS 'Sum of both.';
 COMMENT ON COLUMN transfers_daily.entries IS 'Number of deposits and withdrawals.';
 COMMENT ON COLUMN transfers_daily.sequence IS 'Sequence of the last record that completed one of them.';
 
+CREATE VIEW statement_lines AS
+SELECT t.customer_code, t.broker, t.currency, t.updated AS time, t.type, t.symbol, t.amount, t.balance, t.reference_id, t.code, t.order_code,
+    t.sequence, t.ordinal
+FROM transactions t WHERE t.reference_id IS NULL
+UNION ALL
+SELECT t.customer_code, t.broker, t.currency, t.updated, t.type, t.symbol, t.amount, t.balance, t.reference_id, t.code, t.order_code,
+    t.changed_sequence, CASE WHEN t.sequence = t.changed_sequence THEN t.ordinal ELSE 2147483647 END
+FROM transactions t WHERE t.reference_id IS NOT NULL AND t.status = 'completed';
+COMMENT ON VIEW statement_lines IS 'Version 1. Completed movements on the accounts of customers, by the record that completed them. In the order of sequence and ordinal each balance is the one before plus the amount. Indexes: the primary key of transactions and transactions_of_transfers; filter by customer and sequence.';
+COMMENT ON COLUMN statement_lines.customer_code IS 'Code of the customer, unique in the venue.';
+COMMENT ON COLUMN statement_lines.broker IS 'Broker to whom the customer belongs.';
+COMMENT ON COLUMN statement_lines.currency IS 'Currency of the amounts.';
+COMMENT ON COLUMN statement_lines.time IS 'When the movement was completed, UTC.';
+COMMENT ON COLUMN statement_lines.type IS 'Kind of movement, such as deposit, withdrawal, trade, trade_fee or funding.';
+COMMENT ON COLUMN statement_lines.symbol IS 'Instrument. NULL for deposits and withdrawals.';
+COMMENT ON COLUMN statement_lines.amount IS 'Amount, negative if it leaves the account.';
+COMMENT ON COLUMN statement_lines.balance IS 'Balance after the movement.';
+COMMENT ON COLUMN statement_lines.reference_id IS 'Client''s own id of a deposit or withdrawal. NULL for other movements.';
+COMMENT ON COLUMN statement_lines.code IS 'Id of the transaction. A trade and its fee share the trade''s.';
+COMMENT ON COLUMN statement_lines.order_code IS 'Order that caused the movement. NULL without one.';
+COMMENT ON COLUMN statement_lines.sequence IS 'Sequence of the record that completed the movement.';
+COMMENT ON COLUMN statement_lines.ordinal IS 'Orders the movements of a record. A withdrawal that an earlier record requested comes last.';
+
 CREATE VIEW funding_daily AS
 SELECT d.day, t.customer_code, b.broker, t.symbol, t.currency, t.funding, t.received, t.paid, t.payments, t.sequence, d.final
 FROM days d CROSS JOIN brokers_trading b CROSS JOIN LATERAL (
