@@ -7,10 +7,11 @@ SET LOCAL perpetua.readable = '
     instruments leverages liabilities list_counts margin_profiles market_trades notices order_history orders owners
     position_history positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
     transactions trigger_events triggers users venue_balances venue_postings webhooks
-    analytics.balances_daily analytics.book_depth_hourly analytics.book_orders analytics.bounds analytics.brokers_trading
-    analytics.contents analytics.days analytics.fees_daily analytics.funding_daily analytics.hours analytics.liquidations
+    analytics.balances_daily analytics.book_depth_hourly analytics.book_orders analytics.bounds analytics.contents
+    analytics.days analytics.fees_daily analytics.funding_daily analytics.hours analytics.liquidations
     analytics.onboarding_cases analytics.onboarding_daily analytics.onboarding_funnel analytics.order_fills analytics.pnl_daily
-    analytics.positions_daily analytics.statement_lines analytics.trades_hourly analytics.transfers_daily analytics.venue_daily';
+    analytics.positions_daily analytics.statement_lines analytics.trades_hourly analytics.trading_brokers
+    analytics.transfers_daily analytics.venue_daily';
 SET LOCAL perpetua.withheld = '
     changed_rows schema_versions
     perpetua_jobs.river_job perpetua_jobs.river_leader perpetua_jobs.river_migration perpetua_jobs.river_notification

@@ -80,7 +80,7 @@ COMMENT ON COLUMN bounds.sequence IS 'Sequence of the last record that the views
 COMMENT ON COLUMN bounds.time IS 'Time of that record, UTC.';
 COMMENT ON COLUMN bounds.history_from IS 'Sequence of the first record as of which book_orders, balances_daily and positions_daily answer, or -1 for the first record of the journal. A rebuild or --history moves it.';
 
-CREATE VIEW brokers_trading AS
+CREATE VIEW trading_brokers AS
 WITH RECURSIVE found AS (
     (SELECT broker, sequence FROM customers ORDER BY broker, sequence, ordinal LIMIT 1)
     UNION ALL
@@ -90,9 +90,9 @@ WITH RECURSIVE found AS (
 SELECT broker, sequence FROM found
 UNION ALL
 SELECT 'venue', NULL::bigint WHERE NOT EXISTS (SELECT FROM found WHERE broker = 'venue');
-COMMENT ON VIEW brokers_trading IS 'Version 1. Brokers with customers, and venue, to which the insurance fund belongs. Found with one look at the index customers_by_broker each.';
-COMMENT ON COLUMN brokers_trading.broker IS 'Name of the broker.';
-COMMENT ON COLUMN brokers_trading.sequence IS 'Sequence of the record that registered its first customer. NULL for venue without customers.';
+COMMENT ON VIEW trading_brokers IS 'Version 1. Brokers with customers, and venue, to which the insurance fund belongs. Found with one look at the index customers_by_broker each.';
+COMMENT ON COLUMN trading_brokers.broker IS 'Name of the broker.';
+COMMENT ON COLUMN trading_brokers.sequence IS 'Sequence of the record that registered its first customer. NULL for venue without customers.';
 
 CREATE VIEW days AS
 SELECT g.start::date AS day, s.before + 1 AS first_sequence, s.last_sequence, (g.start + interval '1 day') AT TIME ZONE 'UTC' <= b.time AS final,
@@ -129,7 +129,7 @@ COMMENT ON COLUMN hours.history IS 'Whether book_depth_hourly answers as of the 
 -- about the ranges of sequences and read whole tables. A customer has one broker, so no group is split.
 CREATE VIEW pnl_daily AS
 SELECT d.day, t.customer_code, b.broker, t.currency, t.realized_pnl, t.fees, t.funding, t.insurance, t.net_pnl, t.entries, t.sequence, d.final
-FROM days d CROSS JOIN brokers_trading b CROSS JOIN LATERAL (
+FROM days d CROSS JOIN trading_brokers b CROSS JOIN LATERAL (
     SELECT t.customer_code, t.currency,
         COALESCE(sum(t.amount) FILTER (WHERE t.type IN ('trade', 'settlement', 'liquidation', 'auto_deleveraging')), 0) AS realized_pnl,
         COALESCE(sum(t.amount) FILTER (WHERE t.type IN ('trade_fee', 'liquidation_fee')), 0) AS fees,
@@ -196,7 +196,7 @@ COMMENT ON COLUMN statement_lines.ordinal IS 'Orders the movements of a record. 
 
 CREATE VIEW funding_daily AS
 SELECT d.day, t.customer_code, b.broker, t.symbol, t.currency, t.funding, t.received, t.paid, t.payments, t.sequence, d.final
-FROM days d CROSS JOIN brokers_trading b CROSS JOIN LATERAL (
+FROM days d CROSS JOIN trading_brokers b CROSS JOIN LATERAL (
     SELECT t.customer_code, t.symbol, t.currency, sum(t.amount) AS funding,
         COALESCE(sum(t.amount) FILTER (WHERE t.amount > 0), 0) AS received, COALESCE(sum(t.amount) FILTER (WHERE t.amount < 0), 0) AS paid,
         count(*) AS payments, max(t.sequence) AS sequence
@@ -219,7 +219,7 @@ COMMENT ON COLUMN funding_daily.final IS 'Whether the day is over: no later reco
 CREATE VIEW fees_daily AS
 SELECT d.day, t.customer_code, b.broker, t.symbol, t.currency, t.maker_fees, t.taker_fees, t.liquidation_fees, t.fees,
     t.maker_turnover, t.taker_turnover, t.trades, t.sequence, d.final
-FROM days d CROSS JOIN brokers_trading b CROSS JOIN LATERAL (
+FROM days d CROSS JOIN trading_brokers b CROSS JOIN LATERAL (
     SELECT t.customer_code, t.symbol, t.fee_currency AS currency,
         COALESCE(sum(t.fee) FILTER (WHERE t.role = 'maker'), 0) AS maker_fees,
         COALESCE(sum(t.fee) FILTER (WHERE t.role = 'taker' AND t.type <> 'liquidation'), 0) AS taker_fees,
@@ -320,7 +320,7 @@ SELECT d.day, o.code, o.customer_code, o.broker, o.symbol, o.action, o.type, o.t
     o.created, w.working_from, f.first_fill, CASE WHEN o.status = 'filled' THEN o.updated END AS filled,
     f.first_fill - w.working_from AS time_to_first_fill, CASE WHEN o.status = 'filled' THEN o.updated - w.working_from END AS time_to_fill,
     o.created_sequence, f.first_fill_sequence, o.sequence
-FROM days d CROSS JOIN brokers_trading b CROSS JOIN bounds
+FROM days d CROSS JOIN trading_brokers b CROSS JOIN bounds
     CROSS JOIN LATERAL (SELECT o.* FROM orders o
         WHERE o.broker = b.broker AND o.created_sequence BETWEEN d.first_sequence AND d.last_sequence GROUP BY o.code) o
     CROSS JOIN LATERAL (SELECT COALESCE(o.triggered, o.created) AS working_from) w
@@ -472,7 +472,7 @@ SELECT d.day, t.time, t.customer_code, t.broker, t.symbol, t.action, t.price, t.
     CASE WHEN t.type = 'liquidation' AND t.order_code IS NOT NULL THEN 'book' WHEN t.type = 'liquidation' THEN 'takeover'
         WHEN t.role = 'taker' THEN 'passed_on' ELSE 'deleveraged' END AS kind,
     t.code, t.order_code, t.sequence, t.ordinal
-FROM days d CROSS JOIN brokers_trading b
+FROM days d CROSS JOIN trading_brokers b
     CROSS JOIN LATERAL (SELECT t.* FROM trades t
         WHERE t.broker = b.broker AND t.sequence BETWEEN d.first_sequence AND d.last_sequence AND t.type IN ('liquidation', 'auto_deleveraging')
         GROUP BY t.customer_code, t.sequence, t.ordinal) t;
