@@ -64,7 +64,8 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 	return pool, remove, nil
 }
 
-// openSchema creates a schema and returns a pool that uses it.
+// openSchema creates a schema and returns a pool that uses it. With the setting perpetua.scratch, migrations make no views for
+// analysts, which exist once in a database.
 func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	live, err := Open(ctx, url)
 	if err != nil {
@@ -76,6 +77,7 @@ func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) 
 	}
 	cfg := live.Config()
 	cfg.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	cfg.ConnConfig.RuntimeParams["perpetua.scratch"] = "on"
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 

@@ -24,7 +24,7 @@ func TestDataDictionary(t *testing.T) {
 		return names
 	}
 	const columns = ` FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum >= 0 AND NOT a.attisdropped
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v', 'm', 'p') AND c.relname <> 'schema_versions'`
+		WHERE c.relnamespace IN ('public'::regnamespace, 'analytics'::regnamespace) AND c.relkind IN ('r', 'v', 'm', 'p') AND c.relname <> 'schema_versions'`
 	if n := len(list("SELECT c.relname || '.' || a.attname" + columns)); n < 380 {
 		t.Fatalf("only %d columns", n)
 	}

@@ -55,7 +55,7 @@ func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
 			slices.Concat(readable, withheld)},
 		{"relations that readers may read", `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 			WHERE nspname ` + ours + ` AND relkind <> 'S' AND has_any_column_privilege('perpetua_reader', c.oid, 'SELECT')`, readable},
-		{"routines", `SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
+		{"routines", `SELECT replace(p.oid::regprocedure::text, 'timestamp with time zone', 'timestamptz') FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
 			WHERE nspname ` + ours, objects(t, "routines")},
 		{"types besides those of rows and arrays", `SELECT t.oid::regtype::text
 			FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace LEFT JOIN pg_class c ON c.oid = typrelid

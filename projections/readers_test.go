@@ -64,9 +64,9 @@ func TestReadersReadNothingSealed(t *testing.T) {
 		delivery_attempts.response notices.reason`) {
 		sealed[column] = true
 	}
-	rows, err := live.Query(ctx, `SELECT c.relname::text, a.attname::text, COALESCE(col_description(c.oid, a.attnum), '')
+	rows, err := live.Query(ctx, `SELECT c.oid::regclass::text, a.attname::text, COALESCE(col_description(c.oid, a.attnum), '')
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v', 'p') AND NOT c.relispartition AND c.relname NOT IN ('schema_versions', 'changed_rows') AND NOT a.attisdropped`)
+		WHERE c.relnamespace IN ('public'::regnamespace, 'analytics'::regnamespace) AND c.relkind IN ('r', 'v', 'p') AND NOT c.relispartition AND c.relname NOT IN ('schema_versions', 'changed_rows') AND NOT a.attisdropped`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,12 @@ SET LOCAL perpetua.readable = '
     delivery_attempts documents entitlements erasures fee_profiles funding_rates history_bounds holds instrument_statuses
     instruments leverages liabilities list_counts margin_profiles market_trades notices order_history orders owners
     position_history positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
-    transactions trigger_events triggers users venue_balances venue_postings webhooks';
+    transactions trigger_events triggers users venue_balances venue_postings webhooks
+    analytics.balances_daily analytics.book_depth_hourly analytics.book_orders analytics.bounds analytics.contents
+    analytics.days analytics.fees_daily analytics.funding_daily analytics.hours analytics.liquidations
+    analytics.onboarding_cases analytics.onboarding_daily analytics.onboarding_funnel analytics.order_fills analytics.pnl_daily
+    analytics.positions_daily analytics.statement_lines analytics.trades_hourly analytics.trading_brokers
+    analytics.transfers_daily analytics.venue_daily';
 SET LOCAL perpetua.withheld = '
     changed_rows schema_versions
     perpetua_jobs.river_job perpetua_jobs.river_leader perpetua_jobs.river_migration perpetua_jobs.river_notification
@@ -14,7 +19,8 @@ SET LOCAL perpetua.withheld = '
 SET LOCAL perpetua.routines = '
     count_rows() grant_readers(text[]) history_partitions(bigint) history_written(bigint,bigint) list_page(text[],bigint,bigint,boolean)
     place_document() place_response() place_trigger() record_changes() track_changes(text)
+    analytics.book_at(text,bigint) analytics.history_checked(bigint) analytics.position_at(text,timestamptz)
     perpetua_jobs.river_job_state_in_bitmask(bit,perpetua_jobs.river_job_state)';
 SET LOCAL perpetua.types = 'perpetua_jobs.river_job_state';
 -- Besides the schema of checkpoints. The tools make the last two, and a killed one leaves its schema behind.
-SET LOCAL perpetua.schemas = 'perpetua_jobs audited rebuilt';
+SET LOCAL perpetua.schemas = 'perpetua_jobs analytics audited rebuilt';

@@ -19,7 +19,7 @@ BEGIN
         SELECT format('ALTER SCHEMA %I OWNER TO perpetua_venue', n.nspname) FROM pg_namespace n
         WHERE n.nspowner = me AND (n.oid = home OR n.nspname = ANY (string_to_array(current_setting('perpetua.schemas'), ' '))
             AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid
-                AND c.relname IN ('schema_versions', 'river_migration')))
+                AND c.relname IN ('schema_versions', 'river_migration', 'pnl_daily')))
         UNION ALL
         SELECT format('ALTER TABLE %s OWNER TO perpetua_venue', c.oid::regclass) -- ALTER TABLE takes views too
         FROM objects o JOIN pg_class c ON c.oid = to_regclass(o.name)
@@ -32,7 +32,7 @@ BEGIN
         SELECT format('ALTER ROUTINE %s OWNER TO perpetua_venue', p.oid::regprocedure)
         FROM pg_proc p JOIN objects o ON o.kind = 'routines' -- to_regprocedure fails where the schema of a parameter is missing
             AND o.name = format('%s.%I(%s)', p.pronamespace::regnamespace, p.proname,
-                replace(oidvectortypes(p.proargtypes), ', ', ','))
+                replace(replace(oidvectortypes(p.proargtypes), ', ', ','), 'timestamp with time zone', 'timestamptz'))
         WHERE p.proowner = me
         UNION ALL
         SELECT format('ALTER TYPE %s OWNER TO perpetua_venue', t.oid::regtype)

@@ -91,6 +91,31 @@ func (o *Owner) PassHour() {
 	o.drain()
 }
 
+// Jolt moves all index prices by a number of thousandths and back, which liquidates the customers with the thinnest margins.
+func (o *Owner) Jolt(thousandths int64) {
+	o.t.Helper()
+	for _, price := range []int64{650 * (1000 + thousandths), 650_000} {
+		for _, symbol := range Symbols() {
+			o.do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: price, Scale: 1}})
+		}
+	}
+}
+
+// PlaceStops submits n random limit orders that wait for a price near the index.
+func (o *Owner) PlaceStops(n int) {
+	o.t.Helper()
+	for range n {
+		customer := o.customers[o.random.IntN(len(o.customers))]
+		price := func() fixed.Decimal { return fixed.Decimal{Coef: 649000 + o.random.Int64N(2000), Scale: 1} }
+		payload := &trading.PlaceOrder{CustomerCode: customer, Symbol: Symbols()[o.random.IntN(2)], Action: order.Buy, Type: order.StopLossLimit,
+			Amount: fixed.Decimal{Coef: 1 + o.random.Int64N(900), Scale: 3}, LimitPrice: price(), TriggerPrice: price()}
+		if o.random.IntN(2) == 0 {
+			payload.Action = order.Sell
+		}
+		o.do(actor(customer), trading.CommandPlaceOrder, payload)
+	}
+}
+
 func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
 	o.t.Helper()
 	events := make([]decide.Event, len(d.Events))

@@ -262,7 +262,7 @@ func TestEveryColumnOfEveryTableIsCompared(t *testing.T) {
 		"CREATE TABLE nobodys AS SELECT 1 AS n":                                                  "the table nobodys is one that no migration makes",
 		"ALTER TABLE trades ADD COLUMN note text":                                                "trades has the column note, which no migration makes",
 		"ALTER TABLE candles DROP COLUMN trades":                                                 "candles has no column trades",
-		"DROP TABLE candles":                                                                     "the table candles is missing",
+		"DROP TABLE candles CASCADE":                                                             "the table candles is missing",
 		"INSERT INTO leverages VALUES ('x', 'y', 'z', 1, 2)":                                     "leverages (customer_code x, symbol y): a row too many",
 		"INSERT INTO anchors SELECT journal, 7, sequence, log_offset, hash FROM anchors LIMIT 1": "anchors (",
 	} {

@@ -52,7 +52,7 @@ INSERT INTO candles SELECT symbol, p, s, to_timestamp(extract(epoch FROM min(tim
 	GROUP BY p, s, symbol, extract(epoch FROM time)::bigint / s ORDER BY min(time);
 INSERT INTO instruments SELECT s, 'BTC', 'USDC', 'USDC', 'open', 0.1, 0.001, 0.001, 1000, 1, 5, 2.5, 13, 3600, 5, 20, 2, 5, 0, '[]', 0, 0, now()
 	FROM (VALUES ('BTCUSDC_PERP'), ('ETHUSDC_PERP')) v (s);
-INSERT INTO checkpoints VALUES ('trading', 0, size, size, sha256(''), now());
+INSERT INTO checkpoints VALUES ('trading', 0, size, size, sha256(''), to_timestamp(1700000000 + size));
 ANALYZE`
 
 // size is how many records the database of the test has. With a million a planner has more to lose by a wrong guess:
@@ -119,7 +119,11 @@ func (p *planned) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults 
 		if err := json.Unmarshal([]byte(text), &plans); err != nil {
 			p.t.Fatal(err)
 		}
-		if pages := plans[0].Plan.Hit + plans[0].Plan.Read; pages > most {
+		limit := most
+		if strings.Contains(q.SQL, "FROM analytics.") { // they find the first and the last record of each day
+			limit = 4 * most
+		}
+		if pages := plans[0].Plan.Hit + plans[0].Plan.Read; pages > limit {
 			p.t.Errorf("%s looks at %d pages\n%s\n%s", p.what, pages, q.SQL, text)
 		} else {
 			p.t.Logf("%s: %d pages", p.what, pages)
@@ -264,5 +268,21 @@ func TestListsStayNarrow(t *testing.T) {
 				return err
 			})
 		}
+	}
+	for _, view := range []string{"pnl_daily", "transfers_daily", "funding_daily", "fees_daily", "order_fills", "liquidations"} {
+		for what, condition := range map[string]string{"a customer": "customer_code = 'C500'", "a day of a customer": "day = '2023-11-15' AND customer_code = 'C500'"} {
+			once("the view "+view+" of "+what, func() error {
+				var b pgx.Batch
+				b.Queue("SELECT * FROM analytics." + view + " WHERE " + condition)
+				return db.SendBatch(ctx, &b).Close()
+			})
+		}
+	}
+	for _, condition := range []string{"symbol = 'ETHUSDC_PERP' AND hour >= '2023-11-15 12:00Z' AND hour < '2023-11-15 14:00Z'", "hour = '2023-11-15 12:00Z'"} {
+		once("trades by hour, "+condition, func() error {
+			var b pgx.Batch
+			b.Queue("SELECT * FROM analytics.trades_hourly WHERE " + condition)
+			return db.SendBatch(ctx, &b).Close()
+		})
 	}
 }

@@ -41,6 +41,8 @@ func groupsOf(command string) []Group {
 		return []Group{OfKafka, OfPostgres, OfLogging}
 	case "log", "audit", "audit verify", "rebuild", "admin forget-log":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores}
+	case "statement":
+		return []Group{OfFolder, OfPostgres}
 	case "log trim":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfTrim}
 	case "log copy":

@@ -1,0 +1,748 @@
+package readmodels_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	periodic "github.com/perpetua-exchange/perpetua/projections/statements"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// eventful returns the records of a random venue over three days, with funding, settlement, liquidations and stops.
+func eventful(t *testing.T, seed uint64) []record.Entry {
+	t.Helper()
+	o := projectiontest.NewOwner(t, seed)
+	o.Play(200)
+	for hour := range 60 {
+		o.PassHour()
+		if hour%10 == 3 {
+			o.Jolt(int64(hour%20-8) * 140)
+		}
+		o.Play(8)
+		o.PlaceStops(1)
+	}
+	return o.Entries
+}
+
+// asReader returns a pool whose connections have the rights of a reader.
+func asReader(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	must(t, projections.GrantReaders(t.Context(), projectiontest.Open(t, url)))
+	cfg := projectiontest.Open(t, projectiontest.Admin(t, url)).Config()
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SET ROLE perpetua_reader; SET default_transaction_read_only = on; SET timezone = 'America/New_York'")
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// line is a row as text by the names of its columns.
+type line map[string]string
+
+func (l line) money(t *testing.T, column string) fixed.Money {
+	t.Helper()
+	d, err := fixed.ParseDecimal(l[column])
+	must(t, err)
+	m, ok := fixed.MoneyOf(d)
+	if !ok {
+		t.Errorf("%s is %s", column, l[column])
+	}
+	return m
+}
+
+func (l line) decimal(t *testing.T, column string) fixed.Decimal {
+	t.Helper()
+	if l[column] == "" {
+		return fixed.Decimal{}
+	}
+	d, err := fixed.ParseDecimal(l[column])
+	must(t, err)
+	return d.Trim()
+}
+
+func (l line) number(t *testing.T, column string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(l[column], 10, 64)
+	must(t, err)
+	return n
+}
+
+// lines returns the rows of a query.
+func lines(t *testing.T, pool *pgxpool.Pool, sql string) (found []line) {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	must(t, err)
+	for rows.Next() {
+		l := line{}
+		for i, f := range rows.FieldDescriptions() {
+			l[f.Name] = string(rows.RawValues()[i])
+		}
+		found = append(found, l)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("%v in %s", err, sql)
+	}
+	return found
+}
+
+type (
+	pnl struct{ realized, fees, funding, insurance fixed.Money }
+	fee struct {
+		maker, taker, liquidation, turnover fixed.Money
+		trades                              int64
+	}
+	standing struct {
+		amount, mark fixed.Decimal
+		cost, profit fixed.Money
+	}
+	ofSymbol struct{ customer, symbol string }
+	traded   struct {
+		volume, bought, liquidated fixed.Money // amounts, in the unit of money
+		turnover                   fixed.Money
+		trades                     int64
+	}
+	struck struct {
+		customer, symbol, kind string
+		trades                 int64
+		fees                   fixed.Money
+	}
+)
+
+// period is a day or an hour, as a test counts it from the events and reads it from the fold at the end.
+type period struct {
+	start       time.Time
+	first, last int64
+	pnl         map[string]pnl
+	transfers   map[string]fixed.Money
+	funding     map[ofSymbol]fixed.Money
+	fees        map[ofSymbol]fee
+	struck      map[[3]string]struck
+	market      map[string]traded
+	venue       map[[2]string]fixed.Money
+
+	balances  map[string]fixed.Money
+	positions map[ofSymbol]standing
+	books     map[string][]string
+}
+
+func newPeriod(start time.Time, first int64) *period {
+	return &period{start: start, first: first, pnl: map[string]pnl{}, transfers: map[string]fixed.Money{}, funding: map[ofSymbol]fixed.Money{},
+		fees: map[ofSymbol]fee{}, struck: map[[3]string]struck{}, market: map[string]traded{}, venue: map[[2]string]fixed.Money{},
+		balances: map[string]fixed.Money{}, positions: map[ofSymbol]standing{}, books: map[string][]string{}}
+}
+
+// day returns the period's day as SQL prints it.
+func (p *period) day() string { return p.start.Format(time.DateOnly) }
+
+// add counts one record.
+func (p *period) add(e record.Entry) {
+	for _, event := range e.Record.Events {
+		if posted, ok := event.(domainledger.Posted); ok {
+			for _, posting := range posted.Postings() {
+				p.post(posting)
+			}
+		}
+		if t, ok := event.(*trading.TradeExecuted); ok {
+			p.trade(t)
+		}
+	}
+	p.last = e.Record.Sequence
+}
+
+func (p *period) post(posting domainledger.Posting) {
+	of, amount := posting.CustomerCode, posting.Amount
+	if of == "" {
+		p.venue[[2]string{string(posting.Account), string(posting.Type)}] += amount
+		return
+	}
+	day := p.pnl[of]
+	switch posting.Type {
+	case domainledger.Deposit, domainledger.Withdrawal:
+		p.transfers[of] += amount
+		return
+	case domainledger.TradeFee, domainledger.LiquidationFee:
+		day.fees += amount
+	case domainledger.FundingPayment:
+		day.funding += amount
+		p.funding[ofSymbol{of, posting.Symbol}] += amount
+	case domainledger.InsuranceFund:
+		day.insurance += amount
+	default:
+		day.realized += amount
+	}
+	p.pnl[of] = day
+}
+
+func (p *period) trade(t *trading.TradeExecuted) {
+	amount, _ := fixed.MoneyOf(t.Amount)
+	m := p.market[t.Symbol]
+	m.volume += amount
+	m.turnover += t.Notional
+	m.trades++
+	if t.Action == order.Buy {
+		m.bought += amount
+	}
+	if t.Type == trading.Liquidation {
+		m.liquidated += amount
+	}
+	p.market[t.Symbol] = m
+	for _, maker := range []bool{false, true} {
+		leg := t.Taker
+		if maker {
+			leg = t.Maker
+		}
+		key := ofSymbol{leg.CustomerCode, t.Symbol}
+		f := p.fees[key]
+		f.turnover += t.Notional
+		f.trades++
+		switch {
+		case maker:
+			f.maker += leg.Fee
+		case t.Type == trading.Liquidation:
+			f.liquidation += leg.Fee
+		default:
+			f.taker += leg.Fee
+		}
+		p.fees[key] = f
+		kind := ""
+		switch {
+		case t.Type == trading.Liquidation && !maker && leg.OrderCode.IsZero():
+			kind = "takeover"
+		case t.Type == trading.Liquidation && !maker:
+			kind = "book"
+		case t.Type == trading.AutoDeleveraging && maker:
+			kind = "deleveraged"
+		case t.Type == trading.AutoDeleveraging:
+			kind = "passed_on"
+		default:
+			continue
+		}
+		of := [3]string{leg.CustomerCode, t.Symbol, kind}
+		s := p.struck[of]
+		s.customer, s.symbol, s.kind = leg.CustomerCode, t.Symbol, kind
+		s.trades++
+		s.fees += leg.Fee
+		p.struck[of] = s
+	}
+}
+
+// end reads the fold after the last record of the period.
+func (p *period) end(s *trading.State) {
+	holders := []string{trading.FundCode}
+	for _, c := range s.CustomersOf("") {
+		holders = append(holders, c.Code)
+		if balance, _ := s.Balance(c.Code); balance != 0 || p.pnl[c.Code] != (pnl{}) || p.transfers[c.Code] != 0 {
+			p.balances[c.Code] = balance
+		}
+	}
+	for _, of := range holders {
+		for _, h := range s.Positions(of) {
+			contract := s.Contract(h.Symbol)
+			steps, _ := contract.Steps(h.Amount)
+			marks, _ := contract.Marks(h.MarkPrice)
+			p.positions[ofSymbol{of, h.Symbol}] = standing{h.Amount.Trim(), h.MarkPrice.Trim(), h.Cost, contract.Worth(steps, marks).Sub(h.Cost)}
+		}
+	}
+	for _, i := range s.Instruments() {
+		p.books[i.Symbol] = depth(s, i.Symbol)
+	}
+}
+
+// depth returns the book as lines of side, price and amount, asks first.
+func depth(s *trading.State, symbol string) (levels []string) {
+	bids, asks := s.Depth(symbol, 0)
+	for _, l := range asks {
+		levels = append(levels, fmt.Sprint("ask ", l.Price.Trim(), " ", l.Amount.Trim()))
+	}
+	for _, l := range bids {
+		levels = append(levels, fmt.Sprint("bid ", l.Price.Trim(), " ", l.Amount.Trim()))
+	}
+	return levels
+}
+
+// periods folds the records and returns their days or hours.
+func periods(entries []record.Entry, length time.Duration) (all []*period) {
+	s := trading.NewState()
+	var now *period
+	for _, e := range entries {
+		if start := e.Record.Time.Std().Truncate(length); now == nil || !start.Equal(now.start) {
+			if now != nil {
+				now.end(s)
+			}
+			now = newPeriod(start, e.Record.Sequence)
+			all = append(all, now)
+		}
+		s.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+		now.add(e)
+	}
+	now.end(s)
+	return all
+}
+
+// analyzed is a venue, the periods that the test has counted, and a pool with a reader's rights.
+type analyzed struct {
+	entries     []record.Entry
+	days, hours []*period
+	pool        *pgxpool.Pool
+	url         string
+}
+
+func analyze(t *testing.T) *analyzed {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	a := &analyzed{entries: eventful(t, seed), url: projectiontest.MigratedURL(t)}
+	rows := projectiontest.Open(t, a.url)
+	apply(t, rows, "trading", readmodels.Trading(), a.entries)
+	r := projectiontest.NewRegistrar(t, seed)
+	r.Play(600)
+	apply(t, rows, "onboarding", readmodels.Onboarding(), r.Entries)
+	a.pool = asReader(t, a.url)
+	a.days, a.hours = periods(a.entries, 24*time.Hour), periods(a.entries, time.Hour)
+	return a
+}
+
+// TestAnalyticsEqualAFold compares the views for analysts with what the events say and with the fold at the end of each day and hour.
+func TestAnalyticsEqualAFold(t *testing.T) {
+	a := analyze(t)
+	t.Run("days", func(t *testing.T) { a.periods(t) })
+	t.Run("money", func(t *testing.T) { a.money(t) })
+	t.Run("ends of days", func(t *testing.T) { a.ends(t) })
+	t.Run("trades", func(t *testing.T) { a.trades(t) })
+	t.Run("book", func(t *testing.T) { a.books(t) })
+	t.Run("fills", func(t *testing.T) { a.fills(t) })
+	t.Run("statements", func(t *testing.T) { a.statements(t) })
+	t.Run("ten questions", func(t *testing.T) { a.questions(t) })
+	t.Run("history", func(t *testing.T) { a.history(t) })
+}
+
+func (a *analyzed) periods(t *testing.T) {
+	for view, want := range map[string][]*period{"days": a.days, "hours": a.hours} {
+		found := lines(t, a.pool, "SELECT * FROM analytics."+view+" ORDER BY 1")
+		check(t, "number of "+view, len(found), len(want))
+		for i, l := range found {
+			check(t, view+" "+want[i].start.String(), []any{l.number(t, "first_sequence"), l.number(t, "last_sequence"), l["final"], l["history"]},
+				[]any{want[i].first, want[i].last, map[bool]string{true: "t", false: "f"}[i < len(want)-1], "t"})
+		}
+	}
+}
+
+func (a *analyzed) money(t *testing.T) {
+	for _, day := range a.days {
+		where := " WHERE day = '" + day.day() + "'"
+		gotPnL := map[string]pnl{}
+		for _, l := range lines(t, a.pool, "SELECT * FROM analytics.pnl_daily"+where) {
+			p := pnl{l.money(t, "realized_pnl"), l.money(t, "fees"), l.money(t, "funding"), l.money(t, "insurance")}
+			gotPnL[l["customer_code"]] = p
+			check(t, "their sum", l.money(t, "net_pnl"), p.realized+p.fees+p.funding+p.insurance)
+			check(t, "the broker of "+l["customer_code"], l["broker"], projectiontest.BrokerOf(l["customer_code"]))
+			if s := l.number(t, "sequence"); s < day.first || s > day.last {
+				t.Errorf("sequence %d on %s", s, day.day())
+			}
+		}
+		check(t, "profit and loss on "+day.day(), gotPnL, day.pnl)
+
+		transfers := map[string]fixed.Money{}
+		for _, l := range lines(t, a.pool, "SELECT * FROM analytics.transfers_daily"+where) {
+			transfers[l["customer_code"]] = l.money(t, "net_transfers")
+			check(t, "deposits and withdrawals", l.money(t, "deposits")+l.money(t, "withdrawals"), l.money(t, "net_transfers"))
+		}
+		check(t, "transfers on "+day.day(), transfers, day.transfers)
+
+		funding := map[ofSymbol]fixed.Money{}
+		for _, l := range lines(t, a.pool, "SELECT * FROM analytics.funding_daily"+where) {
+			funding[ofSymbol{l["customer_code"], l["symbol"]}] = l.money(t, "funding")
+			check(t, "received and paid", l.money(t, "received")+l.money(t, "paid"), l.money(t, "funding"))
+		}
+		check(t, "funding on "+day.day(), funding, day.funding)
+
+		venue := map[[2]string]fixed.Money{}
+		for _, l := range lines(t, a.pool, "SELECT * FROM analytics.venue_daily"+where) {
+			venue[[2]string{l["account"], l["type"]}] = l.money(t, "amount")
+		}
+		check(t, "the venue's accounts on "+day.day(), venue, day.venue)
+	}
+	// Without a filter, and for one customer.
+	all := lines(t, a.pool, "SELECT count(*) AS n, sum(net_pnl) AS sum FROM analytics.pnl_daily")[0]
+	var n int64
+	var sum, mine fixed.Money
+	for _, day := range a.days {
+		n += int64(len(day.pnl))
+		for code, p := range day.pnl {
+			sum += p.realized + p.fees + p.funding + p.insurance
+			if code == "C1" {
+				mine += p.funding
+			}
+		}
+	}
+	check(t, "rows of profit and loss", all.number(t, "n"), n)
+	check(t, "sum of profit and loss", all.money(t, "sum"), sum)
+	one := lines(t, a.pool, "SELECT sum(funding) AS sum FROM analytics.funding_daily WHERE customer_code = 'C1'")[0]
+	check(t, "all funding of C1", one.money(t, "sum"), mine)
+}
+
+func (a *analyzed) ends(t *testing.T) {
+	liquidated := false
+	for _, day := range a.days {
+		where := " WHERE day = '" + day.day() + "'"
+		balances := map[string]fixed.Money{}
+		for _, l := range lines(t, a.pool, "SELECT * FROM analytics.balances_daily"+where) {
+			balances[l["customer_code"]] = l.money(t, "balance")
+			check(t, "the day's last record", l.number(t, "day_sequence"), day.last)
+		}
+		check(t, "balances at the end of "+day.day(), balances, day.balances)
+
+		positions := map[ofSymbol]standing{}
+		for _, l := range lines(t, a.pool, "SELECT * FROM analytics.positions_daily"+where) {
+			positions[ofSymbol{l["customer_code"], l["symbol"]}] = standing{l.decimal(t, "amount"), l.decimal(t, "mark_price"),
+				l.money(t, "cost"), l.money(t, "unrealized_pnl")}
+		}
+		check(t, "positions at the end of "+day.day(), positions, day.positions)
+		liquidated = liquidated || len(day.struck) > 0
+	}
+	kinds := lines(t, a.pool, "SELECT kind, count(*) FROM analytics.liquidations GROUP BY kind")
+	t.Log("liquidations by kind: ", kinds)
+	if !liquidated {
+		t.Error("nobody was liquidated")
+	}
+}
+
+func (a *analyzed) trades(t *testing.T) {
+	for _, day := range a.days {
+		where := " WHERE day = '" + day.day() + "'"
+		fees := map[ofSymbol]fee{}
+		for _, l := range lines(t, a.pool, "SELECT * FROM analytics.fees_daily"+where) {
+			fees[ofSymbol{l["customer_code"], l["symbol"]}] = fee{l.money(t, "maker_fees"), l.money(t, "taker_fees"), l.money(t, "liquidation_fees"),
+				l.money(t, "maker_turnover") + l.money(t, "taker_turnover"), l.number(t, "trades")}
+		}
+		check(t, "fees on "+day.day(), fees, day.fees)
+
+		found := map[[3]string]struck{}
+		for _, l := range lines(t, a.pool, "SELECT customer_code, symbol, kind, count(*) AS trades, sum(fee) AS fees FROM analytics.liquidations"+
+			where+" GROUP BY 1, 2, 3") {
+			found[[3]string{l["customer_code"], l["symbol"], l["kind"]}] = struck{l["customer_code"], l["symbol"], l["kind"], l.number(t, "trades"), l.money(t, "fees")}
+		}
+		check(t, "liquidations on "+day.day(), found, day.struck)
+	}
+	// What the liquidations have realized is part of the profit and loss.
+	differ := lines(t, a.pool, `SELECT (SELECT sum(realized_pnl) FROM analytics.liquidations) IS DISTINCT FROM
+		(SELECT sum(amount) FROM transactions WHERE type IN ('liquidation', 'auto_deleveraging')) AS differ`)
+	check(t, "whether liquidations differ", differ[0]["differ"], "f")
+	hourly := map[string]map[string]traded{}
+	for _, l := range lines(t, a.pool, "SELECT *, hour AT TIME ZONE 'UTC' AS utc FROM analytics.trades_hourly") {
+		if hourly[l["utc"]] == nil {
+			hourly[l["utc"]] = map[string]traded{}
+		}
+		hourly[l["utc"]][l["symbol"]] = traded{l.money(t, "volume"), l.money(t, "bought"), l.money(t, "liquidated"), l.money(t, "turnover"), l.number(t, "trades")}
+		check(t, "bought and sold", l.money(t, "bought")+l.money(t, "sold"), l.money(t, "volume"))
+	}
+	for _, hour := range a.hours {
+		got := hourly[hour.start.Format(time.DateTime)]
+		if got == nil {
+			got = map[string]traded{}
+		}
+		check(t, "trades from "+hour.start.String(), got, hour.market)
+	}
+}
+
+// levels returns the rows of a book as depth does.
+func levels(t *testing.T, found []line) (all []string) {
+	t.Helper()
+	for _, l := range found {
+		all = append(all, fmt.Sprint(l["side"], " ", l.decimal(t, "price"), " ", l.decimal(t, "amount")))
+	}
+	return all
+}
+
+const bookOrder = " ORDER BY side, CASE side WHEN 'ask' THEN price ELSE -price END"
+
+func (a *analyzed) books(t *testing.T) {
+	deep := 0
+	for i, hour := range a.hours {
+		if i%7 != 0 && i != len(a.hours)-1 {
+			continue
+		}
+		for symbol, want := range hour.books {
+			found := lines(t, a.pool, fmt.Sprintf("SELECT * FROM analytics.book_depth_hourly WHERE hour = '%s' AND symbol = '%s'"+bookOrder,
+				hour.start.Format(time.RFC3339), symbol))
+			check(t, fmt.Sprint("the book of ", symbol, " after ", hour.start), levels(t, found), want)
+			deep = max(deep, len(want))
+			for _, l := range found {
+				check(t, "its record", l.number(t, "sequence"), hour.last)
+			}
+		}
+	}
+	if deep < 5 {
+		t.Errorf("no book has more than %d prices", deep)
+	}
+	s := trading.NewState()
+	for _, e := range a.entries {
+		s.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+		at := e.Record.Sequence
+		if at%37 != 5 || len(s.Instruments()) < 2 {
+			continue
+		}
+		symbol := projectiontest.Symbols()[at%2]
+		want := depth(s, symbol)
+		check(t, fmt.Sprint("the book of ", symbol, " as of ", at), levels(t, lines(t, a.pool, fmt.Sprintf("SELECT * FROM analytics.book_at('%s', %d)", symbol, at))), want)
+		check(t, fmt.Sprint("its orders as of ", at), levels(t, lines(t, a.pool, fmt.Sprintf(`SELECT side, price, sum(amount) AS amount FROM analytics.book_orders
+			WHERE symbol = '%s' AND since <= %d AND (until > %[2]d OR until IS NULL) GROUP BY side, price`+bookOrder, symbol, at))), want)
+	}
+}
+
+func (a *analyzed) fills(t *testing.T) {
+	type fill struct {
+		day, status, first, last string
+		firstSequence            int64
+		from                     scalar.Time
+	}
+	want, first := map[string]fill{}, map[scalar.ID]bool{}
+	text := func(at scalar.Time) string {
+		return strings.TrimRight(strings.TrimRight(at.Std().Format("2006-01-02 15:04:05.000000"), "0"), ".")
+	}
+	for _, e := range a.entries {
+		var triggered trading.Triggered
+		for _, event := range e.Record.Events {
+			o := triggered.Order(event, e.Record.Time)
+			if o == nil {
+				continue
+			}
+			f := want[o.Code.String()]
+			f.day, f.status, f.from = o.Created.Std().Format(time.DateOnly), string(o.Status), max(f.from, o.Created, o.Triggered)
+			if !o.FilledAmount.IsZero() && !first[o.Code] {
+				first[o.Code], f.first, f.firstSequence = true, text(e.Record.Time), e.Record.Sequence
+			}
+			if o.Status == order.Filled {
+				f.last = text(e.Record.Time)
+			}
+			want[o.Code.String()] = f
+		}
+	}
+	if len(first) < 20 {
+		t.Errorf("only %d orders have fills", len(first))
+	}
+	found := lines(t, a.pool, `SELECT *, first_fill AT TIME ZONE 'UTC' AS first, filled AT TIME ZONE 'UTC' AS last, working_from AT TIME ZONE 'UTC' AS from_time,
+		time_to_first_fill = first_fill - working_from AS same FROM analytics.order_fills`)
+	check(t, "number of orders", len(found), len(want))
+	for _, l := range found {
+		got := fill{l["day"], l["status"], l["first"], l["last"], 0, want[l["code"]].from}
+		if l["first_fill_sequence"] != "" {
+			got.firstSequence = l.number(t, "first_fill_sequence")
+		}
+		check(t, "order "+l["code"], got, want[l["code"]])
+		check(t, "from when it could trade", l["from_time"], text(got.from))
+		check(t, "time to the first fill", l["same"] == "f", false)
+	}
+}
+
+// statements reads the statement of each customer for each day, and for the whole time.
+func (a *analyzed) statements(t *testing.T) {
+	type line struct {
+		kind            domainledger.Type
+		amount, balance fixed.Money
+	}
+	begin, end := scalar.TimeOf(a.days[0].start), scalar.TimeOf(a.days[len(a.days)-1].start)
+	read := func(customer string, from, to scalar.Time) (h periodic.Head, got []line) {
+		t.Helper()
+		must(t, periodic.Read(t.Context(), a.pool, periodic.Period{CustomerCode: customer, From: from, To: to},
+			func(is *periodic.Head) error { h = *is; return nil },
+			func(l *periodic.Line) error { got = append(got, line{l.Type, l.Amount, l.Balance}); return nil }))
+		return h, got
+	}
+	for customer := range a.days[len(a.days)-1].balances {
+		var all []line
+		var before fixed.Money
+		for i, day := range a.days[:len(a.days)-1] {
+			h, got := read(customer, scalar.TimeOf(day.start), scalar.TimeOf(a.days[i+1].start))
+			all = append(all, got...)
+			check(t, "positions of a statement", []int64{h.Before, h.Last}, []int64{day.first - 1, day.last})
+			if len(h.Balances) == 1 {
+				check(t, "balances of "+customer+" on "+day.day(), h.Balances[0], periodic.Balance{Currency: "USDC", Opening: before, Closing: day.balances[customer]})
+			}
+			before = day.balances[customer]
+		}
+		_, whole := read(customer, begin, end)
+		check(t, "the statement of "+customer, whole, all)
+		var want []line
+		for _, e := range a.entries[:a.days[len(a.days)-1].first] {
+			for _, event := range e.Record.Events {
+				if posted, ok := event.(domainledger.Posted); ok {
+					for _, p := range posted.Postings() {
+						if p.CustomerCode == customer {
+							want = append(want, line{p.Type, p.Amount, p.Balance})
+						}
+					}
+				}
+			}
+		}
+		check(t, "the lines of "+customer, whole, want)
+	}
+	for p, want := range map[periodic.Period]error{
+		{CustomerCode: "nobody", From: begin, To: end}:                                     periodic.ErrNoCustomer,
+		{CustomerCode: "C1", From: begin, To: a.entries[len(a.entries)-1].Record.Time + 1}: periodic.ErrNotOver,
+	} {
+		check(t, "the error", periodic.Read(t.Context(), a.pool, p, nil, nil), want)
+	}
+}
+
+// tenQuestions returns the SQL of the questions in schemas/README.md, with a customer of the test.
+func tenQuestions(t *testing.T) (questions []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../schemas/README.md")
+	must(t, err)
+	_, section, found := strings.Cut(string(page), "### Ten questions\n")
+	section, _, ended := strings.Cut(section, "\n## ")
+	if !found || !ended {
+		t.Fatal("no section with the questions")
+	}
+	for _, block := range strings.Split(section, "```sql\n")[1:] {
+		sql, _, _ := strings.Cut(block, "```")
+		questions = append(questions, strings.ReplaceAll(sql, "C-1001", "C1"))
+	}
+	check(t, "number of questions", len(questions), 10)
+	return questions
+}
+
+func (a *analyzed) questions(t *testing.T) {
+	var answers [][]line
+	for _, sql := range tenQuestions(t) {
+		found := lines(t, a.pool, sql)
+		if len(found) == 0 {
+			t.Errorf("no rows: %s", sql)
+		}
+		answers = append(answers, found)
+	}
+	day := a.days[slices.IndexFunc(a.days, func(p *period) bool { return p.day() == "2026-04-01" })]
+	gotPnL, gotFunding := map[string]pnl{}, map[ofSymbol]fixed.Money{}
+	for _, l := range answers[0] {
+		gotPnL[l["customer_code"]] = pnl{l.money(t, "realized_pnl"), l.money(t, "fees"), l.money(t, "funding"), l.money(t, "insurance")}
+	}
+	check(t, "profit and loss of 1 April", gotPnL, day.pnl)
+	for _, l := range answers[1] {
+		gotFunding[ofSymbol{l["customer_code"], l["symbol"]}] = l.money(t, "funding")
+	}
+	check(t, "funding of 1 April", gotFunding, day.funding)
+
+	var before fixed.Money
+	check(t, "days of a balance", len(answers[3]), len(a.days))
+	for i, l := range answers[3] {
+		check(t, "the balance at the end of "+l["day"], l.money(t, "balance"), a.days[i].balances["C1"])
+		check(t, "its change", before+l.money(t, "net_pnl")+l.money(t, "net_transfers"), l.money(t, "balance"))
+		before = l.money(t, "balance")
+	}
+	for _, l := range answers[4] {
+		want := day.positions[ofSymbol{l["customer_code"], l["symbol"]}]
+		check(t, "the position of "+l["customer_code"], standing{l.decimal(t, "amount"), l.decimal(t, "mark_price"), want.cost, l.money(t, "unrealized_pnl")}, want)
+	}
+	for _, l := range answers[5] {
+		at := slices.IndexFunc(a.hours, func(p *period) bool { return p.last == l.number(t, "sequence") })
+		if at < 0 {
+			t.Fatalf("no hour ends with %s", l["sequence"])
+		}
+		bid, ask := "", ""
+		for _, level := range a.hours[at].books["BTCUSDC_PERP"] {
+			switch side, rest, _ := strings.Cut(level, " "); {
+			case side == "bid" && bid == "":
+				bid, _, _ = strings.Cut(rest, " ")
+			case side == "ask" && ask == "":
+				ask, _, _ = strings.Cut(rest, " ")
+			}
+		}
+		show := func(d fixed.Decimal) string {
+			if d.IsZero() {
+				return ""
+			}
+			return d.String()
+		}
+		check(t, "the best prices as of "+l["sequence"], show(l.decimal(t, "best_bid"))+"/"+show(l.decimal(t, "best_ask")), bid+"/"+ask)
+	}
+}
+
+// history asks as of a record before the history begins, and reads days before it.
+func (a *analyzed) history(t *testing.T) {
+	_, err := projectiontest.Open(t, a.url).Exec(t.Context(), "UPDATE history_bounds SET sequence = $1", a.days[1].last)
+	must(t, err)
+	for _, at := range []int64{a.days[1].last - 1, a.days[len(a.days)-1].last + 1, -1} {
+		if _, err := a.pool.Exec(t.Context(), "SELECT * FROM analytics.book_at('BTCUSDC_PERP', $1)", at); err == nil {
+			t.Errorf("there is a book as of %d", at)
+		}
+	}
+	for _, view := range []string{"balances_daily", "positions_daily"} {
+		first := lines(t, a.pool, "SELECT min(day) AS day FROM analytics."+view)
+		check(t, "the first day of "+view, first[0]["day"], a.days[1].day())
+	}
+	check(t, "books before the history", len(lines(t, a.pool, "SELECT FROM analytics.book_depth_hourly WHERE hour < '2026-04-01 12:00Z'")), 0)
+}
+
+// TestOnboardingFunnel compares the views of the onboarding with its events.
+func TestOnboardingFunnel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := projectiontest.NewRegistrar(t, seed)
+	r.Play(1500)
+	url := projectiontest.MigratedURL(t)
+	apply(t, projectiontest.Open(t, url), "onboarding", readmodels.Onboarding(), r.Entries)
+	pool := asReader(t, url)
+
+	daily, started, results, created := map[string]int64{}, map[scalar.ID]bool{}, map[string]int64{}, int64(0)
+	for _, e := range r.Entries {
+		day := e.Record.Time.Std().Format(time.DateOnly)
+		for _, event := range e.Record.Events {
+			switch e := event.(type) {
+			case *domain.OwnerRegistered:
+				daily[day+" "+e.Tenant+" registration "]++
+			case *domain.TriggerCreated:
+				created++
+				daily[day+" trigger "+string(e.Status)]++
+			case *domain.TriggerMoved:
+				daily[day+" trigger "+string(e.Status)]++
+				if e.Status == "ongoing" {
+					started[e.ID] = true
+				}
+				if !e.Status.IsOpen() {
+					results[string(e.Result)]++
+				}
+			case *domain.ResponseAdded:
+				daily[day+" response "]++
+			}
+		}
+	}
+	got := map[string]int64{}
+	for _, l := range lines(t, pool, "SELECT * FROM analytics.onboarding_daily") {
+		what := l["event"] + " " + l["state"]
+		if l["event"] == "registration" {
+			what = l["tenant"] + " " + what
+		}
+		got[l["day"]+" "+what] += l.number(t, "events")
+	}
+	check(t, "events by day", got, daily)
+	sum := lines(t, pool, `SELECT sum(created) AS created, sum(started) AS started, sum(succeeded) AS succeeded, sum(open) AS open, max(sequence) AS last
+		FROM analytics.onboarding_funnel`)[0]
+	check(t, "triggers", []int64{sum.number(t, "created"), sum.number(t, "started"), sum.number(t, "succeeded"), sum.number(t, "open")},
+		[]int64{created, int64(len(started)), results["success"], created - results["success"] - results["fail"]})
+	wrong := lines(t, pool, `SELECT id FROM analytics.onboarding_cases c JOIN triggers t USING (id) WHERE ended_at IS DISTINCT FROM
+		CASE WHEN t.result IS NOT NULL THEN t.updated_at END OR (c.started_at IS NULL) <> (t.started_sequence IS NULL) LIMIT 3`)
+	check(t, "cases with other times than their triggers", len(wrong), 0)
+}
