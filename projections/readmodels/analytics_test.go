@@ -682,7 +682,7 @@ func (a *analyzed) questions(t *testing.T) {
 
 // history asks as of a record before the history begins, and reads days before it.
 func (a *analyzed) history(t *testing.T) {
-	_, err := projectiontest.Open(t, a.url).Exec(t.Context(), "UPDATE history_bounds SET sequence = $1", a.days[1].last)
+	_, err := projectiontest.Open(t, a.url).Exec(t.Context(), "UPDATE history_bounds SET built = $1", a.days[1].last)
 	must(t, err)
 	for _, at := range []int64{a.days[1].last - 1, a.days[len(a.days)-1].last + 1, -1} {
 		if _, err := a.pool.Exec(t.Context(), "SELECT * FROM analytics.book_at('BTCUSDC_PERP', $1)", at); err == nil {

@@ -72,7 +72,7 @@ END;
 COMMENT ON FUNCTION position_at(text, timestamptz) IS 'Version 1. Sequence of the last record of a journal with the time or an earlier one. -1 before the first record.';
 
 CREATE VIEW bounds AS
-SELECT c.sequence, c.time, CASE WHEN b.written = c.sequence THEN b.sequence ELSE c.sequence END AS history_from
+SELECT c.sequence, c.time, greatest(b.kept, CASE WHEN b.written = c.sequence THEN b.built ELSE c.sequence END) AS history_from
 FROM history_bounds b JOIN checkpoints c USING (journal)
 WHERE journal = 'trading' AND c.partition = 0;
 COMMENT ON VIEW bounds IS 'Version 1. First and last record of the trading journal as of which the views answer. One row.';
