@@ -17,8 +17,8 @@ const (
 	LineApproval      = "automatic_approval"
 )
 
-// Explain writes down which of the questionnaires are answered as Open requires it: one line for each. A version of 0 and a
-// sequence of 0 mean that there is no response.
+// Explain writes down which of the questionnaires are answered as Open requires it: one line for each. Without a response, the
+// version and the sequence are 0.
 func (n *Needs) Explain(s *arithmetic.Sheet, party string, answered func(questionnaire scalar.ID) Answered) {
 	if !s.On() {
 		return

@@ -124,7 +124,7 @@ func (d *draft) explainPassed(t *Trigger) {
 		arithmetic.Value{Name: "time", Text: seconds(d.at.Time)}, arithmetic.Value{Name: "deadline", Text: seconds(t.Deadline)})
 }
 
-// explainLimit writes down that an owner may have another trigger; so many of its triggers are open.
+// explainLimit writes down that an owner with this number of open triggers may have another one.
 func (d *draft) explainLimit(open int) {
 	if !d.sheet.On() {
 		return

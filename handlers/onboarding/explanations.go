@@ -44,7 +44,7 @@ type caseRows struct {
 	trigger  view.Trigger
 	events   []view.TriggerEvent
 	evidence view.Evidence
-	sequence int64 // of the record that is to be explained
+	sequence int64 // of the record to explain
 }
 
 // explained finds the decisions of the onboarding journal.
@@ -99,8 +99,8 @@ func (h *Handler) explainTrigger(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// caseRows reads the rows about the trigger in the route. wanted is the sequence of the record that is to be explained, or nil
-// for the one that last changed the trigger.
+// caseRows reads the rows about the trigger in the route. wanted is the sequence of the record to explain, or nil for the one
+// that last changed the trigger.
 func (h *Handler) caseRows(c echo.Context, t *target, wanted *int64) (out caseRows, err error) {
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
 		var found bool

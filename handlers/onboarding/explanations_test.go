@@ -1,9 +1,11 @@
 package onboarding_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -12,8 +14,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/explain"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
+	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -280,4 +284,40 @@ func TestExplanationOfOldRules(t *testing.T) {
 	if x.Decided || !x.After.Requirements[0].Met || x.After.Status != "finished" || len(x.Responses) != 1 {
 		t.Errorf("%+v", x)
 	}
+}
+
+// TestExplanationsThatFail: each error of a past state is a problem that says what to do.
+func TestExplanationsThatFail(t *testing.T) {
+	h := newHouse(t)
+	path := h.person("p-1")
+	id := h.make("broker-a", path+"/entitlement_triggers", `{"entitlement_id":"`+h.entitlement(owner.PersonType, `,"approval":"manual"`)+`"}`)
+	broken := &record.BrokenRecordError{Journal: "onboarding", Reason: "an unknown type"}
+	for _, tt := range []struct {
+		err        error
+		status     int
+		code       string
+		retryAfter string
+	}{
+		{past.ErrBefore, 404, "UNKNOWN_RECORD", ""},
+		{explanations.ErrForeign, 404, "UNKNOWN_RECORD", ""},
+		{&past.AfterError{Tip: record.Position{Sequence: 7}}, 409, "NOT_YET_DECIDED", "1"},
+		{&past.BusyError{RetryAfter: 2 * time.Second}, 503, "TOO_MANY_PAST_STATES", "2"},
+		{&record.TrimmedError{Base: record.Base{Sequence: 65536}}, 409, "LOG_TRIMMED", ""},
+		{&explanations.DifferentError{Build: "v1.4.0"}, 409, "RULES_NOT_IN_BUILD", ""},
+		{&past.ForeignError{Err: broken}, 409, "RULES_NOT_IN_BUILD", ""},
+	} {
+		h.Onboarding.FailDeciding(tt.err)
+		r := h.Send("broker-a", "GET", path+"/entitlement_triggers/"+id+"/explain", "").Detail(tt.status, tt.code)
+		if got := r.Header.Get("Retry-After"); got != tt.retryAfter {
+			t.Errorf("%s: Retry-After is %q", tt.code, got)
+		}
+		p := h.Send("operator", "GET", strings.Replace(path, api, admin, 1)+"/entitlement_triggers/"+id+"/explain", "").Code(tt.status, tt.code)
+		if tt.code == "RULES_NOT_IN_BUILD" && !strings.Contains(p.Text("detail"), "rules 4") {
+			t.Errorf("the operator is shown %s", p.Body)
+		}
+	}
+	h.Onboarding.FailDeciding(errors.New("away"))
+	h.Send("broker-a", "GET", path+"/entitlement_triggers/"+id+"/explain", "").Want(500)
+	h.Onboarding.FailDeciding(nil)
+	h.Send("broker-a", "GET", path+"/entitlement_triggers/"+id+"/explain", "").Want(200)
 }

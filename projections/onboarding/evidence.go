@@ -25,7 +25,7 @@ type CountingResponse struct {
 	Sequence        int64
 }
 
-// NamedDocument is a document that a counting response names, as it is now. It has no file name.
+// NamedDocument is a document that a counting response names, in its latest state. It has no file name.
 type NamedDocument struct {
 	ID         scalar.ID
 	Category   document.Category
@@ -35,7 +35,7 @@ type NamedDocument struct {
 	Sequence   int64 // of the record that last changed it
 }
 
-// Evidence is what the requirements of an owner's triggers depend on.
+// Evidence contains the responses of an owner that decide which requirements are met.
 type Evidence struct {
 	Responses []CountingResponse // oldest first
 	Documents []NamedDocument    // in the order of arrival
@@ -60,7 +60,7 @@ const counting = `SELECT id, questionnaire_id, version_number, document_ids, cre
 WHERE by_age = 1 OR by_version = 1`
 
 // EvidenceOf returns the responses of an owner to some questionnaires that count after the record with a sequence, and the documents
-// that they name. The viewer must have been checked.
+// that they name. The viewer must have been checked. The cost grows with the number of the owner's responses.
 func EvidenceOf(ctx context.Context, db projections.DB, ref owner.Ref, questionnaires []scalar.ID, sequence int64) (e Evidence, asOf int64, err error) {
 	asked := make([]pgtype.UUID, len(questionnaires))
 	for i, id := range questionnaires {

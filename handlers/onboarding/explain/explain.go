@@ -59,7 +59,7 @@ const (
 type Command struct {
 	ID   scalar.ID `json:"id"`
 	Type string    `json:"type"`
-	// ActorKind says who gave it. It is system for work that the rules do by themselves.
+	// ActorKind says who gave it. It is system for due work of the rules.
 	ActorKind onboarding.ActorKind `json:"actor_kind"`
 	// Sub is the user that gave it, and Key the Idempotency-Key. Both are null if the reader must not see them, or if there is none.
 	Sub wire.Nullable[string] `json:"sub"`
@@ -72,8 +72,8 @@ type Met struct {
 	OwnerState owner.State        `json:"owner_state"`
 	// Trigger is null for the record that created it.
 	Trigger *Trigger `json:"trigger"`
-	// Definition is the entitlement's definition in force. It is null unless the record created or started the trigger: a trigger
-	// keeps the terms of its start.
+	// Definition is the entitlement's definition in force. It is null unless the record created or started the trigger, because
+	// later changes do not affect a trigger.
 	Definition *Definition `json:"definition"`
 }
 
@@ -89,7 +89,7 @@ type Trigger struct {
 	Requirements []Requirement `json:"requirements"`
 }
 
-// Terms are the terms that a trigger keeps from its start.
+// Terms are the parts of the definition that were pinned when the trigger started.
 type Terms struct {
 	Name                string               `json:"name"`
 	Approval            entitlement.Approval `json:"approval"`
@@ -120,7 +120,7 @@ type Requirement struct {
 	// RequiredVersion is the least version that must be answered. It is null for requests, which any version meets.
 	RequiredVersion *int `json:"required_version"`
 	// AnsweredVersion is the newest version that the owner has answered, and Answered the record of the latest response. Both are
-	// null if there is no response.
+	// null without a response.
 	AnsweredVersion *int                `json:"answered_version"`
 	Answered        *record.LogPosition `json:"answered_position"`
 	Met             bool                `json:"met"`
@@ -159,7 +159,7 @@ type Document struct {
 	Created    scalar.Time        `json:"created_at"`
 }
 
-// Asked names what is to be explained, and to whom.
+// Asked names the trigger and the reader of an explanation.
 type Asked struct {
 	owner.Ref
 	TriggerID scalar.ID
@@ -167,8 +167,8 @@ type Asked struct {
 	Started int64
 	// Evidence is that of the trigger's questionnaires up to the record.
 	Evidence view.Evidence
-	// Tenant is that of the reader, who may see the users and keys of its clients' commands. With All, the reader may see those of
-	// all commands.
+	// Tenant is the reader's tenant. The reader may see users and keys of commands by clients of this tenant or, with All, of all
+	// commands.
 	Tenant string
 	All    bool
 }

@@ -70,7 +70,6 @@ type journal struct {
 	tenants   map[scalar.ID]string
 	responses map[owner.Ref][]view.Response
 	added     map[scalar.ID]int64 // the records of documents
-	met       past.Met
 }
 
 func newJournal(t *testing.T) *journal {

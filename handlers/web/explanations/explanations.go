@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/redecide"
 )
 
-// ErrForeign says that a record is not about the object that is to be explained.
+// ErrForeign says that a record is not about the object of the explanation.
 var ErrForeign = errors.New("explanations: the record is not about the object")
 
 // DifferentError says that this build decides a record differently from the build that made it.
