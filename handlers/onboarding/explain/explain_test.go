@@ -1,12 +1,14 @@
 package explain_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -507,5 +509,50 @@ func TestARecordThatThisBuildDecidesOtherwise(t *testing.T) {
 	})
 	if !found {
 		t.Error("the rules moved no trigger")
+	}
+}
+
+// TestReadersOfADecidedState explains records while others read the states, copy them, and explain the record for another trigger. Run
+// with -race, it finds anything that a decision writes to a state and a reader reads.
+func TestReadersOfADecidedState(t *testing.T) {
+	r := projectiontest.NewRegistrar(t, 9)
+	r.Play(600)
+	j := newJournal(t)
+	decided := 0
+	deciding(t, r.Entries, func(met past.Met) {
+		about := j.learn(met.Entry.Record)
+		if len(about) == 0 || decided >= 60 {
+			return
+		}
+		decided++
+		state := met.State.(*onboarding.State)
+		before := onboarding.Codec().Append(nil, state)
+		var deciding sync.Mutex // as history.States holds one
+		var all sync.WaitGroup
+		for _, id := range about {
+			f := j.triggers[id]
+			all.Go(func() {
+				deciding.Lock()
+				defer deciding.Unlock()
+				if _, err := explain.New(met, explain.Asked{Ref: f.Ref, TriggerID: id, Started: f.started}); err != nil {
+					t.Error(err)
+				}
+			})
+			all.Go(func() {
+				state.Trigger(id)
+				state.Owner(f.Ref)
+				state.DueEntries(0, 100)
+				state.TradingAccounts()
+			})
+			all.Go(func() {
+				if !bytes.Equal(onboarding.Codec().Append(nil, state), before) {
+					t.Error("a decision has changed the state")
+				}
+			})
+		}
+		all.Wait()
+	})
+	if decided < 30 {
+		t.Errorf("only %d records were decided again", decided)
 	}
 }
