@@ -44,6 +44,7 @@ type caseRows struct {
 	trigger  view.Trigger
 	events   []view.TriggerEvent
 	evidence view.Evidence
+	defined  int64 // the record that last changed the entitlement's definition
 	sequence int64 // of the record to explain
 }
 
@@ -72,7 +73,7 @@ func (h *Handler) explainTrigger(c echo.Context) error {
 		return err
 	}
 	principal := rest.PrincipalOf(c)
-	asked := explain.Asked{Ref: t.Ref, TriggerID: rows.trigger.ID, Started: rows.trigger.Started, Evidence: rows.evidence, Tenant: principal.Broker,
+	asked := explain.Asked{Ref: t.Ref, TriggerID: rows.trigger.ID, Started: rows.trigger.Started, Defined: rows.defined, Evidence: rows.evidence, Tenant: principal.Broker,
 		All: principal.Has(access.ScopeOperator)}
 	var x *explain.Explanation
 	ctx := c.Request().Context()
@@ -123,6 +124,11 @@ func (h *Handler) caseRows(c echo.Context, t *target, wanted *int64) (out caseRo
 		if from, to := out.of(out.sequence); from == to {
 			return asOf, unknownRecord()
 		}
+		definition, _, _, err := view.OneEntitlement(ctx, db, out.trigger.EntitlementID)
+		if err != nil {
+			return asOf, err
+		}
+		out.defined = definition.Sequence
 		out.evidence, _, err = view.EvidenceOf(ctx, db, t.Ref, out.questionnaires(), out.sequence)
 		return asOf, err
 	})

@@ -138,9 +138,14 @@ func TestExplanations(t *testing.T) {
 	}
 	h.pending(path, "broker-a", id, 0)
 
-	// Each record stays as it was explained, with what came later.
+	// Each record stays as it was explained, with what came later. The version of a definition that has changed since has no position.
+	if x = explained(t, explaining("broker-a", fmt.Sprint("?sequence=", created)), "[application]", "another_trigger_is_allowed: 0 32 0 = true",
+		"deadline: 1774944000 86400 = 1775030400"); x.Met.Definition.Position.Sequence != created-1 {
+		t.Errorf("%+v", x.Met.Definition)
+	}
+	h.Send("operator", "PATCH", admin+"/entitlements/"+definition, `{"name":"Renamed"}`).Want(200)
 	x = explained(t, explaining("broker-a", fmt.Sprint("?sequence=", created)), "[application]", "another_trigger_is_allowed: 0 32 0 = true", "deadline: 1774944000 86400 = 1775030400")
-	if len(x.Events) != 1 || len(x.Later) < 10 || x.Now["status"] != "finished" || x.Later[0].Sequence != started {
+	if x.Met.Definition.Position != nil || x.Met.Definition.Name != "Trading" || len(x.Events) != 1 || len(x.Later) < 10 || x.Now["status"] != "finished" || x.Later[0].Sequence != started {
 		t.Errorf("%+v", x)
 	}
 	for query, want := range map[string]string{fmt.Sprint("?sequence=", created-1): "404 UNKNOWN_RECORD", "?sequence=0": "404 UNKNOWN_RECORD",

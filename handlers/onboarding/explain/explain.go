@@ -100,6 +100,8 @@ type Terms struct {
 
 // Definition is a version of an entitlement's definition. Updated identifies the version.
 type Definition struct {
+	// Position is the record of this version. It is null if the definition was changed again after the explained record.
+	Position            *record.LogPosition             `json:"position"`
 	Name                string                          `json:"name"`
 	Questionnaires      []wire.EntitlementQuestionnaire `json:"questionnaires"`
 	Approval            entitlement.Approval            `json:"approval"`
@@ -165,6 +167,8 @@ type Asked struct {
 	TriggerID scalar.ID
 	// Started is the sequence of the record that started the trigger, or 0.
 	Started int64
+	// Defined is the sequence of the record that last changed the entitlement's definition, or 0 if unknown.
+	Defined int64
 	// Evidence is that of the trigger's questionnaires up to the record.
 	Evidence view.Evidence
 	// Tenant is the reader's tenant. The reader may see users and keys of commands by clients of this tenant or, with All, of all
@@ -204,6 +208,10 @@ func New(met past.Met, asked Asked) (*Explanation, error) {
 	}
 	if d, ok := state.Entitlement(after.Trigger.EntitlementID); ok && (before.Trigger == nil || before.Trigger.Status == entitlement.Pending) {
 		x.Met.Definition = definitionOf(d)
+		if asked.Defined > 0 && asked.Defined < at.Sequence {
+			defined := position(asked.Defined)
+			x.Met.Definition.Position = &defined
+		}
 	}
 	x.rely(state, r, &asked.Evidence)
 	return x, nil

@@ -52,16 +52,18 @@ func deciding(t *testing.T, entries []record.Entry, each func(past.Met)) {
 // facts are what the events of a journal say about a trigger. They use no rule.
 type facts struct {
 	owner.Ref
-	tenant    string
-	status    entitlement.Status
-	result    entitlement.Result
-	deadline  scalar.Time
-	automatic bool
-	started   int64
-	pinned    map[scalar.ID]int
-	requests  map[string]int64 // by questionnaire and sequence
-	open      []entitlement.Requirement
-	records   []int64 // about it
+	tenant string
+	// entitlement is that of the trigger.
+	entitlement scalar.ID
+	status      entitlement.Status
+	result      entitlement.Result
+	deadline    scalar.Time
+	automatic   bool
+	started     int64
+	pinned      map[scalar.ID]int
+	requests    map[string]int64 // by questionnaire and sequence
+	open        []entitlement.Requirement
+	records     []int64 // about it
 }
 
 // journal are the facts of a journal so far.
@@ -72,10 +74,12 @@ type journal struct {
 	tenants   map[scalar.ID]string
 	responses map[owner.Ref][]view.Response
 	added     map[scalar.ID]int64 // the records of documents
+	defined   map[scalar.ID]int64 // the last records of definitions
 }
 
 func newJournal(t *testing.T) *journal {
-	return &journal{t: t, triggers: map[scalar.ID]*facts{}, tenants: map[scalar.ID]string{}, responses: map[owner.Ref][]view.Response{}, added: map[scalar.ID]int64{}}
+	return &journal{t: t, triggers: map[scalar.ID]*facts{}, tenants: map[scalar.ID]string{}, responses: map[owner.Ref][]view.Response{}, added: map[scalar.ID]int64{},
+		defined: map[scalar.ID]int64{}}
 }
 
 // learn reads a record, and returns the triggers that it is about.
@@ -93,10 +97,14 @@ func (j *journal) learn(r *record.Record) (about []scalar.ID) {
 			j.tenants[e.Ref.ID] = e.Tenant
 		case *onboarding.DocumentAdded:
 			j.added[e.ID] = r.Sequence
+		case *onboarding.EntitlementCreated:
+			j.defined[e.ID] = r.Sequence
+		case *onboarding.EntitlementChanged:
+			j.defined[e.ID] = r.Sequence
 		case *onboarding.ResponseAdded:
 			j.responses[e.Ref] = append(j.responses[e.Ref], view.Response{ResponseAdded: *e, Sequence: r.Sequence})
 		case *onboarding.TriggerCreated:
-			j.triggers[e.ID] = &facts{Ref: e.Ref, tenant: j.tenants[e.Ref.ID], status: e.Status, deadline: e.Deadline, pinned: map[scalar.ID]int{}, requests: map[string]int64{}}
+			j.triggers[e.ID] = &facts{Ref: e.Ref, tenant: j.tenants[e.Ref.ID], entitlement: e.EntitlementID, status: e.Status, deadline: e.Deadline, pinned: map[scalar.ID]int{}, requests: map[string]int64{}}
 			j.order = append(j.order, e.ID)
 			note(e.ID)
 		case *onboarding.TriggerMoved:
@@ -237,6 +245,9 @@ func (j *journal) check(x *explain.Explanation, r *record.Record, seen map[strin
 		x.After.Deadline != nil && *x.After.Deadline != f.deadline || x.After.Deadline == nil && f.deadline != 0 {
 		wrong("the state afterwards is not %s, %s, %s", f.status, f.result, f.deadline)
 	}
+	if d := x.Met.Definition; d != nil && (d.Position == nil || d.Position.Sequence != j.defined[x.EntitlementID]) {
+		wrong("the definition is of record %d", j.defined[x.EntitlementID])
+	}
 	j.checkRequirements(x, wrong)
 	counting := j.evidence(x.Ref)
 	for _, a := range x.Responses {
@@ -330,7 +341,7 @@ func TestEveryTriggerOfARandomJournal(t *testing.T) {
 			for _, id := range about {
 				f := j.triggers[id]
 				evidence := j.evidence(f.Ref)
-				asked := explain.Asked{Ref: f.Ref, TriggerID: id, Started: f.started, Evidence: evidence, Tenant: f.tenant}
+				asked := explain.Asked{Ref: f.Ref, TriggerID: id, Started: f.started, Defined: j.defined[f.entitlement], Evidence: evidence, Tenant: f.tenant}
 				x, err := explain.New(met, asked)
 				if err != nil {
 					t.Fatalf("record %d: %v", rec.Sequence, err)
@@ -394,6 +405,9 @@ func (j *journal) compareRows(pool *pgxpool.Pool, r *projectiontest.Registrar, l
 		result := entitlement.NoResult
 		if x.After.Result != nil {
 			result = *x.After.Result
+		}
+		if d, _, _, err := view.OneEntitlement(ctx, pool, x.EntitlementID); err != nil || d.Sequence != j.defined[x.EntitlementID] {
+			j.t.Errorf("the definition %s is of record %d: %v", x.EntitlementID, d.Sequence, err)
 		}
 		if row.Status != x.After.Status || row.Result != result || row.Updated != x.After.Updated || row.Started != f.started || !slices.Contains(f.records, row.Sequence) {
 			j.t.Errorf("trigger %s: the row has %s, %s, and record %d", id, row.Status, row.Result, row.Sequence)
