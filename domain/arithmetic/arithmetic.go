@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"errors"
 	"math/big"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -32,7 +33,8 @@ import (
 
 // Line is one calculation.
 type Line struct {
-	// Party is the customer that the values belong to; "" if they are public. It is not shown.
+	// Party is the customer or the entitlement trigger that the values belong to; "" if they concern everybody whom the
+	// decision concerns. It is not shown.
 	Party string `json:"-"`
 	// Name says what is computed. Several lines may have one name: one for each fill, for example.
 	Name string `json:"name"`
@@ -99,11 +101,11 @@ func (s *Sheet) Lines() []Line {
 	return s.lines
 }
 
-// For returns the lines that a customer may see: its own and those of everybody.
-func (s *Sheet) For(customer string) []Line {
+// For returns the lines that a party may see: its own and those of everybody.
+func (s *Sheet) For(party string) []Line {
 	out := []Line{}
 	for _, l := range s.Lines() {
-		if l.Party == "" || l.Party == customer {
+		if l.Party == "" || l.Party == party {
 			out = append(out, l)
 		}
 	}
@@ -124,6 +126,17 @@ func Sum(name string, w fixed.Wide) Value { return Value{name, SumText(w)} }
 
 // Decimal returns a named decimal.
 func Decimal(name string, d fixed.Decimal) Value { return Value{name, d.String()} }
+
+// Count returns a named whole number.
+func Count(name string, n int64) Value { return Value{name, strconv.FormatInt(n, 10)} }
+
+// Flag returns a named condition as a number: 1 if it holds, and otherwise 0.
+func Flag(name string, holds bool) Value {
+	if holds {
+		return Count(name, 1)
+	}
+	return Count(name, 0)
+}
 
 // Rate returns a named fraction: a decimal if it is one, and otherwise a quotient such as 1/13.
 func Rate(name string, r fixed.Rate) Value { return Value{name, Text(big.NewRat(r.Num, r.Den))} }

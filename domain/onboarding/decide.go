@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -55,6 +56,8 @@ type draft struct {
 	file   *file // a copy of the owner's file with the events so far applied; nil before open
 	// attempts are those that the events record, in their order.
 	attempts []*RecordAttempt
+	// sheet collects the calculations; nil, except for Arithmetic.
+	sheet *arithmetic.Sheet
 }
 
 // open makes the draft concern an owner. It returns a copy of the owner's file, to which the draft applies its events,
@@ -116,7 +119,12 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 	if e == nil {
 		return decide.Decision{}
 	}
-	d := &draft{state: s, at: at, actor: decide.Engine, by: BySystem}
+	return s.step(at, e, nil).decision()
+}
+
+// step decides a due entry.
+func (s *State) step(at decide.Stamp, e *dueEntry, sheet *arithmetic.Sheet) *draft {
+	d := &draft{state: s, at: at, actor: decide.Engine, by: BySystem, sheet: sheet}
 	d.add(&Step{Work: dueNames[e.Kind]})
 	switch e.Kind {
 	case dueStart:
@@ -130,5 +138,5 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 	case dueErase:
 		d.erase(e.about)
 	}
-	return d.decision()
+	return d
 }

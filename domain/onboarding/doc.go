@@ -23,5 +23,7 @@
 // forgotten delivery carries its row and the sequence of the row. Rules 3 allow the replay of a delivery that waits for
 // its retry. Rules 4 record the inputs of commands: see reconstruct.go. A golden journal (testdata/rules1) tests that rules 1 still decide as they did.
 //
+// State.Arithmetic decides a record again and writes down the conditions about triggers: see explain.go.
+//
 // Start reading at State.Evolve and State.Decide; each command is in the file named after the subject.
 package onboarding

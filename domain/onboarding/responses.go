@@ -76,6 +76,7 @@ func (p *AddResponse) decide(d *draft) error {
 	case v.Number < q.newest().Number && !f.pins(q.ID, v.Number):
 		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_VERSION_OUTDATED", "the questionnaire has a newer version")
 	}
+	d.explainAnswered(q.ID, v.Number)
 	d.add(&ResponseAdded{ID: d.nextID(), QuestionnaireID: q.ID, VersionID: v.ID, Number: v.Number, Ref: p.Ref, Documents: documentsOf(p.Given),
 		Answers: slices.Clone(p.Answers), Created: d.at.Time})
 	d.settle(Reason{})

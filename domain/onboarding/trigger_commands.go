@@ -107,6 +107,8 @@ func (p *CreateTrigger) decide(d *draft) error {
 	if open >= MaxOpenTriggers {
 		return decide.Refuse(decide.Conflict, "TOO_MANY_TRIGGERS", "as many triggers of the owner are open as there may be")
 	}
+	d.explainLimit(open)
+	d.explainDeadline(d.nextID(), d.at.Time, e)
 	d.add(&TriggerCreated{ID: d.nextID(), EntitlementID: e.ID, Ref: p.Ref, Status: entitlement.Pending, By: d.by, Created: d.at.Time,
 		Deadline: deadline(d.at.Time, e)})
 	return nil
@@ -151,6 +153,7 @@ func (p *ActOnTrigger) decide(d *draft) error {
 	if d.file.requested()+len(p.Questionnaires) > MaxRequested {
 		return decide.Refuse(decide.Conflict, "TOO_MANY_REQUIREMENTS", "requests of the owner's triggers name as many questionnaires as they may")
 	}
+	p.explain(d, t)
 	p.act(d, t)
 	return nil
 }

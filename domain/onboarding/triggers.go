@@ -126,6 +126,7 @@ func (d *draft) start(id scalar.ID) {
 	for _, item := range e.Questionnaires {
 		q := d.state.questionnaires[item.QuestionnaireID]
 		v := q.newest()
+		d.explainPin(t, q)
 		if v == nil || !q.AppliesTo(t.Ref) {
 			d.end(t, entitlement.FailTrigger, ConfigurationError)
 			return
@@ -135,6 +136,7 @@ func (d *draft) start(id scalar.ID) {
 	m := d.moved(t, entitlement.Start)
 	m.Terms = &Terms{Name: e.Name, Approval: e.Approval, OpensTradingAccount: e.OpensTradingAccount}
 	m.Pinned, m.VideoPlanned, m.Deadline = pinned, e.VideoIdentification, deadline(t.Created, e)
+	d.explainDeadline(t.ID, t.Created, e)
 	d.add(m)
 	d.settle(Reason{})
 }
@@ -147,7 +149,9 @@ func deadline(created scalar.Time, e *entitlement.Definition) scalar.Time {
 }
 
 func (d *draft) passDeadline(id scalar.ID) {
-	d.end(d.openTrigger(id), entitlement.Terminate, DeadlinePassed)
+	t := d.openTrigger(id)
+	d.explainPassed(t)
+	d.end(t, entitlement.Terminate, DeadlinePassed)
 }
 
 // moved returns the event of an action. The trigger's state must allow the action.
@@ -187,15 +191,19 @@ func (d *draft) settle(why Reason) {
 
 func (d *draft) settleTrigger(id scalar.ID, why Reason) {
 	t := d.require(id, why)
+	d.explainNeeds(t)
 	if t.Status != entitlement.Ongoing {
 		return
 	}
+	t.Needs.ExplainVideo(d.sheet, t.ID.String(), t.Open)
 	if t.Needs.VideoDue(t.Open) {
 		m := d.moved(t, entitlement.RequestVideoIdentification)
 		m.By = BySystem
 		d.add(m)
 		t = d.require(id, why)
+		entitlement.ExplainOpen(d.sheet, id.String(), "with the video identification", t.Open)
 	}
+	t.Needs.ExplainApproval(d.sheet, t.ID.String(), t.Terms.Approval, t.Open)
 	if t.Terms.Approval == entitlement.Automatic && t.Needs.Met(t.Open) {
 		d.end(t, entitlement.Approve, Approved)
 	}

@@ -83,7 +83,7 @@ func TestTenantsAreApart(t *testing.T) {
 			t.Errorf("%s %s changed something", r.Method, r.Path)
 		}
 	}
-	if routes < 18 {
+	if routes < 22 {
 		t.Errorf("%d routes", routes)
 	}
 	other := api + "/persons/" + h.make("broker-a", api+"/persons", `{"external_id":"p-9","first_name":"A","last_name":"B"}`)
@@ -104,7 +104,8 @@ func TestRestrictedAndErased(t *testing.T) {
 	trigger := h.make("broker-a", path+"/entitlement_triggers", `{"entitlement_id":"`+h.entitlement(owner.PersonType, `,"approval":"manual"`, q)+`"}`)
 	response := h.make("broker-a", path+"/questionnaires/"+q.id+"/response", q.text("x"))
 	reads := []string{path, path + "/responses", path + "/responses/" + response, path + "/entitlement_triggers", path + "/entitlement_triggers/" + trigger,
-		path + "/entitlement_triggers/" + trigger + "/timeline", path + "/pending_requirements", api + "/questionnaires/persons/" + id}
+		path + "/entitlement_triggers/" + trigger + "/timeline", path + "/entitlement_triggers/" + trigger + "/explain", path + "/pending_requirements",
+		path + "/pending_requirements/explain", api + "/questionnaires/persons/" + id}
 	hidden := func(users ...string) {
 		t.Helper()
 		for _, user := range users {

@@ -56,15 +56,21 @@ func (h *Handler) pendingOf(c echo.Context, of owner.Ref, trigger scalar.ID) ([]
 		if !trigger.IsZero() && open[i].TriggerID != trigger {
 			continue
 		}
-		p := pending{Reason: videoReason, Questionnaires: append([]scalar.ID{}, open[i].Questionnaires...)}
-		if open[i].Source != entitlement.FromVideo {
-			if p.Reason, err = h.reason(c.Request().Context(), of, open[i].TriggerID, open[i].Reason); err != nil {
-				return nil, err
-			}
+		reason, err := h.pendingReason(c.Request().Context(), of, &open[i])
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, p)
+		out = append(out, pending{Reason: reason, Questionnaires: append([]scalar.ID{}, open[i].Questionnaires...)})
 	}
 	return out, nil
+}
+
+// pendingReason returns the text of the reason of an open requirement.
+func (h *Handler) pendingReason(ctx context.Context, of owner.Ref, p *view.PendingRequirement) (string, error) {
+	if p.Source == entitlement.FromVideo {
+		return videoReason, nil
+	}
+	return h.reason(ctx, of, p.TriggerID, p.Reason)
 }
 
 // reason returns the text of a trigger's reason: the venue's, or an operator's after decryption. It returns "" if the
@@ -115,7 +121,12 @@ func (h *Handler) timeline(c echo.Context, trigger scalar.ID) ([]wire.CaseEvent,
 	if err != nil {
 		return nil, err
 	}
-	out := make([]wire.CaseEvent, len(events))
+	return h.showCaseEvents(c, events)
+}
+
+// showCaseEvents converts events of a case to their JSON form.
+func (h *Handler) showCaseEvents(c echo.Context, events []view.TriggerEvent) (out []wire.CaseEvent, err error) {
+	out = make([]wire.CaseEvent, len(events))
 	for i := range events {
 		if out[i], err = h.showCaseEvent(c, &events[i]); err != nil {
 			return nil, err

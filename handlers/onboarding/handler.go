@@ -37,6 +37,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -53,6 +54,8 @@ type Config struct {
 	Onboarding record.Follower
 	// Rows are the read models of the onboarding journal.
 	Rows rows.Source
+	// Past finds what past records were decided on. It may be nil.
+	Past past.Decisions
 	// Owners encrypts data about one owner. Box encrypts data that belongs to no owner.
 	Owners *seal.Owners
 	Box    *seal.Box

@@ -26,7 +26,9 @@ func (h *Handler) triggerRoutes(k kind) []rest.Route {
 		get(triggers, h.listTriggers),
 		get(triggers+"/:trigger_id", h.getTrigger),
 		get(triggers+"/:trigger_id/timeline", h.getTimeline),
+		get(triggers+"/:trigger_id/explain", h.explainTrigger),
 		get(k.one()+"/pending_requirements", h.listPending),
+		get(k.one()+"/pending_requirements/explain", h.explainPending),
 	}
 }
 
@@ -106,7 +108,9 @@ func (h *Handler) getTrigger(c echo.Context) error {
 func (h *Handler) trigger(c echo.Context, t *target) (view.Trigger, error) {
 	return one(c, h, func(ctx context.Context, db projections.DB) (view.Trigger, bool, int64, error) {
 		return view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"])
-	}, func() error {
-		return problem.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
-	})
+	}, triggerNotFound)
+}
+
+func triggerNotFound() error {
+	return problem.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
 }

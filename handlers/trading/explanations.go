@@ -2,15 +2,14 @@ package trading
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/explain"
+	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -18,7 +17,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 	"github.com/perpetua-exchange/perpetua/streams/past"
-	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // maxLaterTrades is the maximum number of trades in the explanation of an order.
@@ -97,60 +95,16 @@ func (h *Handler) explainOrder(c echo.Context) error {
 // explanation explains a record to a customer that the principal may see.
 func (h *Handler) explanation(c echo.Context, customer string, sequence int64) (x *explain.Explanation, err error) {
 	confined := rest.PrincipalOf(c).Customer != ""
-	err = h.deciding(c.Request().Context(), sequence, func(met past.Met) (err error) {
+	err = h.explained().Deciding(c.Request().Context(), sequence, func(met past.Met) (err error) {
 		x, err = explain.New(met, customer, confined)
 		return err
 	})
 	return x, err
 }
 
-// deciding calls look with a record and the state that it met. Its errors are problems, apart from unexpected ones.
-func (h *Handler) deciding(ctx context.Context, sequence int64, look func(past.Met) error) error {
-	if h.past == nil {
-		return problem.Unavailable("EXPLANATIONS_UNAVAILABLE", "This node explains no records.", time.Minute)
-	}
-	err := h.past.Deciding(ctx, journalName, 0, sequence, look)
-	var different *explain.DifferentError
-	switch {
-	case errors.Is(err, explain.ErrForeign), errors.Is(err, past.ErrBefore):
-		return unknownRecord()
-	case errors.As(err, &different):
-		return rulesNotInBuild(different.Build).Because(err)
-	}
-	return pastFailed(err)
-}
-
-// pastFailed returns the problem for an error of a past state, or the error itself.
-func pastFailed(err error) error {
-	var after *past.AfterError
-	var busy *past.BusyError
-	var trimmed *record.TrimmedError
-	var broken *record.BrokenRecordError
-	switch {
-	case errors.As(err, &after):
-		return problem.Conflict("NOT_YET_DECIDED", "The last record is "+strconv.FormatInt(after.Tip.Sequence, 10)+".").RetryAfter(time.Second)
-	case errors.As(err, &busy):
-		return problem.Unavailable("TOO_MANY_PAST_STATES", "Too many past states are being computed.", busy.RetryAfter)
-	case errors.As(err, &trimmed):
-		return problem.Conflict(record.CodeTrimmed, "The records before "+strconv.FormatInt(trimmed.Base.Sequence, 10)+" are only in the archive.").Because(err)
-	case errors.As(err, &broken):
-		var foreign *past.ForeignError
-		build := ""
-		if errors.As(err, &foreign) {
-			build = foreign.Build
-		}
-		return rulesNotInBuild(build).Because(err)
-	}
-	return err
-}
-
-// rulesNotInBuild is the error for a record that this build decides differently or can't apply. build is the one that made the
-// record, or "".
-func rulesNotInBuild(build string) *problem.Problem {
-	if build == "" {
-		build = "the one that served at that time"
-	}
-	return problem.Conflict("RULES_NOT_IN_BUILD", "This build (rules "+strconv.Itoa(domain.Rules().Newest())+") decides the record differently. The build that made it is "+build+".")
+// explained finds the decisions of the trading journal.
+func (h *Handler) explained() explanations.Source {
+	return explanations.Source{Past: h.past, Journal: journalName, Rules: domain.Rules(), Unknown: unknownRecord}
 }
 
 func unknownRecord() *problem.Problem {

@@ -11,6 +11,7 @@ import (
 
 	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -116,7 +117,7 @@ func (h *Handler) getLiabilityProof(c echo.Context) error {
 
 // proofFailed returns the problem for an error of a prover: one of the past state that it needed, or one of its stores.
 func proofFailed(err error) error {
-	if known := new(problem.Problem); errors.As(pastFailed(err), &known) {
+	if known := new(problem.Problem); errors.As(explanations.Source{Rules: domain.Rules()}.Failed(err), &known) {
 		return known
 	}
 	return problem.SourceFailed(err)

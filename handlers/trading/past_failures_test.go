@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/handlers/trading/explain"
+	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -34,15 +34,15 @@ func TestPastFailures(t *testing.T) {
 	}{
 		{"no past", nil, 503, "EXPLANATIONS_UNAVAILABLE", "", false},
 		{"before", failing{past.ErrBefore}, 404, "UNKNOWN_RECORD", "", false},
-		{"foreign", failing{explain.ErrForeign}, 404, "UNKNOWN_RECORD", "", false},
+		{"foreign", failing{explanations.ErrForeign}, 404, "UNKNOWN_RECORD", "", false},
 		{"after", failing{&past.AfterError{Tip: record.Position{Sequence: 7}}}, 409, "NOT_YET_DECIDED", "7", true},
 		{"busy", failing{&past.BusyError{RetryAfter: time.Second}}, 503, "TOO_MANY_PAST_STATES", "", true},
 		{"trimmed", failing{&record.TrimmedError{Base: record.Base{Sequence: 65536}}}, 409, "LOG_TRIMMED", "65536", true},
-		{"decided otherwise", failing{&explain.DifferentError{Build: "v1.4.0"}}, 409, "RULES_NOT_IN_BUILD", "v1.4.0", false},
+		{"decided otherwise", failing{&explanations.DifferentError{Build: "v1.4.0"}}, 409, "RULES_NOT_IN_BUILD", "v1.4.0", false},
 		{"unknown record of a known build", failing{&past.ForeignError{Build: "v1.4.0", Err: broken}}, 409, "RULES_NOT_IN_BUILD", "v1.4.0", true},
 		{"unknown record of an unknown build", failing{&past.ForeignError{Err: broken}}, 409, "RULES_NOT_IN_BUILD", "the one that served", true},
 	} {
-		err := (&Handler{past: tt.past}).deciding(t.Context(), 3, nil)
+		err := (&Handler{past: tt.past}).explained().Deciding(t.Context(), 3, nil)
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Status != tt.status || p.Code != tt.code || !strings.Contains(p.Detail, tt.detail) {
 			t.Errorf("%s: %v", tt.name, err)
@@ -54,7 +54,7 @@ func TestPastFailures(t *testing.T) {
 		}
 	}
 	away := errors.New("away")
-	if err := (&Handler{past: failing{away}}).deciding(t.Context(), 3, nil); !errors.Is(err, away) {
+	if err := (&Handler{past: failing{away}}).explained().Deciding(t.Context(), 3, nil); !errors.Is(err, away) {
 		t.Errorf("another error is %v", err)
 	}
 }

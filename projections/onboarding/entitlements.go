@@ -86,5 +86,12 @@ func Entitlements(ctx context.Context, db projections.DB, t owner.Type, size, of
 	return l.Numbered(ctx, db, size, offset)
 }
 
+// OneEntitlement returns an entitlement, with the record that last changed it.
+func OneEntitlement(ctx context.Context, db projections.DB, id scalar.ID) (e Entitlement, found bool, asOf int64, err error) {
+	l := projections.List[Entitlement]{Table: entitlements, Order: "id"}
+	l.Where.And("id = ?", c.UUID(id))
+	return l.One(ctx, db)
+}
+
 // AllEntitlements returns the table of entitlements.
 func AllEntitlements() *projections.Table[Entitlement] { return entitlements }

@@ -15,8 +15,11 @@ import (
 
 // PendingRequirement is an open requirement of one trigger for one reason.
 type PendingRequirement struct {
-	TriggerID scalar.ID
+	TriggerID     scalar.ID
+	EntitlementID scalar.ID
+	Entitlement   string // its name when the trigger started
 	entitlement.Requirement
+	Pinned []entitlement.Pinned // the versions that the trigger requires
 	// Reason is the definition's name, or the operator's text of a request for information; a video identification has none.
 	Reason domain.Reason
 }
@@ -52,7 +55,7 @@ func PendingRequirements(ctx context.Context, db projections.DB, v Viewer, ref o
 func (t *Trigger) pending(reasons map[scalar.ID]domain.Reason) []PendingRequirement {
 	var out []PendingRequirement
 	for _, r := range t.Open {
-		p := PendingRequirement{TriggerID: t.ID, Requirement: r}
+		p := PendingRequirement{TriggerID: t.ID, EntitlementID: t.EntitlementID, Entitlement: t.Terms.Name, Requirement: r, Pinned: t.Needs.Pinned}
 		switch r.Source {
 		case entitlement.FromDefinition:
 			p.Sequence, p.Reason = t.Started, domain.Reason{Text: t.Terms.Name}

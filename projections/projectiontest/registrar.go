@@ -132,7 +132,9 @@ func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 			r.t.Fatalf("event %s: %v", e.EventType(), err)
 		}
 	}
-	r.keep(r.venue.Entry(kind, actor, d.Outcome, events...))
+	e := r.venue.Entry(kind, actor, d.Outcome, events...)
+	e.Record.Input = d.Input
+	r.keep(e)
 }
 
 // Play submits n random commands. Halfway it activates the newest rules. At the end of a long history it also rotates and

@@ -90,6 +90,13 @@ func (c *intake) follow(w workflow) {
 	c.signed(last, event, hook)
 	c.has(c.until(of, trigger.text("id"), "finished"), "result", w.result)
 	c.nothingElse(w, hook, []parcel{first, second, last})
+	explained := object{}
+	c.parse(c.must(200, "broker-a", http.MethodGet, of+"/entitlement_triggers/"+trigger.text("id")+"/explain", nil).Body, &explained)
+	subjects, _ := explained["subjects"].([]any)
+	c.has(explained, "decided_again", "true")
+	if !slices.Contains(subjects, any(w.decision)) {
+		c.t.Errorf("the end is explained as %v", explained)
+	}
 }
 
 // has wants members of an object to have values, in pairs; "" for a member that is not there.

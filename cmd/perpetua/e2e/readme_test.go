@@ -366,6 +366,7 @@ func TestReadmeOfClients(t *testing.T) {
 		`"result": "success"`,                     // after the approval
 		`"type":"entitlementCompleted"`,           // the final webhook
 		`"internal_reason": "Seen by two of us."`, // the case
+		`["requirements_met","open_requirements`,  // the explanation
 		`"status":"finished","result":"success"`,  // as the broker sees it
 	} {
 		if !strings.Contains(said, part) {

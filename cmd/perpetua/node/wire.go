@@ -179,7 +179,7 @@ func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
 func (n *Node) onboardingInterface(auth *rest.Auth, owners *follower) (onboarding.Config, error) {
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
-	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
+	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Past: n.past, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
 		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Audience: n.audience,
 		Receipts: n.receipts(owners)}, errors.Join(badScanner, badLifetime)
 }

@@ -6,8 +6,6 @@
 package explain
 
 import (
-	"errors"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
@@ -16,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -98,23 +97,11 @@ const (
 	Transfer         Subject = "transfer" // a deposit, a withdrawal, or a payment of the insurance fund
 )
 
-// ErrForeign says that the record is not about the customer.
-var ErrForeign = errors.New("explain: the record is not about the customer")
-
-// DifferentError says that this build decides a record differently from the build that made it.
-type DifferentError struct {
-	Build  string // that made the record; "" if unknown
-	Reason string
-}
-
-// Error says why.
-func (e *DifferentError) Error() string { return "explain: this build decides otherwise: " + e.Reason }
-
 // journal decides records again.
 var journal = redecide.Journal{Payloads: trading.Payloads(), Limit: trading.Rules().Limit()}
 
 // New explains a record to a customer. confined says that the reader acts for this account alone, and does not see which other
-// user of the broker gave a command. The error is ErrForeign or a *DifferentError.
+// user of the broker gave a command. The error is explanations.ErrForeign or an *explanations.DifferentError.
 func New(met past.Met, customer string, confined bool) (*Explanation, error) {
 	state, r := met.State.(*trading.State), met.Entry.Record
 	x := &Explanation{CustomerCode: customer, Position: record.LogPosition{Journal: "trading", Sequence: met.Entry.Position.Sequence}, Timestamp: r.Time,
@@ -122,25 +109,16 @@ func New(met past.Met, customer string, confined bool) (*Explanation, error) {
 	own := view{customer: customer, at: met.Entry.Stamp(), x: x}
 	own.see(r)
 	if len(x.Subjects) == 0 {
-		return nil, ErrForeign
+		return nil, explanations.ErrForeign
 	}
-	result := journal.Redecide(state, met.Time, met.Entry)
-	switch result.Verdict {
-	case redecide.Same, redecide.NotReproduced:
-		x.DecidedAgain = true
-		var in decide.StepInput
-		if result.Command.Payload == nil {
-			evidence := decide.Evidence{Input: r.Input}
-			if err := evidence.ReadInput(&in); err != nil {
-				return nil, err
-			}
-		}
-		x.Arithmetic = state.Arithmetic(met.Entry.Stamp(), result.Command, in.Single).For(customer)
-	case redecide.NotRedecidable:
-	default:
-		return nil, &DifferentError{Build: met.Build, Reason: result.Reason}
+	again, err := explanations.Redecide(journal, met)
+	if err != nil {
+		return nil, err
 	}
-	x.Command = commandOf(r, result.Command, customer, confined)
+	if x.DecidedAgain = again.Decided; again.Decided {
+		x.Arithmetic = state.Arithmetic(met.Entry.Stamp(), again.Command, again.Single).For(customer)
+	}
+	x.Command = commandOf(r, again.Command, customer, confined)
 	x.Met = own.met(state, met.Before)
 	return x, nil
 }

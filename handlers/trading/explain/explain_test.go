@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/explain"
+	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
 	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -279,7 +280,7 @@ func TestNothingOfOthers(t *testing.T) {
 		v.each = func(met past.Met) {
 			for _, c := range customers {
 				x, err := explain.New(met, c, false)
-				if errors.Is(err, explain.ErrForeign) {
+				if errors.Is(err, explanations.ErrForeign) {
 					continue
 				}
 				if err != nil {
@@ -388,7 +389,7 @@ func TestReadersOfADecidedState(t *testing.T) {
 			all.Go(func() {
 				deciding.Lock()
 				defer deciding.Unlock()
-				if _, err := explain.New(met, c, false); err != nil && !errors.Is(err, explain.ErrForeign) {
+				if _, err := explain.New(met, c, false); err != nil && !errors.Is(err, explanations.ErrForeign) {
 					t.Error(err)
 				}
 			})
@@ -433,7 +434,7 @@ func TestARecordThatThisBuildDecidesOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = explain.New(met, deposit.CustomerCode, false)
-		var different *explain.DifferentError
+		var different *explanations.DifferentError
 		if !errors.As(err, &different) || different.Build != "build/1" || different.Reason == "" {
 			t.Errorf("%v", err)
 		}

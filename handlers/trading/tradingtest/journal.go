@@ -30,6 +30,7 @@ type Journal struct {
 	applied   int // number of entries that the follower has applied
 	held      bool
 	moved     chan struct{}
+	pastErr   error // of Deciding
 	listening []func(record.Entry, decide.State)
 }
 
@@ -242,8 +243,21 @@ func (j *Journal) Drain() {
 	j.drain(scalar.ID{})
 }
 
+// FailDeciding makes Deciding fail with an error, or work again for nil.
+func (j *Journal) FailDeciding(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pastErr = err
+}
+
 // Deciding implements past.Decisions. It folds the journal from its beginning.
 func (j *Journal) Deciding(ctx context.Context, name string, partition int32, sequence int64, look func(past.Met) error) error {
+	j.mu.RLock()
+	err := j.pastErr
+	j.mu.RUnlock()
+	if err != nil {
+		return err
+	}
 	state, before, err := j.StateAt(ctx, name, partition, sequence-1)
 	if err != nil {
 		return err

@@ -155,7 +155,7 @@ func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Ha
 
 // clients returns the onboarding interface, without a virus scanner.
 func (v *Venue) clients(auth *rest.Auth, owners rows.Source) *onboardings.Handler {
-	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
+	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Past: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
 		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Receipts: v.Receipts["onboarding"],
 		Audience: func() access.Audience { return access.Audience{Name: v.Audience} }})
 }
