@@ -18,6 +18,8 @@ ARGS     ?=
 # properties take ten times as long. What two readers of one state or book share is tested with it: these tests have two.
 PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim))$$
 SHARED := ^(TestScenarios|TestLookingChangesNothing)$$
+# Hundreds of verifications of whole logs. The other tests of the package run the same goroutines.
+REPEATED := ^TestCorruptions$$
 
 .PHONY: help
 help: ## list the targets
@@ -50,7 +52,7 @@ test: ## all tests; `make race` runs them with the race detector
 
 .PHONY: race
 race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
-	$(GO) test -vet=off -race -timeout 25m $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(GO) test -vet=off -race -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
 	$(GO) test -vet=off -race -timeout 25m -run '$(SHARED)' ./domain/book ./domain/trading
 
 .PHONY: test-kafka
