@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perpetua-exchange/perpetua/streams/transparency/witnesstest"
 )
 
 // checks has the page check a file, and wants a text in its result.
@@ -26,8 +28,17 @@ func (b *browser) checks(content []byte, want string) {
 func TestCheckPage(t *testing.T) {
 	t.Parallel()
 	b := startAuditBrowser(t)
-	v := startVenue(t)
+	w, file := startWitness(t)
+	policy, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := startVenue(t, "--witness-policy", file)
 	v.fund("1000", "ANNA")
+	key := strings.TrimSpace(string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body))
+	if err := w.Knows(key); err != nil {
+		t.Fatal(err)
+	}
 	var rows struct {
 		Records []struct {
 			Code     string
@@ -37,19 +48,41 @@ func TestCheckPage(t *testing.T) {
 	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/customers/ANNA/transactions", nil).Body, &rows); err != nil {
 		t.Fatal(err)
 	}
-	receipt := v.must(200, "broker-a", http.MethodGet,
-		fmt.Sprintf("/v1/customers/ANNA/transactions/%s/receipt?sequence=%d", rows.Records[0].Code, rows.Records[0].Sequence), nil).Body
-	key := string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body)
+	var receipt []byte
+	waitFor(t, "a checkpoint that the witness has cosigned", func() bool {
+		got := v.do("broker-a", http.MethodGet, fmt.Sprintf("/v1/customers/ANNA/transactions/%s/receipt?sequence=%d", rows.Records[0].Code, rows.Records[0].Sequence), nil)
+		receipt = got.Body
+		return got.Status == 200
+	})
 	b.open(v.REST + "/check")
 	b.click("#check [type=submit]")
 	b.sees("#check .fault", "Choose a file")
 	b.checks(receipt, "needs attention")
 	b.sees("#check .fault", "the key of the log")
-	b.fill("#check [name=key]", strings.TrimSpace(key))
+	b.fill("#check [name=key]", key)
 	b.checks(receipt, fmt.Sprintf("Valid. Record %d of", rows.Records[0].Sequence))
 	b.sees("#check-result", "deposit.make, accepted")
 	b.sees("#check-shown", "ANNA", "1000")
+	b.seesNot("#check-result", "cosigned")
 	b.accessible("/check receipt")
+	line := strings.Join(strings.Fields(strings.Split(string(policy), "\n")[0])[:3], " ")
+	other := "witness w2 " + witnesstest.Start(t, "witness.example/w2").Key().String()
+	for text, want := range map[string]string{
+		line + "\nquorum w1\n": "have cosigned it",
+		string(policy):         "have cosigned it",
+		line + "\n" + other + "\ngroup g any w1 w2\nquorum g":                  "have cosigned it",
+		line + "\n" + other + "\ngroup g all w1 w2\nquorum g":                  "Not valid: proof: cosignatures are missing",
+		line + "\n" + other + "\ngroup g 2 w1 w1\nquorum g":                    "Not valid: policy: w1 is a member twice",
+		line + "\n" + line + "\nquorum w1":                                     "Not valid: policy: w1 is no new name",
+		strings.Replace(line, " w1 ", " w3 ", 1) + "\n" + line + "\nquorum w1": "Not valid: policy: the key of w1 is used twice",
+		other + "\nquorum w2":                                                  "Not valid: proof: cosignatures are missing",
+		line:                                                                   "Not valid: policy: it names no quorum",
+		line + "\nquorum none":                                                 "The checkpoint covers",
+	} {
+		b.fill("#check [name=policy]", text)
+		b.checks(receipt, want)
+	}
+	b.fill("#check [name=policy]", "")
 
 	change := func(from []byte, member func(receipt map[string]any)) []byte {
 		t.Helper()
@@ -73,7 +106,7 @@ func TestCheckPage(t *testing.T) {
 		r["proof"] = strings.Replace(proof, "index ", "index 1", 1)
 	}), "Not valid: proof")
 	b.checks(change(receipt, func(r map[string]any) { r["format"] = "perpetua-receipt@v2" }), "format")
-	b.fill("#check [name=key]", "other+"+strings.SplitN(strings.TrimSpace(key), "+", 2)[1])
+	b.fill("#check [name=key]", "other+"+strings.SplitN(key, "+", 2)[1])
 	b.checks(receipt, "Not valid: key of the log")
 	b.checks([]byte("{"), "needs attention")
 

@@ -11,9 +11,22 @@ function number(text, what) {
 
 function codeOf(customer) {
   const code = utf8(customer);
-  insist(code.length <= 32, "customer_code: it is too long");
+  insist(code.length >= 1 && code.length <= 32 && !code.includes(0), "customer_code: this is no code of a customer");
   return join(code, new Uint8Array(32 - code.length));
 }
+
+function balance(text, what) {
+  insist(/^(0|-?[1-9][0-9]*)$/.test(text), `${what}: this is not a whole number`);
+  return BigInt(text);
+}
+
+function hash(text, what) {
+  const bytes = decode(text, what);
+  insist(bytes.length === 32, `${what}: it has ${bytes.length} bytes`);
+  return bytes;
+}
+
+const accounts = ["clearing", "fees", "funding", "insurance", "rounding"];
 
 async function parent(left, right) {
   const sum = left.sum + right.sum;
@@ -26,21 +39,23 @@ export async function verifyLiability(proof, statement) {
   insist(proof.format === "perpetua-liabilities-v1", `format: ${proof.format} is unknown`);
   const recorded = proof.recorded;
   insist(recorded?.venue && Array.isArray(proof.parts) && typeof proof.customer_code === "string", `${name}: recorded, parts and customer_code are needed`);
-  const venue = Object.values(recorded.venue).reduce((sum, text) => sum + BigInt(text), 0n);
+  insist(Object.keys(recorded.venue).sort().join() === accounts.join(), `venue: it has other accounts than ${accounts.join(", ")}`);
+  const venue = accounts.reduce((sum, name) => sum + balance(recorded.venue[name], `venue.${name}`), 0n);
   const total = number(recorded.total, "total");
-  insist(total - number(recorded.deficits, "deficits") + venue === BigInt(recorded.net_paid_in), "recorded: total − deficits + venue is not what was paid in");
+  insist(total - number(recorded.deficits, "deficits") + venue === balance(recorded.net_paid_in, "net_paid_in"), "recorded: total − deficits + venue is not what was paid in");
   insist(proof.parts.length >= 2 && proof.parts.length <= 4, "parts: there are not two to four");
-  const nonce = decode(proof.nonce, "nonce");
+  const nonce = hash(proof.nonce, "nonce");
   const subNonce = await hmac(nonce, bigEndian(recorded.position, 8), codeOf(proof.customer_code));
-  const root = decode(recorded.root, "root");
+  const root = hash(recorded.root, "root");
   let [last, sum] = [-1, 0n];
   for (const [i, part] of proof.parts.entries()) {
     const what = `parts[${i}]`;
     insist(Number.isInteger(part.index) && part.index > last && part.index < recorded.leaves && 2 ** part.path.length === recorded.leaves, `${what}: index ${part.index} of ${recorded.leaves}`);
     const value = number(part.value, what);
     let at = { sum: value, hash: await hmac(subNonce, bigEndian(value, 16), bigEndian(part.index, 8)) };
-    for (const [height, [otherSum, otherHash]] of part.path.entries()) {
-      const other = { sum: number(otherSum, what), hash: decode(otherHash, what) };
+    for (const [height, step] of part.path.entries()) {
+      insist(step.length === 2, `${what}: a step has ${step.length} members`);
+      const other = { sum: number(step[0], what), hash: hash(step[1], what) };
       at = Math.floor(part.index / 2 ** height) % 2 ? await parent(other, at) : await parent(at, other);
     }
     insist(at.sum === total && equal(at.hash, root), `${what}: the path leads to another root than the recorded one`);

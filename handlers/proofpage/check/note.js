@@ -20,13 +20,16 @@ async function readKey(text, kind, what) {
 export const readLogKey = (text) => readKey(text, logKey, "key of the log");
 
 // hasSignature reports whether a note has a signature of the key. One that is wrong is refused. message returns the signed bytes.
-async function hasSignature(note, { name, id, key }, message) {
-  const cut = note.indexOf("\n\n");
+async function hasSignature(note, { name, id, key }, size, message) {
+  const cut = note.lastIndexOf("\n\n");
+  insist(cut > 0 && note.endsWith("\n"), "proof: the checkpoint has no signatures, or is cut off");
   const text = note.slice(0, cut + 1);
-  for (const line of note.slice(cut + 2).split("\n").filter(Boolean)) {
-    const [dash, signer, blob] = line.split(" ");
-    const bytes = decode(blob ?? "", "proof: a signature");
-    if (dash !== "—" || signer !== name || !equal(bytes.slice(0, 4), id)) continue;
+  for (const line of note.slice(cut + 2, -1).split("\n")) {
+    const [dash, signer, blob, ...more] = line.split(" ");
+    insist(dash === "—" && signer && blob && !more.length, "proof: a line with a signature has another form");
+    const bytes = decode(blob, "proof: a signature");
+    if (signer !== name || !equal(bytes.slice(0, 4), id)) continue;
+    insist(bytes.length === size, `proof: the signature of ${name} has ${bytes.length} bytes`);
     insist(await signed(key, bytes.slice(-64), message(text, bytes.slice(4))), `proof: the signature of ${name} is wrong`);
     return true;
   }
@@ -35,7 +38,7 @@ async function hasSignature(note, { name, id, key }, message) {
 
 // openCheckpoint verifies the signature of the log and returns the checkpoint: {origin, size, root}.
 export async function openCheckpoint(note, log) {
-  insist(await hasSignature(note, log, utf8), "proof: the checkpoint has no signature of the log's key");
+  insist(await hasSignature(note, log, 68, utf8), "proof: the checkpoint has no signature of the log's key");
   const [origin, size, root] = note.split("\n");
   insist(origin === log.name, `proof: the checkpoint is of ${origin}`);
   insist(/^(0|[1-9][0-9]*)$/.test(size), "proof: the checkpoint has no size");
@@ -44,30 +47,58 @@ export async function openCheckpoint(note, log) {
 
 // cosigned is what a witness signs.
 function cosigned(text, bytes) {
-  insist(bytes.length === 72, "proof: a cosignature has another length");
   const time = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0);
   return utf8(`cosignature/v1\ntime ${time}\n${text}`);
 }
 
-// hasQuorum reports whether the witnesses of a policy have cosigned a checkpoint.
-export async function hasQuorum(policy, note) {
-  const met = new Map([["none", true]]);
-  const of = (name) => {
-    insist(met.has(name), `policy: there is no ${name}`);
-    return met.get(name);
-  };
-  for (const line of policy.split("\n")) {
-    const [kind, name, ...rest] = line.trim().split(/\s+/);
-    if (kind === "witness") met.set(name, await hasSignature(note, await readKey(rest[0] ?? "", witnessKey, `policy: ${name}`), cosigned));
-    else if (kind === "group") {
-      const [threshold, ...members] = rest;
+// readPolicy reads a policy: {logs, witnesses, groups, quorum}. Each name and key may be used once, and a name is defined before it is
+// used.
+async function readPolicy(text) {
+  const policy = { logs: [], witnesses: new Map(), groups: new Map(), quorum: null };
+  const keys = new Set();
+  const listed = new Set();
+  const fresh = (name) => insist(name && name !== "none" && !policy.witnesses.has(name) && !policy.groups.has(name), `policy: ${name} is no new name`);
+  const known = (name) => insist(policy.witnesses.has(name) || policy.groups.has(name), `policy: there is no ${name}`);
+  for (const line of text.split("\n").map((l) => l.trim()).filter((l) => l && !l.startsWith("#"))) {
+    const [kind, ...rest] = line.split(/\s+/);
+    if (kind === "log") policy.logs.push(await readLogKey(rest[0] ?? ""));
+    else if (kind === "witness") {
+      const [name, key = ""] = rest;
+      fresh(name);
+      const witness = await readKey(key, witnessKey, `policy: ${name}`);
+      insist(!keys.has(String(witness.key)), `policy: the key of ${name} is used twice`);
+      keys.add(String(witness.key));
+      policy.witnesses.set(name, witness);
+    } else if (kind === "group") {
+      const [name, threshold, ...members] = rest;
+      fresh(name);
       const least = { all: members.length, any: 1 }[threshold] ?? Number(threshold);
-      insist(Number.isInteger(least) && least >= 1 && least <= members.length, `policy: the group ${name} asks for ${threshold}`);
-      met.set(name, members.filter(of).length >= least);
-    } else if (kind === "quorum") return of(name);
-    else insist(kind === "" || kind === "log" || kind.startsWith("#"), `policy: ${kind} is unknown`);
+      insist(["all", "any", String(least)].includes(threshold) && Number.isInteger(least) && least >= 1 && least <= members.length, `policy: the group ${name} asks for ${threshold}`);
+      for (const m of members) {
+        known(m);
+        insist(!listed.has(m), `policy: ${m} is a member twice`);
+        listed.add(m);
+      }
+      policy.groups.set(name, { least, members });
+    } else {
+      insist(kind === "quorum" && rest.length === 1 && policy.quorum === null, `policy: ${line}`);
+      [policy.quorum] = rest;
+      if (policy.quorum !== "none") known(policy.quorum);
+    }
   }
-  insist(false, "policy: it names no quorum");
+  insist(policy.quorum !== null, "policy: it names no quorum");
+  return policy;
+}
+
+// keepsPolicy verifies that a checkpoint of a log has what a policy asks for. It returns whether that is more than the log's signature.
+export async function keepsPolicy(text, log, note) {
+  const policy = await readPolicy(text);
+  insist(!policy.logs.length || policy.logs.some((l) => l.name === log.name && equal(l.key, log.key)), "policy: it has other logs");
+  const met = new Map();
+  for (const [name, witness] of policy.witnesses) met.set(name, await hasSignature(note, witness, 76, cosigned));
+  for (const [name, group] of policy.groups) met.set(name, group.members.filter((m) => met.get(m)).length >= group.least);
+  insist(policy.quorum === "none" || met.get(policy.quorum), "proof: cosignatures are missing that the policy asks for");
+  return policy.quorum !== "none";
 }
 
 const node = (left, right) => sha256(new Uint8Array([1]), left, right);

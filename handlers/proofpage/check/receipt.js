@@ -1,10 +1,10 @@
 // Verifies receipts. streams/README.md has the form, under "Receipts".
 
 import { decode, equal, hmac, insist } from "./bytes.js";
-import { hashes, hasQuorum, leaf, openCheckpoint, readLogKey, rootOf, unitPlace } from "./note.js";
+import { hashes, keepsPolicy, leaf, openCheckpoint, readLogKey, rootOf, unitPlace } from "./note.js";
 
-// verifyReceipt verifies a receipt with the log's key, and with a policy unless that is empty. It returns unit 1, all units, and the
-// checkpoint.
+// verifyReceipt verifies a receipt with the log's key, and with a policy unless that is empty. It returns unit 1, the texts of
+// all units, the checkpoint, and whether witnesses had to cosign it.
 export async function verifyReceipt(receipt, key, policy) {
   insist(receipt.format === "perpetua-receipt@v1", `format: ${receipt.format} is unknown`);
   insist(typeof receipt.entry === "string" && typeof receipt.proof === "string" && Array.isArray(receipt.units) && receipt.units.length, "entry, proof and units are needed");
@@ -20,13 +20,13 @@ export async function verifyReceipt(receipt, key, policy) {
   insist(index, "proof: the index is missing");
   const note = receipt.proof.slice(cut + 2);
   const checkpoint = await openCheckpoint(note, log);
-  if (policy) insist(await hasQuorum(policy, note), "proof: cosignatures are missing that the policy asks for");
+  const witnessed = policy ? await keepsPolicy(policy, log, note) : false;
   const root = await rootOf(index, checkpoint.size, await leaf(entry), hashes(lines, "proof"), "proof");
   insist(equal(root, checkpoint.root), "proof: the path leads to another root than the checkpoint's");
   await verifyUnits(receipt.units, entry.slice(1));
   const head = JSON.parse(receipt.units[0].unit);
-  insist(receipt.units[0].index === 1 && String(head.sequence) === index, "units[0]: this is unit 1 of another record");
-  return { head, units: receipt.units.map((u) => JSON.parse(u.unit)), checkpoint };
+  insist(receipt.units[0].index === 1 && Number.isSafeInteger(head.sequence) && String(head.sequence) === index, "units[0]: this is unit 1 of another record");
+  return { head, units: receipt.units.map((u) => u.unit), checkpoint, witnessed };
 }
 
 async function verifyUnits(units, root) {

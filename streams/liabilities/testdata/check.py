@@ -80,8 +80,15 @@ def number(text):
     return int(text)
 
 
+def hash_of(text):
+    hash_ = base64.b64decode(text, validate=True)
+    assert len(hash_) == 32, text
+    return hash_
+
+
 def check_proof(proof):
-    recorded, nonce, total = proof["recorded"], base64.b64decode(proof["nonce"]), 0
+    recorded, nonce, total = proof["recorded"], hash_of(proof["nonce"]), 0
+    assert proof["customer_code"] and "\0" not in proof["customer_code"]
     venue = sum(int(balance) for balance in recorded["venue"].values())
     assert number(recorded["total"]) - number(recorded["deficits"]) + venue == int(recorded["net_paid_in"]), "the sum"
     assert 2 <= len(proof["parts"]) <= 4
@@ -92,9 +99,9 @@ def check_proof(proof):
         last, total = index, total + value
         at = leaf(nonce, recorded["position"], proof["customer_code"], value, index)
         for height, (sum_, hash_) in enumerate(part["path"]):
-            other = number(sum_), base64.b64decode(hash_)
+            other = number(sum_), hash_of(hash_)
             at = parent(other, at) if index >> height & 1 else parent(at, other)
-        assert at == (number(recorded["total"]), base64.b64decode(recorded["root"])), "leaf %d" % index
+        assert at == (number(recorded["total"]), hash_of(recorded["root"])), "leaf %d" % index
     assert total == number(proof["value"])
 
 

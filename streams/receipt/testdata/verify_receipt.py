@@ -76,12 +76,16 @@ def cosigned_text(text, blob):  # c2sp.org/tlog-cosignature, Ed25519
 
 
 def quorum(policy, note):  # c2sp.org/tlog-policy
-    met = {"none": True}
+    met, keys = {"none": True}, set()
     for line in policy.splitlines():
         kind, *rest = line.split() or ["#"]
         if kind == "witness":
-            met[rest[0]] = has_signature(note, key(rest[1], 4), cosigned_text)
+            witness = key(rest[1], 4)
+            assert rest[0] not in met and witness[2] not in keys, "policy: " + rest[0] + " is there twice"
+            keys.add(witness[2])
+            met[rest[0]] = has_signature(note, witness, cosigned_text)
         elif kind == "group":
+            assert rest[0] not in met and len(set(rest[2:])) == len(rest[2:]), "policy: a name is there twice"
             least = {"all": len(rest) - 2, "any": 1}.get(rest[1]) or int(rest[1])
             met[rest[0]] = sum(met[name] for name in rest[2:]) >= least
         elif kind == "quorum":
