@@ -46,6 +46,9 @@ func (v *venue) sees(when string, views map[string]string, log []string) {
 // TestTrimmedVenue archives and trims the log of a venue. Everything answers as before: a start with a snapshot and without, the
 // rows made again, the audit, a copy, and a venue that was restored on another machine.
 func TestTrimmedVenue(t *testing.T) {
+	if os.Getenv("KAFKA_BROKERS") != "" {
+		t.Skip("the log is not in files of ours")
+	}
 	t.Parallel()
 	v := newVenue(t, "--snapshot-records", "10", "--trim", "off")
 	v.env = append(v.env, archiveRange+"=32", segmentBytes+"=8192")
