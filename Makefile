@@ -57,7 +57,7 @@ race: ## the tests of all that runs goroutines, with the race detector; needs a 
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 25m ./streams/broker/kafkatest ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
+	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 25m ./streams/broker/kafkatest ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./streams/trim ./cmd/perpetua/...
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
