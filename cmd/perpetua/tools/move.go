@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -111,6 +113,9 @@ func (m *move) stopped(ctx context.Context) error {
 	return checkStopped(ctx, m.source.client, m.table, m.source.String())
 }
 
+// coordinatorWait is how long a new cluster may take until it has a coordinator of groups.
+const coordinatorWait = 30 * time.Second
+
 // checkStopped returns an error if engines are at work on the brokers of a client. where describes the brokers for humans.
 func checkStopped(ctx context.Context, client *journal.Client, table journals.Table, where string) error {
 	finder, err := ownership.NewFinder(client, nil, table.Names()...)
@@ -119,6 +124,15 @@ func checkStopped(ctx context.Context, client *journal.Client, table journals.Ta
 	}
 	defer finder.Close()
 	engines, err := finder.Engines(ctx)
+	// A new cluster makes the topic of its groups with the first question, and has no coordinator until then.
+	for deadline := time.Now().Add(coordinatorWait); errors.Is(err, kerr.CoordinatorNotAvailable) && time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(coordinatorWait / 100):
+		}
+		engines, err = finder.Engines(ctx)
+	}
 	if err != nil {
 		return err
 	}
