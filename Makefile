@@ -52,7 +52,7 @@ test: ## all tests; `make race` runs them with the race detector
 
 .PHONY: race
 race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
-	$(GO) test -vet=off -race -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(GO) test -vet=off -race -p 3 -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
 	$(GO) test -vet=off -race -timeout 25m -run '$(SHARED)' ./domain/book ./domain/trading
 
 # What does not differ with the broker.
