@@ -52,12 +52,16 @@ test: ## all tests; `make race` runs them with the race detector
 
 .PHONY: race
 race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
-	$(GO) test -vet=off -race -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(GO) test -vet=off -race -p 3 -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
 	$(GO) test -vet=off -race -timeout 25m -run '$(SHARED)' ./domain/book ./domain/trading
+
+# What does not differ with the broker.
+PAGES  := ^Test(AxeIsVendored|.*Accessible|.*Page|Console.*|ReferenceIsTriedOut|Compose.*|Dashboard.*|Readme(FilesAreIgnored|IsShort|Links))$$
+BROKER := ./cmd/perpetua/e2e ./streams/journal/... ./streams/broker/kafkatest ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./streams/trim ./cmd/perpetua/...
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 25m ./streams/broker/kafkatest ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./streams/trim ./cmd/perpetua/...
+	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 -timeout 25m -skip '$(PAGES)' $(BROKER)
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read

@@ -39,7 +39,7 @@ func (c *Committer) Root(key *EpochKey, sequence int64, value []byte) (Hash, err
 	if _, err := c.commit(key, sequence, value); err != nil {
 		return Hash{}, err
 	}
-	return rootOf(c.leaves), nil
+	return Hash(RootOf(c.leaves)), nil
 }
 
 // Tree returns the units of a record and what proves them.

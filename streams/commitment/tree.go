@@ -69,7 +69,7 @@ func (t *Tree) store() error {
 }
 
 // Root returns the record root.
-func (t *Tree) Root() Hash { return rootOf(append([]tlog.Hash(nil), t.leaves...)) }
+func (t *Tree) Root() Hash { return Hash(RootOf(append([]tlog.Hash(nil), t.leaves...))) }
 
 // Opening returns the proof of unit i, from 0.
 func (t *Tree) Opening(i int) (Opening, error) {
@@ -122,9 +122,9 @@ func leafOf(m *mac, salt Hash, index, count uint32, unit []byte) tlog.Hash {
 	return recordHash(m.end())
 }
 
-// rootOf returns the Merkle tree hash over leaf hashes, of which there is at least one. It overwrites them. Pairing the
-// nodes of a level, with the last one of an odd number passing to the next level, gives the tree of RFC 6962.
-func rootOf(level []tlog.Hash) Hash {
+// RootOf returns the RFC 6962 root over the hashes of adjacent subtrees, of which there is at least one. All have the same power of
+// two of leaves; only the last may have fewer. RootOf overwrites level.
+func RootOf(level []tlog.Hash) tlog.Hash {
 	for len(level) > 1 {
 		n := 0
 		for i := 0; i+1 < len(level); i += 2 {
@@ -137,5 +137,5 @@ func rootOf(level []tlog.Hash) Hash {
 		}
 		level = level[:n]
 	}
-	return Hash(level[0])
+	return level[0]
 }

@@ -193,23 +193,12 @@ func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err erro
 	records, seen := r.backlog.next(r.chain.SkipsDecoding())
 	entries = make([]record.Entry, 0, len(records))
 	for i, message := range records {
-		var entry record.Entry
-		var ok bool
-		if seen != nil {
-			entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, seen[i])
-		} else {
-			entry, ok, err = r.chain.Admit(message.Offset, message.Value)
-		}
+		entry, ok, err := r.admit(message, seen, i)
 		if err != nil {
 			return entries, err
 		}
 		if !ok {
 			continue
-		}
-		if r.audit {
-			if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
-				return entries, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
-			}
 		}
 		entries = append(entries, entry)
 	}

@@ -228,6 +228,21 @@ func (r *Reader) alarm(err error) {
 	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.Journal(), kind).Inc()
 }
 
+// admit applies the rule of validity to record i of a piece. The reader of an audit also compares its key and headers.
+func (r *Reader) admit(message *kgo.Record, seen []record.Decoded, i int) (entry record.Entry, ok bool, err error) {
+	if seen == nil {
+		entry, ok, err = r.chain.Admit(message.Offset, message.Value)
+	} else {
+		entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, seen[i])
+	}
+	if err == nil && ok && r.audit {
+		if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
+			return entry, false, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
+		}
+	}
+	return entry, ok, err
+}
+
 // read applies the rule of validity to the next piece of the fetched records.
 func (r *Reader) read() (entries []record.Entry, err error) {
 	if r.verifying && !r.backlog.empty() {
@@ -249,13 +264,7 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			}
 			return entries, err
 		}
-		var entry record.Entry
-		var ok bool
-		if seen != nil {
-			entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, seen[i])
-		} else {
-			entry, ok, err = r.chain.Admit(message.Offset, message.Value)
-		}
+		entry, ok, err := r.admit(message, seen, i)
 		if err != nil {
 			return entries, err
 		}
@@ -274,11 +283,6 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			}
 			r.next = max(r.next, message.Offset+1)
 			continue
-		}
-		if r.audit {
-			if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
-				return entries, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
-			}
 		}
 		if r.raw != nil {
 			r.raw(message)

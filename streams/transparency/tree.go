@@ -63,7 +63,7 @@ func (t *Tree) Append(root commitment.Hash, full func(Tile)) {
 			return
 		}
 		full(Tile{tlog.Tile{H: height, L: level, N: t.size>>(height*(level+1)) - 1, W: width}, concatenated(hashes)})
-		hash = rootOf(hashes)
+		hash = commitment.RootOf(hashes)
 		t.levels[level] = hashes[:0]
 	}
 }
@@ -95,27 +95,10 @@ func (t *Tree) Root() tlog.Hash {
 	for _, hashes := range t.levels {
 		t.scratch = append(append(t.scratch[:0], hashes...), right...)
 		if len(t.scratch) > 0 {
-			right = []tlog.Hash{rootOf(t.scratch)}
+			right = []tlog.Hash{commitment.RootOf(t.scratch)}
 		}
 	}
 	return right[0]
-}
-
-// rootOf returns the root over the hashes of subtrees of one size, of which the last may be smaller. It overwrites them.
-func rootOf(level []tlog.Hash) tlog.Hash {
-	for len(level) > 1 {
-		n := 0
-		for i := 0; i+1 < len(level); i += 2 {
-			level[n] = tlog.NodeHash(level[i], level[i+1])
-			n++
-		}
-		if len(level)%2 == 1 {
-			level[n] = level[len(level)-1]
-			n++
-		}
-		level = level[:n]
-	}
-	return level[0]
 }
 
 func concatenated(hashes []tlog.Hash) []byte {

@@ -409,10 +409,11 @@ func TestReferencesAreAccessible(t *testing.T) {
 	inOrder(t, b.tabThrough(30), "skip", "logout", "connect", "example", "message", "pause", "traffic", "burger-menu")
 	b.keys(".burger-menu", enter)
 	b.sees(".aui-root .sidebar", "PlaceOrder")
-	b.accessibleOn("/docs/websocket contents", screen{400, "light"}) // the page is the longest of all, and nearly all of it is checked below
+	// It is the longest page of all: each width and each scheme is checked, not each pair of them.
+	b.accessibleOn("/docs/websocket contents", screen{400, "light"})
 	b.keys(".burger-menu", enter)
 	b.seesNot(".aui-root .sidebar", "PlaceOrder")
-	b.accessible("/docs/websocket")
+	b.accessibleOn("/docs/websocket", screen{1440, "dark"}, screen{400, "light"})
 }
 
 // TestCompliancePageIsAccessible checks the queue, a case with answers, documents and deliveries, and what an auditor sees.
