@@ -164,8 +164,8 @@ func TestAsOfTimes(t *testing.T) {
 // someRoot is the root of no record.
 var someRoot = base64.StdEncoding.EncodeToString(make([]byte, 32))
 
-// TestAsOfRoots asks as of positions with the roots of their records. A root comes from a receipt, as clients get it. A record with
-// another root is not answered as of, nor one that does not exist or that no checkpoint covers.
+// TestAsOfRoots asks as of positions with roots, which it takes from receipts. There is no answer if the record has another root, does
+// not exist, or is in no checkpoint yet.
 func TestAsOfRoots(t *testing.T) {
 	v := funded(t)
 	placed := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.3", "64000")).Want(201)
@@ -194,7 +194,7 @@ func TestAsOfRoots(t *testing.T) {
 			past(v, "broker-a", path, at.String()+":"+other).Code(409, "ROOT_MISMATCH")
 		}
 	}
-	// A root comes first: whether an object existed is not said as of another record.
+	// The root is checked first: no answer says whether an object existed as of another record.
 	open("trading/0@0:"+root).Code(409, "ROOT_MISMATCH")
 	open("trading/0@3,onboarding/0@0:"+root).Code(409, "ROOT_MISMATCH")
 	open(fmt.Sprintf("trading/0@%d:%s", v.Trading.Tip().Sequence+1, root)).Code(409, "NOT_YET_DECIDED")

@@ -1,11 +1,11 @@
 // Package asof answers reads as of a past record: it reads the parameter as_of, finds the record that it means, and names
 // that record in the response.
 //
-// A question names positions ("trading/0@123", several separated by commas), or a time. A position may carry the root of its
-// record ("trading/0@123:ROOT"), and then gets an answer only if the record has it. A time means the last record with
-// that time or an earlier one. A journal that is not named is resolved by the time of the named records, the latest if
-// there are several. The same question gets the same answer for ever, with one exception: while a journal is idle, a time
-// after its last record means that record, and the response says that this is not final.
+// A question names positions ("trading/0@123", several separated by commas), or a time. A position may carry the record's
+// root ("trading/0@123:ROOT"): if the record has another root, the response is 409 ROOT_MISMATCH. A time means the last
+// record with that time or an earlier one. A journal that is not named is resolved by the time of the named records, the
+// latest if there are several. The same question gets the same answer for ever, with one exception: while a journal is
+// idle, a time after its last record means that record, and the response says that this is not final.
 //
 // Rights are those of today. An object that did not exist yet is 404 NOT_YET, and a record that does not exist yet is 409
 // NOT_YET_DECIDED. No answer is empty because its history is not known.

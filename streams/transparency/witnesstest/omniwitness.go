@@ -70,7 +70,7 @@ func freeAddress(t testing.TB) string {
 // file returns the path of a file in the folder of the witness.
 func (w *Omniwitness) file(name string) string { return filepath.Join(w.dir, name) }
 
-// Policy returns a policy (c2sp.org/tlog-policy) whose quorum is this witness. Its name there is omni.
+// Policy returns a policy (c2sp.org/tlog-policy) that demands a cosignature from the witness, and names it omni.
 func (w *Omniwitness) Policy() string {
 	return "witness omni " + w.Key.String() + " " + w.URL + "\nquorum omni\n"
 }
