@@ -67,8 +67,8 @@ func TestOmniwitness(t *testing.T) {
 	if up := v.scrape().value("perpetua_tlog_witness_up", "journal", "trading", "witness", "omni"); up != 0 {
 		t.Errorf("perpetua_tlog_witness_up is %v", up)
 	}
-	if last := v.cosignedTree(w.Policy(), key, 0); last.Size != first.Size {
-		t.Errorf("of the fork, %d records are cosigned: %d were before it", last.Size, first.Size)
+	if last := v.cosignedTree(w.Policy(), key, 0); last.Size >= second.Size {
+		t.Errorf("the fork is cosigned: %d records", last.Size)
 	}
 	monitor[2] = v.REST + "/tlog/trading/0"
 	if code, said := v.outcome(nil, monitor...); code != exitFailed || !strings.Contains(said, "ALARM fork") {
