@@ -23,6 +23,8 @@ func TestOmniwitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := newWholeVenue(t, "--witness-policy", policy)
+	backup := filepath.Join(v.dir, "backup")
+	v.dir = filepath.Join(v.dir, "venue") // the folder above is locked against other tests, and must stay
 	v.start()
 	t.Cleanup(v.stop)
 	key := strings.TrimSpace(string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body))
@@ -30,7 +32,6 @@ func TestOmniwitness(t *testing.T) {
 	v.fund("10000", "ANNA", "BEN")
 	first := v.cosignedTree(w.Policy(), key, len(v.records("trading")))
 	v.stop()
-	backup := filepath.Join(t.TempDir(), "backup")
 	copyFolder(t, v.dir, backup)
 
 	v.start()
