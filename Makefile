@@ -107,6 +107,10 @@ maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client genera
 tessera: ## verify transparency logs with Tessera's fsck and client; needs the module proxy
 	PERPETUA_TEST_TESSERA=1 $(GO) test -count=1 -v -run '^TestTessera$$' ./handlers/tlog
 
+.PHONY: witness
+witness: ## have the stock witness omniwitness cosign transparency logs and refuse forks of them; needs the module proxy
+	PERPETUA_TEST_OMNIWITNESS=1 $(GO) test -count=1 -timeout 20m -v -run '^TestOmniwitness$$' ./streams/transparency ./cmd/perpetua/e2e
+
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/reference

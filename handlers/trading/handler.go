@@ -18,6 +18,7 @@ import (
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
@@ -55,6 +56,8 @@ type Config struct {
 	Version string
 	// Receipts makes the receipts of the trading journal. It may be nil.
 	Receipts proofs.Source
+	// Roots knows the roots of the records of all journals, which reads as of a past record may name.
+	Roots asof.Roots
 	// Now is the wall clock, for /v1/time and for the 24 hours of the tickers.
 	Now func() time.Time
 }
@@ -75,6 +78,7 @@ type Handler struct {
 	version  string
 	now      func() time.Time
 	receipts *proofs.Receipts
+	roots    asof.Roots
 
 	description *description
 	// recentTrades holds the trades that the rows may not contain yet. The venue's lock guards it.
@@ -86,7 +90,7 @@ type Handler struct {
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows, past: c.Past,
 		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: c.Proofs, proving: slots.New(maxProofs, maxProofsOfBroker), version: c.Version, now: c.Now,
-		receipts: proofs.New(c.Receipts), description: newDescription()}
+		receipts: proofs.New(c.Receipts), roots: c.Roots, description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }

@@ -18,7 +18,7 @@ import (
 
 // asOf returns the source of answers as of past records.
 func (h *Handler) asOf() asof.Source {
-	return asof.Source{Rows: h.rows, Log: h.venue, Now: h.now}
+	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.roots, Now: h.now}
 }
 
 // openOrdersAsOf responds with the orders of a customer that were live as of a past record.

@@ -1,6 +1,8 @@
 package trading_test
 
 import (
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -11,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
 // past asks as of something.
@@ -158,10 +161,59 @@ func TestAsOfTimes(t *testing.T) {
 	open("identity/0@100000").Code(409, "NOT_YET_DECIDED")
 }
 
+// someRoot is the root of no record.
+var someRoot = base64.StdEncoding.EncodeToString(make([]byte, 32))
+
+// TestAsOfRoots asks as of positions with roots, which it takes from receipts. There is no answer if the record has another root, does
+// not exist, or is in no checkpoint yet.
+func TestAsOfRoots(t *testing.T) {
+	v := funded(t)
+	placed := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.3", "64000")).Want(201)
+	code, at := placed.Text("code"), v.Trading.Tip()
+	v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Want(200)
+	rootOf := func(sequence int64) string {
+		t.Helper()
+		shown := v.Send("broker-a", "GET", fmt.Sprintf("%s/orders/%s/receipt?sequence=%d", a1, code, sequence), "").Want(200)
+		entry, err := base64.StdEncoding.DecodeString(shown.Text("entry"))
+		if err != nil || len(entry) != transparency.EntrySize {
+			t.Fatalf("%v, %s", err, shown.Body)
+		}
+		return base64.StdEncoding.EncodeToString(entry[1:])
+	}
+	root, second := rootOf(at.Sequence), rootOf(at.Sequence+1)
+	open := func(asOf string) *tradingtest.Reply { return past(v, "broker-a", a1+"/orders", asOf) }
+	bare := open(at.String()).Want(200)
+	for _, asOf := range []string{at.String() + ":" + root, at.String() + ":" + root + ",identity/0@0"} {
+		if r := open(asOf).Want(200); r.Body != bare.Body || !strings.HasPrefix(bare.Body, `[{"code":"`+code) || r.Header.Get(operation.HeaderLogPosition) != at.String() {
+			t.Errorf("as of %s: %s as of %v", asOf, r.Body, r.Header.Values(operation.HeaderLogPosition))
+		}
+	}
+	for _, path := range []string{a1 + "/orders", "/v1/orders?customer_code=A-1", a1 + "/positions", a1 + "/balances", a1 + "/orders/" + code} {
+		past(v, "broker-a", path, at.String()+":"+root).Want(200)
+		for _, other := range []string{second, someRoot} {
+			past(v, "broker-a", path, at.String()+":"+other).Code(409, "ROOT_MISMATCH")
+		}
+	}
+	// The root is checked first: no answer says whether an object existed as of another record.
+	open("trading/0@0:"+root).Code(409, "ROOT_MISMATCH")
+	open("trading/0@3,onboarding/0@0:"+root).Code(409, "ROOT_MISMATCH")
+	open(fmt.Sprintf("trading/0@%d:%s", v.Trading.Tip().Sequence+1, root)).Code(409, "NOT_YET_DECIDED")
+
+	v.Receipts["trading"].Hold(true)
+	v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", "64000")).Want(201)
+	if r := open(v.Trading.Tip().String()+":"+root).Code(503, "ROOT_NOT_PUBLISHED"); r.Header.Get("Retry-After") != "1" {
+		t.Error(r.Header)
+	}
+	v.Receipts["trading"].NoRoot = errors.New("the bucket is away")
+	open(at.String()+":"+root).Code(503, "SOURCE_UNAVAILABLE")
+	open(at.String()).Want(200)
+}
+
 // TestAsOfNonsense asks questions that have no meaning.
 func TestAsOfNonsense(t *testing.T) {
 	v := funded(t)
-	for _, asOf := range []string{"", "yesterday", "trading/0@", "trading/1@3", "trading/0@-2", "trading/0@3:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "trading/0@3,", "trading/0@3,trading/0@4", "prices/0@3", "12:00", "trading/0@99999999999999999999"} {
+	for _, asOf := range []string{"", "yesterday", "trading/0@", "trading/1@3", "trading/0@-2", "trading/0@3:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "trading/0@3:",
+		"trading/0@3:" + someRoot[1:], "trading/0@3:" + someRoot + "=", "trading/0@-1:" + someRoot, "trading/0:" + someRoot + "@3", "trading/0@3,", "trading/0@3,trading/0@4", "prices/0@3", "12:00", "trading/0@99999999999999999999"} {
 		past(v, "broker-a", a1+"/balances", asOf).Code(400, "VALIDATION_FAILED")
 	}
 	past(v, "broker-a", "/v1/orders", "trading/0@3").Code(400, "VALIDATION_FAILED")

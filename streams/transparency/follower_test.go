@@ -232,3 +232,41 @@ func TestReader(t *testing.T) {
 	}
 	var _ objects = blob.NewStore(v.bucket)
 }
+
+// TestReaderHas finds the roots of published records and no others, also at the ends of tiles. A tile that was changed shows nothing.
+func TestReaderHas(t *testing.T) {
+	ctx, heads := t.Context(), new(memoryHeads)
+	v := newVenue(t, newLog(1, 600), heads)
+	if _, err := NewReader(testOrigin, v.store, heads, heads).Has(ctx, 0, rootAt(1, 0)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before the first checkpoint: %v", err)
+	}
+	if err := v.runUntil(v.follower(nil), 600); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(testOrigin, v.store, heads, heads)
+	for _, sequence := range []int64{0, 255, 256, 300, 511, 512, 599} {
+		for seed, want := range map[uint64]bool{1: true, 2: false} {
+			if has, err := r.Has(ctx, sequence, rootAt(seed, sequence)); has != want || err != nil {
+				t.Errorf("record %d, root of log %d: %v, %v", sequence, seed, has, err)
+			}
+		}
+		if has, err := r.Has(ctx, sequence, rootAt(1, sequence+1)); has || err != nil {
+			t.Errorf("record %d, the next root: %v, %v", sequence, has, err)
+		}
+	}
+	if _, err := r.Has(ctx, 600, rootAt(1, 600)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the checkpoint: %v", err)
+	}
+	tile := testOrigin.folder() + "tile/0/001"
+	data, err := v.bucket.ReadAll(ctx, tile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[5] ^= 1
+	if err := v.bucket.WriteAll(ctx, tile, data, nil); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := r.Has(ctx, 300, rootAt(1, 300)); has || err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("from a tile that was changed: %v, %v", has, err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
 )
 
 const (
@@ -89,6 +91,35 @@ func (r *Reader) Prove(ctx context.Context, tree tlog.Tree, sequence int64) (tlo
 		return nil, fmt.Errorf("transparency: prove record %d in the tree of size %d of %v: %w", sequence, tree.N, r.origin, err)
 	}
 	return path, nil
+}
+
+// Has reports whether the record with a sequence has a root in the published tree. It returns fs.ErrNotExist if the tree does not
+// cover the record. Tiles that contradict the checkpoint are an error.
+func (r *Reader) Has(ctx context.Context, sequence int64, root commitment.Hash) (bool, error) {
+	c, err := r.signed.within(ctx, r.origin, fresh)
+	if err == nil && c.Size <= sequence {
+		c, err = r.signed.within(ctx, r.origin, unseen)
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case c.Size <= sequence:
+		return false, fmt.Errorf("the tree of size %d of %v has no record %d: %w", c.Size, r.origin, sequence, fs.ErrNotExist)
+	}
+	policy, err := NewPolicy().ForLog(c.Verifier)
+	if err != nil {
+		return false, err
+	}
+	opened, err := policy.Open(c.Note)
+	if err != nil {
+		return false, err
+	}
+	path, err := r.Prove(ctx, opened.Tree(), sequence)
+	if err != nil {
+		return false, err
+	}
+	entry := Entry(root)
+	return tlog.CheckRecord(path, opened.Size, opened.Root, sequence, tlog.RecordHash(entry[:])) == nil, nil
 }
 
 // Tile returns a tile or bundle of the published tree, or of a smaller one.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +66,7 @@ func TestReceipts(t *testing.T) {
 	if up := v.scrape().value("perpetua_tlog_witness_up", "journal", "trading", "witness", "w1"); up != 1 {
 		t.Errorf("perpetua_tlog_witness_up is %v", up)
 	}
+	v.asOfRoots(trade.Customer, file, key)
 	v.stop()
 	if code, said := v.outcome(nil, "receipt", "verify", file, "--key", key, "--policy", policy); code != 0 ||
 		!strings.Contains(said, "record "+trade.Sequence.String()+" of localhost/tlog/trading/0/") || !strings.Contains(said, "cosigned by w1") || !strings.Contains(said, trade.Code) {
@@ -86,5 +88,28 @@ func TestReceipts(t *testing.T) {
 	}
 	if code, said := v.outcome(nil, "monitor", "--url", v.REST+"/tlog/trading/0", "--key", key, "--state", state); code != 1 || !strings.Contains(said, "unreachable") {
 		t.Errorf("monitor of a venue that has stopped: %d\n%s", code, said)
+	}
+}
+
+// asOfRoots asks for the balances of a customer as of the record of a receipt, by its root and by another one.
+func (v *venue) asOfRoots(customer, file, key string) {
+	v.t.Helper()
+	out, err := v.command("receipt", "verify", file, "--key", key, "--json").Output()
+	var shown struct {
+		Sequence json.Number
+		Root     string
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &shown)
+	}
+	if err != nil {
+		v.t.Fatalf("%v\n%s", err, out)
+	}
+	at := "/v1/customers/" + customer + "/balances?as_of=trading/0@"
+	v.must(200, "broker-a", http.MethodGet, at+shown.Sequence.String()+":"+url.QueryEscape(shown.Root), nil)
+	for _, other := range []string{"0:" + url.QueryEscape(shown.Root), shown.Sequence.String() + ":" + strings.Repeat("A", 43) + "="} {
+		if a := v.must(409, "broker-a", http.MethodGet, at+other, nil); a.code() != "ROOT_MISMATCH" {
+			v.t.Errorf("as of trading/0@%s: %s", other, a.Body)
+		}
 	}
 }

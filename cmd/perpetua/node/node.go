@@ -84,7 +84,7 @@ type Node struct {
 	fence     fencing
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
-	logs      []*transparencyLog
+	logs      treeLogs
 	policy    *transparency.Policy // of witnesses; nil if there are none
 	past      *history.States      // the past states of all journals
 	roots     *liabilityRoots

@@ -48,7 +48,7 @@ type transparencyLog struct {
 }
 
 // transparencyLogs returns the transparency logs of all journals.
-func (n *Node) transparencyLogs() (all []*transparencyLog) {
+func (n *Node) transparencyLogs() (all treeLogs) {
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
 		all = append(all, &transparencyLog{follower: f, host: n.Settings.TLogHost, policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
@@ -286,11 +286,10 @@ func publicLogs() []string { return []string{journals.Trading} }
 // tlogInterface returns the configuration of the routes of the transparency logs.
 func (n *Node) tlogInterface(auth *rest.Auth) tlog.Config {
 	return tlog.Config{Auth: auth, Public: publicLogs(), Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
-		for _, l := range n.logs {
-			if l.Name() == name && partition == 0 {
-				return l.published(ctx)
-			}
+		l, err := n.logs.of(name, partition)
+		if err != nil {
+			return nil, scalar.ID{}, err
 		}
-		return nil, scalar.ID{}, fmt.Errorf("%s/%d is no journal: %w", name, partition, fs.ErrNotExist)
+		return l.published(ctx)
 	}}
 }

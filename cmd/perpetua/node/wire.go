@@ -162,7 +162,7 @@ func (n *Node) measure() {
 // tradingInterface returns the configuration of the trading interface.
 func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
 	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Past: n.past, Proofs: n.roots.prover, Now: time.Now, Version: version.Current().Version,
-		Receipts: n.receipts(venue)}
+		Receipts: n.receipts(venue), Roots: n.logs}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
 		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/receipt"
 	"github.com/perpetua-exchange/perpetua/streams/receipt/receipttest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -22,8 +23,21 @@ var classes = sync.OnceValues(func() (*disclose.Policy, error) { return disclose
 type Receipts struct {
 	receipttest.Source
 	Policy *transparency.Policy // accepts the checkpoints of the receipts
-	// NoRecord and NoProof are the errors of Record and of Prove, unless nil.
-	NoRecord, NoProof error
+	// NoRecord, NoProof, and NoRoot are the errors of Record, of Prove, and of the look for a root, unless nil.
+	NoRecord, NoProof, NoRoot error
+}
+
+// roots knows the roots of the records of journals. It implements asof.Roots.
+type roots map[string]*Receipts
+
+// Has implements asof.Roots.
+func (r roots) Has(ctx context.Context, of record.LogPosition, root commitment.Hash) (bool, error) {
+	journal := r[of.Journal]
+	if journal.NoRoot != nil {
+		return false, journal.NoRoot
+	}
+	has, err := journal.Root(ctx, of.Sequence)
+	return has == root, err
 }
 
 func newReceipts(t testing.TB, j *Journal) *Receipts {

@@ -148,7 +148,7 @@ func (v *Venue) openStores() {
 // trading returns the trading interface.
 func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Handler {
 	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Past: v.Trading, Now: v.wall, Version: Version, Receipts: v.Receipts["trading"],
-		Commands: []rows.Source{trades, people}, Proofs: v.proofs(),
+		Commands: []rows.Source{trades, people}, Proofs: v.proofs(), Roots: roots(v.Receipts),
 		Folds:   []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
 		Sockets: trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
 }

@@ -1,10 +1,11 @@
 // Package asof answers reads as of a past record: it reads the parameter as_of, finds the record that it means, and names
 // that record in the response.
 //
-// A question names positions ("trading/0@123", several separated by commas), or a time. A time means the last record with
-// that time or an earlier one. A journal that is not named is resolved by the time of the named records, the latest if
-// there are several. The same question gets the same answer for ever, with one exception: while a journal is idle, a time
-// after its last record means that record, and the response says that this is not final.
+// A question names positions ("trading/0@123", several separated by commas), or a time. A position may carry the record's
+// root ("trading/0@123:ROOT"): if the record has another root, the response is 409 ROOT_MISMATCH. A time means the last
+// record with that time or an earlier one. A journal that is not named is resolved by the time of the named records, the
+// latest if there are several. The same question gets the same answer for ever, with one exception: while a journal is
+// idle, a time after its last record means that record, and the response says that this is not final.
 //
 // Rights are those of today. An object that did not exist yet is 404 NOT_YET, and a record that does not exist yet is 409
 // NOT_YET_DECIDED. No answer is empty because its history is not known.
@@ -36,7 +37,7 @@ const Parameter = "as_of"
 
 // Question is a valid parameter as_of: positions, or a time.
 type Question struct {
-	positions []record.LogPosition
+	positions []named
 	time      scalar.Time
 }
 
@@ -58,12 +59,13 @@ func Read(query *input.Form) *Question {
 	}
 	q := &Question{}
 	for part := range strings.SplitSeq(text.Value, ",") {
-		p, err := record.ParseLogPosition(part)
+		p, err := parseNamed(part)
 		switch {
 		case err != nil || !slices.Contains(journals, p.Journal) || p.Partition != 0:
-			query.Fault(Parameter, validation.InvalidValue, "as_of must be a time, or positions like trading/0@123 separated by commas")
+			query.Fault(Parameter, validation.InvalidValue,
+				"as_of must be a time, or positions like trading/0@123 or trading/0@123:ROOT separated by commas, with record roots in base64")
 			return nil
-		case slices.ContainsFunc(q.positions, func(o record.LogPosition) bool { return o.Journal == p.Journal }):
+		case slices.ContainsFunc(q.positions, func(o named) bool { return o.Journal == p.Journal }):
 			query.Fault(Parameter, validation.InvalidValue, "as_of names the journal "+p.Journal+" more than once")
 			return nil
 		}
@@ -77,7 +79,9 @@ type Source struct {
 	Rows rows.Source
 	// Log follows the journal. It knows where the log ends.
 	Log record.Follower
-	Now func() time.Time
+	// Roots knows the roots of the records of all journals.
+	Roots Roots
+	Now   func() time.Time
 }
 
 // idle is how long a journal must have had no record until a time after its last record is answered. Records that are on
@@ -95,7 +99,13 @@ func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Contex
 	if err != nil {
 		return err
 	}
-	all := slices.Clone(q.positions)
+	if err := q.confirm(ctx, s); err != nil {
+		return err
+	}
+	var all []record.LogPosition
+	for _, p := range q.positions {
+		all = append(all, p.LogPosition)
+	}
 	if !slices.ContainsFunc(all, func(p record.LogPosition) bool { return p.Journal == s.Rows.Journal }) {
 		all = append(all, record.LogPosition{Journal: s.Rows.Journal, Sequence: sequence})
 	}
@@ -123,7 +133,7 @@ func (q *Question) resolve(ctx context.Context, s Source) (sequence int64, final
 		if p.Sequence < 0 {
 			continue
 		}
-		recorded, found, err := projections.TimeOf(ctx, s.Rows.DB, p)
+		recorded, found, err := projections.TimeOf(ctx, s.Rows.DB, p.LogPosition)
 		if err != nil {
 			return 0, false, problem.SourceFailed(err)
 		}

@@ -125,12 +125,31 @@ func (l *Log) Checkpoint(ctx context.Context) (transparency.Checkpoint, error) {
 	return l.signer.Sign(ctx, transparency.Head{}, transparency.Head{Size: l.size, Root: root}, nil)
 }
 
-func (l *Log) append(ctx context.Context, e record.Entry) error {
-	k, err := key(ctx, l.size)
-	if err != nil {
-		return err
+// Root returns the root of a record. It returns fs.ErrNotExist if the last checkpoint does not cover the record.
+func (l *Log) Root(ctx context.Context, sequence int64) (commitment.Hash, error) {
+	c, err := l.Checkpoint(ctx)
+	if err == nil && c.Size <= sequence {
+		err = fs.ErrNotExist
 	}
-	root, err := l.committer.Root(k, l.size, e.Value)
+	if err != nil {
+		return commitment.Hash{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.root(ctx, l.records()[sequence])
+}
+
+// root computes the root of a record. The caller must hold the lock.
+func (l *Log) root(ctx context.Context, e record.Entry) (commitment.Hash, error) {
+	k, err := key(ctx, e.Position.Sequence)
+	if err != nil {
+		return commitment.Hash{}, err
+	}
+	return l.committer.Root(k, e.Position.Sequence, e.Value)
+}
+
+func (l *Log) append(ctx context.Context, e record.Entry) error {
+	root, err := l.root(ctx, e)
 	if err != nil {
 		return err
 	}

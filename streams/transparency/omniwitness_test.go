@@ -1,0 +1,37 @@
+package transparency_test
+
+import (
+	"testing"
+
+	. "github.com/perpetua-exchange/perpetua/streams/transparency"
+	"github.com/perpetua-exchange/perpetua/streams/transparency/witnesstest"
+)
+
+// TestOmniwitness checks that omniwitness, which this project did not write, cosigns a log as it grows within a tile and over many, and
+// cosigns the last tree again for another process. It refuses forks, and still cosigns the log after them.
+func TestOmniwitness(t *testing.T) {
+	w := witnesstest.NewOmniwitness(t, "witness.example/omni")
+	l := publish(t, 1)
+	w.Start(t, l.signer.Verifier())
+	p, err := ParsePolicy([]byte(w.Policy()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := func(sizes ...int64) {
+		t.Helper()
+		_, stop := l.cosign(p)
+		defer stop()
+		for _, size := range sizes {
+			l.grow(int(size - l.tree.Size()))
+			if o := l.until(p, size); o.Size != size || o.Root != l.tree.Root() || len(o.Cosigned) != 1 || o.Cosigned[0].Witness != "omni" {
+				t.Errorf("%d records: %+v", size, o)
+			}
+		}
+	}
+	grown(1, 2, 255, 256, 257, 300)
+	c, stop := l.cosign(p)
+	awaitStatus(t, c, func(err error) bool { return err == nil })
+	stop()
+	refuseForks(t, p)
+	grown(301, 70_000)
+}
