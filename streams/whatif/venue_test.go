@@ -8,7 +8,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
-	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -78,14 +77,24 @@ func (v *venue) stamp() decide.Stamp {
 // do decides a command and then the due work, and returns the sequence of the command's record.
 func (v *venue) do(actor decide.Actor, p decide.Payload) int64 {
 	v.t.Helper()
+	n, err := v.try(actor, p)
+	if err != nil {
+		v.t.Fatalf("%s: %v", p.CommandType(), err)
+	}
+	return n
+}
+
+// try is do for a command that may be refused.
+func (v *venue) try(actor decide.Actor, p decide.Payload) (int64, error) {
+	v.t.Helper()
 	c := decide.Command{ID: scalar.ID{1}, Type: p.CommandType(), Actor: actor, Payload: p}
 	d, err := v.state.Decide(v.stamp(), c)
 	if err != nil {
-		v.t.Fatalf("%s: %v", c.Type, err)
+		return 0, err
 	}
 	n := v.append(c.Recorded(), d)
 	v.work()
-	return n
+	return n, nil
 }
 
 // work does what is due.
@@ -97,12 +106,15 @@ func (v *venue) work() {
 }
 
 // wait lets time pass and does what becomes due.
-func (v *venue) wait(span scalar.Time) {
+func (v *venue) wait(span scalar.Time) { v.until(v.now + span) }
+
+// until is wait to a time, or returns later if the work takes longer.
+func (v *venue) until(end scalar.Time) {
 	v.t.Helper()
-	for end := v.now + span; ; v.work() {
+	for ; ; v.work() {
 		due, ok := v.state.NextDue()
 		if !ok || due > end {
-			v.now = end
+			v.now = max(v.now, end)
 			return
 		}
 		v.now = max(v.now, due)
@@ -177,21 +189,6 @@ func (v *venue) run(cfg whatif.Config, set ...string) (whatif.Report, error) {
 		}
 	}
 	return whatif.Run(v.t.Context(), cfg)
-}
-
-// moved returns the sums of the postings of each account and type.
-func (v *venue) moved() map[string]fixed.Money {
-	sums := make(map[string]fixed.Money)
-	for _, r := range v.records {
-		for _, e := range r.Events {
-			if posted, ok := e.(ledger.Posted); ok {
-				for _, p := range posted.Postings() {
-					sums[p.CustomerCode+string(p.Account)+" "+string(p.Type)] += p.Amount
-				}
-			}
-		}
-	}
-	return sums
 }
 
 // kinds are both kinds of other worlds.

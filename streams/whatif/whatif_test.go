@@ -2,7 +2,6 @@ package whatif_test
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/whatif"
 )
@@ -198,67 +196,6 @@ func TestMaintenanceMargin(t *testing.T) {
 			t.Errorf("%d steps", steps)
 		}
 	})
-}
-
-// TestAWorldIsTheLogOfThatVenue gives the same commands at the same times to venues with other parameters. A cumulative run over the
-// first log has the sums of theirs.
-func TestAWorldIsTheLogOfThatVenue(t *testing.T) {
-	script := func(change trading.ChangeInstrument) *venue {
-		v := openWith(t, trading.Rules().Newest(), change)
-		v.do(operator, &trading.DepositInsurance{Amount: 10_000 * fixed.Unit, ReferenceID: "first"})
-		v.wait(scalar.Hour)
-		v.trade("bea", "ann", "0.15", "50000")
-		v.place("bea", order.Buy, "10", "50900") // above the index, so there is a premium
-		v.place("bea", order.Sell, "10", "51000")
-		for _, price := range []string{"50000", "50010", "49000", "48200", "47600", "47000"} {
-			v.wait(17 * scalar.Minute)
-			v.index(price)
-			v.trade("bea", "ann", "0.001", "51000")
-		}
-		v.do(broker, &trading.CancelAll{CustomerCode: "bea"})
-		v.wait(scalar.Hour)
-		v.index("46000")
-		return v
-	}
-	recorded := script(trading.ChangeInstrument{})
-	for _, set := range [][]string{{"funding_interval_seconds=1800"}, {"funding_interval_seconds=7200"}, {"maker_fee=-1", "taker_fee=7.5"}, {"init_margin_req=20"},
-		{"maint_margin_req=9"}, {"maint_margin_req=4"}, {"limit_band=1"}, {"index_stale_seconds=600"},
-		{`margin_tiers=[{"notional_from":"0","init_margin_req":"9","maint_margin_req":"5"},{"notional_from":"5000","init_margin_req":"20","maint_margin_req":"10"}]`},
-		{"max_amount=0.1", "funding_interval_seconds=60", "taker_fee=0"}} {
-		t.Run(strings.Join(set, " "), func(t *testing.T) {
-			var change trading.ChangeInstrument
-			named := make([]string, len(set))
-			for n, text := range set {
-				name, value, _ := strings.Cut(text, "=")
-				if err := change.SetMember(name, value); err != nil {
-					t.Fatal(err)
-				}
-				named[n] = symbol + "." + text
-			}
-			r, err := recorded.run(whatif.Config{To: -1, Cumulative: true}, named...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, was, want := recorded.moved(), recorded.moved(), script(change).moved()
-			for _, a := range r.Accounts {
-				for _, s := range a.Sums {
-					key := a.CustomerCode + string(a.Account) + " " + string(s.Type)
-					if got[key] = s.WhatIf; s.Recorded != was[key] {
-						t.Errorf("%s is recorded as %s, and the report says %s", key, was[key], s.Recorded)
-					}
-				}
-			}
-			for _, key := range slices.Sorted(maps.Keys(want)) {
-				if got[key] != want[key] {
-					t.Errorf("%s is %s, and the other venue has %s", key, got[key], want[key])
-				}
-			}
-			if maps.Equal(was, want) {
-				t.Error("the other venue has the same sums")
-			}
-			t.Logf("%v", r.Different)
-		})
-	}
 }
 
 // TestScheduling: on the recorded state, parameters that determine when the engine acts have no effect.
