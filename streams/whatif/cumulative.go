@@ -193,8 +193,8 @@ func (r *run) encode(at decide.Stamp, c decide.Recorded, d decide.Decision) ([]b
 		Outcome: d.Outcome, Events: d.Events}, r.journal.Limit)
 }
 
-// pair notes the code of an order or a withdrawal, if it has another one in the other world. Codes count the events of a record, and
-// charges may be posted before.
+// pair notes the code of an order or a withdrawal, if it has another one in the other world. A code derives from the number of events
+// before, such as charges or a leverage.
 func (r *run) pair(recorded, decided []decide.Event) {
 	was, is := codeIn(recorded), codeIn(decided)
 	if !was.IsZero() && !is.IsZero() && was != is {

@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/whatif"
 )
@@ -196,6 +197,50 @@ func TestMaintenanceMargin(t *testing.T) {
 			t.Errorf("%d steps", steps)
 		}
 	})
+}
+
+// TestAnAddedLiquidationTakesNoStep: on the recorded state, a liquidation that is due only in the other world keeps the engine from
+// no recorded step, and no client from a command.
+func TestAnAddedLiquidationTakesNoStep(t *testing.T) {
+	v := open(t, trading.Rules().Newest())
+	v.trade("bea", "ann", "0.19", "50000")
+	three := v.index("48500")
+	v.place("ann", order.Sell, "0.1", "52000")
+	v.wait(90 * scalar.Minute) // with funding
+	v.trade("bea", "ann", "0.001", "48500")
+	r, err := v.run(whatif.Config{To: -1}, symbol+".maint_margin_req=8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := account(r, "ann"); len(r.Differences) != 1 || a.Added == nil || a.Added.First.Sequence != three {
+		t.Errorf("%v, %+v", r.Different, r.Differences)
+	}
+}
+
+// TestCodesOfAnotherWorld: an order has another code in the other world, since it sets the leverage only in the log. Its amendment and
+// its cancellation find it.
+func TestCodesOfAnotherWorld(t *testing.T) {
+	v := open(t, trading.Rules().Newest())
+	place := func(amount string, leverage int) {
+		v.do(broker, &trading.PlaceOrder{CustomerCode: "ann", Symbol: symbol, Action: order.Buy, Type: order.Limit, Amount: number(amount), LimitPrice: number("49000"), Leverage: leverage})
+	}
+	cancel := func() {
+		v.do(broker, &trading.CancelOrder{CustomerCode: "ann", OrderCode: v.state.OpenOrders("ann")[0].Code})
+	}
+	v.do(broker, &trading.SetLeverage{CustomerCode: "ann", Symbol: symbol, Leverage: 7})
+	place("0.1", 5)
+	cancel()
+	place("0.01", 7)
+	amount := number("0.015")
+	v.do(broker, &trading.AmendOrder{CustomerCode: "ann", OrderCode: v.state.OpenOrders("ann")[0].Code, Amount: &amount})
+	cancel()
+	r, err := v.run(whatif.Config{To: -1, Cumulative: true}, symbol+".init_margin_req=90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := account(r, "ann"); a.Refused == nil || a.Refused.Number != 2 || r.Different[whatif.Other] != 1 { // the first order, and its cancellation
+		t.Errorf("%+v, %v, %+v", a, r.Different, r.Differences)
+	}
 }
 
 // TestScheduling: on the recorded state, parameters that determine when the engine acts have no effect.
