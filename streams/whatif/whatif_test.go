@@ -217,8 +217,8 @@ func TestAnAddedLiquidationTakesNoStep(t *testing.T) {
 	}
 }
 
-// TestCodesOfAnotherWorld: an order has another code in the other world, since it sets the leverage only in the log. Its amendment and
-// its cancellation find it.
+// TestCodesOfAnotherWorld: an order has another code in the other world, since it changes the leverage only in the log. Its amendment
+// and its cancellation find it.
 func TestCodesOfAnotherWorld(t *testing.T) {
 	v := open(t, trading.Rules().Newest())
 	place := func(amount string, leverage int) {
@@ -227,18 +227,18 @@ func TestCodesOfAnotherWorld(t *testing.T) {
 	cancel := func() {
 		v.do(broker, &trading.CancelOrder{CustomerCode: "ann", OrderCode: v.state.OpenOrders("ann")[0].Code})
 	}
-	v.do(broker, &trading.SetLeverage{CustomerCode: "ann", Symbol: symbol, Leverage: 7})
-	place("0.1", 5)
+	place("0.01", 5)
 	cancel()
-	place("0.01", 7)
+	refused := v.do(broker, &trading.SetLeverage{CustomerCode: "ann", Symbol: symbol, Leverage: 7})
+	place("0.01", 5)
 	amount := number("0.015")
 	v.do(broker, &trading.AmendOrder{CustomerCode: "ann", OrderCode: v.state.OpenOrders("ann")[0].Code, Amount: &amount})
 	cancel()
-	r, err := v.run(whatif.Config{To: -1, Cumulative: true}, symbol+".init_margin_req=90")
+	r, err := v.run(whatif.Config{To: -1, Cumulative: true}, symbol+".max_leverage=6")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := account(r, "ann"); a.Refused == nil || a.Refused.Number != 2 || r.Different[whatif.Other] != 1 { // the first order, and its cancellation
+	if a := account(r, "ann"); a.Refused == nil || a.Refused.Number != 1 || a.Refused.First.Sequence != refused || r.Different[whatif.Other] != 1 || len(r.Different) != 2 {
 		t.Errorf("%+v, %v, %+v", a, r.Different, r.Differences)
 	}
 }
