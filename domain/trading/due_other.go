@@ -32,21 +32,18 @@ func (s *State) counterpart(e *dueEntry, now scalar.Time) *dueEntry {
 	return entries[n]
 }
 
-// Liquidating returns the codes of the accounts with less equity than maintenance margin, in no particular order.
-func (s *State) Liquidating() []string {
-	var codes []string
-	for _, e := range s.due.blocking.Entries() {
-		if e.Kind == dueLiquidation {
-			codes = append(codes, e.account.code)
-		}
-	}
-	for _, e := range s.aside {
-		if e.Kind == dueLiquidation {
-			codes = append(codes, e.account.code)
-		}
-	}
-	for _, a := range s.waiting {
-		codes = append(codes, a.code)
+// InLiquidation reports whether a customer has less equity than maintenance margin.
+func (s *State) InLiquidation(customer string) bool {
+	a := s.accounts[customer]
+	return a != nil && a.failing != nil
+}
+
+// LastAffected returns the customers of the accounts that the last record affected. No other account can have begun or ended its
+// liquidation in that record.
+func (s *State) LastAffected() []string {
+	codes := make([]string, len(s.affected))
+	for n, a := range s.affected {
+		codes[n] = a.code
 	}
 	return codes
 }

@@ -41,8 +41,11 @@ func TestADeleveragingUnderOtherParameters(t *testing.T) {
 		other.Evolve(at, decide.Recorded{}, decide.Accepted, decision.Events)
 	}
 	apply(d.must(decide.Command{Payload: &SetIndexPrice{Symbol: i.Symbol, Price: number("45000")}})) // alice has 2,010 − 0.4 × 5,000 = 10
-	if got := d.state.Liquidating(); !slices.Equal(got, []string{"alice"}) || len(other.Liquidating()) > 0 {
-		t.Fatalf("%s and %s are in liquidation", got, other.Liquidating())
+	if !d.state.InLiquidation("alice") || other.InLiquidation("alice") || d.state.InLiquidation("bob") || d.state.InLiquidation("nobody") {
+		t.Fatal("others are in liquidation")
+	}
+	if got := d.state.LastAffected(); !slices.Contains(got, "alice") {
+		t.Errorf("the index price affected %s", got)
 	}
 	if decision := other.StepOf(d.state, at, false); len(decision.Events) > 0 {
 		t.Errorf("the other state does what is not due there: %v", decision.Events)

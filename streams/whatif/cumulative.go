@@ -152,8 +152,8 @@ func (r *run) catchUp(now scalar.Time) error {
 	}
 }
 
-// furtherStep decides and applies a step that only the other world has. at is the stamp of the last record, with
-// another time. The ids of its events must be those of no record, so they derive from another journal.
+// furtherStep decides and applies a step that only the other world has. at is the stamp of the last record, with another time. The ids
+// that derive from it must not be those of a record, so the stamp gets the id of another journal.
 func (r *run) furtherStep(at decide.Stamp) error {
 	r.steps++
 	at.Journal = at.Derive(1<<31 - r.steps)
@@ -174,7 +174,7 @@ func (r *run) apply(at decide.Stamp, c decide.Recorded, d decide.Decision) error
 	if err != nil {
 		return err
 	}
-	r.other.Evolve(at, c, d.Outcome, events)
+	r.evolve(at, c, d.Outcome, events)
 	return nil
 }
 

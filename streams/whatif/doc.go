@@ -1,7 +1,7 @@
 // Package whatif answers what the rules would have decided differently if parameters of instruments had been other ones, from the
 // records of the journal trading.
 //
-// It folds the log twice: once as it is recorded, and once as another world in which parameters are overridden from one record on.
+// It folds the log twice: once as recorded, and once as another world in which parameters are overridden from one record on.
 // There are two kinds of other world:
 //
 //   - On the recorded state, the other world applies the recorded events after each record. So every record is decided again on the

@@ -89,8 +89,11 @@ func moneyIn(events []decide.Event) map[movement]fixed.Money {
 // describe returns the content of an event that is neither a trade nor a rejection.
 func describe(e decide.Event) string {
 	if o, ok := e.(trading.OrderEvent); ok {
-		order := o.After()
-		return fmt.Sprintf("%s of %s, %s of %s filled, %s", e.EventType(), order.CustomerCode, order.FilledAmount, order.Amount, order.Reason)
+		order, reason := o.After(), ""
+		if order.Reason != "" {
+			reason = ", " + string(order.Reason)
+		}
+		return fmt.Sprintf("%s of %s, %s of %s filled%s", e.EventType(), order.CustomerCode, order.FilledAmount, order.Amount, reason)
 	}
 	switch e := e.(type) {
 	case *trading.FundingFixed:
@@ -137,7 +140,7 @@ const (
 	Steps Kind = "step"
 )
 
-// compare returns in what two decisions differ, and how each is. The kind is "" if they do not differ.
+// compare returns the kind of difference between two decisions, or "", and the lines that differ of each.
 func compare(recorded, decided *effects) (kind Kind, was, is []string) {
 	switch {
 	case recorded.accepted != decided.accepted:

@@ -55,7 +55,7 @@ func (r *run) again(e record.Entry) error {
 		}
 		r.judge(e, effectsOfResult(&result), otherwise)
 	}
-	r.other.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, events)
+	r.evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, events)
 	return nil
 }
 

@@ -55,7 +55,7 @@ type Account struct {
 	// Refused are commands that only the log accepts, and Accepted those that only the other world accepts.
 	Refused  *Count `json:"refused,omitempty"`
 	Accepted *Count `json:"accepted,omitempty"`
-	// Avoided are liquidations that begin only in the log, and Added those that begin only in the other world.
+	// Avoided counts how often the account is in liquidation only in the log, and Added how often only in the other world.
 	Avoided *Count `json:"liquidations_avoided,omitempty"`
 	Added   *Count `json:"liquidations_added,omitempty"`
 }
@@ -132,7 +132,7 @@ func (t *tally) differs(d Difference) {
 	}
 }
 
-// count counts a difference of a customer's account in one of its counters.
+// count increments a counter of a customer's account.
 func (t *tally) count(customer string, at record.Position, counter func(*Account) **Count) {
 	if customer == "" {
 		return

@@ -82,7 +82,8 @@ type run struct {
 	codes    map[scalar.ID]scalar.ID // of orders and withdrawals that have another code in the other world, by the recorded code
 	steps    int                     // that only the other world has
 
-	added, avoided map[string]bool // accounts in liquidation in only one of the worlds
+	affected       []string        // accounts that may have begun or ended their liquidation since the last record
+	added, avoided map[string]bool // accounts with a liquidation that is in the Report
 }
 
 // read reads the log, to To unless the run is cumulative.
@@ -179,53 +180,63 @@ func (r *run) command(all []*trading.ChangeInstrument) error {
 		if err != nil {
 			return err
 		}
-		r.other.Evolve(r.stamp, c.Recorded(), d.Outcome, d.Events)
+		r.evolve(r.stamp, c.Recorded(), d.Outcome, d.Events)
 	}
 	return nil
 }
 
-// follow applies a record to the other world as it is recorded.
+// follow applies the recorded events to the other world.
 func (r *run) follow(e record.Entry) {
 	money := moneyIn(e.Record.Events)
 	r.add(money, money, e.Position)
-	r.other.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+	r.evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+}
+
+// evolve applies events to the other world, and notes the accounts that they affect.
+func (r *run) evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, events []decide.Event) {
+	r.other.Evolve(at, c, o, events)
+	r.affected = append(r.affected, r.other.LastAffected()...)
 }
 
 // liquidations compares which accounts are in liquidation after the last record.
 func (r *run) liquidations() {
-	was, is := r.recorded.Liquidating(), r.other.Liquidating()
-	for _, code := range newOnly(is, was, r.added) {
-		r.count(code, r.at, func(a *Account) **Count { return &a.Added })
-		r.differs(r.liquidation(code, liquidates, liquidatesNot))
+	r.affected = append(r.affected, r.recorded.LastAffected()...)
+	slices.Sort(r.affected)
+	for _, code := range slices.Compact(r.affected) {
+		was, is := r.recorded.InLiquidation(code), r.other.InLiquidation(code)
+		if begins(r.added, code, is, was) {
+			r.count(code, r.at, func(a *Account) **Count { return &a.Added })
+			r.differs(r.liquidation(code, liquidatesNot, liquidates))
+		}
+		if begins(r.avoided, code, was, is) {
+			r.count(code, r.at, func(a *Account) **Count { return &a.Avoided })
+			r.differs(r.liquidation(code, liquidates, liquidatesNot))
+		}
 	}
-	for _, code := range newOnly(was, is, r.avoided) {
-		r.count(code, r.at, func(a *Account) **Count { return &a.Avoided })
-		r.differs(r.liquidation(code, liquidatesNot, liquidates))
+	r.affected = r.affected[:0]
+}
+
+// begins reports whether an account is in liquidation here and not there, once until the liquidation here ends.
+func begins(noted map[string]bool, code string, here, there bool) bool {
+	if !here {
+		delete(noted, code)
 	}
+	if !here || there || noted[code] {
+		return false
+	}
+	noted[code] = true
+	return true
 }
 
 const liquidates, liquidatesNot = "in liquidation", "not in liquidation"
 
-func (r *run) liquidation(customer, decided, recorded string) Difference {
+func (r *run) liquidation(customer, recorded, decided string) Difference {
 	return Difference{Position: r.at, Time: r.stamp.Time, Type: string(trading.WorkLiquidation), Kind: Liquidations, Account: customer,
 		Recorded: []string{recorded}, WhatIf: []string{decided}}
 }
 
-// newOnly returns the accounts that are here and not there, and were not noted before. It notes them until they are no longer here.
-func newOnly(here, there []string, noted map[string]bool) (only []string) {
-	maps.DeleteFunc(noted, func(code string, _ bool) bool { return !slices.Contains(here, code) })
-	for _, code := range here {
-		if !noted[code] && !slices.Contains(there, code) {
-			noted[code] = true
-			only = append(only, code)
-		}
-	}
-	slices.Sort(only)
-	return only
-}
-
-// judge compares the decision of the other world with a record, and adds both to the report. otherwise says in what the records
-// differ if their effects do not; it is "" if that counts as the same.
+// judge compares the decision of the other world with a record, and adds both to the report. otherwise describes a difference between
+// their bytes, which counts if their effects are equal. It is "" if the bytes need not be equal.
 func (r *run) judge(e record.Entry, decided *effects, otherwise string) {
 	recorded := effectsOf(e.Record.Outcome, e.Record.Events)
 	r.add(recorded.money, decided.money, e.Position)
@@ -248,14 +259,14 @@ func (r *run) judge(e record.Entry, decided *effects, otherwise string) {
 	}
 }
 
-// same counts a record that the other world decides as it is recorded.
+// same counts a record that is decided the same in both worlds.
 func (r *run) same(e record.Entry) {
 	r.report.Same++
 	money := moneyIn(e.Record.Events)
 	r.add(money, money, e.Position)
 }
 
-// customerOf returns the customer whose order, account, or money a record is about, or "".
+// customerOf returns the customer of the order, transaction, or leverage in a record, or "".
 func customerOf(r *record.Record) string {
 	for _, e := range r.Events {
 		switch e := e.(type) {

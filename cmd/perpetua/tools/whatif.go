@@ -136,7 +136,7 @@ var whatIfKinds = map[whatif.Kind]string{
 	whatif.Fills:        "with other trades",
 	whatif.Money:        "with other amounts of money",
 	whatif.Other:        "with other events",
-	whatif.Liquidations: "liquidations that begin in only one of the worlds",
+	whatif.Liquidations: "liquidations in only one of the worlds",
 	whatif.Steps:        "more steps of the engine",
 }
 
