@@ -11,14 +11,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// cumulate decides a record in a cumulative world, and applies the events of that decision.
+// cumulate decides a record in a cumulative world, and applies the events of that decision. Before the record of a term the engine may
+// have been down, so that nothing is done. A statement of liabilities is about the recorded accounts, and is not decided.
 func (r *run) cumulate(e record.Entry) error {
 	switch e.Record.Command.Type {
-	case record.TypeGenesis, record.TypeTermStarted: // the engine may have been down before it
-		r.report.Undecided++
-		r.follow(e)
-		return nil
-	case trading.CommandRecordLiabilities: // it states the recorded accounts
+	case record.TypeGenesis, record.TypeTermStarted, trading.CommandRecordLiabilities:
 		r.report.Undecided++
 		r.follow(e)
 		return nil

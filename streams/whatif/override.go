@@ -164,7 +164,8 @@ func (o Overrides) begin(s *trading.State) (commands []*trading.ChangeInstrument
 	return commands, nil
 }
 
-// end returns the commands that give the overridden parameters in a state their recorded values again.
+// end returns the commands that give the overridden parameters in a state their recorded values again. A margin has replaced the tiers,
+// so it is the tiers that are restored.
 func (o Overrides) end(s, recorded *trading.State) (commands []*trading.ChangeInstrument) {
 	for _, symbol := range slices.Sorted(maps.Keys(o)) {
 		i, listed := s.Instrument(symbol)
@@ -174,7 +175,7 @@ func (o Overrides) end(s, recorded *trading.State) (commands []*trading.ChangeIn
 		}
 		c := &trading.ChangeInstrument{Symbol: symbol}
 		for _, name := range o[symbol].names {
-			if slices.Contains(margins, name) { // one margin replaced all tiers
+			if slices.Contains(margins, name) {
 				name = tiers
 			}
 			c.TakeMember(name, as)

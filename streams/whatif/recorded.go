@@ -31,7 +31,8 @@ func (s onRecorded) SetAside(at decide.Stamp, cause string) decide.Decision {
 	return s.recorded.SetAside(at, cause)
 }
 
-// again decides a record on the recorded state under the overrides, and then applies the recorded events. That an event of a changed
+// again decides a record on the recorded state under the overrides, and then applies the recorded events. A step that is not reproduced
+// is nevertheless decided as the same bytes. That an event of a changed
 // instrument shows the overridden parameters is not a difference.
 func (r *run) again(e record.Entry) error {
 	events, err := r.inForce.events(e.Record.Events)
@@ -40,7 +41,7 @@ func (r *run) again(e record.Entry) error {
 	}
 	result := r.journal.Redecide(onRecorded{r.other, r.recorded}, r.stamp.Time, e)
 	switch result.Verdict {
-	case redecide.Same, redecide.NotReproduced: // both are the same bytes
+	case redecide.Same, redecide.NotReproduced:
 		r.same(e)
 	case redecide.Undecided:
 		r.report.Undecided++

@@ -23,7 +23,7 @@ type Report struct {
 	Tip     record.Position `json:"tip"` // of the last record that was read
 
 	Same      int64 `json:"same"`
-	Undecided int64 `json:"undecided"` // a genesis, and the records that open terms
+	Undecided int64 `json:"undecided"` // a genesis, the records that open terms, and, in a cumulative run, statements of liabilities
 	// NotRedecidable are records that do not hold their input, by command type. They count as they are recorded.
 	NotRedecidable map[string]int64 `json:"not_redecidable"`
 	// Different counts the differences by kind.

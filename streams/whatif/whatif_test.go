@@ -293,6 +293,16 @@ func TestInvalidRuns(t *testing.T) {
 	}
 }
 
+// TestAWithdrawnInstrument has no parameters to override.
+func TestAWithdrawnInstrument(t *testing.T) {
+	v := open(t, trading.Rules().Newest())
+	v.do(operator, &trading.DelistInstrument{Symbol: symbol})
+	v.register("cal", 1)
+	if _, err := v.run(whatif.Config{From: int64(len(v.values)) - 1, To: -1}, symbol+".taker_fee=1"); !invalid(err, symbol+" was withdrawn before") {
+		t.Error(err)
+	}
+}
+
 // TestOlderRules: an amendment does not hold its input. On the recorded state it counts as recorded, and a world that differs can't
 // pass it.
 func TestOlderRules(t *testing.T) {
