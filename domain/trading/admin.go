@@ -75,7 +75,7 @@ func (r request) changeInstrument(payload *ChangeInstrument) (decide.Decision, e
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	after := payload.applyTo(i.contract.Instrument)
+	after := payload.ApplyTo(i.contract.Instrument)
 	if err := checkInstrument(&after); err != nil {
 		return decide.Decision{}, err
 	}
@@ -83,61 +83,6 @@ func (r request) changeInstrument(payload *ChangeInstrument) (decide.Decision, e
 		return accepted(&InstrumentChanged{after}, lifted)
 	}
 	return accepted(&InstrumentChanged{after})
-}
-
-// instrumentMember is a member of ChangeInstrument.
-type instrumentMember struct {
-	name  string
-	given func(p *ChangeInstrument) bool
-	apply func(p *ChangeInstrument, to *market.Instrument)   // sets the instrument's member to the payload's, which is given
-	take  func(p *ChangeInstrument, from *market.Instrument) // sets the payload's member to the instrument's
-}
-
-func changeOf[T any](name string, in func(*ChangeInstrument) **T, of func(*market.Instrument) *T) instrumentMember {
-	return instrumentMember{name,
-		func(p *ChangeInstrument) bool { return *in(p) != nil },
-		func(p *ChangeInstrument, to *market.Instrument) { *of(to) = **in(p) },
-		func(p *ChangeInstrument, from *market.Instrument) { *in(p) = of(from) }}
-}
-
-// instrumentMembers are the members of ChangeInstrument except for the symbol. The tiers are the last.
-var instrumentMembers = []instrumentMember{
-	changeOf("status", func(p *ChangeInstrument) **market.Status { return &p.Status }, func(i *market.Instrument) *market.Status { return &i.Status }),
-	changeOf("min_amount", func(p *ChangeInstrument) **fixed.Decimal { return &p.MinAmount }, func(i *market.Instrument) *fixed.Decimal { return &i.MinAmount }),
-	changeOf("max_amount", func(p *ChangeInstrument) **fixed.Decimal { return &p.MaxAmount }, func(i *market.Instrument) *fixed.Decimal { return &i.MaxAmount }),
-	changeOf("init_margin_req", func(p *ChangeInstrument) **fixed.Decimal { return &p.InitMarginReq }, func(i *market.Instrument) *fixed.Decimal { return &i.InitMarginReq }),
-	changeOf("maint_margin_req", func(p *ChangeInstrument) **fixed.Decimal { return &p.MaintMarginReq }, func(i *market.Instrument) *fixed.Decimal { return &i.MaintMarginReq }),
-	changeOf("max_leverage", func(p *ChangeInstrument) **int { return &p.MaxLeverage }, func(i *market.Instrument) *int { return &i.MaxLeverage }),
-	changeOf("funding_interval_seconds", func(p *ChangeInstrument) **int { return &p.FundingIntervalSeconds }, func(i *market.Instrument) *int { return &i.FundingIntervalSeconds }),
-	changeOf("price_band", func(p *ChangeInstrument) **fixed.Decimal { return &p.PriceBand }, func(i *market.Instrument) *fixed.Decimal { return &i.PriceBand }),
-	changeOf("limit_band", func(p *ChangeInstrument) **fixed.Decimal { return &p.LimitBand }, func(i *market.Instrument) *fixed.Decimal { return &i.LimitBand }),
-	changeOf("maker_fee", func(p *ChangeInstrument) **fixed.Decimal { return &p.MakerFee }, func(i *market.Instrument) *fixed.Decimal { return &i.MakerFee }),
-	changeOf("taker_fee", func(p *ChangeInstrument) **fixed.Decimal { return &p.TakerFee }, func(i *market.Instrument) *fixed.Decimal { return &i.TakerFee }),
-	changeOf("index_stale_seconds", func(p *ChangeInstrument) **int { return &p.IndexStaleSeconds }, func(i *market.Instrument) *int { return &i.IndexStaleSeconds }),
-	{"margin_tiers", func(p *ChangeInstrument) bool { return len(p.Tiers) > 0 },
-		func(p *ChangeInstrument, to *market.Instrument) {
-			to.Tiers = p.Tiers
-			if p.InitMarginReq == nil {
-				to.InitMarginReq = p.Tiers[0].InitMarginReq
-			}
-			if p.MaintMarginReq == nil {
-				to.MaintMarginReq = p.Tiers[0].MaintMarginReq
-			}
-		},
-		func(p *ChangeInstrument, from *market.Instrument) { p.Tiers = from.Tiers }},
-}
-
-// applyTo returns the instrument with the payload's changes.
-func (p *ChangeInstrument) applyTo(i market.Instrument) market.Instrument {
-	if p.InitMarginReq != nil || p.MaintMarginReq != nil { // one tier replaces them, unless tiers are given
-		i.Tiers = nil
-	}
-	for _, m := range instrumentMembers {
-		if m.given(p) {
-			m.apply(p, &i)
-		}
-	}
-	return i.Normal()
 }
 
 // setFeeProfile decides a customer's fees on an instrument.

@@ -212,7 +212,11 @@ func (s *State) NextDue() (at scalar.Time, ok bool) {
 
 // Step decides the record of the next due work. It implements decide.State.
 func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
-	entries := s.nextDue(s.most(single), at.Time)
+	return s.stepOn(s.nextDue(s.most(single), at.Time), at, single)
+}
+
+// stepOn decides the record of these entries' work.
+func (s *State) stepOn(entries []*dueEntry, at decide.Stamp, single bool) decide.Decision {
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}

@@ -103,7 +103,8 @@ type fold struct {
 	fixing   scalar.Time   // the last instant of funding that the record fixes; 0 for none
 }
 
-// tradeExecuted applies what a trade changes besides orders, positions, and balances.
+// tradeExecuted applies what a trade changes besides orders, positions, and balances. The account that a deleveraging liquidates is
+// below maintenance margin, except where the record is applied under other parameters: see package whatif.
 func (f *fold) tradeExecuted(e *TradeExecuted) {
 	if e.MovesLastPrice() {
 		i := f.instrument(e.Symbol)
@@ -111,8 +112,9 @@ func (f *fold) tradeExecuted(e *TradeExecuted) {
 		f.setLast(i, ticks)
 	}
 	if e.Type == AutoDeleveraging {
-		h := f.position(e.Taker.CustomerCode, e.Symbol)
-		h.account.deleveraging = h
+		if h := f.position(e.Taker.CustomerCode, e.Symbol); h.account.failing != nil {
+			h.account.deleveraging = h
+		}
 	}
 }
 

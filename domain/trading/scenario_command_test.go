@@ -268,7 +268,7 @@ func (s *scenario) listInstrument() *ListInstrument {
 		}
 	}
 	change.Symbol = i.Symbol
-	return &ListInstrument{Instrument: change.applyTo(i)}
+	return &ListInstrument{Instrument: change.ApplyTo(i)}
 }
 
 func (s *scenario) changeInstrument() *ChangeInstrument {

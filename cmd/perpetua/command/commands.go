@@ -41,7 +41,7 @@ func subcommands() []subcommand {
 		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
 		{"liabilities", "liabilities verify checks the proof of what the venue owes a customer", tools.Liabilities},
 		{"statement", "print a customer's statement of a period as CSV", tools.Statement},
-		{"audit", "compare the read models with the log; audit verify verifies the log, record by record", tools.Audit},
+		{"audit", "compare the read models with the log; audit verify verifies the log, audit what-if decides it under other parameters", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
 		{"admin", "what operators do, over REST; bootstrap; forget a lost log; take over", adminCommand},
@@ -65,7 +65,10 @@ func nested(name string) []subcommand {
 	case "config":
 		return []subcommand{{"check", "look for mistakes in the settings, and for misspelled variables", launch.Config}}
 	case "audit":
-		return []subcommand{{"verify", "verify the journals themselves: in the topics, in a file, or in an archive", tools.VerifyLog}}
+		return []subcommand{
+			{"verify", "verify the journals themselves: in the topics, in a file, or in an archive", tools.VerifyLog},
+			{"what-if", "decide the journal trading again under other parameters of instruments", tools.WhatIf},
+		}
 	case "log":
 		return []subcommand{
 			{"copy", "copy the journals between data folders, brokers and files", tools.CopyLog},

@@ -103,6 +103,7 @@ func TestHelp(t *testing.T) {
 		"log compat":         {[]string{"journal", "prepare", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
 		"statement":          {[]string{"customer", "from", "to", "json", "data", "database-url"}, []string{"listen", "kafka-brokers"}, 7},
 		"audit":              {[]string{"json", "data", "database-url"}, []string{"listen", "scanner-url"}, 16},
+		"audit what-if":      {[]string{"set", "from", "to", "cumulative", "differences", "file", "archive", "json", "data"}, []string{"listen", "scanner-url"}, 25},
 		"audit verify":       {[]string{"file", "archive", "rows", "rules", "checkpoint", "key", "chain-only", "json", "data", "database-url"}, []string{"listen", "scanner-url"}, 25},
 		"rebuild":            {[]string{"json", "compare-only", "data"}, []string{"listen", "scanner-url"}, 17},
 		"admin bootstrap":    {[]string{"json", "data", "demo"}, []string{"listen", "scanner-url"}, 22},

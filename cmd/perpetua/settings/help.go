@@ -39,7 +39,7 @@ func groupsOf(command string) []Group {
 		return []Group{OfFolder, OfNode, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfTrim, OfLogging}
 	case "migrate":
 		return []Group{OfKafka, OfPostgres, OfLogging}
-	case "log", "audit", "audit verify", "rebuild", "admin forget-log":
+	case "log", "audit", "audit verify", "audit what-if", "rebuild", "admin forget-log":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores}
 	case "statement":
 		return []Group{OfFolder, OfPostgres}

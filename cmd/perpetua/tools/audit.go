@@ -24,10 +24,16 @@ const auditSchema = "audited"
 
 // Audit reads every journal from its genesis, verifies its chain, keys, headers and timestamps, and compares every
 // column of every table in Postgres with the result of replaying the log. It prints the differences and fails if there
-// are any. The venue may run during an audit. `perpetua audit verify` is VerifyLog.
+// are any. The venue may run during an audit. `perpetua audit verify` is VerifyLog, and
+// `perpetua audit what-if` is WhatIf.
 func Audit(ctx context.Context, args []string, std settings.IO) error {
-	if len(args) > 0 && args[0] == "verify" {
-		return VerifyLog(ctx, args[1:], std)
+	if len(args) > 0 {
+		switch args[0] {
+		case "verify":
+			return VerifyLog(ctx, args[1:], std)
+		case "what-if":
+			return WhatIf(ctx, args[1:], std)
+		}
 	}
 	var asJSON bool
 	s, err := settings.Parse("audit", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
