@@ -103,6 +103,10 @@ maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client genera
 tessera: ## verify transparency logs with Tessera's fsck and client; needs the module proxy
 	PERPETUA_TEST_TESSERA=1 $(GO) test -count=1 -v -run '^TestTessera$$' ./handlers/tlog
 
+.PHONY: analysts
+analysts: ## read Parquet files with DuckDB, and build the dbt project; needs python3 and its package index
+	PERPETUA_TEST_ANALYSTS=$(TOOLS)/analysts $(GO) test -count=1 -v -run '^TestAnalysts$$' ./projections/dataset
+
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/reference
