@@ -61,7 +61,7 @@ func Journals() (names []string) {
 	return names
 }
 
-// tableOf returns a table whose rows a function makes from each record.
+// tableOf returns a table. rows passes the rows of a record to add.
 func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
 	return table{name, journal, func(w io.Writer) rowWriter {
 		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, parquet.Compression(&parquet.Zstd),

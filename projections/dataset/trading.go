@@ -90,8 +90,8 @@ func tradeOf(m *maker, e *record.Entry, r *projections.Row[trades.Trade]) tradeR
 		m.decimal(t.Amount), m.money(t.Notional), m.money(t.Fee), t.FeeCurrency, t.Role, t.Type}
 }
 
-// liquidationRow is a trade by which a position was liquidated or deleveraged, from the side that it happened to. It has the key of
-// that side in the table trades.
+// liquidationRow is a trade by which a position was liquidated or deleveraged, from the side that it happened to. Sequence and
+// Ordinal are those of that side in the table trades.
 type liquidationRow struct {
 	tradeRow
 	RealizedPnL number `parquet:"realized_pnl,decimal(18:38),id(17)"`
@@ -170,7 +170,7 @@ func postingRows(m *maker, e *record.Entry, add func(postingRow)) {
 	}
 }
 
-// fundingRow is a payment of funding to or from a customer. It has the key of its posting in the table postings.
+// fundingRow is a payment of funding to or from a customer. Sequence and Ordinal are also the key of the posting in the table postings.
 type fundingRow struct {
 	Place
 	Code           scalar.ID `parquet:"code,uuid,id(4)"`

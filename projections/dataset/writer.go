@@ -15,8 +15,8 @@ type Config struct {
 	From int64
 }
 
-// Writer adds the rows of a journal to a dataset. Only one process at a time may write to a folder. The caller takes Next and After,
-// calls Add with every record from there on, and then Finish or Abandon.
+// Writer adds the rows of a journal to a dataset. The caller passes every record after After to Add, and then calls Finish or Abandon.
+// Two writers MUST NOT use a folder at the same time, because they would remove each other's unfinished files.
 type Writer struct {
 	cfg    Config
 	tables []table
@@ -166,7 +166,7 @@ func (w *Writer) begin(e *record.Entry) error {
 	return nil
 }
 
-// keep finishes the open files, and gives them their names once all of them are on the disk. A file that the folder has stays.
+// keep finishes and syncs the open files, and then gives them their names. It discards those that the folder already has.
 func (w *Writer) keep() error {
 	for _, f := range w.open {
 		if err := f.finish(); err != nil {
@@ -187,8 +187,8 @@ func (w *Writer) keep() error {
 	return nil
 }
 
-// Finish writes the beginning of the last range, after the caller has added all records of the log. It returns a *DivergedError and
-// leaves the files of the range as they were if they have later records than the log.
+// Finish writes the beginning of the last range, after the caller has added all records of the log. If the folder has later records, the
+// error is a *DivergedError, and the files of that range stay.
 func (w *Writer) Finish() (Summary, error) {
 	for sequence := range w.known {
 		if sequence >= w.next {

@@ -20,8 +20,8 @@ import (
 // *record.TrimmedError if the log begins later.
 type recordSource func(ctx context.Context, rules decide.Rules, after record.Position, known bool, add func(*record.Entry) error) error
 
-// topicSource reads topics, and what is before their base from the archive. Before, it compares each log with all known positions and
-// prints on out which stores of these it could not ask.
+// topicSource reads topics, and takes records before the base of a trimmed topic from the archive. It first compares each log with all
+// known positions, and prints on out which stores could not be asked for them.
 func topicSource(s *settings.Settings, client *journal.Client, out io.Writer) recordSource {
 	return func(ctx context.Context, rules decide.Rules, after record.Position, known bool, add func(*record.Entry) error) error {
 		seek := after.Sequence + 1
