@@ -22,6 +22,9 @@ func schemaOf(t testing.TB, of table) *parquet.Schema {
 	must(t, w.close(headerKey, ""))
 	f, err := parquet.OpenFile(strings.NewReader(content.String()), int64(content.Len()))
 	must(t, err)
+	if f.Schema().Name() != of.name {
+		t.Errorf("the schema of %s has the name %s", of.name, f.Schema().Name())
+	}
 	return f.Schema()
 }
 

@@ -63,8 +63,9 @@ func Journals() (names []string) {
 
 // tableOf returns a table. rows passes the rows of a record to add.
 func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
+	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
 	return table{name, journal, func(w io.Writer) rowWriter {
-		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, parquet.Compression(&parquet.Zstd),
+		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, schema, parquet.Compression(&parquet.Zstd),
 			parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("perpetua", strconv.Itoa(Version), ""))}
 	}}
 }
