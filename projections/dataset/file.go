@@ -76,7 +76,7 @@ func (c *Config) path(table string, first int64) string {
 	return filepath.Join(c.Dir, table, fmt.Sprintf("%s-%012d%s", c.Journal, first, suffix))
 }
 
-// file is a file that is being written under another name, which no reader of Parquet files looks at.
+// file is a file that is being written under a hidden name.
 type file struct {
 	header
 	path string

@@ -2,6 +2,8 @@ package dataset
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -11,7 +13,8 @@ type Config struct {
 	Dir     string // the folder of the dataset
 	Journal string
 	Range   int64 // records of a file
-	// From is the first record to write. It is rounded down to the beginning of a range. If the folder has no files, earlier records are left out.
+	// From is the first record to write to a new folder, rounded down to the beginning of a range. A folder with files begins with its
+	// first file.
 	From int64
 }
 
@@ -45,7 +48,8 @@ type DivergedError struct {
 
 // Error names the folder and the record.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s was written from a log with another record %d of the journal %s, or the log has lost its end", e.Dir, e.Sequence, e.Journal)
+	return fmt.Sprintf("%s: the files in %s were written from a log with another record %d of the journal %s, or this log has lost its end",
+		record.CodeDiverged, e.Dir, e.Sequence, e.Journal)
 }
 
 // NewWriter reads which files the folder has. It creates nothing.
@@ -69,8 +73,11 @@ func NewWriter(cfg Config) (*Writer, error) {
 			}
 		}
 	}
-	w.next = cfg.From - cfg.From%cfg.Range
-	return w, w.resume()
+	w.next = w.begins()
+	for w.isFull(w.next) {
+		w.next += cfg.Range
+	}
+	return w, nil
 }
 
 // learn adds the hash of a record to the known ones. It reports false if another hash is known.
@@ -80,27 +87,16 @@ func (w *Writer) learn(sequence int64, hash record.Hash) bool {
 	return !ok || known == hash
 }
 
-// resume passes the ranges of which each table has a full file.
-func (w *Writer) resume() error {
-	if _, known := w.known[w.next-1]; w.next > 0 && !known && w.holdsBefore(w.next) {
-		return fmt.Errorf("the files in %s end before record %d of the journal %s: later ones would leave a gap", w.cfg.Dir, w.next, w.cfg.Journal)
-	}
-	for w.isFull(w.next) {
-		w.next += w.cfg.Range
-	}
-	return nil
-}
-
-// holdsBefore reports whether a file has records before one.
-func (w *Writer) holdsBefore(sequence int64) bool {
+// begins returns the first record of the first file, or of the first one to write.
+func (w *Writer) begins() int64 {
+	var firsts []int64
 	for _, all := range w.found {
-		for first := range all {
-			if first < sequence {
-				return true
-			}
-		}
+		firsts = slices.AppendSeq(firsts, maps.Keys(all))
 	}
-	return false
+	if len(firsts) > 0 {
+		return slices.Min(firsts)
+	}
+	return w.cfg.From - w.cfg.From%w.cfg.Range
 }
 
 // isFull reports whether all tables have a full file with the range from a record on.
