@@ -113,7 +113,7 @@ func (v *venue) duck(t *testing.T, env string) {
 			`SELECT day::text, tenant, owner_type, events::text FROM analytics.onboarding_daily WHERE event = 'response'`},
 	} {
 		files := "read_parquet('" + filepath.Join(v.dir, c.table, "*.parquet") + "')"
-		duckSums(t, env, fmt.Sprintf(c.duck, files)).equal(t, what+" in DuckDB", query(t, pool, c.sql))
+		duckSums(t, env, fmt.Sprintf(c.duck, files)).same(t, what+" in DuckDB", query(t, pool, c.sql))
 	}
 	for _, table := range tables() {
 		for _, row := range duck(t, env, "DESCRIBE SELECT * FROM read_parquet('"+filepath.Join(v.dir, table.name, "*.parquet")+"')") {
