@@ -111,6 +111,10 @@ tessera: ## verify transparency logs with Tessera's fsck and client; needs the m
 witness: ## have the stock witness omniwitness cosign transparency logs and refuse forks of them; needs the module proxy
 	PERPETUA_TEST_OMNIWITNESS=1 $(GO) test -count=1 -timeout 20m -v -run '^TestOmniwitness$$' ./streams/transparency ./cmd/perpetua/e2e
 
+.PHONY: analysts
+analysts: ## read Parquet files with DuckDB, and build the dbt project; needs python3 and its package index
+	PERPETUA_TEST_ANALYSTS=$(TOOLS)/analysts $(GO) test -count=1 -v -run '^TestAnalysts$$' ./projections/dataset
+
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/reference

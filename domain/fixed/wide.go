@@ -1,6 +1,7 @@
 package fixed
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -37,6 +38,13 @@ func Mul(a, b int64) Wide {
 		return w.Neg()
 	}
 	return w
+}
+
+// Bytes returns w in two's complement, big-endian.
+func (w Wide) Bytes() (b [16]byte) {
+	binary.BigEndian.PutUint64(b[:8], uint64(w.hi))
+	binary.BigEndian.PutUint64(b[8:], w.lo)
+	return b
 }
 
 // magnitude returns |a|, which always fits a uint64.

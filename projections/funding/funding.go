@@ -7,6 +7,7 @@ package funding
 
 import (
 	"context"
+	"iter"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -42,13 +43,26 @@ var table = &projections.Table[Rate]{
 // project adds a row for each funding time that the entries fix.
 func project(entries []record.Entry, batch *projections.Batch) {
 	rates := table.Copy(batch)
-	for _, e := range entries {
+	for i := range entries {
+		for r := range Rows(&entries[i]) {
+			rates.Add(r)
+		}
+	}
+}
+
+// Rows returns a row for each funding time that a record fixes.
+func Rows(e *record.Entry) iter.Seq[*projections.Row[Rate]] {
+	return func(yield func(*row) bool) {
 		key := projections.Key{Sequence: e.Record.Sequence}
 		for _, event := range e.Record.Events {
-			if fixed, ok := event.(*trading.FundingFixed); ok {
-				rates.Add(&row{Key: key, Value: *fixed})
-				key.Ordinal++
+			fixed, ok := event.(*trading.FundingFixed)
+			if !ok {
+				continue
 			}
+			if !yield(&row{Key: key, Value: *fixed}) {
+				return
+			}
+			key.Ordinal++
 		}
 	}
 }

@@ -13,6 +13,7 @@ package onboarding
 
 import (
 	"context"
+	"iter"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
@@ -45,8 +46,10 @@ type place struct {
 	projections.Key
 }
 
-// tenant returns the tenant of the client that sent the command.
-func (p place) tenant() string { return p.entry.Record.Command.Actor.Broker }
+// Tenant returns the tenant of the client that sent the command of a record.
+func Tenant(e *record.Entry) string { return e.Record.Command.Actor.Broker }
+
+func (p place) tenant() string { return Tenant(p.entry) }
 
 // actor names the user who sent the command.
 func (p place) actor() string {
@@ -56,15 +59,24 @@ func (p place) actor() string {
 	return p.entry.Record.Command.Actor.Sub
 }
 
+// places returns the events of a record with their positions.
+func places(e *record.Entry) iter.Seq2[place, decide.Event] {
+	return func(yield func(place, decide.Event) bool) {
+		for n, event := range e.Record.Events {
+			if !yield(place{e, projections.Key{Sequence: e.Record.Sequence, Ordinal: int64(n)}}, event) {
+				return
+			}
+		}
+	}
+}
+
 // project applies the entries to all tables. Erasures, deletions and cancellations come last: no later record restores
 // the data that they remove.
 func project(entries []record.Entry, b *projections.Batch) {
 	parts := []part{newOwners(b), newDocuments(b), newQuestionnaires(b), newResponses(b), newEntitlements(b), newTriggers(b),
 		newTimeline(b), newWebhooks(b), newDeliveries(b), newNotices(b), &erasing{}}
 	for i := range entries {
-		e := &entries[i]
-		for n, event := range e.Record.Events {
-			at := place{e, projections.Key{Sequence: e.Record.Sequence, Ordinal: int64(n)}}
+		for at, event := range places(&entries[i]) {
 			for _, p := range parts {
 				p.add(at, event)
 			}

@@ -2,6 +2,7 @@ package onboarding
 
 import (
 	"context"
+	"iter"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
@@ -9,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Response is an owner's answers to a version of a questionnaire. Once the owner is erased it has no Answers.
@@ -48,7 +50,22 @@ func newResponses(b *projections.Batch) *responseChanges { return &responseChang
 
 func (x *responseChanges) add(at place, event decide.Event) {
 	if e, ok := event.(*domain.ResponseAdded); ok {
-		x.responses.Add(&responseRow{Key: at.Key, Value: Response{ResponseAdded: *e, Tenant: at.tenant()}})
+		x.responses.Add(responseAt(at, e))
+	}
+}
+
+func responseAt(at place, e *domain.ResponseAdded) *responseRow {
+	return &responseRow{Key: at.Key, Value: Response{ResponseAdded: *e, Tenant: at.tenant()}}
+}
+
+// ResponsesIn returns the responses in a record.
+func ResponsesIn(e *record.Entry) iter.Seq[*projections.Row[Response]] {
+	return func(yield func(*responseRow) bool) {
+		for at, event := range places(e) {
+			if added, ok := event.(*domain.ResponseAdded); ok && !yield(responseAt(at, added)) {
+				return
+			}
+		}
 	}
 }
 

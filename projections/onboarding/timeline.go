@@ -3,6 +3,7 @@ package onboarding
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/go-json-experiment/json"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TriggerEvent is an event in the timeline of a case: its creation, a change of its status, a change of its
@@ -91,6 +93,24 @@ type timelineChanges struct {
 func newTimeline(b *projections.Batch) *timelineChanges { return &timelineChanges{timeline.Copy(b)} }
 
 func (x *timelineChanges) add(at place, event decide.Event) {
+	if v, ok := triggerEvent(at, event); ok {
+		x.events.Add(&timelineRow{Key: at.Key, Value: v})
+	}
+}
+
+// TriggerEventsIn returns the events of cases in a record.
+func TriggerEventsIn(e *record.Entry) iter.Seq[*projections.Row[TriggerEvent]] {
+	return func(yield func(*timelineRow) bool) {
+		for at, event := range places(e) {
+			if v, ok := triggerEvent(at, event); ok && !yield(&timelineRow{Key: at.Key, Value: v}) {
+				return
+			}
+		}
+	}
+}
+
+// triggerEvent returns the event in the timeline that an event of the journal makes, if it makes one.
+func triggerEvent(at place, event decide.Event) (TriggerEvent, bool) {
 	v := TriggerEvent{Type: event.EventType(), By: domain.BySystem, Actor: at.actor(), open: "[]"}
 	switch e := event.(type) {
 	case *domain.TriggerCreated:
@@ -105,13 +125,13 @@ func (x *timelineChanges) add(at place, event decide.Event) {
 		v.TriggerID, v.Ref, v.Time, v.open = e.ID, e.Ref, e.Time, texts(e.Open)
 	case *domain.NoticeGiven:
 		if e.TriggerID.IsZero() {
-			return
+			return v, false
 		}
 		v.TriggerID, v.Ref, v.NoticeID, v.NoticeType, v.Time = e.TriggerID, e.Ref, e.ID, e.Type, e.Time
 	default:
-		return
+		return v, false
 	}
-	x.events.Add(&timelineRow{Key: at.Key, Value: v})
+	return v, true
 }
 
 func (x *timelineChanges) write(*projections.Batch) {}

@@ -6,6 +6,8 @@
 package trades
 
 import (
+	"iter"
+
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -56,7 +58,16 @@ var table = &projections.Table[Trade]{
 // project adds the rows of every trade in the entries.
 func project(entries []record.Entry, batch *projections.Batch) {
 	rows := table.Copy(batch)
-	for _, e := range entries {
+	for i := range entries {
+		for r := range Rows(&entries[i]) {
+			rows.Add(r)
+		}
+	}
+}
+
+// Rows returns the two rows of every trade in a record, in the order of their keys.
+func Rows(e *record.Entry) iter.Seq[*projections.Row[Trade]] {
+	return func(yield func(*row) bool) {
 		at, ordinal := e.Stamp(), 0
 		for _, event := range e.Record.Events {
 			t, ok := event.(*trading.TradeExecuted)
@@ -64,11 +75,15 @@ func project(entries []record.Entry, batch *projections.Batch) {
 				continue
 			}
 			taker, maker := t.Sides(at, ordinal)
-			place := projections.Key{Sequence: at.Sequence, Ordinal: 2 * int64(ordinal)} // a trade has two rows
+			place := projections.Key{Sequence: at.Sequence, Ordinal: 2 * int64(ordinal)}
 			ordinal++
-			rows.Add(&row{Key: place, Value: taker})
+			if !yield(&row{Key: place, Value: taker}) {
+				return
+			}
 			place.Ordinal++
-			rows.Add(&row{Key: place, Value: maker})
+			if !yield(&row{Key: place, Value: maker}) {
+				return
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ func subcommands() []subcommand {
 		{"serve", "serve on a given Kafka and Postgres", launch.Serve},
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
-		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket", tools.Log},
+		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket, log parquet writes them for analysts", tools.Log},
 		{"receipt", "verify a receipt without the venue: receipt verify FILE", tools.Receipt},
 		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
 		{"liabilities", "liabilities verify checks the proof of what the venue owes a customer", tools.Liabilities},
@@ -77,6 +77,7 @@ func nested(name string) []subcommand {
 			{"trim", "delete what is archived and needed by nothing from the journals", tools.TrimLog},
 			{"restore", "append what the journals lack from the archive", tools.RestoreLog},
 			{"compat", "check whether this build reads and applies every record, before a switch to it", tools.CompatLog},
+			{"parquet", "write the journals as Parquet files for analysts", tools.ParquetLog},
 		}
 	case "receipt":
 		return []subcommand{{"verify", "verify a receipt in a file", tools.VerifyReceipt}}

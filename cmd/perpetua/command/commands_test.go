@@ -101,6 +101,7 @@ func TestHelp(t *testing.T) {
 		"log trim":           {[]string{"journal", "keep", "before", "dry-run", "json", "data", "trim-after", "trim-quorum", "witness-policy", "archive-url"}, []string{"listen", "trim"}, 23},
 		"log restore":        {[]string{"journal", "from", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
 		"log compat":         {[]string{"journal", "prepare", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
+		"log parquet":        {[]string{"to", "from", "file", "archive", "journal", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 25},
 		"statement":          {[]string{"customer", "from", "to", "json", "data", "database-url"}, []string{"listen", "kafka-brokers"}, 7},
 		"audit":              {[]string{"json", "data", "database-url"}, []string{"listen", "scanner-url"}, 16},
 		"audit what-if":      {[]string{"set", "from", "to", "cumulative", "differences", "file", "archive", "json", "data"}, []string{"listen", "scanner-url"}, 25},

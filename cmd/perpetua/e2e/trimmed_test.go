@@ -122,6 +122,7 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 
 	v.tool("log", "archive", "--to", blob.URLOf(bucket))
+	v.writesParquet(t, []string{"--file", file}, []string{"--archive", blob.URLOf(bucket)})
 	there := newVenue(t, v.args...)
 	there.env = append(slices.Clone(v.env), "PERPETUA_ARCHIVE_URL="+blob.URLOf(bucket))
 	for _, name := range []string{"keys", "users.json"} { // an operator keeps them apart from the log

@@ -54,6 +54,20 @@ func termsOf(topic string, n, at int) (all []*kgo.Record, values []string, first
 // trimmedFolder makes a data folder with a log of terms that was trimmed to a base, and returns the values of the log.
 func trimmedFolder(t *testing.T, n, at int) (dir string, values []string) {
 	t.Helper()
+	all, values, first := termsOf("trading", n, at)
+	return filledFolder(t, all, 2<<10, func(b *broker.Broker, client *journal.Client, folder base.Folder) {
+		if err := folder.Keep(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		if start, err := client.Trim(t.Context(), b, first, int64(at)); err != nil || start == 0 || start > int64(at) {
+			t.Fatal(start, err)
+		}
+	}), values
+}
+
+// filledFolder makes a data folder with the records of a log, in batches of at most that many bytes. then is called while its broker runs.
+func filledFolder(t *testing.T, all []*kgo.Record, batch int32, then func(*broker.Broker, *journal.Client, base.Folder)) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	b, err := broker.Start(t.Context(), broker.Config{Dir: filepath.Join(dir, "kafka"), Logger: slog.New(slog.DiscardHandler), SegmentBytes: 4 << 10})
 	if err != nil {
@@ -69,8 +83,7 @@ func trimmedFolder(t *testing.T, n, at int) (dir string, values []string) {
 	if err := client.EnsureTopics(t.Context(), "trading", "identity", "onboarding"); err != nil {
 		t.Fatal(err)
 	}
-	all, values, first := termsOf("trading", n, at)
-	kc, err := client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(2<<10))
+	kc, err := client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(batch))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +91,8 @@ func trimmedFolder(t *testing.T, n, at int) (dir string, values []string) {
 	if err := kc.ProduceSync(t.Context(), all...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.Keep(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if start, err := client.Trim(t.Context(), b, first, int64(at)); err != nil || start == 0 || start > int64(at) {
-		t.Fatal(start, err)
-	}
-	return dir, values
+	then(b, client, folder)
+	return dir
 }
 
 // TestLogOfATrimmedFolder prints from the base on, and says so where it can't print what is asked.

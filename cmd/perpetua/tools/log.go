@@ -45,6 +45,8 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 			return RestoreLog(ctx, args[1:], std)
 		case "compat":
 			return CompatLog(ctx, args[1:], std)
+		case "parquet":
+			return ParquetLog(ctx, args[1:], std)
 		}
 	}
 	var name string
@@ -82,16 +84,21 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 		return held
 	}
 	if filter.from <= filter.to && filter.to <= start.Sequence { // a trimmed log
-		b, _, err := client.Base(ctx, name, 0)
-		if err == nil && b != nil {
-			err = &record.TrimmedError{Base: *b, Have: record.Position{Sequence: filter.to}}
-		}
-		return cmp.Or(err, held)
+		return cmp.Or(beforeBase(ctx, client, name, filter.to), held)
 	}
 	defer func() { failed = cmp.Or(failed, held) }() // the records are printed first: the user may be looking for just those
 	out := bufio.NewWriterSize(std.Out, 1<<16)
 	err = printLog(ctx, client, j.Rules, start, filter, follow, out)
 	return errors.Join(err, out.Flush())
+}
+
+// beforeBase returns a *record.TrimmedError for a record before the base of a log.
+func beforeBase(ctx context.Context, client *journal.Client, name string, sequence int64) error {
+	b, _, err := client.Base(ctx, name, 0)
+	if err == nil && b != nil {
+		err = &record.TrimmedError{Base: *b, Have: record.Position{Sequence: sequence}}
+	}
+	return err
 }
 
 // prepareLog checks a log against the known positions, and returns the position from which the chain must be verified

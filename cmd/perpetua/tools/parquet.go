@@ -1,0 +1,154 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/projections/dataset"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// exported is the JSON output of ParquetLog for one journal.
+type exported struct {
+	Journal  string `json:"journal"`
+	Records  int64  `json:"records"`  // whose rows were made, with those of a beginning of a range that was replaced
+	Rows     int64  `json:"rows"`     // of these records
+	Files    int64  `json:"files"`    // that were written or replaced
+	Sequence int64  `json:"sequence"` // of the last record in the files; -1 if there is none
+}
+
+// parquetRequest holds the arguments of `perpetua log parquet`.
+type parquetRequest struct {
+	*settings.Settings
+	to            string // folder
+	file, archive string // where the log is; both are empty for the topics
+	from          int64
+	journals      journals.Table
+	json          bool
+}
+
+func parseParquet(args []string, std settings.IO) (r parquetRequest, err error) {
+	var name string
+	r.Settings, err = settings.Parse("log parquet", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&r.to, "to", "", "folder to write to; a later run adds what is new")
+		fs.StringVar(&r.file, "file", "", "read the logs in a file that log copy wrote")
+		fs.StringVar(&r.archive, "archive", "", "read the archive in a bucket, named by its URL")
+		fs.StringVar(&name, "journal", "", "journal: trading or onboarding (default: both)")
+		fs.Int64Var(&r.from, "from", 0, "first record to write to a new folder, rounded down to the beginning of a range")
+		settings.JSONFlag(fs, &r.json)
+	})
+	if err != nil {
+		return r, err
+	}
+	if r.journals, err = journals.All().Only(name); err != nil {
+		return r, err
+	}
+	r.journals = slices.DeleteFunc(r.journals, func(j journals.Journal) bool { return !slices.Contains(dataset.Journals(), j.Name()) })
+	switch {
+	case r.to == "":
+		return r, settings.Usagef("--to is needed")
+	case len(r.journals) == 0:
+		return r, settings.Usagef("the journal %s has no tables", name)
+	case r.from < 0:
+		return r, settings.Usagef("--from takes a sequence, not %d", r.from)
+	case r.from > 0 && name == "":
+		return r, settings.Usagef("--from needs --journal")
+	case r.file != "" && r.archive != "":
+		return r, settings.Usagef("--file and --archive name two logs")
+	}
+	if r.archive != "" {
+		if err := blob.CheckURL(r.archive); err != nil {
+			return r, settings.Usagef("--archive: %v", err)
+		}
+	}
+	return r, nil
+}
+
+// ParquetLog writes the tables of the journals, or of one journal, as Parquet files. It reads only records that full files do not
+// have. The venue may be running.
+func ParquetLog(ctx context.Context, args []string, std settings.IO) error {
+	r, err := parseParquet(args, std)
+	if err != nil {
+		return err
+	}
+	source, done, err := r.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer done()
+	folder, err := local.OpenFolder(r.to) // locks the folder, because two writers would take each other's unfinished files
+	if err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	defer folder.Close()
+	all := []exported{}
+	for _, j := range r.journals {
+		one, err := r.export(ctx, j, source, std)
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.Name(), err)
+		}
+		if all = append(all, one); !r.json {
+			one.print(std.Out, r.to)
+		}
+	}
+	if r.json {
+		return std.PrintJSON(all)
+	}
+	return nil
+}
+
+// open opens the log that the arguments name.
+func (r *parquetRequest) open(ctx context.Context, std settings.IO) (source recordSource, done func(), err error) {
+	switch {
+	case r.archive != "":
+		a := archiveRequest{Settings: r.Settings}
+		config, done, err := a.open(ctx, settings.Existing(r.archive))
+		return archiveSource(config), done, err
+	case r.file != "":
+		_, err := os.Stat(r.file)
+		return fileSource(r.file), func() {}, err
+	}
+	client, done, err := OpenLog(ctx, r.Settings)
+	return topicSource(r.Settings, client, std.Err), done, err
+}
+
+// export writes the files of a journal.
+func (r *parquetRequest) export(ctx context.Context, j journals.Journal, source recordSource, std settings.IO) (exported, error) {
+	w, err := dataset.NewWriter(dataset.Config{Dir: r.to, Journal: j.Name(), Range: cmp.Or(r.ArchiveRange, archive.RangeRecords), From: r.from})
+	if err != nil {
+		return exported{}, err
+	}
+	defer w.Abandon()
+	read, told := int64(0), everySecond(j.Name(), progress(std))
+	after, known := w.After()
+	err = source(ctx, j.Rules, after, known, func(e *record.Entry) error {
+		if read++; told != nil {
+			told(read)
+		}
+		return w.Add(e)
+	})
+	if err != nil {
+		return exported{}, err
+	}
+	sum, err := w.Finish()
+	return exported{Journal: j.Name(), Records: sum.Records, Rows: sum.Rows, Files: sum.Files, Sequence: sum.Next - 1}, err
+}
+
+func (e exported) print(out io.Writer, folder string) {
+	if e.Sequence < 0 {
+		fmt.Fprintf(out, "%s: the log is empty\n", e.Journal)
+		return
+	}
+	fmt.Fprintf(out, "%s: %d records read with %d rows; %d files were written to %s, which ends with record %d\n",
+		e.Journal, e.Records, e.Rows, e.Files, folder, e.Sequence)
+}

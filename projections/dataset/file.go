@@ -1,0 +1,186 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// headerKey is the key of the header among the metadata of a file.
+const headerKey = "perpetua"
+
+// header says which records a file has the rows of.
+type header struct {
+	Version int         `json:"version"`
+	Journal string      `json:"journal"`
+	Table   string      `json:"table"`
+	Range   int64       `json:"range"` // records of a full file
+	First   int64       `json:"first"` // sequence of the first record
+	Next    int64       `json:"next"`  // sequence after the last record
+	Prev    record.Hash `json:"prev"`  // hash of the record before the first
+	Hash    record.Hash `json:"hash"`  // hash of the last record
+}
+
+// full reports whether the file never changes.
+func (h *header) full() bool { return h.Next == h.First+h.Range }
+
+// FileError reports a file that is not one of the dataset to write.
+type FileError struct {
+	Path   string
+	Reason string
+}
+
+// Error names the file.
+func (e *FileError) Error() string {
+	return fmt.Sprintf("%s %s: write to another folder, or delete the file to have it written again", e.Path, e.Reason)
+}
+
+// readHeader reads the header of a file.
+func readHeader(path string) (h header, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return h, err
+	}
+	defer f.Close()
+	about, err := f.Stat()
+	if err != nil {
+		return h, err
+	}
+	p, err := parquet.OpenFile(f, about.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return h, &FileError{path, fmt.Sprintf("is not a whole Parquet file (%v)", err)}
+	}
+	text, ok := p.Lookup(headerKey)
+	if !ok || json.Unmarshal([]byte(text), &h) != nil {
+		return h, &FileError{path, "was not written by this program"}
+	}
+	return h, nil
+}
+
+// The parts of the names of files.
+const (
+	suffix     = ".parquet"
+	unfinished = ".tmp"
+)
+
+// path returns the path of a table's file with a range of records.
+func (c *Config) path(table string, first int64) string {
+	return filepath.Join(c.Dir, table, fmt.Sprintf("%s-%012d%s", c.Journal, first, suffix))
+}
+
+// file is a file that is being written under a hidden name.
+type file struct {
+	header
+	path string
+	os   *os.File
+	rows rowWriter
+}
+
+// createFile starts to write a file.
+func createFile(c *Config, t table, first int64, prev record.Hash) (*file, error) {
+	f := &file{path: c.path(t.name, first), header: header{Version: Version, Journal: c.Journal, Table: t.name, Range: c.Range,
+		First: first, Next: first, Prev: prev, Hash: prev}}
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.os, err = os.Create(filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+unfinished)); err != nil {
+		return nil, err
+	}
+	f.rows = t.create(f.os)
+	return f, nil
+}
+
+// add writes the rows of a record.
+func (f *file) add(e *record.Entry) (int64, error) {
+	n, err := f.rows.add(e)
+	f.Next, f.Hash = e.Record.Sequence+1, e.Position.Hash
+	return n, err
+}
+
+// finish writes the rest of the file and syncs it.
+func (f *file) finish() error {
+	text, err := json.Marshal(&f.header)
+	if err == nil {
+		err = f.rows.close(headerKey, string(text))
+	}
+	if err == nil {
+		err = f.os.Sync()
+	}
+	return errors.Join(err, f.os.Close())
+}
+
+// keep gives a finished file its name.
+func (f *file) keep() error {
+	if err := os.Rename(f.os.Name(), f.path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(f.path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// discard removes an unfinished file.
+func (f *file) discard() {
+	_ = f.os.Close()
+	_ = os.Remove(f.os.Name())
+}
+
+// removeUnfinished removes what an interrupted run has left of a journal.
+func removeUnfinished(c *Config, t table) error {
+	found, err := filepath.Glob(filepath.Join(c.Dir, t.name, "."+c.Journal+"-*"+suffix+unfinished))
+	for _, path := range found {
+		if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// headers reads the headers of a table's files, by their first record.
+func headers(c *Config, t table) (map[int64]header, error) {
+	listed, err := os.ReadDir(filepath.Join(c.Dir, t.name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	found := make(map[int64]header)
+	for _, entry := range listed {
+		if !strings.HasPrefix(entry.Name(), c.Journal+"-") || !strings.HasSuffix(entry.Name(), suffix) {
+			continue
+		}
+		path := filepath.Join(c.Dir, t.name, entry.Name())
+		h, err := readHeader(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.check(t, path, &h); err != nil {
+			return nil, err
+		}
+		found[h.First] = h
+	}
+	return found, nil
+}
+
+// check returns an error unless a header is that of a file of the dataset.
+func (c *Config) check(t table, path string, h *header) error {
+	switch {
+	case h.Version != Version:
+		return &FileError{path, fmt.Sprintf("has version %d of the tables, and this build writes version %d", h.Version, Version)}
+	case h.Range != c.Range:
+		return &FileError{path, fmt.Sprintf("is one of files with %d records, and not with %d", h.Range, c.Range)}
+	case h.Journal != c.Journal, h.Table != t.name, path != c.path(t.name, h.First), h.First < 0, h.First%h.Range != 0,
+		h.Next <= h.First, h.Next > h.First+h.Range:
+		return &FileError{path, "has another name than its content"}
+	}
+	return nil
+}

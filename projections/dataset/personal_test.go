@@ -1,0 +1,144 @@
+package dataset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// inFiles lists the texts of events that may be in the files: codes, states, kinds, and names of instruments, currencies and tenants.
+var inFiles = map[string][]string{
+	"trading": {"Action", "Account", "Broker", "Currency", "CustomerCode", "Reason", "Status", "Symbol", "TimeInForce", "TriggerPriceType", "Type"},
+	// Code is the code of a reason, which the view onboarding_cases has too.
+	"onboarding": {"Action", "Actor.Broker", "By", "Code", "Outcome", "Ref.Type", "Result", "Status"},
+}
+
+// marker is the text that a filler gives to each text of an event.
+var marker = regexp.MustCompile(`marker-[A-Za-z.]+-`)
+
+// fill gives every text in a value that is reached by exported fields a marker with its name, and every list two elements.
+func fill(v reflect.Value, name string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), name)
+	case reflect.String:
+		v.SetString("marker-" + name + "-")
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte("marker-" + name + "-"))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), name)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if !f.IsExported() {
+				continue
+			}
+			inner := f.Name
+			if f.Anonymous && f.Type.Name() == "Ref" { // persons and corporates
+				inner = "Ref"
+			}
+			if name == "Ref" {
+				inner = "Ref." + f.Name
+			}
+			fill(v.Field(i), inner)
+		}
+	}
+}
+
+// TestNoPersonalData writes a record with each event of each journal, whose texts and ciphertexts are all markers. Among the values in
+// the files and in their metadata are only those of the list above, and all of these.
+func TestNoPersonalData(t *testing.T) {
+	for journal, rules := range map[string]decide.Rules{"trading": trading.Rules(), "onboarding": onboarding.Rules()} {
+		cfg := Config{Dir: t.TempDir(), Journal: journal, Range: short}
+		w, err := NewWriter(cfg)
+		must(t, err)
+		n := int64(0)
+		for _, s := range rules.Registry().Shapes() {
+			if s.New == nil {
+				continue
+			}
+			event := s.New()
+			fill(reflect.ValueOf(event).Elem(), "")
+			r := &record.Record{Sequence: n, Events: []decide.Event{event}}
+			fill(reflect.ValueOf(&r.Command).Elem(), "Command")
+			fill(reflect.ValueOf(&r.Command.Actor).Elem(), "Actor")
+			r.Command.Actor.Broker = "marker-Actor.Broker-"
+			must(t, w.Add(&record.Entry{Record: r, Position: record.Position{Sequence: n}, Value: []byte("marker-Value-")}))
+			n++
+		}
+		_, err = w.Finish()
+		must(t, err)
+		found := map[string]bool{}
+		for _, said := range values(t, cfg.Dir) {
+			for _, m := range marker.FindAllString(said, -1) {
+				found[strings.TrimSuffix(strings.TrimPrefix(m, "marker-"), "-")] = true
+			}
+		}
+		for name := range found {
+			if !slices.Contains(inFiles[journal], name) {
+				t.Errorf("the files of %s have the member %s", journal, name)
+			}
+		}
+		for _, name := range inFiles[journal] {
+			if !found[name] {
+				t.Errorf("the files of %s lack the member %s", journal, name)
+			}
+		}
+	}
+}
+
+// values returns every value of every file below a folder, and the bytes outside of compressed pages.
+func values(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	must(t, err)
+	if len(paths) == 0 {
+		t.Fatal("there are no files")
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		must(t, err)
+		all = append(all, string(b))
+		f, err := os.Open(path)
+		must(t, err)
+		p, err := parquet.OpenFile(f, int64(len(b)))
+		must(t, err)
+		for _, group := range p.RowGroups() {
+			rows := group.Rows()
+			some := make([]parquet.Row, 64)
+			for {
+				n, failed := rows.ReadRows(some)
+				for _, row := range some[:n] {
+					for _, v := range row {
+						all = append(all, v.String())
+					}
+				}
+				if failed != nil {
+					break
+				}
+			}
+			must(t, rows.Close())
+		}
+		all = append(all, fmt.Sprint(p.Metadata()))
+		must(t, f.Close())
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package dataset
+
+import (
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// Version is the version of the tables. It rises when a column is added, removed, or means something else. A folder has files of one version.
+const Version = 1
+
+// groupRows is the highest number of rows of a row group, which is the unit that readers skip, and that a writer has in memory.
+const groupRows = 1 << 17
+
+// table is a kind of rows of one journal.
+type table struct {
+	name, journal string
+	create        func(w io.Writer) rowWriter
+}
+
+// rowWriter writes the rows of one file.
+type rowWriter interface {
+	// add writes the rows of a record and returns their number.
+	add(e *record.Entry) (int64, error)
+	// close writes what is left, and the footer with a key and its value.
+	close(key, value string) error
+}
+
+// tables returns all tables.
+func tables() []table {
+	return []table{
+		tableOf("trading", "orders", orderRows),
+		tableOf("trading", "trades", tradeRows),
+		tableOf("trading", "postings", postingRows),
+		tableOf("trading", "funding", fundingRows),
+		tableOf("trading", "funding_rates", fundingRateRows),
+		tableOf("trading", "liquidations", liquidationRows),
+		tableOf("trading", "positions", positionRows),
+		tableOf("trading", "prices", priceRows),
+		tableOf("onboarding", "triggers", triggerRows),
+		tableOf("onboarding", "responses", responseRows),
+	}
+}
+
+// tablesOf returns the tables of a journal.
+func tablesOf(journal string) []table {
+	return slices.DeleteFunc(tables(), func(t table) bool { return t.journal != journal })
+}
+
+// Journals returns the names of the journals that have tables.
+func Journals() (names []string) {
+	for _, t := range tables() {
+		if !slices.Contains(names, t.journal) {
+			names = append(names, t.journal)
+		}
+	}
+	return names
+}
+
+// tableOf returns a table. rows passes the rows of a record to add.
+func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
+	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
+	return table{name, journal, func(w io.Writer) rowWriter {
+		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, schema, parquet.Compression(&parquet.Zstd),
+			parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("perpetua", strconv.Itoa(Version), ""))}
+	}}
+}
+
+// typedWriter writes rows of one type.
+type typedWriter[T any] struct {
+	rows func(m *maker, e *record.Entry, add func(T))
+	to   *parquet.GenericWriter[T]
+	some []T // rows of the current record
+}
+
+func (w *typedWriter[T]) add(e *record.Entry) (int64, error) {
+	m := maker{sequence: e.Record.Sequence}
+	w.some = w.some[:0]
+	w.rows(&m, e, func(row T) { w.some = append(w.some, row) })
+	if m.err != nil {
+		return 0, m.err
+	}
+	n, err := w.to.Write(w.some)
+	return int64(n), err
+}
+
+func (w *typedWriter[T]) close(key, value string) error {
+	w.to.SetKeyValueMetadata(key, value)
+	return w.to.Close()
+}

@@ -1,0 +1,204 @@
+package dataset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// Config says what to write and where.
+type Config struct {
+	Dir     string // the folder of the dataset
+	Journal string
+	Range   int64 // records of a file
+	// From is the first record to write to a new folder, rounded down to the beginning of a range. A folder with files begins with its
+	// first file.
+	From int64
+}
+
+// Writer adds the rows of a journal to a dataset. The caller passes every record after After to Add, and then calls Finish or Abandon.
+// Two writers MUST NOT use a folder at the same time, because they would remove each other's unfinished files.
+type Writer struct {
+	cfg    Config
+	tables []table
+	found  map[string]map[int64]header // what the folder has, by table and first record
+	known  map[int64]record.Hash       // hashes of the records that these files end with and follow
+
+	next int64   // sequence of the next record
+	open []*file // one for each table, or none between two ranges
+
+	sum Summary
+}
+
+// Summary counts what a Writer has done.
+type Summary struct {
+	Records int64 // that were added
+	Rows    int64 // of these records
+	Files   int64 // that were written or replaced
+	Next    int64 // sequence after the last record in the files; 0 if there are none
+}
+
+// DivergedError reports that the log is not the one that the files were written from, or lacks its end.
+type DivergedError struct {
+	Dir, Journal string
+	Sequence     int64 // of a record in the files
+}
+
+// Error names the folder and the record.
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("%s: the files in %s were written from a log with another record %d of the journal %s, or this log has lost its end",
+		record.CodeDiverged, e.Dir, e.Sequence, e.Journal)
+}
+
+// NewWriter reads which files the folder has. It creates nothing.
+func NewWriter(cfg Config) (*Writer, error) {
+	w := &Writer{cfg: cfg, tables: tablesOf(cfg.Journal), found: make(map[string]map[int64]header), known: make(map[int64]record.Hash)}
+	if len(w.tables) == 0 {
+		return nil, fmt.Errorf("dataset: the journal %s has no tables", cfg.Journal)
+	}
+	if cfg.Range < 1 || cfg.From < 0 {
+		return nil, fmt.Errorf("dataset: files of %d records from %d on", cfg.Range, cfg.From)
+	}
+	for _, t := range w.tables {
+		all, err := headers(&cfg, t)
+		if err != nil {
+			return nil, err
+		}
+		w.found[t.name] = all
+		for _, h := range all {
+			if !w.learn(h.First-1, h.Prev) || !w.learn(h.Next-1, h.Hash) {
+				return nil, &FileError{cfg.path(t.name, h.First), "was written from another log than other files"}
+			}
+		}
+	}
+	w.next = w.begins()
+	for w.isFull(w.next) {
+		w.next += cfg.Range
+	}
+	return w, nil
+}
+
+// learn adds the hash of a record to the known ones. It reports false if another hash is known.
+func (w *Writer) learn(sequence int64, hash record.Hash) bool {
+	known, ok := w.known[sequence]
+	w.known[sequence] = hash
+	return !ok || known == hash
+}
+
+// begins returns the first record of the first file, or of the first one to write.
+func (w *Writer) begins() int64 {
+	var firsts []int64
+	for _, all := range w.found {
+		firsts = slices.AppendSeq(firsts, maps.Keys(all))
+	}
+	if len(firsts) > 0 {
+		return slices.Min(firsts)
+	}
+	return w.cfg.From - w.cfg.From%w.cfg.Range
+}
+
+// isFull reports whether all tables have a full file with the range from a record on.
+func (w *Writer) isFull(first int64) bool {
+	for _, t := range w.tables {
+		if h, ok := w.found[t.name][first]; !ok || !h.full() {
+			return false
+		}
+	}
+	return true
+}
+
+// After returns the position of the last record before those that the caller must add. If known is false, only its sequence is
+// known. Its offset is a guess.
+func (w *Writer) After() (at record.Position, known bool) {
+	if w.next == 0 {
+		return record.Before, true
+	}
+	hash, known := w.known[w.next-1]
+	return record.Position{Offset: w.next - 1, Sequence: w.next - 1, Hash: hash}, known
+}
+
+// Add writes the rows of the next record. After an error, the caller calls Abandon.
+func (w *Writer) Add(e *record.Entry) error {
+	if e.Record.Sequence != w.next {
+		return fmt.Errorf("dataset: record %d of the journal %s was added, and %d is the next one", e.Record.Sequence, w.cfg.Journal, w.next)
+	}
+	if hash, ok := w.known[w.next]; ok && hash != e.Position.Hash {
+		return &DivergedError{w.cfg.Dir, w.cfg.Journal, w.next}
+	}
+	if len(w.open) == 0 {
+		if err := w.begin(e); err != nil {
+			return err
+		}
+	}
+	for _, f := range w.open {
+		n, err := f.add(e)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+		w.sum.Rows += n
+	}
+	w.sum.Records++
+	w.next++
+	if w.next%w.cfg.Range == 0 {
+		return w.keep()
+	}
+	return nil
+}
+
+// begin creates the files of the range that a record begins.
+func (w *Writer) begin(e *record.Entry) error {
+	for _, t := range w.tables {
+		if err := removeUnfinished(&w.cfg, t); err != nil {
+			return err
+		}
+		f, err := createFile(&w.cfg, t, e.Record.Sequence, e.Record.Prev)
+		if err != nil {
+			return err
+		}
+		w.open = append(w.open, f)
+	}
+	return nil
+}
+
+// keep finishes and syncs the open files, and then gives them their names. It discards those that the folder already has.
+func (w *Writer) keep() error {
+	for _, f := range w.open {
+		if err := f.finish(); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	for _, f := range w.open {
+		if w.found[f.Table][f.First] == f.header {
+			f.discard()
+			continue
+		}
+		if err := f.keep(); err != nil {
+			return err
+		}
+		w.sum.Files++
+	}
+	w.open = nil
+	return nil
+}
+
+// Finish writes the beginning of the last range, after the caller has added all records of the log. If the folder has later records, the
+// error is a *DivergedError, and the files of that range stay.
+func (w *Writer) Finish() (Summary, error) {
+	for sequence := range w.known {
+		if sequence >= w.next {
+			return w.sum, &DivergedError{w.cfg.Dir, w.cfg.Journal, sequence}
+		}
+	}
+	w.sum.Next = w.next
+	return w.sum, w.keep()
+}
+
+// Abandon removes unfinished files. It does nothing after Finish.
+func (w *Writer) Abandon() {
+	for _, f := range w.open {
+		f.discard()
+	}
+	w.open = nil
+}
