@@ -81,9 +81,9 @@ func (o *octets) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		_, err := d.ReadToken()
 		return err
 	case '"':
-		t, err := d.ReadToken()
+		v, err := d.ReadValue()
 		if err == nil {
-			*o = append(make([]byte, 0, len(t.String())), t.String()...)
+			*o, err = jsontext.AppendUnquote(make([]byte, 0, len(v)), v)
 		}
 		return err
 	}
