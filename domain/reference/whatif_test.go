@@ -84,12 +84,12 @@ func anotherWorld(t *testing.T, log values, cfg whatif.Config, set ...string) wh
 }
 
 // TestOtherWorldsOfAMarket decides a random market again. No decision differs if no parameter does: neither without an override, nor
-// with one to the value that the parameter has. The venue divides steps at random, and changes owners. Under other parameters, the
-// sums of the accounts differ by amounts that sum to zero.
+// with one to the value that the parameter has, nor with one to a value that no order reaches. The venue divides steps at random, and
+// changes owners. Under other parameters, the sums of the accounts differ by amounts that sum to zero.
 func TestOtherWorldsOfAMarket(t *testing.T) {
 	log := keptMarket(t, 90*scalar.Second)
 	for _, cumulative := range []bool{false, true} {
-		for _, set := range [][]string{nil, {"SOLUSDC_PERP.max_leverage=13", "BTCUSDC_PERP.limit_band=20"}} {
+		for _, set := range [][]string{nil, {"SOLUSDC_PERP.max_leverage=13", "BTCUSDC_PERP.limit_band=20"}, {"SOLUSDC_PERP.max_amount=99999"}} {
 			for _, from := range []int64{0, int64(len(log)) / 2} {
 				r := anotherWorld(t, log, whatif.Config{From: from, Cumulative: cumulative}, set...)
 				if !r.Equal() || len(r.Accounts) > 0 || len(r.NotRedecidable) > 0 {

@@ -103,8 +103,8 @@ type fold struct {
 	fixing   scalar.Time   // the last instant of funding that the record fixes; 0 for none
 }
 
-// tradeExecuted applies what a trade changes besides orders, positions, and balances. The account that a deleveraging liquidates is
-// below maintenance margin, except where the record is applied under other parameters: see package whatif.
+// tradeExecuted applies what a trade changes besides orders, positions, and balances. An account that is not in liquidation has no
+// deleveraging to continue.
 func (f *fold) tradeExecuted(e *TradeExecuted) {
 	if e.MovesLastPrice() {
 		i := f.instrument(e.Symbol)

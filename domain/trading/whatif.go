@@ -12,11 +12,11 @@ import (
 func (s *State) StepOf(other *State, at decide.Stamp, single bool) decide.Decision {
 	var entries []*dueEntry
 	for _, e := range other.nextDue(other.most(single), at.Time) {
-		mine := s.counterpart(e, at.Time)
-		if mine == nil {
+		same := s.counterpart(e, at.Time)
+		if same == nil {
 			break
 		}
-		entries = append(entries, mine)
+		entries = append(entries, same)
 	}
 	return s.stepOn(entries, at, single)
 }
@@ -36,6 +36,16 @@ func (s *State) counterpart(e *dueEntry, now scalar.Time) *dueEntry {
 func (s *State) InLiquidation(customer string) bool {
 	a := s.accounts[customer]
 	return a != nil && a.failing != nil
+}
+
+// InLiquidations returns the customers in liquidation, unsorted.
+func (s *State) InLiquidations() (customers []string) {
+	for code, a := range s.accounts {
+		if a.failing != nil {
+			customers = append(customers, code)
+		}
+	}
+	return customers
 }
 
 // LastAffected returns the customers of the accounts that the last record affected. No other account can have begun or ended its

@@ -44,6 +44,9 @@ func TestADeleveragingUnderOtherParameters(t *testing.T) {
 	if !d.state.InLiquidation("alice") || other.InLiquidation("alice") || d.state.InLiquidation("bob") || d.state.InLiquidation("nobody") {
 		t.Fatal("others are in liquidation")
 	}
+	if got, none := d.state.InLiquidations(), other.InLiquidations(); !slices.Equal(got, []string{"alice"}) || len(none) > 0 {
+		t.Errorf("%s and %s are in liquidation", got, none)
+	}
 	if got := d.state.LastAffected(); !slices.Contains(got, "alice") {
 		t.Errorf("the index price affected %s", got)
 	}
@@ -56,5 +59,27 @@ func TestADeleveragingUnderOtherParameters(t *testing.T) {
 	}
 	if other.accounts["alice"].deleveraging != nil {
 		t.Error("the other state continues a deleveraging that it did not begin")
+	}
+}
+
+// TestStepOfAnInstantThatIsLater: funding that is due in one state is due later in the other, so a step of it decides nothing there.
+func TestStepOfAnInstantThatIsLater(t *testing.T) {
+	d := newDesk(t)
+	d.must(decide.Command{Payload: &ListInstrument{Instrument: btc()}})
+	d.must(decide.Command{Payload: &SetIndexPrice{Symbol: btc().Symbol, Price: number("50000")}})
+	other := reread(t, d.state)
+	i := btc()
+	i.FundingIntervalSeconds *= 2
+	at := decide.Stamp{Time: d.now}
+	other.Evolve(at, decide.Recorded{}, decide.Accepted, []decide.Event{&InstrumentChanged{i.Normal()}})
+	at.Time, _ = d.state.NextDue()
+	if later, _ := other.NextDue(); later <= at.Time {
+		t.Fatalf("funding is due at %s and %s", at.Time, later)
+	}
+	if decision := other.StepOf(d.state, at, false); len(decision.Events) > 0 {
+		t.Errorf("the other state does what is not due there: %v", decision.Events)
+	}
+	if decision := d.state.StepOf(other, at, false); len(decision.Events) > 0 {
+		t.Errorf("the state does what is not due in the other one: %v", decision.Events)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -14,15 +15,64 @@ import (
 // cumulate decides a record in a cumulative world, and applies the events of that decision. Before the record of a term the engine may
 // have been down, so that nothing is done. A statement of liabilities is about the recorded accounts, and is not decided.
 func (r *run) cumulate(e record.Entry) error {
+	recorded := decide.Decision{Outcome: e.Record.Outcome, Events: e.Record.Events}
 	switch e.Record.Command.Type {
 	case record.TypeGenesis, record.TypeTermStarted, trading.CommandRecordLiabilities:
 		r.report.Undecided++
-		r.follow(e)
-		return nil
+		r.addRecorded(e)
+		return r.apply(e.Stamp(), e.Record.Command, recorded)
 	}
 	if err := r.catchUp(e.Record.Time); err != nil {
 		return err
 	}
+	lacks := r.lacks(e)
+	if lacks != "" && r.diverged {
+		return fmt.Errorf("%s %s, so it can't be decided in a world that differs: begin after it", e.Record.Command.Type, lacks)
+	}
+	d, refusal, err := r.decide(e)
+	switch {
+	case err != nil:
+		return err
+	case refusal == nil && r.equals(e, d):
+		r.same(e)
+	case lacks != "":
+		r.notRedecidable(e)
+		d = recorded
+	case refusal != nil:
+		r.diverged = true
+		r.compareDecision(e, refusal, "")
+		return nil
+	default:
+		r.diverged = true
+		r.compareDecision(e, effectsOf(d.Outcome, d.Events), "")
+		r.pair(e.Record, d.Events)
+	}
+	return r.apply(e.Stamp(), e.Record.Command, d)
+}
+
+// evidenceOf returns the evidence in a record.
+func evidenceOf(e record.Entry) *decide.Evidence {
+	return &decide.Evidence{At: e.Stamp(), Command: e.Record.Command, Input: e.Record.Input, Events: e.Record.Events}
+}
+
+// lacks returns why this build may not decide the bytes of a record, although the rules permit them, or "". If the bytes differ on the
+// recorded state, the verdict is redecide.NotRedecidable.
+func (r *run) lacks(e record.Entry) string {
+	if r.recorded.RecordsInputs() {
+		return ""
+	}
+	if r.journal.Payloads.Lacks(evidenceOf(e)) {
+		return "does not hold its input"
+	}
+	if value, err := record.Encode(nil, e.Record); err != nil || !bytes.Equal(value, e.Value) {
+		return "has an event of a version that is no longer written"
+	}
+	return ""
+}
+
+// decide decides a recorded command or a recorded step in the other world. If the command is refused or if no work is due, it returns
+// the effects of that instead of a decision.
+func (r *run) decide(e record.Entry) (decide.Decision, *effects, error) {
 	if e.Record.Command.Actor == decide.Engine {
 		return r.recordedStep(e)
 	}
@@ -30,84 +80,59 @@ func (r *run) cumulate(e record.Entry) error {
 }
 
 // recordedCommand decides a recorded command.
-func (r *run) recordedCommand(e record.Entry) error {
-	evidence := &decide.Evidence{At: e.Stamp(), Command: e.Record.Command, Input: e.Record.Input, Events: e.Record.Events}
-	lacks := !r.recorded.RecordsInputs() && r.journal.Payloads.Lacks(evidence)
-	if lacks && r.diverged {
-		return fmt.Errorf("%s does not hold its input, so it can't be decided in a world that differs: begin after it", e.Record.Command.Type)
-	}
+func (r *run) recordedCommand(e record.Entry) (decide.Decision, *effects, error) {
+	evidence := evidenceOf(e)
 	c, known, err := r.journal.Payloads.Reconstruct(evidence)
 	if !known {
-		return fmt.Errorf("this build has no command %s", e.Record.Command.Type)
+		err = fmt.Errorf("this build has no command %s", evidence.Command.Type)
 	}
 	if err != nil {
-		return err
+		return decide.Decision{}, nil, err
 	}
 	r.translate(c.Payload)
 	d, err := decide.Guard(func() (decide.Decision, error) { return r.other.Decide(evidence.At, c) })
-	same := err == nil && r.equals(e, d)
 	switch {
-	case same:
-		r.same(e)
-	case lacks:
-		r.report.NotRedecidable[e.Record.Command.Type]++
-		r.follow(e)
-		return nil
 	case err != nil:
-		r.diverged = true
-		r.judge(e, refusedFor(err), "")
-		return nil
+		return d, refusedFor(err), nil
 	case d.Repeated:
-		r.diverged = true
-		r.judge(e, refused(fmt.Sprintf("repeats record %d", d.Repeat)), "")
-		return nil
-	default:
-		r.diverged = true
-		r.judge(e, effectsOf(d.Outcome, d.Events), "")
-		r.pair(e.Record.Events, d.Events)
+		return d, refused(fmt.Sprintf("repeats record %d", d.Repeat)), nil
 	}
-	return r.apply(evidence.At, e.Record.Command, d)
+	return d, nil, nil
 }
 
-// recordedStep does the work that is due in the other world at the time of a recorded step.
-func (r *run) recordedStep(e record.Entry) error {
-	at := e.Stamp()
-	if r.other.Due(at.Time) == decide.Nothing {
-		r.diverged = true
-		r.judge(e, refused(notDue), "")
-		return nil
+// recordedStep does the work that is due in the other world at the time of a recorded step. The first rules do not record whether a step
+// was limited to one entry, so a step with one entry is decided if its bytes are those of the record.
+func (r *run) recordedStep(e record.Entry) (decide.Decision, *effects, error) {
+	evidence := evidenceOf(e)
+	if r.other.Due(evidence.At.Time) == decide.Nothing {
+		return decide.Decision{}, refused(notDue), nil
 	}
-	evidence := &decide.Evidence{Input: e.Record.Input, Events: e.Record.Events}
 	var in decide.StepInput
 	if err := evidence.ReadInput(&in); err != nil {
-		return err
+		return decide.Decision{}, nil, err
 	}
-	d, ok := r.setAside(evidence, at)
-	if !ok {
-		var err error
-		if d, err = r.step(at, in.Single); err != nil {
-			return err
+	if d, ok := r.setAside(evidence); ok {
+		return d, nil, nil
+	}
+	d, err := r.step(evidence.At, in.Single)
+	if err == nil && !r.recorded.RecordsInputs() && !r.equals(e, d) {
+		if single, failed := r.step(evidence.At, true); failed == nil && r.equals(e, single) {
+			return single, nil, nil
 		}
 	}
-	if r.equals(e, d) {
-		r.same(e)
-	} else {
-		r.diverged = true
-		r.judge(e, effectsOf(d.Outcome, d.Events), "")
-	}
-	return r.apply(at, e.Record.Command, d)
+	return d, nil, err
 }
 
-// setAside sets the next entry aside, if that is the one which the record sets aside. The build that made the record may have failed
-// where this one does not.
-func (r *run) setAside(evidence *decide.Evidence, at decide.Stamp) (decide.Decision, bool) {
+// setAside sets the next entry aside if the record sets the same one aside. The build that made the record may have failed where this
+// one does not.
+func (r *run) setAside(evidence *decide.Evidence) (decide.Decision, bool) {
 	recorded, ok := decide.EventOf[*decide.DueSetAside](evidence)
 	if !ok {
 		return decide.Decision{}, false
 	}
-	d := r.other.SetAside(at, recorded.Error)
-	mine, ok := decide.EventOf[*decide.DueSetAside](&decide.Evidence{Events: d.Events})
-	return d, ok && mine.Entry == recorded.Entry
+	d := r.other.SetAside(evidence.At, recorded.Error)
+	decided, ok := decide.EventOf[*decide.DueSetAside](&decide.Evidence{Events: d.Events})
+	return d, ok && decided.Entry == r.entryName(recorded.Entry)
 }
 
 // step decides the next due work as the owner of a journal does: if a step fails, a step with one entry is tried, and if that fails,
@@ -162,7 +187,11 @@ func (r *run) furtherStep(at decide.Stamp) error {
 	made := effectsOf(d.Outcome, d.Events)
 	r.add(nil, made.money, r.at)
 	r.differs(Difference{Position: r.at, Time: at.Time, Type: d.Events[0].EventType(), Kind: Steps, Recorded: []string{}, WhatIf: append(made.others, made.fills...)})
-	return r.apply(at, decide.Recorded{Type: d.Events[0].EventType(), Actor: decide.Engine}, d)
+	if err := r.apply(at, decide.Recorded{Type: d.Events[0].EventType(), Actor: decide.Engine}, d); err != nil {
+		return err
+	}
+	r.compareLiquidations(r.at, at.Time)
+	return nil
 }
 
 // apply applies a decision to the other world, under the overrides.
@@ -190,10 +219,13 @@ func (r *run) encode(at decide.Stamp, c decide.Recorded, d decide.Decision) ([]b
 		Outcome: d.Outcome, Events: d.Events}, r.journal.Limit)
 }
 
-// pair notes the code of an order or a withdrawal, if it has another one in the other world. A code derives from the number of events
-// before, such as charges or a leverage.
-func (r *run) pair(recorded, decided []decide.Event) {
-	was, is := codeIn(recorded), codeIn(decided)
+// pair keeps the code of an order or a withdrawal, if a command gives it another one in the other world. A code derives from the number
+// of events before, such as charges or a leverage.
+func (r *run) pair(recorded *record.Record, decided []decide.Event) {
+	if recorded.Command.Actor == decide.Engine {
+		return
+	}
+	was, is := codeIn(recorded.Events), codeIn(decided)
 	if !was.IsZero() && !is.IsZero() && was != is {
 		r.codes[was] = is
 	}
@@ -214,20 +246,34 @@ func codeIn(events []decide.Event) scalar.ID {
 
 // translate replaces the code in a recorded command by that of the other world.
 func (r *run) translate(p any) {
-	var code *scalar.ID
 	switch p := p.(type) {
 	case *trading.AmendOrder:
-		code = &p.OrderCode
+		p.OrderCode = r.code(p.OrderCode)
 	case *trading.CancelOrder:
-		code = &p.OrderCode
+		p.OrderCode = r.code(p.OrderCode)
 	case *trading.CompleteWithdrawal:
-		code = &p.Code
+		p.Code = r.code(p.Code)
 	case *trading.CancelWithdrawal:
-		code = &p.Code
-	default:
-		return
+		p.Code = r.code(p.Code)
+	case *decide.PutBackDue:
+		p.Entry = r.entryName(p.Entry)
 	}
-	if is, ok := r.codes[*code]; ok {
-		*code = is
+}
+
+// code returns the code in the other world of an order or a withdrawal.
+func (r *run) code(recorded scalar.ID) scalar.ID {
+	if is, ok := r.codes[recorded]; ok {
+		return is
 	}
+	return recorded
+}
+
+// entryName returns the name in the other world of due work. The name ends with the code of an order if the work is about one.
+func (r *run) entryName(recorded string) string {
+	n := strings.LastIndexByte(recorded, '/') + 1
+	code, err := scalar.ParseID(recorded[n:])
+	if err != nil {
+		return recorded
+	}
+	return recorded[:n] + r.code(code).String()
 }

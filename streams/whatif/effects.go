@@ -99,7 +99,11 @@ func describe(e decide.Event) string {
 	case *trading.FundingFixed:
 		return fmt.Sprintf("%s %s: rate %s at %s, missed %t", e.EventType(), e.Symbol, e.FundingRate, e.MarkPrice, e.Missed)
 	case *trading.IndexUpdated:
-		return fmt.Sprintf("%s %s: mark %s", e.EventType(), e.Symbol, e.MarkPrice)
+		premium := "none"
+		if e.Premium != nil {
+			premium = e.Premium.String()
+		}
+		return fmt.Sprintf("%s %s: mark %s, premium %s", e.EventType(), e.Symbol, e.MarkPrice, premium)
 	case *trading.GuardSet:
 		return fmt.Sprintf("%s %s: %t", e.EventType(), e.Symbol, e.Stale)
 	case *trading.Step:
@@ -134,7 +138,7 @@ const (
 	Fills      Kind = "fills"      // other trades
 	Money      Kind = "money"      // other fees, profits, funding, or settlements for the same trades
 	Other      Kind = "other"      // any other content of the events
-	// Liquidations are the differences between the sets of accounts in liquidation after a record.
+	// Liquidations are those that begin in one world while the account is not in liquidation in the other.
 	Liquidations Kind = "liquidation"
 	// Steps are records of due work that only the other world has. Only a cumulative run has them.
 	Steps Kind = "step"

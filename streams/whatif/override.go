@@ -39,13 +39,13 @@ func Parameters() []string {
 
 // Set adds an override in the form SYMBOL.parameter=value. The error is an *InvalidError.
 func (o Overrides) Set(text string) error {
-	place, value, ok := strings.Cut(text, "=")
-	symbol, name, dotted := strings.Cut(place, ".")
+	parameter, value, ok := strings.Cut(text, "=")
+	symbol, name, dotted := strings.Cut(parameter, ".")
 	if !ok || !dotted || symbol == "" {
 		return invalidf("%q does not have the form SYMBOL.parameter=value", text)
 	}
 	if !slices.Contains(Parameters(), name) {
-		return invalidf("%s is not a parameter that can be overridden: they are %s", place, strings.Join(Parameters(), ", "))
+		return invalidf("%s is not a parameter that can be overridden: they are %s", parameter, strings.Join(Parameters(), ", "))
 	}
 	of := o[symbol]
 	if of == nil {
@@ -56,7 +56,7 @@ func (o Overrides) Set(text string) error {
 		return err
 	}
 	if err := of.change.SetMember(name, value); err != nil {
-		return invalidf("%s: %q is not a value: %v", place, value, err)
+		return invalidf("%s: %q is not a value: %v", parameter, value, err)
 	}
 	of.names = append(of.names, name)
 	return nil
@@ -92,7 +92,7 @@ func (o Overrides) scheduled() string {
 	return ""
 }
 
-// of returns an instrument in the other world. The error is the one that the venue would answer an operator with.
+// of returns an instrument in the other world. The error names the overrides that the instrument does not permit.
 func (o Overrides) of(i market.Instrument) (market.Instrument, error) {
 	by := o[i.Symbol]
 	if by == nil {
@@ -101,7 +101,10 @@ func (o Overrides) of(i market.Instrument) (market.Instrument, error) {
 	after := by.change.ApplyTo(i)
 	if errs := after.Check(); len(errs) > 0 {
 		path := errs[0].Path.String()
-		return i, invalidf("%s.%s %s", i.Symbol, path, errs[0].Message)
+		if !slices.Contains(by.names, tiers) {
+			path = strings.TrimPrefix(path, tiers+"[0].")
+		}
+		return i, invalidf("under the override of %s, %s.%s %s", strings.Join(by.names, ", "), i.Symbol, path, errs[0].Message)
 	}
 	return after, nil
 }
@@ -164,8 +167,8 @@ func (o Overrides) begin(s *trading.State) (commands []*trading.ChangeInstrument
 	return commands, nil
 }
 
-// end returns the commands that give the overridden parameters in a state their recorded values again. A margin has replaced the tiers,
-// so it is the tiers that are restored.
+// end returns the commands that restore the recorded values of the overridden parameters in a state. A margin has replaced the tiers,
+// so the tiers are restored.
 func (o Overrides) end(s, recorded *trading.State) (commands []*trading.ChangeInstrument) {
 	for _, symbol := range slices.Sorted(maps.Keys(o)) {
 		i, listed := s.Instrument(symbol)

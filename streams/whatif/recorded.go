@@ -12,66 +12,70 @@ import (
 )
 
 // onRecorded is the other world of a run on the recorded state. It applies the recorded events, so it takes the steps of the recorded
-// state: work that is due only here stays due, and must not take the place of recorded steps or keep commands from being decided.
+// state: work that is due only here stays due. It must neither replace recorded steps nor keep commands from being decided.
 type onRecorded struct {
 	*trading.State
 	recorded *trading.State
+	idle     bool // the last step found nothing due
 }
 
 // Due implements decide.State.
-func (s onRecorded) Due(now scalar.Time) decide.Urgency { return s.recorded.Due(now) }
+func (s *onRecorded) Due(now scalar.Time) decide.Urgency { return s.recorded.Due(now) }
 
 // Step implements decide.State.
-func (s onRecorded) Step(at decide.Stamp, single bool) decide.Decision {
-	return s.StepOf(s.recorded, at, single)
+func (s *onRecorded) Step(at decide.Stamp, single bool) decide.Decision {
+	d := s.StepOf(s.recorded, at, single)
+	s.idle = len(d.Events) == 0
+	return d
 }
 
 // SetAside implements decide.State.
-func (s onRecorded) SetAside(at decide.Stamp, cause string) decide.Decision {
+func (s *onRecorded) SetAside(at decide.Stamp, cause string) decide.Decision {
 	return s.recorded.SetAside(at, cause)
 }
 
-// again decides a record on the recorded state under the overrides, and then applies the recorded events. A step that is not reproduced
-// is nevertheless decided as the same bytes. That an event of a changed
-// instrument shows the overridden parameters is not a difference.
-func (r *run) again(e record.Entry) error {
+// decideOnRecorded decides a record on the recorded state under the overrides, and then applies the recorded events. A step that
+// redecide.NotReproduced describes has the bytes of the record, so it counts as the same. Overridden parameters in an event that sets
+// parameters are not a difference.
+func (r *run) decideOnRecorded(e record.Entry) error {
 	events, err := r.inForce.events(e.Record.Events)
 	if err != nil {
 		return err
 	}
-	result := r.journal.Redecide(onRecorded{r.other, r.recorded}, r.stamp.Time, e)
+	world := &onRecorded{State: r.other, recorded: r.recorded}
+	result := r.journal.Redecide(world, r.stamp.Time, e)
 	switch result.Verdict {
 	case redecide.Same, redecide.NotReproduced:
 		r.same(e)
 	case redecide.Undecided:
 		r.report.Undecided++
 	case redecide.NotRedecidable:
-		r.report.NotRedecidable[e.Record.Command.Type]++
-		money := moneyIn(e.Record.Events)
-		r.add(money, money, e.Position)
+		r.notRedecidable(e)
 	default:
 		otherwise := result.Reason
 		if slices.ContainsFunc(e.Record.Events, func(e decide.Event) bool { return parametersIn(e) != nil }) {
 			otherwise = ""
 		}
-		r.judge(e, effectsOfResult(&result), otherwise)
+		r.compareDecision(e, world.effects(&result), otherwise)
 	}
 	r.evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, events)
 	return nil
 }
 
-// effectsOfResult returns the effects of deciding a record again.
-func effectsOfResult(result *redecide.Result) *effects {
+// effects returns the effects of deciding a record in this world.
+func (s *onRecorded) effects(result *redecide.Result) *effects {
 	d := &result.Decision
 	switch {
 	case result.Err != nil:
 		return refusedFor(result.Err)
 	case d.Repeated:
 		return refused(fmt.Sprintf("repeats record %d", d.Repeat))
-	case len(d.Events) == 0:
+	case len(d.Events) > 0:
+		return effectsOf(d.Outcome, d.Events)
+	case s.idle:
 		return refused(notDue)
 	}
-	return effectsOf(d.Outcome, d.Events)
+	return refused(result.Reason)
 }
 
 // notDue is the outcome of a step that the other world has no work for.

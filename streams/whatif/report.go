@@ -38,7 +38,7 @@ func (r *Report) Equal() bool { return len(r.Different) == 0 }
 
 // Difference is one difference between the worlds.
 type Difference struct {
-	Position record.Position `json:"position"` // of the record; for Steps, of the last one before
+	Position record.Position `json:"position"` // of the record; for Steps and the liquidations in them, of the last one before
 	Time     scalar.Time     `json:"time"`
 	Type     string          `json:"type"` // of the command
 	Kind     Kind            `json:"kind"`
@@ -55,7 +55,8 @@ type Account struct {
 	// Refused are commands that only the log accepts, and Accepted those that only the other world accepts.
 	Refused  *Count `json:"refused,omitempty"`
 	Accepted *Count `json:"accepted,omitempty"`
-	// Avoided counts how often the account is in liquidation only in the log, and Added how often only in the other world.
+	// Avoided counts the liquidations that begin in the log while the account is not in liquidation in the other world, and Added those
+	// that begin in the other world while it is not in liquidation in the log.
 	Avoided *Count `json:"liquidations_avoided,omitempty"`
 	Added   *Count `json:"liquidations_added,omitempty"`
 }
@@ -77,7 +78,7 @@ type Count struct {
 // tally collects a Report.
 type tally struct {
 	report   Report
-	most     int // of Report.Differences
+	limit    int // of Report.Differences
 	accounts map[Party]*Account
 	sums     map[movement]*sum
 }
@@ -89,9 +90,20 @@ type sum struct {
 }
 
 func newTally(cfg *Config) *tally {
-	return &tally{most: cfg.Differences, accounts: make(map[Party]*Account), sums: make(map[movement]*sum),
-		report: Report{Journal: journalName, Cumulative: cfg.Cumulative, From: cfg.From, NotRedecidable: make(map[string]int64), Different: make(map[Kind]int64),
-			Accounts: []Account{}, Differences: []Difference{}}}
+	return &tally{
+		limit:    cfg.Differences,
+		accounts: make(map[Party]*Account),
+		sums:     make(map[movement]*sum),
+		report: Report{
+			Journal:        journalName,
+			Cumulative:     cfg.Cumulative,
+			From:           cfg.From,
+			NotRedecidable: make(map[string]int64),
+			Different:      make(map[Kind]int64),
+			Accounts:       []Account{},
+			Differences:    []Difference{},
+		},
+	}
 }
 
 // add adds the money that a record moves in the log and in the other world.
@@ -99,18 +111,18 @@ func (t *tally) add(recorded, decided map[movement]fixed.Money, at record.Positi
 	for m, amount := range recorded {
 		s := t.sum(m)
 		s.recorded = s.recorded.Add(amount.Wide())
-		s.note(amount != decided[m], at)
+		s.compare(amount, decided[m], at)
 	}
 	for m, amount := range decided {
 		s := t.sum(m)
 		s.decided = s.decided.Add(amount.Wide())
-		s.note(amount != recorded[m], at)
+		s.compare(recorded[m], amount, at)
 	}
 }
 
-// note keeps the position of the first record with another amount.
-func (s *sum) note(differs bool, at record.Position) {
-	if differs && !s.differs {
+// compare sets the position of the first record with another amount.
+func (s *sum) compare(recorded, decided fixed.Money, at record.Position) {
+	if recorded != decided && !s.differs {
 		s.differs, s.first = true, at
 	}
 }
@@ -124,10 +136,10 @@ func (t *tally) sum(m movement) *sum {
 	return s
 }
 
-// differs notes a difference.
+// differs counts a difference, and adds it to the report if it is among the first.
 func (t *tally) differs(d Difference) {
 	t.report.Different[d.Kind]++
-	if len(t.report.Differences) < t.most {
+	if len(t.report.Differences) < t.limit {
 		t.report.Differences = append(t.report.Differences, d)
 	}
 }

@@ -31,8 +31,8 @@ type Config struct {
 	Cumulative bool
 	// Differences is the number of single differences in the Report.
 	Differences int
-	// Told is called with the number of records that were read so far. It may be nil.
-	Told func(records int64)
+	// Progress is called with the number of records that were read so far. It may be nil.
+	Progress func(records int64)
 }
 
 var journalName = trading.Rules().Journal()
@@ -58,8 +58,15 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	defer batches.Close()
-	r := &run{Config: cfg, inForce: cfg.Overrides, tally: newTally(&cfg), recorded: trading.NewState(), at: record.Before, added: make(map[string]bool), avoided: make(map[string]bool),
-		codes: make(map[scalar.ID]scalar.ID), journal: redecide.Journal{Payloads: trading.Payloads(), Limit: trading.Rules().Limit()}}
+	r := &run{
+		Config:   cfg,
+		tally:    newTally(&cfg),
+		journal:  redecide.Journal{Payloads: trading.Payloads(), Limit: trading.Rules().Limit()},
+		recorded: trading.NewState(),
+		at:       record.Before,
+		inForce:  cfg.Overrides,
+		codes:    make(map[scalar.ID]scalar.ID),
+	}
 	if err := r.read(ctx, batches); err != nil {
 		return Report{}, err
 	}
@@ -82,8 +89,7 @@ type run struct {
 	codes    map[scalar.ID]scalar.ID // of orders and withdrawals that have another code in the other world, by the recorded code
 	steps    int                     // that only the other world has
 
-	affected       []string        // accounts that may have begun or ended their liquidation since the last record
-	added, avoided map[string]bool // accounts with a liquidation that is in the Report
+	liquidations liquidations // from From on
 }
 
 // read reads the log, to To unless the run is cumulative.
@@ -105,53 +111,67 @@ func (r *run) read(ctx context.Context, batches verify.Batches) error {
 			if !ok {
 				continue
 			}
-			if err := r.entry(e); err != nil {
+			if err := guard(e.Position.Sequence, func() error { return r.entry(e) }); err != nil {
 				return err
 			}
 			if r.To == e.Position.Sequence && !r.Cumulative {
 				return nil
 			}
 		}
-		if r.Told != nil {
-			r.Told(r.at.Sequence + 1)
+		if r.Progress != nil {
+			r.Progress(r.at.Sequence + 1)
 		}
 	}
 }
 
-// entry applies a record to both worlds. A panic of the rules says that only another build can apply it.
-func (r *run) entry(e record.Entry) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("record %d can't be applied: %v", e.Position.Sequence, p)
-		}
-	}()
-	n := e.Position.Sequence
-	if n == r.From {
-		if err := r.begin(); err != nil {
-			return err
-		}
+// guard returns the error of f, or a *decide.PanicError if f panics. The error names a record.
+func guard(sequence int64, f func() error) error {
+	if _, err := decide.Guard(func() (decide.Decision, error) { return decide.Decision{}, f() }); err != nil {
+		return fmt.Errorf("record %d: %w", sequence, err)
 	}
-	if r.other != nil && n == r.To+1 && r.To >= 0 {
-		if err := r.command(r.Overrides.end(r.other, r.recorded)); err != nil {
-			return err
-		}
-		r.inForce = nil
+	return nil
+}
+
+// entry applies a record to both worlds.
+func (r *run) entry(e record.Entry) error {
+	if err := r.override(e.Position); err != nil {
+		return err
 	}
+	var err error
 	switch {
 	case r.other != nil && r.Cumulative:
 		err = r.cumulate(e)
 	case r.other != nil:
-		err = r.again(e)
+		err = r.decideOnRecorded(e)
 	}
 	if err != nil {
-		return fmt.Errorf("record %d: %w", n, err)
+		return err
 	}
 	r.recorded.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 	r.at, r.stamp = e.Position, e.Stamp()
 	if r.other != nil {
-		r.liquidations()
+		r.liquidations.affect(r.recorded)
+		r.compareLiquidations(r.at, r.stamp.Time)
 	}
 	return nil
+}
+
+// override begins the other world if From is the record at a position, and ends the overrides if To is the one before.
+func (r *run) override(at record.Position) error {
+	var err error
+	switch {
+	case at.Sequence == r.From:
+		err = r.begin()
+	case r.other != nil && r.To >= 0 && at.Sequence == r.To+1:
+		r.inForce = nil
+		err = r.command(r.Overrides.end(r.other, r.recorded))
+	default:
+		return nil
+	}
+	if err == nil {
+		r.compareLiquidations(at, r.stamp.Time)
+	}
+	return err
 }
 
 // begin makes the other world: a copy of the recorded state, with the overrides.
@@ -159,9 +179,9 @@ func (r *run) begin() error {
 	codec := trading.Codec()
 	copied, err := codec.Read(codec.Append(nil, r.recorded))
 	if err != nil {
-		return fmt.Errorf("the state before record %d can't be copied: %w", r.From, err)
+		return fmt.Errorf("the state before it can't be copied: %w", err)
 	}
-	r.other = copied.(*trading.State)
+	r.other, r.liquidations = copied.(*trading.State), newLiquidations(r.recorded)
 	commands, err := r.Overrides.begin(r.other)
 	if err != nil {
 		return err
@@ -185,59 +205,15 @@ func (r *run) command(all []*trading.ChangeInstrument) error {
 	return nil
 }
 
-// follow applies the recorded events to the other world.
-func (r *run) follow(e record.Entry) {
-	money := moneyIn(e.Record.Events)
-	r.add(money, money, e.Position)
-	r.evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
-}
-
-// evolve applies events to the other world, and notes the accounts that they affect.
+// evolve applies events to the other world, and keeps the accounts that they affect for compareLiquidations.
 func (r *run) evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, events []decide.Event) {
 	r.other.Evolve(at, c, o, events)
-	r.affected = append(r.affected, r.other.LastAffected()...)
+	r.liquidations.affect(r.other)
 }
 
-// liquidations compares which accounts are in liquidation after the last record.
-func (r *run) liquidations() {
-	r.affected = append(r.affected, r.recorded.LastAffected()...)
-	slices.Sort(r.affected)
-	for _, code := range slices.Compact(r.affected) {
-		was, is := r.recorded.InLiquidation(code), r.other.InLiquidation(code)
-		if begins(r.added, code, is, was) {
-			r.count(code, r.at, func(a *Account) **Count { return &a.Added })
-			r.differs(r.liquidation(code, liquidatesNot, liquidates))
-		}
-		if begins(r.avoided, code, was, is) {
-			r.count(code, r.at, func(a *Account) **Count { return &a.Avoided })
-			r.differs(r.liquidation(code, liquidates, liquidatesNot))
-		}
-	}
-	r.affected = r.affected[:0]
-}
-
-// begins reports whether an account is in liquidation here and not there, once until the liquidation here ends.
-func begins(noted map[string]bool, code string, here, there bool) bool {
-	if !here {
-		delete(noted, code)
-	}
-	if !here || there || noted[code] {
-		return false
-	}
-	noted[code] = true
-	return true
-}
-
-const liquidates, liquidatesNot = "in liquidation", "not in liquidation"
-
-func (r *run) liquidation(customer, recorded, decided string) Difference {
-	return Difference{Position: r.at, Time: r.stamp.Time, Type: string(trading.WorkLiquidation), Kind: Liquidations, Account: customer,
-		Recorded: []string{recorded}, WhatIf: []string{decided}}
-}
-
-// judge compares the decision of the other world with a record, and adds both to the report. otherwise describes a difference between
-// their bytes, which counts if their effects are equal. It is "" if the bytes need not be equal.
-func (r *run) judge(e record.Entry, decided *effects, otherwise string) {
+// compareDecision compares the decision of the other world with a record, and adds both to the report. otherwise describes a difference
+// between their bytes, which counts if their effects are equal. It is "" if the bytes need not be equal.
+func (r *run) compareDecision(e record.Entry, decided *effects, otherwise string) {
 	recorded := effectsOf(e.Record.Outcome, e.Record.Events)
 	r.add(recorded.money, decided.money, e.Position)
 	kind, was, is := compare(recorded, decided)
@@ -262,6 +238,17 @@ func (r *run) judge(e record.Entry, decided *effects, otherwise string) {
 // same counts a record that is decided the same in both worlds.
 func (r *run) same(e record.Entry) {
 	r.report.Same++
+	r.addRecorded(e)
+}
+
+// notRedecidable counts a record that can't be decided. Its recorded money counts in both worlds.
+func (r *run) notRedecidable(e record.Entry) {
+	r.report.NotRedecidable[e.Record.Command.Type]++
+	r.addRecorded(e)
+}
+
+// addRecorded adds the money that a record moves to the sums of both worlds.
+func (r *run) addRecorded(e record.Entry) {
 	money := moneyIn(e.Record.Events)
 	r.add(money, money, e.Position)
 }
@@ -283,8 +270,8 @@ func customerOf(r *record.Record) string {
 
 // finish checks that the log had everything that Config names, and completes the report.
 func (r *run) finish() (Report, error) {
-	if r.other == nil {
-		return Report{}, invalidf("record %d is after the last record, %d", r.From, r.at.Sequence)
+	if last := max(r.From, r.To); last > r.at.Sequence {
+		return Report{}, invalidf("record %d is after the last record, %d", last, r.at.Sequence)
 	}
 	for _, symbol := range slices.Sorted(maps.Keys(r.Overrides)) {
 		if _, listed := r.recorded.Instrument(symbol); !listed {
@@ -292,7 +279,7 @@ func (r *run) finish() (Report, error) {
 		}
 	}
 	if r.Cumulative {
-		if err := r.catchUp(r.stamp.Time); err != nil {
+		if err := guard(r.at.Sequence, func() error { return r.catchUp(r.stamp.Time) }); err != nil {
 			return Report{}, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"io"
+	"regexp"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -32,6 +33,10 @@ type venue struct {
 	prev    record.Hash
 	values  [][]byte
 	records []*record.Record
+	older   bool // records have index.updated and order.rejected in version 1
+
+	liquidating  map[string]bool
+	liquidations map[string]int64 // that have begun, by customer
 }
 
 // open opens a venue that follows the rules with a number. Ann has 1000 USDC and Bea has a million.
@@ -39,7 +44,7 @@ func open(t *testing.T, rules int) *venue { return openWith(t, rules, trading.Ch
 
 // openWith opens a venue with other parameters.
 func openWith(t *testing.T, rules int, change trading.ChangeInstrument) *venue {
-	v := &venue{t: t, state: trading.NewState(), now: 1_800_000_000_000_000}
+	v := &venue{t: t, state: trading.NewState(), now: 1_800_000_000_000_000, liquidating: make(map[string]bool), liquidations: make(map[string]int64)}
 	v.append(decide.Recorded{Type: record.TypeGenesis, Actor: decide.Engine}, decide.Decision{Events: []decide.Event{&record.Genesis{Journal: "trading", JournalID: scalar.ID{7}, Partitions: 1}}})
 	v.append(decide.Recorded{Type: record.TypeTermStarted, Actor: decide.Engine}, decide.Decision{Events: []decide.Event{&record.TermStarted{Term: 1, Node: "n"}}})
 	for n := 2; n <= rules; n++ {
@@ -128,14 +133,37 @@ func (v *venue) append(c decide.Recorded, d decide.Decision) int64 {
 		r.Outcome = decide.Accepted
 	}
 	value, err := record.Encode(nil, r)
+	if v.older && err == nil {
+		r, value, err = older(r, value)
+	}
 	if err != nil {
 		v.t.Fatal(err)
 	}
 	v.state.Evolve(v.stamp(), c, r.Outcome, r.Events)
+	for _, code := range v.state.LastAffected() {
+		now := v.state.InLiquidation(code)
+		if now && !v.liquidating[code] {
+			v.liquidations[code]++
+		}
+		v.liquidating[code] = now
+	}
 	v.values, v.records, v.prev = append(v.values, value), append(v.records, r), sha256.Sum256(value)
 	v.now += scalar.Millisecond
 	return r.Sequence
 }
+
+// older returns a record as a build wrote it that did not sample premiums and did not record the leverage of rejected orders.
+func older(r *record.Record, value []byte) (*record.Record, []byte, error) {
+	text := retired.ReplaceAllString(string(value), `"type":"$1","version":1`)
+	text = added.ReplaceAllString(text, "")
+	read, err := record.Decode(trading.Rules().Registry(), []byte(text))
+	return read, []byte(text), err
+}
+
+var (
+	retired = regexp.MustCompile(`"type":"(index\.updated|order\.rejected)","version":2`)
+	added   = regexp.MustCompile(`,"(premium":"[^"]*"|leverage":\d+)`)
+)
 
 func (v *venue) index(price string) int64 {
 	v.t.Helper()

@@ -2,10 +2,12 @@ package whatif_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
@@ -84,23 +86,66 @@ func TestDoubledFees(t *testing.T) {
 	})
 }
 
-// TestAnEndOfTheOverride checks that only the records from From to To are decided under it.
+// TestAnEndOfTheOverride checks that only the records from From to To are decided under it. The record after To is a trade.
 func TestAnEndOfTheOverride(t *testing.T) {
 	v := open(t, trading.Rules().Newest())
 	for range 3 {
 		v.trade("bea", "ann", "0.001", "50000")
 	}
 	last := int64(len(v.values)) - 1
+	fee := number("7")
+	v.do(operator, &trading.ChangeInstrument{Symbol: symbol, TakerFee: &fee})
+	v.trade("bea", "ann", "0.001", "50000")
 	v.kinds(func(t *testing.T, cfg whatif.Config) {
-		cfg.From, cfg.To = last-3, last-2 // the second of three trades
+		cfg.From, cfg.To = last-3, last-1 // the second of the trades, and the order that the third one takes
 		r, err := v.run(cfg, symbol+".taker_fee=6")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := sum(t, r, "ann", ledger.TradeFee); r.Different[whatif.Money] != 1 || s.First.Sequence != last-2 || s.WhatIf-s.Recorded != -fixed.Unit/200 {
+		if s := sum(t, r, "ann", ledger.TradeFee); r.Different[whatif.Money] != 1 || len(r.Different) != 1 || s.First.Sequence != last-2 || s.WhatIf-s.Recorded != -fixed.Unit/200 {
 			t.Errorf("%v, %+v", r.Different, s)
 		}
 	})
+}
+
+// TestAnEndOfAMargin: the override of a margin replaces the tiers, and its end restores them.
+func TestAnEndOfAMargin(t *testing.T) {
+	var change trading.ChangeInstrument
+	if err := change.SetMember("margin_tiers", `[{"notional_from":"0","init_margin_req":"10","maint_margin_req":"6"},{"notional_from":"2000","init_margin_req":"40","maint_margin_req":"20"}]`); err != nil {
+		t.Fatal(err)
+	}
+	v := openWith(t, trading.Rules().Newest(), change)
+	from := v.place("bea", order.Buy, "0.001", "45000")
+	to := v.place("ann", order.Buy, "0.2", "49000") // needs 40 % of 9800 USDC; Ann has 1000
+	v.place("ann", order.Buy, "0.19", "49000")
+	v.kinds(func(t *testing.T, cfg whatif.Config) {
+		cfg.From, cfg.To = from, from
+		r, err := v.run(cfg, symbol+".init_margin_req=10")
+		if err != nil || !r.Equal() {
+			t.Errorf("%v: %v, %+v", err, r.Different, r.Differences)
+		}
+		cfg.To = to
+		r, err = v.run(cfg, symbol+".init_margin_req=10")
+		if a := account(r, "ann"); err != nil || a.Accepted == nil || a.Accepted.Number != 1 || a.Accepted.First.Sequence != to {
+			t.Errorf("%v: %v, %+v", err, r.Different, r.Differences)
+		}
+	})
+}
+
+// TestAContradiction: a recorded change gives the instrument a margin that the override does not permit. On the recorded state the run
+// ends there. In a cumulative world the change is refused.
+func TestAContradiction(t *testing.T) {
+	v := open(t, trading.Rules().Newest())
+	maintenance := number("9")
+	n := v.do(operator, &trading.ChangeInstrument{Symbol: symbol, MaintMarginReq: &maintenance})
+	says := fmt.Sprintf("record %d: under the override of init_margin_req, %s.maint_margin_req must be", n, symbol)
+	if _, err := v.run(whatif.Config{To: -1}, symbol+".init_margin_req=8"); !invalid(err, says) {
+		t.Errorf("%v, and not %q", err, says)
+	}
+	r, err := v.run(whatif.Config{To: -1, Cumulative: true}, symbol+".init_margin_req=8")
+	if err != nil || r.Different[whatif.Acceptance] != 1 || r.Differences[0].Position.Sequence != n {
+		t.Errorf("%v: %+v", err, r.Differences)
+	}
 }
 
 // TestARecordedChangeDoesNotUndoTheOverride: an operator changed the overridden parameter and another one.
@@ -217,32 +262,6 @@ func TestAnAddedLiquidationTakesNoStep(t *testing.T) {
 	}
 }
 
-// TestCodesOfAnotherWorld: an order has another code in the other world, since it changes the leverage only in the log. Its amendment
-// and its cancellation find it.
-func TestCodesOfAnotherWorld(t *testing.T) {
-	v := open(t, trading.Rules().Newest())
-	place := func(amount string, leverage int) {
-		v.do(broker, &trading.PlaceOrder{CustomerCode: "ann", Symbol: symbol, Action: order.Buy, Type: order.Limit, Amount: number(amount), LimitPrice: number("49000"), Leverage: leverage})
-	}
-	cancel := func() {
-		v.do(broker, &trading.CancelOrder{CustomerCode: "ann", OrderCode: v.state.OpenOrders("ann")[0].Code})
-	}
-	place("0.01", 5)
-	cancel()
-	refused := v.do(broker, &trading.SetLeverage{CustomerCode: "ann", Symbol: symbol, Leverage: 7})
-	place("0.01", 5)
-	amount := number("0.015")
-	v.do(broker, &trading.AmendOrder{CustomerCode: "ann", OrderCode: v.state.OpenOrders("ann")[0].Code, Amount: &amount})
-	cancel()
-	r, err := v.run(whatif.Config{To: -1, Cumulative: true}, symbol+".max_leverage=6")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := account(r, "ann"); a.Refused == nil || a.Refused.Number != 1 || a.Refused.First.Sequence != refused || r.Different[whatif.Other] != 1 || len(r.Different) != 2 {
-		t.Errorf("%+v, %v, %+v", a, r.Different, r.Differences)
-	}
-}
-
 // TestScheduling: on the recorded state, parameters that determine when the engine acts have no effect.
 func TestScheduling(t *testing.T) {
 	v := open(t, trading.Rules().Newest())
@@ -282,6 +301,7 @@ func TestInvalidRuns(t *testing.T) {
 		"tiers and a margin":        {0, -1, []string{symbol + `.margin_tiers=[{"notional_from":"0","init_margin_req":"9","maint_margin_req":"5"}]`, symbol + ".init_margin_req=8"}, "contradict"},
 		"an end before the start":   {5, 4, nil, "record 4 comes before record 5"},
 		"a start after the end":     {1000, -1, nil, "record 1000 is after the last record"},
+		"an end after the end":      {0, 1000, nil, "record 1000 is after the last record"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, cumulative := range []bool{false, true} {
@@ -303,22 +323,22 @@ func TestAWithdrawnInstrument(t *testing.T) {
 	}
 }
 
-// TestOlderRules: an amendment does not hold its input. On the recorded state it counts as recorded, and a world that differs can't
-// pass it.
-func TestOlderRules(t *testing.T) {
-	v := open(t, 1)
-	v.trade("bea", "ann", "0.001", "50000")
-	v.place("ann", order.Buy, "0.01", "49000")
-	price := number("49500")
-	v.do(broker, &trading.AmendOrder{CustomerCode: "ann", OrderCode: v.state.OpenOrders("ann")[0].Code, LimitPrice: &price})
-	r, err := v.run(whatif.Config{To: -1}, symbol+".min_amount=0.1")
-	if err != nil || r.NotRedecidable[trading.CommandAmendOrder] != 1 || r.Different[whatif.Acceptance] != 3 {
-		t.Errorf("%v: %+v", err, r)
+// TestARecordThatNoOwnerWrites: the log has a command before due work that blocks it. The difference says so.
+func TestARecordThatNoOwnerWrites(t *testing.T) {
+	v := open(t, trading.Rules().Newest())
+	v.trade("bea", "ann", "0.19", "50000")
+	give := func(actor decide.Actor, p decide.Payload) {
+		c := decide.Command{ID: scalar.ID{1}, Type: p.CommandType(), Actor: actor, Payload: p}
+		d, err := v.state.Decide(v.stamp(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.append(c.Recorded(), d)
 	}
-	if _, err := v.run(whatif.Config{To: -1, Cumulative: true}, symbol+".taker_fee=6"); err == nil || !strings.Contains(err.Error(), "order.amend does not hold its input") {
-		t.Error(err)
-	}
-	if r, err := v.run(whatif.Config{To: -1, Cumulative: true}); err != nil || !r.Equal() {
-		t.Errorf("%v: %+v", err, r)
+	give(operator, &trading.SetIndexPrice{Symbol: symbol, Price: number("47500")})
+	give(broker, &trading.RegisterCustomer{CustomerCode: "cal"})
+	r, err := v.run(whatif.Config{To: -1})
+	if err != nil || len(r.Differences) != 1 || r.Differences[0].WhatIf[0] != "due work comes before the command" {
+		t.Errorf("%v: %+v", err, r.Differences)
 	}
 }

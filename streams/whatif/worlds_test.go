@@ -111,7 +111,7 @@ func moved(v *venue) map[string]fixed.Money {
 }
 
 // TestAWorldIsTheLogOfThatVenue gives the same random commands at the same times to a venue and to others with other parameters. A
-// cumulative run over the first log has the sums of theirs.
+// cumulative run over the first log has the sums and the liquidations of theirs.
 func TestAWorldIsTheLogOfThatVenue(t *testing.T) {
 	differ, worlds := 0, 0
 	for seed := range uint64(6) {
@@ -154,6 +154,9 @@ func TestAWorldIsTheLogOfThatVenue(t *testing.T) {
 					t.Errorf("seed %d, %s: %s is %s, and the other venue has %s", seed, set, key, got[key], want[key])
 				}
 			}
+			if err := sameLiquidations(r, first, second); err != nil {
+				t.Errorf("seed %d, %s: %v", seed, set, err)
+			}
 			if worlds++; !maps.Equal(was, want) {
 				differ++
 			}
@@ -162,4 +165,26 @@ func TestAWorldIsTheLogOfThatVenue(t *testing.T) {
 	if t.Logf("%d of %d worlds differ", differ, worlds); differ < worlds/2 {
 		t.Error("too few worlds differ")
 	}
+}
+
+// sameLiquidations returns an error if a report does not have the liquidations of two venues. Those of one venue are differences if the
+// account is not in liquidation in the other, and so all of them are if the other has none.
+func sameLiquidations(r whatif.Report, first, second *venue) error {
+	number := func(c *whatif.Count) int64 {
+		if c == nil {
+			return 0
+		}
+		return c.Number
+	}
+	customers := maps.Clone(first.liquidations)
+	maps.Copy(customers, second.liquidations)
+	for customer := range customers {
+		was, is := first.liquidations[customer], second.liquidations[customer]
+		a := account(r, customer)
+		avoided, added := number(a.Avoided), number(a.Added)
+		if avoided > was || added > is || is == 0 && avoided != was || was == 0 && added != is {
+			return fmt.Errorf("%s has %d liquidations in one venue and %d in the other, and the report says that %d are avoided and %d added", customer, was, is, avoided, added)
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/whatif"
 )
 
@@ -22,8 +23,8 @@ type whatIfRequest struct {
 	set []string
 }
 
-// answered is the JSON output of WhatIf.
-type answered struct {
+// whatIfOutput is the JSON output of WhatIf.
+type whatIfOutput struct {
 	Equal bool     `json:"equal"` // nothing differs
 	Set   []string `json:"set"`
 	whatif.Report
@@ -49,7 +50,7 @@ func parseWhatIf(args []string, std settings.IO) (r whatIfRequest, err error) {
 		return r, err
 	}
 	if r.From < 0 || r.To < -1 || r.Differences < 0 {
-		return r, settings.Usagef("--from, --to and --differences are not negative")
+		return r, settings.Usagef("--from and --differences must not be negative, and --to must be a record or -1, the last one")
 	}
 	r.rows, r.chainOnly = "false", true
 	r.journals, err = journals.All().Only(journals.Trading)
@@ -74,16 +75,19 @@ func WhatIf(ctx context.Context, args []string, std settings.IO) error {
 	if r.Source, err = at.source(ctx, r.journals[0]); err != nil {
 		return err
 	}
-	r.Told = everySecond(journals.Trading, progress(std))
+	r.Progress = everySecond(journals.Trading, progress(std))
 	report, err := whatif.Run(ctx, r.Config)
 	if wrong := new(whatif.InvalidError); errors.As(err, &wrong) {
-		return settings.Usagef("%v", wrong)
+		return settings.Usagef("%v", err)
+	}
+	if panicked := new(decide.PanicError); errors.As(err, &panicked) {
+		fmt.Fprintln(std.Err, panicked.Stack)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", journals.Trading, err)
 	}
 	if r.json {
-		if err := std.PrintJSON(answered{report.Equal(), r.set, report}); err != nil {
+		if err := std.PrintJSON(whatIfOutput{report.Equal(), r.set, report}); err != nil {
 			return err
 		}
 	} else {
@@ -97,22 +101,19 @@ func WhatIf(ctx context.Context, args []string, std settings.IO) error {
 
 // print prints a report for humans.
 func (r *whatIfRequest) print(out io.Writer, report *whatif.Report) {
-	under, on := "by this build", "each on the recorded state"
-	if len(r.set) > 0 {
-		under = "with " + strings.Join(r.set, ", ")
-	}
-	if r.Cumulative {
-		on = "each on the state that follows from the earlier decisions"
-	}
-	fmt.Fprintf(out, "%s: %d records read, to hash %s; decided again from %d on %s, %s\n", report.Journal, report.Records, report.Tip.Hash, report.From, under, on)
+	fmt.Fprintf(out, "%s: %d records read, to hash %s; decided again %s\n", report.Journal, report.Records, report.Tip.Hash, r.scope(report))
 	row := func(n int64, text string) {
 		if n > 0 {
 			fmt.Fprintf(out, "%12d %s\n", n, text)
 		}
 	}
 	row(report.Same, "decided the same")
-	row(report.Undecided, "not decided, but made by the journal itself or by a node")
-	row(sum(report.NotRedecidable), "not re-decidable, because they do not record their input: "+byName(report.NotRedecidable))
+	undecided := "not decided: the genesis and the starts of terms"
+	if r.Cumulative {
+		undecided += ", and statements of liabilities"
+	}
+	row(report.Undecided, undecided)
+	row(sum(report.NotRedecidable), "not re-decidable, because they do not hold their input or have an older form: "+byName(report.NotRedecidable))
 	for _, kind := range slices.Sorted(maps.Keys(report.Different)) {
 		row(report.Different[kind], whatIfKinds[kind])
 	}
@@ -129,10 +130,27 @@ func (r *whatIfRequest) print(out io.Writer, report *whatif.Report) {
 	}
 }
 
+// scope says which records were decided again, and how.
+func (r *whatIfRequest) scope(report *whatif.Report) string {
+	under := "by this build"
+	if len(r.set) > 0 {
+		under = "with " + strings.Join(r.set, ", ")
+	}
+	switch {
+	case r.Cumulative && r.To >= 0:
+		return fmt.Sprintf("from %d on %s up to %d, each on the state that follows from the earlier decisions", report.From, under, r.To)
+	case r.Cumulative:
+		return fmt.Sprintf("from %d on %s, each on the state that follows from the earlier decisions", report.From, under)
+	case r.To >= 0:
+		return fmt.Sprintf("from %d to %d %s, each on the recorded state", report.From, r.To, under)
+	}
+	return fmt.Sprintf("from %d on %s, each on the recorded state", report.From, under)
+}
+
 // whatIfKinds has the kinds of differences in words.
 var whatIfKinds = map[whatif.Kind]string{
 	whatif.Acceptance:   "accepted in only one of the worlds",
-	whatif.Reason:       "not accepted for another reason",
+	whatif.Reason:       "accepted in neither world, for different reasons",
 	whatif.Fills:        "with other trades",
 	whatif.Money:        "with other amounts of money",
 	whatif.Other:        "with other events",
@@ -152,11 +170,19 @@ func printAccount(out io.Writer, a *whatif.Account) {
 	}
 	for _, c := range []struct {
 		*whatif.Count
-		what string
-	}{{a.Refused, "accepted commands are refused"}, {a.Accepted, "refused commands are accepted"}, {a.Avoided, "liquidations are avoided"},
-		{a.Added, "liquidations are added"}} {
-		if c.Count != nil {
-			fmt.Fprintf(out, "  %d %s, first at record %d\n", c.Number, c.what, c.First.Sequence)
+		one, more string
+	}{
+		{a.Refused, "accepted command is refused", "accepted commands are refused"},
+		{a.Accepted, "refused command is accepted", "refused commands are accepted"},
+		{a.Avoided, "liquidation is avoided", "liquidations are avoided"},
+		{a.Added, "liquidation is added", "liquidations are added"},
+	} {
+		switch {
+		case c.Count == nil:
+		case c.Number == 1:
+			fmt.Fprintf(out, "  1 %s, at record %d\n", c.one, c.First.Sequence)
+		default:
+			fmt.Fprintf(out, "  %d %s, first at record %d\n", c.Number, c.more, c.First.Sequence)
 		}
 	}
 }

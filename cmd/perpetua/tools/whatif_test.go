@@ -101,7 +101,7 @@ func TestWhatIf(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 		out, err := whatIf(t, "--file", path, mode, "--set", "BTCUSDC_PERP.taker_fee=10", "--differences", "5")
-		for _, want := range []string{"with BTCUSDC_PERP.taker_fee=10", "1 with other amounts of money\n", "ann:\n  trade_fee -0.25 → -0.5, first at record 9\n",
+		for _, want := range []string{"decided again from 0 on with BTCUSDC_PERP.taker_fee=10, each", "2 not decided: the genesis and the starts of terms", "1 with other amounts of money\n", "ann:\n  trade_fee -0.25 → -0.5, first at record 9\n",
 			"the venue's account fees:\n", "record 9, 2027-01-15T08:00:00.000000Z, order.place of ann: "} {
 			if err != nil || !strings.Contains(out, want) {
 				t.Errorf("%v: it does not say %q:\n%s", err, want, out)
@@ -127,6 +127,20 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
+// TestWhatIfSpan: the summary names the last record under the overrides, and a count of one is in the singular.
+func TestWhatIfSpan(t *testing.T) {
+	path := tradeLog(t)
+	for mode, want := range map[string]string{
+		"--cumulative=false": "from 8 to 9 with BTCUSDC_PERP.max_amount=0.009, each on the recorded state\n",
+		"--cumulative":       "from 8 on with BTCUSDC_PERP.max_amount=0.009 up to 9, each on the state that follows from the earlier decisions\n",
+	} {
+		out, err := whatIf(t, "--file", path, mode, "--set", "BTCUSDC_PERP.max_amount=0.009", "--from", "8", "--to", "9")
+		if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "  1 accepted command is refused, at record 8\n") {
+			t.Errorf("%v: it does not say %q:\n%s", err, want, out)
+		}
+	}
+}
+
 // TestWhatIfUsage refuses arguments that do not go together, and overrides that the venue would refuse.
 func TestWhatIfUsage(t *testing.T) {
 	path := tradeLog(t)
@@ -136,12 +150,13 @@ func TestWhatIfUsage(t *testing.T) {
 	}{
 		{[]string{"--file", "a", "--archive", "file:///b"}, "two logs"},
 		{[]string{"--archive", "nonsense"}, "--archive"},
-		{[]string{"--from", "-1"}, "not negative"},
+		{[]string{"--from", "-1"}, "must not be negative"},
 		{[]string{"--set", "BTCUSDC_PERP"}, "SYMBOL.parameter=value"},
 		{[]string{"--set", "BTCUSDC_PERP.fee=1"}, "BTCUSDC_PERP.fee is not a parameter"},
 		{[]string{"--file", path, "--set", "ETHUSDC_PERP.taker_fee=1"}, "ETHUSDC_PERP is not an instrument"},
-		{[]string{"--file", path, "--set", "BTCUSDC_PERP.taker_fee=101"}, "BTCUSDC_PERP.taker_fee must be"},
+		{[]string{"--file", path, "--set", "BTCUSDC_PERP.taker_fee=101"}, "record 2: under the override of taker_fee, BTCUSDC_PERP.taker_fee must be"},
 		{[]string{"--file", path, "--from", "10"}, "record 10 is after the last record, 9"},
+		{[]string{"--file", path, "--to", "10"}, "record 10 is after the last record, 9"},
 		{[]string{"--file", path, "--from", "5", "--to", "4"}, "record 4 comes before record 5"},
 		{[]string{"more"}, "unexpected argument"},
 	} {
