@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -192,6 +193,20 @@ func TestFrom(t *testing.T) {
 	}
 }
 
+// rewriteHeader replaces a file of orders by one without rows and with a changed header.
+func rewriteHeader(t *testing.T, path string, change func(h *header)) {
+	t.Helper()
+	h, err := readHeader(path)
+	must(t, err)
+	change(&h)
+	text, err := json.Marshal(&h)
+	must(t, err)
+	f, err := os.Create(path)
+	must(t, err)
+	must(t, tablesOf("trading")[0].create(f).close(headerKey, string(text)))
+	must(t, f.Close())
+}
+
 // TestOtherFilesAreRefused changes what the folder or the log has. The run fails and changes nothing.
 func TestOtherFilesAreRefused(t *testing.T) {
 	entries, other := played(t, 4), played(t, 5)
@@ -203,6 +218,8 @@ func TestOtherFilesAreRefused(t *testing.T) {
 		"another log":             {func(*Config) {}, other, new(*DivergedError)},
 		"a log without its end":   {func(*Config) {}, entries[:3*short+2], new(*DivergedError)},
 		"another size of ranges":  {func(cfg *Config) { cfg.Range = 2 * short }, entries, new(*FileError)},
+		"another version":         {func(cfg *Config) { rewriteHeader(t, cfg.path("orders", short), func(h *header) { h.Version-- }) }, entries, new(*FileError)},
+		"other columns":           {func(cfg *Config) { rewriteHeader(t, cfg.path("orders", short), func(h *header) { h.Schema[0]++ }) }, entries, new(*FileError)},
 		"a file that is cut off":  {func(cfg *Config) { must(t, os.Truncate(cfg.path("orders", short), 100)) }, entries, new(*FileError)},
 		"a file of another table": {func(cfg *Config) { must(t, os.Rename(cfg.path("orders", short), cfg.path("trades", short))) }, entries, new(*FileError)},
 		"a file of another log": {func(cfg *Config) {

@@ -22,11 +22,12 @@ type header struct {
 	Version int         `json:"version"`
 	Journal string      `json:"journal"`
 	Table   string      `json:"table"`
-	Range   int64       `json:"range"` // records of a full file
-	First   int64       `json:"first"` // sequence of the first record
-	Next    int64       `json:"next"`  // sequence after the last record
-	Prev    record.Hash `json:"prev"`  // hash of the record before the first
-	Hash    record.Hash `json:"hash"`  // hash of the last record
+	Schema  record.Hash `json:"schema"` // hash of the columns
+	Range   int64       `json:"range"`  // records of a full file
+	First   int64       `json:"first"`  // sequence of the first record
+	Next    int64       `json:"next"`   // sequence after the last record
+	Prev    record.Hash `json:"prev"`   // hash of the record before the first
+	Hash    record.Hash `json:"hash"`   // hash of the last record
 }
 
 // full reports whether the file never changes.
@@ -86,7 +87,7 @@ type file struct {
 
 // createFile starts to write a file.
 func createFile(c *Config, t table, first int64, prev record.Hash) (*file, error) {
-	f := &file{path: c.path(t.name, first), header: header{Version: Version, Journal: c.Journal, Table: t.name, Range: c.Range,
+	f := &file{path: c.path(t.name, first), header: header{Version: Version, Journal: c.Journal, Table: t.name, Schema: t.schema, Range: c.Range,
 		First: first, Next: first, Prev: prev, Hash: prev}}
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
 		return nil, err
@@ -176,6 +177,8 @@ func (c *Config) check(t table, path string, h *header) error {
 	switch {
 	case h.Version != Version:
 		return &FileError{path, fmt.Sprintf("has version %d of the tables, and this build writes version %d", h.Version, Version)}
+	case h.Table == t.name && h.Schema != t.schema:
+		return &FileError{path, "has other columns than this build writes"}
 	case h.Range != c.Range:
 		return &FileError{path, fmt.Sprintf("is one of files with %d records, and not with %d", h.Range, c.Range)}
 	case h.Journal != c.Journal, h.Table != t.name, path != c.path(t.name, h.First), h.First < 0, h.First%h.Range != 0,

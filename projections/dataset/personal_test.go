@@ -20,9 +20,8 @@ import (
 
 // inFiles lists the texts of events that may be in the files: codes, states, kinds, and names of instruments, currencies and tenants.
 var inFiles = map[string][]string{
-	"trading": {"Action", "Account", "Broker", "Currency", "CustomerCode", "Reason", "Status", "Symbol", "TimeInForce", "TriggerPriceType", "Type"},
-	// Code is the code of a reason, which the view onboarding_cases has too.
-	"onboarding": {"Action", "Actor.Broker", "By", "Code", "Outcome", "Ref.Type", "Result", "Status"},
+	"trading":    {"Action", "Account", "Broker", "Currency", "CustomerCode", "Reason", "Status", "Symbol", "TimeInForce", "TriggerPriceType", "Type"},
+	"onboarding": {"Action", "Actor.Broker", "By", "Outcome", "Ref.Type", "Result", "Status"},
 }
 
 // marker is the text that a filler gives to each text of an event.
