@@ -11,13 +11,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // headerKey is the key of the header among the metadata of a file.
 const headerKey = "perpetua"
 
-// header says which records a file has the rows of.
+// header says of which records a file has the rows.
 type header struct {
 	Version int         `json:"version"`
 	Journal string      `json:"journal"`
@@ -89,7 +90,7 @@ type file struct {
 func createFile(c *Config, t table, first int64, prev record.Hash) (*file, error) {
 	f := &file{path: c.path(t.name, first), header: header{Version: Version, Journal: c.Journal, Table: t.name, Schema: t.schema, Range: c.Range,
 		First: first, Next: first, Prev: prev, Hash: prev}}
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+	if err := base.MakeFolder(filepath.Dir(f.path)); err != nil {
 		return nil, err
 	}
 	var err error
@@ -137,12 +138,26 @@ func (f *file) discard() {
 	_ = os.Remove(f.os.Name())
 }
 
-// removeUnfinished removes what an interrupted run has left of a journal.
+// list returns the names of a table's files of a journal, with something before and after them.
+func (c *Config) list(t table, before, after string) (names []string, err error) {
+	all, err := os.ReadDir(filepath.Join(c.Dir, t.name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, entry := range all {
+		if strings.HasPrefix(entry.Name(), before+c.Journal+"-") && strings.HasSuffix(entry.Name(), suffix+after) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
+
+// removeUnfinished removes a table's files that an interrupted run has not finished.
 func removeUnfinished(c *Config, t table) error {
-	found, err := filepath.Glob(filepath.Join(c.Dir, t.name, "."+c.Journal+"-*"+suffix+unfinished))
-	for _, path := range found {
-		if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
+	names, err := c.list(t, ".", unfinished)
+	for _, name := range names {
+		if failed := os.Remove(filepath.Join(c.Dir, t.name, name)); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
 		}
 	}
 	return err
@@ -150,16 +165,13 @@ func removeUnfinished(c *Config, t table) error {
 
 // headers reads the headers of a table's files, by their first record.
 func headers(c *Config, t table) (map[int64]header, error) {
-	listed, err := os.ReadDir(filepath.Join(c.Dir, t.name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := c.list(t, "", "")
+	if err != nil {
 		return nil, err
 	}
 	found := make(map[int64]header)
-	for _, entry := range listed {
-		if !strings.HasPrefix(entry.Name(), c.Journal+"-") || !strings.HasSuffix(entry.Name(), suffix) {
-			continue
-		}
-		path := filepath.Join(c.Dir, t.name, entry.Name())
+	for _, name := range names {
+		path := filepath.Join(c.Dir, t.name, name)
 		h, err := readHeader(path)
 		if err != nil {
 			return nil, err

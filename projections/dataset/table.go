@@ -79,6 +79,8 @@ type typedWriter[T any] struct {
 	some []T // rows of the current record
 }
 
+// add passes the rows to the writer one by one. In a batch, the writer may write the zero value of an optional column and not NULL:
+// https://github.com/parquet-go/parquet-go/issues/154.
 func (w *typedWriter[T]) add(e *record.Entry) (int64, error) {
 	m := maker{sequence: e.Record.Sequence}
 	w.some = w.some[:0]
@@ -86,8 +88,12 @@ func (w *typedWriter[T]) add(e *record.Entry) (int64, error) {
 	if m.err != nil {
 		return 0, m.err
 	}
-	n, err := w.to.Write(w.some)
-	return int64(n), err
+	for i := range w.some {
+		if _, err := w.to.Write(w.some[i : i+1]); err != nil {
+			return 0, err
+		}
+	}
+	return int64(len(w.some)), nil
 }
 
 func (w *typedWriter[T]) close(key, value string) error {

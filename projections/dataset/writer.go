@@ -13,8 +13,8 @@ type Config struct {
 	Dir     string // the folder of the dataset
 	Journal string
 	Range   int64 // records of a file
-	// From is the first record to write to a new folder, rounded down to the beginning of a range. A folder with files begins with its
-	// first file.
+	// From is the first record to write, rounded down to the beginning of a range. A folder with earlier files still begins with its
+	// first file. If From is negative, a folder without files begins with record 0.
 	From int64
 }
 
@@ -40,7 +40,18 @@ type Summary struct {
 	Next    int64 // sequence after the last record in the files; 0 if there are none
 }
 
-// DivergedError reports that the log is not the one that the files were written from, or lacks its end.
+// EmptyError reports that the log has no record from Config.From on.
+type EmptyError struct {
+	Journal string
+	From    int64 // the first record of the range
+}
+
+// Error names the record.
+func (e *EmptyError) Error() string {
+	return fmt.Sprintf("the journal %s ends before record %d: write from an earlier record", e.Journal, e.From)
+}
+
+// DivergedError reports that the log is not the one from which the files were written, or ends before them.
 type DivergedError struct {
 	Dir, Journal string
 	Sequence     int64 // of a record in the files
@@ -48,7 +59,7 @@ type DivergedError struct {
 
 // Error names the folder and the record.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s: the files in %s were written from a log with another record %d of the journal %s, or this log has lost its end",
+	return fmt.Sprintf("%s: the files in %s go to record %d of the journal %s, which this log lacks or has with another content; an archive may lack the newest records",
 		record.CodeDiverged, e.Dir, e.Sequence, e.Journal)
 }
 
@@ -58,8 +69,8 @@ func NewWriter(cfg Config) (*Writer, error) {
 	if len(w.tables) == 0 {
 		return nil, fmt.Errorf("dataset: the journal %s has no tables", cfg.Journal)
 	}
-	if cfg.Range < 1 || cfg.From < 0 {
-		return nil, fmt.Errorf("dataset: files of %d records from %d on", cfg.Range, cfg.From)
+	if cfg.Range < 1 {
+		return nil, fmt.Errorf("dataset: files of %d records", cfg.Range)
 	}
 	for _, t := range w.tables {
 		all, err := headers(&cfg, t)
@@ -87,16 +98,19 @@ func (w *Writer) learn(sequence int64, hash record.Hash) bool {
 	return !ok || known == hash
 }
 
-// begins returns the first record of the first file, or of the first one to write.
+// begins returns the first record of the dataset after the run.
 func (w *Writer) begins() int64 {
 	var firsts []int64
 	for _, all := range w.found {
 		firsts = slices.AppendSeq(firsts, maps.Keys(all))
 	}
-	if len(firsts) > 0 {
-		return slices.Min(firsts)
+	if w.cfg.From >= 0 {
+		firsts = append(firsts, w.cfg.From-w.cfg.From%w.cfg.Range)
 	}
-	return w.cfg.From - w.cfg.From%w.cfg.Range
+	if len(firsts) == 0 {
+		return 0
+	}
+	return slices.Min(firsts)
 }
 
 // isFull reports whether all tables have a full file with the range from a record on.
@@ -162,7 +176,7 @@ func (w *Writer) begin(e *record.Entry) error {
 	return nil
 }
 
-// keep finishes and syncs the open files, and then gives them their names. It discards those that the folder already has.
+// keep finishes and syncs the open files, and then gives them their names. A file of the same records is replaced, since it may be damaged.
 func (w *Writer) keep() error {
 	for _, f := range w.open {
 		if err := f.finish(); err != nil {
@@ -170,10 +184,6 @@ func (w *Writer) keep() error {
 		}
 	}
 	for _, f := range w.open {
-		if w.found[f.Table][f.First] == f.header {
-			f.discard()
-			continue
-		}
 		if err := f.keep(); err != nil {
 			return err
 		}
@@ -184,15 +194,19 @@ func (w *Writer) keep() error {
 }
 
 // Finish writes the beginning of the last range, after the caller has added all records of the log. If the folder has later records, the
-// error is a *DivergedError, and the files of that range stay.
+// error is a *DivergedError, and the files of that range stay. It is an *EmptyError if the log has no record to write to a new folder.
 func (w *Writer) Finish() (Summary, error) {
+	if _, known := w.After(); !known && w.sum.Records == 0 {
+		return w.sum, &EmptyError{w.cfg.Journal, w.next}
+	}
 	for sequence := range w.known {
 		if sequence >= w.next {
 			return w.sum, &DivergedError{w.cfg.Dir, w.cfg.Journal, sequence}
 		}
 	}
 	w.sum.Next = w.next
-	return w.sum, w.keep()
+	err := w.keep()
+	return w.sum, err
 }
 
 // Abandon removes unfinished files. It does nothing after Finish.
