@@ -162,7 +162,8 @@ func postings(e *record.Entry) iter.Seq[posting] {
 	}
 }
 
-// postingRow is an entry in an account of a customer or of the venue. Ordinal counts the postings of the record.
+// postingRow is an entry in an account of a customer or of the venue. Ordinal counts the postings of the record to both. Postgres counts
+// those to customers and those to the venue separately.
 type postingRow struct {
 	Place
 	Code         scalar.ID            `parquet:"code,optional,uuid,id(4)"`
