@@ -24,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -208,6 +209,23 @@ func carryTriggered(rows []cells) {
 		} else if at := last[row["code"]]; at != "" {
 			row["triggered"] = at
 		}
+	}
+}
+
+// TestNullBetweenValues writes rows of one record with and without a value.
+func TestNullBetweenValues(t *testing.T) {
+	r := &record.Record{}
+	for _, price := range []int64{0, 1, 0} {
+		r.Events = append(r.Events, &trading.OrderOpened{Order: order.Order{LimitPrice: fixed.Decimal{Coef: price}}})
+	}
+	cfg := Config{Dir: t.TempDir(), Journal: "trading", Range: short}
+	mustWrite(t, cfg, []record.Entry{{Record: r}})
+	var prices []string
+	for _, row := range fileRows(t, cfg.Dir, tablesOf("trading")[0]) {
+		prices = append(prices, row["limit_price"])
+	}
+	if !slices.Equal(prices, []string{"", "1", ""}) {
+		t.Errorf("the limit prices are %q", prices)
 	}
 }
 

@@ -120,8 +120,8 @@ func (f *file) finish() error {
 	return errors.Join(err, f.os.Close())
 }
 
-// keep gives a finished file its name.
-func (f *file) keep() error {
+// publish gives a finished file its name.
+func (f *file) publish() error {
 	if err := os.Rename(f.os.Name(), f.path); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func headers(c *Config, t table) (map[int64]header, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[int64]header)
+	all := make(map[int64]header)
 	for _, name := range names {
 		path := filepath.Join(c.Dir, t.name, name)
 		h, err := readHeader(path)
@@ -179,9 +179,9 @@ func headers(c *Config, t table) (map[int64]header, error) {
 		if err := c.check(t, path, &h); err != nil {
 			return nil, err
 		}
-		found[h.First] = h
+		all[h.First] = h
 	}
-	return found, nil
+	return all, nil
 }
 
 // check returns an error unless a header is that of a file of the dataset.

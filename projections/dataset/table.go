@@ -74,26 +74,26 @@ func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, a
 
 // typedWriter writes rows of one type.
 type typedWriter[T any] struct {
-	rows func(m *maker, e *record.Entry, add func(T))
-	to   *parquet.GenericWriter[T]
-	some []T // rows of the current record
+	rows   func(m *maker, e *record.Entry, add func(T))
+	to     *parquet.GenericWriter[T]
+	buffer []T // rows of the current record
 }
 
 // add passes the rows to the writer one by one. In a batch, the writer may write the zero value of an optional column and not NULL:
 // https://github.com/parquet-go/parquet-go/issues/154.
 func (w *typedWriter[T]) add(e *record.Entry) (int64, error) {
 	m := maker{sequence: e.Record.Sequence}
-	w.some = w.some[:0]
-	w.rows(&m, e, func(row T) { w.some = append(w.some, row) })
+	w.buffer = w.buffer[:0]
+	w.rows(&m, e, func(row T) { w.buffer = append(w.buffer, row) })
 	if m.err != nil {
 		return 0, m.err
 	}
-	for i := range w.some {
-		if _, err := w.to.Write(w.some[i : i+1]); err != nil {
+	for i := range w.buffer {
+		if _, err := w.to.Write(w.buffer[i : i+1]); err != nil {
 			return 0, err
 		}
 	}
-	return int64(len(w.some)), nil
+	return int64(len(w.buffer)), nil
 }
 
 func (w *typedWriter[T]) close(key, value string) error {

@@ -23,7 +23,7 @@ type Config struct {
 type Writer struct {
 	cfg    Config
 	tables []table
-	found  map[string]map[int64]header // what the folder has, by table and first record
+	files  map[string]map[int64]header // of the folder, by table and first record
 	known  map[int64]record.Hash       // hashes of the records that these files end with and follow
 
 	next int64   // sequence of the next record
@@ -65,7 +65,7 @@ func (e *DivergedError) Error() string {
 
 // NewWriter reads which files the folder has. It creates nothing.
 func NewWriter(cfg Config) (*Writer, error) {
-	w := &Writer{cfg: cfg, tables: tablesOf(cfg.Journal), found: make(map[string]map[int64]header), known: make(map[int64]record.Hash)}
+	w := &Writer{cfg: cfg, tables: tablesOf(cfg.Journal), files: make(map[string]map[int64]header), known: make(map[int64]record.Hash)}
 	if len(w.tables) == 0 {
 		return nil, fmt.Errorf("dataset: the journal %s has no tables", cfg.Journal)
 	}
@@ -77,7 +77,7 @@ func NewWriter(cfg Config) (*Writer, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.found[t.name] = all
+		w.files[t.name] = all
 		for _, h := range all {
 			if !w.learn(h.First-1, h.Prev) || !w.learn(h.Next-1, h.Hash) {
 				return nil, &FileError{cfg.path(t.name, h.First), "was written from another log than other files"}
@@ -101,7 +101,7 @@ func (w *Writer) learn(sequence int64, hash record.Hash) bool {
 // begins returns the first record of the dataset after the run.
 func (w *Writer) begins() int64 {
 	var firsts []int64
-	for _, all := range w.found {
+	for _, all := range w.files {
 		firsts = slices.AppendSeq(firsts, maps.Keys(all))
 	}
 	if w.cfg.From >= 0 {
@@ -116,7 +116,7 @@ func (w *Writer) begins() int64 {
 // isFull reports whether all tables have a full file with the range from a record on.
 func (w *Writer) isFull(first int64) bool {
 	for _, t := range w.tables {
-		if h, ok := w.found[t.name][first]; !ok || !h.full() {
+		if h, ok := w.files[t.name][first]; !ok || !h.full() {
 			return false
 		}
 	}
@@ -156,7 +156,7 @@ func (w *Writer) Add(e *record.Entry) error {
 	w.sum.Records++
 	w.next++
 	if w.next%w.cfg.Range == 0 {
-		return w.keep()
+		return w.publish()
 	}
 	return nil
 }
@@ -176,15 +176,15 @@ func (w *Writer) begin(e *record.Entry) error {
 	return nil
 }
 
-// keep finishes and syncs the open files, and then gives them their names. A file of the same records is replaced, since it may be damaged.
-func (w *Writer) keep() error {
+// publish finishes and syncs the open files, and then gives them their names. A file of the same records is replaced, since it may be damaged.
+func (w *Writer) publish() error {
 	for _, f := range w.open {
 		if err := f.finish(); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
 	for _, f := range w.open {
-		if err := f.keep(); err != nil {
+		if err := f.publish(); err != nil {
 			return err
 		}
 		w.sum.Files++
@@ -205,7 +205,7 @@ func (w *Writer) Finish() (Summary, error) {
 		}
 	}
 	w.sum.Next = w.next
-	err := w.keep()
+	err := w.publish()
 	return w.sum, err
 }
 

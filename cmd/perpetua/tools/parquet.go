@@ -159,11 +159,11 @@ func (r *parquetRequest) export(ctx context.Context, j journals.Journal, source 
 		return exported{}, err
 	}
 	defer w.Abandon()
-	read, told := int64(0), everySecond(j.Name(), progress(std))
+	read, report := int64(0), everySecond(j.Name(), progress(std))
 	after, known := w.After()
 	err = source(ctx, j.Rules, after, known, func(e *record.Entry) error {
-		if read++; told != nil {
-			told(read)
+		if read++; report != nil {
+			report(read)
 		}
 		return w.Add(e)
 	})
