@@ -18,7 +18,7 @@ import (
 // headerKey is the key of the header among the metadata of a file.
 const headerKey = "perpetua"
 
-// header says of which records a file has the rows.
+// header names the records and the columns of a file.
 type header struct {
 	Version int         `json:"version"`
 	Journal string      `json:"journal"`
