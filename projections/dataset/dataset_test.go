@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -92,8 +93,7 @@ func played(t testing.TB, seed uint64) []record.Entry {
 	return o.Entries
 }
 
-// TestFilesGrow writes a log in several runs and in one. The files are the same, and a run leaves full files and a beginning that has no
-// new records alone.
+// TestFilesGrow writes a log in several runs and in one. The files are the same, and a run leaves full files alone.
 func TestFilesGrow(t *testing.T) {
 	entries := played(t, 1)
 	once := Config{Dir: t.TempDir(), Journal: "trading", Range: short}
@@ -103,7 +103,7 @@ func TestFilesGrow(t *testing.T) {
 	}
 	often := once
 	often.Dir = t.TempDir()
-	for _, n := range []int{1, short - 1, short, short + 1, 3 * short, 3*short + 7, len(entries), len(entries)} {
+	for _, n := range []int{1, short - 1, short, short + 1, 3 * short, 3*short + 7, len(entries)} {
 		before := contents(t, often.Dir)
 		s := mustWrite(t, often, entries[:n])
 		written := int64(0)
@@ -119,6 +119,7 @@ func TestFilesGrow(t *testing.T) {
 			t.Errorf("%+v after %d records, and %d files have changed", s, n, written)
 		}
 	}
+	mustWrite(t, often, entries)
 	if got, want := contents(t, often.Dir), contents(t, once.Dir); !maps.Equal(got, want) {
 		t.Errorf("several runs have written other files: %v, not %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
@@ -164,7 +165,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// TestFrom leaves out the ranges before a record. Later runs go on from there, whatever they ask for.
+// TestFrom leaves out the ranges before a record. Later runs continue from there, unless they ask for earlier records.
 func TestFrom(t *testing.T) {
 	entries := played(t, 3)
 	whole := Config{Dir: t.TempDir(), Journal: "trading", Range: short}
@@ -182,14 +183,63 @@ func TestFrom(t *testing.T) {
 			t.Errorf("%s differs", name)
 		}
 	}
-	for _, from := range []int64{0, 6 * short} {
-		late.From = from
+	for _, run := range []struct{ from, first int64 }{{-1, 2 * short}, {6 * short, 2 * short}, {short + 1, short}, {0, 0}} {
+		late.From = run.from
 		mustWrite(t, late, entries)
-		maps.DeleteFunc(want, func(name, _ string) bool { return filepath.Base(name) < filepath.Base(late.path("", 2*short)) })
+		want := maps.Clone(want)
+		maps.DeleteFunc(want, func(name, _ string) bool { return filepath.Base(name) < filepath.Base(late.path("", run.first)) })
 		if got := contents(t, late.Dir); !maps.Equal(got, want) {
-			t.Errorf("from %d on, a later run leaves the files %v", from, slices.Sorted(maps.Keys(got)))
+			t.Errorf("from %d on, a later run leaves the files %v", run.from, slices.Sorted(maps.Keys(got)))
 		}
 	}
+	late.Dir, late.From = t.TempDir(), int64(len(entries))+short
+	var empty *EmptyError
+	if s, err := write(late, entries); !errors.As(err, &empty) || len(contents(t, late.Dir)) > 0 {
+		t.Errorf("from a record after the end: %+v, %v", s, err)
+	}
+}
+
+// TestDamageIsMended changes bytes in the last file, and deletes full files. The next run writes all of them.
+func TestDamageIsMended(t *testing.T) {
+	entries := played(t, 7)[:3*short+9]
+	cfg := Config{Dir: filepath.Join(t.TempDir(), "a[b]*"), Journal: "trading", Range: short, From: -1}
+	mustWrite(t, cfg, entries)
+	want := contents(t, cfg.Dir)
+	last := cfg.path("orders", 3*short)
+	content, err := os.ReadFile(last)
+	must(t, err)
+	content[10] ^= 0xff
+	for what, damage := range map[string]func() error{
+		"a damaged last file": func() error { return os.WriteFile(last, content, 0o644) },
+		"a lost file":         func() error { return os.Remove(cfg.path("trades", 0)) },
+		"a lost range": func() (err error) {
+			for _, of := range tablesOf("trading") {
+				err = errors.Join(err, os.Remove(cfg.path(of.name, short)))
+			}
+			return err
+		},
+	} {
+		must(t, damage())
+		must(t, os.WriteFile(filepath.Join(cfg.Dir, "trades", ".trading-5"+suffix+unfinished), nil, 0o644))
+		mustWrite(t, cfg, entries)
+		if got := contents(t, cfg.Dir); !maps.Equal(got, want) {
+			t.Errorf("after %s, the next run leaves other files", what)
+		}
+	}
+}
+
+// rewriteHeader replaces a file of orders by one without rows and with a changed header.
+func rewriteHeader(t *testing.T, path string, change func(h *header)) {
+	t.Helper()
+	h, err := readHeader(path)
+	must(t, err)
+	change(&h)
+	text, err := json.Marshal(&h)
+	must(t, err)
+	f, err := os.Create(path)
+	must(t, err)
+	must(t, tablesOf("trading")[0].create(f).close(headerKey, string(text)))
+	must(t, f.Close())
 }
 
 // TestOtherFilesAreRefused changes what the folder or the log has. The run fails and changes nothing.
@@ -203,6 +253,8 @@ func TestOtherFilesAreRefused(t *testing.T) {
 		"another log":             {func(*Config) {}, other, new(*DivergedError)},
 		"a log without its end":   {func(*Config) {}, entries[:3*short+2], new(*DivergedError)},
 		"another size of ranges":  {func(cfg *Config) { cfg.Range = 2 * short }, entries, new(*FileError)},
+		"another version":         {func(cfg *Config) { rewriteHeader(t, cfg.path("orders", short), func(h *header) { h.Version-- }) }, entries, new(*FileError)},
+		"other columns":           {func(cfg *Config) { rewriteHeader(t, cfg.path("orders", short), func(h *header) { h.Schema[0]++ }) }, entries, new(*FileError)},
 		"a file that is cut off":  {func(cfg *Config) { must(t, os.Truncate(cfg.path("orders", short), 100)) }, entries, new(*FileError)},
 		"a file of another table": {func(cfg *Config) { must(t, os.Rename(cfg.path("orders", short), cfg.path("trades", short))) }, entries, new(*FileError)},
 		"a file of another log": {func(cfg *Config) {

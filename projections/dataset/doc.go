@@ -6,11 +6,11 @@
 //
 // Rows have the sequence of their record, their place among the rows of the record, and the record's time. They come from the functions
 // that also make the rows in Postgres, and from the interfaces of events that these use. Amounts and prices are DECIMAL(38,18), times are
-// UTC in microseconds, and a value that is missing is NULL. Every column has a field id, which never changes; a column that is removed
-// takes its id with it.
+// UTC in microseconds, and a value that is missing is NULL. Every column has a field id, which never changes. The id of a removed
+// column is never used for another one.
 //
-// No table has personal data. The columns are codes, ids, states, prices, amounts, and times. Names, answers, contents of documents,
-// texts, and the references that clients choose are left out.
+// The columns are codes, ids, states, prices, amounts, and times. Names, answers, contents of documents, texts, references of orders and
+// transfers, and codes of reasons are left out. The only word that a client chooses is the customer code. An erasure does not change files.
 //
 // Start reading in writer.go. The tables are in trading.go and onboarding.go.
 package dataset

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -82,9 +84,17 @@ var fieldIDs = map[string]string{
 	"responses":     "sequence ordinal time id questionnaire_id questionnaire_version_id version_number owner_id owner_type tenant",
 }
 
-// TestFieldIDsAreFixed compares the field ids in the files with the list.
+// versionOfSchemas and hashOfSchemas change together: a change of the columns needs a new Version.
+const (
+	versionOfSchemas = 2
+	hashOfSchemas    = "582074a7b98bf63f87cd7f2399df30d101a96052601ed187dae4bb8073bf6eba"
+)
+
+// TestFieldIDsAreFixed compares the field ids in the files with the list, and all schemas with those of the version.
 func TestFieldIDsAreFixed(t *testing.T) {
+	all := sha256.New()
 	for _, of := range tables() {
+		all.Write(of.schema[:])
 		want := strings.Fields(fieldIDs[of.name])
 		seen := map[int]bool{}
 		for _, c := range schemaOf(t, of).Fields() {
@@ -93,6 +103,9 @@ func TestFieldIDsAreFixed(t *testing.T) {
 			}
 			seen[c.ID()] = true
 		}
+	}
+	if got := hex.EncodeToString(all.Sum(nil)); Version != versionOfSchemas || got != hashOfSchemas {
+		t.Errorf("version %d has schemas with the hash %s. After a change of columns, raise Version, and change both constants", Version, got)
 	}
 }
 

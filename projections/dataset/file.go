@@ -11,22 +11,24 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // headerKey is the key of the header among the metadata of a file.
 const headerKey = "perpetua"
 
-// header says which records a file has the rows of.
+// header names the records and the columns of a file.
 type header struct {
 	Version int         `json:"version"`
 	Journal string      `json:"journal"`
 	Table   string      `json:"table"`
-	Range   int64       `json:"range"` // records of a full file
-	First   int64       `json:"first"` // sequence of the first record
-	Next    int64       `json:"next"`  // sequence after the last record
-	Prev    record.Hash `json:"prev"`  // hash of the record before the first
-	Hash    record.Hash `json:"hash"`  // hash of the last record
+	Schema  record.Hash `json:"schema"` // hash of the columns
+	Range   int64       `json:"range"`  // records of a full file
+	First   int64       `json:"first"`  // sequence of the first record
+	Next    int64       `json:"next"`   // sequence after the last record
+	Prev    record.Hash `json:"prev"`   // hash of the record before the first
+	Hash    record.Hash `json:"hash"`   // hash of the last record
 }
 
 // full reports whether the file never changes.
@@ -86,9 +88,9 @@ type file struct {
 
 // createFile starts to write a file.
 func createFile(c *Config, t table, first int64, prev record.Hash) (*file, error) {
-	f := &file{path: c.path(t.name, first), header: header{Version: Version, Journal: c.Journal, Table: t.name, Range: c.Range,
+	f := &file{path: c.path(t.name, first), header: header{Version: Version, Journal: c.Journal, Table: t.name, Schema: t.schema, Range: c.Range,
 		First: first, Next: first, Prev: prev, Hash: prev}}
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+	if err := base.MakeFolder(filepath.Dir(f.path)); err != nil {
 		return nil, err
 	}
 	var err error
@@ -118,8 +120,8 @@ func (f *file) finish() error {
 	return errors.Join(err, f.os.Close())
 }
 
-// keep gives a finished file its name.
-func (f *file) keep() error {
+// publish gives a finished file its name.
+func (f *file) publish() error {
 	if err := os.Rename(f.os.Name(), f.path); err != nil {
 		return err
 	}
@@ -136,12 +138,26 @@ func (f *file) discard() {
 	_ = os.Remove(f.os.Name())
 }
 
-// removeUnfinished removes what an interrupted run has left of a journal.
+// list returns the names of a table's files of a journal, with something before and after them.
+func (c *Config) list(t table, before, after string) (names []string, err error) {
+	all, err := os.ReadDir(filepath.Join(c.Dir, t.name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, entry := range all {
+		if strings.HasPrefix(entry.Name(), before+c.Journal+"-") && strings.HasSuffix(entry.Name(), suffix+after) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
+
+// removeUnfinished removes a table's files that an interrupted run has not finished.
 func removeUnfinished(c *Config, t table) error {
-	found, err := filepath.Glob(filepath.Join(c.Dir, t.name, "."+c.Journal+"-*"+suffix+unfinished))
-	for _, path := range found {
-		if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
+	names, err := c.list(t, ".", unfinished)
+	for _, name := range names {
+		if failed := os.Remove(filepath.Join(c.Dir, t.name, name)); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
 		}
 	}
 	return err
@@ -149,16 +165,13 @@ func removeUnfinished(c *Config, t table) error {
 
 // headers reads the headers of a table's files, by their first record.
 func headers(c *Config, t table) (map[int64]header, error) {
-	listed, err := os.ReadDir(filepath.Join(c.Dir, t.name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := c.list(t, "", "")
+	if err != nil {
 		return nil, err
 	}
-	found := make(map[int64]header)
-	for _, entry := range listed {
-		if !strings.HasPrefix(entry.Name(), c.Journal+"-") || !strings.HasSuffix(entry.Name(), suffix) {
-			continue
-		}
-		path := filepath.Join(c.Dir, t.name, entry.Name())
+	all := make(map[int64]header)
+	for _, name := range names {
+		path := filepath.Join(c.Dir, t.name, name)
 		h, err := readHeader(path)
 		if err != nil {
 			return nil, err
@@ -166,9 +179,9 @@ func headers(c *Config, t table) (map[int64]header, error) {
 		if err := c.check(t, path, &h); err != nil {
 			return nil, err
 		}
-		found[h.First] = h
+		all[h.First] = h
 	}
-	return found, nil
+	return all, nil
 }
 
 // check returns an error unless a header is that of a file of the dataset.
@@ -176,6 +189,8 @@ func (c *Config) check(t table, path string, h *header) error {
 	switch {
 	case h.Version != Version:
 		return &FileError{path, fmt.Sprintf("has version %d of the tables, and this build writes version %d", h.Version, Version)}
+	case h.Table == t.name && h.Schema != t.schema:
+		return &FileError{path, "has other columns than this build writes"}
 	case h.Range != c.Range:
 		return &FileError{path, fmt.Sprintf("is one of files with %d records, and not with %d", h.Range, c.Range)}
 	case h.Journal != c.Journal, h.Table != t.name, path != c.path(t.name, h.First), h.First < 0, h.First%h.Range != 0,

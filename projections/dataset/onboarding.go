@@ -22,7 +22,6 @@ type triggerRow struct {
 	Status        entitlement.Status `parquet:"status,dict,id(10)"`
 	Result        entitlement.Result `parquet:"result,optional,dict,id(11)"`
 	ActorKind     domain.ActorKind   `parquet:"actor_kind,dict,id(12)"`
-	Code          string             `parquet:"code,optional,dict,id(13)"`
 	RequestID     scalar.ID          `parquet:"request_id,optional,uuid,id(14)"`
 	Outcome       domain.Outcome     `parquet:"outcome,optional,dict,id(15)"`
 }
@@ -34,7 +33,7 @@ func triggerRows(_ *maker, e *record.Entry, add func(triggerRow)) {
 			continue
 		}
 		row := triggerRow{Place: placeAt(e, r.Key.Ordinal), TriggerID: t.TriggerID, OwnerID: t.Ref.ID, OwnerType: t.Ref.Type, Action: t.Action,
-			Status: t.Status, Result: t.Result, ActorKind: t.By, Code: t.Code, RequestID: t.RequestID, Outcome: t.Outcome}
+			Status: t.Status, Result: t.Result, ActorKind: t.By, RequestID: t.RequestID, Outcome: t.Outcome}
 		if created, ok := e.Record.Events[r.Key.Ordinal].(*domain.TriggerCreated); ok {
 			row.EntitlementID, row.Tenant = created.EntitlementID, onboarding.Tenant(e)
 		}

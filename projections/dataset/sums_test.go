@@ -134,6 +134,7 @@ func day(at scalar.Time) string { return at.Std().Format(time.DateOnly) }
 func TestSumsEqualSQL(t *testing.T) {
 	v := newVenue(t, 500)
 	pool := projectiontest.Open(t, v.url)
+	t.Run("columns", func(t *testing.T) { v.columns(t, pool) })
 	t.Run("money", func(t *testing.T) { v.money(t, pool) })
 	t.Run("trades", func(t *testing.T) { v.trades(t, pool) })
 	t.Run("balances", func(t *testing.T) { v.balances(t, pool) })

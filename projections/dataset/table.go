@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"crypto/sha256"
 	"io"
 	"slices"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 )
 
 // Version is the version of the tables. It rises when a column is added, removed, or means something else. A folder has files of one version.
-const Version = 1
+const Version = 2
 
 // groupRows is the highest number of rows of a row group, which is the unit that readers skip, and that a writer has in memory.
 const groupRows = 1 << 17
@@ -19,6 +20,7 @@ const groupRows = 1 << 17
 // table is a kind of rows of one journal.
 type table struct {
 	name, journal string
+	schema        record.Hash // of the names, types, and field ids of the columns
 	create        func(w io.Writer) rowWriter
 }
 
@@ -64,7 +66,7 @@ func Journals() (names []string) {
 // tableOf returns a table. rows passes the rows of a record to add.
 func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
 	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
-	return table{name, journal, func(w io.Writer) rowWriter {
+	return table{name, journal, sha256.Sum256([]byte(schema.String())), func(w io.Writer) rowWriter {
 		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, schema, parquet.Compression(&parquet.Zstd),
 			parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("perpetua", strconv.Itoa(Version), ""))}
 	}}
@@ -72,20 +74,26 @@ func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, a
 
 // typedWriter writes rows of one type.
 type typedWriter[T any] struct {
-	rows func(m *maker, e *record.Entry, add func(T))
-	to   *parquet.GenericWriter[T]
-	some []T // rows of the current record
+	rows   func(m *maker, e *record.Entry, add func(T))
+	to     *parquet.GenericWriter[T]
+	buffer []T // rows of the current record
 }
 
+// add passes the rows to the writer one by one. In a batch, the writer may write the zero value of an optional column and not NULL:
+// https://github.com/parquet-go/parquet-go/issues/154.
 func (w *typedWriter[T]) add(e *record.Entry) (int64, error) {
 	m := maker{sequence: e.Record.Sequence}
-	w.some = w.some[:0]
-	w.rows(&m, e, func(row T) { w.some = append(w.some, row) })
+	w.buffer = w.buffer[:0]
+	w.rows(&m, e, func(row T) { w.buffer = append(w.buffer, row) })
 	if m.err != nil {
 		return 0, m.err
 	}
-	n, err := w.to.Write(w.some)
-	return int64(n), err
+	for i := range w.buffer {
+		if _, err := w.to.Write(w.buffer[i : i+1]); err != nil {
+			return 0, err
+		}
+	}
+	return int64(len(w.buffer)), nil
 }
 
 func (w *typedWriter[T]) close(key, value string) error {

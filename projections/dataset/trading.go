@@ -98,19 +98,33 @@ type liquidationRow struct {
 }
 
 func liquidationRows(m *maker, e *record.Entry, add func(liquidationRow)) {
+	var realized map[side]fixed.Money
 	for r := range trades.Rows(e) {
 		if r.Value.Type == trading.Trade {
 			continue
 		}
-		var realized fixed.Money
-		for p := range postings(e) {
-			if p.Code == r.Value.Code && p.CustomerCode == r.Value.CustomerCode &&
-				(p.Type == domainledger.Liquidation || p.Type == domainledger.AutoDeleveraging) {
-				realized += p.Amount
-			}
+		if realized == nil {
+			realized = realizedIn(e)
 		}
-		add(liquidationRow{tradeOf(m, e, r), m.money(realized)})
+		add(liquidationRow{tradeOf(m, e, r), m.money(realized[side{r.Value.Code, r.Value.CustomerCode}])})
 	}
+}
+
+// side is a customer's side of a trade.
+type side struct {
+	code     scalar.ID
+	customer string
+}
+
+// realizedIn returns the profits and losses that a record's liquidations and deleveragings realized.
+func realizedIn(e *record.Entry) map[side]fixed.Money {
+	realized := make(map[side]fixed.Money)
+	for p := range postings(e) {
+		if p.Type == domainledger.Liquidation || p.Type == domainledger.AutoDeleveraging {
+			realized[side{p.Code, p.CustomerCode}] += p.Amount
+		}
+	}
+	return realized
 }
 
 // posting is a posting of a record, with the event that made it.
@@ -148,7 +162,8 @@ func postings(e *record.Entry) iter.Seq[posting] {
 	}
 }
 
-// postingRow is an entry in an account of a customer or of the venue. Ordinal counts the postings of the record.
+// postingRow is an entry in an account of a customer or of the venue. Ordinal counts the postings of the record to both. Postgres counts
+// those to customers and those to the venue separately.
 type postingRow struct {
 	Place
 	Code         scalar.ID            `parquet:"code,optional,uuid,id(4)"`

@@ -13,8 +13,8 @@ type Config struct {
 	Dir     string // the folder of the dataset
 	Journal string
 	Range   int64 // records of a file
-	// From is the first record to write to a new folder, rounded down to the beginning of a range. A folder with files begins with its
-	// first file.
+	// From is the first record to write, rounded down to the beginning of a range. A folder with earlier files still begins with its
+	// first file. If From is negative, a folder without files begins with record 0.
 	From int64
 }
 
@@ -23,7 +23,7 @@ type Config struct {
 type Writer struct {
 	cfg    Config
 	tables []table
-	found  map[string]map[int64]header // what the folder has, by table and first record
+	files  map[string]map[int64]header // of the folder, by table and first record
 	known  map[int64]record.Hash       // hashes of the records that these files end with and follow
 
 	next int64   // sequence of the next record
@@ -40,7 +40,18 @@ type Summary struct {
 	Next    int64 // sequence after the last record in the files; 0 if there are none
 }
 
-// DivergedError reports that the log is not the one that the files were written from, or lacks its end.
+// EmptyError reports that the log has no record from Config.From on.
+type EmptyError struct {
+	Journal string
+	From    int64 // the first record of the range
+}
+
+// Error names the record.
+func (e *EmptyError) Error() string {
+	return fmt.Sprintf("the journal %s ends before record %d: write from an earlier record", e.Journal, e.From)
+}
+
+// DivergedError reports that the log is not the one from which the files were written, or ends before them.
 type DivergedError struct {
 	Dir, Journal string
 	Sequence     int64 // of a record in the files
@@ -48,25 +59,25 @@ type DivergedError struct {
 
 // Error names the folder and the record.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s: the files in %s were written from a log with another record %d of the journal %s, or this log has lost its end",
+	return fmt.Sprintf("%s: the files in %s go to record %d of the journal %s, which this log lacks or has with another content; an archive may lack the newest records",
 		record.CodeDiverged, e.Dir, e.Sequence, e.Journal)
 }
 
 // NewWriter reads which files the folder has. It creates nothing.
 func NewWriter(cfg Config) (*Writer, error) {
-	w := &Writer{cfg: cfg, tables: tablesOf(cfg.Journal), found: make(map[string]map[int64]header), known: make(map[int64]record.Hash)}
+	w := &Writer{cfg: cfg, tables: tablesOf(cfg.Journal), files: make(map[string]map[int64]header), known: make(map[int64]record.Hash)}
 	if len(w.tables) == 0 {
 		return nil, fmt.Errorf("dataset: the journal %s has no tables", cfg.Journal)
 	}
-	if cfg.Range < 1 || cfg.From < 0 {
-		return nil, fmt.Errorf("dataset: files of %d records from %d on", cfg.Range, cfg.From)
+	if cfg.Range < 1 {
+		return nil, fmt.Errorf("dataset: files of %d records", cfg.Range)
 	}
 	for _, t := range w.tables {
 		all, err := headers(&cfg, t)
 		if err != nil {
 			return nil, err
 		}
-		w.found[t.name] = all
+		w.files[t.name] = all
 		for _, h := range all {
 			if !w.learn(h.First-1, h.Prev) || !w.learn(h.Next-1, h.Hash) {
 				return nil, &FileError{cfg.path(t.name, h.First), "was written from another log than other files"}
@@ -87,22 +98,25 @@ func (w *Writer) learn(sequence int64, hash record.Hash) bool {
 	return !ok || known == hash
 }
 
-// begins returns the first record of the first file, or of the first one to write.
+// begins returns the first record of the dataset after the run.
 func (w *Writer) begins() int64 {
 	var firsts []int64
-	for _, all := range w.found {
+	for _, all := range w.files {
 		firsts = slices.AppendSeq(firsts, maps.Keys(all))
 	}
-	if len(firsts) > 0 {
-		return slices.Min(firsts)
+	if w.cfg.From >= 0 {
+		firsts = append(firsts, w.cfg.From-w.cfg.From%w.cfg.Range)
 	}
-	return w.cfg.From - w.cfg.From%w.cfg.Range
+	if len(firsts) == 0 {
+		return 0
+	}
+	return slices.Min(firsts)
 }
 
 // isFull reports whether all tables have a full file with the range from a record on.
 func (w *Writer) isFull(first int64) bool {
 	for _, t := range w.tables {
-		if h, ok := w.found[t.name][first]; !ok || !h.full() {
+		if h, ok := w.files[t.name][first]; !ok || !h.full() {
 			return false
 		}
 	}
@@ -142,7 +156,7 @@ func (w *Writer) Add(e *record.Entry) error {
 	w.sum.Records++
 	w.next++
 	if w.next%w.cfg.Range == 0 {
-		return w.keep()
+		return w.publish()
 	}
 	return nil
 }
@@ -162,19 +176,15 @@ func (w *Writer) begin(e *record.Entry) error {
 	return nil
 }
 
-// keep finishes and syncs the open files, and then gives them their names. It discards those that the folder already has.
-func (w *Writer) keep() error {
+// publish finishes and syncs the open files, and then gives them their names. A file of the same records is replaced, since it may be damaged.
+func (w *Writer) publish() error {
 	for _, f := range w.open {
 		if err := f.finish(); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
 	for _, f := range w.open {
-		if w.found[f.Table][f.First] == f.header {
-			f.discard()
-			continue
-		}
-		if err := f.keep(); err != nil {
+		if err := f.publish(); err != nil {
 			return err
 		}
 		w.sum.Files++
@@ -184,15 +194,19 @@ func (w *Writer) keep() error {
 }
 
 // Finish writes the beginning of the last range, after the caller has added all records of the log. If the folder has later records, the
-// error is a *DivergedError, and the files of that range stay.
+// error is a *DivergedError, and the files of that range stay. It is an *EmptyError if the log has no record to write to a new folder.
 func (w *Writer) Finish() (Summary, error) {
+	if _, known := w.After(); !known && w.sum.Records == 0 {
+		return w.sum, &EmptyError{w.cfg.Journal, w.next}
+	}
 	for sequence := range w.known {
 		if sequence >= w.next {
 			return w.sum, &DivergedError{w.cfg.Dir, w.cfg.Journal, sequence}
 		}
 	}
 	w.sum.Next = w.next
-	return w.sum, w.keep()
+	err := w.publish()
+	return w.sum, err
 }
 
 // Abandon removes unfinished files. It does nothing after Finish.

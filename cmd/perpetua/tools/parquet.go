@@ -3,11 +3,14 @@ package tools
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
@@ -21,7 +24,7 @@ import (
 // exported is the JSON output of ParquetLog for one journal.
 type exported struct {
 	Journal  string `json:"journal"`
-	Records  int64  `json:"records"`  // whose rows were made, with those of a beginning of a range that was replaced
+	Records  int64  `json:"records"`  // that were read; the records of a last file that was replaced count again
 	Rows     int64  `json:"rows"`     // of these records
 	Files    int64  `json:"files"`    // that were written or replaced
 	Sequence int64  `json:"sequence"` // of the last record in the files; -1 if there is none
@@ -32,19 +35,20 @@ type parquetRequest struct {
 	*settings.Settings
 	to            string // folder
 	file, archive string // where the log is; both are empty for the topics
-	from          int64
+	from          int64  // first record; -1 if it is not given
 	journals      journals.Table
 	json          bool
 }
 
 func parseParquet(args []string, std settings.IO) (r parquetRequest, err error) {
 	var name string
+	r.from = -1
 	r.Settings, err = settings.Parse("log parquet", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&r.to, "to", "", "folder to write to; a later run adds what is new")
 		fs.StringVar(&r.file, "file", "", "read the logs in a file that log copy wrote")
 		fs.StringVar(&r.archive, "archive", "", "read the archive in a bucket, named by its URL")
 		fs.StringVar(&name, "journal", "", "journal: trading or onboarding (default: both)")
-		fs.Int64Var(&r.from, "from", 0, "first record to write to a new folder, rounded down to the beginning of a range")
+		fs.Func("from", "`record` to begin with, rounded down to the beginning of a range (default: the first file, or 0 in a new folder)", r.parseFrom)
 		settings.JSONFlag(fs, &r.json)
 	})
 	if err != nil {
@@ -59,9 +63,9 @@ func parseParquet(args []string, std settings.IO) (r parquetRequest, err error) 
 		return r, settings.Usagef("--to is needed")
 	case len(r.journals) == 0:
 		return r, settings.Usagef("the journal %s has no tables", name)
-	case r.from < 0:
-		return r, settings.Usagef("--from takes a sequence, not %d", r.from)
-	case r.from > 0 && name == "":
+	case r.isVenue():
+		return r, settings.Usagef("--to: %s is the data folder of a venue; name another folder", r.to)
+	case r.from >= 0 && name == "":
 		return r, settings.Usagef("--from needs --journal")
 	case r.file != "" && r.archive != "":
 		return r, settings.Usagef("--file and --archive name two logs")
@@ -72,6 +76,32 @@ func parseParquet(args []string, std settings.IO) (r parquetRequest, err error) 
 		}
 	}
 	return r, nil
+}
+
+// parseFrom parses the argument of --from.
+func (r *parquetRequest) parseFrom(said string) (err error) {
+	if r.from, err = strconv.ParseInt(said, 10, 64); err != nil || r.from < 0 {
+		return errors.New("it takes the sequence of a record")
+	}
+	return nil
+}
+
+// isVenue reports whether the folder to write to is the data folder of a venue: the one of the settings, or one with a log or a node's id.
+func (r *parquetRequest) isVenue() bool {
+	to, err := os.Stat(r.to)
+	if err != nil {
+		return filepath.Clean(r.to) == filepath.Clean(r.Data)
+	}
+	data, err := os.Stat(r.Data)
+	if err == nil && os.SameFile(to, data) {
+		return true
+	}
+	for _, name := range []string{"kafka", "node-id"} {
+		if _, err := os.Stat(filepath.Join(r.to, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ParquetLog writes the tables of the journals, or of one journal, as Parquet files. It reads only records that full files do not
@@ -129,11 +159,11 @@ func (r *parquetRequest) export(ctx context.Context, j journals.Journal, source 
 		return exported{}, err
 	}
 	defer w.Abandon()
-	read, told := int64(0), everySecond(j.Name(), progress(std))
+	read, report := int64(0), everySecond(j.Name(), progress(std))
 	after, known := w.After()
 	err = source(ctx, j.Rules, after, known, func(e *record.Entry) error {
-		if read++; told != nil {
-			told(read)
+		if read++; report != nil {
+			report(read)
 		}
 		return w.Add(e)
 	})

@@ -16,8 +16,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/projections/dataset"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
@@ -140,9 +142,10 @@ func TestParquetOfEverySource(t *testing.T) {
 		}
 	}
 	inTail := (last + 1) % parquetRange
-	again("once more", to, inTail, 0, "--data", whole)
+	tailFiles := int64(len(want)) / (last/parquetRange + 1)
+	again("once more", to, inTail, tailFiles, "--data", whole)
 	again("from a file", t.TempDir(), last+1, int64(len(want)), "--file", file)
-	again("what is there, from a file", to, inTail, 0, "--file", file)
+	again("what is there, from a file", to, inTail, tailFiles, "--file", file)
 	twice := t.TempDir()
 	if _, err := parquet(t, "--data", part, "--to", twice, "--journal", "trading"); err != nil {
 		t.Fatal(err)
@@ -193,6 +196,13 @@ func TestParquetOfATrimmedFolder(t *testing.T) {
 			t.Errorf("%+v, %v", done, err)
 		}
 	}
+	var empty *dataset.EmptyError
+	if _, err := parquet(t, "--data", dir, "--to", t.TempDir(), "--journal", "trading", "--from", "100000"); !errors.As(err, &empty) {
+		t.Errorf("from a record after the end: %v", err)
+	}
+	if _, err := parquet(t, "--data", dir, "--to", to, "--journal", "trading", "--from", "0"); !errors.As(err, &trimmed) {
+		t.Errorf("from a record before the base and the first file: %v", err)
+	}
 	file := filepath.Join(t.TempDir(), "log.jsonl")
 	if err := CopyLog(t.Context(), []string{"--data", dir, "--from", dir, "--to", file}, outputTo(new(bytes.Buffer))); err != nil {
 		t.Fatal(err)
@@ -208,8 +218,12 @@ func TestParquetOfATrimmedFolder(t *testing.T) {
 
 // TestParquetRefusesArguments before it writes or reads anything.
 func TestParquetRefusesArguments(t *testing.T) {
-	to := filepath.Join(t.TempDir(), "new")
-	for _, args := range []string{"", "--to {} --journal identity", "--to {} --journal none", "--to {} --from 5", "--to {} --from -1 --journal trading",
+	to, venue := filepath.Join(t.TempDir(), "new"), t.TempDir()
+	if err := os.Mkdir(filepath.Join(venue, "kafka"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"", "--to {} --journal identity", "--to {} --journal none", "--to {} --from 0", "--to {} --from 5", "--to {} --from -1 --journal trading",
+		"--to {} --from x --journal trading", "--to {} --data {}", "--to " + venue,
 		"--to {} --file a --archive mem://", "--to {} --archive nonsense"} {
 		_, err := parquet(t, strings.Fields(strings.ReplaceAll(args, "{}", to))...)
 		var usage *settings.UsageError
@@ -222,5 +236,24 @@ func TestParquetRefusesArguments(t *testing.T) {
 	}
 	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the folder was made")
+	}
+}
+
+// TestParquetLocksTheFolder refuses a folder to which another run writes.
+func TestParquetLocksTheFolder(t *testing.T) {
+	data := filledFolder(t, marketLog(t, 3), 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	to := t.TempDir()
+	folder, err := local.OpenFolder(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parquet(t, "--data", data, "--to", to); err == nil || !strings.Contains(err.Error(), "in use") || len(parquetFiles(t, to)) > 0 {
+		t.Errorf("a folder in use: %v", err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parquet(t, "--data", data, "--to", to); err != nil || len(parquetFiles(t, to)) == 0 {
+		t.Errorf("afterwards: %v", err)
 	}
 }

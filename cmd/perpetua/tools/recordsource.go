@@ -1,8 +1,10 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
@@ -33,7 +35,8 @@ func topicSource(s *settings.Settings, client *journal.Client, out io.Writer) re
 			return err
 		}
 		if start.Sequence > after.Sequence {
-			return beforeBase(ctx, client, rules.Journal(), after.Sequence+1)
+			err := beforeBase(ctx, client, rules.Journal(), after.Sequence+1)
+			return cmp.Or(err, fmt.Errorf("the log of %s begins after record %d", rules.Journal(), after.Sequence+1))
 		}
 		if known {
 			start = after

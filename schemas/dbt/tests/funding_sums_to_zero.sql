@@ -1,4 +1,4 @@
--- What customers pay of funding, others receive, except what the venue's accounts have of it, with the remainders of rounding.
+-- Funding that customers pay goes to other customers and to the accounts of the venue, which have the remainders of rounding.
 SELECT day, currency, sum(amount) AS total
 FROM (
     SELECT day, currency, funding AS amount FROM {{ source('analytics', 'funding_daily') }}
