@@ -186,7 +186,7 @@ func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 	return nil, ctx.Err()
 }
 
-// passes reports whether a line is of another journal that the file may have. Whoever reads that one checks the line.
+// passes reports whether a line is of another journal that the file may have. The reader of that journal checks the line.
 func (r *fileRecords) passes(text []byte) bool {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"journal":"`))
 	name, _, ended := bytes.Cut(rest, []byte(`"`))
