@@ -86,6 +86,9 @@ type venue struct {
 	saved  *snapshot.Store
 }
 
+// termStarted is the sequence of the record that opens the first term, which follows the genesis.
+const termStarted = 1
+
 func newVenue(t *testing.T) *venue {
 	t.Helper()
 	c := journaltest.NewClient(t, "trading")
@@ -101,12 +104,12 @@ func newVenue(t *testing.T) *venue {
 	running(t, v.owner.Run)
 	running(t, v.fold.Run)
 	for range 30000 {
-		if _, ok := v.owner.Serving(); ok {
+		if _, ok := v.owner.Serving(); ok && v.fold.Position().Sequence == termStarted {
 			return v
 		}
 		<-time.After(time.Millisecond)
 	}
-	t.Fatal("the owner does not come to serve")
+	t.Fatal("the owner does not come to serve, or the fold does not follow")
 	return nil
 }
 
