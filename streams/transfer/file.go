@@ -24,7 +24,8 @@ const partSuffix = ".part"
 // Source returns the log of a journal in a complete file that a copy has written.
 func Source(path, journal string) Log { return &file{path: path, journal: journal, complete: true} }
 
-// SourceOf is Source for a file that has only records of the journals with these names. Any other name is a *LineError.
+// SourceOf is Source for a file that has only records of the journals with these names. Any other name is a *LineError. The lines
+// of the other journals are not parsed.
 func SourceOf(path, journal string, all []string) Log {
 	return &file{path: path, journal: journal, complete: true, all: all}
 }
@@ -137,21 +138,29 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 func (r *fileRecords) wrong(err error) error { return &LineError{r.path, r.number, err} }
 
+// line returns the next line without its newline, or io.EOF.
+func (r *fileRecords) line() ([]byte, error) {
+	text, err := r.lines.ReadBytes('\n')
+	if errors.Is(err, io.EOF) && len(text) == 0 {
+		return nil, io.EOF
+	}
+	r.number++
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, r.wrong(errors.New("it ends in the middle of a line: the copy into it was broken off"))
+	}
+	if err != nil {
+		return nil, r.wrong(err)
+	}
+	return text[:len(text)-1], nil
+}
+
 // Next returns the next record of the journal.
 func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 	for ctx.Err() == nil {
-		text, err := r.lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(text) == 0 {
-			return nil, io.EOF
-		}
-		r.number++
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, r.wrong(errors.New("it ends in the middle of a line: the copy into it was broken off"))
-		}
+		text, err := r.line()
 		if err != nil {
-			return nil, r.wrong(err)
+			return nil, err
 		}
-		text = text[:len(text)-1]
 		if r.passes(text) {
 			continue
 		}
