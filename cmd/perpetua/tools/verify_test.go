@@ -76,13 +76,19 @@ func brokers(t *testing.T, n int) (records []*kgo.Record) {
 	return records
 }
 
-// verifyWith runs `perpetua audit verify`.
-func verifyWith(t *testing.T, args ...string) (out string, err error) {
+// auditWith runs a subcommand of `perpetua audit` with an empty data folder.
+func auditWith(t *testing.T, subcommand string, args ...string) (out string, err error) {
 	t.Helper()
 	var b bytes.Buffer
 	std := settings.IO{Out: &b, Err: new(bytes.Buffer), Env: func(string) (string, bool) { return "", false }}
-	err = Audit(t.Context(), append([]string{"verify", "--data", t.TempDir()}, args...), std)
+	err = Audit(t.Context(), append([]string{subcommand, "--data", t.TempDir()}, args...), std)
 	return b.String(), err
+}
+
+// verifyWith runs `perpetua audit verify`.
+func verifyWith(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	return auditWith(t, "verify", args...)
 }
 
 // TestVerifyAFile verifies a file, before and after a byte of it is changed.

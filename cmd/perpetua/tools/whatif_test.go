@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -87,10 +86,7 @@ func tradeLog(t *testing.T) string {
 // whatIf runs `perpetua audit what-if`.
 func whatIf(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
-	var b bytes.Buffer
-	std := settings.IO{Out: &b, Err: new(bytes.Buffer), Env: func(string) (string, bool) { return "", false }}
-	err = Audit(t.Context(), append([]string{"what-if", "--data", t.TempDir()}, args...), std)
-	return b.String(), err
+	return auditWith(t, "what-if", args...)
 }
 
 // TestWhatIf reads a file. Without an override nothing differs.
