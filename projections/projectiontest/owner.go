@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
@@ -118,17 +116,7 @@ func (o *Owner) PlaceStops(n int) {
 
 func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
 	o.t.Helper()
-	events := make([]decide.Event, len(d.Events))
-	for i, e := range d.Events {
-		text, err := json.Marshal(e)
-		if err == nil {
-			events[i], err = o.rules.Registry().Decode(e.EventType(), decide.VersionOf(e), text)
-		}
-		if err != nil {
-			o.t.Fatalf("event %s: %v", e.EventType(), err)
-		}
-	}
-	o.keep(o.venue.Entry(kind, actor, d.Outcome, events...))
+	o.keep(o.venue.decided(o.t, o.rules, kind, actor, d))
 }
 
 // Play submits n random commands.

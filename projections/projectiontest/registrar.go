@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/document"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
@@ -122,19 +120,7 @@ func (r *Registrar) drain() {
 
 func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 	r.t.Helper()
-	events := make([]decide.Event, len(d.Events))
-	for i, e := range d.Events {
-		text, err := json.Marshal(e)
-		if err == nil {
-			events[i], err = r.rules.Registry().Decode(e.EventType(), decide.VersionOf(e), text)
-		}
-		if err != nil {
-			r.t.Fatalf("event %s: %v", e.EventType(), err)
-		}
-	}
-	e := r.venue.Entry(kind, actor, d.Outcome, events...)
-	e.Record.Input = d.Input
-	r.keep(e)
+	r.keep(r.venue.decided(r.t, r.rules, kind, actor, d))
 }
 
 // Play submits n random commands. Halfway it activates the newest rules. At the end of a long history it also rotates and

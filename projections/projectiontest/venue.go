@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -76,6 +79,24 @@ func (v *Venue) Entry(command string, actor decide.Actor, outcome decide.Outcome
 	v.at = p
 	v.time += scalar.Time(v.random.IntN(3)) * scalar.Millisecond
 	return record.Entry{Record: r, Position: p, Journal: v.journal, Value: value}
+}
+
+// decided returns the entry of a decision. Its events are decoded from their JSON, as a reader of the journal would do.
+func (v *Venue) decided(t testing.TB, rules decide.Rules, kind string, actor decide.Actor, d decide.Decision) record.Entry {
+	t.Helper()
+	events := make([]decide.Event, len(d.Events))
+	for i, e := range d.Events {
+		text, err := json.Marshal(e)
+		if err == nil {
+			events[i], err = rules.Registry().Decode(e.EventType(), decide.VersionOf(e), text)
+		}
+		if err != nil {
+			t.Fatalf("event %s: %v", e.EventType(), err)
+		}
+	}
+	e := v.Entry(kind, actor, d.Outcome, events...)
+	e.Record.Input = d.Input
+	return e
 }
 
 // Pass lets time pass before the next entry, and returns the time then.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/streams/base"
 )
@@ -62,14 +60,11 @@ func (f HeadFolder) Keep(ctx context.Context, h Head) error {
 
 // Forget deletes the copy of a head, if there is one.
 func (f HeadFolder) Forget(journal string, partition int32) error {
-	if err := os.Remove(f.path(journal, partition)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return base.RemoveFile(f.path(journal, partition))
 }
 
 func (f HeadFolder) path(journal string, partition int32) string {
-	return filepath.Join(f.Dir, f.TopicPrefix+journal+"-"+strconv.Itoa(int(partition))+".json")
+	return base.PartitionFile(f.Dir, f.TopicPrefix+journal, partition)
 }
 
 // String implements Heads.

@@ -101,18 +101,28 @@ func (f Folder) syncFolder(dir string) error {
 
 // Forget deletes the copy of a base, if there is one.
 func (f Folder) Forget(journal string, partition int32) error {
-	if err := os.Remove(f.path(journal, partition)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return RemoveFile(f.path(journal, partition))
 }
 
 func (f Folder) path(journal string, partition int32) string {
-	return filepath.Join(f.Dir, f.TopicPrefix+journal+"-"+strconv.Itoa(int(partition))+".json")
+	return PartitionFile(f.Dir, f.TopicPrefix+journal, partition)
 }
 
 // String implements Source.
 func (f Folder) String() string { return "the folder " + f.Dir }
+
+// PartitionFile returns the path of a file in dir that belongs to one partition of a topic: TOPIC-PARTITION.json.
+func PartitionFile(dir, topic string, partition int32) string {
+	return filepath.Join(dir, topic+"-"+strconv.Itoa(int(partition))+".json")
+}
+
+// RemoveFile deletes a file. It returns nil if there is no such file.
+func RemoveFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 // WriteFile replaces a file atomically and syncs it and its folder: after it returns, no crash loses the new content.
 func WriteFile(path string, content []byte) error {

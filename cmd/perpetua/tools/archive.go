@@ -63,15 +63,8 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 	if err := blob.CheckURL(r.at); err != nil {
 		return r, settings.Usagef("--%s: %v", flagName, err)
 	}
-	r.journals = journals.All()
-	if name != "" {
-		j, err := r.journals.Of(name)
-		if err != nil {
-			return r, err
-		}
-		r.journals = journals.Table{j}
-	}
-	return r, nil
+	r.journals, err = journals.All().Only(name)
+	return r, err
 }
 
 // open opens the bucket and the venue's master key. config returns the archive of a journal there.

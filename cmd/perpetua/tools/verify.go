@@ -56,13 +56,8 @@ func parseVerify(args []string, std settings.IO) (r verifyRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.journals = journals.All()
-	if name != "" {
-		j, err := r.journals.Of(name)
-		if err != nil {
-			return r, err
-		}
-		r.journals = journals.Table{j}
+	if r.journals, err = journals.All().Only(name); err != nil {
+		return r, err
 	}
 	return r, r.check()
 }
