@@ -132,6 +132,7 @@ func (l *publishedLog) cosign(p *Policy) (c *Cosigner, stop func()) {
 // until waits until a checkpoint of a size is cosigned, and returns it under the policy.
 func (l *publishedLog) until(p *Policy, size int64) *Opened {
 	l.t.Helper()
+	tooLate := time.After(time.Minute)
 	for range 1_000_000 {
 		l.mu.Lock()
 		c, changed := l.cosigned, l.changed
@@ -139,8 +140,8 @@ func (l *publishedLog) until(p *Policy, size int64) *Opened {
 		if c.Size < size {
 			select {
 			case <-changed:
-			case <-l.t.Context().Done():
-				l.t.Fatal("no cosignature")
+			case <-tooLate:
+				l.t.Fatalf("no checkpoint of %d records is cosigned after a minute", size)
 			}
 			continue
 		}

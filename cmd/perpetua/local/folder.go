@@ -35,7 +35,7 @@ func OpenFolder(dir string) (*Folder, error) {
 		holder, _ := os.ReadFile(lock.Name())
 		lock.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("the data folder %s is in use by process %s", dir, strings.TrimSpace(string(holder)))
+			return nil, fmt.Errorf("the folder %s is in use by process %s", dir, strings.TrimSpace(string(holder)))
 		}
 		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
