@@ -243,7 +243,7 @@ func (j *Journal) Drain() {
 	j.drain(scalar.ID{})
 }
 
-// FailDeciding makes Deciding fail with an error, or work again for nil.
+// FailDeciding makes Deciding and StateAt fail with an error, or work again for nil.
 func (j *Journal) FailDeciding(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -252,12 +252,6 @@ func (j *Journal) FailDeciding(err error) {
 
 // Deciding implements past.Decisions. It folds the journal from its beginning.
 func (j *Journal) Deciding(ctx context.Context, name string, partition int32, sequence int64, look func(past.Met) error) error {
-	j.mu.RLock()
-	err := j.pastErr
-	j.mu.RUnlock()
-	if err != nil {
-		return err
-	}
 	state, before, err := j.StateAt(ctx, name, partition, sequence-1)
 	if err != nil {
 		return err
@@ -269,8 +263,14 @@ func (j *Journal) Deciding(ctx context.Context, name string, partition int32, se
 	return look(past.Met{State: state, Before: before, Time: entries[sequence-1].Record.Time, Entry: entries[sequence], Build: "test"})
 }
 
-// StateAt implements liabilities.States. It folds the journal from its beginning.
+// StateAt implements past.States. It folds the journal from its beginning.
 func (j *Journal) StateAt(_ context.Context, _ string, _ int32, sequence int64) (decide.State, record.Position, error) {
+	j.mu.RLock()
+	err := j.pastErr
+	j.mu.RUnlock()
+	if err != nil {
+		return nil, record.Position{}, err
+	}
 	entries := j.Entries()
 	switch {
 	case sequence < 0:
