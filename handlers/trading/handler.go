@@ -71,18 +71,14 @@ type Handler struct {
 	batches  submit.BatchSubmitter
 	venue    record.Follower
 	rows     rows.Source
-	past     past.Decisions
-	states   past.States
-	asking   *slots.Slots // questions about whole past states
+	past     pasts
 	commands []rows.Source
 	folds    []Fold
 	sockets  SocketLimits
-	proofs   LiabilityProofs
-	proving  *slots.Slots // requests for proofs of liabilities
+	proofs   proving
 	version  string
 	now      func() time.Time
 	receipts *proofs.Receipts
-	roots    asof.Roots
 
 	description *description
 	// recentTrades holds the trades that the rows may not contain yet. The venue's lock guards it.
@@ -92,10 +88,10 @@ type Handler struct {
 // New returns the handler of the trading interface. It registers a listener with the venue, so it must be called
 // before the follower runs.
 func New(c Config) *Handler {
-	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows, past: c.Past,
-		states: c.States, asking: slots.New(maxPastStates, 1),
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: c.Proofs, proving: slots.New(maxProofs, maxProofsOfBroker), version: c.Version, now: c.Now,
-		receipts: proofs.New(c.Receipts), roots: c.Roots, description: newDescription()}
+	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
+		past:     pasts{c.Past, c.States, slots.New(maxPastStates, 1), c.Roots},
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: proving{c.Proofs, slots.New(maxProofs, maxProofsOfBroker)}, version: c.Version, now: c.Now,
+		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }

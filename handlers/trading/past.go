@@ -10,9 +10,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
@@ -20,32 +22,47 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/past"
 )
 
+// pasts is what answers about the past come from.
+type pasts struct {
+	decisions past.Decisions
+	states    past.States
+	asking    *slots.Slots // questions about whole states
+	roots     asof.Roots
+}
+
 // asOf returns the source of answers as of past records.
 func (h *Handler) asOf() asof.Source {
-	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.roots, Now: h.now, States: h.states, Failed: h.explained().Failed}
+	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.past.roots, Now: h.now, States: h.past.states, Failed: h.explained().Failed}
 }
 
 // viewThen is viewAt, or as of a past record if q is not nil. Answers as of past records never use the state of the node's own
 // fold.
 //
-// The questions of one broker, and those without a token, are answered one after the other, so that others find a place among the
-// few states that are made at the same time.
+// The questions of one broker, of one operator, and those without a token are answered one after the other, so that others find a
+// place among the few states that are made at the same time.
 func (h *Handler) viewThen(c echo.Context, q *asof.Question, look func(s *domain.State, sequence int64) error) error {
 	if q == nil {
 		return h.viewAt(c, look)
 	}
-	asker := ""
-	if p := rest.PrincipalOf(c); p != nil {
-		asker = p.Broker
-	}
 	waiting, cancel := context.WithTimeout(c.Request().Context(), pastStateWait)
 	defer cancel()
-	leave, free := h.asking.Take(waiting, asker)
+	leave, free := h.past.asking.Take(waiting, askerOf(rest.PrincipalOf(c)))
 	if !free {
 		return h.explained().Failed(&past.BusyError{RetryAfter: pastStateWait})
 	}
 	defer leave()
 	return q.AnswerState(c, h.asOf(), func(s decide.State, sequence int64) error { return look(s.(*domain.State), sequence) })
+}
+
+// askerOf names those who share a turn. p is nil for a request without a token.
+func askerOf(p *access.Principal) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Broker == "":
+		return "user " + p.Username // no broker's code has a space
+	}
+	return p.Broker
 }
 
 const (

@@ -120,7 +120,35 @@ func TestMarginRanking(t *testing.T) {
 	v.Send("auditor", "GET", ranking+"?risk_state=ruined", "").Code(400, "VALIDATION_FAILED")
 }
 
-// TestPastStatesFail has the states fail, and a broker ask twice at once.
+// TestOneWholeStateForEach: while a past state is made for somebody, the same one gets no other, and everybody else does.
+func TestOneWholeStateForEach(t *testing.T) {
+	v := funded(t)
+	tip, book := v.Trading.Tip().String(), "/v1/orderbook/"+btc
+	reads := []struct{ user, path string }{{"broker-a", a1 + "/account-summary"}, {"broker-b", b1 + "/account-summary"}, {"operator", ranking}, {"auditor", ranking}, {"", book}}
+	for _, slow := range reads {
+		entered, release := v.Trading.SlowState()
+		first := make(chan *tradingtest.Reply, 1)
+		go func() { first <- past(v, slow.user, slow.path, tip) }()
+		select {
+		case <-entered:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no state is made for %q", slow.user)
+		}
+		for _, other := range reads {
+			r := past(v, other.user, other.path, tip)
+			if other.user != slow.user {
+				r.Want(200)
+			} else if r.Code(503, "TOO_MANY_PAST_STATES").Header.Get("Retry-After") == "" {
+				t.Error(r.Header)
+			}
+		}
+		release()
+		(<-first).Want(200)
+		past(v, slow.user, slow.path, tip).Want(200)
+	}
+}
+
+// TestPastStatesFail has the states fail.
 func TestPastStatesFail(t *testing.T) {
 	v := funded(t)
 	tip, path := v.Trading.Tip().String(), a1+"/account-summary"

@@ -7,6 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
@@ -14,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Operated returns the routes of the operator's interface that show the state of the whole venue.
@@ -29,6 +32,9 @@ type rankedAccount struct {
 
 // listRanking lists the accounts that need margin or have negative equity, nearest to liquidation first: by margin ratio
 // descending, then by equity less maintenance margin, then by code.
+//
+// There may be very many accounts. While the state is held, their standings are only copied. They are summarized and sorted after
+// that, so that the fold waits as little as possible.
 func (h *Handler) listRanking(c echo.Context) error {
 	query := rest.Query(c)
 	wanted := input.Several(query, "risk_state", margin.Normal, margin.MarginCall, margin.Liquidation, margin.AutoDeleveraging)
@@ -36,30 +42,47 @@ func (h *Handler) listRanking(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var found []rankedAccount
+	standings := make([]domain.Standing, 0, h.accounts())
 	err := h.viewThen(c, q, func(s *domain.State, _ int64) error {
-		found = ranked(s, wanted)
+		standings = s.AppendInMargin(standings)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(found, func(a, b rankedAccount) int {
-		return cmp.Or(b.MarginRatio.Cmp(a.MarginRatio), cmp.Compare(a.TotalEquity-a.MaintenanceMargin, b.TotalEquity-b.MaintenanceMargin),
-			cmp.Compare(a.CustomerCode, b.CustomerCode))
-	})
-	return c.JSON(http.StatusOK, rest.Slice(p, found))
+	places := ranked(standings, wanted)
+	items := make([]rankedAccount, 0, p.Size)
+	for _, place := range rest.Slice(p, places).Items {
+		summary := place.Summary()
+		items = append(items, rankedAccount{wire.NewAccountSummary(&summary), place.Broker})
+	}
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, len(places)))
 }
 
-// ranked returns the accounts of the ranking with one of the risk states, or with any if wanted is empty.
-func ranked(s *domain.State, wanted []margin.RiskState) (found []rankedAccount) {
-	for place := range s.Registered("") {
-		customer := s.CustomerAt("", place)
-		a, _ := s.Summary(customer.Code)
-		if a.MaintenanceMargin == 0 && a.RiskState == margin.Normal || len(wanted) > 0 && !slices.Contains(wanted, a.RiskState) {
-			continue
+// accounts returns the number of accounts now.
+func (h *Handler) accounts() (n int) {
+	h.venue.View(func(s decide.State, _ record.Position) { n = s.(*domain.State).Registered("") })
+	return n
+}
+
+// ranking is an account with what its place in the ranking depends on.
+type ranking struct {
+	*domain.Standing
+	ratio fixed.Decimal
+	left  fixed.Money // equity less maintenance margin
+}
+
+// ranked returns the places of the accounts with one of the risk states, or with any if wanted is empty.
+func ranked(standings []domain.Standing, wanted []margin.RiskState) []ranking {
+	places := make([]ranking, 0, len(standings))
+	for i := range standings {
+		a := standings[i].Summary()
+		if len(wanted) == 0 || slices.Contains(wanted, a.RiskState) {
+			places = append(places, ranking{&standings[i], a.MarginRatio, a.TotalEquity - a.MaintenanceMargin})
 		}
-		found = append(found, rankedAccount{wire.NewAccountSummary(&a), customer.Broker})
 	}
-	return found
+	slices.SortFunc(places, func(a, b ranking) int {
+		return cmp.Or(b.ratio.Cmp(a.ratio), cmp.Compare(a.left, b.left), cmp.Compare(a.Code, b.Code))
+	})
+	return places
 }
