@@ -71,7 +71,8 @@ func TestWholeStatesBeforeAndAfter(t *testing.T) {
 		past(v, user, path, "trading/0@x").Code(400, "VALIDATION_FAILED")
 		past(v, user, path, tip.String()+":"+someRoot).Want(409)
 	}
-	for _, path := range []string{"/v1/orderbook/" + btc, a1 + "/account-summary", a1 + "/state", a1 + "/fee-profile", a1 + "/margin-profile"} {
+	for _, path := range []string{"/v1/orderbook/" + btc, a1 + "/account-summary", a1 + "/state", a1 + "/fee-profile", a1 + "/margin-profile",
+		"/v1/account-summaries?customer_code=A-1"} {
 		past(v, "broker-a", path, "trading/0@1").Code(404, "NOT_YET")
 	}
 	for _, path := range []string{"/v1/account-summaries", ranking} { // there were no accounts, and that is known

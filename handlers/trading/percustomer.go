@@ -79,11 +79,17 @@ func (h *Handler) listAccountSummaries(c echo.Context) error {
 	})
 }
 
-// showEach responds with a page of the customers' items, or as of a past record if q is not nil. each yields a customer's items with their ordinals in
-// ascending order.
-func showEach[T any](h *Handler, c echo.Context, q *asof.Question, of who, p projections.Page, each func(s *domain.State, customer string, yield func(int64, T))) error {
+// showEach responds with a page of the customers' items, or as of a past record if q is not nil. each yields a customer's items
+// with their ordinals in ascending order.
+func showEach[T any](h *Handler, c echo.Context, q *asof.Question, of who, p projections.Page,
+	each func(s *domain.State, customer string, yield func(int64, T))) error {
 	var page projections.Paged[T]
 	err := h.viewThen(c, q, func(s *domain.State, _ int64) error {
+		if q != nil && of.customer != "" {
+			if _, known := s.Customer(of.customer); !known {
+				return unregistered(q)
+			}
+		}
 		page = rows.Take(p, func(beyond *projections.Key, descending bool) iter.Seq2[projections.Key, T] {
 			return walkCustomers(s, of, beyond, descending, each)
 		})
