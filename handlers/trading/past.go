@@ -22,7 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/past"
 )
 
-// pasts is what answers about the past come from.
+// pasts holds the sources of answers about the past.
 type pasts struct {
 	decisions past.Decisions
 	states    past.States
@@ -59,7 +59,7 @@ func askerOf(p *access.Principal) string {
 	switch {
 	case p == nil:
 		return ""
-	case p.Broker == "":
+	case p.SeesAll():
 		return "user " + p.Username // no broker's code has a space
 	}
 	return p.Broker

@@ -65,7 +65,7 @@ func (h *Handler) accounts() (n int) {
 	return n
 }
 
-// ranking is an account with what its place in the ranking depends on.
+// ranking is an account with the values that decide its place in the ranking.
 type ranking struct {
 	*domain.Standing
 	ratio fixed.Decimal
