@@ -13,15 +13,15 @@ import (
 // Differences compares every column of every table in two schemas: live, and made, which was filled from the log. It
 // reads tables, columns and keys from the catalog, so it covers new migrations without changes. Each difference names
 // the table, the row by its key, and the column. At most `most` differences are reported for each table. compared,
-// unless it is nil, is called after each table. Versions in the tables of history that ended at the sequence from or before
-// it are left out: see HistoryFrom.
+// unless it is nil, is called after each table. from has a sequence for tables of history: versions that ended there or
+// before are left out. See HistoryFrom.
 //
 // Each transaction must have its own snapshot (REPEATABLE READ). Both snapshots must be at the same positions of all
 // journals. The server first compares digests of the tables. Only tables with different digests are read.
 //
 // An offset is only a hint where to look for a record, and a copied log may have other offsets than the original. So
 // offsets that differ over a run of consecutive records are attributed to the original log and not reported.
-func Differences(ctx context.Context, live, made pgx.Tx, from int64, most int, compared func(table string)) ([]string, error) {
+func Differences(ctx context.Context, live, made pgx.Tx, from map[string]int64, most int, compared func(table string)) ([]string, error) {
 	c := &comparison{ctx: ctx, live: live, made: made, from: from, most: most}
 	left, err := tables(ctx, live)
 	if err != nil {
@@ -70,7 +70,7 @@ func compareBool(a, b bool) int {
 type comparison struct {
 	ctx        context.Context
 	live, made pgx.Tx
-	from       int64
+	from       map[string]int64
 	most       int
 	found      []string
 	moved      []offsetRun // runs of differing offsets in the records table: their rows come from the original of a copied log
@@ -111,8 +111,8 @@ func (c *comparison) table(name string) error {
 		}
 	}
 	both := layout{name: name, whole: right.whole, columns: slices.DeleteFunc(right.columns, func(column string) bool { return !slices.Contains(left.columns, column) })}
-	if slices.Contains(historyTables, name) {
-		both.where = fmt.Sprintf(" WHERE t.%s > %d", untilColumn, c.from)
+	if from, versions := c.from[name]; versions {
+		both.where = fmt.Sprintf(" WHERE t.%s > %d", untilColumn, from)
 	}
 	if both.key, both.keyed = right.key, right.keyed; !right.keyed || slices.ContainsFunc(right.key, func(column string) bool { return !slices.Contains(both.columns, column) }) {
 		both.key, both.keyed = both.columns, false

@@ -52,6 +52,9 @@ func NewHistory[T any](t *Table[T], name string, also ...string) *History[T] {
 // Name returns the name of the table with the versions.
 func (h *History[T]) Name() string { return h.versions.Name }
 
+// Table returns the table of the current rows.
+func (h *History[T]) Table() *Table[T] { return h.of }
+
 // Versions returns the table with the versions.
 func (h *History[T]) Versions() *Table[Version[T]] { return h.versions }
 

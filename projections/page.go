@@ -182,15 +182,23 @@ func (l List[T]) Statement(into *[]T) Statement {
 
 // Numbered skips offset rows and returns up to size of the following ones, and the total number of rows.
 func (l List[T]) Numbered(ctx context.Context, db DB, size, offset int) (out []T, total int, asOf int64, err error) {
+	asOf, err = Read(ctx, db, l.Table.Journal, l.Numbers(size, offset, &out, &total)...)
+	return out, total, asOf, err
+}
+
+// Numbers returns the queries of Numbered, for a Read with several statements. They set *into, never to nil.
+func (l List[T]) Numbers(size, offset int, into *[]T, total *int) []Statement {
 	args := append(l.Where.clone().args, size, offset)
 	sql := fmt.Sprintf("%s ORDER BY %s LIMIT $%d OFFSET $%d", l.sql(&l.Where), l.Order, len(args)-1, len(args))
-	var rows []Row[T]
-	asOf, err = Read(ctx, db, l.Table.Journal, Statement{sql, args, func(r pgx.Rows) error { return l.collect(r, &rows) }},
-		Statement{"SELECT count(*) FROM " + l.Table.Name + l.Where.sql(), l.Where.args, func(r pgx.Rows) (err error) {
-			total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
-			return err
-		}})
-	return Paged[T]{Rows: rows}.Values(), total, asOf, err
+	return []Statement{{sql, args, func(r pgx.Rows) error {
+		var rows []Row[T]
+		err := l.collect(r, &rows)
+		*into = Paged[T]{Rows: rows}.Values()
+		return err
+	}}, {"SELECT count(*) FROM " + l.from + l.Table.Name + l.Where.sql(), l.Where.args, func(r pgx.Rows) (err error) {
+		*total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
+		return err
+	}}}
 }
 
 // One returns the first row in the given order, and whether a row exists.

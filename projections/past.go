@@ -35,7 +35,11 @@ func (e *HistoryError) Error() string {
 // are then meaningless.
 func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statements ...Statement) error {
 	var begins, kept int64 = -1, -1
-	asOf, err := read(ctx, db, journal, lockHistory, append([]Statement{{
+	lock := ""
+	if journal == partitioned {
+		lock = lockHistory
+	}
+	asOf, err := read(ctx, db, journal, lock, append([]Statement{{
 		bounds, []any{journal}, func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&begins, &kept}, func() error { return nil })
 			return err

@@ -59,7 +59,7 @@ func TestReadersReadNothingSealed(t *testing.T) {
 		t.Errorf("statement_timeout is %s, %v", timeout, err)
 	}
 	sealed := map[string]bool{}
-	for _, column := range strings.Fields(`owners.external_id owners.fields erasures.reason holds.reason documents.name responses.answers triggers.reason
+	for _, column := range strings.Fields(`owners.external_id owners.fields owner_history.external_id owner_history.fields trigger_history.reason erasures.reason holds.reason documents.name responses.answers triggers.reason
 		trigger_events.reason trigger_events.internal_reason trigger_events.external_reference webhooks.private_key webhooks.next_private_key
 		delivery_attempts.response notices.reason`) {
 		sealed[column] = true

@@ -17,23 +17,32 @@ import (
 // boundsTable says where the answers of the tables of history begin, and where the versions end.
 const boundsTable = "history_bounds"
 
-// historyParents names the tables of history without their partitions. The partitions of all three have the same bounds.
+// partitioned is the journal with partitioned tables of history. Old partitions are dropped. The tables of history of the onboarding
+// journal have few rows, and auditors ask about them for years, so all versions are kept.
+const partitioned = "trading"
+
+// historyParents names these tables without their partitions. The partitions of all three have the same bounds.
 const historyParents = "ONLY order_history, ONLY balance_history, ONLY position_history"
 
 // historyStep divides the first sequence of every partition of the tables of history. See history_partitions in the
 // migration.
 const historyStep = 1 << 20
 
-// HistoryBounds keeps the bounds of the tables of history and makes their partitions. It MUST come before the projections
-// that write to them.
-var HistoryBounds = NewProjection("history", func(entries []record.Entry, batch *Batch) {
-	batch.Prepare("SELECT history_written($1, $2)", entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence)
-	for _, e := range entries {
-		if s := e.Record.Sequence; s%historyStep == 0 {
-			batch.Prepare("SELECT history_partitions($1)", s)
+// HistoryBounds keeps the bounds of a journal's tables of history, and makes the partitions of those that have some. It
+// MUST come before the projections that write to them.
+func HistoryBounds(journal string) Projection {
+	return NewProjection("history", func(entries []record.Entry, batch *Batch) {
+		batch.Prepare("SELECT history_written($1, $2, $3)", journal, entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence)
+		if journal != partitioned {
+			return
 		}
-	}
-})
+		for _, e := range entries {
+			if s := e.Record.Sequence; s%historyStep == 0 {
+				batch.Prepare("SELECT history_partitions($1)", s)
+			}
+		}
+	})
+}
 
 // ErrHistoryBusy says that a lock for dropping history was not free in time. The caller tries again later.
 var ErrHistoryBusy = errors.New("projections: the tables of history are in use")
@@ -156,7 +165,7 @@ func (m *Merge) forgetHistory(ctx context.Context) error {
 
 // deleteHistory deletes the versions that ended at a sequence or before it.
 func deleteHistory(ctx context.Context, db executor, schema string, from int64) error {
-	for _, table := range historyTables {
+	for _, table := range historyTables(partitioned) {
 		if _, err := db.Exec(ctx, "DELETE FROM "+pgx.Identifier{schema, table}.Sanitize()+" WHERE until <= $1", from); err != nil {
 			return fmt.Errorf("deleting old rows of the table %s: %w", table, err)
 		}
@@ -164,11 +173,11 @@ func deleteHistory(ctx context.Context, db executor, schema string, from int64) 
 	return nil
 }
 
-// complete says that the live tables have all versions up to their checkpoint, apart from those dropped for their age. The checkpoint
-// MUST be merged before.
+// complete says that the live tables have all versions up to their checkpoints, apart from those dropped for their age. The
+// checkpoints MUST be merged before.
 func (m *Merge) complete(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE %[1]s.history_bounds SET built = -1,
-		written = COALESCE((SELECT sequence FROM %[1]s.checkpoints WHERE journal = 'trading' AND partition = 0), -1) WHERE journal = 'trading'`,
+	_, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE %[1]s.history_bounds b SET built = -1,
+		written = COALESCE((SELECT c.sequence FROM %[1]s.checkpoints c WHERE c.journal = b.journal AND c.partition = 0), -1)`,
 		pgx.Identifier{m.target}.Sanitize()))
 	return err
 }
@@ -187,20 +196,27 @@ func regnamespace(schema string) string {
 
 func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// HistoryFrom returns the first sequence as of which the tables of history answer, or -1, and keeps more history from being
-// dropped until the transaction ends. Live rows as of the transaction may have some of the versions that ended earlier.
-func HistoryFrom(ctx context.Context, live Querier, reading pgx.Tx) (from int64, err error) {
+// HistoryFrom returns the first sequence as of which each table of history answers, or -1, by the table's name. It keeps more history
+// from being dropped until the transaction ends. Live rows as of the transaction may have some of the versions that ended
+// earlier.
+func HistoryFrom(ctx context.Context, live Querier, reading pgx.Tx) (from map[string]int64, err error) {
 	if _, err := reading.Exec(ctx, lockHistory); err != nil {
-		return -1, fmt.Errorf("projections: locking the history: %w", err)
+		return nil, fmt.Errorf("projections: locking the history: %w", err)
 	}
-	// The transaction's snapshot may be older than a drop. It still shows the former bound, but not the dropped partition.
-	from = -1
-	for _, db := range []Querier{live, reading} {
-		var begins, kept int64 = -1, -1
-		if err := db.QueryRow(ctx, bounds, "trading").Scan(&begins, &kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return -1, fmt.Errorf("projections: reading where history begins: %w", err)
+	from = make(map[string]int64)
+	for _, journal := range []string{"trading", "onboarding"} {
+		first := int64(-1)
+		// The transaction's snapshot may be older than a drop. It still shows the former bound, but not the dropped partition.
+		for _, db := range []Querier{live, reading} {
+			var begins, kept int64 = -1, -1
+			if err := db.QueryRow(ctx, bounds, journal).Scan(&begins, &kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				return nil, fmt.Errorf("projections: reading where history begins: %w", err)
+			}
+			first = max(first, begins)
 		}
-		from = max(from, begins)
+		for _, table := range historyTables(journal) {
+			from[table] = first
+		}
 	}
 	return from, nil
 }
@@ -210,8 +226,16 @@ func HistoryFrom(ctx context.Context, live Querier, reading pgx.Tx) (from int64,
 const bounds = `SELECT greatest(b.kept, CASE WHEN b.written = c.sequence THEN b.built ELSE c.sequence END), b.kept
 	FROM history_bounds b JOIN checkpoints c USING (journal) WHERE journal = $1 AND c.partition = 0`
 
-// historyTables are the names of the tables of history.
-var historyTables = []string{"order_history", "balance_history", "position_history"}
+// historyTables returns the names of a journal's tables of history.
+func historyTables(journal string) []string {
+	switch journal {
+	case "trading":
+		return []string{"order_history", "balance_history", "position_history"}
+	case "onboarding":
+		return []string{"owner_history", "document_history", "trigger_history"}
+	}
+	return nil
+}
 
 // lockHistory keeps history from being dropped until the transaction ends.
 const lockHistory = "LOCK TABLE " + historyParents + " IN ACCESS SHARE MODE"

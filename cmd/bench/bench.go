@@ -46,6 +46,7 @@ func measures() []measure {
 		{"book", "operations on a book, beside a conventional book", measureBook},
 		{"depth", "a million resting orders: acknowledgement, memory, start", measureDepth},
 		{"fold", "records folded on one core, beside decoding alone, and from a log on all cores", measureFold},
+		{"past", "whole states of very many accounts as of past records, at first and again", measurePast},
 		{"projection", "rows projected, beside COPY of the same rows", measureProjection},
 		{"reads", "a page of candles, beside an index scan of as many rows, and an account's state", measureReads},
 		{"uploads", "files uploaded, beside a bare Echo that writes and hashes them, and the memory that they take", measureUploads},

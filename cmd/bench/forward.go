@@ -195,7 +195,7 @@ func framesOf(ctx context.Context, nodes []*node) (frames, commands float64, err
 
 // submitAlone measures the owner without any interface, and so what no transport can fall below.
 func (b *bench) submitAlone(ctx context.Context, row func(string, float64) Row, beside func() (float64, error)) error {
-	owner, stop, err := b.newOwner(ctx, filepath.Join(b.dir, "alone"))
+	owner, _, stop, err := b.newOwner(ctx, filepath.Join(b.dir, "alone"))
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func hold(ctx context.Context, owner *journal.Owner, group string, holders int64
 	}
 	supply := limitAt(oneAccount, order.Sell, middle*10)
 	supply.Amount.Coef = holders
-	if _, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, supply)); err != nil {
+	if err := submitAgain(ctx, owner, command(trader(), trading.CommandPlaceOrder, supply)); err != nil {
 		return err
 	}
 	for _, next := range commands {

@@ -249,29 +249,34 @@ func measureJournal(ctx context.Context, b *bench) error {
 type asker func(journalRequest) func() (rate float64, err error)
 
 // newOwner starts an owner of a new journal and, with its data in the folder, a broker that does not sync. Each runs in a
-// separate process until stop is called.
-func (b *bench) newOwner(ctx context.Context, dir string) (owner *child, stop func(), err error) {
+// separate process until stop is called. addrs are those of the broker.
+func (b *bench) newOwner(ctx context.Context, dir string) (owner *child, addrs []string, stop func(), err error) {
 	var ready brokerReady
 	server, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(dir, "kafka")}, &ready)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	owner, err = b.child(ctx, "journal", journalConfig{Brokers: ready.Addrs, Fresh: true}, new(struct{}))
 	if err != nil {
 		server.stop()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return owner, func() { owner.stop(); server.stop() }, nil
+	return owner, ready.Addrs, func() { owner.stop(); server.stop() }, nil
 }
 
 // withOwner calls measure with an owner, and removes its folder in the end.
 func (b *bench) withOwner(ctx context.Context, measure func(asker) error) error {
+	return b.withOwnerAt(ctx, func(ask asker, _ []string) error { return measure(ask) })
+}
+
+// withOwnerAt is withOwner with the addresses of the broker.
+func (b *bench) withOwnerAt(ctx context.Context, measure func(ask asker, addrs []string) error) error {
 	dir, err := os.MkdirTemp(b.dir, "broker-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	owner, stop, err := b.newOwner(ctx, dir)
+	owner, addrs, stop, err := b.newOwner(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -281,5 +286,5 @@ func (b *bench) withOwner(ctx context.Context, measure func(asker) error) error 
 			err = owner.call(r, &rate)
 			return rate, err
 		}
-	})
+	}, addrs)
 }

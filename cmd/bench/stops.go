@@ -102,12 +102,28 @@ func manyCommands(ctx context.Context, owner *journal.Owner, commands int64, nex
 	var begun atomic.Int64
 	return during(submitters, func(int) error {
 		for n := begun.Add(1); n <= commands; n = begun.Add(1) {
-			if _, err := owner.Submit(ctx, next(n-1)); err != nil {
+			if err := submitAgain(ctx, owner, next(n-1)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// submitAgain submits a command until the owner accepts it. On a busy machine the owner may say that it does not.
+func submitAgain(ctx context.Context, owner *journal.Owner, c decide.Command) error {
+	for {
+		_, err := owner.Submit(ctx, c)
+		var refused *submit.NotAcceptedError
+		if !errors.As(err, &refused) {
+			return err
+		}
+		select {
+		case <-time.After(max(refused.RetryAfter, time.Millisecond)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // during runs work in a number of goroutines and returns the first error.

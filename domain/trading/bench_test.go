@@ -74,6 +74,25 @@ func BenchmarkTrade(b *testing.B) {
 	}
 }
 
+// BenchmarkInMargin copies the standings of 100,000 accounts with a position, as a reader does under the lock of a state, and makes
+// their summaries, as it does after that.
+func BenchmarkInMargin(b *testing.B) {
+	e := manyHolders(b, 100_000)
+	standings := e.state.AppendInMargin(nil)
+	b.Run("copy", func(b *testing.B) {
+		for b.Loop() {
+			standings = e.state.AppendInMargin(standings[:0])
+		}
+	})
+	b.Run("summarize", func(b *testing.B) {
+		for b.Loop() {
+			for i := range standings {
+				standings[i].Summary()
+			}
+		}
+	})
+}
+
 // BenchmarkOneOverdue places an order of a customer who has 100,000 others, while somebody's order is past its time and
 // the due list has not come to it.
 func BenchmarkOneOverdue(b *testing.B) {

@@ -129,27 +129,64 @@ type Summary struct {
 	Updated           scalar.Time
 }
 
+// Standing is what Summary computes with: a copy of an account's part of the state, for readers that summarize very many accounts
+// and must not hold the state's lock for that long.
+type Standing struct {
+	Code, Broker string
+
+	margin       margin.Standing
+	balance      fixed.Money
+	pending      fixed.Money
+	unsettled    fixed.Wide // settlement profit that is not posted to the balance yet
+	updated      scalar.Time
+	deleveraging bool
+}
+
 // Summary returns a customer's margin in USDC.
 func (s *State) Summary(customer string) (Summary, bool) {
 	a := s.accounts[customer]
 	if a == nil {
 		return Summary{}, false
 	}
-	m := s.standing(a, 0, nil)
-	risk := m.Risk()
-	if risk == margin.Liquidation && a.deleveraging != nil {
-		risk = margin.AutoDeleveraging
+	standing := s.standingOf(a)
+	return standing.Summary(), true
+}
+
+// AppendInMargin appends the standings of all accounts that need margin or have negative equity to a slice, in the order of
+// registration.
+func (s *State) AppendInMargin(to []Standing) []Standing {
+	for _, a := range s.registered {
+		if len(a.positions) == 0 && a.balance >= 0 {
+			continue
+		}
+		if standing := s.standingOf(a); standing.margin.Maintenance.Sign() != 0 || standing.margin.Lacks() {
+			to = append(to, standing)
+		}
 	}
-	var unsettled fixed.Wide // settlement profit that is not posted to the balance yet counts as unrealized
+	return to
+}
+
+func (s *State) standingOf(a *account) Standing {
+	out := Standing{Code: a.code, Broker: a.broker, margin: s.standing(a, 0, nil), balance: a.balance, pending: a.pending, updated: a.updated,
+		deleveraging: a.deleveraging != nil}
 	for _, h := range a.positions {
 		_, _, settled := h.afterCharges()
-		unsettled = unsettled.Add(settled.Wide())
+		out.unsettled = out.unsettled.Add(settled.Wide())
 	}
-	return Summary{CustomerCode: a.code, Currency: currency, Balance: a.balance, TotalEquity: m.Equity().Capped(),
-		UnrealisedPnL: m.Unrealised.Add(unsettled).Capped(), UsedMargin: m.Used.Capped(),
+	return out
+}
+
+// Summary returns the account's margin in USDC. Settlement profit that is not posted yet counts as unrealized.
+func (t *Standing) Summary() Summary {
+	m, risk := t.margin, t.margin.Risk()
+	if risk == margin.Liquidation && t.deleveraging {
+		risk = margin.AutoDeleveraging
+	}
+	return Summary{CustomerCode: t.Code, Currency: currency, Balance: t.balance, TotalEquity: m.Equity().Capped(),
+		UnrealisedPnL: m.Unrealised.Add(t.unsettled).Capped(), UsedMargin: m.Used.Capped(),
 		OrderMargin:       m.Initial.Sub(m.Used).Add(m.Fees).Capped(),
 		MaintenanceMargin: m.Maintenance.Capped(), AvailableMargin: m.Available().Capped(), Withdrawable: m.Withdrawable(),
-		PendingWithdrawal: a.pending, MarginRatio: m.Ratio(), RiskState: risk, Updated: a.updated}, true
+		PendingWithdrawal: t.pending, MarginRatio: m.Ratio(), RiskState: risk, Updated: t.updated}
 }
 
 // Position is a customer's open position.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/margin"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
@@ -151,8 +152,18 @@ func expect(s *State, customer string) (sum expected) {
 // checkMargins holds every customer's summary against the rule.
 func checkMargins(t fataler, s *State) {
 	t.Helper()
+	var inMargin []Summary
+	for _, standing := range s.AppendInMargin(nil) {
+		inMargin = append(inMargin, standing.Summary())
+	}
 	for _, c := range s.CustomersOf("") {
 		got, _ := s.Summary(c.Code)
+		if got.MaintenanceMargin != 0 || got.RiskState != margin.Normal {
+			if len(inMargin) == 0 || inMargin[0] != got {
+				t.Fatalf("%s has %+v, and not the next of %+v", c.Code, got, inMargin)
+			}
+			inMargin = inMargin[1:]
+		}
 		want := expect(s, c.Code)
 		exact := want.unrealised.Add(got.Balance.Wide()).Add(want.funding)
 		equity, available := exact.Capped(), exact.Sub((want.initial + want.fees + want.pending).Wide()).Capped()
@@ -169,6 +180,9 @@ func checkMargins(t fataler, s *State) {
 				t.Fatalf("%s: %s is %s, the rule says %s", c.Code, f.name, f.got, f.want)
 			}
 		}
+	}
+	if len(inMargin) > 0 {
+		t.Fatalf("%+v need no margin", inMargin)
 	}
 }
 

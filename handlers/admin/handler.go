@@ -48,8 +48,8 @@ type Config struct {
 	// the venue's key.
 	Owners *seal.Owners
 	Box    *seal.Box
-	// Reads are the routes that read owners, their dependent objects and their cases, under this interface's base.
-	// They come from onboarding.Handler.Operated.
+	// Reads are the routes that read owners, their dependent objects and their cases, and the margin ranking, under this
+	// interface's base. They come from onboarding.Handler.Operated and trading.Handler.Operated.
 	Reads []rest.Route
 	// Folds contains the followers of all journals by name, including those above.
 	Folds map[string]record.Follower

@@ -26,41 +26,52 @@ const videoReason = "video_identification"
 type pending struct {
 	Reason         string      `json:"reason"`
 	Questionnaires []scalar.ID `json:"pending_questionnaire_ids"`
+	Erased         bool        `json:"erased,omitzero"` // whether the reason is erased
 }
 
 // listPending lists the open requirements of all of an owner's triggers, oldest first.
 func (h *Handler) listPending(c echo.Context) error {
-	t, err := h.shownBare(c)
+	t, q, err := h.askedBare(c)
 	if err != nil {
 		return err
 	}
-	out, err := h.pendingOf(c, t.Ref, scalar.ID{})
+	var open []view.PendingRequirement
+	if q != nil {
+		open, err = h.pendingAsOf(c, q, t)
+	} else {
+		open, err = h.pendingOf(c, t.Ref)
+	}
+	if err != nil {
+		return err
+	}
+	out, err := h.showPending(c.Request().Context(), t.Ref, open, scalar.ID{})
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
 }
 
-// pendingOf returns the open requirements of an owner's triggers, or of one trigger, oldest first.
-func (h *Handler) pendingOf(c echo.Context, of owner.Ref, trigger scalar.ID) ([]pending, error) {
-	var open []view.PendingRequirement
-	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+// pendingOf returns the open requirements of an owner's triggers, oldest first.
+func (h *Handler) pendingOf(c echo.Context, of owner.Ref) (open []view.PendingRequirement, err error) {
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
 		open, asOf, err = view.PendingRequirements(ctx, db, viewer(c), of)
 		return asOf, err
 	})
-	if err != nil {
-		return nil, err
-	}
+	return open, err
+}
+
+// showPending converts open requirements to their JSON form: all, or unless the ID is zero, those of one trigger.
+func (h *Handler) showPending(ctx context.Context, of owner.Ref, open []view.PendingRequirement, trigger scalar.ID) ([]pending, error) {
 	out := make([]pending, 0, len(open))
 	for i := range open {
 		if !trigger.IsZero() && open[i].TriggerID != trigger {
 			continue
 		}
-		reason, err := h.pendingReason(c.Request().Context(), of, &open[i])
+		reason, err := h.pendingReason(ctx, of, &open[i])
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, pending{Reason: reason, Questionnaires: append([]scalar.ID{}, open[i].Questionnaires...)})
+		out = append(out, pending{Reason: reason, Questionnaires: append([]scalar.ID{}, open[i].Questionnaires...), Erased: reason == ""})
 	}
 	return out, nil
 }
@@ -97,9 +108,12 @@ func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.Place, c []byt
 
 // getTimeline returns the events of a case in order.
 func (h *Handler) getTimeline(c echo.Context) error {
-	t, err := h.shownBare(c, "trigger_id")
+	t, q, err := h.askedBare(c, "trigger_id")
 	if err != nil {
 		return err
+	}
+	if q != nil {
+		return h.timelineAsOf(c, q, t)
 	}
 	if _, err := h.trigger(c, t); err != nil {
 		return err
@@ -113,15 +127,19 @@ func (h *Handler) getTimeline(c echo.Context) error {
 
 // timeline returns the events of a case in order, as far as the caller may see them.
 func (h *Handler) timeline(c echo.Context, trigger scalar.ID) ([]wire.CaseEvent, error) {
-	var events []view.TriggerEvent
-	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		events, asOf, err = view.Timeline(ctx, db, trigger)
-		return asOf, err
-	})
+	events, err := h.caseEvents(c, trigger)
 	if err != nil {
 		return nil, err
 	}
 	return h.showCaseEvents(c, events)
+}
+
+func (h *Handler) caseEvents(c echo.Context, trigger scalar.ID) (events []view.TriggerEvent, err error) {
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		events, asOf, err = view.Timeline(ctx, db, trigger)
+		return asOf, err
+	})
+	return events, err
 }
 
 // showCaseEvents converts events of a case to their JSON form.

@@ -124,29 +124,42 @@ func (h *Handler) showDocument(ctx context.Context, d *domain.Document, sealed d
 }
 
 func (h *Handler) listDocuments(c echo.Context) error {
-	t, err := h.shown(c)
-	if err != nil {
-		return err
-	}
-	return listed(c, h, t, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Document, int, int64, error) {
-		return view.Documents(ctx, db, viewer(c), t.Ref, size, offset)
-	}, func(ctx context.Context, row *view.Document) (any, error) {
-		return h.showDocument(ctx, &row.Document, row.Name)
+	return listedOf(c, h, func(t *target) pageOf[view.Document] {
+		return func(ctx context.Context, db projections.DB, size, offset int) ([]view.Document, int, int64, error) {
+			return view.Documents(ctx, db, viewer(c), t.Ref, size, offset)
+		}
+	}, view.DocumentsAsOf, func(_ context.Context, row *view.Document) (any, error) {
+		return h.showDocumentThen(c, row)
 	})
 }
 
-func (h *Handler) getDocument(c echo.Context) error {
-	t, err := h.shownBare(c, "document_id")
-	if err != nil {
-		return err
-	}
-	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
-		return view.OneDocument(ctx, db, viewer(c), t.Ref, t.ids["document_id"])
-	}, documentNotFound)
-	if err != nil {
-		return err
-	}
+// showDocumentThen is showDocument for a read that may be as of a past record: that of an erased owner has no name.
+func (h *Handler) showDocumentThen(c echo.Context, row *view.Document) (wire.Document, error) {
 	shown, err := h.showDocument(c.Request().Context(), &row.Document, row.Name)
+	if h.isErased(c, err) {
+		shown, err = wire.NewDocument(&row.Document, ""), nil
+		shown.Erased = true
+	}
+	return shown, err
+}
+
+func (h *Handler) getDocument(c echo.Context) error {
+	t, q, err := h.askedBare(c, "document_id")
+	if err != nil {
+		return err
+	}
+	var row view.Document
+	if q != nil {
+		row, err = pastOne(c, h, q, t, t.ids["document_id"], view.DocumentAsOf, documentNotFound)
+	} else {
+		row, err = one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
+			return view.OneDocument(ctx, db, viewer(c), t.Ref, t.ids["document_id"])
+		}, documentNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	shown, err := h.showDocumentThen(c, &row)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (h *Handler) entitlementRoutes() []rest.Route {
 // listEntitlements lists the entitlements for owners of a type, newest first.
 func (h *Handler) listEntitlements(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		return listed(c, h, nil, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Entitlement, int, int64, error) {
+		return listed(c, h, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Entitlement, int, int64, error) {
 			return view.Entitlements(ctx, db, t, size, offset)
 		}, itself(func(e *view.Entitlement) wire.Entitlement { return wire.NewEntitlement(&e.Definition) }))
 	}

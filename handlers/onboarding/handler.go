@@ -30,6 +30,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/places"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
@@ -61,6 +62,8 @@ type Config struct {
 	Box    *seal.Box
 	// Receipts makes the receipts of the onboarding journal. It may be nil.
 	Receipts proofs.Source
+	// Roots knows the roots of the records of all journals, which reads as of a past record may name.
+	Roots asof.Roots
 	// KeyOverlap is how long the old and the new signing key of a webhook are both used after a rotation.
 	KeyOverlap time.Duration
 	// Now is the wall clock for the validation of dates of birth and for the expiry of links.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
@@ -29,12 +30,9 @@ type pageOf[Row any] func(ctx context.Context, db projections.DB, size, offset i
 // A shower converts a row to its JSON form. page skips a row if the shower fails because the owner was erased.
 type shower[Row any] func(ctx context.Context, row *Row) (any, error)
 
-// listed responds with a page of a list, with all five members. t is the target of the route, or nil.
-func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], show shower[Row]) error {
+// listed responds with a page of a list, with all five members.
+func listed[Row any](c echo.Context, h *Handler, read pageOf[Row], show shower[Row]) error {
 	query := rest.Query(c)
-	if t != nil {
-		query.Merge(t.path)
-	}
 	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
@@ -44,6 +42,31 @@ func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], sh
 		return err
 	}
 	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
+}
+
+// listedOf is listed for the list of an owner, which may be as of a past record.
+func listedOf[Row any](c echo.Context, h *Handler, now func(t *target) pageOf[Row], then pastPageOf[Row], show shower[Row]) error {
+	t, query, q, err := h.asked(c)
+	if err != nil {
+		return err
+	}
+	p := rest.ReadNumbered(query)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	items, total, err := pageThen(c, h, q, t, p.Size, p.Offset(), now(t), then, show)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
+}
+
+// pageThen is page, or pastPage if q is not nil.
+func pageThen[Row any](c echo.Context, h *Handler, q *asof.Question, t *target, size, offset int, now pageOf[Row], then pastPageOf[Row], show shower[Row]) ([]any, int, error) {
+	if q != nil {
+		return pastPage(c, h, q, t, size, offset, then, show)
+	}
+	return page(c, h, size, offset, now, show)
 }
 
 // A rowOf reads a row, and reports whether there is one.
@@ -72,17 +95,23 @@ func page[Row any](c echo.Context, h *Handler, size, offset int, read pageOf[Row
 	if err != nil {
 		return nil, 0, err
 	}
+	items, err = showAll(c.Request().Context(), rows, show)
+	return items, total, err
+}
+
+// showAll converts rows to their JSON form, without those that are gone.
+func showAll[Row any](ctx context.Context, rows []Row, show shower[Row]) (items []any, err error) {
 	items = make([]any, 0, len(rows))
 	for i := range rows {
-		shown, err := show(c.Request().Context(), &rows[i])
+		shown, err := show(ctx, &rows[i])
 		switch {
 		case err == nil:
 			items = append(items, shown)
 		case !isGone(err):
-			return nil, 0, err
+			return nil, err
 		}
 	}
-	return items, total, nil
+	return items, nil
 }
 
 // isGone reports whether the error means that an object was erased between reading its row and decrypting it.

@@ -14,8 +14,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
-	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -133,33 +133,55 @@ func caseStatuses() []entitlement.Status {
 // owner. The case of an erased owner stays readable without the reasons, because supervisors may ask who decided what
 // and when.
 func (h *Handler) getCase(c echo.Context) error {
-	if err := rest.NoQuery(c); err != nil {
+	query := rest.Query(c)
+	q := asof.Read(query)
+	if err := query.Done(); err != nil {
 		return err
 	}
-	unknown := problem.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
 	id, err := scalar.ParseID(rest.Param(c, "id"))
 	if err != nil {
-		return unknown
+		return triggerNotFound()
 	}
-	row, err := h.trigger(c, &target{ids: map[string]scalar.ID{"trigger_id": id}})
+	var found pastCase
+	if q != nil {
+		found, err = h.caseAsOf(c, q, &target{}, id)
+	} else {
+		found, err = h.caseNow(c, id)
+	}
 	if err != nil {
 		return err
 	}
-	err = h.view(c, func(s *domain.State) error {
-		if o, known := s.Owner(row.Ref); !known || o.State != owner.Erased && !visible(rest.PrincipalOf(c), o) {
-			return unknown
-		}
-		return nil
-	})
-	if err != nil {
+	if !h.seesCase(c, &found.trigger) {
+		return triggerNotFound()
+	}
+	out := wholeCase{operatedCase: showCase(&found.trigger)}
+	if out.Requirements, err = h.showPending(c.Request().Context(), found.trigger.Ref, found.open, id); err != nil {
 		return err
 	}
-	out := wholeCase{operatedCase: showCase(&row)}
-	if out.Requirements, err = h.pendingOf(c, row.Ref, id); err != nil {
-		return err
-	}
-	if out.Timeline, err = h.timeline(c, id); err != nil {
+	if out.Timeline, err = h.showCaseEvents(c, found.events); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// seesCase reports whether the caller may see the owner of a trigger.
+func (h *Handler) seesCase(c echo.Context, t *view.Trigger) (sees bool) {
+	h.await(c, h.cfg.Onboarding, t.Sequence) // the rows may be ahead of the fold
+	h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
+		o, known := s.(*domain.State).Owner(t.Ref)
+		sees = known && visibleThen(rest.PrincipalOf(c), o)
+	})
+	return sees
+}
+
+// caseNow reads a trigger of any tenant.
+func (h *Handler) caseNow(c echo.Context, id scalar.ID) (out pastCase, err error) {
+	if out.trigger, err = h.trigger(c, &target{ids: map[string]scalar.ID{"trigger_id": id}}); err != nil {
+		return out, err
+	}
+	if out.open, err = h.pendingOf(c, out.trigger.Ref); err != nil {
+		return out, err
+	}
+	out.events, err = h.caseEvents(c, id)
+	return out, err
 }

@@ -245,9 +245,12 @@ type ownerForm func(told fields, o *domain.Owner) any
 // getOwner responds with one owner in the given form.
 func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		t, err := h.shownBare(c)
-		if err != nil {
+		t, q, err := h.askedBare(c)
+		switch {
+		case err != nil:
 			return err
+		case q != nil:
+			return h.ownerAsOf(c, q, t, form)
 		}
 		row, err := h.ownerRow(c, t)
 		if err != nil {

@@ -191,25 +191,42 @@ func (h *Handler) showResponse(ctx context.Context, e *domain.ResponseAdded) (wi
 	return wire.Response{ID: e.ID, QuestionnaireID: e.QuestionnaireID, VersionID: e.VersionID, Ref: e.Ref, Answers: answers, Created: e.Created}, sealing(e.Ref, err)
 }
 
+// showResponseThen is showResponse for a read that may be as of a past record: that of an erased owner has no answers.
+func (h *Handler) showResponseThen(c echo.Context, e *domain.ResponseAdded) (wire.Response, error) {
+	shown, err := h.showResponse(c.Request().Context(), e)
+	if h.isErased(c, err) {
+		return wire.Response{ID: e.ID, QuestionnaireID: e.QuestionnaireID, VersionID: e.VersionID, Ref: e.Ref, Answers: []byte("[]"), Created: e.Created,
+			Erased: true}, nil
+	}
+	return shown, err
+}
+
 // listResponses lists an owner's responses, newest first.
 func (h *Handler) listResponses(c echo.Context) error {
-	t, err := h.shown(c)
-	if err != nil {
-		return err
-	}
-	return listed(c, h, t, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Response, int, int64, error) {
-		return view.Responses(ctx, db, viewer(c), t.Ref, size, offset)
-	}, func(ctx context.Context, row *view.Response) (any, error) {
-		return h.showResponse(ctx, &row.ResponseAdded)
+	return listedOf(c, h, func(t *target) pageOf[view.Response] {
+		return func(ctx context.Context, db projections.DB, size, offset int) ([]view.Response, int, int64, error) {
+			return view.Responses(ctx, db, viewer(c), t.Ref, size, offset)
+		}
+	}, view.ResponsesAsOf, func(ctx context.Context, row *view.Response) (any, error) {
+		return h.showResponseThen(c, &row.ResponseAdded)
 	})
 }
 
 func (h *Handler) getResponse(c echo.Context) error {
-	_, row, err := h.oneResponse(c)
+	t, q, err := h.askedBare(c, "response_id")
 	if err != nil {
 		return err
 	}
-	shown, err := h.showResponse(c.Request().Context(), &row.ResponseAdded)
+	var row view.Response
+	if q != nil {
+		row, err = pastOne(c, h, q, t, t.ids["response_id"], view.ResponseAsOf, responseNotFound)
+	} else {
+		row, err = h.responseRow(c, t)
+	}
+	if err != nil {
+		return err
+	}
+	shown, err := h.showResponseThen(c, &row.ResponseAdded)
 	if err != nil {
 		return err
 	}
@@ -225,10 +242,14 @@ func (h *Handler) oneResponse(c echo.Context) (t *target, row view.Response, err
 	if t, err = h.shownBare(c, "response_id"); err != nil {
 		return t, row, err
 	}
-	row, err = one(c, h, func(ctx context.Context, db projections.DB) (view.Response, bool, int64, error) {
+	row, err = h.responseRow(c, t)
+	return t, row, err
+}
+
+func (h *Handler) responseRow(c echo.Context, t *target) (view.Response, error) {
+	return one(c, h, func(ctx context.Context, db projections.DB) (view.Response, bool, int64, error) {
 		return view.OneResponse(ctx, db, viewer(c), t.Ref, t.ids["response_id"])
 	}, responseNotFound)
-	return t, row, err
 }
 
 // responseReceipt responds with the receipt of the record of a response, for its owner and the tenant.

@@ -70,11 +70,10 @@ type triggerList struct {
 
 // listTriggers lists an owner's triggers, newest first. It returns the complete list unless the request asks for a page.
 func (h *Handler) listTriggers(c echo.Context) error {
-	t, err := h.shown(c)
+	t, query, q, err := h.asked(c)
 	if err != nil {
 		return err
 	}
-	query := t.query(c)
 	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
@@ -83,9 +82,9 @@ func (h *Handler) listTriggers(c echo.Context) error {
 	if !query.Has("page") && !query.Has("size") {
 		size = allTriggers
 	}
-	items, total, err := page(c, h, size, offset, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Trigger, int, int64, error) {
+	items, total, err := pageThen(c, h, q, t, size, offset, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Trigger, int, int64, error) {
 		return view.TriggersOf(ctx, db, viewer(c), t.Ref, size, offset)
-	}, itself(showTrigger))
+	}, view.TriggersAsOf, itself(showTrigger))
 	if err != nil {
 		return err
 	}
@@ -93,11 +92,16 @@ func (h *Handler) listTriggers(c echo.Context) error {
 }
 
 func (h *Handler) getTrigger(c echo.Context) error {
-	t, err := h.shownBare(c, "trigger_id")
+	t, q, err := h.askedBare(c, "trigger_id")
 	if err != nil {
 		return err
 	}
-	row, err := h.trigger(c, t)
+	var row view.Trigger
+	if q != nil {
+		row, err = pastOne(c, h, q, t, t.ids["trigger_id"], view.TriggerAsOf, triggerNotFound)
+	} else {
+		row, err = h.trigger(c, t)
+	}
 	if err != nil {
 		return err
 	}

@@ -82,9 +82,6 @@ func (h *Handler) listOwnCustomer(c echo.Context, p *access.Principal, beyond bo
 }
 
 func (h *Handler) getMarginProfile(c echo.Context) error {
-	if err := rest.NoQuery(c); err != nil {
-		return err
-	}
 	return showCustomer(c, h, func(s *domain.State, customer string) (out marginProfile, known bool) {
 		profile, known := s.MarginProfile(customer)
 		if known {
@@ -118,9 +115,6 @@ func (h *Handler) override(c echo.Context, leverage int, forms ...*input.Form) e
 }
 
 func (h *Handler) getFeeProfile(c echo.Context) error {
-	if err := rest.NoQuery(c); err != nil {
-		return err
-	}
 	return showCustomer(c, h, func(s *domain.State, customer string) ([]wire.FeeProfileItem, bool) {
 		profile, known := s.FeeProfile(customer)
 		out := []wire.FeeProfileItem{}

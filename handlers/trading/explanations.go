@@ -104,7 +104,7 @@ func (h *Handler) explanation(c echo.Context, customer string, sequence int64) (
 
 // explained finds the decisions of the trading journal.
 func (h *Handler) explained() explanations.Source {
-	return explanations.Source{Past: h.past, Journal: journalName, Rules: domain.Rules(), Unknown: unknownRecord}
+	return explanations.Source{Past: h.past.decisions, Journal: journalName, Rules: domain.Rules(), Unknown: unknownRecord}
 }
 
 func unknownRecord() *problem.Problem {

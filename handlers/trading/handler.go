@@ -44,6 +44,8 @@ type Config struct {
 	Rows rows.Source
 	// Past finds what past records were decided on. It may be nil.
 	Past past.Decisions
+	// States finds whole past states. It may be nil.
+	States past.States
 	// Commands lists the read models that GET /v1/commands searches.
 	Commands []rows.Source
 	// Folds lists the followers of the journals in GET /v1/status.
@@ -69,16 +71,14 @@ type Handler struct {
 	batches  submit.BatchSubmitter
 	venue    record.Follower
 	rows     rows.Source
-	past     past.Decisions
+	past     pasts
 	commands []rows.Source
 	folds    []Fold
 	sockets  SocketLimits
-	proofs   LiabilityProofs
-	proving  *slots.Slots // requests for proofs of liabilities
+	proofs   proving
 	version  string
 	now      func() time.Time
 	receipts *proofs.Receipts
-	roots    asof.Roots
 
 	description *description
 	// recentTrades holds the trades that the rows may not contain yet. The venue's lock guards it.
@@ -88,9 +88,10 @@ type Handler struct {
 // New returns the handler of the trading interface. It registers a listener with the venue, so it must be called
 // before the follower runs.
 func New(c Config) *Handler {
-	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows, past: c.Past,
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: c.Proofs, proving: slots.New(maxProofs, maxProofsOfBroker), version: c.Version, now: c.Now,
-		receipts: proofs.New(c.Receipts), roots: c.Roots, description: newDescription()}
+	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
+		past:     pasts{c.Past, c.States, slots.New(maxPastStates, 1), c.Roots},
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: proving{c.Proofs, slots.New(maxProofs, maxProofsOfBroker)}, version: c.Version, now: c.Now,
+		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }
@@ -180,10 +181,10 @@ func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int
 	return rest.View(c, journalName, h.venue, look)
 }
 
-// show responds with the result of read, which gets the venue's state.
-func show[T any](c echo.Context, h *Handler, read func(s *domain.State) (T, error)) error {
+// show responds with the result of read, which gets the venue's state, or as of a past record if q is not nil.
+func show[T any](c echo.Context, h *Handler, q *asof.Question, read func(s *domain.State) (T, error)) error {
 	var out T
-	err := h.view(c, func(s *domain.State) (err error) {
+	err := h.viewThen(c, q, func(s *domain.State, _ int64) (err error) {
 		out, err = read(s)
 		return err
 	})
@@ -195,14 +196,16 @@ func show[T any](c echo.Context, h *Handler, read func(s *domain.State) (T, erro
 
 // showCustomer is show for the customer that the route names. read reports whether the customer is known.
 func showCustomer[T any](c echo.Context, h *Handler, read func(s *domain.State, customer string) (out T, known bool)) error {
-	customer := rest.Param(c, customerCode)
-	return show(c, h, func(s *domain.State) (out T, err error) {
-		if err := sees(c, s, customer); err != nil {
-			return out, err
-		}
-		out, known := read(s, customer)
+	query := rest.Query(c)
+	q := asof.Read(query)
+	of, err := h.whose(c, query)
+	if err != nil {
+		return err
+	}
+	return show(c, h, q, func(s *domain.State) (out T, err error) {
+		out, known := read(s, of.customer)
 		if !known {
-			return out, unknownCustomer()
+			return out, unregistered(q)
 		}
 		return out, nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rowsOf "github.com/perpetua-exchange/perpetua/projections/liabilities"
 	"github.com/perpetua-exchange/perpetua/streams/liabilities"
@@ -23,6 +24,12 @@ import (
 // LiabilityProofs proves what a customer has in the tree of a recorded statement. Its errors are those of liabilities.Prover.
 type LiabilityProofs interface {
 	Prove(ctx context.Context, r form.Recorded, customer string) (*form.Proof, error)
+}
+
+// proving makes proofs of liabilities in turns.
+type proving struct {
+	LiabilityProofs
+	turns *slots.Slots
 }
 
 const (
@@ -94,7 +101,7 @@ func (h *Handler) getLiabilityProof(c echo.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(c.Request().Context(), proofTurn)
 	defer cancel()
-	leave, ok := h.proving.Take(waiting, rest.PrincipalOf(c).Broker)
+	leave, ok := h.proofs.turns.Take(waiting, rest.PrincipalOf(c).Broker)
 	if !ok {
 		return problem.Unavailable("PROOFS_BUSY", "Too many proofs of liabilities are being made.", time.Second)
 	}

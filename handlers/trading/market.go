@@ -8,11 +8,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
@@ -21,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // instrumentFilter selects instruments and tickers.
@@ -41,11 +44,12 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	query := rest.Query(c)
 	filter := readInstrumentFilter(query)
 	wanted := input.Several(query, "status", market.Open, market.PostOnly, market.CancelOnly, market.TradeHalt)
+	q := asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
 	out := []wire.Instrument{}
-	err := h.view(c, func(s *domain.State) error {
+	err := h.viewThen(c, q, func(s *domain.State, _ int64) error {
 		for _, i := range s.Instruments() {
 			status, _ := s.Status(i.Symbol)
 			if filter.match(&i) && (wanted == nil || slices.Contains(wanted, status)) {
@@ -224,12 +228,19 @@ const (
 func (h *Handler) getOrderbook(c echo.Context) error {
 	query := rest.Query(c)
 	depth := int(query.OptionalInteger("depth", 1, maxDepth).Or(defaultDepth))
+	q := asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
 	symbol := rest.Param(c, "symbol")
+	if q != nil && !h.knows(symbol) {
+		return unknownSymbol()
+	}
 	var out wire.Orderbook
-	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
+	err := h.viewThen(c, q, func(s *domain.State, sequence int64) error {
+		if _, known := s.Instrument(symbol); !known {
+			return unknownThen(q, unknownSymbol(), "The instrument was not listed yet.")
+		}
 		if err := listedSymbol(s, symbol); err != nil {
 			return err
 		}
@@ -240,6 +251,12 @@ func (h *Handler) getOrderbook(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// knows reports whether an instrument was ever listed.
+func (h *Handler) knows(symbol string) (known bool) {
+	h.venue.View(func(s decide.State, _ record.Position) { _, known = s.(*domain.State).Instrument(symbol) })
+	return known
 }
 
 func (h *Handler) getTime(c echo.Context) error {

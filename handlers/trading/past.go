@@ -3,22 +3,86 @@ package trading
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 )
+
+// pasts holds the sources of answers about the past.
+type pasts struct {
+	decisions past.Decisions
+	states    past.States
+	asking    *slots.Slots // questions about whole states
+	roots     asof.Roots
+}
 
 // asOf returns the source of answers as of past records.
 func (h *Handler) asOf() asof.Source {
-	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.roots, Now: h.now}
+	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.past.roots, Now: h.now, States: h.past.states, Failed: h.explained().Failed}
+}
+
+// viewThen is viewAt, or as of a past record if q is not nil. Answers as of past records never use the state of the node's own
+// fold.
+//
+// The questions of one broker, of one operator, and those without a token are answered one after the other, so that others find a
+// place among the few states that are made at the same time.
+func (h *Handler) viewThen(c echo.Context, q *asof.Question, look func(s *domain.State, sequence int64) error) error {
+	if q == nil {
+		return h.viewAt(c, look)
+	}
+	waiting, cancel := context.WithTimeout(c.Request().Context(), pastStateWait)
+	defer cancel()
+	leave, free := h.past.asking.Take(waiting, askerOf(rest.PrincipalOf(c)))
+	if !free {
+		return h.explained().Failed(&past.BusyError{RetryAfter: pastStateWait})
+	}
+	defer leave()
+	return q.AnswerState(c, h.asOf(), func(s decide.State, sequence int64) error { return look(s.(*domain.State), sequence) })
+}
+
+// askerOf names those who share a turn. p is nil for a request without a token.
+func askerOf(p *access.Principal) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.SeesAll():
+		return "user " + p.Username // no broker's code has a space
+	}
+	return p.Broker
+}
+
+const (
+	// pastStateWait is how long a question about a whole past state waits for another one of the same broker.
+	pastStateWait = time.Second
+	// maxPastStates limits the questions about whole past states that are answered at the same time.
+	maxPastStates = 16
+)
+
+// unknownThen returns the error for an object that a state lacks and today's has: if q is not nil, it did not exist yet.
+func unknownThen(q *asof.Question, unknown error, detail string) error {
+	if q != nil {
+		return asof.NotYet(detail)
+	}
+	return unknown
+}
+
+// unregistered is unknownThen for a customer.
+func unregistered(q *asof.Question) error {
+	return unknownThen(q, unknownCustomer(), "The customer was not registered yet.")
 }
 
 // openOrdersAsOf responds with the orders of a customer that were live as of a past record.
@@ -45,10 +109,7 @@ func (h *Handler) openOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filt
 
 // bornBy returns the error of a read of a customer's rows, or the error for a customer who was registered later.
 func bornBy(err error, born, sequence int64) error {
-	if err == nil && (born < 0 || born > sequence) {
-		return asof.NotYet("The customer was not registered yet.")
-	}
-	return err
+	return asof.BornBy(err, born, sequence, "The customer was not registered yet.")
 }
 
 // orderAsOf responds with the version of an order as of a past record.

@@ -42,7 +42,7 @@ func TestPastFailures(t *testing.T) {
 		{"unknown record of a known build", failing{&past.ForeignError{Build: "v1.4.0", Err: broken}}, 409, "RULES_NOT_IN_BUILD", "v1.4.0", true},
 		{"unknown record of an unknown build", failing{&past.ForeignError{Err: broken}}, 409, "RULES_NOT_IN_BUILD", "the one that served", true},
 	} {
-		err := (&Handler{past: tt.past}).explained().Deciding(t.Context(), 3, nil)
+		err := (&Handler{past: pasts{decisions: tt.past}}).explained().Deciding(t.Context(), 3, nil)
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Status != tt.status || p.Code != tt.code || !strings.Contains(p.Detail, tt.detail) {
 			t.Errorf("%s: %v", tt.name, err)
@@ -54,7 +54,7 @@ func TestPastFailures(t *testing.T) {
 		}
 	}
 	away := errors.New("away")
-	if err := (&Handler{past: failing{away}}).explained().Deciding(t.Context(), 3, nil); !errors.Is(err, away) {
+	if err := (&Handler{past: pasts{decisions: failing{away}}}).explained().Deciding(t.Context(), 3, nil); !errors.Is(err, away) {
 		t.Errorf("another error is %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func (h *Handler) listPositions(c echo.Context) error {
 	if asOf != nil {
 		return h.positionsAsOf(c, asOf, of.customer, symbol)
 	}
-	return show(c, h, func(s *domain.State) ([]wire.Position, error) {
+	return show(c, h, nil, func(s *domain.State) ([]wire.Position, error) {
 		out := []wire.Position{}
 		for _, p := range s.Positions(of.customer) {
 			if symbol == "" || symbol == p.Symbol {
@@ -48,7 +48,7 @@ func (h *Handler) listAllPositions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return showEach(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
+	return showEach(h, c, nil, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
 		for _, p := range s.Positions(customer) {
 			if symbol == "" || symbol == p.Symbol {
 				yield(int64(s.ListingPlace(p.Symbol)), wire.NewPosition(&p))
@@ -58,39 +58,38 @@ func (h *Handler) listAllPositions(c echo.Context) error {
 }
 
 func (h *Handler) getAccountSummary(c echo.Context) error {
-	of, err := h.whose(c, rest.Query(c))
-	if err != nil {
-		return err
-	}
-	return show(c, h, func(s *domain.State) ([]wire.AccountSummary, error) {
-		summary, ok := s.Summary(of.customer)
-		if !ok {
-			return nil, unknownCustomer()
-		}
-		return []wire.AccountSummary{wire.NewAccountSummary(&summary)}, nil
+	return showCustomer(c, h, func(s *domain.State, customer string) ([]wire.AccountSummary, bool) {
+		summary, known := s.Summary(customer)
+		return []wire.AccountSummary{wire.NewAccountSummary(&summary)}, known
 	})
 }
 
 // listAccountSummaries lists the accounts of all customers that the principal may see, or of one customer.
 func (h *Handler) listAccountSummaries(c echo.Context) error {
 	query := rest.Query(c)
-	p := rows.ReadPaging(query, true)
+	p, q := rows.ReadPaging(query, true), asof.Read(query)
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
 	}
-	return showEach(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, a wire.AccountSummary)) {
+	return showEach(h, c, q, of, p, func(s *domain.State, customer string, yield func(ordinal int64, a wire.AccountSummary)) {
 		if summary, ok := s.Summary(customer); ok {
 			yield(0, wire.NewAccountSummary(&summary))
 		}
 	})
 }
 
-// showEach responds with a page of the customers' items. each yields a customer's items with their ordinals in
-// ascending order.
-func showEach[T any](h *Handler, c echo.Context, of who, p projections.Page, each func(s *domain.State, customer string, yield func(int64, T))) error {
+// showEach responds with a page of the customers' items, or as of a past record if q is not nil. each yields a customer's items
+// with their ordinals in ascending order.
+func showEach[T any](h *Handler, c echo.Context, q *asof.Question, of who, p projections.Page,
+	each func(s *domain.State, customer string, yield func(int64, T))) error {
 	var page projections.Paged[T]
-	err := h.view(c, func(s *domain.State) error {
+	err := h.viewThen(c, q, func(s *domain.State, _ int64) error {
+		if q != nil && of.customer != "" {
+			if _, known := s.Customer(of.customer); !known {
+				return unregistered(q)
+			}
+		}
 		page = rows.Take(p, func(beyond *projections.Key, descending bool) iter.Seq2[projections.Key, T] {
 			return walkCustomers(s, of, beyond, descending, each)
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -45,15 +46,17 @@ func (a *accountState) AppendJSON(b []byte) ([]byte, error) {
 
 // getState returns the state of an account in one view of the fold. Separate rows could have different positions.
 func (h *Handler) getState(c echo.Context) error {
-	of, err := h.whose(c, rest.Query(c))
+	query := rest.Query(c)
+	q := asof.Read(query)
+	of, err := h.whose(c, query)
 	if err != nil {
 		return err
 	}
 	out := accountState{OpenOrders: wire.Orders{}, Positions: []wire.Position{}}
-	err = h.viewAt(c, func(s *domain.State, sequence int64) error {
+	err = h.viewThen(c, q, func(s *domain.State, sequence int64) error {
 		summary, ok := s.Summary(of.customer)
 		if !ok {
-			return unknownCustomer()
+			return unregistered(q)
 		}
 		s.EachOpenOrder(of.customer, func(o *order.Order, changed int64) {
 			out.OpenOrders = append(out.OpenOrders, wire.NewOrder(o, changed))

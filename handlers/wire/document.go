@@ -18,6 +18,7 @@ type Document struct {
 	OwnerID     scalar.ID            `json:"owner_id"`
 	ValidUntil  *scalar.Time         `json:"valid_until"` // null: no end
 	Created     scalar.Time          `json:"created_at"`
+	Erased      bool                 `json:"erased,omitzero"` // whether the name is erased, in answers as of past records
 }
 
 // NewDocument converts a document to its JSON form. Its file name is passed separately because the log stores it

@@ -50,6 +50,21 @@ type OperatedCorporate struct {
 	Tenant string `json:"tenant"`
 }
 
+// ErasedOwner is an owner that was erased since, as of a past record. It has no personal data.
+type ErasedOwner struct {
+	ID      scalar.ID   `json:"id"`
+	State   owner.State `json:"state"` // as of the record
+	Tenant  string      `json:"tenant"`
+	Created scalar.Time `json:"created_at"`
+	Updated scalar.Time `json:"updated_at"`
+	Erased  bool        `json:"erased"` // always true
+}
+
+// NewErasedOwner returns the unencrypted fields of an owner.
+func NewErasedOwner(o *onboarding.Owner) ErasedOwner {
+	return ErasedOwner{o.ID, o.State, o.Tenant, o.Created, o.Updated, true}
+}
+
 // Address is a postal address. Members that are not set are null.
 type Address struct {
 	Street      *string `json:"street"`

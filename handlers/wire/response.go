@@ -15,4 +15,5 @@ type Response struct {
 	owner.Ref
 	Answers jsontext.Value `json:"answers"` // as they were encrypted: an array of questionnaire.Answer
 	Created scalar.Time    `json:"created_at"`
+	Erased  bool           `json:"erased,omitzero"` // whether the answers are erased, in answers as of past records
 }

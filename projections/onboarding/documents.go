@@ -47,8 +47,11 @@ var documents = &projections.Table[Document]{
 	},
 }
 
+// documentHistory has the earlier states of documents. It has no sealed values: the name of a document never changes.
+var documentHistory = projections.NewHistory(documents, "document_history")
+
 type documentChanges struct {
-	documents projections.Latest[scalar.ID, changed[Document]]
+	documents versioned[Document]
 }
 
 func newDocuments(*projections.Batch) *documentChanges { return &documentChanges{} }
@@ -56,17 +59,16 @@ func newDocuments(*projections.Batch) *documentChanges { return &documentChanges
 func (x *documentChanges) add(at place, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.DocumentAdded:
-		x.documents.Put(e.ID, changed[Document]{made: true, Row: documentRow{Key: at.Key, Value: Document{Document: e.Document, Tenant: at.tenant(),
-			Name: e.Name, Updated: e.Created, Sequence: at.Sequence}}})
+		x.documents.make(at, e.ID, documentRow{Key: at.Key, Value: Document{Document: e.Document, Tenant: at.tenant(),
+			Name: e.Name, Updated: e.Created, Sequence: at.Sequence}})
 	case *domain.DocumentChanged:
-		r, _ := x.documents.Slot(e.ID)
-		r.groups |= 1
+		r := x.documents.slot(at, e.ID, 0)
 		r.Value.Document, r.Value.Updated, r.Value.Sequence = e.Document, e.Updated, at.Sequence
 	}
 }
 
 func (x *documentChanges) write(b *projections.Batch) {
-	put(b, documents, x.documents.Rows(), []string{"category", "valid_until", "updated_at", "sequence"})
+	x.documents.write(b, documentHistory, []string{"category", "valid_until", "updated_at", "sequence"})
 }
 
 // Documents returns a numbered page of an owner's documents, newest first, and how many there are.

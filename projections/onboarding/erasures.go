@@ -169,9 +169,11 @@ func (x *erasing) add(at place, event decide.Event) {
 // ciphertexts are the statements that remove the ciphertexts.
 var ciphertexts = []string{
 	`UPDATE owners t SET external_id = NULL, fields = NULL FROM n WHERE t.id = n.id`,
+	`UPDATE owner_history t SET external_id = NULL, fields = NULL FROM n WHERE t.id = n.id`,
 	`UPDATE documents t SET name = NULL FROM n WHERE t.owner_id = n.id AND t.created_sequence < n.sequence`,
 	`UPDATE responses t SET answers = NULL FROM n WHERE t.owner_id = n.id AND t.sequence < n.sequence`,
 	`UPDATE triggers t SET reason = NULL FROM n WHERE t.owner_id = n.id AND t.created_sequence < n.sequence`,
+	`UPDATE trigger_history t SET reason = NULL FROM n, triggers o WHERE o.owner_id = n.id AND t.id = o.id AND o.created_sequence < n.sequence`,
 	`UPDATE trigger_events t SET reason = NULL, internal_reason = NULL, external_reference = NULL FROM n
 		WHERE t.owner_id = n.id AND t.sequence < n.sequence`,
 	`UPDATE notices t SET reason = NULL FROM n WHERE t.owner_id = n.id AND t.sequence < n.sequence`,

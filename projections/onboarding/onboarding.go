@@ -29,7 +29,7 @@ const journalName = "onboarding"
 // Projection maintains all tables of the onboarding journal. They form one family, because an erasure changes most of
 // them.
 var Projection = projections.NewProjection("onboarding", project,
-	"list_counts", owners.Name, erasures.Name, holds.Name, retentions.Name, documents.Name, questionnaires.Name,
+	"list_counts", ownerHistory.Name(), documentHistory.Name(), triggerHistory.Name(), owners.Name, erasures.Name, holds.Name, retentions.Name, documents.Name, questionnaires.Name,
 	versions.Name, responses.Name, entitlements.Name, triggers.Name, timeline.Name, webhooks.Name, deliveries.Name, attempts.Name, notices.Name)
 
 // part maintains some of the tables from a batch of entries.

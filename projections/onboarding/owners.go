@@ -42,6 +42,9 @@ var owners = &projections.Table[Owner]{
 	},
 }
 
+// ownerHistory has the earlier states of owners. Sealed values in it are removed with those of the owner.
+var ownerHistory = projections.NewHistory(owners, "owner_history")
+
 // The groups of columns of an owner that change together.
 const (
 	ownerFields = iota
@@ -51,7 +54,7 @@ const (
 
 // ownerChanges are the owners, and the ends of owners, that a batch changes.
 type ownerChanges struct {
-	owners     projections.Latest[scalar.ID, changed[Owner]]
+	owners     versioned[Owner]
 	erasures   projections.Latest[scalar.ID, changed[Erasure]]
 	holds      projections.Adder[Hold]
 	retentions projections.Adder[Retention]
@@ -62,8 +65,7 @@ func newOwners(b *projections.Batch) *ownerChanges {
 }
 
 func (x *ownerChanges) slot(at place, ref owner.Ref, group int) *Owner {
-	r, _ := x.owners.Slot(ref.ID)
-	r.groups |= 1 << group
+	r := x.owners.slot(at, ref.ID, group)
 	r.Value.Ref, r.Value.Sequence = ref, at.Sequence
 	return &r.Value
 }
@@ -71,7 +73,7 @@ func (x *ownerChanges) slot(at place, ref owner.Ref, group int) *Owner {
 func (x *ownerChanges) add(at place, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.OwnerRegistered:
-		x.owners.Put(e.ID, changed[Owner]{Row: ownerRow{Key: at.Key, Value: Owner{Owner: e.Owner, Fields: e.Fields, Sequence: at.Sequence}}, made: true})
+		x.owners.make(at, e.ID, ownerRow{Key: at.Key, Value: Owner{Owner: e.Owner, Fields: e.Fields, Sequence: at.Sequence}})
 	case *domain.OwnerChanged:
 		o := x.slot(at, e.Ref, ownerFields)
 		o.ExternalID, o.Fields, o.Revision, o.Updated = e.ExternalID, e.Fields, e.Revision, e.Updated
@@ -101,7 +103,7 @@ func (x *ownerChanges) move(at place, ref owner.Ref, to owner.State) {
 }
 
 func (x *ownerChanges) write(b *projections.Batch) {
-	put(b, owners, x.owners.Rows(),
+	x.owners.write(b, ownerHistory,
 		[]string{"external_id", "fields", "revision", "updated_at", "sequence"}, []string{"state", "updated_at", "sequence"}, []string{"held", "sequence"})
 	x.writeErasures(b)
 }

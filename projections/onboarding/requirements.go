@@ -27,28 +27,32 @@ type PendingRequirement struct {
 // PendingRequirements returns the open requirements of all open triggers of an owner, oldest first. The requirements of
 // a definition have the age of the trigger's start.
 func PendingRequirements(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref) (pending []PendingRequirement, asOf int64, err error) {
-	const isOpen = "status IN ('pending', 'ongoing', 'blocked')"
 	l := projections.List[Trigger]{Table: triggers, Order: "place"}
 	v.confine(&l.Where, "owner_id")
 	of(&l.Where, ref)
 	l.Where.And(isOpen)
 	requests := projections.List[TriggerEvent]{Table: timeline, Order: "sequence, ordinal"}
 	requests.Where.And("trigger_id IN (SELECT id FROM triggers WHERE owner_id = ? AND "+isOpen+") AND request_id IS NOT NULL", c.UUID(ref.ID))
-	var of []Trigger
+	var open []Trigger
 	var asked []TriggerEvent
-	asOf, err = projections.Read(ctx, db, journalName, l.Statement(&of), requests.Statement(&asked))
-	if err != nil {
-		return nil, asOf, err
-	}
+	asOf, err = projections.Read(ctx, db, journalName, l.Statement(&open), requests.Statement(&asked))
+	return pendingOf(open, asked), asOf, err
+}
+
+// isOpen is the condition of open triggers.
+const isOpen = "status IN ('pending', 'ongoing', 'blocked')"
+
+// pendingOf returns the open requirements of open triggers, oldest first. asked has the requests for information.
+func pendingOf(open []Trigger, asked []TriggerEvent) (pending []PendingRequirement) {
 	reasons := make(map[scalar.ID]domain.Reason, len(asked))
 	for i := range asked {
 		reasons[asked[i].RequestID] = asked[i].Reason
 	}
-	for i := range of {
-		pending = append(pending, of[i].pending(reasons)...)
+	for i := range open {
+		pending = append(pending, open[i].pending(reasons)...)
 	}
 	slices.SortStableFunc(pending, func(a, b PendingRequirement) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	return pending, asOf, nil
+	return pending
 }
 
 // pending returns what is open of a trigger; reasons are those of requests.

@@ -78,6 +78,9 @@ var triggers = &projections.Table[Trigger]{
 	},
 }
 
+// triggerHistory has the earlier states of triggers. Reasons in it are removed with those of the trigger.
+var triggerHistory = projections.NewHistory(triggers, "trigger_history")
+
 // The groups of columns of a trigger that change together.
 const (
 	triggerMoved = iota
@@ -88,14 +91,13 @@ const (
 )
 
 type triggerChanges struct {
-	triggers projections.Latest[scalar.ID, changed[Trigger]]
+	triggers versioned[Trigger]
 }
 
 func newTriggers(*projections.Batch) *triggerChanges { return &triggerChanges{} }
 
 func (x *triggerChanges) slot(at place, id scalar.ID, group int) *Trigger {
-	r, _ := x.triggers.Slot(id)
-	r.groups |= 1 << group
+	r := x.triggers.slot(at, id, group)
 	r.Value.ID, r.Value.Sequence = id, at.Sequence
 	return &r.Value
 }
@@ -103,9 +105,9 @@ func (x *triggerChanges) slot(at place, id scalar.ID, group int) *Trigger {
 func (x *triggerChanges) add(at place, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.TriggerCreated:
-		x.triggers.Put(e.ID, changed[Trigger]{made: true, Row: triggerRow{Key: at.Key, Value: Trigger{Trigger: domain.Trigger{ID: e.ID,
+		x.triggers.make(at, e.ID, triggerRow{Key: at.Key, Value: Trigger{Trigger: domain.Trigger{ID: e.ID,
 			EntitlementID: e.EntitlementID, Ref: e.Ref, Status: e.Status, Created: e.Created, Updated: e.Created, Deadline: e.Deadline},
-			Tenant: at.tenant(), Sequence: at.Sequence, pinned: "[]", open: "[]"}}})
+			Tenant: at.tenant(), Sequence: at.Sequence, pinned: "[]", open: "[]"}})
 	case *domain.TriggerMoved:
 		x.move(at, e)
 	case *domain.RequirementsChanged:
@@ -146,7 +148,7 @@ func (x *triggerChanges) move(at place, e *domain.TriggerMoved) {
 }
 
 func (x *triggerChanges) write(b *projections.Batch) {
-	put(b, triggers, x.triggers.Rows(),
+	x.triggers.write(b, triggerHistory,
 		[]string{"status", "result", "code", "reason_text", "reason", "deadline", "updated_at", "moved_sequence", "sequence"},
 		[]string{"name", "approval", "opens_trading_account", "pinned", "video_planned", "started_sequence"},
 		[]string{"video", "video_sequence"},

@@ -3,10 +3,10 @@
 -- changes these lists. A name without a schema is in the schema of checkpoints.
 SET LOCAL perpetua.readable = '
     anchors archive_heads balance_history balances bases brokers candles checkpoints cosigned_trees customers deliveries
-    delivery_attempts documents entitlements erasures fee_profiles funding_rates history_bounds holds instrument_statuses
-    instruments leverages liabilities list_counts margin_profiles market_trades notices order_history orders owners
+    delivery_attempts document_history documents entitlements erasures fee_profiles funding_rates history_bounds holds instrument_statuses
+    instruments leverages liabilities list_counts margin_profiles market_trades notices order_history orders owner_history owners
     position_history positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
-    transactions trigger_events triggers users venue_balances venue_postings webhooks
+    transactions trigger_events trigger_history triggers users venue_balances venue_postings webhooks
     analytics.balances_daily analytics.book_depth_hourly analytics.book_orders analytics.bounds analytics.contents
     analytics.days analytics.fees_daily analytics.funding_daily analytics.hours analytics.liquidations
     analytics.onboarding_cases analytics.onboarding_daily analytics.onboarding_funnel analytics.order_fills analytics.pnl_daily
@@ -17,7 +17,7 @@ SET LOCAL perpetua.withheld = '
     perpetua_jobs.river_job perpetua_jobs.river_leader perpetua_jobs.river_migration perpetua_jobs.river_notification
     perpetua_jobs.river_queue';
 SET LOCAL perpetua.routines = '
-    count_rows() grant_readers(text[]) history_partitions(bigint) history_written(bigint,bigint) list_page(text[],bigint,bigint,boolean)
+    count_rows() grant_readers(text[]) history_partitions(bigint) history_written(text,bigint,bigint) list_page(text[],bigint,bigint,boolean)
     place_document() place_response() place_trigger() record_changes() track_changes(text)
     analytics.book_at(text,bigint) analytics.history_checked(bigint) analytics.position_at(text,timestamptz)
     perpetua_jobs.river_job_state_in_bitmask(bit,perpetua_jobs.river_job_state)';

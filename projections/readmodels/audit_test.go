@@ -184,7 +184,7 @@ func TestEveryColumnOfEveryTableIsCompared(t *testing.T) {
 	differences := func(tx pgx.Tx) (found []string) {
 		t.Helper()
 		must(t, pgx.BeginTxFunc(ctx, made, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(other pgx.Tx) (err error) {
-			found, err = projections.Differences(ctx, tx, other, -1, 10, nil)
+			found, err = projections.Differences(ctx, tx, other, nil, 10, nil)
 			return err
 		}))
 		return found
@@ -218,7 +218,8 @@ func TestEveryColumnOfEveryTableIsCompared(t *testing.T) {
 		return nil
 	}))
 	empty := withoutValue(t, live)
-	check(t, "the columns in which no row has a value", empty, nil)
+	// Nothing follows the state of a trigger's end.
+	check(t, "the columns in which no row has a value", empty, []string{"trigger_history.result", "trigger_history.code", "trigger_history.reason_text", "trigger_history.reason"})
 	tables, widest := spoilables(t, live), 0
 	one := func(table string) string { return fmt.Sprintf("ctid = (SELECT max(ctid) FROM %q)", table) }
 	removals := make(map[string]string)
@@ -292,7 +293,7 @@ func TestAMovedLogIsNoDifference(t *testing.T) {
 		must(t, err)
 	}
 	must(t, pgx.BeginTxFunc(ctx, made, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(other pgx.Tx) error {
-		told, err := projections.Differences(ctx, tx, other, -1, 10, nil)
+		told, err := projections.Differences(ctx, tx, other, nil, 10, nil)
 		check(t, "of a log that was moved", told, nil)
 		return err
 	}))

@@ -150,7 +150,7 @@ var noFoldHas = []string{"owners.fields", "owners.sequence", "documents.name", "
 	"retentions.ordinal", "retentions.actor", "retentions.time", "questionnaires.sequence", "responses.id", "responses.questionnaire_version_id", "responses.tenant", "responses.document_ids", "responses.answers",
 	"responses.created_at", "responses.ordinal", "entitlements.sequence", "triggers.code", "triggers.reason_text", "triggers.reason", "triggers.started_sequence",
 	"triggers.sequence", "webhooks.sequence", "deliveries.notice_id", "deliveries.type", "deliveries.next_attempt_at", "deliveries.created_at", "deliveries.sequence",
-	"delivery_attempts.", "notices.", "trigger_events.", "list_counts.", ".created_sequence", ".created_ordinal", ".place"}
+	"delivery_attempts.", "notices.", "owner_history.", "document_history.", "trigger_history.", "trigger_events.", "list_counts.", ".created_sequence", ".created_ordinal", ".place"}
 
 // TestOnboardingIsComparedInEveryColumn changes one column at a time of all rows of a table, and wants the comparison with the
 // fold to tell of it.

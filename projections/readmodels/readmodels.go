@@ -19,7 +19,7 @@ import (
 // Trading returns the projections of the trading journal, in the order in which a runner must apply them.
 func Trading() []projections.Projection {
 	return []projections.Projection{
-		projections.HistoryBounds,
+		projections.HistoryBounds("trading"),
 		records.Projection{Journal: "trading"},
 		customers.Projection,
 		instruments.Projection,
@@ -39,5 +39,5 @@ func Identity() []projections.Projection {
 
 // Onboarding returns the projections of the onboarding journal.
 func Onboarding() []projections.Projection {
-	return []projections.Projection{records.Projection{Journal: "onboarding"}, onboarding.Projection}
+	return []projections.Projection{projections.HistoryBounds("onboarding"), records.Projection{Journal: "onboarding"}, onboarding.Projection}
 }

@@ -103,8 +103,7 @@ func New(cfg Config, journals ...Journal) *States {
 	return s
 }
 
-// StateAt returns the state after the record with a sequence, and that record's position. The caller MUST only read the state,
-// and MUST NOT decide anything on it: see Deciding. The errors are those of Deciding.
+// StateAt implements past.States.
 func (s *States) StateAt(ctx context.Context, journalName string, partition int32, sequence int64) (decide.State, record.Position, error) {
 	k := key{Shard: submit.Shard{Journal: journalName, Partition: partition}, sequence: sequence}
 	j, tip, err := s.journal(k)
@@ -138,7 +137,10 @@ func (s *States) Deciding(ctx context.Context, journalName string, partition int
 	return look(past.Met{State: m.state, Before: m.at, Time: m.time, Entry: m.next, Build: m.build})
 }
 
-var _ past.Decisions = (*States)(nil)
+var (
+	_ past.Decisions = (*States)(nil)
+	_ past.States    = (*States)(nil)
+)
 
 // journal returns the journal of a key, and its last record.
 func (s *States) journal(k key) (j Journal, tip record.Position, err error) {

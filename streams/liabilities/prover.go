@@ -6,21 +6,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 )
 
 // ErrUnknownCustomer reports that a customer has no leaves in a tree, for example because of a later registration.
 var ErrUnknownCustomer = errors.New("the tree has no such customer")
-
-// States returns past states of the trading journal. *history.States implements it.
-type States interface {
-	// StateAt returns the state after the record with a sequence, and that record's position. The state is only read.
-	StateAt(ctx context.Context, journal string, partition int32, sequence int64) (decide.State, record.Position, error)
-}
 
 // Prover makes customers' proofs. It builds a tree from the balances in the store or, when they are not kept any more, from the
 // state of the journal at that time. It keeps the last tree of each kind in memory. It is safe for concurrent use.
@@ -28,7 +21,7 @@ type Prover struct {
 	store   Store
 	keys    Keys
 	journal func(context.Context) (scalar.ID, error)
-	states  States // nil if past states are not known
+	states  past.States // nil if past states are not known
 
 	stored, computed lastTree
 }
@@ -42,7 +35,7 @@ type lastTree struct {
 
 // NewProver returns a prover. journal returns the identity of the trading journal. Without states, a tree is proven only while
 // its balances are kept.
-func NewProver(s Store, k Keys, journal func(context.Context) (scalar.ID, error), states States) *Prover {
+func NewProver(s Store, k Keys, journal func(context.Context) (scalar.ID, error), states past.States) *Prover {
 	return &Prover{store: s, keys: k, journal: journal, states: states, stored: lastTree{turn: make(chan struct{}, 1)},
 		computed: lastTree{turn: make(chan struct{}, 1)}}
 }

@@ -36,6 +36,13 @@ type Decisions interface {
 	Deciding(ctx context.Context, journal string, partition int32, sequence int64, look func(Met) error) error
 }
 
+// States finds whole states.
+type States interface {
+	// StateAt returns the state after the record with a sequence, and that record's position. The caller MUST only read the
+	// state, and MUST NOT decide anything on it: others read it at the same time. The errors are those of Decisions.
+	StateAt(ctx context.Context, journal string, partition int32, sequence int64) (decide.State, record.Position, error)
+}
+
 // ErrBefore is the error for a sequence before the first record, and for a record that no rules decided.
 var ErrBefore = errors.New("past: it is before the first record")
 

@@ -59,6 +59,7 @@ func TestTrimmedVenue(t *testing.T) {
 		v.must(201, "broker-a", http.MethodPost, annasOrders, fmt.Sprintf(`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"65%d00.0"}`, i%3))
 		v.must(201, "broker-a", http.MethodPost, bensOrders, fmt.Sprintf(`{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.010","limit_price":"6%d000.0"}`, 4+i%2))
 	}
+	answers := v.pasts(v.person(), 8)
 	views, log := v.views(), v.records("trading")
 	v.refused("only by itself", "log", "trim", "--trim-after", "0s")
 	db := v.database()
@@ -84,6 +85,7 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 	v.start()
 	v.sees("trimmed", views, log)
+	v.asksAgain("trimmed", answers)
 	compareWithFold(t, v)
 	v.tool("audit")
 	v.tool("rebuild")
@@ -100,12 +102,14 @@ func TestTrimmedVenue(t *testing.T) {
 		t.Errorf("without a snapshot the venue started from one at %d", at)
 	}
 	v.sees("without a snapshot", views, log)
+	v.asksAgain("without a snapshot", answers)
 	compareWithFold(t, v)
 
 	v.stop()
 	v.dropDatabase()
 	v.start()
 	v.sees("with new rows", views, log)
+	v.asksAgain("with new rows", answers)
 	v.tool("audit")
 	v.stop()
 	if err := os.RemoveAll(filepath.Join(bucket, "snapshots")); err != nil {
@@ -136,6 +140,7 @@ func TestTrimmedVenue(t *testing.T) {
 	there.start()
 	t.Cleanup(there.stop)
 	there.sees("restored", views, log)
+	there.asksAgain("restored", answers)
 	there.tool("audit")
 
 	if err := os.Rename(filepath.Join(bucket, "archive"), filepath.Join(bucket, "lost")); err != nil {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -81,7 +82,8 @@ func (n *Node) wire() error {
 	}
 	n.measure()
 
-	trade.New(n.tradingInterface(auth, venue)).Register(forSockets)
+	interfaces := trade.New(n.tradingInterface(auth, venue))
+	interfaces.Register(forSockets)
 	if n.Roles.API || n.Roles.Engine { // an engine serves REST too, so that it can be operated without an API node
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
@@ -92,7 +94,8 @@ func (n *Node) wire() error {
 		}
 		clients := onboarding.New(from)
 		clients.Register(e)
-		admin.New(n.adminInterface(auth, clients, venue, identities, owners)).Register(e)
+		reads := slices.Concat(clients.Operated(admin.Base), interfaces.Operated(admin.Base))
+		admin.New(n.adminInterface(auth, reads, venue, identities, owners)).Register(e)
 		tlog.Register(e, n.tlogInterface(auth))
 		if err := console.Register(e); err != nil {
 			return err
@@ -161,7 +164,7 @@ func (n *Node) measure() {
 
 // tradingInterface returns the configuration of the trading interface.
 func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Past: n.past, Proofs: n.roots.prover, Now: time.Now, Version: version.Current().Version,
+	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Past: n.past, States: n.past, Proofs: n.roots.prover, Now: time.Now, Version: version.Current().Version,
 		Receipts: n.receipts(venue), Roots: n.logs}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
@@ -181,7 +184,7 @@ func (n *Node) onboardingInterface(auth *rest.Auth, owners *follower) (onboardin
 	lifetime, badLifetime := n.Settings.Lifetime()
 	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Past: n.past, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
 		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Audience: n.audience,
-		Receipts: n.receipts(owners)}, errors.Join(badScanner, badLifetime)
+		Receipts: n.receipts(owners), Roots: n.logs}, errors.Join(badScanner, badLifetime)
 }
 
 // receipts returns the source of the receipts of a journal.
@@ -209,9 +212,9 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 }
 
 // adminInterface returns the configuration of the operator's interface.
-func (n *Node) adminInterface(auth *rest.Auth, clients *onboarding.Handler, venue, identities, owners *follower) admin.Config {
+func (n *Node) adminInterface(auth *rest.Auth, reads []rest.Route, venue, identities, owners *follower) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
-		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: clients.Operated(admin.Base),
+		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: reads,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)
 		},

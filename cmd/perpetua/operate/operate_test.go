@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -27,7 +28,7 @@ func TestOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads := onboarding.New(onboarding.Config{Box: box}).Operated(admin.Base)
+	reads := slices.Concat(onboarding.New(onboarding.Config{Box: box}).Operated(admin.Base), new(trading.Handler).Operated(admin.Base))
 	for _, r := range admin.New(admin.Config{Reads: reads}).Routes() {
 		routes[r.Method+" "+r.Path] = 0
 	}

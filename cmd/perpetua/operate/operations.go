@@ -31,6 +31,9 @@ const (
 
 const base = "/admin/v1"
 
+// past is the parameter of reads that may be as of a past record.
+const past = "as_of"
+
 var paging = []string{"page", "size"}
 
 func list(group, path, help string, filters ...string) Operation {
@@ -84,6 +87,7 @@ func venueOperations() []Operation {
 		put("margins", "set", "/customers/:customer_code/margin-profile", `an account's margins: {"leverage"} or {"initial_margin","maintenance_margin"}`),
 		put("fees", "set", "/customers/:customer_code/fee-profile/:symbol", `an account's fees: {"maker_fee","taker_fee"}`),
 		show("insurance", "/insurance", "the insurance fund"),
+		list("margin-ranking", "/margin-ranking", "the accounts nearest to liquidation; --as-of POSITION: as they were after a record", "risk_state", past),
 		post("insurance", "deposit", "/insurance/deposits", NeedsBody, `into the insurance fund: {"amount","reference_id"}`),
 	}
 }
@@ -126,7 +130,7 @@ func triggerOperations() []Operation {
 	out := []Operation{
 		list("triggers", "/entitlement_triggers", "the cases of all owners; --status 'pending|ongoing|blocked' --sort asc: what waits, oldest first",
 			"status", "tenant", "owner_id", "entitlement_id", "sort"),
-		show("triggers", "/entitlement_triggers/:id", "a trigger with what is open of it and its timeline"),
+		{"triggers", "show", http.MethodGet, base + "/entitlement_triggers/:id", []string{past}, NoBody, "a trigger with what is open of it and its timeline"},
 	}
 	for _, a := range entitlement.Actions() {
 		if a == entitlement.Start { // only the venue performs it
@@ -172,20 +176,20 @@ func ownerOperations(kind string) []Operation {
 	}
 	return []Operation{
 		list(group, "/"+group, group+" of all tenants, newest first; --state 'restricted' for those that are to be erased", "tenant", "state"),
-		show(group, one, "a "+kind),
-		get("documents", "/documents", "what a "+kind+" has uploaded", paging...),
-		get("document", "/documents/:document_id", "one document of a "+kind),
+		{group, "show", http.MethodGet, base + one, []string{past}, NoBody, "a " + kind},
+		get("documents", "/documents", "what a "+kind+" has uploaded", "page", "size", past),
+		get("document", "/documents/:document_id", "one document of a "+kind, past),
 		get("link", "/documents/:document_id/download_link", "where the file of a document can be had for a while"),
 		{group, "change-document", http.MethodPatch, base + one + "/documents/:document_id", nil, NeedsBody, `what a document is for, or when it ends: {"category","valid_until"}, null for never`},
 		get("export", "/export", "everything held about a "+kind+", as a zip to stdout"),
-		get("responses", "/responses", "what a "+kind+" has answered", paging...),
-		get("response", "/responses/:response_id", "one response of a "+kind),
+		get("responses", "/responses", "what a "+kind+" has answered", "page", "size", past),
+		get("response", "/responses/:response_id", "one response of a "+kind, past),
 		get("receipt", "/responses/:response_id/receipt", "the proof that a response of a "+kind+" is in the log"),
-		get("triggers", "/entitlement_triggers", "what a "+kind+" has asked for", paging...),
-		get("trigger", "/entitlement_triggers/:trigger_id", "one trigger of a "+kind),
-		get("timeline", "/entitlement_triggers/:trigger_id/timeline", "every event of a trigger of a "+kind),
+		get("triggers", "/entitlement_triggers", "what a "+kind+" has asked for", "page", "size", past),
+		get("trigger", "/entitlement_triggers/:trigger_id", "one trigger of a "+kind, past),
+		get("timeline", "/entitlement_triggers/:trigger_id/timeline", "every event of a trigger of a "+kind, past),
 		get("explain", "/entitlement_triggers/:trigger_id/explain", "why a trigger of a "+kind+" changed last; --sequence N: why another record about it is as it is", "sequence"),
-		get("pending", "/pending_requirements", "what a "+kind+" has to answer"),
+		get("pending", "/pending_requirements", "what a "+kind+" has to answer", past),
 		get("explain-pending", "/pending_requirements/explain", "why a "+kind+" has to answer it, and since which record"),
 		post(group, "erase", one+"/erase", NeedsBody, `a `+kind+`, hidden now and erased when the law's time is over: {"reason"}`),
 		post(group, "hold", one+"/hold", NeedsBody, `a `+kind+`, not to be erased: {"reason"}`),

@@ -30,7 +30,8 @@ type Journal struct {
 	applied   int // number of entries that the follower has applied
 	held      bool
 	moved     chan struct{}
-	pastErr   error // of Deciding
+	pastErr   error // of Deciding and StateAt
+	slow      *slow // for the next call of StateAt
 	listening []func(record.Entry, decide.State)
 }
 
@@ -243,21 +244,27 @@ func (j *Journal) Drain() {
 	j.drain(scalar.ID{})
 }
 
-// FailDeciding makes Deciding fail with an error, or work again for nil.
+// FailDeciding makes Deciding and StateAt fail with an error, or work again for nil.
 func (j *Journal) FailDeciding(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.pastErr = err
 }
 
+// slow makes a call wait.
+type slow struct{ entered, release chan struct{} }
+
+// SlowState makes the next call of StateAt wait for release. entered is closed when it waits.
+func (j *Journal) SlowState() (entered <-chan struct{}, release func()) {
+	s := &slow{make(chan struct{}), make(chan struct{})}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.slow = s
+	return s.entered, sync.OnceFunc(func() { close(s.release) })
+}
+
 // Deciding implements past.Decisions. It folds the journal from its beginning.
 func (j *Journal) Deciding(ctx context.Context, name string, partition int32, sequence int64, look func(past.Met) error) error {
-	j.mu.RLock()
-	err := j.pastErr
-	j.mu.RUnlock()
-	if err != nil {
-		return err
-	}
 	state, before, err := j.StateAt(ctx, name, partition, sequence-1)
 	if err != nil {
 		return err
@@ -269,8 +276,23 @@ func (j *Journal) Deciding(ctx context.Context, name string, partition int32, se
 	return look(past.Met{State: state, Before: before, Time: entries[sequence-1].Record.Time, Entry: entries[sequence], Build: "test"})
 }
 
-// StateAt implements liabilities.States. It folds the journal from its beginning.
-func (j *Journal) StateAt(_ context.Context, _ string, _ int32, sequence int64) (decide.State, record.Position, error) {
+// StateAt implements past.States. It folds the journal from its beginning.
+func (j *Journal) StateAt(ctx context.Context, _ string, _ int32, sequence int64) (decide.State, record.Position, error) {
+	j.mu.Lock()
+	err, slow := j.pastErr, j.slow
+	j.slow = nil
+	j.mu.Unlock()
+	if err != nil {
+		return nil, record.Position{}, err
+	}
+	if slow != nil {
+		close(slow.entered)
+		select {
+		case <-slow.release:
+		case <-ctx.Done():
+			return nil, record.Position{}, ctx.Err()
+		}
+	}
 	entries := j.Entries()
 	switch {
 	case sequence < 0:

@@ -115,7 +115,8 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	peopleRows := rows.Source{Journal: "identity", DB: read, Waiter: people}
 	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: read, Waiter: runner}, peopleRows)
 	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: read, Waiter: v.OwnerRows})
-	operator := v.operator(auth, clients, peopleRows, admin.Reader{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err})
+	reads := slices.Concat(clients.Operated(admin.Base), interfaces.Operated(admin.Base))
+	operator := v.operator(auth, reads, peopleRows, admin.Reader{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err})
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
 	clients.Register(v.Server.Echo)
 	keys.Register(v.Server.Echo)
@@ -147,7 +148,7 @@ func (v *Venue) openStores() {
 
 // trading returns the trading interface.
 func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Handler {
-	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Past: v.Trading, Now: v.wall, Version: Version, Receipts: v.Receipts["trading"],
+	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Past: v.Trading, States: v.Trading, Now: v.wall, Version: Version, Receipts: v.Receipts["trading"],
 		Commands: []rows.Source{trades, people}, Proofs: v.proofs(), Roots: roots(v.Receipts),
 		Folds:   []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
 		Sockets: trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
@@ -156,14 +157,14 @@ func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Ha
 // clients returns the onboarding interface, without a virus scanner.
 func (v *Venue) clients(auth *rest.Auth, owners rows.Source) *onboardings.Handler {
 	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Past: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
-		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Receipts: v.Receipts["onboarding"],
+		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Receipts: v.Receipts["onboarding"], Roots: roots(v.Receipts),
 		Audience: func() access.Audience { return access.Audience{Name: v.Audience} }})
 }
 
-// operator returns the operator's interface, with the reads of the onboarding interface.
-func (v *Venue) operator(auth *rest.Auth, clients *onboardings.Handler, people rows.Source, reader admin.Reader) *admin.Handler {
+// operator returns the operator's interface, with the reads of the other interfaces.
+func (v *Venue) operator(auth *rest.Auth, reads []rest.Route, people rows.Source, reader admin.Reader) *admin.Handler {
 	return admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
-		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: clients.Operated(admin.Base),
+		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: reads,
 		People:        people,
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(v.Box) },
 		SealPassword:  func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },

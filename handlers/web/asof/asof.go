@@ -22,6 +22,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
@@ -29,6 +30,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -81,7 +83,11 @@ type Source struct {
 	Log record.Follower
 	// Roots knows the roots of the records of all journals.
 	Roots Roots
-	Now   func() time.Time
+	// States finds whole states of the journal, for AnswerState. It may be nil.
+	States past.States
+	// Failed returns the problem for an error of States, or the error itself.
+	Failed func(error) error
+	Now    func() time.Time
 }
 
 // idle is how long a journal must have had no record until a time after its last record is answered. Records that are on
@@ -95,12 +101,51 @@ const waitLimit = 2 * time.Second
 // sequence. The errors of read are those of projections.ReadAsOf.
 func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Context, db projections.DB, sequence int64) error) error {
 	ctx := rest.RequestOf(c).Context()
-	sequence, final, err := q.resolve(ctx, s)
+	sequence, err := q.find(c, s)
 	if err != nil {
 		return err
 	}
-	if err := q.confirm(ctx, s); err != nil {
+	err = read(ctx, s.Rows.DB, sequence)
+	if errors.Is(err, projections.ErrAhead) {
+		if err = s.catchUp(ctx, sequence); err == nil {
+			err = read(ctx, s.Rows.DB, sequence)
+		}
+	}
+	return problemOf(err)
+}
+
+// AnswerState is Answer for a response that is made of the whole state after the record. It returns look's error. look MUST
+// only read the state.
+func (q *Question) AnswerState(c echo.Context, s Source, look func(state decide.State, sequence int64) error) error {
+	if s.States == nil {
+		return problem.Unavailable("PAST_STATES_UNAVAILABLE", "This node makes no past states.", time.Minute)
+	}
+	ctx := rest.RequestOf(c).Context()
+	sequence, err := q.find(c, s)
+	if err != nil {
 		return err
+	}
+	state, _, err := s.States.StateAt(ctx, s.Rows.Journal, 0, sequence)
+	if after := (*past.AfterError)(nil); errors.As(err, &after) {
+		if err = s.reach(ctx, sequence); err == nil {
+			state, _, err = s.States.StateAt(ctx, s.Rows.Journal, 0, sequence)
+		}
+	}
+	if err != nil {
+		return problemOf(s.Failed(err))
+	}
+	return look(state, sequence)
+}
+
+// find returns the sequence of the record that the question means, and sets the positions of the response.
+func (q *Question) find(c echo.Context, s Source) (sequence int64, err error) {
+	ctx := rest.RequestOf(c).Context()
+	sequence, final, err := q.resolve(ctx, s)
+	if err != nil {
+		return sequence, err
+	}
+	if err := q.confirm(ctx, s); err != nil {
+		return sequence, err
 	}
 	var all []record.LogPosition
 	for _, p := range q.positions {
@@ -111,15 +156,9 @@ func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Contex
 	}
 	rest.RequestOf(c).SetPastPositions(all, final)
 	if sequence < 0 {
-		return NotYet("The journal " + s.Rows.Journal + " had no records.")
+		return sequence, NotYet("The journal " + s.Rows.Journal + " had no records.")
 	}
-	err = read(ctx, s.Rows.DB, sequence)
-	if errors.Is(err, projections.ErrAhead) {
-		if err = s.catchUp(ctx, sequence); err == nil {
-			err = read(ctx, s.Rows.DB, sequence)
-		}
-	}
-	return problemOf(err)
+	return sequence, nil
 }
 
 // resolve returns the sequence of the record, and whether the question will always mean this record.
@@ -169,17 +208,31 @@ func (q *Question) resolve(ctx context.Context, s Source) (sequence int64, final
 func (s Source) catchUp(ctx context.Context, sequence int64) error {
 	waiting, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
-	err := s.Log.WaitTip(waiting)
-	if err == nil {
-		tip := s.Log.Position().Sequence
-		if tip < sequence {
-			return notYetDecided(record.LogPosition{Journal: s.Rows.Journal, Sequence: sequence}.String())
-		}
-		if sequence >= 0 {
-			tip = sequence
-		}
-		err = s.Rows.Wait(waiting, tip)
+	if err := s.reach(waiting, sequence); err != nil {
+		return err
 	}
+	tip := sequence
+	if tip < 0 {
+		tip = s.Log.Position().Sequence
+	}
+	return unavailable(ctx, s.Rows.Wait(waiting, tip))
+}
+
+// reach waits until the fold has reached the end of the log. It returns a 409 if the log ends before the sequence.
+func (s Source) reach(ctx context.Context, sequence int64) error {
+	waiting, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	if err := s.Log.WaitTip(waiting); err != nil {
+		return unavailable(ctx, err)
+	}
+	if s.Log.Position().Sequence < sequence {
+		return notYetDecided(record.LogPosition{Journal: s.Rows.Journal, Sequence: sequence}.String())
+	}
+	return nil
+}
+
+// unavailable returns the problem for an error of a wait, unless the request was canceled.
+func unavailable(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		err = problem.Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)
 	}
@@ -205,6 +258,15 @@ func problemOf(err error) error {
 
 // NotYet returns the 404 for an object that did not exist as of the record.
 func NotYet(detail string) *problem.Problem { return problem.NotFound("NOT_YET", detail) }
+
+// BornBy returns the error of a read, or the 404 for an object that a later record made, or none that the rows have: born is the
+// sequence of that record, or -1. detail is that of the 404.
+func BornBy(err error, born, sequence int64, detail string) error {
+	if err == nil && (born < 0 || born > sequence) {
+		return NotYet(detail)
+	}
+	return err
+}
 
 func notYetDecided(what string) *problem.Problem {
 	return problem.Conflict("NOT_YET_DECIDED", "Which record is the last one as of "+what+" is not decided yet.").RetryAfter(time.Second)
