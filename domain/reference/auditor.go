@@ -253,7 +253,7 @@ func (a *Auditor) event(n int, name string, data []byte) {
 		e := parse[disclosedShape](data)
 		must(a.rules >= 3 && e.From >= 0 && e.From <= e.To, "the keys of %d to %d are disclosed under rules %d", e.From, e.To, a.rules)
 	case "checkpoint_key.rotated":
-		a.keyRotated(parse[keyRotatedShape](data))
+		a.keyRotated(*parse[keyRotatedShape](data))
 	case "liabilities.recorded":
 		a.stated(parse[statedShape](data))
 	case "trigger.fired":

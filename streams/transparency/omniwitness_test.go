@@ -12,7 +12,7 @@ import (
 func TestOmniwitness(t *testing.T) {
 	w := witnesstest.NewOmniwitness(t, "witness.example/omni")
 	l := publish(t, 1)
-	w.Start(t, l.signer.Verifier())
+	w.Start(t, l.key.Verifier())
 	p, err := ParsePolicy([]byte(w.Policy()))
 	if err != nil {
 		t.Fatal(err)
