@@ -21,6 +21,8 @@ type LogKey struct {
 const (
 	// untilWord stands between a key in a list and its time.
 	untilWord = "until"
+	// timeLayout is the form in which the time is written. Any form of RFC 3339 is read.
+	timeLayout = "2006-01-02T15:04:05.000000Z"
 	// maxLogKeys bounds a list of keys.
 	maxLogKeys = 256
 )
@@ -30,7 +32,7 @@ func KeyLine(key string, until time.Time) string {
 	if until.IsZero() {
 		return key + "\n"
 	}
-	return key + " " + untilWord + " " + until.UTC().Format(time.RFC3339Nano) + "\n"
+	return key + " " + untilWord + " " + until.UTC().Format(timeLayout) + "\n"
 }
 
 // ParseLogKeys reads a list of the keys of one log. Each line has a verifier key (c2sp.org/signed-note), and after the word until

@@ -123,7 +123,9 @@ func (r *Reader) Has(ctx context.Context, sequence int64, root commitment.Hash) 
 }
 
 // Rotation returns the proof of the rotation to the key of a generation.
-func (r *Reader) Rotation(ctx context.Context, generation int) ([]byte, error) { return r.store.Rotation(ctx, generation) }
+func (r *Reader) Rotation(ctx context.Context, generation int) ([]byte, error) {
+	return r.store.Rotation(ctx, generation)
+}
 
 // Tile returns a tile or bundle of the published tree, or of a smaller one.
 func (r *Reader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {

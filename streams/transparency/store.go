@@ -117,7 +117,9 @@ func (s *Store) WriteRotation(ctx context.Context, generation int, proof []byte)
 	return s.blobs.Write(ctx, s.rotationKey(generation), proof, blob.Patience)
 }
 
-func (s *Store) rotationKey(generation int) string { return s.folder + "keys/" + strconv.Itoa(generation) }
+func (s *Store) rotationKey(generation int) string {
+	return s.folder + "keys/" + strconv.Itoa(generation)
+}
 
 // Restore returns the tree with a size and a root. The error is ErrDamaged if the tiles are missing or give another root.
 func (s *Store) Restore(ctx context.Context, size int64, root tlog.Hash) (*Tree, error) {

@@ -31,13 +31,16 @@ var _ transparency.Keys = (*checkpointKeys)(nil)
 
 // checkpointKeys returns the keys of the log with an origin.
 func (l *transparencyLog) checkpointKeys(o transparency.Origin) *checkpointKeys {
-	return &checkpointKeys{origin: o, seeds: seal.SigningSeeds(l.stores.owners.Store(), l.box, o.String()), read: make(map[int]*transparency.Key),
-		rotations: func(ctx context.Context, sequence int64) ([]checkpointkey.Rotation, error) {
-			if err := l.fold.Wait(ctx, sequence); err != nil {
-				return nil, err
-			}
-			return l.rotations(o), nil
-		}}
+	return newCheckpointKeys(o, seal.SigningSeeds(l.stores.owners.Store(), l.box, o.String()), func(ctx context.Context, sequence int64) ([]checkpointkey.Rotation, error) {
+		if err := l.fold.Wait(ctx, sequence); err != nil {
+			return nil, err
+		}
+		return l.rotations(o), nil
+	})
+}
+
+func newCheckpointKeys(o transparency.Origin, seeds *seal.Generations, rotations func(context.Context, int64) ([]checkpointkey.Rotation, error)) *checkpointKeys {
+	return &checkpointKeys{origin: o, seeds: seeds, rotations: rotations, read: make(map[int]*transparency.Key)}
 }
 
 // rotations returns the rotations of the log with an origin that the fold has applied.
