@@ -1,8 +1,8 @@
 // Package checkpointkey says which keys sign the checkpoints of a journal's transparency logs. streams/README.md, "Rotation of
 // the key", says how.
 //
-// A key is named by its verifier key (c2sp.org/signed-note): the origin of the log, a hash, and the public key. A log whose key
-// was never rotated has the key of generation 1, which no record names.
+// A key is named by its verifier key (c2sp.org/signed-note): the origin of the log, a hash, and the public key. Before the first
+// rotation, a log has the key of generation 1, and no record names it.
 package checkpointkey
 
 import (
@@ -26,7 +26,7 @@ type Rotation struct {
 	Previous   string      // the verifier key until then
 	Key        string      // the new verifier key
 	Until      scalar.Time // the previous key signs no tree with a record of this time or later
-	// Retired is the sequence of the first record whose time is Until or later. It is 0 while there is none.
+	// Retired is the sequence of the first record with the time Until or later. It is 0 before that record.
 	Retired int64
 }
 

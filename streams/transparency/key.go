@@ -20,7 +20,7 @@ type Keys interface {
 	Known(ctx context.Context) ([]note.Verifier, error)
 }
 
-// Key signs the checkpoints of one log. A Key implements Keys for a log whose key was never rotated.
+// Key signs the checkpoints of one log. A Key implements Keys for a log before its first rotation.
 type Key struct {
 	signer   note.Signer
 	verifier string

@@ -27,7 +27,7 @@ const (
 	maxLogKeys = 256
 )
 
-// KeyLine returns the line of a list for a verifier key that retires at a time, or never if that is zero.
+// KeyLine returns the line of a list for a verifier key. A zero time stands for a key that is not replaced.
 func KeyLine(key string, until time.Time) string {
 	if until.IsZero() {
 		return key + "\n"

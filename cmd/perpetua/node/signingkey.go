@@ -167,7 +167,7 @@ func (k *checkpointKeys) next(ctx context.Context) (*decide.RotateCheckpointKey,
 	if err != nil {
 		return nil, err
 	}
-	// The seed in the key store is read again each time: until a record names the key, somebody may replace the store by a backup.
+	// The seed in the key store is read again each time: until a record names the key, an operator may restore the store from a backup.
 	seed, err := k.seeds.Create(ctx, last+1)
 	if err != nil {
 		return nil, fmt.Errorf("the next signing key of %v: %w", k.origin, err)

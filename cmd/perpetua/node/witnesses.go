@@ -39,7 +39,7 @@ func (l *transparencyLog) cosigner(o transparency.Origin, store *transparency.St
 		Heads: projections.SignedTrees{Pool: pool}, Cosigned: projections.CosignedTrees{Pool: pool}, Logger: l.logger})
 }
 
-// runAll extends the tree, has witnesses cosign it, and proves rotations of its key, until the context ends or the log is invalid.
+// runAll extends the tree, asks the witnesses, and proves rotations, until the context ends or the log is invalid.
 func (l *transparencyLog) runAll(ctx context.Context, f *transparency.Follower, c *transparency.Cosigner) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.Run(ctx) })
