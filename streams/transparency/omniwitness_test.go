@@ -64,10 +64,10 @@ func TestOmniwitnessInARotation(t *testing.T) {
 	sign(next, old)
 	l.until(p, 400)
 	stop()
-	stop = w.Start(t, next.Verifier())
+	w.Replace(t, next.Verifier())
+	w.Start(t, next.Verifier())
 	sign(next, old)
 	l.until(p, 500)
 	sign(next)
 	l.until(p, 600)
-	stop()
 }

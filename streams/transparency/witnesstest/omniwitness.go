@@ -115,6 +115,18 @@ func (w *Omniwitness) Start(t testing.TB, key string) (stop func()) {
 	return stop
 }
 
+// Replace replaces the key of a log in the database of the witness, which MUST be stopped. The witness keeps the key that it first
+// read for an origin: the file with the logs does not change it.
+func (w *Omniwitness) Replace(t testing.TB, key string) {
+	t.Helper()
+	const program = `import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as db:
+    assert db.execute("UPDATE logs SET vkey = ? WHERE origin = ?", (sys.argv[2], sys.argv[2].split("+")[0])).rowcount == 1`
+	if said, err := exec.CommandContext(t.Context(), "python3", "-c", program, w.file("witness.db"), key).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+}
+
 // answers reports whether the witness answers requests.
 func (w *Omniwitness) answers(t testing.TB) bool {
 	t.Helper()
