@@ -109,7 +109,7 @@ tessera: ## verify transparency logs with Tessera's fsck and client; needs the m
 
 .PHONY: witness
 witness: ## have the stock witness omniwitness cosign transparency logs and refuse forks of them; needs the module proxy
-	PERPETUA_TEST_OMNIWITNESS=1 $(GO) test -count=1 -timeout 20m -v -run '^TestOmniwitness$$' ./streams/transparency ./cmd/perpetua/e2e
+	PERPETUA_TEST_OMNIWITNESS=1 $(GO) test -count=1 -timeout 20m -v -run '^TestOmniwitness' ./streams/transparency ./cmd/perpetua/e2e
 
 .PHONY: analysts
 analysts: ## read Parquet files with DuckDB, and build the dbt project; needs python3 and its package index

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -65,17 +64,13 @@ func TestSignersRace(t *testing.T) {
 	heads := projections.SignedTrees{Pool: pool}
 	const size = 300
 	forks := []leaves{grown(t, 0, size), grown(t, 1, size)}
-	seed := make([]byte, 32)
+	key := newKey(t)
 	var mu sync.Mutex
 	signed := make(map[int64][]string)
 	var nodes sync.WaitGroup
 	for node := range 6 {
 		nodes.Go(func() {
-			s, err := transparency.NewSigner(origin, heads, seed)
-			if err != nil {
-				t.Error(err)
-				return
-			}
+			s := transparency.NewSigner(origin, heads, key)
 			random := rand.New(rand.NewPCG(1, uint64(node)))
 			log := forks[node%2]
 			for range 40 {
@@ -127,21 +122,26 @@ func TestSignersRace(t *testing.T) {
 	}
 }
 
+func newKey(t testing.TB) *transparency.Key {
+	t.Helper()
+	k, err := transparency.NewKey(origin, make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 func signedRoot(t testing.TB, text string) tlog.Hash {
 	t.Helper()
-	s, err := transparency.NewSigner(origin, nil, make([]byte, 32))
+	p, err := transparency.NewPolicy().ForLog(newKey(t).Verifier())
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := note.NewVerifier(s.Verifier())
+	o, err := p.Open([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, root, err := transparency.OpenCheckpoint([]byte(text), v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
+	return o.Root
 }
 
 // TestSignedTreesAreKnown: owners look for what was signed, until the log is forgotten. The signer never forgets.
@@ -205,19 +205,16 @@ func TestCheckpointsAreReplacedByLargerOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ publish, then int64 }{{5, 5}, {9, 9}, {7, 9}, {10, 10}, {10, 10}, {9, 10}} {
-		s, err := transparency.NewSigner(origin, heads, make([]byte, 32))
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := newKey(t)
 		h := head(t, grown(t, 0, step.publish), step.publish)
-		c, err := s.Sign(t.Context(), h, h, nil)
+		c, err := transparency.NewSigner(origin, heads, key).Sign(t.Context(), h, h, nil)
 		if err == nil {
 			err = heads.Publish(t.Context(), origin, c)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := heads.Published(t.Context(), origin); err != nil || got.Size != step.then || got.Verifier != s.Verifier() {
+		if got, err := heads.Published(t.Context(), origin); err != nil || got.Size != step.then || got.Verifier != key.Verifier() {
 			t.Errorf("after %d: %d, %v", step.publish, got.Size, err)
 		}
 	}

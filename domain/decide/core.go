@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 )
 
 // Core is the part of the state that all journals share: the Idempotency-Keys that were used, the last command applied
-// from each other journal, the rules in force, and the generations of the venue's secret. A State embeds or holds one Core. It calls Core.Decide before its own
-// rules and Core.Evolve first for every record.
+// from each other journal, the rules in force, the generations of the venue's secret, and the keys of the transparency logs. A
+// State embeds or holds one Core. It calls Core.Decide before its own rules and Core.Evolve first for every record.
 type Core struct {
 	Memory
 	rules       int // the number of the rules in force
@@ -18,6 +19,8 @@ type Core struct {
 	committed   int // the first number of rules with the events of commitments
 	sources     map[string]applied
 	commitments epoch.Schedule
+
+	checkpointKeys checkpointkey.Schedule
 }
 
 // applied is the last command applied from another journal: its sequence there and its sequence here.
@@ -53,6 +56,8 @@ func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bo
 		event, err = c.rotate(p)
 	case *DiscloseCommitment:
 		event, err = c.disclose(at, cmd.Actor, p)
+	case *RotateCheckpointKey:
+		event, err = c.rotateCheckpointKey(at, p)
 	default:
 		return Decision{}, false, nil
 	}
@@ -68,12 +73,15 @@ func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
 	if source := cmd.Kept.Source; source != nil {
 		c.sources[source.Journal] = applied{source.Sequence, at.Sequence}
 	}
+	c.checkpointKeys.Pass(at.Sequence, at.Time)
 	for _, e := range events {
 		switch e := e.(type) {
 		case *RulesActivated:
 			c.follow(e.Rules)
 		case *CommitmentRotated:
 			_ = c.commitments.Rotate(at.Sequence, e.Generation, e.Secret) // Decide records the next generation only
+		case *CheckpointKeyRotated:
+			_ = c.checkpointKeys.Rotate(checkpointkey.Rotation{Sequence: at.Sequence, Generation: e.Generation, Previous: e.Previous, Key: e.Key, Until: e.Until})
 		}
 	}
 }
@@ -95,6 +103,7 @@ func (c *Core) Visit(v *pack.Coder) {
 		return
 	}
 	c.commitments.Visit(v)
+	c.checkpointKeys.Visit(v)
 	c.Memory.visit(v)
 	pack.Map(v, &c.sources, strings.Compare, 3, func(name string, a applied) (string, applied) {
 		pack.Word(v, &name)

@@ -123,12 +123,12 @@ func TestASavedCoreGoesOn(t *testing.T) {
 // TestEveryRegisterKnowsWhatEveryJournalTakes: a new journal gets it for nothing.
 func TestEveryRegisterKnowsWhatEveryJournalTakes(t *testing.T) {
 	for _, event := range []Event{&RulesActivated{Rules: 2}, &DueSetAside{Entry: "a/b", Error: "c"}, &DuePutBack{Entry: "a/b"},
-		&CommitmentRotated{Generation: 2}, &CommitmentDisclosed{To: 1}} {
+		&CommitmentRotated{Generation: 2}, &CommitmentDisclosed{To: 1}, &CheckpointKeyRotated{Generation: 2}} {
 		if _, err := NewRegistry().Decode(event.EventType(), VersionOf(event), []byte(`{}`)); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{CommandActivateRules, CommandPutBackDue, CommandRotateCommitment, CommandDiscloseCommitment} {
+	for _, name := range []string{CommandActivateRules, CommandPutBackDue, CommandRotateCommitment, CommandDiscloseCommitment, CommandRotateCheckpointKey} {
 		if p, ok := NewPayloads().New(name); !ok || p.CommandType() != name {
 			t.Errorf("%s makes %T", name, p)
 		}

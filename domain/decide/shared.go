@@ -2,16 +2,18 @@ package decide
 
 // The commands that every journal accepts and the types of the events that occur in every journal.
 const (
-	CommandActivateRules      = "rules.activate"      // *ActivateRules
-	CommandPutBackDue         = "due.put_back"        // *PutBackDue
-	CommandRotateCommitment   = "commitment.rotate"   // *RotateCommitment
-	CommandDiscloseCommitment = "commitment.disclose" // *DiscloseCommitment
+	CommandActivateRules       = "rules.activate"        // *ActivateRules
+	CommandPutBackDue          = "due.put_back"          // *PutBackDue
+	CommandRotateCommitment    = "commitment.rotate"     // *RotateCommitment
+	CommandDiscloseCommitment  = "commitment.disclose"   // *DiscloseCommitment
+	CommandRotateCheckpointKey = "checkpoint_key.rotate" // *RotateCheckpointKey
 
-	TypeRulesActivated      = "rules.activated"
-	TypeDueSetAside         = "due.set_aside"
-	TypeDuePutBack          = "due.put_back"
-	TypeCommitmentRotated   = "commitment.rotated"
-	TypeCommitmentDisclosed = "commitment.disclosed"
+	TypeRulesActivated       = "rules.activated"
+	TypeDueSetAside          = "due.set_aside"
+	TypeDuePutBack           = "due.put_back"
+	TypeCommitmentRotated    = "commitment.rotated"
+	TypeCommitmentDisclosed  = "commitment.disclosed"
+	TypeCheckpointKeyRotated = "checkpoint_key.rotated"
 )
 
 // sharedEvents returns the constructors of the events that occur in every journal.
@@ -22,13 +24,14 @@ func sharedEvents() []func() Event {
 		func() Event { return new(DuePutBack) },
 		func() Event { return new(CommitmentRotated) },
 		func() Event { return new(CommitmentDisclosed) },
+		func() Event { return new(CheckpointKeyRotated) },
 	}
 }
 
 // isShared reports whether an event occurs in every journal.
 func isShared(e Event) bool {
 	switch e.(type) {
-	case *RulesActivated, *DueSetAside, *DuePutBack, *CommitmentRotated, *CommitmentDisclosed:
+	case *RulesActivated, *DueSetAside, *DuePutBack, *CommitmentRotated, *CommitmentDisclosed, *CheckpointKeyRotated:
 		return true
 	}
 	return false
@@ -41,6 +44,7 @@ func sharedPayloads() []func() Payload {
 		func() Payload { return new(PutBackDue) },
 		func() Payload { return new(RotateCommitment) },
 		func() Payload { return new(DiscloseCommitment) },
+		func() Payload { return new(RotateCheckpointKey) },
 	}
 }
 

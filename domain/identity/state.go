@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -142,6 +143,9 @@ func (s *State) ActiveRules() int { return s.core.ActiveRules() }
 
 // Commitments returns the generations of the venue's secret that were in force in this journal.
 func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
+
+// CheckpointKeys returns the rotations of the keys that sign the journal's transparency logs.
+func (s *State) CheckpointKeys() checkpointkey.Schedule { return s.core.CheckpointKeys() }
 
 // Remembers implements decide.Remembering.
 func (s *State) Remembers(broker, command, key string) bool {

@@ -167,7 +167,8 @@ func golden(t testing.TB) *onboarding.State {
 	ofRoute := decide.Metadata{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
 	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&onboarding.RetentionSet{Seconds: 5}}})
 	l.must(operator, &decide.ActivateRules{Rules: 2})
-	l.fold(decide.Recorded{Type: decide.CommandRotateCommitment, Actor: operator}, decide.Decision{Events: []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"}}})
+	l.fold(decide.Recorded{Type: decide.CommandRotateCommitment, Actor: operator}, decide.Decision{Events: []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"},
+		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5}}})
 	l.state.Keep(2)
 	for range 4 {
 		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})

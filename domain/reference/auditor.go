@@ -32,11 +32,12 @@ type Auditor struct {
 	task        *task
 	gateways    map[string]moment
 	sessions    map[string]*session
-	stepped     bool  // the last record was a step
-	rules       int   // the number of the rules in force; 0 before the first activation
-	generation  int   // of the venue's secret; 0 before the first rotation
-	owed        *owed // after the last record that fixed funding; nil before the first
-	lastStated  int64 // the record that the last statement of liabilities is about
+	stepped     bool                       // the last record was a step
+	rules       int                        // the number of the rules in force; 0 before the first activation
+	generation  int                        // of the venue's secret; 0 before the first rotation
+	logKeys     map[string]keyRotatedShape // the last rotation of the key of each transparency log
+	owed        *owed                      // after the last record that fixed funding; nil before the first
+	lastStated  int64                      // the record that the last statement of liabilities is about
 
 	Seen Seen
 	// Single says that the owner decided the next record with a single due entry, after a larger step had failed. From rules 3
@@ -71,7 +72,7 @@ type fault string
 func New() *Auditor {
 	a := &Auditor{sequence: -1, venue: make(map[string]int64), instruments: make(map[string]*instrument), accounts: make(map[string]*account),
 		orders: make(map[string]*order), final: make(map[string]bool), withdrawals: make(map[string]*withdrawal),
-		gateways: make(map[string]moment), sessions: make(map[string]*session)}
+		gateways: make(map[string]moment), logKeys: make(map[string]keyRotatedShape), sessions: make(map[string]*session)}
 	a.fund = &account{code: "insurance-fund", isFund: true, initial: rate{0, 1}, maintenance: rate{0, 1}, orders: make(map[string]*order)}
 	return a
 }
@@ -251,6 +252,8 @@ func (a *Auditor) event(n int, name string, data []byte) {
 	case "commitment.disclosed":
 		e := parse[disclosedShape](data)
 		must(a.rules >= 3 && e.From >= 0 && e.From <= e.To, "the keys of %d to %d are disclosed under rules %d", e.From, e.To, a.rules)
+	case "checkpoint_key.rotated":
+		a.keyRotated(*parse[keyRotatedShape](data))
 	case "liabilities.recorded":
 		a.stated(parse[statedShape](data))
 	case "trigger.fired":
@@ -277,3 +280,15 @@ func (a *Auditor) event(n int, name string, data []byte) {
 
 // Sequence returns the sequence of the last record.
 func (a *Auditor) Sequence() int64 { return a.sequence }
+
+// keyRotated checks the rotation of the key of a transparency log, which the text before the first plus sign names.
+func (a *Auditor) keyRotated(e keyRotatedShape) {
+	log, _, _ := strings.Cut(e.Key, "+")
+	of, _, _ := strings.Cut(e.Previous, "+")
+	last, rotated := a.logKeys[log]
+	must(a.rules >= 3 && of == log && e.Key != e.Previous, "the key %s follows %s under rules %d", e.Key, e.Previous, a.rules)
+	must(e.Generation == max(last.Generation, 1)+1, "the key of generation %d follows %d", e.Generation, last.Generation)
+	must(!rotated || e.Previous == last.Key && a.now >= last.Until, "the key %s is replaced while the one before %s still signs", e.Previous, last.Key)
+	must(e.Until == a.now+30*day, "the previous key signs until %d", e.Until)
+	a.logKeys[log] = e
+}

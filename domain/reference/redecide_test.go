@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey/checkpointkeytest"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -67,6 +68,8 @@ func (c *crowd) rareCommands() {
 	}
 	expect(operator, decide.Metadata{}, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	expect(operator, decide.Metadata{}, &decide.DiscloseCommitment{From: 3, To: 9, Recipient: "Auditors & Co."})
+	log := checkpointkeytest.Origin("trading", c.id)
+	expect(operator, decide.Metadata{}, &decide.RotateCheckpointKey{Generation: 2, Previous: checkpointkeytest.Key(log, 1), Key: checkpointkeytest.Key(log, 2)})
 	expect(by, decide.Metadata{}, &trading.RegisterCustomer{Name: "without a code"})
 	for _, code := range []string{code, other} {
 		expect(operator, decide.Metadata{}, &trading.RegisterCustomer{CustomerCode: code, Broker: by.Broker})

@@ -191,6 +191,13 @@ type rotatedShape struct {
 	Generation int `json:"generation"`
 }
 
+type keyRotatedShape struct {
+	Generation int    `json:"generation"`
+	Previous   string `json:"previous"`
+	Key        string `json:"key"`
+	Until      moment `json:"until"`
+}
+
 type statedShape struct {
 	Timestamp moment `json:"timestamp"`
 	Position  struct {

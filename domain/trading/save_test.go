@@ -267,7 +267,9 @@ func rarities(t fataler) *State {
 		a.references.finals.push(r)
 	}
 	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
-	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"}})
+	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"},
+		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5}})
+	s.core.Evolve(decide.Stamp{Sequence: 10, Time: 5}, decide.Recorded{}, nil)
 	over := &session{id: scalar.ID{77}, due: &dueEntry{Slot: schedule.Slot{Kind: dueSession}}}
 	s.sessions[over.id] = over
 	i.fundMoves = &dueEntry{Slot: schedule.Slot{Kind: dueInsurance}, instrument: i}

@@ -10,12 +10,14 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -63,6 +65,9 @@ type Config struct {
 	MAC func([]byte) []byte
 	// Nodes returns the rules that each of the venue's nodes supports.
 	Nodes Nodes
+	// NextCheckpointKey makes the next key of a journal's transparency log in the key store. Until a record names that key, it returns
+	// the same one.
+	NextCheckpointKey func(ctx context.Context, journal string) (*decide.RotateCheckpointKey, error)
 	// Tails and Readers are the content of GET /admin/v1/journals. The tails also hold the last records.
 	Tails   []*Tail
 	Readers []Reader
@@ -120,6 +125,7 @@ func (h *Handler) systemRoutes() []rest.Route {
 		post("/rules/:journal", h.activateRules),
 		post("/commitments/:journal/rotate", h.rotateCommitment),
 		post("/commitments/:journal/disclose", h.discloseCommitment),
+		post("/checkpoint-keys/:journal/rotate", h.rotateCheckpointKey),
 		read("/journals", h.listJournals),
 		read("/journals/:journal/records", h.listRecords),
 	}

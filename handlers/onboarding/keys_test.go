@@ -41,6 +41,7 @@ func (f *furnished) writes() map[string]string {
 		"POST /admin/v1/insurance/deposits":                          `{"amount":"1","reference_id":"r"}`,
 		"POST /admin/v1/due/:entry/put-back":                         "", "POST /admin/v1/rules/:journal": `{"rules":2}`,
 		"POST /admin/v1/commitments/:journal/rotate": "", "POST /admin/v1/commitments/:journal/disclose": `{"from":0,"to":1,"recipient":"Auditors"}`,
+		"POST /admin/v1/checkpoint-keys/:journal/rotate": "",
 
 		"POST /admin/v1/questionnaires": `{"name":"n","owner_type":"person"}`, "PATCH /admin/v1/questionnaires/:id": `{"name":"n"}`,
 		"POST /admin/v1/questionnaires/:id/versions": oneText, "POST /admin/v1/questionnaires/:id/publish": "", "POST /admin/v1/questionnaires/:id/unpublish": "",

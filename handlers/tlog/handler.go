@@ -31,6 +31,10 @@ type Log interface {
 	Cosigned(ctx context.Context) (transparency.Checkpoint, error)
 	// Tile returns a tile or an entry bundle. It returns fs.ErrNotExist if the published tree has none.
 	Tile(ctx context.Context, t tlog.Tile) ([]byte, error)
+	// Keys returns the list of the log's keys (transparency.ParseLogKeys). It returns fs.ErrNotExist if nothing is signed yet.
+	Keys(ctx context.Context) (string, error)
+	// Rotation returns the receipt of the record that names the key of a generation. It returns fs.ErrNotExist if there is none yet.
+	Rotation(ctx context.Context, generation int) ([]byte, error)
 }
 
 // Config holds the dependencies of the routes.
@@ -48,6 +52,8 @@ func Register(e *echo.Echo, c Config) {
 		e.GET(prefix+"/checkpoint", c.checkpoint)
 		e.GET(prefix+"/cosigned-checkpoint", c.cosigned)
 		e.GET(prefix+"/key", c.key)
+		e.GET(prefix+"/keys", c.keys)
+		e.GET(prefix+"/keys/:generation", c.rotation)
 		e.GET(prefix+"/tile/:level/:index", c.tile) // the last parameter of a path also takes slashes
 	}
 }
@@ -94,7 +100,7 @@ func (cfg *Config) public(c echo.Context) bool {
 }
 
 func notFound(err error) error {
-	return problem.NotFound("TLOG_NOT_FOUND", "There is no such transparency log, or it has no such tile yet.").Because(err)
+	return problem.NotFound("TLOG_NOT_FOUND", "There is no such transparency log, or it has no such tile or key yet.").Because(err)
 }
 
 // failed returns the response to an error of a log.
@@ -126,7 +132,7 @@ func (cfg *Config) note(c echo.Context, read func(Log, context.Context) (transpa
 	return c.Blob(http.StatusOK, plain, last.Note)
 }
 
-// key returns the key that verifies the checkpoints.
+// key returns the newest key that verifies the checkpoints.
 func (cfg *Config) key(c echo.Context) error {
 	log, err := cfg.log(c)
 	if err != nil {
@@ -137,7 +143,39 @@ func (cfg *Config) key(c echo.Context) error {
 		return failed(err)
 	}
 	cfg.cache(c, "max-age=60")
-	return c.Blob(http.StatusOK, plain, []byte(last.Verifier+"\n"))
+	return c.Blob(http.StatusOK, plain, []byte(last.Newest()+"\n"))
+}
+
+// keys returns the list of the keys that verify the checkpoints, and say when they retire.
+func (cfg *Config) keys(c echo.Context) error {
+	log, err := cfg.log(c)
+	if err != nil {
+		return err
+	}
+	list, err := log.Keys(c.Request().Context())
+	if err != nil {
+		return failed(err)
+	}
+	cfg.cache(c, "max-age=60")
+	return c.Blob(http.StatusOK, plain, []byte(list))
+}
+
+// rotation returns the receipt of the record that names a key.
+func (cfg *Config) rotation(c echo.Context) error {
+	log, err := cfg.log(c)
+	if err != nil {
+		return err
+	}
+	generation, err := strconv.Atoi(c.Param("generation"))
+	if err != nil || strconv.Itoa(generation) != c.Param("generation") {
+		return notFound(err)
+	}
+	proof, err := log.Rotation(c.Request().Context(), generation)
+	if err != nil {
+		return failed(err)
+	}
+	cfg.cache(c, "max-age=60")
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, proof)
 }
 
 // tile returns a tile or an entry bundle. Neither ever changes.

@@ -60,6 +60,18 @@ func (s *served) Tile(_ context.Context, t xtlog.Tile) ([]byte, error) {
 	return data, nil
 }
 
+func (s *served) Keys(ctx context.Context) (string, error) {
+	c, err := s.Checkpoint(ctx)
+	return transparency.KeyLine(c.Newest(), time.Time{}), err
+}
+
+func (s *served) Rotation(_ context.Context, generation int) ([]byte, error) {
+	if generation != 2 {
+		return nil, fs.ErrNotExist
+	}
+	return []byte("{}\n"), nil
+}
+
 // signsAll lets everything be signed.
 type signsAll struct{ transparency.Heads }
 
@@ -84,11 +96,12 @@ func newLog(t *testing.T, size int64) *served {
 	for _, tile := range tree.Partial() {
 		keep(tile)
 	}
-	signer, err := transparency.NewSigner(transparency.Origin{Host: "venue.example", Journal: "trading", ID: id}, signsAll{}, make([]byte, 32))
+	origin := transparency.Origin{Host: "venue.example", Journal: "trading", ID: id}
+	key, err := transparency.NewKey(origin, make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.last, err = signer.Sign(t.Context(), transparency.Head{}, transparency.Head{Size: size, Root: tree.Root()}, nil); err != nil {
+	if s.last, err = transparency.NewSigner(origin, signsAll{}, key).Sign(t.Context(), transparency.Head{}, transparency.Head{Size: size, Root: tree.Root()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s

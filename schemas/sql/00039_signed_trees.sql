@@ -27,4 +27,4 @@ COMMENT ON COLUMN signed_trees.hash IS 'SHA-256 of the last record. An owner tha
 COMMENT ON COLUMN signed_trees.forgotten IS 'The log was forgotten since: owners do not look for the last record. The signer still signs no tree that contradicts this one.';
 COMMENT ON COLUMN signed_trees.signed IS 'When the tree was recorded.';
 COMMENT ON COLUMN signed_trees.checkpoint IS 'The last checkpoint that was published: a signed note, of this size or of a smaller one.';
-COMMENT ON COLUMN signed_trees.verifier IS 'Key that verifies the checkpoint, in the form of verifier keys of signed notes.';
+COMMENT ON COLUMN signed_trees.verifier IS 'Keys that verify the checkpoint, in the form of verifier keys of signed notes: one a line, the newest first.';

@@ -12,5 +12,5 @@ COMMENT ON TABLE cosigned_trees IS 'The last checkpoint of each transparency log
 COMMENT ON COLUMN cosigned_trees.origin IS 'Origin of the log: <host>/tlog/<journal>/<partition>/<journal id>.';
 COMMENT ON COLUMN cosigned_trees.size IS 'Number of records that the checkpoint covers.';
 COMMENT ON COLUMN cosigned_trees.checkpoint IS 'The checkpoint: a note signed by the log and by witnesses.';
-COMMENT ON COLUMN cosigned_trees.verifier IS 'Key of the log that verifies the checkpoint, in the form of verifier keys of signed notes.';
+COMMENT ON COLUMN cosigned_trees.verifier IS 'Keys of the log that verify the checkpoint, in the form of verifier keys of signed notes: one a line, the newest first.';
 COMMENT ON COLUMN cosigned_trees.cosigned IS 'When the checkpoint was published with these cosignatures.';

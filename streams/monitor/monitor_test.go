@@ -27,6 +27,7 @@ type place struct {
 	t     *testing.T
 	tree  transparency.Tree
 	files map[string][]byte
+	key   *transparency.Key
 	sign  *transparency.Signer
 	text  string // of the checkpoint
 }
@@ -37,13 +38,16 @@ func (signsAll) Advance(context.Context, transparency.Origin, transparency.Head,
 	return nil
 }
 
+var origin = transparency.Origin{Host: "venue.example", Journal: "trading", ID: scalar.ID{1}}
+
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	p := &place{t: t, files: make(map[string][]byte)}
 	var err error
-	if p.sign, err = transparency.NewSigner(transparency.Origin{Host: "venue.example", Journal: "trading", ID: scalar.ID{1}}, signsAll{}, make([]byte, 32)); err != nil {
+	if p.key, err = transparency.NewKey(origin, make([]byte, 32)); err != nil {
 		t.Fatal(err)
 	}
+	p.sign = transparency.NewSigner(origin, signsAll{}, p.key)
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, ok := p.files[strings.TrimPrefix(r.URL.Path, "/")]
 		if !ok {
@@ -121,7 +125,7 @@ func (w *watched) check(want ...string) monitor.Report {
 
 func policyOf(t *testing.T, p *place) *transparency.Policy {
 	t.Helper()
-	v, err := note.NewVerifier(p.sign.Verifier())
+	v, err := note.NewVerifier(p.key.Verifier())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +229,7 @@ func TestOtherAlarms(t *testing.T) {
 func TestWitnessed(t *testing.T) {
 	a := newPlace(t).grow(1, 300)
 	witness := witnesstest.Start(t, "w")
-	text := "log " + a.sign.Verifier() + "\nwitness w " + witness.Key().String() + "\nquorum w\n"
+	text := "log " + a.key.Verifier() + "\nwitness w " + witness.Key().String() + "\nquorum w\n"
 	policy, err := transparency.ParsePolicy([]byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func ReadState(path string, policy *transparency.Policy) (State, error) {
 		return State{}, fmt.Errorf("%s has the format %.60q, and %s is supported", path, s.Format, stateFormat)
 	}
 	if s.Checkpoint != "" {
-		if s.remembered, err = policy.OpenSigned([]byte(s.Checkpoint)); err != nil {
+		if s.remembered, err = policy.OpenRemembered([]byte(s.Checkpoint)); err != nil {
 			return State{}, fmt.Errorf("%s: the remembered checkpoint: %w", path, err)
 		}
 	}

@@ -137,6 +137,9 @@ func (p *Prover) tree(ctx context.Context, e record.Entry) (*commitment.Tree, er
 	return p.cfg.Committer.Tree(key, e.Position.Sequence, e.Value)
 }
 
+// Everybody stands for a party that is shown the public units of all events of a record.
+const Everybody = "everybody"
+
 // disclosed returns the indexes of the units that parties are shown: unit 1, their own, and the public ones of the same events.
 func disclosed(units []disclose.Unit, parties []string) (out []int) {
 	events := make(map[int]bool)
@@ -148,9 +151,10 @@ func disclosed(units []disclose.Unit, parties []string) (out []int) {
 			events[units[i].Event] = true
 		}
 	}
+	all := slices.Contains(parties, Everybody)
 	for i := range units {
 		u := &units[i]
-		if i == headUnit || owns(u) || u.Class == disclose.Public && events[u.Event] {
+		if i == headUnit || owns(u) || u.Class == disclose.Public && (all || events[u.Event]) {
 			out = append(out, i)
 		}
 	}

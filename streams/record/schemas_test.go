@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey/checkpointkeytest"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
@@ -41,6 +43,8 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		&decide.DuePutBack{Entry: "expiry/0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"},
 		&decide.CommitmentRotated{Generation: 2, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"},
 		&decide.CommitmentDisclosed{From: 0, To: 8191, Recipient: "Auditors & Co.", By: "operator"},
+		&decide.CheckpointKeyRotated{Generation: 2, Previous: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 1),
+			Key: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 2), Until: at + checkpointkey.Overlap},
 	} {
 		name := e.EventType()
 		seen[name] = true

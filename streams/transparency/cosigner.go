@@ -26,7 +26,6 @@ const (
 type CosignerConfig struct {
 	Origin   Origin
 	Policy   *Policy
-	Verifier string // key of the log
 	Store    *Store
 	Heads    Heads
 	Cosigned CosignedTrees
@@ -41,7 +40,6 @@ type CosignerConfig struct {
 // nodes may run at the same time: the witness answers the later one with the size that it has cosigned.
 type Cosigner struct {
 	cfg       CosignerConfig
-	verify    *Policy // the policy with the key of the log
 	witnesses []*witnessClient
 	last      Checkpoint // cosigned by all witnesses
 	at        time.Time  // when it was
@@ -58,7 +56,7 @@ type WitnessStatus struct {
 }
 
 // NewCosigner returns a cosigner. It does nothing before Run.
-func NewCosigner(cfg CosignerConfig) (*Cosigner, error) {
+func NewCosigner(cfg CosignerConfig) *Cosigner {
 	if cfg.Every == 0 {
 		cfg.Every = CosignEvery
 	}
@@ -74,18 +72,14 @@ func NewCosigner(cfg CosignerConfig) (*Cosigner, error) {
 	}
 	client.Timeout = cosignWithin
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	verify, err := cfg.Policy.ForLog(cfg.Verifier)
-	if err != nil {
-		return nil, err
-	}
-	c := &Cosigner{cfg: cfg, verify: verify}
+	c := &Cosigner{cfg: cfg}
 	for _, w := range cfg.Policy.Witnesses {
 		if w.URL != "" {
 			c.witnesses = append(c.witnesses, &witnessClient{Witness: w, http: &client})
 			c.status = append(c.status, WitnessStatus{Name: w.Name, Err: errors.New("not asked yet")})
 		}
 	}
-	return c, nil
+	return c
 }
 
 // Status returns how the last submission to each witness ended.
@@ -132,7 +126,11 @@ func (c *Cosigner) round(ctx context.Context) error {
 	if err != nil || signed.Size == 0 || signed.Size == c.last.Size && time.Since(c.at) < c.cfg.Again {
 		return err
 	}
-	opened, err := c.verify.OpenSigned(signed.Note)
+	policy, err := c.cfg.Policy.ForLog(signed.Verifier) // the log's keys change
+	if err != nil {
+		return err
+	}
+	opened, err := policy.OpenSigned(signed.Note)
 	if err != nil {
 		return err
 	}
@@ -152,7 +150,7 @@ func (c *Cosigner) round(ctx context.Context) error {
 		all = all && a.err == nil
 		c.report(a, opened.Size)
 		if a.err == nil {
-			err = errors.Join(err, c.publish(ctx, signed, lines))
+			err = errors.Join(err, c.publish(ctx, policy, signed, lines))
 		}
 	}
 	if all && err == nil {
@@ -181,9 +179,9 @@ func (c *Cosigner) report(a cosigned, size int64) {
 }
 
 // publish publishes a checkpoint with the cosignatures so far, if they meet the quorum.
-func (c *Cosigner) publish(ctx context.Context, signed Checkpoint, lines []string) error {
+func (c *Cosigner) publish(ctx context.Context, policy *Policy, signed Checkpoint, lines []string) error {
 	signed.Note = append(append([]byte(nil), signed.Note...), strings.Join(lines, "")...)
-	if _, err := c.verify.Open(signed.Note); errors.Is(err, ErrQuorum) {
+	if _, err := policy.Open(signed.Note); errors.Is(err, ErrQuorum) {
 		return nil
 	} else if err != nil {
 		return err

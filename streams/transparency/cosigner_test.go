@@ -74,6 +74,7 @@ type publishedLog struct {
 	tree   Tree
 	store  *Store
 	signer *Signer
+	key    *Key
 }
 
 func publish(t *testing.T, seed byte) *publishedLog {
@@ -83,9 +84,10 @@ func publish(t *testing.T, seed byte) *publishedLog {
 	l := &publishedLog{table: &table{changed: make(chan struct{})}, t: t, origin: Origin{"venue.example", "trading", 0, scalar.ID{9}}, seed: seed}
 	l.store = NewStore(blob.NewStore(bucket), l.origin)
 	var err error
-	if l.signer, err = NewSigner(l.origin, l, make([]byte, 32)); err != nil {
+	if l.key, err = NewKey(l.origin, make([]byte, 32)); err != nil {
 		t.Fatal(err)
 	}
+	l.signer = NewSigner(l.origin, l, l.key)
 	return l
 }
 
@@ -113,11 +115,7 @@ func (l *publishedLog) grow(n int) {
 // cosign runs a cosigner until the end of the test or until stop is called.
 func (l *publishedLog) cosign(p *Policy) (c *Cosigner, stop func()) {
 	l.t.Helper()
-	c, err := NewCosigner(CosignerConfig{Origin: l.origin, Policy: p, Verifier: l.signer.Verifier(), Store: l.store, Heads: l, Cosigned: l,
-		Every: time.Millisecond, Again: time.Hour})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	c = NewCosigner(CosignerConfig{Origin: l.origin, Policy: p, Store: l.store, Heads: l, Cosigned: l, Every: time.Millisecond, Again: time.Hour})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -145,7 +143,7 @@ func (l *publishedLog) until(p *Policy, size int64) *Opened {
 			}
 			continue
 		}
-		own, err := p.ForLog(l.signer.Verifier())
+		own, err := p.ForLog(l.key.Verifier())
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -165,7 +163,7 @@ func (l *publishedLog) witnessed(n int, quorum string) (*Policy, []*witnesstest.
 	var all []*witnesstest.Witness
 	for i := range n {
 		w := witnesstest.Start(l.t, fmt.Sprintf("witness.example/w%d", i))
-		if err := w.Knows(l.signer.Verifier()); err != nil {
+		if err := w.Knows(l.key.Verifier()); err != nil {
 			l.t.Fatal(err)
 		}
 		fmt.Fprintf(&text, "witness w%d %v %s/\n", i, w.Key(), w.URL)
@@ -291,7 +289,7 @@ func TestCosignatures(t *testing.T) {
 	l := publish(t, 1)
 	l.grow(3)
 	p, w := l.witnessed(2, "quorum w1\n")
-	own, err := p.ForLog(l.signer.Verifier())
+	own, err := p.ForLog(l.key.Verifier())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +320,7 @@ func TestCosignatures(t *testing.T) {
 // TestPolicies refuses policies by the line.
 func TestPolicies(t *testing.T) {
 	l := publish(t, 1)
-	log := l.signer.Verifier()
+	log := l.key.Verifier()
 	var keys []string
 	for i := range 5 {
 		keys = append(keys, witnesstest.Start(t, fmt.Sprint("w", i)).Key().String())

@@ -223,15 +223,21 @@ func (f *Follower) signed(ctx context.Context, head Head) (tlog.Tree, error) {
 	if err != nil || note == nil {
 		return must, err
 	}
-	size, root, err := f.cfg.Signer.Open(note)
+	known, err := f.cfg.Signer.known(ctx)
+	if err != nil {
+		return must, err
+	}
+	o, err := f.cfg.Signer.open(known, note)
 	switch {
+	case errors.Is(err, errUnknownKey): // the record that named it may be lost, with the tree that it signed
+		return must, fmt.Errorf("%w: the published checkpoint: %w", ErrInconsistent, err)
 	case err != nil:
 		f.log.Warn("the published checkpoint is not this log's, and is replaced", "error", err)
-	case size == must.N && root != must.Hash:
-		return must, fmt.Errorf("%w: of size %d, the root %v is recorded and %v is published", ErrInconsistent, size, must.Hash, root)
-	case size > must.N:
-		f.log.Warn("a larger tree was published than is recorded", "published", size, "recorded", must.N)
-		must = tlog.Tree{N: size, Hash: root}
+	case o.Size == must.N && o.Root != must.Hash:
+		return must, fmt.Errorf("%w: of size %d, the root %v is recorded and %v is published", ErrInconsistent, o.Size, must.Hash, o.Root)
+	case o.Size > must.N:
+		f.log.Warn("a larger tree was published than is recorded", "published", o.Size, "recorded", must.N)
+		must = o.Tree()
 	}
 	return must, nil
 }

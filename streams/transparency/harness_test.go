@@ -13,7 +13,6 @@ import (
 
 	gocloud "gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
-	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -217,10 +216,7 @@ func newVenue(t testing.TB, log *testLog, heads Heads) *venue {
 	v := &venue{t: t, log: log, bucket: memblob.OpenBucket(nil), heads: heads}
 	t.Cleanup(func() { v.bucket.Close() })
 	v.store = NewStore(blob.NewStore(v.bucket), testOrigin)
-	var err error
-	if v.signer, err = NewSigner(testOrigin, heads, make([]byte, 32)); err != nil {
-		t.Fatal(err)
-	}
+	v.signer = NewSigner(testOrigin, heads, newKey(t, 0))
 	return v
 }
 
@@ -269,13 +265,13 @@ func (v *venue) check(size int64) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	verifier, err := note.NewVerifier(c.Verifier)
+	policy, err := NewPolicy().ForLog(c.Verifier)
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	got, root, err := OpenCheckpoint(c.Note, verifier)
-	if err != nil || got != size || c.Size != size {
-		v.t.Fatalf("the checkpoint is of size %d, not %d: %v", got, size, err)
+	opened, err := policy.Open(c.Note)
+	if err != nil || opened.Size != size || c.Size != size {
+		v.t.Fatalf("the checkpoint is not of size %d: %v", size, err)
 	}
 	if stored, err := v.store.Checkpoint(v.t.Context()); err != nil || !slices.Equal(stored, c.Note) {
 		v.t.Errorf("the bucket has another checkpoint: %v", err)
@@ -285,8 +281,8 @@ func (v *venue) check(size int64) {
 	for i := range size {
 		tree.Append(rootAt(v.log.seed, i), func(t Tile) { want[TilePath(t.Tile)] = t.Data })
 	}
-	if tree.Root() != root {
-		v.t.Errorf("the root is %v, not %v", root, tree.Root())
+	if tree.Root() != opened.Root {
+		v.t.Errorf("the root is %v, not %v", opened.Root, tree.Root())
 	}
 	for _, t := range tree.Partial() {
 		want[TilePath(t.Tile)] = t.Data

@@ -3,6 +3,7 @@ package transparency
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -40,7 +41,13 @@ var ErrMoved = errors.New("transparency: another node has signed a larger tree")
 type Checkpoint struct {
 	Size     int64
 	Note     []byte // the signed note
-	Verifier string // the key that verifies it, in the form of package note
+	Verifier string // the keys that verify it, in the form of package note: one a line, the newest first
+}
+
+// Newest returns the newest of the keys that verify the checkpoint.
+func (c Checkpoint) Newest() string {
+	key, _, _ := strings.Cut(c.Verifier, "\n")
+	return key
 }
 
 // CosignedTrees records the checkpoints that witnesses have cosigned. All nodes of a venue share one.

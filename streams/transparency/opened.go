@@ -19,6 +19,8 @@ type Opened struct {
 	Text     string        // what was signed
 	Cosigned []Cosignature // of the policy's witnesses
 	Quorum   bool          // they meet the policy's quorum
+	// Retired is when the key retired if only a retired one has signed. A quorum cosigned the checkpoint before that.
+	Retired time.Time
 }
 
 // Tree returns size and root in the form of package tlog.
@@ -33,9 +35,13 @@ type Cosignature struct {
 // ErrQuorum reports that witnesses that the policy asks for have not cosigned.
 var ErrQuorum = errors.New("the checkpoint lacks cosignatures of witnesses that the policy asks for")
 
-// Open verifies a checkpoint under the policy. It returns ErrQuorum if only cosignatures are missing.
+// ErrRetired reports that no key in force has signed a checkpoint, and that no quorum had cosigned it when its key retired.
+var ErrRetired = errors.New("only a retired key has signed the checkpoint, and the cosignatures from before it retired do not meet a quorum")
+
+// Open verifies a checkpoint under the policy. It returns ErrQuorum if only cosignatures are missing, and ErrRetired if a retired key
+// has signed too late.
 func (p *Policy) Open(signed []byte) (*Opened, error) {
-	o, err := p.open(signed)
+	o, err := p.OpenSigned(signed)
 	if err == nil && !o.Quorum {
 		err = ErrQuorum
 	}
@@ -43,10 +49,32 @@ func (p *Policy) Open(signed []byte) (*Opened, error) {
 }
 
 // OpenSigned is Open for a checkpoint that witnesses need not have cosigned. Cosignatures that it has must be valid.
-func (p *Policy) OpenSigned(signed []byte) (*Opened, error) { return p.open(signed) }
+// For a retired key it returns ErrRetired, as Open does.
+func (p *Policy) OpenSigned(signed []byte) (*Opened, error) {
+	o, err := p.OpenRemembered(signed)
+	if err == nil && !o.Retired.IsZero() && !p.cosignedBefore(o) {
+		return nil, ErrRetired
+	}
+	return o, err
+}
 
-func (p *Policy) open(signed []byte) (*Opened, error) {
-	verifiers := append([]note.Verifier(nil), p.Logs...)
+// cosignedBefore reports whether a quorum with witnesses cosigned a checkpoint before its key retired.
+func (p *Policy) cosignedBefore(o *Opened) bool {
+	var names []string
+	for _, c := range o.Cosigned {
+		if c.Time.Before(o.Retired) {
+			names = append(names, c.Witness)
+		}
+	}
+	return p.NeedsWitnesses() && p.satisfied(names)
+}
+
+// OpenRemembered is OpenSigned for a checkpoint that the caller verified before and has remembered: its key may have retired since.
+func (p *Policy) OpenRemembered(signed []byte) (*Opened, error) {
+	verifiers := make([]note.Verifier, 0, len(p.Logs)+len(p.Witnesses))
+	for _, l := range p.Logs {
+		verifiers = append(verifiers, l)
+	}
 	for _, w := range p.Witnesses {
 		verifiers = append(verifiers, w.Key)
 	}
@@ -54,9 +82,12 @@ func (p *Policy) open(signed []byte) (*Opened, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the checkpoint's signatures: %w", err)
 	}
-	o := &Opened{Text: n.Text}
+	o, inForce := &Opened{Text: n.Text}, false
 	for _, s := range n.Sigs {
-		p.count(o, s)
+		inForce = p.count(o, s) || inForce
+	}
+	if inForce {
+		o.Retired = time.Time{}
 	}
 	if o.Origin == "" {
 		return nil, errors.New("the checkpoint is not signed by a key of the log")
@@ -72,19 +103,27 @@ func (p *Policy) open(signed []byte) (*Opened, error) {
 	return o, nil
 }
 
-// count notes a valid signature.
-func (p *Policy) count(o *Opened, s note.Signature) {
-	for _, v := range p.Logs {
-		if v.Name() == s.Name && v.KeyHash() == s.Hash {
-			o.Origin = s.Name
-			return
+// count notes a valid signature. It returns true for one by a key of the log that is in force.
+func (p *Policy) count(o *Opened, s note.Signature) bool {
+	for _, l := range p.Logs {
+		if l.Name() != s.Name || l.KeyHash() != s.Hash {
+			continue
 		}
+		o.Origin = s.Name
+		if l.Until.IsZero() || p.now().Before(l.Until) {
+			return true
+		}
+		if l.Until.After(o.Retired) {
+			o.Retired = l.Until
+		}
+		return false
 	}
 	for _, w := range p.Witnesses {
 		if w.Key.Name() == s.Name && w.Key.KeyHash() == s.Hash {
 			o.Cosigned = append(o.Cosigned, Cosignature{w.Name, cosignedAt(s)})
 		}
 	}
+	return false
 }
 
 // parseCheckpoint returns size and root of a checkpoint with a text.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 )
@@ -15,10 +16,13 @@ import (
 // Policy says which checkpoints a verifier accepts: the keys of logs, one of which must have signed, and the witnesses that must
 // have cosigned (c2sp.org/tlog-policy).
 type Policy struct {
-	Logs      []note.Verifier // empty if the policy leaves the choice of the logs to the application
+	Logs      []LogKey // empty if the policy leaves the choice of the logs to the application
 	Witnesses []Witness
-	groups    []group
-	quorum    string
+	// Now returns the time, which says whether a key has retired. nil stands for time.Now.
+	Now func() time.Time
+
+	groups []group
+	quorum string
 }
 
 // Witness is a witness of a policy.
@@ -43,7 +47,20 @@ const (
 )
 
 // NewPolicy returns the policy of checkpoints that one of the keys has signed, without witnesses.
-func NewPolicy(logs ...note.Verifier) *Policy { return &Policy{Logs: logs, quorum: noQuorum} }
+func NewPolicy(logs ...note.Verifier) *Policy {
+	p := &Policy{quorum: noQuorum}
+	for _, v := range logs {
+		p.Logs = append(p.Logs, LogKey{Verifier: v})
+	}
+	return p
+}
+
+func (p *Policy) now() time.Time {
+	if p.Now == nil {
+		return time.Now()
+	}
+	return p.Now()
+}
 
 // ParsePolicy reads a policy. Its errors name the line.
 func ParsePolicy(text []byte) (*Policy, error) {
@@ -105,7 +122,7 @@ func (p *policyParser) log(key string) error {
 	if err != nil {
 		return fmt.Errorf("the key of a log: %w", err)
 	}
-	p.Logs = append(p.Logs, v)
+	p.Logs = append(p.Logs, LogKey{Verifier: v})
 	return p.unique(key)
 }
 
@@ -193,19 +210,21 @@ func (p *policyParser) defined(name string) bool {
 		slices.ContainsFunc(p.groups, func(g group) bool { return g.name == name })
 }
 
-// ForLog returns a policy that replaces the logs by one key. A checkpoint MUST be signed by that key. If the policy has
-// logs, the key MUST be that of one of them.
-func (p *Policy) ForLog(key string) (*Policy, error) {
-	v, err := note.NewVerifier(key)
+// ForLog returns a policy that replaces the logs by the keys of one log, a list in the form of ParseLogKeys. A checkpoint MUST be
+// signed by one of them. If the policy has logs, only those keys count that it has too, and there MUST be one.
+func (p *Policy) ForLog(keys string) (*Policy, error) {
+	listed, err := ParseLogKeys(keys)
 	if err != nil {
-		return nil, fmt.Errorf("the key of the log: %w", err)
-	}
-	same := func(l note.Verifier) bool { return l.Name() == v.Name() && l.KeyHash() == v.KeyHash() }
-	if len(p.Logs) > 0 && !slices.ContainsFunc(p.Logs, same) {
-		return nil, fmt.Errorf("the policy does not have the log %s with this key", v.Name())
+		return nil, err
 	}
 	one := *p
-	one.Logs = []note.Verifier{v}
+	one.Logs = slices.DeleteFunc(listed, func(k LogKey) bool {
+		return len(p.Logs) > 0 && !slices.ContainsFunc(p.Logs, func(l LogKey) bool { return l.Name() == k.Name() && l.KeyHash() == k.KeyHash() })
+	})
+	if len(one.Logs) == 0 {
+		name, _, _ := strings.Cut(strings.TrimSpace(keys), "+")
+		return nil, fmt.Errorf("the policy does not have the log %s with this key", name)
+	}
 	return &one, nil
 }
 

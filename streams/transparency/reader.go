@@ -122,6 +122,11 @@ func (r *Reader) Has(ctx context.Context, sequence int64, root commitment.Hash) 
 	return tlog.CheckRecord(path, opened.Size, opened.Root, sequence, tlog.RecordHash(entry[:])) == nil, nil
 }
 
+// Rotation returns the proof of the rotation to the key of a generation.
+func (r *Reader) Rotation(ctx context.Context, generation int) ([]byte, error) {
+	return r.store.Rotation(ctx, generation)
+}
+
 // Tile returns a tile or bundle of the published tree, or of a smaller one.
 func (r *Reader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
 	// Published trees only grow, so an old checkpoint suffices for the tiles that it covers.

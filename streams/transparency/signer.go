@@ -2,10 +2,9 @@ package transparency
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,36 +22,13 @@ var errUnproven = errors.New("transparency: the stored tiles do not prove that t
 // Signer signs the checkpoints of one log. It records a tree before it signs it, so that Signers on several nodes, and a process
 // that was killed, never sign two roots of one size, or a tree that another one signed does not extend.
 type Signer struct {
-	origin   Origin
-	heads    Heads
-	signer   note.Signer
-	verifier string
+	origin Origin
+	heads  Heads
+	keys   Keys
 }
 
-// algEd25519 is the type of Ed25519 keys in package note.
-const algEd25519 = 1
-
-// NewSigner returns a signer of a log with the Ed25519 key of a seed.
-func NewSigner(origin Origin, heads Heads, seed []byte) (*Signer, error) {
-	if len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("transparency: a seed of %d bytes", len(seed))
-	}
-	verifier, err := note.NewEd25519VerifierKey(origin.String(), ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey))
-	if err != nil {
-		return nil, fmt.Errorf("transparency: the key of %v: %w", origin, err)
-	}
-	// The text of a signer's key differs from its verifier's in the prefix and in the seed instead of the public key.
-	hash := strings.SplitN(verifier, "+", 3)[1]
-	secret := base64.StdEncoding.EncodeToString(append([]byte{algEd25519}, seed...))
-	signer, err := note.NewSigner("PRIVATE+KEY+" + origin.String() + "+" + hash + "+" + secret)
-	if err != nil {
-		return nil, errors.New("transparency: the signing key is not accepted") // the cause may quote the key
-	}
-	return &Signer{origin, heads, signer, verifier}, nil
-}
-
-// Verifier returns the key that verifies the checkpoints.
-func (s *Signer) Verifier() string { return s.verifier }
+// NewSigner returns a signer of a log.
+func NewSigner(origin Origin, heads Heads, keys Keys) *Signer { return &Signer{origin, heads, keys} }
 
 // Sign records that next replaces old, and returns its checkpoint. old is the last head that the caller knows. hashes are those
 // of the tree of next, from which Sign proves that it extends the tree of old. It returns ErrInconsistent if that fails, and
@@ -61,18 +37,26 @@ func (s *Signer) Sign(ctx context.Context, old, next Head, hashes tlog.HashReade
 	if err := extends(old, next, hashes); err != nil {
 		return Checkpoint{}, err
 	}
+	keys, err := s.keys.Signing(ctx, next.Size) // before the head is recorded, which nothing else could replace without the keys
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("transparency: the keys that sign a tree of size %d: %w", next.Size, err)
+	}
 	if next.Size > old.Size {
 		// The record comes first: a process that is killed after it has signed leaves a head that no other tree replaces.
 		if err := s.heads.Advance(ctx, s.origin, old, next); err != nil {
 			return Checkpoint{}, err
 		}
 	}
+	signers, names := make([]note.Signer, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		signers[i], names[i] = k.signer, k.verifier
+	}
 	text := checkpointText(s.origin.String(), next.Size, next.Root)
-	signed, err := note.Sign(&note.Note{Text: text}, s.signer)
+	signed, err := note.Sign(&note.Note{Text: text}, signers...)
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("transparency: sign a checkpoint: %w", err)
 	}
-	return Checkpoint{next.Size, signed, s.verifier}, nil
+	return Checkpoint{next.Size, signed, strings.Join(names, "\n")}, nil
 }
 
 // extends returns nil if a tree extends an earlier one.
@@ -100,20 +84,25 @@ func checkpointText(origin string, size int64, root tlog.Hash) string {
 	return origin + "\n" + strconv.FormatInt(size, 10) + "\n" + root.String() + "\n"
 }
 
-// Open verifies a checkpoint of this log and returns its size and root.
-func (s *Signer) Open(signed []byte) (size int64, root tlog.Hash, err error) {
-	verifier, err := note.NewVerifier(s.verifier)
+// errUnknownKey says that a checkpoint is signed in the name of the log by a key that neither its records nor the key store name.
+var errUnknownKey = errors.New("it is signed by a key of this log that no record names")
+
+// known returns the policy of checkpoints that any key of the log has signed, also a retired one.
+func (s *Signer) known(ctx context.Context) (*Policy, error) {
+	keys, err := s.keys.Known(ctx)
 	if err != nil {
-		return 0, root, fmt.Errorf("transparency: %w", err)
+		return nil, fmt.Errorf("transparency: the keys of %v: %w", s.origin, err)
 	}
-	return OpenCheckpoint(signed, verifier)
+	return NewPolicy(keys...), nil
 }
 
-// OpenCheckpoint verifies a checkpoint of the log that the verifier names, and returns its size and root.
-func OpenCheckpoint(signed []byte, verifier note.Verifier) (size int64, root tlog.Hash, err error) {
-	n, err := note.Open(signed, note.VerifierList(verifier))
-	if err != nil {
-		return 0, root, fmt.Errorf("transparency: checkpoint: %w", err)
+// open verifies a checkpoint of this log under the policy that known returns. The error is errUnknownKey if the log's name is that of
+// another key only.
+func (s *Signer) open(known *Policy, signed []byte) (*Opened, error) {
+	o, err := known.OpenSigned(signed)
+	var unverified *note.UnverifiedNoteError
+	if errors.As(err, &unverified) && slices.ContainsFunc(unverified.Note.UnverifiedSigs, func(n note.Signature) bool { return n.Name == s.origin.String() }) {
+		return nil, errUnknownKey
 	}
-	return parseCheckpoint(verifier.Name(), n.Text)
+	return o, err
 }

@@ -28,12 +28,29 @@ func newHead(t testing.TB, seed uint64, size int64) (Head, tlog.HashReader) {
 	return Head{Size: size, Root: root}, r
 }
 
-func TestSignerSignsOnlyExtensions(t *testing.T) {
-	heads := new(memoryHeads)
-	s, err := NewSigner(testOrigin, heads, make([]byte, 32))
+// newKey returns a key of the log of the tests.
+func newKey(t testing.TB, seed byte) *Key {
+	t.Helper()
+	k, err := NewKey(testOrigin, append(make([]byte, 31), seed))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return k
+}
+
+// opener returns the policy of checkpoints that a key has signed.
+func opener(t testing.TB, key *Key) *Policy {
+	t.Helper()
+	p, err := NewPolicy().ForLog(key.Verifier())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestSignerSignsOnlyExtensions(t *testing.T) {
+	heads := new(memoryHeads)
+	s := NewSigner(testOrigin, heads, newKey(t, 0))
 	first, hashes := newHead(t, 1, 300)
 	if _, err := s.Sign(t.Context(), Head{}, first, hashes); err != nil {
 		t.Fatal(err)
@@ -65,16 +82,14 @@ func TestSignerSignsOnlyExtensions(t *testing.T) {
 	if len(heads.all) != 2 {
 		t.Errorf("%d heads are recorded", len(heads.all))
 	}
-	if size, root, err := s.Open(again.Note); err != nil || size != 300 || root != first.Root {
-		t.Errorf("%d, %v, %v", size, root, err)
+	if o, err := opener(t, newKey(t, 0)).Open(again.Note); err != nil || o.Size != 300 || o.Root != first.Root {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 
 func TestCheckpointsAreReadStrictly(t *testing.T) {
-	s, err := NewSigner(testOrigin, new(memoryHeads), make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t, 0)
+	policy := opener(t, key)
 	name, hash := testOrigin.String(), "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I="
 	for text, good := range map[string]bool{
 		name + "\n7\n" + hash + "\n":                         true,
@@ -96,15 +111,15 @@ func TestCheckpointsAreReadStrictly(t *testing.T) {
 		name + "\n7\n" + strings.TrimRight(hash, "=\n"):      false,
 		name + "\n7\n" + strings.TrimRight(hash, "=") + "\n": false,
 	} {
-		signed, err := note.Sign(&note.Note{Text: text}, s.signer)
+		signed, err := note.Sign(&note.Note{Text: text}, key.signer)
 		if err != nil {
 			continue // a text without a newline at its end
 		}
-		if _, _, err := s.Open(signed); (err == nil) != good {
+		if _, err := policy.Open(signed); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)
 		}
 		signed[len(signed)-10] ^= 1
-		if _, _, err := s.Open(signed); err == nil {
+		if _, err := policy.Open(signed); err == nil {
 			t.Errorf("%q is read with another signature", text)
 		}
 	}
@@ -115,12 +130,12 @@ func TestSignerKeepsItsKeySecret(t *testing.T) {
 	for _, host := range []string{"a b", "a+b", "\xff"} {
 		o := testOrigin
 		o.Host = host
-		_, err := NewSigner(o, nil, []byte(strings.Repeat("s", 32)))
+		_, err := NewKey(o, []byte(strings.Repeat("s", 32)))
 		if err == nil || strings.Contains(err.Error(), "c3Nzc3Nz") {
 			t.Errorf("%q: %v", host, err)
 		}
 	}
-	if _, err := NewSigner(testOrigin, nil, make([]byte, 31)); err == nil {
+	if _, err := NewKey(testOrigin, make([]byte, 31)); err == nil {
 		t.Error("a short seed is accepted")
 	}
 }

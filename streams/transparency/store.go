@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	checkpointKey = "checkpoint"
 	// maxCheckpoint bounds the bytes read of a checkpoint, which may have signatures of others.
 	maxCheckpoint = 64 << 10
+	// maxRotation bounds the bytes read of the proof of a rotation.
+	maxRotation = 128 << 10
 	// writers is the number of tiles written at the same time. It leaves room for other questions to the bucket.
 	writers = blob.Pending / 2
 )
@@ -98,6 +101,24 @@ func (s *Store) Checkpoint(ctx context.Context) ([]byte, error) {
 // WriteCheckpoint replaces the last checkpoint.
 func (s *Store) WriteCheckpoint(ctx context.Context, note []byte) error {
 	return s.blobs.Write(ctx, s.folder+checkpointKey, note, blob.Patience)
+}
+
+// Rotation returns the proof of the rotation to the key of a generation. If there is none, the error is fs.ErrNotExist.
+func (s *Store) Rotation(ctx context.Context, generation int) ([]byte, error) {
+	proof, err := s.blobs.Read(ctx, s.rotationKey(generation), maxRotation)
+	if blob.Missing(err) {
+		return nil, fmt.Errorf("the rotation to the key of generation %d: %w", generation, fs.ErrNotExist)
+	}
+	return proof, err
+}
+
+// WriteRotation replaces the proof of a rotation.
+func (s *Store) WriteRotation(ctx context.Context, generation int, proof []byte) error {
+	return s.blobs.Write(ctx, s.rotationKey(generation), proof, blob.Patience)
+}
+
+func (s *Store) rotationKey(generation int) string {
+	return s.folder + "keys/" + strconv.Itoa(generation)
 }
 
 // Restore returns the tree with a size and a root. The error is ErrDamaged if the tiles are missing or give another root.

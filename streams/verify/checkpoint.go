@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -24,18 +23,6 @@ type Checkpoint struct {
 	Classes *disclose.Policy
 	// Keys returns new epoch keys of the journal. Each worker has its own.
 	Keys func(journal scalar.ID) (*commitment.Keys, error)
-}
-
-// OpenCheckpoint verifies the signature of a checkpoint and returns its size and root. verifier is the key of the transparency
-// log, in the form of package note. The name of the key is the origin of the log: it ends with the journal, the partition and
-// the journal id.
-func OpenCheckpoint(signed []byte, verifier string) (origin string, size int64, root tlog.Hash, err error) {
-	key, err := note.NewVerifier(verifier)
-	if err != nil {
-		return "", 0, root, fmt.Errorf("verify: the key of the transparency log: %w", err)
-	}
-	size, root, err = transparency.OpenCheckpoint(signed, key)
-	return key.Name(), size, root, err
 }
 
 // committing is a State with the generations of the venue's secret.

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 	"github.com/perpetua-exchange/perpetua/streams/transparency/witnesstest"
 )
 
@@ -82,6 +84,25 @@ func TestCheckPage(t *testing.T) {
 		b.fill("#check [name=policy]", text)
 		b.checks(receipt, want)
 	}
+	next, err := transparency.NewKey(transparency.Origin{Host: "localhost", Journal: "trading"}, make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ keys, policy, want string }{
+		{transparency.KeyLine(key, time.Now().Add(time.Hour)), "", "Valid. Record"},
+		{transparency.KeyLine(key, time.Now()), string(policy), "have cosigned it"}, // before it retired
+		{transparency.KeyLine(key, time.Now()), "", "Not valid: proof: only a retired key"},
+		{transparency.KeyLine(key, time.Now()), "quorum none\n", "Not valid: proof: only a retired key"},
+		{transparency.KeyLine(key, time.Now().Add(-time.Hour)), string(policy), "Not valid: proof: only a retired key"},
+		{key + "\n" + key, "", "Not valid: key of the log: a key is of another log, or occurs twice"},
+		{key + "\n" + next.Verifier(), "", "Not valid: key of the log: a key is of another log, or occurs twice"},
+		{key + " until tomorrow", "", "Not valid: key of the log: a line is"},
+	} {
+		b.fill("#check [name=key]", tt.keys)
+		b.fill("#check [name=policy]", tt.policy)
+		b.checks(receipt, tt.want)
+	}
+	b.fill("#check [name=key]", key)
 	b.fill("#check [name=policy]", "")
 
 	change := func(from []byte, member func(receipt map[string]any)) []byte {

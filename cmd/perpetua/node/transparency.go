@@ -95,7 +95,7 @@ func (l *transparencyLog) Run(ctx context.Context) error {
 		f, c, err := l.open(ctx)
 		if err == nil {
 			l.run.Store(f)
-			return l.runBoth(ctx, f, c)
+			return l.runAll(ctx, f, c)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -113,6 +113,9 @@ func (l *transparencyLog) Run(ctx context.Context) error {
 // The cosigner is nil if the log has no witnesses.
 func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *transparency.Cosigner, error) {
 	if err := l.fold.Wait(ctx, 0); err != nil {
+		return nil, nil, err
+	}
+	if err := l.fold.WaitTip(ctx); err != nil { // the last records may name the key that signed the published checkpoint
 		return nil, nil, err
 	}
 	o, _, err := l.origin(ctx)
@@ -133,14 +136,13 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *tr
 	if err != nil {
 		return nil, nil, err
 	}
-	seeds := seal.SigningSeeds(l.stores.owners.Store(), l.box, o.String())
-	signer, err := treeSigner(ctx, o, heads, seeds, signed, last)
-	if err != nil {
+	keys := l.checkpointKeys(o)
+	if err := keys.check(ctx, signed, last); err != nil {
 		return nil, nil, err
 	}
-	return transparency.NewFollower(transparency.Config{Origin: o, Store: store, Heads: heads, Signer: signer, Root: roots,
+	return transparency.NewFollower(transparency.Config{Origin: o, Store: store, Heads: heads, Signer: transparency.NewSigner(o, heads, keys), Root: roots,
 		From:   func(at record.Position) transparency.Source { return journal.NewTail(l.client, l.Rules, 0, at) },
-		Logger: l.logger}), l.cosigner(o, store, signer.Verifier()), nil
+		Logger: l.logger}), l.cosigner(o, store), nil
 }
 
 // everSigned reports whether a tree of the log was signed, by Postgres and by the bucket, which outlives a Postgres that was lost.
@@ -290,6 +292,7 @@ func (n *Node) tlogInterface(auth *rest.Auth) tlog.Config {
 		if err != nil {
 			return nil, scalar.ID{}, err
 		}
-		return l.published(ctx)
+		reader, id, err := l.published(ctx)
+		return servedLog{reader, l}, id, err
 	}}
 }

@@ -219,7 +219,7 @@ func (n *Node) adminInterface(auth *rest.Auth, reads []rest.Route, venue, identi
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)
 		},
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) },
-		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.engine.rules(ctx, n.URL()) }}
+		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.engine.rules(ctx, n.URL()) }, NextCheckpointKey: n.nextCheckpointKey}
 	c.Folds = make(map[string]record.Follower, len(n.followers))
 	for _, f := range n.followers {
 		c.Folds[f.Name()] = f.fold

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -22,33 +21,29 @@ func (l *transparencyLog) witnesses(o transparency.Origin) *transparency.Policy 
 		if !slices.Contains(publicLogs(), l.Name()) {
 			return nil
 		}
-	case !slices.ContainsFunc(p.Logs, func(v note.Verifier) bool { return v.Name() == o.String() }):
+	case !slices.ContainsFunc(p.Logs, func(k transparency.LogKey) bool { return k.Name() == o.String() }):
 		return nil
 	}
 	return p
 }
 
-// cosigner returns the cosigner of a log, or nil if the log has no witnesses. If the policy has another key of the log, it only logs
+// cosigner returns the cosigner of a log, or nil if the log has no witnesses. If the policy has other keys of the log, it only logs
 // that: the log is signed all the same.
-func (l *transparencyLog) cosigner(o transparency.Origin, store *transparency.Store, key string) *transparency.Cosigner {
+func (l *transparencyLog) cosigner(o transparency.Origin, store *transparency.Store) *transparency.Cosigner {
 	policy := l.witnesses(o)
 	if policy == nil {
 		return nil
 	}
 	pool := l.stores.pool
-	c, err := transparency.NewCosigner(transparency.CosignerConfig{Origin: o, Policy: policy, Verifier: key, Store: store,
+	return transparency.NewCosigner(transparency.CosignerConfig{Origin: o, Policy: policy, Store: store,
 		Heads: projections.SignedTrees{Pool: pool}, Cosigned: projections.CosignedTrees{Pool: pool}, Logger: l.logger})
-	if err != nil {
-		l.logger.Error("no witness is asked", "error", err)
-		return nil
-	}
-	return c
 }
 
-// runBoth extends the tree, and has witnesses cosign it, until the context ends or the log is invalid.
-func (l *transparencyLog) runBoth(ctx context.Context, f *transparency.Follower, c *transparency.Cosigner) error {
+// runAll extends the tree, asks the witnesses, and proves rotations, until the context ends or the log is invalid.
+func (l *transparencyLog) runAll(ctx context.Context, f *transparency.Follower, c *transparency.Cosigner) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.Run(ctx) })
+	g.Go(func() error { return l.proveRotations(ctx) })
 	if c != nil {
 		l.sends.Store(c)
 		g.Go(func() error { return c.Run(ctx) })

@@ -102,6 +102,7 @@ func systemOperations() []Operation {
 		post("rules", "activate", "/rules/:journal", NeedsBody, `the next rules of a journal: {"rules"}`),
 		post("commitments", "rotate", "/commitments/:journal/rotate", NoBody, "a new secret for the record roots of a journal from the next record on"),
 		post("commitments", "disclose", "/commitments/:journal/disclose", NeedsBody, `the epoch keys of a span of records, after recording who gets them: {"from","to","recipient"}`),
+		post("checkpoint-keys", "rotate", "/checkpoint-keys/:journal/rotate", NoBody, "a new key for the checkpoints of a journal; both sign for 30 days"),
 		list("journals", "/journals", "where each journal and its readers stand"),
 		{"journals", "records", http.MethodGet, base + "/journals/:journal/records", []string{"after", "page_size"}, NoBody, "the last records of a journal"},
 	}

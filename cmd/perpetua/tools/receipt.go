@@ -10,8 +10,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/receipt"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -21,7 +19,7 @@ import (
 type trust struct{ key, policy string }
 
 func (t *trust) declare(fs *flag.FlagSet) {
-	fs.StringVar(&t.key, "key", "", "verifier key of the log, as GET /tlog/…/key returned it once (default: the logs of --policy)")
+	fs.StringVar(&t.key, "key", "", "verifier keys of the log, or a file of them, as GET /tlog/…/keys returned them once (default: the logs of --policy)")
 	fs.StringVar(&t.policy, "policy", "", "file of the logs, and of the witnesses that must have cosigned (c2sp.org/tlog-policy)")
 }
 
@@ -35,10 +33,7 @@ func (t *trust) open() (*transparency.Policy, error) {
 		}
 	}
 	if t.key != "" {
-		if _, err := note.NewVerifier(t.key); err != nil {
-			return nil, settings.Usagef("--key: %v", err)
-		}
-		one, err := policy.ForLog(t.key)
+		one, err := policy.ForLog(textOrFile(t.key))
 		if err != nil {
 			return nil, settings.Usagef("--key: %v", err)
 		}
@@ -60,6 +55,7 @@ type verifiedReceipt struct {
 	Outcome  string            `json:"outcome"`
 	Owners   []string          `json:"owners"`
 	Records  int64             `json:"checkpoint_records"`
+	Retired  *time.Time        `json:"key_retired"` // when, if only a retired key has signed the checkpoint
 	Cosigned []cosignedBy      `json:"cosigned"`
 	Units    []json.RawMessage `json:"units"`
 }
@@ -132,6 +128,9 @@ func outputOf(v *receipt.Verified) verifiedReceipt {
 	root, _ := v.Root.MarshalText() // it has no error
 	out := verifiedReceipt{Origin: v.Checkpoint.Origin, Sequence: v.Sequence, Root: string(root), Time: v.Time, Command: v.Command, Outcome: v.Outcome,
 		Owners: append([]string{}, v.Owners...), Records: v.Checkpoint.Size, Cosigned: []cosignedBy{}}
+	if at := v.Checkpoint.Retired; !at.IsZero() {
+		out.Retired = &at
+	}
 	for _, c := range v.Checkpoint.Cosigned {
 		out.Cosigned = append(out.Cosigned, cosignedBy(c))
 	}
@@ -144,6 +143,9 @@ func outputOf(v *receipt.Verified) verifiedReceipt {
 func printReceipt(out io.Writer, v *receipt.Verified) {
 	fmt.Fprintf(out, "record %d of %s, %s, %s %s\n", v.Sequence, v.Checkpoint.Origin, v.Time, v.Command, v.Outcome)
 	fmt.Fprintf(out, "root %v, in a signed tree of %d records\n", base64.StdEncoding.EncodeToString(v.Root[:]), v.Checkpoint.Size)
+	if at := v.Checkpoint.Retired; !at.IsZero() {
+		fmt.Fprintf(out, "signed by a key that retired at %s, and cosigned before\n", at.Format(time.RFC3339))
+	}
 	for _, c := range v.Checkpoint.Cosigned {
 		fmt.Fprintf(out, "cosigned by %s at %s\n", c.Witness, c.Time.Format(time.RFC3339))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
 	"github.com/perpetua-exchange/perpetua/streams/verify"
 )
 
@@ -24,17 +25,17 @@ type signedTree struct {
 	journal string
 }
 
-// openSignedTree reads a checkpoint from a file and verifies its signature. Other signatures in the file, such as those of
-// witnesses, are not verified.
-func openSignedTree(path, key string) (*signedTree, error) {
+// openSignedTree reads a checkpoint from a file and verifies it under a policy.
+func openSignedTree(path string, policy *transparency.Policy) (*signedTree, error) {
 	signed, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	origin, size, root, err := verify.OpenCheckpoint(signed, textOrFile(key))
+	o, err := policy.Open(signed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	origin := o.Origin
 	parts := strings.Split(origin, "/") // <host>/tlog/<journal>/<partition>/<journal id>
 	n := len(parts)
 	if n < 5 || parts[n-4] != "tlog" || parts[n-2] != "0" {
@@ -44,7 +45,7 @@ func openSignedTree(path, key string) (*signedTree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s is not the origin of a journal's transparency log: %w", path, origin, err)
 	}
-	return &signedTree{verify.Checkpoint{Journal: id, Size: size, Root: root}, parts[n-3]}, nil
+	return &signedTree{verify.Checkpoint{Journal: id, Size: o.Size, Root: o.Root}, parts[n-3]}, nil
 }
 
 // open opens the venue's secrets of record roots.

@@ -20,14 +20,15 @@ import (
 // verifyRequest holds the arguments of `perpetua audit verify`.
 type verifyRequest struct {
 	*settings.Settings
-	file, archive   string // where the log is; both are empty for the topics
-	checkpoint, key string
-	rules           bool // check the records against the independent model too
-	chainOnly       bool
-	rows            string // "true", "false", or "" for the default
-	json            bool
-	journals        journals.Table
-	signed          *signedTree // of the checkpoint; nil for none
+	file, archive string // where the log is; both are empty for the topics
+	checkpoint    string
+	trust         trust // for the checkpoint
+	rules         bool  // check the records against the independent model too
+	chainOnly     bool
+	rows          string // "true", "false", or "" for the default
+	json          bool
+	journals      journals.Table
+	signed        *signedTree // of the checkpoint; nil for none
 }
 
 // verified is the JSON output of VerifyLog.
@@ -49,7 +50,7 @@ func parseVerify(args []string, std settings.IO) (r verifyRequest, err error) {
 		})
 		fs.BoolVar(&r.rules, "rules", false, "check the journal trading against the independent model of the rules too")
 		fs.StringVar(&r.checkpoint, "checkpoint", "", "file with a signed checkpoint that the log must extend; needs the key store and the bucket")
-		fs.StringVar(&r.key, "key", "", "key that verifies the checkpoint: its text, or a file that holds it")
+		r.trust.declare(fs)
 		fs.BoolVar(&r.chainOnly, "chain-only", false, "decide nothing again: check the chain, the form, the keys, the headers and the sums")
 		settings.JSONFlag(fs, &r.json)
 	})
@@ -73,8 +74,8 @@ func (r *verifyRequest) check() error {
 		return settings.Usagef("--rows compares the rows with the topics, not with a file or an archive")
 	case r.chainOnly && (r.rules || r.checkpoint != ""):
 		return settings.Usagef("--chain-only leaves out what --rules and --checkpoint need")
-	case (r.checkpoint == "") != (r.key == ""):
-		return settings.Usagef("--checkpoint and --key go together")
+	case r.checkpoint == "" && r.trust != (trust{}):
+		return settings.Usagef("--key and --policy need a --checkpoint")
 	}
 	if r.archive != "" {
 		if err := blob.CheckURL(r.archive); err != nil {
@@ -84,8 +85,11 @@ func (r *verifyRequest) check() error {
 	if r.checkpoint == "" {
 		return nil
 	}
-	var err error
-	if r.signed, err = openSignedTree(r.checkpoint, r.key); err != nil {
+	policy, err := r.trust.open()
+	if err != nil {
+		return err
+	}
+	if r.signed, err = openSignedTree(r.checkpoint, policy); err != nil {
 		return err
 	}
 	if !slices.Contains(r.journals.Names(), r.signed.journal) {

@@ -35,7 +35,7 @@ export function showFailure(form, failure) {
   let first = null;
   for (const fault of faults) {
     const label = fault.field && [...form.querySelectorAll("[data-field]")].find((l) => l.dataset.field === fault.field && !l.closest("[hidden]"));
-    const input = label?.querySelector("input, select");
+    const input = label?.querySelector("input, select, textarea");
     if (!input) {
       if (fault.message) unplaced.push(fault.field ? `${fault.field}: ${fault.message}` : fault.message);
       continue;

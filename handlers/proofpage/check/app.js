@@ -31,7 +31,7 @@ async function check(fields) {
   if (!proof) throw fault("proof", "Choose a file.");
   if (!String(proof.format).startsWith("perpetua-liabilities")) {
     if (!fields.key.value.trim()) throw fault("key", "A receipt proves nothing without the key of the log.");
-    const { head, units, checkpoint, witnessed } = await verifyReceipt(proof, fields.key.value, fields.policy.value.trim());
+    const { head, units, checkpoint, witnessed } = await verifyReceipt(proof, fields.key.value, fields.policy.value.trim(), Date.now());
     return { text: `Valid. Record ${head.sequence} of ${checkpoint.origin}, ${head.time}: ${head.command.type}, ${head.outcome}. The checkpoint covers ${checkpoint.size} records${witnessed ? ", and the witnesses that the policy asks for have cosigned it" : ""}.`,
       more: units.flatMap((unit, i) => shown(i ? `Disclosed unit ${i}` : "The record", unit)) };
   }

@@ -17,10 +17,26 @@ async function readKey(text, kind, what) {
   return { name, id, key: bytes.slice(1) };
 }
 
-export const readLogKey = (text) => readKey(text, logKey, "key of the log");
+const readLogKey = (text) => readKey(text, logKey, "key of the log");
 
-// hasSignature reports whether a note has a signature of the key. One that is wrong is refused. message returns the signed bytes.
-async function hasSignature(note, { name, id, key }, size, message) {
+// readLogKeys reads a list of the keys of one log: on each line a key, and after "until" when it retires, in milliseconds.
+export async function readLogKeys(text) {
+  const keys = [];
+  for (const line of text.split("\n").map((l) => l.trim()).filter((l) => l && !l.startsWith("#"))) {
+    const [first, word, time, ...more] = line.split(/\s+/);
+    const until = word === undefined ? Infinity : Date.parse(time);
+    insist((word === undefined || word === "until") && !Number.isNaN(until) && !more.length, "key of the log: a line is a key, or a key, until, and a time");
+    const key = { ...await readLogKey(first), until };
+    insist(keys.every((k) => k.name === key.name && !equal(k.id, key.id)), "key of the log: a key is of another log, or occurs twice");
+    keys.push(key);
+  }
+  insist(keys.length, "key of the log: there is none");
+  return keys;
+}
+
+// signatureOf returns the signature of the key in a note, or null if there is none. One that is wrong is refused. message returns the
+// signed bytes.
+async function signatureOf(note, { name, id, key }, size, message) {
   const cut = note.lastIndexOf("\n\n");
   insist(cut > 0 && note.endsWith("\n"), "proof: the checkpoint has no signatures, or is cut off");
   const text = note.slice(0, cut + 1);
@@ -31,25 +47,29 @@ async function hasSignature(note, { name, id, key }, size, message) {
     if (signer !== name || !equal(bytes.slice(0, 4), id)) continue;
     insist(bytes.length === size, `proof: the signature of ${name} has ${bytes.length} bytes`);
     insist(await signed(key, bytes.slice(-64), message(text, bytes.slice(4))), `proof: the signature of ${name} is wrong`);
-    return true;
+    return bytes.slice(4);
   }
-  return false;
+  return null;
 }
 
-// openCheckpoint verifies the signature of the log and returns the checkpoint: {origin, size, root}.
-export async function openCheckpoint(note, log) {
-  insist(await hasSignature(note, log, 68, utf8), "proof: the checkpoint has no signature of the log's key");
+// openCheckpoint verifies the signature of the log and returns the checkpoint: {origin, size, root, retired}. If only a key that
+// retired before now has signed it, retired is when; otherwise it is null.
+export async function openCheckpoint(note, keys, now) {
+  const signers = [];
+  for (const key of keys) if (await signatureOf(note, key, 68, utf8)) signers.push(key);
+  insist(signers.length, "proof: the checkpoint has no signature of the log's key");
+  const until = Math.max(...signers.map((k) => k.until));
   const [origin, size, root] = note.split("\n");
-  insist(origin === log.name, `proof: the checkpoint is of ${origin}`);
+  insist(origin === keys[0].name, `proof: the checkpoint is of ${origin}`);
   insist(/^(0|[1-9][0-9]*)$/.test(size), "proof: the checkpoint has no size");
-  return { origin, size: BigInt(size), root: decode(root, "proof: root") };
+  return { origin, size: BigInt(size), root: decode(root, "proof: root"), retired: now < until ? null : until };
 }
+
+// secondsOf returns the time of a cosignature.
+const secondsOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0);
 
 // cosigned is what a witness signs.
-function cosigned(text, bytes) {
-  const time = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0);
-  return utf8(`cosignature/v1\ntime ${time}\n${text}`);
-}
+const cosigned = (text, bytes) => utf8(`cosignature/v1\ntime ${secondsOf(bytes)}\n${text}`);
 
 // readPolicy reads a policy: {logs, witnesses, groups, quorum}. Each name and key may be used once, and a name is defined before it is
 // used.
@@ -91,15 +111,26 @@ async function readPolicy(text) {
 }
 
 // keepsPolicy verifies that a checkpoint of a log has what a policy asks for. It returns whether that is more than the log's signature.
-export async function keepsPolicy(text, log, note) {
+// Of the log's keys, those count that the policy has, if it has any. If the key of the checkpoint retired, the quorum must have
+// cosigned before.
+export async function keepsPolicy(text, keys, note, now) {
   const policy = await readPolicy(text);
-  insist(!policy.logs.length || policy.logs.some((l) => l.name === log.name && equal(l.key, log.key)), "policy: it has other logs");
+  const listed = keys.filter((k) => !policy.logs.length || policy.logs.some((l) => l.name === k.name && equal(l.key, k.key)));
+  insist(listed.length, "policy: it has other logs");
+  const { retired } = await openCheckpoint(note, listed, now);
   const met = new Map();
-  for (const [name, witness] of policy.witnesses) met.set(name, await hasSignature(note, witness, 76, cosigned));
+  for (const [name, witness] of policy.witnesses) {
+    const signature = await signatureOf(note, witness, 76, cosigned);
+    met.set(name, signature !== null && (retired === null || Number(secondsOf(signature)) * 1000 < retired));
+  }
   for (const [name, group] of policy.groups) met.set(name, group.members.filter((m) => met.get(m)).length >= group.least);
-  insist(policy.quorum === "none" || met.get(policy.quorum), "proof: cosignatures are missing that the policy asks for");
+  insist(retired === null || policy.quorum !== "none", tooLate);
+  insist(policy.quorum === "none" || met.get(policy.quorum), retired === null ? "proof: cosignatures are missing that the policy asks for" : tooLate);
   return policy.quorum !== "none";
 }
+
+// tooLate refuses a checkpoint that only a retired key has signed.
+export const tooLate = "proof: only a retired key has signed the checkpoint, and no quorum that a policy asks for cosigned it before";
 
 const node = (left, right) => sha256(new Uint8Array([1]), left, right);
 

@@ -1,14 +1,14 @@
 // Verifies receipts. streams/README.md has the form, under "Receipts".
 
 import { decode, equal, hmac, insist } from "./bytes.js";
-import { hashes, keepsPolicy, leaf, openCheckpoint, readLogKey, rootOf, unitPlace } from "./note.js";
+import { hashes, keepsPolicy, leaf, openCheckpoint, readLogKeys, rootOf, tooLate, unitPlace } from "./note.js";
 
-// verifyReceipt verifies a receipt with the log's key, and with a policy unless that is empty. It returns unit 1, the texts of
-// all units, the checkpoint, and whether witnesses had to cosign it.
-export async function verifyReceipt(receipt, key, policy) {
+// verifyReceipt verifies a receipt with the log's keys, and with a policy unless that is empty. It returns unit 1, the texts of
+// all units, the checkpoint, and whether witnesses had to cosign it. now is in milliseconds.
+export async function verifyReceipt(receipt, key, policy, now) {
   insist(receipt.format === "perpetua-receipt@v1", `format: ${receipt.format} is unknown`);
   insist(typeof receipt.entry === "string" && typeof receipt.proof === "string" && Array.isArray(receipt.units) && receipt.units.length, "entry, proof and units are needed");
-  const log = await readLogKey(key);
+  const keys = await readLogKeys(key);
   const entry = decode(receipt.entry, "entry");
   insist(entry.length === 33 && entry[0] === 1, "entry: this is not an entry of the log");
   const cut = receipt.proof.indexOf("\n\n");
@@ -19,8 +19,9 @@ export async function verifyReceipt(receipt, key, policy) {
   const [, index] = /^index (0|[1-9][0-9]*)$/.exec(lines.shift() ?? "") ?? [];
   insist(index, "proof: the index is missing");
   const note = receipt.proof.slice(cut + 2);
-  const checkpoint = await openCheckpoint(note, log);
-  const witnessed = policy ? await keepsPolicy(policy, log, note) : false;
+  const checkpoint = await openCheckpoint(note, keys, now);
+  insist(policy || checkpoint.retired === null, tooLate);
+  const witnessed = policy ? await keepsPolicy(policy, keys, note, now) : false;
   const root = await rootOf(index, checkpoint.size, await leaf(entry), hashes(lines, "proof"), "proof");
   insist(equal(root, checkpoint.root), "proof: the path leads to another root than the checkpoint's");
   await verifyUnits(receipt.units, entry.slice(1));

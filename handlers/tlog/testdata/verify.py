@@ -2,8 +2,8 @@
 
 usage: verify.py URL [KEY [TOKEN]]
 
-URL is that of the log, like http://localhost:8080/tlog/trading/0. KEY is the verifier key; without it, the log is asked for it. It
-verifies the signature of the checkpoint (RFC 8032), its root from every entry, every tile against the entries, and proofs of
+URL is that of the log, like http://localhost:8080/tlog/trading/0. KEY is a verifier key that has not retired; without it, the log is
+asked for its newest. It verifies the signature of the checkpoint (RFC 8032), its root from every entry, every tile against the entries, and proofs of
 inclusion and consistency (RFC 9162, section 2.1) made from the tiles.
 """
 import base64

@@ -165,14 +165,15 @@ func (v *Venue) clients(auth *rest.Auth, owners rows.Source) *onboardings.Handle
 func (v *Venue) operator(auth *rest.Auth, reads []rest.Route, people rows.Source, reader admin.Reader) *admin.Handler {
 	return admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: reads,
-		People:        people,
-		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(v.Box) },
-		SealPassword:  func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
-		MAC:           mac,
-		Folds:         map[string]record.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
-		Nodes:         func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
-		Tails:         []*admin.Tail{tail(v.Trading)},
-		Readers:       []admin.Reader{reader},
+		People:            people,
+		NewSigningKey:     func() (*identity.AddSigningKey, error) { return login.NewSigningKey(v.Box) },
+		SealPassword:      func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
+		MAC:               mac,
+		Folds:             map[string]record.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
+		Nodes:             func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
+		Tails:             []*admin.Tail{tail(v.Trading)},
+		NextCheckpointKey: v.nextCheckpointKey,
+		Readers:           []admin.Reader{reader},
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey/checkpointkeytest"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -26,6 +27,8 @@ func TestTheStoryIsDecidedAgain(t *testing.T) {
 	s.do(operator, &decide.PutBackDue{Entry: s.state.SetAsideEntries()[0].Entry})
 	s.do(operator, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	s.do(operator, &decide.DiscloseCommitment{From: 3, To: 9, Recipient: "Auditors & Co."})
+	log := checkpointkeytest.Origin("onboarding", s.at.Journal)
+	s.do(operator, &decide.RotateCheckpointKey{Generation: 2, Previous: checkpointkeytest.Key(log, 1), Key: checkpointkeytest.Key(log, 2)})
 	for _, name := range append(onboarding.Payloads().Types(), "engine.step") {
 		if s.same[name] == 0 {
 			t.Errorf("the story has no %s", name)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey/checkpointkeytest"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -20,6 +21,8 @@ func TestTheStoryIsDecidedAgain(t *testing.T) {
 	s.activate()
 	s.do(decide.CommandRotateCommitment, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	s.do(decide.CommandDiscloseCommitment, &decide.DiscloseCommitment{From: 0, To: 1, Recipient: "Auditors & Co."})
+	log := checkpointkeytest.Origin("trading", s.at.Journal)
+	s.do(decide.CommandRotateCheckpointKey, &decide.RotateCheckpointKey{Generation: 2, Previous: checkpointkeytest.Key(log, 1), Key: checkpointkeytest.Key(log, 2)})
 	s.tell()
 	for _, name := range append(trading.Payloads().Types(), "engine.step") {
 		if s.same[name] == 0 {

@@ -24,6 +24,7 @@ import (
 type Log struct {
 	records   func() []record.Entry
 	committer *commitment.Committer
+	key       *transparency.Key
 	signer    *transparency.Signer
 
 	mu     sync.Mutex
@@ -46,9 +47,11 @@ func NewLog(t testing.TB, classes *disclose.Policy, journal string, records func
 		t.Fatal(err)
 	}
 	seed := sha256.Sum256([]byte(journal))
-	if l.signer, err = transparency.NewSigner(transparency.Origin{Host: "venue.example", Journal: journal, ID: id}, signsAll{}, seed[:]); err != nil {
+	origin := transparency.Origin{Host: "venue.example", Journal: journal, ID: id}
+	if l.key, err = transparency.NewKey(origin, seed[:]); err != nil {
 		t.Fatal(err)
 	}
+	l.signer = transparency.NewSigner(origin, signsAll{}, l.key)
 	return l
 }
 
@@ -87,7 +90,7 @@ func (signsAll) Advance(context.Context, transparency.Origin, transparency.Head,
 }
 
 // Verifier returns the key of the log.
-func (l *Log) Verifier() string { return l.signer.Verifier() }
+func (l *Log) Verifier() string { return l.key.Verifier() }
 
 // Hold stops the signing of records that are not signed yet, until it is called with false.
 func (l *Log) Hold(held bool) {

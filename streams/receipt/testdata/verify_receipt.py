@@ -1,12 +1,17 @@
 """Verifies a receipt with nothing but Python's standard library. It shares no code with the venue.
 
-usage: verify_receipt.py RECEIPT.json KEY [POLICY]     KEY is the log's verifier key; POLICY a c2sp.org/tlog-policy file
+usage: verify_receipt.py RECEIPT.json KEYS [POLICY]
+
+KEYS is the log's verifier key, or lines with one each. After a key may follow "until" and the time at which it retires. POLICY is a
+c2sp.org/tlog-policy file.
 """
 import base64
 import hashlib
 import hmac
 import json
 import sys
+import time
+from datetime import datetime
 
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493  # Ed25519, RFC 8032
 D, ROOT = -121665 * pow(121666, P - 2, P) % P, pow(2, (P - 1) // 4, P)
@@ -58,8 +63,15 @@ def key(text, kind):  # c2sp.org/signed-note
     return name, keyhash, data[1:]
 
 
-def has_signature(note, verifier, message):
-    """Whether a note has the key's signature, which must be right. message makes what is signed from text and signature."""
+def log_keys(text):
+    """The keys in a list, each with the time in seconds at which it retires."""
+    lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    assert lines and all(len(line) == 1 or len(line) == 3 and line[1] == "until" for line in lines), "a line is KEY or KEY until TIME"
+    return [(key(first, 1), datetime.fromisoformat(rest[1].replace("Z", "+00:00")).timestamp() if rest else float("inf")) for first, *rest in lines]
+
+
+def signature_of(note, verifier, message):
+    """The key's signature in a note, which must be right, or None. message makes what is signed from text and signature."""
     name, keyhash, public = verifier
     text, lines = note.split("\n\n", 1)
     for line in lines.splitlines():
@@ -67,23 +79,25 @@ def has_signature(note, verifier, message):
         blob = decode(blob)
         if dash == "\u2014" and signer == name and blob[:4].hex() == keyhash:
             assert signed(public, message(text + "\n", blob[4:]), blob[-64:]), "the signature of " + name + " is wrong"
-            return True
-    return False
+            return blob[4:]
+    return None
 
 
 def cosigned_text(text, blob):  # c2sp.org/tlog-cosignature, Ed25519
     return b"cosignature/v1\ntime %d\n" % int.from_bytes(blob[:8], "big") + text.encode()
 
 
-def quorum(policy, note):  # c2sp.org/tlog-policy
-    met, keys = {"none": True}, set()
+def quorum(policy, note, before):  # c2sp.org/tlog-policy
+    """Whether a note has the cosignatures that a policy asks for. If before is not None, only those from before that time count."""
+    met, keys = {"none": before is None}, set()
     for line in policy.splitlines():
         kind, *rest = line.split() or ["#"]
         if kind == "witness":
             witness = key(rest[1], 4)
             assert rest[0] not in met and witness[2] not in keys, "policy: " + rest[0] + " is there twice"
             keys.add(witness[2])
-            met[rest[0]] = has_signature(note, witness, cosigned_text)
+            found = signature_of(note, witness, cosigned_text)
+            met[rest[0]] = found is not None and (before is None or int.from_bytes(found[:8], "big") < before)
         elif kind == "group":
             assert rest[0] not in met and len(set(rest[2:])) == len(rest[2:]), "policy: a name is there twice"
             least = {"all": len(rest) - 2, "any": 1}.get(rest[1]) or int(rest[1])
@@ -119,7 +133,7 @@ def hashes(lines):
     return path
 
 
-def verify(receipt, log, policy=None):
+def verify(receipt, keys, policy=None, now=None):
     assert receipt["format"] == "perpetua-receipt@v1", "format " + receipt["format"]
     entry = decode(receipt["entry"])
     assert len(entry) == 33 and entry[0] == 1, "entry"
@@ -127,9 +141,12 @@ def verify(receipt, log, policy=None):
     first, index, *path = head.split("\n")
     assert first == "c2sp.org/tlog-proof@v1" and index == "index %d" % int(index[6:]), "proof"
     origin, size, root = (note.split("\n\n")[0] + "\n").split("\n")[:3]
-    assert origin == log[0], "the checkpoint is of " + origin
-    assert has_signature(note, log, lambda text, _: text.encode()), "no signature of the log"
-    assert policy is None or quorum(policy, note), "cosignatures are missing"
+    assert all(name == origin for (name, _, _), _ in keys), "the checkpoint is of " + origin
+    retires = [until for log, until in keys if signature_of(note, log, lambda text, _: text.encode())]
+    assert retires, "no signature of the log"
+    retired = max(retires) if max(retires) <= (now or time.time()) else None  # only a key that retired vouches for it
+    assert retired is None or policy, "the key has retired"
+    assert policy is None or quorum(policy, note, retired), "cosignatures are missing" if retired is None else "the key has retired"
     leaf = hashlib.sha256(b"\0" + entry).digest()
     assert root_of(int(index[6:]), int(size), leaf, hashes(path)) == decode(root), "the proof leads to another root"
     last = 0
@@ -147,5 +164,5 @@ def verify(receipt, log, policy=None):
 
 if __name__ == "__main__":
     given = open(sys.argv[3]).read() if len(sys.argv) > 3 else None
-    found, where = verify(json.load(open(sys.argv[1])), key(sys.argv[2], 1), given)
+    found, where = verify(json.load(open(sys.argv[1])), log_keys(sys.argv[2]), given)
     print("record %d of %s at %s: %s, %s" % (found["sequence"], where, found["time"], found["command"]["type"], found["outcome"]))

@@ -2,6 +2,7 @@ package witnesstest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -75,15 +76,17 @@ func (w *Omniwitness) Policy() string {
 	return "witness omni " + w.Key.String() + " " + w.URL + "\nquorum omni\n"
 }
 
-// Start runs the witness until the end of the test, and registers the log of a key with it.
-func (w *Omniwitness) Start(t testing.TB, key string) {
+// Start runs the witness until the end of the test, or until stop is called, and registers the log of a key with it. Started again, it
+// remembers what it cosigned.
+func (w *Omniwitness) Start(t testing.TB, key string) (stop func()) {
 	t.Helper()
 	origin, _, _ := strings.Cut(key, "+")
 	logs := fmt.Sprintf("Logs:\n  - Origin: %s\n    PublicKey: %s\n", origin, key)
 	if err := os.WriteFile(w.file("logs.yaml"), []byte(logs), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), w.file("omniwitness"), "--listen", strings.TrimPrefix(w.URL, "http://"), "--metrics_listen", "",
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, w.file("omniwitness"), "--listen", strings.TrimPrefix(w.URL, "http://"), "--metrics_listen", "",
 		"--additional_logs", w.file("logs.yaml"), "--private_key_path", w.file("secret"), "--db_file", w.file("witness.db"))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -95,8 +98,9 @@ func (w *Omniwitness) Start(t testing.TB, key string) {
 		defer close(ended)
 		_ = cmd.Wait()
 	}()
-	t.Cleanup(func() { // the context of the test has ended, which kills the process
-		<-ended
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(func() {
+		stop()
 		if t.Failed() {
 			t.Logf("the witness said:\n%s", &said)
 		}
@@ -107,6 +111,19 @@ func (w *Omniwitness) Start(t testing.TB, key string) {
 			t.Fatal("the witness ended before it answered")
 		case <-time.After(10 * time.Millisecond):
 		}
+	}
+	return stop
+}
+
+// Replace replaces the key of a log in the database of the witness, which MUST be stopped. The witness keeps the key that it first
+// read for an origin: the file with the logs does not change it.
+func (w *Omniwitness) Replace(t testing.TB, key string) {
+	t.Helper()
+	const program = `import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as db:
+    assert db.execute("UPDATE logs SET vkey = ? WHERE origin = ?", (sys.argv[2], sys.argv[2].split("+")[0])).rowcount == 1`
+	if said, err := exec.CommandContext(t.Context(), "python3", "-c", program, w.file("witness.db"), key).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
 	}
 }
 

@@ -86,8 +86,11 @@ func (w *Witness) Last(origin string) (last tlog.Tree, requests int) {
 }
 
 // Cosign returns the line of a cosignature of a checkpoint with a text.
-func (w *Witness) Cosign(text string) string {
-	at := time.Now().Unix()
+func (w *Witness) Cosign(text string) string { return w.CosignAt(text, time.Now()) }
+
+// CosignAt returns the line of a cosignature with the given time.
+func (w *Witness) CosignAt(text string, when time.Time) string {
+	at := when.Unix()
 	sig := binary.BigEndian.AppendUint32(nil, w.Key().KeyHash())
 	sig = binary.BigEndian.AppendUint64(sig, uint64(at))
 	sig = append(sig, ed25519.Sign(w.private(), transparency.CosignedMessage(at, []byte(text)))...)

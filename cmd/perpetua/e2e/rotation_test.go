@@ -1,0 +1,223 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/streams/transparency"
+)
+
+// rotating is a venue with a witness, whose checkpoint key is rotated.
+type rotating struct {
+	*venue
+	policy string // file
+}
+
+// key returns the newest key, and list the list of all.
+func (v *rotating) key() string  { return v.text("/tlog/trading/0/key") }
+func (v *rotating) list() string { return v.text("/tlog/trading/0/keys") }
+
+func (v *rotating) text(path string) string {
+	v.t.Helper()
+	return strings.TrimSpace(string(v.must(200, "", http.MethodGet, path, nil).Body))
+}
+
+// sell makes a record.
+func (v *rotating) sell() {
+	v.t.Helper()
+	v.must(201, "broker-a", http.MethodPost, annasOrders, `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"65000.0"}`)
+}
+
+// signedBy waits until a checkpoint covers a number of records, which each of the keys alone verifies, and no other of the list.
+func (v *rotating) signedBy(records int, keys ...string) {
+	v.t.Helper()
+	var note []byte
+	waitFor(v.t, "a checkpoint", func() bool {
+		a := v.do("", http.MethodGet, "/tlog/trading/0/checkpoint", nil)
+		o, err := policyOf(v.t, keys[0]).Open(a.Body)
+		note = a.Body
+		return a.Status == 200 && err == nil && o.Size >= int64(records)
+	})
+	for line := range strings.Lines(v.list()) {
+		key := strings.Fields(line)[0]
+		if _, err := policyOf(v.t, key).Open(note); (err == nil) != slices.Contains(keys, key) {
+			v.t.Errorf("%s: %v\n%s", key, err, note)
+		}
+	}
+}
+
+func policyOf(t testing.TB, keys string) *transparency.Policy {
+	t.Helper()
+	p, err := transparency.NewPolicy().ForLog(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// verifies runs perpetua receipt verify on a file.
+func (v *rotating) verifies(file, keys string, want int, parts ...string) {
+	v.t.Helper()
+	code, said := v.outcome(nil, "receipt", "verify", file, "--key", keys, "--policy", v.policy)
+	if code != want || slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(said, p) }) {
+		v.t.Errorf("receipt verify: %d, want %d and %q\n%s", code, want, parts, said)
+	}
+	if python, err := exec.LookPath("python3"); err == nil {
+		said, err := exec.CommandContext(v.t.Context(), python, "../../../streams/receipt/testdata/verify_receipt.py", file, keys, v.policy).CombinedOutput()
+		if (err == nil) != (want == exitDone) {
+			v.t.Errorf("in Python: %v\n%s", err, said)
+		}
+	}
+}
+
+// save writes the response to a request into a file, once it has one.
+func (v *rotating) save(user, path string) string {
+	v.t.Helper()
+	file := filepath.Join(v.t.TempDir(), "receipt.json")
+	waitFor(v.t, path, func() bool {
+		a := v.do(user, http.MethodGet, path, nil)
+		return a.Status == 200 && os.WriteFile(file, a.Body, 0o600) == nil
+	})
+	return file
+}
+
+// TestCheckpointKeyIsRotated rotates the key that signs checkpoints. The venue is killed right after that, loses the signed trees in
+// Postgres, lives through the 30 days, and loses the new key.
+func TestCheckpointKeyIsRotated(t *testing.T) {
+	t.Parallel()
+	w, policy := startWitness(t)
+	v := &rotating{startVenue(t, "--witness-policy", policy, "--accept-clock"), policy}
+	v.trades()
+	v.signedTree(len(v.records("trading")))
+	old := v.key()
+	if err := w.Knows(old); err != nil {
+		t.Fatal(err)
+	}
+	var trades struct {
+		Records []struct {
+			Code     string
+			Customer string `json:"customer_code"`
+			Sequence json.Number
+		}
+	}
+	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/trades", nil).Body, &trades); err != nil {
+		t.Fatal(err)
+	}
+	r := trades.Records[0]
+	before := v.save("broker-a", "/v1/customers/"+r.Customer+"/trades/"+r.Code+"/receipt?sequence="+r.Sequence.String())
+
+	if code, said := v.outcome(nil, "admin", "checkpoint-keys", "rotate", "trading"); code != exitDone || !strings.Contains(said, old) {
+		t.Fatalf("rotate: %d\n%s", code, said)
+	}
+	v.kill()
+	v.start()
+	next := strings.Fields(strings.Split(v.list(), "\n")[1])[0]
+	v.signedBy(len(v.records("trading")), next, old)
+	if got := v.key(); got != next {
+		t.Errorf("the key is %s, and the list has %s", got, next)
+	}
+	if code, said := v.outcome(nil, "admin", "checkpoint-keys", "rotate", "trading"); code == exitDone || !strings.Contains(said, "CHECKPOINT_KEYS_OVERLAP") {
+		t.Errorf("rotate again: %d\n%s", code, said)
+	}
+	rotation := v.save("", "/tlog/trading/0/keys/2")
+	v.must(404, "", http.MethodGet, "/tlog/trading/0/keys/3", nil)
+	v.verifies(rotation, old, exitDone)
+	v.verifies(rotation, next, exitDone)
+	v.verifies(rotation, v.list(), exitDone)
+	if _, said := v.outcome(nil, "receipt", "verify", rotation, "--key", old); !strings.Contains(said, "checkpoint_key.rotate") || !strings.Contains(said, next) {
+		t.Errorf("the rotation does not show the next key:\n%s", said)
+	}
+	v.knowsRetirement(before, old, next)
+	v.losesSignedTrees(next, old)
+	v.outlives(w.Knows, next, old)
+	v.losesKey(next)
+}
+
+// knowsRetirement verifies a receipt that only the old key signed.
+func (v *rotating) knowsRetirement(receipt, old, next string) {
+	v.t.Helper()
+	retiring := func(at time.Time) string { return transparency.KeyLine(old, at) + next }
+	v.verifies(receipt, old, exitDone)
+	v.verifies(receipt, retiring(time.Now().Add(time.Hour)), exitDone)
+	v.verifies(receipt, retiring(time.Now().Add(-time.Hour)), exitFailed)
+	v.verifies(receipt, retiring(time.Now()), exitDone) // it was cosigned before
+	v.verifies(receipt, next, exitFailed)
+}
+
+// losesSignedTrees empties the tables that are not computed from the log.
+func (v *rotating) losesSignedTrees(keys ...string) {
+	v.t.Helper()
+	v.stop()
+	c, err := pgx.Connect(v.t.Context(), v.postgres)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer c.Close(v.t.Context())
+	if _, err := c.Exec(v.t.Context(), "DELETE FROM signed_trees; DELETE FROM cosigned_trees"); err != nil {
+		v.t.Fatal(err)
+	}
+	v.start()
+	v.sell()
+	v.signedBy(len(v.records("trading")), keys...)
+}
+
+// outlives starts the venue 31 days later. Only the new key signs, and the witness cosigns when it knows that.
+func (v *rotating) outlives(knows func(string) error, next, old string) {
+	v.t.Helper()
+	v.stop()
+	v.env = append(v.env, clockAhead+"=744h")
+	v.start()
+	records := len(v.records("trading"))
+	v.signedBy(records, next)
+	file := filepath.Join(v.t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(v.list()+"\n"), 0o600); err != nil {
+		v.t.Fatal(err)
+	}
+	if code, said := v.outcome(nil, "monitor", "--url", v.REST+"/tlog/trading/0", "--key", file); code != exitDone {
+		v.t.Errorf("monitor: %d\n%s", code, said)
+	}
+	if code, said := v.outcome(nil, "monitor", "--url", v.REST+"/tlog/trading/0", "--key", old); code != exitFailed || !strings.Contains(said, "ALARM signature") {
+		v.t.Errorf("monitor with the old key: %d\n%s", code, said)
+	}
+	waitFor(v.t, "the refusal of the witness", func() bool { return strings.Contains(v.output.said(), "it answered 403") })
+	if err := knows(next); err != nil {
+		v.t.Fatal(err)
+	}
+	text, err := os.ReadFile(v.policy)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.cosignedTree(string(text), next, records)
+}
+
+// losesKey starts the venue without its key. Nothing is signed until the key is back.
+func (v *rotating) losesKey(next string) {
+	v.t.Helper()
+	v.stop()
+	found, err := filepath.Glob(filepath.Join(v.dir, "keys", "tlog", "localhost", "tlog", "trading", "0", "*", "2"))
+	if err != nil || len(found) != 1 {
+		v.t.Fatalf("%v, %v", found, err)
+	}
+	if err := os.Rename(found[0], found[0]+".lost"); err != nil {
+		v.t.Fatal(err)
+	}
+	v.start()
+	v.sell()
+	waitFor(v.t, "the error", func() bool { return strings.Contains(v.output.said(), "holds no secret of this generation") })
+	if o, err := policyOf(v.t, next).Open([]byte(v.text("/tlog/trading/0/checkpoint") + "\n")); err != nil || o.Size >= int64(len(v.records("trading"))) {
+		v.t.Errorf("without the key, %+v is signed: %v", o, err)
+	}
+	if err := os.Rename(found[0]+".lost", found[0]); err != nil {
+		v.t.Fatal(err)
+	}
+	v.signedBy(len(v.records("trading")), next)
+}
