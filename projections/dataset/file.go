@@ -74,12 +74,12 @@ const (
 	unfinished = ".tmp"
 )
 
-// nameOf returns the name of the files of a range, without suffix.
-func nameOf(journal string, first int64) string { return fmt.Sprintf("%s-%012d", journal, first) }
+// NameOf returns the name of the files of a range, without suffix.
+func NameOf(journal string, first int64) string { return fmt.Sprintf("%s-%012d", journal, first) }
 
 // path returns the path of a table's file with a range of records.
 func (c *Config) path(table string, first int64) string {
-	return filepath.Join(c.Dir, table, nameOf(c.Journal, first)+suffix)
+	return filepath.Join(c.Dir, table, NameOf(c.Journal, first)+suffix)
 }
 
 // part is a file in the making: the rows of a table from a range of records.

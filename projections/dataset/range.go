@@ -76,7 +76,7 @@ func (r *Range) Files() (all []File, err error) {
 		if r.rows[i] == 0 {
 			continue
 		}
-		f := File{Table: r.tables[i].name, Name: nameOf(r.tables[i].journal, r.first), Rows: r.rows[i], Content: r.to[i].Bytes()}
+		f := File{Table: r.tables[i].name, Name: NameOf(r.tables[i].journal, r.first), Rows: r.rows[i], Content: r.to[i].Bytes()}
 		if f.Columns, err = statsOf(f.Content, r.tables[i].columns, f.Rows); err != nil {
 			return nil, fmt.Errorf("dataset: table %s: %w", f.Table, err)
 		}
