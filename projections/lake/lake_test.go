@@ -39,7 +39,7 @@ func must(t testing.TB, err error) {
 }
 
 // ranged is the number of records of a range in the tests.
-const ranged = 128
+const ranged = 64
 
 // venue is a random venue with an archive in a folder and rows in Postgres.
 type venue struct {
@@ -115,6 +115,20 @@ func (v *venue) seal(t testing.TB, name string, before int64) {
 	}
 	w, err := archive.NewWriter(t.Context(), v.archiveConfig(name))
 	must(t, err)
+	add(t, w, name, entries, before)
+}
+
+// sealWith is seal for the trading journal with another configuration.
+func (v *venue) sealWith(t testing.TB, cfg archive.Config, before int64) {
+	t.Helper()
+	w, err := archive.NewWriter(t.Context(), cfg)
+	must(t, err)
+	add(t, w, "trading", v.Entries, before)
+}
+
+// add archives the records that a writer lacks.
+func add(t testing.TB, w *archive.Writer, name string, entries []record.Entry, before int64) {
+	t.Helper()
 	id := entries[0].Record.Events[0].(*record.Genesis).JournalID
 	for _, e := range entries[w.Position().Sequence+1 : before] {
 		k := journal.KafkaRecord(name, name, 0, id, e.Record, e.Value)
@@ -251,7 +265,11 @@ func (c *crashing) Create(ctx context.Context, key string, content []byte, withi
 // catalog. A catalog that is made again is the same too.
 func TestCrashes(t *testing.T) {
 	v := newVenue(t)
-	v.fillAll(t)
+	v.seal(t, "trading", 2*ranged)
+	v.seal(t, "onboarding", ranged)
+	for _, name := range []string{"trading", "onboarding"} {
+		must(t, v.filler(name, nil).Fill(t.Context()))
+	}
 	want := v.content(t)
 	files := len(v.paths(t))
 	for n := 1; n <= files; n++ {
@@ -341,7 +359,7 @@ func TestOrphans(t *testing.T) {
 	v := newVenue(t)
 	orphan := "lake/main/trades/trading-000000000000-0123456789abcdef.parquet"
 	must(t, v.store.Write(t.Context(), orphan, []byte("PAR1 of another build"), time.Minute))
-	later := "lake/main/trades/trading-000000001280-0123456789abcdef.parquet"
+	later := "lake/main/trades/trading-000000000640-0123456789abcdef.parquet"
 	must(t, v.store.Write(t.Context(), later, []byte("PAR1 of a range that is not in the catalog"), time.Minute))
 	v.seal(t, "trading", ranged)
 	must(t, v.filler("trading", nil).Fill(t.Context()))
