@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Stats are what the values of a column of a file have in common.
+// Stats are the statistics of a column of a file.
 type Stats struct {
 	Column
 	Bytes    int64 // compressed

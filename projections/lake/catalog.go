@@ -90,7 +90,7 @@ func (c Catalog) Paths(ctx context.Context, table, name string) ([]string, error
 // *OrderError if the range does not follow the last one. Add waits for the disk.
 func (c Catalog) Add(ctx context.Context, r Range, files []DataFile) (added bool, err error) {
 	err = pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
-		// The ids of snapshots and files count through all journals, so one session at a time writes.
+		// All journals share the ids of snapshots and files, so the lock makes other sessions wait.
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; LOCK TABLE lake.ranges IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}

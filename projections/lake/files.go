@@ -48,7 +48,7 @@ func (f *Filler) add(ctx context.Context, a *archive.Archive, s *archive.Sealed)
 	return f.sweep(ctx, s)
 }
 
-// files makes the files of a range from the records in the archive, which are verified as those of its manifest.
+// files makes the files of a range from the records in the archive, and verifies that they lead to the end in the manifest.
 func (f *Filler) files(ctx context.Context, a *archive.Archive, s *archive.Sealed) ([]dataset.File, error) {
 	cfg := &f.cfg.Archive
 	chain := record.NewChain(f.cfg.Rules, cfg.Partition, record.Before)
@@ -83,7 +83,7 @@ func (f *Filler) files(ctx context.Context, a *archive.Archive, s *archive.Seale
 const suffix = ".parquet"
 
 // pathOf returns the path of a file, relative to the folder of its table. Another build may compress the same rows to other bytes, and
-// the catalog names the sizes of a file. So the name has a hash of the content.
+// the catalog names the sizes of a file. So the name contains the hash of the bytes.
 func pathOf(f *dataset.File) string {
 	hash := sha256.Sum256(f.Content)
 	return f.Name + "-" + hex.EncodeToString(hash[:8]) + suffix

@@ -86,26 +86,23 @@ func (f *Filler) update(change func(*Status)) {
 func (f *Filler) Run(ctx context.Context) error {
 	defer f.update(func(s *Status) { s.Runs = false })
 	f.update(func(s *Status) { s.Runs, s.Halted = true, false })
-	wait := f.cfg.Every
-	for attempt := 0; ; {
-		sealed := f.cfg.Sealed()
-		if sealed > f.Status().Sequence {
+	for failed := 0; ; {
+		wait := f.cfg.Every
+		if f.cfg.Sealed() > f.Status().Sequence {
 			err := f.Fill(ctx)
 			var diverged *record.DivergedError
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case errors.As(err, &diverged):
-				f.log.Error("the archive is not that of the DuckLake catalog: nothing more is added", "error", err)
-				f.update(func(s *Status) { s.Halted = true })
-				<-ctx.Done()
-				return ctx.Err()
+				return f.halt(ctx, err)
 			case err != nil:
 				f.log.Warn("the DuckLake catalog is behind", "error", err)
 				f.update(func(s *Status) { s.Failures++ })
-				wait, attempt = min(f.cfg.Retry<<min(attempt, 10), lastRetry), attempt+1
+				wait = min(f.cfg.Retry<<min(failed, 10), lastRetry)
+				failed++
 			default:
-				wait, attempt = f.cfg.Every, 0
+				failed = 0
 			}
 		}
 		select {
@@ -114,6 +111,14 @@ func (f *Filler) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// halt reports an error that no retry mends, and waits for the end of the context.
+func (f *Filler) halt(ctx context.Context, err error) error {
+	f.log.Error("the archive is not that of the DuckLake catalog: nothing more is added", "error", err)
+	f.update(func(s *Status) { s.Halted = true })
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // Fill adds the full ranges that the archive has and the catalog lacks. The error is a *record.DivergedError if the archive
