@@ -142,6 +142,10 @@ func (f *Filler) Fill(ctx context.Context) error {
 		}
 		next = have.Number + 1
 		f.update(func(s *Status) { s.Sequence = have.Next - 1 })
+		// The filler that added the range may have been killed before it did this.
+		if err := f.sweep(ctx, &a.Sealed()[have.Number]); err != nil {
+			return err
+		}
 	}
 	for _, s := range a.Sealed()[next:] {
 		if err := f.add(ctx, a, &s); err != nil {

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// LakePrefix returns the prefix of the keys of the data files of the DuckLake catalog, in the bucket with the archive.
-func (s *Settings) LakePrefix() string { return "lake/" + s.Kafka.Prefix }
+// LakePrefix returns the prefix of the keys of the data files of the DuckLake catalog, in the bucket with the archive. It ends with a
+// slash. Venues that share a bucket have topics with different prefixes, and so different folders.
+func (s *Settings) LakePrefix() string { return withSlash("lake/" + s.Kafka.Prefix) }
 
 // LakeURL returns the folder or URL of these files as DuckDB opens it, with a slash at the end. The error is a usage error if DuckDB
 // can't open the bucket.
@@ -24,9 +25,9 @@ func (s *Settings) LakeURL() (string, error) {
 	key := u.Query().Get("prefix") + s.LakePrefix()
 	switch u.Scheme {
 	case "s3", "gs":
-		return u.Scheme + "://" + u.Host + "/" + withSlash(key), nil
+		return u.Scheme + "://" + u.Host + "/" + key, nil
 	case "azblob":
-		return "az://" + u.Host + "/" + withSlash(key), nil
+		return "az://" + u.Host + "/" + key, nil
 	case "file":
 		folder := u.Path
 		if u.Host == "." {
