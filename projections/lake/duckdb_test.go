@@ -12,6 +12,7 @@ import (
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 )
 
 // attached returns the statements by which a reader attaches the catalog and the tables.
@@ -92,6 +93,8 @@ var latest = map[string]struct{ duck, sql string }{
 func TestDuckLake(t *testing.T) {
 	env := projectiontest.NewAnalysts(t)
 	v := newVenue(t)
+	v.project(t, "trading", v.Entries, readmodels.Trading())
+	v.project(t, "onboarding", v.onboarding, readmodels.Onboarding())
 	v.seal(t, "trading", half(v.Entries))
 	v.seal(t, "onboarding", half(v.onboarding))
 	must(t, v.filler("trading", nil).Fill(t.Context()))
