@@ -57,13 +57,7 @@ func newVenue(t testing.TB) *venue {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	v := &venue{Owner: projectiontest.NewOwner(t, seed), url: projectiontest.MigratedURL(t), dir: t.TempDir()}
-	v.Play(200)
-	for hour := range 10 {
-		v.PassHour()
-		v.Jolt(int64(hour%5-2) * 200)
-		v.Play(10)
-		v.PlaceStops(1)
-	}
+	playMarket(t, v.Owner)
 	r := projectiontest.NewRegistrar(t, seed)
 	r.Play(400)
 	rechain(t, v.Entries)
@@ -77,6 +71,33 @@ func newVenue(t testing.TB) *venue {
 	v.box, err = seal.New(make([]byte, seal.KeySize))
 	must(t, err)
 	return v
+}
+
+// playMarket plays until a position was liquidated or deleveraged. Most random markets have one within the ten hours.
+func playMarket(t testing.TB, o *projectiontest.Owner) {
+	t.Helper()
+	o.Play(200)
+	for hour := range 10 {
+		o.PassHour()
+		o.Jolt(int64(hour%5-2) * 200)
+		o.Play(10)
+		o.PlaceStops(1)
+	}
+	for n := int64(1); !slices.ContainsFunc(o.Entries, liquidates); n++ {
+		if n > 20 {
+			t.Fatal("no position is liquidated")
+		}
+		o.Play(20)
+		o.Jolt((n%2*2 - 1) * min(100*n, 900))
+	}
+}
+
+// liquidates reports whether a record has a trade that liquidates or deleverages a position.
+func liquidates(e record.Entry) bool {
+	return slices.ContainsFunc(e.Record.Events, func(of decide.Event) bool {
+		executed, ok := of.(*trading.TradeExecuted)
+		return ok && executed.Type != trading.Trade
+	})
 }
 
 // rechain gives entries the values of records, which an archive holds. Those of projectiontest are placeholders.

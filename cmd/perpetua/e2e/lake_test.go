@@ -13,7 +13,11 @@ import (
 // TestANodeFillsTheLake seals short ranges, and kills the node. Each sealed range is in the DuckLake catalog, and each file that it names
 // is there.
 func TestANodeFillsTheLake(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t, "--lake")
+	if v.prefix == "" {
+		v.prefix = "lake-" // so that the catalog and the bucket must agree on it
+	}
 	v.env = append(v.env, archiveRange+"=8")
 	v.start()
 	t.Cleanup(v.stop)
@@ -40,7 +44,7 @@ func TestANodeFillsTheLake(t *testing.T) {
 		FROM lake.ducklake_data_file f JOIN lake.ducklake_table t USING (table_id)`).Scan(&paths, &data); err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(v.dir, blob.Folder, "lake") + "/"; data != want {
+	if want := filepath.Join(v.dir, blob.Folder, "lake", v.prefix) + "/"; data != want {
 		t.Errorf("the data is in %s, not in %s", data, want)
 	}
 	for _, path := range strings.Fields(paths) {
