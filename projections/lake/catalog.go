@@ -86,14 +86,40 @@ func (c Catalog) Paths(ctx context.Context, table, name string) ([]string, error
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// Add adds a range with its files, which MUST be durable. It reports false if the catalog has the range already. The error is an
-// *OrderError if the range does not follow the last one. Add waits for the disk.
-func (c Catalog) Add(ctx context.Context, r Range, files []DataFile) (added bool, err error) {
-	err = pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
+// change runs a transaction that changes the catalog.
+func (c Catalog) change(ctx context.Context, what func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
 		// All journals share the ids of snapshots and files, so the lock makes other sessions wait.
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; LOCK TABLE lake.ranges IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}
+		return what(tx)
+	})
+}
+
+// Define creates the catalog and the tables of a journal as far as they are missing. DuckDB can't attach a catalog without a snapshot, and
+// a venue may need long for its first full range.
+func (c Catalog) Define(ctx context.Context, journal string) error {
+	err := c.change(ctx, func(tx pgx.Tx) error {
+		s, err := begin(ctx, tx, c.Data)
+		if err != nil {
+			return err
+		}
+		if err := s.defineAll(ctx, journal); err != nil || len(s.altered) == 0 {
+			return err
+		}
+		return s.end(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("lake: defining the tables of %s in the catalog: %w", journal, err)
+	}
+	return nil
+}
+
+// Add adds a range with its files, which MUST be durable. It reports false if the catalog has the range already. The error is an
+// *OrderError if the range does not follow the last one. Add waits for the disk.
+func (c Catalog) Add(ctx context.Context, r Range, files []DataFile) (added bool, err error) {
+	err = c.change(ctx, func(tx pgx.Tx) error {
 		have, err := last(ctx, tx, r.Journal, r.Partition)
 		if err != nil {
 			return err
@@ -122,10 +148,8 @@ func (c Catalog) add(ctx context.Context, tx pgx.Tx, r Range, files []DataFile) 
 	if err != nil {
 		return err
 	}
-	for _, t := range dataset.Tables(r.Journal) {
-		if err := s.define(ctx, t); err != nil {
-			return fmt.Errorf("table %s: %w", t.Name, err)
-		}
+	if err := s.defineAll(ctx, r.Journal); err != nil {
+		return err
 	}
 	for _, f := range files {
 		if err := s.insert(ctx, f); err != nil {

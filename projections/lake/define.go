@@ -11,6 +11,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/dataset"
 )
 
+// defineAll defines the tables of a journal.
+func (s *snapshot) defineAll(ctx context.Context, journal string) error {
+	for _, t := range dataset.Tables(journal) {
+		if err := s.define(ctx, t); err != nil {
+			return fmt.Errorf("table %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
 // define makes a table that the catalog lacks, with its view, and gives a table the columns of this build. The id of a column is its
 // field id in the files, so a file from before a column was added has NULL there.
 func (s *snapshot) define(ctx context.Context, t dataset.Table) error {

@@ -119,6 +119,19 @@ func TestDuckLake(t *testing.T) {
 	t.Run("snapshots", func(t *testing.T) { v.snapshots(t, env, attach) })
 }
 
+// TestDuckLakeWithoutFiles has DuckDB attach the catalog before the first range is full. All rows come from Postgres.
+func TestDuckLakeWithoutFiles(t *testing.T) {
+	env := projectiontest.NewAnalysts(t)
+	v := newVenue(t)
+	v.project(t, "trading", v.Entries, readmodels.Trading())
+	for _, name := range []string{"trading", "onboarding"} {
+		must(t, v.filler(name, nil).Fill(t.Context()))
+	}
+	attach := v.attached(t)
+	same(t, "trades", lines(env.Duck(t, attach+"SELECT count(*), sum(fee) FROM lake.live.trades")), v.query(t, "SELECT count(*), sum(fee)::numeric(38,18) FROM trades"))
+	same(t, "rows of files", lines(env.Duck(t, attach+"SELECT (SELECT count(*) FROM lake.trades), (SELECT count(*) FROM lake.live.responses)")), []string{"0 0"})
+}
+
 // compareFold compares the sums of postings with the balances of the fold.
 func (v *venue) compareFold(t *testing.T, env projectiontest.Analysts, attach string) {
 	found := make(map[string]string)

@@ -86,9 +86,10 @@ func (f *Filler) update(change func(*Status)) {
 func (f *Filler) Run(ctx context.Context) error {
 	defer f.update(func(s *Status) { s.Runs = false })
 	f.update(func(s *Status) { s.Runs, s.Halted = true, false })
+	defined := false
 	for failed := 0; ; {
 		wait := f.cfg.Every
-		if f.cfg.Sealed() > f.Status().Sequence {
+		if !defined || f.cfg.Sealed() > f.Status().Sequence {
 			err := f.Fill(ctx)
 			var diverged *record.DivergedError
 			switch {
@@ -102,7 +103,7 @@ func (f *Filler) Run(ctx context.Context) error {
 				wait = min(f.cfg.Retry<<min(failed, 10), lastRetry)
 				failed++
 			default:
-				failed = 0
+				failed, defined = 0, true
 			}
 		}
 		select {
@@ -121,7 +122,7 @@ func (f *Filler) halt(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// Fill adds the full ranges that the archive has and the catalog lacks. The error is a *record.DivergedError if the archive
+// Fill adds the full ranges that the archive has and the catalog lacks. Without any, it defines the tables. The error is a *record.DivergedError if the archive
 // contradicts the catalog.
 func (f *Filler) Fill(ctx context.Context) error {
 	began := time.Now()
@@ -136,7 +137,11 @@ func (f *Filler) Fill(ctx context.Context) error {
 		return err
 	}
 	next := int64(0)
-	if have != nil {
+	if have == nil {
+		if err := f.cfg.Catalog.Define(ctx, cfg.Journal); err != nil {
+			return err
+		}
+	} else {
 		if err := continues(a, have); err != nil {
 			return err
 		}

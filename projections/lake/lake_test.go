@@ -408,6 +408,27 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
+// TestNoRange has a running filler define the tables of an archive without a full range, once.
+func TestNoRange(t *testing.T) {
+	v := newVenue(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f := v.filler("trading", func(c *FillerConfig) { c.Sealed = func() int64 { return -1 } })
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	until(t, func() bool {
+		return len(v.texts(t, "SELECT table_name FROM lake.ducklake_table")) == len(dataset.Tables("trading"))
+	})
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	must(t, f.Fill(t.Context()))
+	if got := v.texts(t, "SELECT count(*)::text FROM lake.ducklake_snapshot"); got[0] != "2" {
+		t.Errorf("there are %s snapshots", got[0])
+	}
+}
+
 // TestAnotherArchive fills a catalog from an archive, and continues with another one, and with one that is shorter.
 func TestAnotherArchive(t *testing.T) {
 	v := newVenue(t)
