@@ -112,8 +112,8 @@ witness: ## have the stock witness omniwitness cosign transparency logs and refu
 	PERPETUA_TEST_OMNIWITNESS=1 $(GO) test -count=1 -timeout 20m -v -run '^TestOmniwitness' ./streams/transparency ./cmd/perpetua/e2e
 
 .PHONY: analysts
-analysts: ## read Parquet files with DuckDB, and build the dbt project; needs python3 and its package index
-	PERPETUA_TEST_ANALYSTS=$(TOOLS)/analysts $(GO) test -count=1 -v -run '^TestAnalysts$$' ./projections/dataset
+analysts: ## read Parquet files and the DuckLake catalog with DuckDB, and build the dbt project; needs python3 and its package index
+	PERPETUA_TEST_ANALYSTS=$(TOOLS)/analysts $(GO) test -count=1 -p 1 -v -run '^(TestAnalysts|TestDuckLake(WithoutFiles)?)$$' ./projections/dataset ./projections/lake
 
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`

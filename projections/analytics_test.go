@@ -89,7 +89,7 @@ func TestScratchHasNoViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	const schemas = "SELECT nspname::text FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"
-	if got := texts(t, live, schemas); !slices.Equal(got, []string{"analytics", "public", "rebuilt"}) {
+	if got := texts(t, live, schemas); !slices.Equal(got, []string{"analytics", "lake", "public", "rebuilt"}) {
 		t.Errorf("the schemas are %v", got)
 	}
 	remove()

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/url"
@@ -21,57 +20,11 @@ import (
 // schemas is the folder of the dbt project and of its documentation.
 const schemas = "../../schemas"
 
-// environment returns the folder of a Python environment with DuckDB and dbt, and creates it if it is missing.
-func environment(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("PERPETUA_TEST_ANALYSTS")
-	if dir == "" {
-		t.Skip("PERPETUA_TEST_ANALYSTS names no folder for DuckDB and dbt: make analysts")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "bin", "dbt")); err == nil {
-		return dir
-	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), python, "-m", "venv", dir).CombinedOutput(); err != nil {
-		t.Skipf("no Python environment can be made: %v\n%s", err, out)
-	}
-	install := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check",
-		"--requirement", filepath.Join(schemas, "dbt", "requirements.txt"), "duckdb>=1.1")
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("the package index can't be reached: %v\n%s", err, out)
-	}
-	return dir
-}
-
-// printRows runs SQL in DuckDB and prints the rows.
-const printRows = `import duckdb, sys
-for row in duckdb.sql(sys.stdin.read()).fetchall():
-    print("\t".join(str(value) for value in row))`
-
-// duck returns the rows of a query in DuckDB. The tables are the files below a folder.
-func duck(t *testing.T, env, sql string) (rows [][]string) {
-	t.Helper()
-	c := exec.CommandContext(t.Context(), filepath.Join(env, "bin", "python"), "-c", printRows)
-	var failed bytes.Buffer
-	c.Stdin, c.Stderr = strings.NewReader(sql), &failed
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%v in %s\n%s", err, sql, &failed)
-	}
-	for line := range strings.Lines(string(out)) {
-		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
-	}
-	return rows
-}
-
 // duckSums is query for DuckDB.
-func duckSums(t *testing.T, env, sql string) sums {
+func duckSums(t *testing.T, env projectiontest.Analysts, sql string) sums {
 	t.Helper()
 	found := make(sums)
-	for _, row := range duck(t, env, sql) {
+	for _, row := range env.Duck(t, sql) {
 		last := len(row) - 1
 		found[strings.Join(row[:last], " ")+"\n"] = text(t, row[last])
 	}
@@ -80,7 +33,7 @@ func duckSums(t *testing.T, env, sql string) sums {
 
 // TestAnalysts has DuckDB read the files, and dbt build its project on the rows of the same venue, with the rights of a reader who owns one schema.
 func TestAnalysts(t *testing.T) {
-	env := environment(t)
+	env := projectiontest.NewAnalysts(t)
 	v := newVenue(t, 500)
 	t.Run("DuckDB", func(t *testing.T) { v.duck(t, env) })
 	t.Run("the example", func(t *testing.T) { v.example(t, env) })
@@ -88,7 +41,7 @@ func TestAnalysts(t *testing.T) {
 }
 
 // duck compares DuckDB's sums with those of SQL, and the types of columns with those that are documented.
-func (v *venue) duck(t *testing.T, env string) {
+func (v *venue) duck(t *testing.T, env projectiontest.Analysts) {
 	pool := projectiontest.Open(t, v.url)
 	for what, c := range map[string]struct{ table, duck, sql string }{
 		"profits and fees": {"postings", `SELECT (time AT TIME ZONE 'UTC')::date, customer_code, sum(amount) FROM %s
@@ -116,7 +69,7 @@ func (v *venue) duck(t *testing.T, env string) {
 		duckSums(t, env, fmt.Sprintf(c.duck, files)).same(t, what+" in DuckDB", query(t, pool, c.sql))
 	}
 	for _, table := range tables() {
-		for _, row := range duck(t, env, "DESCRIBE SELECT * FROM read_parquet('"+filepath.Join(v.dir, table.name, "*.parquet")+"')") {
+		for _, row := range env.Duck(t, "DESCRIBE SELECT * FROM read_parquet('"+filepath.Join(v.dir, table.name, "*.parquet")+"')") {
 			switch row[1] {
 			case "BIGINT", "VARCHAR", "BOOLEAN", "UUID", "DECIMAL(38,18)", "TIMESTAMP WITH TIME ZONE":
 			default:
@@ -130,7 +83,7 @@ func (v *venue) duck(t *testing.T, env string) {
 var exampleBlock = regexp.MustCompile("(?s)## Parquet\n.*?```sql\n(.*?)```")
 
 // example runs the query of the documentation.
-func (v *venue) example(t *testing.T, env string) {
+func (v *venue) example(t *testing.T, env projectiontest.Analysts) {
 	doc, err := os.ReadFile(filepath.Join(schemas, "README.md"))
 	must(t, err)
 	found := exampleBlock.FindSubmatch(doc)
@@ -139,14 +92,14 @@ func (v *venue) example(t *testing.T, env string) {
 	}
 	sql := strings.ReplaceAll(string(found[1]), "'parquet/", "'"+v.dir+"/")
 	got := make(sums)
-	for _, row := range duck(t, env, sql) {
+	for _, row := range env.Duck(t, sql) {
 		got[fmt.Sprintln(row[0], row[1])] = text(t, row[2])
 	}
 	got.equal(t, "profits of the example", query(t, projectiontest.Open(t, v.url), `SELECT day::text, customer_code, realized_pnl::text FROM analytics.pnl_daily`))
 }
 
 // dbt builds the project, and compares models with views. Then it changes a row, which a test of the project must find.
-func (v *venue) dbt(t *testing.T, env string) {
+func (v *venue) dbt(t *testing.T, env projectiontest.Analysts) {
 	admin, err := pgx.Connect(t.Context(), projectiontest.Admin(t, v.url))
 	must(t, err)
 	defer admin.Close(t.Context())
@@ -162,7 +115,7 @@ func (v *venue) dbt(t *testing.T, env string) {
 	work := t.TempDir()
 	dbt := func(args ...string) (string, error) {
 		project := filepath.Join(schemas, "dbt")
-		c := exec.CommandContext(t.Context(), filepath.Join(env, "bin", "dbt"), append(args, "--no-use-colors", "--project-dir", project, "--profiles-dir", project)...)
+		c := exec.CommandContext(t.Context(), env.Tool("dbt"), append(args, "--no-use-colors", "--project-dir", project, "--profiles-dir", project)...)
 		c.Env = append(os.Environ(), "PERPETUA_DBT_HOST="+at.Hostname(), "PERPETUA_DBT_PORT="+at.Port(), "PERPETUA_DBT_USER=dbt_of_a_test",
 			"PERPETUA_DBT_PASSWORD=secret", "PERPETUA_DBT_DATABASE="+strings.TrimPrefix(at.Path, "/"), "DBT_TARGET_PATH="+filepath.Join(work, "target"),
 			"DBT_LOG_PATH="+filepath.Join(work, "logs"))

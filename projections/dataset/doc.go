@@ -12,5 +12,7 @@
 // The columns are codes, ids, states, prices, amounts, and times. Names, answers, contents of documents, texts, references of orders and
 // transfers, and codes of reasons are left out. The only word that a client chooses is the customer code. An erasure does not change files.
 //
+// A Range makes the files of a full range in memory, with statistics of their columns.
+//
 // Start reading in writer.go. The tables are in trading.go and onboarding.go.
 package dataset

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,23 +74,53 @@ const (
 	unfinished = ".tmp"
 )
 
+// NameOf returns the name of the files of a range, without suffix.
+func NameOf(journal string, first int64) string { return fmt.Sprintf("%s-%012d", journal, first) }
+
 // path returns the path of a table's file with a range of records.
 func (c *Config) path(table string, first int64) string {
-	return filepath.Join(c.Dir, table, fmt.Sprintf("%s-%012d%s", c.Journal, first, suffix))
+	return filepath.Join(c.Dir, table, NameOf(c.Journal, first)+suffix)
 }
 
-// file is a file that is being written under a hidden name.
-type file struct {
+// part is a file in the making: the rows of a table from a range of records.
+type part struct {
 	header
-	path string
-	os   *os.File
 	rows rowWriter
 }
 
-// createFile starts to write a file.
-func createFile(c *Config, t table, first int64, prev record.Hash) (*file, error) {
-	f := &file{path: c.path(t.name, first), header: header{Version: Version, Journal: c.Journal, Table: t.name, Schema: t.schema, Range: c.Range,
-		First: first, Next: first, Prev: prev, Hash: prev}}
+// newPart starts to write a part of a range of size records, which begins with the record of e.
+func newPart(t table, size int64, e *record.Entry, to io.Writer) part {
+	r := e.Record
+	return part{header{Version: Version, Journal: t.journal, Table: t.name, Schema: t.schema, Range: size,
+		First: r.Sequence, Next: r.Sequence, Prev: r.Prev, Hash: r.Prev}, t.create(to)}
+}
+
+// add writes the rows of a record and returns their number.
+func (p *part) add(e *record.Entry) (int64, error) {
+	n, err := p.rows.add(e)
+	p.Next, p.Hash = e.Record.Sequence+1, e.Position.Hash
+	return n, err
+}
+
+// close writes the rest of the part, with its header.
+func (p *part) close() error {
+	text, err := json.Marshal(&p.header)
+	if err != nil {
+		return err
+	}
+	return p.rows.close(headerKey, string(text))
+}
+
+// file is a part that is being written to a folder under a hidden name.
+type file struct {
+	part
+	path string
+	os   *os.File
+}
+
+// createFile starts to write a file of the range that begins with the record of e.
+func createFile(c *Config, t table, e *record.Entry) (*file, error) {
+	f := &file{path: c.path(t.name, e.Record.Sequence)}
 	if err := base.MakeFolder(filepath.Dir(f.path)); err != nil {
 		return nil, err
 	}
@@ -97,23 +128,13 @@ func createFile(c *Config, t table, first int64, prev record.Hash) (*file, error
 	if f.os, err = os.Create(filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+unfinished)); err != nil {
 		return nil, err
 	}
-	f.rows = t.create(f.os)
+	f.part = newPart(t, c.Range, e, f.os)
 	return f, nil
-}
-
-// add writes the rows of a record.
-func (f *file) add(e *record.Entry) (int64, error) {
-	n, err := f.rows.add(e)
-	f.Next, f.Hash = e.Record.Sequence+1, e.Position.Hash
-	return n, err
 }
 
 // finish writes the rest of the file and syncs it.
 func (f *file) finish() error {
-	text, err := json.Marshal(&f.header)
-	if err == nil {
-		err = f.rows.close(headerKey, string(text))
-	}
+	err := f.close()
 	if err == nil {
 		err = f.os.Sync()
 	}

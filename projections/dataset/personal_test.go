@@ -70,6 +70,7 @@ func TestNoPersonalData(t *testing.T) {
 		cfg := Config{Dir: t.TempDir(), Journal: journal, Range: short}
 		w, err := NewWriter(cfg)
 		must(t, err)
+		var entries []*record.Entry
 		n := int64(0)
 		for _, s := range rules.Registry().Shapes() {
 			if s.New == nil {
@@ -79,13 +80,14 @@ func TestNoPersonalData(t *testing.T) {
 			fill(reflect.ValueOf(event).Elem(), "")
 			r := &record.Record{Sequence: n, Events: []decide.Event{event}}
 			fill(reflect.ValueOf(&r.Command).Elem(), "Command")
-			must(t, w.Add(&record.Entry{Record: r, Position: record.Position{Sequence: n}, Value: []byte("marker-Value-")}))
+			entries = append(entries, &record.Entry{Record: r, Position: record.Position{Sequence: n}, Value: []byte("marker-Value-")})
+			must(t, w.Add(entries[n]))
 			n++
 		}
 		_, err = w.Finish()
 		must(t, err)
 		found := map[string]bool{}
-		for _, said := range values(t, cfg.Dir) {
+		for _, said := range slices.Concat(values(t, cfg.Dir), statistics(t, journal, entries)) {
 			for _, m := range marker.FindAllString(said, -1) {
 				found[strings.TrimSuffix(strings.TrimPrefix(m, "marker-"), "-")] = true
 			}
@@ -101,6 +103,30 @@ func TestNoPersonalData(t *testing.T) {
 			}
 		}
 	}
+}
+
+// statistics returns the bytes and the bounds of the files that a Range makes of all entries.
+func statistics(t testing.TB, journal string, entries []*record.Entry) (all []string) {
+	t.Helper()
+	r, err := NewRange(journal, 0, int64(len(entries)))
+	must(t, err)
+	for _, e := range entries {
+		must(t, r.Add(e))
+	}
+	files, err := r.Files()
+	must(t, err)
+	if len(files) == 0 {
+		t.Fatal("there are no files")
+	}
+	for _, f := range files {
+		all = append(all, f.Name, string(f.Content))
+		for _, c := range f.Columns {
+			if c.Values > 0 {
+				all = append(all, *c.Min, *c.Max)
+			}
+		}
+	}
+	return all
 }
 
 // values returns every value of every file below a folder, and the bytes outside of compressed pages.

@@ -21,6 +21,7 @@ const groupRows = 1 << 17
 type table struct {
 	name, journal string
 	schema        record.Hash // of the names, types, and field ids of the columns
+	columns       []Column
 	create        func(w io.Writer) rowWriter
 }
 
@@ -66,9 +67,17 @@ func Journals() (names []string) {
 // tableOf returns a table. rows passes the rows of a record to add.
 func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
 	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
-	return table{name, journal, sha256.Sum256([]byte(schema.String())), func(w io.Writer) rowWriter {
-		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, schema, parquet.Compression(&parquet.Zstd),
-			parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("perpetua", strconv.Itoa(Version), ""))}
+	options := []parquet.WriterOption{schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows),
+		parquet.CreatedBy("perpetua", strconv.Itoa(Version), "")}
+	columns := columnsOf(schema)
+	for _, c := range columns {
+		if c.Type == decimalType {
+			// The library would write bounds of numbers as if they had no sign, and a reader may skip rows by them.
+			options = append(options, parquet.SkipPageBounds(c.Name))
+		}
+	}
+	return table{name, journal, sha256.Sum256([]byte(schema.String())), columns, func(w io.Writer) rowWriter {
+		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, options...)}
 	}}
 }
 

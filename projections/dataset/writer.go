@@ -167,7 +167,7 @@ func (w *Writer) begin(e *record.Entry) error {
 		if err := removeUnfinished(&w.cfg, t); err != nil {
 			return err
 		}
-		f, err := createFile(&w.cfg, t, e.Record.Sequence, e.Record.Prev)
+		f, err := createFile(&w.cfg, t, e)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ BEGIN
         SELECT format('ALTER SCHEMA %I OWNER TO perpetua_venue', n.nspname) FROM pg_namespace n
         WHERE n.nspowner = me AND (n.oid = home OR n.nspname = ANY (string_to_array(current_setting('perpetua.schemas'), ' '))
             AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid
-                AND c.relname IN ('schema_versions', 'river_migration', 'pnl_daily')))
+                AND c.relname IN ('schema_versions', 'river_migration', 'pnl_daily', 'ducklake_snapshot')))
         UNION ALL
         SELECT format('ALTER TABLE %s OWNER TO perpetua_venue', c.oid::regclass) -- ALTER TABLE takes views too
         FROM objects o JOIN pg_class c ON c.oid = to_regclass(o.name)

@@ -36,7 +36,7 @@ END $$;
 -- The views for analysts are in the schema analytics. Names without a schema are looked up there first, and then among the tables.
 -- Each view reads only columns that perpetua_reader may read.
 --
--- A rebuild and an audit run the migrations in a schema of their own. The views made there are dropped again at the end.
+-- A rebuild and an audit run the migrations in a schema of their own. The last migration with views drops those made there.
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -585,9 +585,7 @@ COMMENT ON COLUMN contents.description IS 'What the view has, and the indexes th
 -- +goose StatementBegin
 DO $$
 BEGIN
-    IF COALESCE(current_setting('perpetua.scratch', true), '') = 'on' THEN
-        EXECUTE format('DROP SCHEMA %I CASCADE', current_schema());
-    ELSE
+    IF COALESCE(current_setting('perpetua.scratch', true), '') <> 'on' THEN
         COMMENT ON SCHEMA analytics IS 'Views for analysts. The view contents lists them.';
     END IF;
     PERFORM set_config('search_path', current_setting('perpetua.home'), true);

@@ -2,13 +2,17 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/dataset"
+	"github.com/perpetua-exchange/perpetua/projections/lake"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -19,6 +23,7 @@ import (
 type archiver struct {
 	*archive.Sealer
 	journal string
+	lake    *lake.Filler // nil unless the setting asks for it and the journal has tables
 }
 
 // archivers returns the archivers of all journals. They use the bucket of --archive-url.
@@ -34,15 +39,36 @@ func (n *Node) archivers() (all []archiver, err error) {
 	for _, f := range n.followers {
 		cfg := n.Settings.ArchiveConfig(n.stores.archive, n.Box, f.Name(), 0)
 		cfg.UseCodec(codec)
-		all = append(all, archiver{archive.NewSealer(archive.SealerConfig{
+		sealer := archive.NewSealer(archive.SealerConfig{
 			Config:    cfg,
 			From:      func(at record.Position) archive.Source { return journal.NewRawReader(f.client, f.Rules, 0, at) },
 			Copies:    []archive.Heads{projections.ArchiveHeads{Pool: n.stores.pool}, n.Settings.ArchiveHeads()},
 			Logger:    n.Logger.With("part", "archive", "journal", f.Name()),
 			TailEvery: every,
-		}), f.Name()})
+		})
+		filler, err := n.filler(f.Rules, cfg, sealer)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, archiver{sealer, f.Name(), filler})
 	}
 	return all, nil
+}
+
+// filler returns what fills the DuckLake catalog from the ranges that a sealer has sealed, or nil.
+func (n *Node) filler(rules decide.Rules, cfg archive.Config, sealer *archive.Sealer) (*lake.Filler, error) {
+	if !n.Settings.Archive.Lake || !slices.Contains(dataset.Journals(), cfg.Journal) {
+		return nil, nil
+	}
+	at, err := n.Settings.LakeURL()
+	if err != nil {
+		return nil, err
+	}
+	return lake.NewFiller(lake.FillerConfig{
+		Archive: cfg, Rules: rules, Catalog: lake.Catalog{Pool: n.stores.pool, Data: at}, Prefix: n.Settings.LakePrefix(),
+		Sealed: func() int64 { return sealer.Status().Sealed },
+		Logger: n.Logger.With("part", "lake", "journal", cfg.Journal),
+	}), nil
 }
 
 // tailEvery returns the age from which records are in the tail of the archive.
@@ -126,6 +152,7 @@ func (n *Node) folderBases() base.Keeper { return alone{n.Settings.Bases(), &n.k
 type archiveMetrics struct {
 	n                                                 *Node
 	sealed, tail, values, bytes, work, failed, halted *prometheus.Desc
+	lake                                              lakeDescs
 }
 
 func newArchiveMetrics(n *Node) *archiveMetrics {
@@ -139,12 +166,13 @@ func newArchiveMetrics(n *Node) *archiveMetrics {
 		desc("object_bytes", "Bytes of the objects in which the archive holds them."),
 		desc("work_seconds_total", "Time that this node has spent on encoding records and writing them to the bucket, with its waits for the bucket."),
 		desc("failures_total", "Errors of the bucket, of the archive, or of the copies of its head. Each is retried."),
-		desc("halted", "1 if the log does not continue the archive, so that this node archives nothing more.")}
+		desc("halted", "1 if the log does not continue the archive, so that this node archives nothing more."),
+		newLakeDescs()}
 }
 
 // Describe implements prometheus.Collector.
 func (m *archiveMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.sealed, m.tail, m.values, m.bytes, m.work, m.failed, m.halted} {
+	for _, d := range []*prometheus.Desc{m.sealed, m.tail, m.values, m.bytes, m.work, m.failed, m.halted, m.lake.sequence, m.lake.work, m.lake.failed, m.lake.halted} {
 		ch <- d
 	}
 }
@@ -156,15 +184,44 @@ func (m *archiveMetrics) Collect(ch chan<- prometheus.Metric) {
 		if !s.Runs {
 			continue
 		}
-		halted := 0.0
-		if s.Halted {
-			halted = 1
-		}
 		for d, v := range map[*prometheus.Desc]float64{m.sealed: float64(s.Sealed), m.tail: float64(s.Tailed), m.values: float64(s.Values),
-			m.bytes: float64(s.Bytes), m.halted: halted} {
+			m.bytes: float64(s.Bytes), m.halted: flag(s.Halted)} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, a.journal)
 		}
 		ch <- prometheus.MustNewConstMetric(m.work, prometheus.CounterValue, s.Working.Seconds(), a.journal)
 		ch <- prometheus.MustNewConstMetric(m.failed, prometheus.CounterValue, float64(s.Failures), a.journal)
+		m.lake.collect(&a, ch)
 	}
+}
+
+func flag(set bool) float64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// lakeDescs describe how far this node has filled the DuckLake catalog.
+type lakeDescs struct{ sequence, work, failed, halted *prometheus.Desc }
+
+func newLakeDescs() lakeDescs {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("perpetua_lake_"+name, help, []string{"journal"}, nil)
+	}
+	return lakeDescs{
+		desc("sequence", "Sequence of the last record whose rows are in files of the DuckLake catalog; -1 if there is none."),
+		desc("work_seconds_total", "Time that this node has spent on writing ranges as Parquet files and adding them to the catalog."),
+		desc("failures_total", "Errors of the bucket, of the archive, or of the catalog. Each is retried."),
+		desc("halted", "1 if the archive is not the one from which the catalog was filled, so that this node adds nothing more.")}
+}
+
+func (d *lakeDescs) collect(a *archiver, ch chan<- prometheus.Metric) {
+	if a.lake == nil {
+		return
+	}
+	s := a.lake.Status()
+	ch <- prometheus.MustNewConstMetric(d.sequence, prometheus.GaugeValue, float64(s.Sequence), a.journal)
+	ch <- prometheus.MustNewConstMetric(d.work, prometheus.CounterValue, s.Working.Seconds(), a.journal)
+	ch <- prometheus.MustNewConstMetric(d.failed, prometheus.CounterValue, float64(s.Failures), a.journal)
+	ch <- prometheus.MustNewConstMetric(d.halted, prometheus.GaugeValue, flag(s.Halted), a.journal)
 }

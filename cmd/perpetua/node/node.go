@@ -260,6 +260,9 @@ func (n *Node) tasks() []task {
 	for _, a := range n.archives {
 		if n.Roles.Archive {
 			tasks = append(tasks, task{"archive " + a.journal, n.whileItActs(a.Run)})
+			if a.lake != nil {
+				tasks = append(tasks, task{"fill the DuckLake catalog from " + a.journal, n.whileItActs(a.lake.Run)})
+			}
 		}
 	}
 	if n.Config.Known == nil {

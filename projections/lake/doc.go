@@ -1,0 +1,17 @@
+// Package lake keeps the rows of archived ranges as Parquet files in the bucket of the archive, and names the files in a DuckLake
+// catalog in Postgres, which DuckDB attaches as a database.
+//
+// A Filler reads each full range of an archive, has package dataset make the files, and writes them to the bucket. When they are
+// durable, Catalog.Add names them. One transaction adds the files, their statistics, the snapshot, and the row in the table
+// lake.ranges, which is the position of the catalog in the journal. So a range is in the catalog whole or not at all, and a Filler
+// may be killed at any time. The name of a file contains the hash of the bytes. Once the catalog names a file, it is neither replaced nor
+// deleted.
+//
+// The tail of an archive is not in the catalog: it is replaced again and again, and the rows of newer records are in Postgres.
+// The views of the DuckLake schema live return both.
+//
+// The catalog has the form of DuckLake 1.0. Only a Filler may write to it. A range that the catalog has never changes there, so
+// only one check guards against another log: the manifest that a range had in the archive.
+//
+// Start with Filler and Catalog.
+package lake
