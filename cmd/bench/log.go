@@ -91,7 +91,9 @@ func (w *logWriter) write(e record.Entry) error {
 		w.report()
 	}
 	w.bytes += int64(len(e.Value))
-	return w.to.Append(w.ctx, journal.KafkaRecord("trading", "trading", 0, e.Journal, e.Record, e.Value))
+	r := journal.KafkaRecord("trading", "trading", 0, e.Journal, e.Record, e.Value)
+	r.Offset = e.Position.Sequence
+	return w.to.Append(w.ctx, r)
 }
 
 func (w *logWriter) report() {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	slots          = 6     // orders that a customer of the market keeps
-	firstCustomers = 400   // of the market, before the first order
-	newcomerEvery  = 4000  // orders after which another customer is registered
-	firstDeposit   = 50000 // USDC
+	slots          = 6    // resting orders that a customer of the market keeps, beside one stop
+	firstCustomers = 400  // of the market, before the first order
+	newcomerEvery  = 4000 // orders after which another customer is registered
+	deposited      = 3000 // USDC; so little that accounts reach their margin
 )
 
 // marketplace trades in memory. Customers quote, amend, cancel, and take; the index prices move; and accounts are liquidated,
@@ -47,6 +47,7 @@ type account struct {
 	code   string
 	by     decide.Actor
 	orders [slots]quote
+	stop   quote
 }
 
 // quote is an order that was placed in a slot. It may have been filled since.
@@ -132,7 +133,7 @@ func (m *marketplace) register() error {
 }
 
 func (m *marketplace) deposit(a *account) error {
-	return m.must(operator(), &trading.MakeDeposit{CustomerCode: a.code, Currency: "USDC", Amount: firstDeposit * fixed.Unit})
+	return m.must(operator(), &trading.MakeDeposit{CustomerCode: a.code, Currency: "USDC", Amount: deposited * fixed.Unit})
 }
 
 // act lets an account, or the operator, do one thing.
@@ -145,11 +146,11 @@ func (m *marketplace) act(a *account) error {
 	case n < 22:
 		return m.place(a, i, new(quote), m.crossing)
 	case n < 27 && slot.reference != "":
-		_, err := m.do(a.by, &trading.CancelOrder{CustomerCode: a.code, ReferenceID: slot.reference})
-		slot.reference = ""
-		return err
-	case n < 30 && slot.reference == "":
-		return m.place(a, i, slot, m.stop)
+		return m.cancel(a, slot)
+	case n < 30 && a.stop.reference == "":
+		return m.place(a, i, &a.stop, m.stop)
+	case n < 30:
+		return m.cancel(a, &a.stop)
 	case slot.reference != "":
 		return m.amend(a, slot)
 	default:
@@ -159,7 +160,7 @@ func (m *marketplace) act(a *account) error {
 
 // move sets an index price. It returns to where it began in the long run.
 func (m *marketplace) move(i *indexed) error {
-	i.price += (i.first-i.price)/4000 + (m.random.Int64N(i.first/500+1) - i.first/1000)
+	i.price += (i.first-i.price)/4000 + (m.random.Int64N(i.first/60+1) - i.first/120)
 	return m.must(operator(), &trading.SetIndexPrice{Symbol: i.Symbol, Price: fixed.Decimal{Coef: i.price, Scale: i.PriceTick.Scale}})
 }
 
@@ -189,7 +190,7 @@ func (m *marketplace) crossing(i *indexed, o *trading.PlaceOrder) {
 
 // stop makes an order that waits for a price.
 func (m *marketplace) stop(i *indexed, o *trading.PlaceOrder) {
-	o.Type, o.TriggerPriceType, o.LimitPrice = order.StopLoss, order.MarkPrice, fixed.Decimal{}
+	o.Type, o.TriggerPriceType, o.LimitPrice = order.StopLoss, order.TradePrice, fixed.Decimal{}
 	o.TriggerPrice = fixed.Decimal{Coef: 2*i.price - m.away(i, o.Action), Scale: i.PriceTick.Scale}
 }
 
@@ -213,7 +214,14 @@ func (m *marketplace) place(a *account, i *indexed, in *quote, shape func(*index
 	return nil
 }
 
-// amend moves the price of an order. A slot whose order has ended is free.
+// cancel cancels an order and frees its slot.
+func (m *marketplace) cancel(a *account, q *quote) error {
+	_, err := m.do(a.by, &trading.CancelOrder{CustomerCode: a.code, ReferenceID: q.reference})
+	q.reference = ""
+	return err
+}
+
+// amend moves the price of an order. If the order has ended, its slot becomes free.
 func (m *marketplace) amend(a *account, q *quote) error {
 	price := fixed.Decimal{Coef: m.away(q.on, q.side), Scale: q.on.PriceTick.Scale}
 	d, err := m.do(a.by, &trading.AmendOrder{CustomerCode: a.code, ReferenceID: q.reference, LimitPrice: &price})
@@ -250,7 +258,7 @@ func (m *marketplace) do(by decide.Actor, p decide.Payload) (decide.Decision, er
 	return d, m.append(c.Recorded(), d)
 }
 
-// metadata returns what a request has beside its content. One in four has a key.
+// metadata returns the fingerprint of a request and, for one in four, a key.
 func (m *marketplace) metadata() (k decide.Metadata) {
 	var print [16]byte
 	for i := range print {
