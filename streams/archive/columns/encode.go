@@ -49,7 +49,7 @@ type sight struct {
 
 // see returns the sight of a value.
 func (e *encoder) see(c *column, v *value) sight {
-	s := sight{number: v.number, n: uint32(v.n), column: uint32(c.id), kind: v.kind}
+	s := sight{number: v.number, n: v.n, column: uint32(c.id), kind: v.kind}
 	b := v.of(e.buf)
 	if len(b) >= 8 {
 		s.head = binary.LittleEndian.Uint64(b)
