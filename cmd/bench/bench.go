@@ -74,6 +74,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) e
 	if len(args) > 1 && args[0] == "child" {
 		return runChild(ctx, args[1], in, out)
 	}
+	if len(args) > 0 && args[0] == "log" {
+		return writeLog(ctx, args[1:], log)
+	}
 	b := &bench{log: log}
 	chosen, file, err := b.parse(args)
 	if err != nil {
@@ -143,7 +146,7 @@ func (b *bench) parse(args []string) (chosen []measure, file string, err error) 
 	fs.IntVar(&b.scale, "orders", 1_000_000, "resting orders of the deep book")
 	fs.IntVar(&b.sockets, "sockets", 1000, "sockets that read")
 	fs.Usage = func() {
-		fmt.Fprintf(b.log, "Usage of bench:\n")
+		fmt.Fprintf(b.log, "Usage of bench, which measures (bench log -h: of bench log, which writes a long log):\n")
 		fs.PrintDefaults()
 		fmt.Fprintf(b.log, "The measures:\n")
 		for _, m := range measures() {

@@ -76,11 +76,16 @@ func contract() market.Instrument {
 // do decides a command and folds its record.
 func (e *engine) do(c decide.Command) (record.Entry, error) {
 	e.time++
-	d, err := e.state.Decide(decide.Stamp{Journal: e.id, Sequence: e.at.Sequence + 1, Time: e.time, Prev: e.at.Hash}, c)
+	d, err := e.state.Decide(e.stamp(), c)
 	if err != nil {
 		return record.Entry{}, fmt.Errorf("%s: %w", c.Type, err)
 	}
 	return e.append(c.Recorded(), d)
+}
+
+// stamp is that of the next record.
+func (e *engine) stamp() decide.Stamp {
+	return decide.Stamp{Journal: e.id, Sequence: e.at.Sequence + 1, Time: e.time, Prev: e.at.Hash}
 }
 
 // append encodes the record of a decision and folds it.

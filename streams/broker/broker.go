@@ -74,8 +74,9 @@ type Config struct {
 	// SizeCheck is the interval between comparisons of the log's size with SizeLimit. Zero means one minute.
 	SizeCheck time.Duration
 
-	syncFile func(*os.File) error // (*os.File).Sync if nil; for tests
-	trimmed  func()               // called between the trim.json and the deletion of a trim; for tests
+	syncFile  func(*os.File) error // (*os.File).Sync if nil; for tests
+	trimmed   func()               // called between the trim.json and the deletion of a trim; for tests
+	tellEvery time.Duration        // the constant of that name if zero; for tests
 }
 
 // Broker is a running embedded broker.
@@ -116,6 +117,9 @@ func Start(ctx context.Context, config Config) (*Broker, error) {
 	if config.SegmentBytes <= 0 {
 		config.SegmentBytes = 16 << 20
 	}
+	if config.tellEvery == 0 {
+		config.tellEvery = tellEvery
+	}
 	if config.syncFile == nil {
 		config.syncFile = (*os.File).Sync
 	}
@@ -143,7 +147,7 @@ func (b *Broker) open(ctx context.Context, config Config) (err error) {
 			return fmt.Errorf("broker: %w", err)
 		}
 	}
-	report, err := Scan(ctx, b.dir)
+	report, err := b.scan(ctx, config.tellEvery)
 	if err != nil {
 		return err
 	}
@@ -163,6 +167,25 @@ func (b *Broker) open(ctx context.Context, config Config) (err error) {
 		"sync", config.Sync, "bytes", report.Bytes())
 	b.group.Go(func() { b.watchSize(config.SizeCheck) })
 	return nil
+}
+
+// tellEvery is the time between two lines of the progress of a scan.
+const tellEvery = 10 * time.Second
+
+// scan scans the folder. It logs the progress at intervals: every byte of the log is read, so a large one takes minutes.
+func (b *Broker) scan(ctx context.Context, every time.Duration) (*Report, error) {
+	all, err := segmentBytes(b.dir)
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	done, last := int64(0), time.Now()
+	return scan(ctx, b.dir, func(bytes int64) {
+		done += bytes
+		if now := time.Now(); now.Sub(last) >= every {
+			last = now
+			b.logger.Info("checking the embedded log", "bytes", done, "of", all)
+		}
+	})
 }
 
 func (b *Broker) serve(config Config) error {

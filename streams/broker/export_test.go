@@ -1,6 +1,9 @@
 package broker
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // WithSync has the broker sync its files by a function of the test's.
 func (c Config) WithSync(sync func(*os.File) error) Config {
@@ -31,3 +34,9 @@ func (r *Report) Incomplete() map[string]int64 {
 
 // Begins returns the first offset of the only partition.
 func (r *Report) Begins() int64 { return r.partitions[0].segments[0].base }
+
+// WithTellEvery has the broker log the progress of its scan so often.
+func (c Config) WithTellEvery(every time.Duration) Config {
+	c.tellEvery = every
+	return c
+}

@@ -67,6 +67,11 @@ type segment struct {
 // or below the offset in trim.json; segments below that may be missing. Scan returns a *DamageError for anything else. A
 // folder that is empty or does not exist is an intact, empty log.
 func Scan(ctx context.Context, dir string) (*Report, error) {
+	return scan(ctx, dir, func(int64) {})
+}
+
+// scan is Scan. It passes the size of each segment that it has read to told.
+func scan(ctx context.Context, dir string, told func(bytes int64)) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)
 	if err != nil {
@@ -93,7 +98,7 @@ func Scan(ctx context.Context, dir string) (*Report, error) {
 			// is created.
 			return nil, &DamageError{source, 0, "it is missing or does not name the partition " + entry.Name() + ", whose log is there"}
 		}
-		if err := p.scan(ctx); err != nil {
+		if err := p.scan(ctx, told); err != nil {
 			return nil, err
 		}
 		report.partitions = append(report.partitions, p)
@@ -200,7 +205,7 @@ func (p *partition) list() error {
 	return nil
 }
 
-func (p *partition) scan(ctx context.Context) error {
+func (p *partition) scan(ctx context.Context, told func(bytes int64)) error {
 	first := 0
 	for i := range p.segments {
 		if err := ctx.Err(); err != nil {
@@ -217,6 +222,7 @@ func (p *partition) scan(ctx context.Context) error {
 		if err := p.scanSegment(s, i == first); err != nil {
 			return err
 		}
+		told(s.tail.at)
 		if !last && s.tail.size > 0 {
 			return &DamageError{s.path, s.tail.at, "the segment ends in the middle of the batch that starts here, and it is not the last segment"}
 		}

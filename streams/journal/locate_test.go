@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -112,5 +115,64 @@ func TestARecordIsFoundByItsSequence(t *testing.T) {
 		if _, found, err := l.search(t.Context(), other, other.Sequence, int64(len(values))); found || err != nil {
 			t.Errorf("what is not there: %v %v", found, err)
 		}
+	}
+}
+
+// TestAGoodHintCostsOneSmallFetch: thousands of positions are looked for at the start on a long log.
+func TestAGoodHintCostsOneSmallFetch(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fake.Close()
+	c, err := NewClient(Config{Brokers: fake.ListenAddrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.EnsureTopics(t.Context(), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	values, valid := noisy(rand.New(rand.NewPCG(1, 2)), 300)
+	kc, err := c.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kc.Close()
+	var batch []*kgo.Record
+	for _, v := range values {
+		batch = append(batch, &kgo.Record{Topic: c.Topic("notes"), Value: v})
+	}
+	if err := kc.ProduceSync(t.Context(), batch...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := c.locator(t.Context(), "notes", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var fetched []int32 // the limits of the fetches
+	fake.ControlKey(kmsg.Fetch.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		mu.Lock()
+		defer mu.Unlock()
+		fetched = append(fetched, r.(*kmsg.FetchRequest).MaxBytes)
+		return nil, nil, false
+	})
+	for _, tt := range []struct {
+		away int64 // of the hint
+		want []int32
+	}{{0, []int32{hintBytes}}, {2, []int32{hintBytes, stretchBytes}}} {
+		mu.Lock()
+		fetched = nil
+		mu.Unlock()
+		p := valid[200]
+		p.Offset -= tt.away
+		offset, found, err := l.search(t.Context(), p, 0, int64(len(values)))
+		mu.Lock()
+		if err != nil || !found || offset != valid[200].Offset || !slices.Equal(fetched, tt.want) {
+			t.Errorf("%d away: at %d, %v, %v, after fetches of %v bytes, want %v", tt.away, offset, found, err, fetched, tt.want)
+		}
+		mu.Unlock()
 	}
 }

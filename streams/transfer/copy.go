@@ -65,19 +65,19 @@ type Summary struct {
 }
 
 // Copy makes the target hold all records that the source has now, and verifies the result. tell, if it is not nil, is
-// called at intervals with the number of records done. If the history of the source was changed, Copy stops with a
+// called after each record with the number of records copied, and then with the number of records read again in the target. If the history of the source was changed, Copy stops with a
 // *journal.DivergedError that names the record.
-func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(records int64)) (Summary, error) {
+func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(work string, records int64)) (Summary, error) {
 	b, err := from.Base(ctx)
 	if err != nil {
 		return Summary{}, fmt.Errorf("copy %s from %s: %w", rules.Journal(), from, err)
 	}
-	read, found, err := carry(ctx, rules, b, from, to, tell)
+	read, found, err := carry(ctx, rules, b, from, to, telling(tell, "copied"))
 	if err != nil {
 		return Summary{}, fmt.Errorf("copy %s from %s to %s: %w", rules.Journal(), from, to, err)
 	}
 	// Only reading the target again proves that it holds the records.
-	written, err := examine(ctx, rules, b, to)
+	written, err := examine(ctx, rules, b, to, telling(tell, "read again"))
 	if err != nil {
 		return Summary{}, fmt.Errorf("read again what was copied to %s: %w", to, err)
 	}
@@ -177,7 +177,7 @@ func Differs(a, b *kgo.Record) string {
 }
 
 // examine reads a whole log.
-func examine(ctx context.Context, rules decide.Rules, b *record.Base, log Log) (*examination, error) {
+func examine(ctx context.Context, rules decide.Rules, b *record.Base, log Log, tell func(int64)) (*examination, error) {
 	records, err := log.Records(ctx)
 	if err != nil {
 		return nil, err
@@ -194,6 +194,7 @@ func examine(ctx context.Context, rules decide.Rules, b *record.Base, log Log) (
 		if err != nil {
 			return nil, err
 		}
+		x.tell(tell)
 	}
 }
 
@@ -254,11 +255,16 @@ func (x *examination) number(n int64) {
 	x.sum.Write(b[:])
 }
 
-// tellEvery is the number of records between two calls of tell.
-const tellEvery = 10000
+// telling returns tell for one kind of work.
+func telling(tell func(string, int64), work string) func(int64) {
+	if tell == nil {
+		return nil
+	}
+	return func(records int64) { tell(work, records) }
+}
 
 func (x *examination) tell(tell func(int64)) {
-	if tell != nil && x.records%tellEvery == 0 {
+	if tell != nil {
 		tell(x.records)
 	}
 }

@@ -113,6 +113,23 @@ func empty(t *testing.T) Log {
 	return Topic(journaltest.NewClient(t, rules.Name), rules.Name, "the target")
 }
 
+// TestCopyTellsProgress: also while the target is read again, which takes as long as the copy.
+func TestCopyTellsProgress(t *testing.T) {
+	source, all := history(t, 20)
+	told := make(map[string][]int64)
+	_, err := Copy(t.Context(), rules, source, Target(filepath.Join(t.TempDir(), "log.zst"), rules.Name), func(work string, n int64) {
+		told[work] = append(told[work], n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, work := range []string{"copied", "read again"} {
+		if got := told[work]; len(got) != len(all) || got[0] != 1 || got[len(got)-1] != int64(len(all)) {
+			t.Errorf("%s: %v; the log has %d records", work, got, len(all))
+		}
+	}
+}
+
 func TestCopy(t *testing.T) {
 	source, want := history(t, 300)
 	dir := t.TempDir()

@@ -99,6 +99,22 @@ func TestRestore(t *testing.T) {
 	trimmed.check()
 }
 
+// TestRestoreTellsProgress: while it compares, while it appends, and while it compares again.
+func TestRestoreTellsProgress(t *testing.T) {
+	l := newLog(t, func(int64) bool { return false }, false)
+	o := l.elsewhere(l.all[:100]...)
+	a, err := archive.Open(t.Context(), o.archive())
+	must(t, err)
+	told := make(map[string]int64)
+	_, err = wholelog.Restore{Client: o.client, Rules: rules, Archive: a, Keepers: []base.Keeper{o.bases},
+		Told: func(work string, n int64) { told[work] = n }}.Run(t.Context())
+	must(t, err)
+	n := int64(len(l.all))
+	if told[wholelog.Compared] != n || told[wholelog.Appended] != n-100 || told[wholelog.ComparedAgain] != n || len(told) != 3 {
+		t.Errorf("%v, of %d records", told, n)
+	}
+}
+
 // TestRestoreRefuses wants what contradicts the archive named, and nothing changed.
 func TestRestoreRefuses(t *testing.T) {
 	l := newLog(t, never, false)

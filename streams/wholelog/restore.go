@@ -31,7 +31,22 @@ type Restore struct {
 	Keepers []base.Keeper
 	// Known are the positions that the log must hold in the end. They are compared with the archive first.
 	Known []record.Position
-	Told  func(records int64) // called with the number of records read; may be nil
+	// Told is called after each record with the kind of work (Compared, Appended, or ComparedAgain) and the number of records
+	// of that kind. It may be nil.
+	Told func(work string, records int64)
+}
+
+// The work of a restore, in its order.
+const (
+	Compared      = "compared"       // of the archive with the topic
+	Appended      = "appended"       // to the topic
+	ComparedAgain = "compared again" // with what was appended
+)
+
+func (r *Restore) told(work string, records int64) {
+	if r.Told != nil {
+		r.Told(work, records)
+	}
 }
 
 // Restored says what was appended.
@@ -83,7 +98,7 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 	if err != nil {
 		return done, err
 	}
-	w := &walk{Restore: r, name: name, from: done.From, base: done.Base}
+	w := &walk{Restore: r, name: name, from: done.From, base: done.Base, work: Compared}
 	if done.Found, done.End, err = w.compare(ctx); err != nil {
 		return done, err
 	}
@@ -100,7 +115,7 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 	if done.Appended, err = w.append(ctx, done.Found, topicEnd); err != nil {
 		return done, fmt.Errorf("restore %s: %d records were appended: %w", name, done.Appended, err)
 	}
-	again := &walk{Restore: r, name: name, from: done.From, base: done.Base}
+	again := &walk{Restore: r, name: name, from: done.From, base: done.Base, work: ComparedAgain}
 	if _, _, err := again.compare(ctx); err != nil {
 		var conflict *ConflictError
 		if errors.As(err, &conflict) {
@@ -172,6 +187,7 @@ type walk struct {
 	name     string
 	from     int64
 	base     *record.Base
+	work     string
 	complete bool // the topic holds everything that the archive has
 }
 
@@ -204,9 +220,8 @@ func (w *walk) compare(ctx context.Context) (found int64, end record.Position, e
 		if err != nil {
 			return found, end, err
 		}
-		if read++; w.Told != nil && read%10_000 == 0 {
-			w.Told(read)
-		}
+		read++
+		w.told(w.work, read)
 		if topicErr == nil {
 			if part := transfer.Differs(r, have); part != "" {
 				return found, end, w.conflict(end.Sequence+1, "the topic has another %s at offset %d than the archive", part, have.Offset)
@@ -299,7 +314,9 @@ func (w *walk) append(ctx context.Context, found, end int64) (n int64, err error
 			err = errors.Join(err, to.Close(ctx))
 			return to.Sent(), err
 		}
-		index++
+		if index++; index > found {
+			w.told(Appended, index-found)
+		}
 	}
 	err = to.Close(ctx)
 	return to.Sent(), err

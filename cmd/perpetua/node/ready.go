@@ -26,8 +26,9 @@ func (n *Node) RunUntil(ctx context.Context, open func(context.Context) error) e
 }
 
 // CatchUp waits until the journals have owners and this node's readers have reached their tips. Then it checks that the
-// master key opens the secrets in the identity journal.
+// master key opens the secrets in the identity journal. It logs the progress.
 func (n *Node) CatchUp(ctx context.Context) error {
+	defer n.tellProgress(tellEvery)()
 	if err := n.awaitOwners(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -111,7 +113,7 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 			return archived{}, err
 		}
 		past := func() (*archive.Archive, error) { return former.archive(ctx, j.Name(), 0) }
-		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past); err != nil {
+		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past, everySecond(j.Name()+", archived", progress(std))); err != nil {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
 		return verifyArchive(ctx, config(j.Name()), std)
@@ -163,12 +165,14 @@ func (a archived) print(out io.Writer) {
 }
 
 // archiveJournal archives the records of a log up to its current end. It copies records that were
-// trimmed from the topic from the archive of the trim, which former opens.
-func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config, former func() (*archive.Archive, error)) error {
-	w, err := archive.NewWriter(ctx, cfg)
+// trimmed from the topic from the archive of the trim, which former opens. tell, if it is not nil, is called with the number of
+// records that the archive has.
+func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config, former func() (*archive.Archive, error), tell func(int64)) error {
+	writer, err := archive.NewWriter(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	w := &toldWriter{Writer: writer, tell: tell}
 	r := journal.NewRawReader(client, rules, cfg.Partition, w.Position())
 	defer func() { r.Close() }()
 	at, err := r.Locate(ctx)
@@ -211,9 +215,25 @@ func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Ru
 	return w.Tail(ctx)
 }
 
+// toldWriter is a writer that reports its progress.
+type toldWriter struct {
+	*archive.Writer
+	tell func(records int64) // nil if nobody listens
+}
+
+// Add archives a record.
+func (w *toldWriter) Add(ctx context.Context, r *kgo.Record) error {
+	before := w.Position().Sequence
+	err := w.Writer.Add(ctx, r)
+	if n := w.Position().Sequence; err == nil && w.tell != nil && n > before {
+		w.tell(n + 1)
+	}
+	return err
+}
+
 // copyPast archives the records from the writer's position up to the base of a trimmed log, with those that readers skip, from the
 // archive that has them.
-func copyPast(ctx context.Context, w *archive.Writer, trimmed *record.TrimmedError, topic string, former func() (*archive.Archive, error)) error {
+func copyPast(ctx context.Context, w *toldWriter, trimmed *record.TrimmedError, topic string, former func() (*archive.Archive, error)) error {
 	b := trimmed.Base
 	missing := func(why error) error {
 		return fmt.Errorf("the topic begins at record %d, and the archive needs the records from %d on, which the archive named by --archive-url does not give: %w",
@@ -249,11 +269,7 @@ func verifyArchive(ctx context.Context, cfg archive.Config, std settings.IO) (ar
 	if err != nil {
 		return archived{}, err
 	}
-	var tell func(int64)
-	if line := progress(std); line != nil {
-		tell = func(n int64) { line(fmt.Sprintf("%s: %d records verified", cfg.Journal, n)) }
-	}
-	s, err := a.Verify(ctx, tell)
+	s, err := a.Verify(ctx, everySecond(cfg.Journal+", verified", progress(std)))
 	if err != nil {
 		return archived{}, err
 	}

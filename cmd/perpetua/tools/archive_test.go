@@ -41,8 +41,12 @@ func TestArchiveOfATopic(t *testing.T) {
 	}
 	cfg := archive.Config{Store: blob.NewStore(bucket), Box: box, Journal: "trading"}
 	for range 2 { // the second time, nothing is new
-		if err := archiveJournal(ctx, client, journaltest.Words{Name: "trading"}, cfg, nil); err != nil {
+		var told int64
+		if err := archiveJournal(ctx, client, journaltest.Words{Name: "trading"}, cfg, nil, func(n int64) { told = n }); err != nil {
 			t.Fatal(err)
+		}
+		if told != said.Entry.Position.Sequence+1 {
+			t.Errorf("%d records are archived", told)
 		}
 	}
 	found, err := verifyArchive(ctx, cfg, settings.IO{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
@@ -124,12 +128,12 @@ func TestArchiveOfATrimmedTopic(t *testing.T) {
 	former, part, old := bucket(), bucket(), bucket()
 	produce(all[:70])
 	for _, cfg := range []archive.Config{part, old} {
-		if err := archiveJournal(ctx, client, rules, cfg, nil); err != nil {
+		if err := archiveJournal(ctx, client, rules, cfg, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	produce(all[70:])
-	if err := archiveJournal(ctx, client, rules, former, nil); err != nil {
+	if err := archiveJournal(ctx, client, rules, former, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := content(former)
@@ -148,13 +152,13 @@ func TestArchiveOfATrimmedTopic(t *testing.T) {
 	client.SetHistory(wholelog.Archives{Once: true, Config: func(context.Context, string, int32) (archive.Config, error) { return former, nil }})
 	for what, from := range map[string]archive.Config{"none": bucket(), "one that ends before the base": old} {
 		to := bucket()
-		err := archiveJournal(ctx, client, rules, to, opens(from))
+		err := archiveJournal(ctx, client, rules, to, opens(from), nil)
 		if err == nil || !strings.Contains(err.Error(), "begins at record 96") || !strings.Contains(err.Error(), "the records from 0 on") || len(content(to)) > 0 {
 			t.Errorf("the former archive is %s: %v", what, err)
 		}
 	}
 	for what, to := range map[string]archive.Config{"a new bucket": bucket(), "one with a part": part} {
-		if err := archiveJournal(ctx, client, rules, to, opens(former)); err != nil {
+		if err := archiveJournal(ctx, client, rules, to, opens(former), nil); err != nil {
 			t.Errorf("to %s: %v", what, err)
 		} else if got := content(to); !slices.Equal(got, want) {
 			t.Errorf("%s has %d records of %d", what, len(got), len(want))

@@ -73,7 +73,7 @@ func CompatLog(ctx context.Context, args []string, std settings.IO) error {
 	for _, j := range table {
 		c, err := checkCompat(ctx, s, client, j, std)
 		if err == nil && prepare && c.Folded {
-			c.Snapshot, err = prepareSnapshot(ctx, client, known.saved.snapshots, j)
+			c.Snapshot, err = prepareSnapshot(ctx, client, known.saved.snapshots, j, std)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.Name(), err)
@@ -114,6 +114,7 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 		return c, err
 	}
 	defer records.Close()
+	told := everySecond(j.Name()+", decoded", progress(std))
 	for {
 		r, err := records.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -129,6 +130,9 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 		if ok {
 			c.Records++
 			c.count(e.Position.Sequence, r.Value, j.Rules.Registry())
+			if told != nil {
+				told(c.Records)
+			}
 		}
 	}
 	switch {
@@ -137,7 +141,7 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 	case b != nil:
 		c.Error = "the records before the base are not at hand, so it was not folded from its beginning"
 	case c.Records > 0:
-		if _, err := foldWhole(ctx, client, j, nil); record.Final(err) {
+		if _, err := foldWhole(ctx, client, j, everySecond(j.Name()+", applied", progress(std)), nil); record.Final(err) {
 			c.Error = err.Error()
 		} else if err != nil {
 			return c, err
@@ -167,9 +171,13 @@ func (c *compatible) count(sequence int64, value []byte, registry *decide.Regist
 	c.Unreadable[i].Records++
 }
 
-// foldWhole folds a journal from its genesis to its present end. begin is called with the fold before it runs; it may be nil.
-func foldWhole(ctx context.Context, client *journal.Client, j journals.Journal, begin func(*follow.Fold)) (record.Position, error) {
+// foldWhole folds a journal from its genesis to its present end. told is called after each record with the number of records, and
+// begin with the fold before it runs. Both may be nil.
+func foldWhole(ctx context.Context, client *journal.Client, j journals.Journal, told func(int64), begin func(*follow.Fold)) (record.Position, error) {
 	fold := follow.New(client, j.Rules, 0)
+	if told != nil {
+		fold.Listen(func(e record.Entry, _ decide.State) { told(e.Position.Sequence + 1) })
+	}
 	if begin != nil {
 		begin(fold)
 	}
@@ -183,12 +191,12 @@ func foldWhole(ctx context.Context, client *journal.Client, j journals.Journal, 
 }
 
 // prepareSnapshot folds a journal and stores the state. It returns the sequence of the snapshot that a node would now load.
-func prepareSnapshot(ctx context.Context, client *journal.Client, store *snapshot.Store, j journals.Journal) (int64, error) {
+func prepareSnapshot(ctx context.Context, client *journal.Client, store *snapshot.Store, j journals.Journal, std settings.IO) (int64, error) {
 	if j.Codec == nil {
 		return -1, nil
 	}
 	var maker *snapshot.Maker
-	at, err := foldWhole(ctx, client, j, func(fold *follow.Fold) {
+	at, err := foldWhole(ctx, client, j, everySecond(j.Name()+", applied for the snapshot", progress(std)), func(fold *follow.Fold) {
 		maker = snapshot.NewMaker(snapshot.MakerConfig{Store: store, Client: client, Rules: j.Rules, Codec: j.Codec, Fold: fold, Node: "log compat",
 			Records: 1, Interval: time.Minute})
 	})

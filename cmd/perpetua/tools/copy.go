@@ -158,15 +158,11 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	if err != nil {
 		return copied{}, err
 	}
-	var tell func(int64)
-	if line := progress(std); line != nil {
-		tell = func(n int64) { line(fmt.Sprintf("%s: %d records", j.Name(), n)) }
-	}
 	from := source.source(j.Name(), std)
 	if err := target.keepBase(ctx, from, std); err != nil {
 		return copied{}, err
 	}
-	done, err := transfer.Copy(ctx, j.Rules, from, to, tell)
+	done, err := transfer.Copy(ctx, j.Rules, from, to, tellWork(j.Name(), progress(std)))
 	if err != nil {
 		return copied{}, err
 	}

@@ -116,7 +116,7 @@ func TestParquetOfEverySource(t *testing.T) {
 	part := filledFolder(t, all[:2*parquetRange+7], 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
 	cfg := archive.Config{Store: blob.NewStore(bucket), Box: box, Journal: "trading"}.WithRangeRecords(parquetRange)
 	whole := filledFolder(t, all, 64<<10, func(_ *broker.Broker, client *journal.Client, _ base.Folder) {
-		if err := archiveJournal(t.Context(), client, trading.Rules, cfg, nil); err != nil {
+		if err := archiveJournal(t.Context(), client, trading.Rules, cfg, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -121,10 +121,7 @@ func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, ar
 	if err != nil {
 		return one, err
 	}
-	work := wholelog.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions}
-	if line := progress(std); line != nil {
-		work.Told = func(n int64) { line(fmt.Sprintf("%s: %d records read", j.Name(), n)) }
-	}
+	work := wholelog.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions, Told: tellWork(j.Name(), progress(std))}
 	done, err := work.Run(ctx)
 	if err != nil {
 		return one, err

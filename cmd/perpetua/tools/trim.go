@@ -88,11 +88,7 @@ func TrimLog(ctx context.Context, args []string, std settings.IO) error {
 	defer done()
 	all := []trimmed{}
 	for _, j := range r.journals {
-		var tell func(int64)
-		if line := progress(std); line != nil {
-			tell = func(n int64) { line(fmt.Sprintf("%s: %d records compared", j.Name(), n)) }
-		}
-		report, err := t.Run(ctx, j, r.policy, false, tell)
+		report, err := t.Run(ctx, j, r.policy, false, everySecond(j.Name()+", compared", progress(std)))
 		if err != nil {
 			return err
 		}

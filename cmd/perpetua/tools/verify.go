@@ -203,7 +203,22 @@ func (r *verifyRequest) verify(ctx context.Context, j journals.Journal, at *veri
 	return verify.Verify(ctx, cfg)
 }
 
-// everySecond returns a function that prints how many records are verified, and how fast, once a second.
+// tellWork returns everySecond for several kinds of work that follow one another.
+func tellWork(name string, line func(string)) func(work string, records int64) {
+	if line == nil {
+		return nil
+	}
+	var last string
+	var tell func(int64)
+	return func(work string, n int64) {
+		if work != last {
+			last, tell = work, everySecond(name+", "+work, line)
+		}
+		tell(n)
+	}
+}
+
+// everySecond returns a function that prints how many records are done, and how fast, once a second.
 func everySecond(name string, line func(string)) func(int64) {
 	if line == nil {
 		return nil

@@ -34,8 +34,35 @@ type encoder struct {
 	choosing  bool   // the third pass
 	raw, rare stream // of UUIDs
 	all       []value
-	recent    []int // the columns that have a value in the current record
+	recent    []sight // the columns that have a value in the current record, with the last one
 }
+
+// sight is a value of the current record as the second pass compares it with others. A record has up to a hundred values, and each
+// is compared with the others, so they lie side by side.
+type sight struct {
+	head   uint64 // the first 8 bytes
+	number int64
+	n      uint32 // bytes
+	column uint32
+	kind   byte
+}
+
+// see returns the sight of a value.
+func (e *encoder) see(c *column, v *value) sight {
+	s := sight{number: v.number, n: v.n, column: uint32(c.id), kind: v.kind}
+	b := v.of(e.buf)
+	if len(b) >= 8 {
+		s.head = binary.LittleEndian.Uint64(b)
+		return s
+	}
+	for i, x := range b {
+		s.head |= uint64(x) << (8 * i)
+	}
+	return s
+}
+
+// textOf returns the text of a column's last value.
+func (e *encoder) textOf(column uint32) []byte { return e.values[e.columns[column].now].of(e.buf) }
 
 // stats counts for one column.
 type stats struct {
@@ -194,8 +221,12 @@ func (e *encoder) walk(visit func(p *piece, c *column, v *value)) {
 				v := &e.all[at]
 				at++
 				visit(p, c, v)
-				if c.record != i {
-					e.recent = append(e.recent, c.id)
+				if !e.choosing {
+					if c.record != i {
+						c.seat = len(e.recent)
+						e.recent = append(e.recent, sight{})
+					}
+					e.recent[c.seat] = e.see(c, v)
 				}
 				e.put(c, *v)
 			}
@@ -230,16 +261,15 @@ func (e *encoder) count(p *piece, c *column, v *value) {
 		}
 	}
 	b := v.of(e.buf)
-	seen := 0
-	for _, k := range e.recent[max(0, len(e.recent)-near):] {
-		w := &e.values[e.columns[k].now]
-		if w.n == v.n && string(w.of(e.buf)) == string(b) && w.kind != kindHash {
-			if st.slots[k]++; seen == 0 {
-				found = true
-			}
-			seen++
-		} else if v.kind == kindNumber && w.kind == kindNumber && w.number == -v.number && w.number != 0 && isMinus(w.of(e.buf), b) {
-			st.minus[k]++
+	me := e.see(c, v)
+	some := e.recent[max(0, len(e.recent)-near):]
+	for i := range some {
+		w := &some[i]
+		if w.head == me.head && w.n == me.n && w.kind != kindHash && (w.n <= 8 || string(e.textOf(w.column)) == string(b)) {
+			st.slots[int(w.column)]++
+			found = true
+		} else if w.number == -v.number && v.kind == kindNumber && w.kind == kindNumber && w.number != 0 && isMinus(e.textOf(w.column), b) {
+			st.minus[int(w.column)]++
 			found = true
 		}
 	}
@@ -285,8 +315,8 @@ func (e *encoder) countBases(p *piece, c *column, v *value, st *stats) {
 		}
 	}
 	n := 0
-	for _, k := range slices.Backward(e.recent) {
-		if w := &e.values[e.columns[k].now]; w.kind == v.kind && n < 8 {
+	for _, w := range slices.Backward(e.recent) {
+		if k := int(w.column); w.kind == v.kind && n < 8 {
 			try(base{kind: baseSlot, of: k})
 			if v.kind == kindNumber && n < 4 {
 				for a := range p.anchorsOf() {

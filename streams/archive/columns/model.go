@@ -45,6 +45,7 @@ type column struct {
 	hole   int // in its piece
 	name   int // of its member, in model.names
 	quoted bool
+	seat   int    // in encoder.recent, while it has a value in the current record
 	slots  []int  // columns that it repeats values of the same record from
 	bases  []base // of numbers and times
 	dict   *dictionary

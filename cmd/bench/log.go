@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
+)
+
+// logRequest holds the arguments of `bench log`.
+type logRequest struct {
+	to      string
+	records int64
+	gap     time.Duration // between two commands, on average
+	age     time.Duration // of the last record
+	seed    uint64
+}
+
+func parseLog(args []string, log io.Writer) (l logRequest, err error) {
+	fs := flag.NewFlagSet("bench log", flag.ContinueOnError)
+	fs.SetOutput(log)
+	fs.StringVar(&l.to, "to", "", "`file` to write, which perpetua log copy reads; .zst compresses it")
+	fs.Int64Var(&l.records, "records", 1_000_000, "number of records")
+	fs.DurationVar(&l.gap, "gap", 240*time.Millisecond, "time between two commands, on average")
+	fs.DurationVar(&l.age, "age", 50*time.Hour, "age of the last record")
+	fs.Uint64Var(&l.seed, "seed", 1, "seed of the random choices")
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return l, err
+	} else if err != nil {
+		return l, &usageError{err.Error()}
+	}
+	switch {
+	case fs.NArg() > 0:
+		return l, &usageError{fmt.Sprintf("unexpected argument %q", fs.Arg(0))}
+	case l.to == "":
+		return l, &usageError{"--to is needed"}
+	case l.records < 1 || l.gap < time.Microsecond || l.age < 0:
+		return l, &usageError{"--records, --gap and --age must be above zero"}
+	}
+	return l, nil
+}
+
+// writeLog writes a file with a trading journal of random orders, which the rules have decided. It runs no venue, so that a
+// log of ten million records takes minutes. `perpetua log copy` makes a venue's log of the file.
+func writeLog(ctx context.Context, args []string, log io.Writer) error {
+	l, err := parseLog(args, log)
+	if err != nil {
+		return err
+	}
+	to, err := transfer.Target(l.to, "trading").Append(ctx, nil)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	w := &logWriter{ctx: ctx, to: to, records: l.records, log: log, start: start}
+	m := newMarketplace(l.seed, scalar.TimeOf(start.Add(-l.age-time.Duration(l.records)*l.gap)), l.gap, w.write)
+	err = m.trade(func() bool { return w.written < l.records })
+	if err := errors.Join(err, to.Close(ctx)); err != nil {
+		return err
+	}
+	if err := transfer.Finish(l.to); err != nil {
+		return err
+	}
+	w.report()
+	return nil
+}
+
+// logWriter appends entries to a file.
+type logWriter struct {
+	ctx     context.Context
+	to      transfer.Appender
+	written int64
+	bytes   int64 // the total size of the values
+	records int64
+	log     io.Writer
+	start   time.Time
+}
+
+// reportEvery is the number of records between two lines of progress.
+const reportEvery = 1_000_000
+
+func (w *logWriter) write(e record.Entry) error {
+	if w.written++; w.written%reportEvery == 0 && w.written < w.records {
+		w.report()
+	}
+	w.bytes += int64(len(e.Value))
+	r := journal.KafkaRecord("trading", "trading", 0, e.Journal, e.Record, e.Value)
+	r.Offset = e.Position.Sequence
+	return w.to.Append(w.ctx, r)
+}
+
+func (w *logWriter) report() {
+	fmt.Fprintf(w.log, "%d of %d records, %d bytes of values, %.0f s\n", w.written, w.records, w.bytes, time.Since(w.start).Seconds())
+}

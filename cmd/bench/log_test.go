@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/reference"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
+	"github.com/perpetua-exchange/perpetua/streams/verify"
+)
+
+// TestWrittenLogIsRightlyDecided verifies a written log, and that it has the work of a venue in it.
+func TestWrittenLogIsRightlyDecided(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.zst")
+	var said strings.Builder
+	if err := run(t.Context(), []string{"log", "--records", "6000", "--gap", "6s", "--to", path}, nil, io.Discard, &said); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(said.String(), "6000 of 6000 records, ") {
+		t.Errorf("it said %s", said.String())
+	}
+	report, err := verify.Verify(t.Context(), verify.Config{Rules: trading.Rules(), Codec: trading.Codec(), Payloads: trading.Payloads(),
+		Source: verify.FromLog(transfer.Source(path, "trading")), Model: reference.New()})
+	if err != nil || report.Difference != nil {
+		t.Fatal(err, report.Difference)
+	}
+	if report.Records < 6000 || report.Decided.Same != report.Records-2 || report.Modeled != report.Records {
+		t.Errorf("%+v", report)
+	}
+	types := countTypes(t, path)
+	for _, kind := range []string{"order.amended", "order.canceled", "order.rejected", "trade.executed", "funding.posted", "settlement.posted", "trigger.fired", "stop_loss"} {
+		if types[kind] == 0 {
+			t.Errorf("the log has no %s: %v", kind, types)
+		}
+	}
+}
+
+// countTypes counts the members "type" of a log by their values.
+func countTypes(t *testing.T, path string) map[string]int {
+	t.Helper()
+	types := make(map[string]int)
+	records, err := transfer.Source(path, "trading").Records(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	for {
+		r, err := records.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			return types
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range strings.SplitSeq(string(r.Value), `"type":"`) {
+			kind, _, _ := strings.Cut(part, `"`)
+			types[kind]++
+		}
+	}
+}
+
+// TestLogUsage refuses arguments.
+func TestLogUsage(t *testing.T) {
+	for _, args := range [][]string{{}, {"--to", "x", "--records", "0"}, {"--to", "x", "--gap", "0s"}, {"--to", "x", "y"}, {"--nonsense"}} {
+		var wrong *usageError
+		if err := writeLog(t.Context(), args, io.Discard); !errors.As(err, &wrong) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
