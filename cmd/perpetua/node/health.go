@@ -161,6 +161,8 @@ type state struct {
 	// journal.
 	LogAway map[string]scalar.Time `json:"log_away,omitempty"`
 	Fence   *fenceState            `json:"fence,omitempty"`
+	// Stopped contains, by journal, the position at which a node that follows a venue has stopped because the log proved wrong.
+	Stopped map[string]string `json:"stopped,omitempty"`
 }
 
 // roleState reports whether a role works, with one sentence for each reason why not. The response is public, so it must
@@ -176,7 +178,7 @@ func (s state) ready() bool { return s.Status == "ready" }
 // journal; the group's answers are cached.
 func (n *Node) readiness(ctx context.Context) state {
 	now := time.Now()
-	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now), Fence: n.fenceState()}
+	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now), Fence: n.fenceState(), Stopped: n.stoppedJournals()}
 	for _, f := range n.followers {
 		s.Journals[f.Name()] = record.LogPosition{Journal: f.Name(), Sequence: f.fold.Position().Sequence}.String()
 	}
@@ -212,6 +214,12 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 	for _, f := range n.followers {
 		if since, lost := away[f.Name()]; lost {
 			faults = append(faults, fmt.Sprintf("%s: its log has been out of reach since %v", f.Name(), since))
+		}
+		if n.Follow != nil { // whoever owns the journal, this node does not ask
+			if fault := f.fault(); fault != "" {
+				faults = append(faults, fault)
+			}
+			continue
 		}
 		if err := f.fold.Err(); err != nil {
 			faults = append(faults, fmt.Sprintf("%s: %v", f.Name(), err))

@@ -28,6 +28,9 @@ func (n *Node) RunUntil(ctx context.Context, open func(context.Context) error) e
 // CatchUp waits until the journals have owners and this node's readers have reached their tips. Then it checks that the
 // master key opens the secrets in the identity journal.
 func (n *Node) CatchUp(ctx context.Context) error {
+	if n.Follow != nil {
+		return n.catchUpWithVenue(ctx)
+	}
 	if err := n.awaitOwners(ctx); err != nil {
 		return err
 	}
