@@ -253,6 +253,7 @@ func (n *Node) rowFaults(now time.Time) (faults []string) {
 		failing := f.runner.Failing() != nil && f.runner.Position().Sequence < f.fold.Position().Sequence
 		since, still := f.pace.still(now)
 		switch {
+		case n.Follow != nil && record.Final(f.runner.Err()): // logFaults reports it
 		case n.Roles.Projector && f.runner.Err() != nil && record.Final(f.runner.Err()):
 			faults = append(faults, fmt.Sprintf("%s: its rows: %v", f.Name(), f.runner.Err()))
 		case failing:
