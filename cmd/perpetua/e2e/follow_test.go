@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -242,5 +246,53 @@ func TestFollowWithoutBrokers(t *testing.T) {
 	}
 	waitFor(t, "the follower to notice", func() bool {
 		return strings.Contains(string(f.do("", http.MethodGet, "/readyz", nil).Body), "out of reach")
+	})
+}
+
+// TestFollowAnArchive follows the archive of a venue that is stopped, gets what the archive gets later, and refuses one that
+// contradicts what it has read.
+func TestFollowAnArchive(t *testing.T) {
+	t.Parallel()
+	v := startVenue(t)
+	v.fund("100000", "ANNA", "BEN")
+	v.trade("0.05")
+	dir := t.TempDir()
+	key, bucket := filepath.Join(dir, "key"), "file://"+filepath.Join(dir, "archive")
+	if err := os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hand := func() {
+		t.Helper()
+		if out, err := v.command("log", "archive", "--to", bucket, "--key-file", key).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	hand()
+	f := newVenue(t)
+	f.verb, f.args = "follow", []string{"--archive-url", bucket, "--archive-key-file", key, "--archive-every", "1s"}
+	f.start()
+	t.Cleanup(f.stop)
+	f.borrow(v)
+	f.equals(v, "broker-a", "/v1/customers/BEN/positions")
+	at := v.trade("0.02")
+	if a := f.do("broker-a", http.MethodGet, "/v1/customers/BEN/positions", nil, "X-Min-Log-Position", at); a.Status != 412 {
+		t.Errorf("before it is archived: %d", a.Status)
+	}
+	hand()
+	f.insist(200, func() answer {
+		return f.do("broker-a", http.MethodGet, "/v1/customers/BEN/positions", nil, "X-Min-Log-Position", at)
+	})
+	f.equals(v, "broker-a", "/v1/customers/BEN/positions")
+	f.sameRows(v)
+
+	f.kill()
+	f.start()
+	f.borrow(v)
+	f.equals(v, "broker-a", "/v1/customers/BEN/positions")
+	if err := os.RemoveAll(filepath.Join(dir, "archive")); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the follower to miss the archive", func() bool {
+		return strings.Contains(string(f.do("", http.MethodGet, "/readyz", nil).Body), "the archive could not be read since")
 	})
 }

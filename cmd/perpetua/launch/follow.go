@@ -9,12 +9,17 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/verify"
 )
 
@@ -37,18 +42,28 @@ type follow struct {
 	settings  *settings.Settings
 	journals  journals.Table
 	following node.Following
+	every     time.Duration  // between two looks for records in the archive
+	source    *archiveSource // nil unless the archive is the only source
 	log       *slog.Logger
 	std       settings.IO
 }
 
 func (f *follow) parse(args []string, newModel func() verify.Model) (err error) {
 	var model bool
+	var key string
 	f.settings, err = settings.Parse("follow", args, f.std, func(fs *flag.FlagSet) {
 		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue's interfaces, which refused requests are told")
 		fs.BoolVar(&model, "rules", false, "check the journal trading against the independent model of the rules too: every start reads the log from its genesis on")
+		fs.StringVar(&key, "archive-key-file", "", "file with the key of the archive of --archive-url, which log archive --key-file sealed")
+		fs.DurationVar(&f.every, "archive-every", time.Minute, "time between two looks for new records in the archive, if there are no brokers to follow")
 	})
 	if err != nil {
 		return err
+	}
+	if key != "" {
+		if f.following.Archive, err = settings.ReadKey("archive-key-file", key); err != nil {
+			return err
+		}
 	}
 	if model {
 		f.following.Model = newModel
@@ -68,8 +83,12 @@ func (f *follow) check() error {
 	switch {
 	case s.Stores.KeyURL != "" || s.Stores.MasterKey != "":
 		return settings.Usagef("perpetua follow makes keys of its own in its data folder: it takes no --key-url and no --master-key")
-	case len(s.Brokers()) == 0:
-		return settings.Usagef("--kafka-brokers is needed (or $PERPETUA_KAFKA_BROKERS)")
+	case (s.Stores.ArchiveURL == "") != (f.following.Archive == nil):
+		return settings.Usagef("--archive-url and --archive-key-file go together")
+	case len(s.Brokers()) == 0 && f.following.Archive == nil:
+		return settings.Usagef("--kafka-brokers or --archive-url is needed: what the node follows")
+	case f.every < time.Second:
+		return settings.Usagef("--archive-every takes a time of a second or more, like 1m, not %v", f.every)
 	case f.following.Venue == "":
 		return nil
 	}
@@ -109,6 +128,11 @@ func (f *follow) run(ctx context.Context) (err error) {
 	if err := f.makeTables(ctx, services.DatabaseURL()); err != nil {
 		return err
 	}
+	done, err := f.openSource(ctx, services)
+	if err != nil {
+		return err
+	}
+	defer done()
 	box, err := s.OpenMaster(ctx, true)
 	if err != nil {
 		return err
@@ -125,6 +149,32 @@ func (f *follow) run(ctx context.Context) (err error) {
 	return errors.Join(err, local.RemoveRunFile(runJSON))
 }
 
+// openSource opens the archive if it is the only source, and makes the topics that its records go to.
+func (f *follow) openSource(ctx context.Context, services *local.Services) (done func(), err error) {
+	s := f.settings
+	if len(s.Brokers()) > 0 {
+		return func() {}, nil
+	}
+	client, err := s.NewClient(services.Brokers, f.log)
+	if err != nil {
+		return nil, err
+	}
+	client.AddBases(s.BaseSources()...)
+	if err := client.EnsureTopics(ctx, f.journals.Names()...); err != nil {
+		client.Close()
+		return nil, err
+	}
+	store, closeStore, err := s.OpenArchive(ctx)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	f.source = &archiveSource{client: client, store: store, settings: s, box: f.following.Archive, journals: f.journals, every: f.every,
+		log: f.log.With("part", "archive"), ends: make(map[string]record.Position)}
+	f.following.Fault, f.following.Archive = f.source.Fault, nil // the topics hold all of it
+	return func() { closeStore(); client.Close() }, nil
+}
+
 // makeTables creates the tables of the node's database.
 func (f *follow) makeTables(ctx context.Context, databaseURL string) error {
 	pool, err := projections.Open(ctx, databaseURL)
@@ -137,6 +187,25 @@ func (f *follow) makeTables(ctx context.Context, databaseURL string) error {
 
 // serve announces the node once it has caught up, and supervises the services until the context ends.
 func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, services *local.Services) error {
+	g, ctx := errgroup.WithContext(ctx)
+	begun := make(chan struct{})
+	if f.source == nil {
+		close(begun)
+	} else {
+		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) })) })
+	}
+	g.Go(func() error {
+		select {
+		case <-begun:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return f.announce(ctx, n, runJSON, services)
+	})
+	return g.Wait()
+}
+
+func (f *follow) announce(ctx context.Context, n *node.Node, runJSON string, services *local.Services) error {
 	if err := n.CatchUp(ctx); err != nil {
 		return err
 	}

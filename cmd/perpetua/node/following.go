@@ -32,6 +32,8 @@ type Following struct {
 	Model func() verify.Model
 	// Archive opens the objects of the archive of --archive-url; nil if no archive is read.
 	Archive *seal.Box
+	// Fault returns one sentence on why the log gets no later records although the venue's may, or "". It is public. It may be nil.
+	Fault func() string
 }
 
 // needsGenesis reports whether the fold of a journal must start from the genesis. f may be nil.

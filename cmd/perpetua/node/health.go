@@ -209,6 +209,11 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 			faults = append(faults, "the embedded broker has stopped")
 		}
 	}
+	if n.Follow != nil && n.Follow.Fault != nil {
+		if fault := n.Follow.Fault(); fault != "" {
+			faults = append(faults, fault)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	for _, f := range n.followers {
