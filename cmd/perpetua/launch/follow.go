@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/monitor"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/verify"
 )
@@ -44,6 +46,7 @@ type follow struct {
 	following node.Following
 	every     time.Duration  // between two looks for records in the archive
 	source    *archiveSource // nil unless the archive is the only source
+	signed    checkpoints
 	log       *slog.Logger
 	std       settings.IO
 }
@@ -55,6 +58,11 @@ func (f *follow) parse(args []string, newModel func() verify.Model) (err error) 
 		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue's interfaces, which refused requests are told")
 		fs.BoolVar(&model, "rules", false, "check the journal trading against the independent model of the rules too: every start reads the log from its genesis on")
 		fs.StringVar(&key, "archive-key-file", "", "file with the key of the archive of --archive-url, which log archive --key-file sealed")
+		fs.StringVar(&f.signed.key, "tlog-key", "", "key of the venue's transparency log of trading, as GET /tlog/trading/0/key returned it once: its checkpoints are compared (default: none are)")
+		fs.Func("tlog-url", "`string`: URL of another place that serves that log, like https://mirror.example/tlog/trading/0; once for each place", func(at string) error {
+			f.signed.places = append(f.signed.places, at)
+			return monitor.CheckPlace(at)
+		})
 		fs.DurationVar(&f.every, "archive-every", time.Minute, "time between two looks for new records in the archive, if there are no brokers to follow")
 	})
 	if err != nil {
@@ -74,6 +82,11 @@ func (f *follow) parse(args []string, newModel func() verify.Model) (err error) 
 	if err := f.check(); err != nil {
 		return err
 	}
+	if err := f.signed.open(f.following.Venue, f.settings); err != nil {
+		return err
+	}
+	f.signed.log, f.signed.file = f.log.With("part", "checkpoints"), filepath.Join(f.settings.Data, checkpointState)
+	f.following.Faults, f.following.Halt = append(f.following.Faults, f.signed.Fault), f.signed.Halt
 	return begin("follow", f.settings, f.log)
 }
 
@@ -171,7 +184,8 @@ func (f *follow) openSource(ctx context.Context, services *local.Services) (done
 	}
 	f.source = &archiveSource{client: client, store: store, settings: s, box: f.following.Archive, journals: f.journals, every: f.every,
 		log: f.log.With("part", "archive"), ends: make(map[string]record.Position)}
-	f.following.Fault, f.following.Archive = f.source.Fault, nil // the topics hold all of it
+	f.following.Faults = append(f.following.Faults, f.source.Fault)
+	f.following.Archive = nil // the topics hold all of it
 	return func() { closeStore(); client.Close() }, nil
 }
 
@@ -194,6 +208,7 @@ func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, servic
 	} else {
 		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) })) })
 	}
+	g.Go(func() error { return f.signed.run(ctx, n) })
 	g.Go(func() error {
 		select {
 		case <-begun:

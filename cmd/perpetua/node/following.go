@@ -32,8 +32,15 @@ type Following struct {
 	Model func() verify.Model
 	// Archive opens the objects of the archive of --archive-url; nil if no archive is read.
 	Archive *seal.Box
-	// Fault returns one sentence on why the log gets no later records although the venue's may, or "". It is public. It may be nil.
-	Fault func() string
+	// Faults return one sentence each on why the node cannot show or confirm all that the venue has, or "". They are public.
+	Faults []func() string
+	// Halt returns why no later records of a journal may be shown, or "". It is public. It may be nil.
+	Halt func(journal string) string
+}
+
+// AlarmOfFollower raises the alarm that the journal, or what the venue has signed of it, is wrong.
+func (n *Node) AlarmOfFollower(journal string, wrong error) {
+	n.stores.client.AlarmOfVerifier(journal, wrong)
 }
 
 // needsGenesis reports whether the fold of a journal must start from the genesis. f may be nil.
@@ -56,6 +63,7 @@ type verifying struct {
 	name   string
 	known  map[int64]record.Hash // positions that this node has seen before, by sequence
 	rows   *projections.Verified
+	halt   func(journal string) string // may be nil
 }
 
 func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, seed *record.Seed) (*verifying, error) {
@@ -67,7 +75,7 @@ func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, 
 	if seed != nil {
 		from = seed.Position
 	}
-	v := &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), known: make(map[int64]record.Hash),
+	v := &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), known: make(map[int64]record.Hash), halt: c.Follow.Halt,
 		rows: projections.NewVerified(projections.NewLog(s.client, j.Rules, 0), j.Name(), from)}
 	for _, k := range []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses} {
 		positions, err := k.Positions(ctx, j.Name(), 0)
@@ -83,6 +91,11 @@ func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, 
 
 // check implements follow.Check.
 func (v *verifying) check(state decide.State, e record.Entry) error {
+	if v.halt != nil {
+		if why := v.halt(v.name); why != "" { // whoever found out has raised the alarm
+			return &record.BrokenRecordError{Journal: v.name, Offset: e.Position.Offset, Sequence: e.Position.Sequence, Reason: why}
+		}
+	}
 	var err error
 	if hash, seen := v.known[e.Position.Sequence]; seen && hash != e.Position.Hash {
 		have := record.Position{Offset: e.Position.Offset, Sequence: e.Position.Sequence, Hash: hash}

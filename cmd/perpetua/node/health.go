@@ -209,9 +209,11 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 			faults = append(faults, "the embedded broker has stopped")
 		}
 	}
-	if n.Follow != nil && n.Follow.Fault != nil {
-		if fault := n.Follow.Fault(); fault != "" {
-			faults = append(faults, fault)
+	if n.Follow != nil {
+		for _, fault := range n.Follow.Faults {
+			if f := fault(); f != "" {
+				faults = append(faults, f)
+			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
