@@ -90,7 +90,7 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 		all = append(all, seen{"", false, []byte(old.Checkpoint), old.remembered})
 	}
 	if len(all) == 0 {
-		if r.Serious() {
+		if r.serious() {
 			return r, old
 		}
 		return r, next
@@ -101,7 +101,7 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	for _, s := range all {
 		proven = m.compare(ctx, &r, s, best, m.holders(next, best)) && proven
 	}
-	if r.Serious() {
+	if r.serious() {
 		return r, old
 	}
 	if proven {
@@ -110,8 +110,8 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	return r, next
 }
 
-// Serious reports whether there are alarms other than Stale and Unreachable.
-func (r *Report) Serious() bool {
+// serious reports whether there are alarms other than Stale and Unreachable.
+func (r *Report) serious() bool {
 	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable })
 }
 

@@ -87,7 +87,9 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	v := startVenue(t)
 	v.fund("100000", "ANNA", "BEN")
-	f := startFollower(v)
+	v.signedTree(5)
+	f := startFollower(v, "--tlog-key", strings.TrimSpace(string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body)))
+	person := v.must(201, "broker-a", http.MethodPost, "/api/v1/persons", `{"external_id":"p-1","first_name":"Ann","last_name":"Example"}`)
 	c := livetest.Dial(t, f.WebSocket, v.token("broker-a"))
 	c.Subscribe("market-trades:BTCUSDC_PERP", "orders", "balance-changes")
 	at := v.trade("0.05")
@@ -101,6 +103,13 @@ func TestFollow(t *testing.T) {
 	})
 	f.sameRows(v)
 	f.refusesWrites(c)
+	if a := f.do("broker-a", http.MethodGet, "/api/v1/persons/"+person.get("id"), nil, "X-Min-Log-Position", person.Header.Get("X-Log-Position")); a.Status != 404 {
+		t.Errorf("a person, without the key: %d %s", a.Status, a.Body)
+	}
+	key := v.must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"follow","scopes":["read"]}`)
+	if a := f.do("", http.MethodGet, "/v1/customers", nil, "Authorization", "Bearer "+key.get("secret")); a.Status != 401 || !strings.Contains(a.get("detail"), "no API keys") {
+		t.Errorf("an API key: %d %s", a.Status, a.Body)
+	}
 
 	f.kill()
 	v.trade("0.02")

@@ -208,7 +208,7 @@ func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, servic
 	} else {
 		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) })) })
 	}
-	g.Go(func() error { return f.signed.run(ctx, n) })
+	g.Go(func() error { return f.signed.run(ctx, n.Verified, n.AlarmOfFollower) })
 	g.Go(func() error {
 		select {
 		case <-begun:

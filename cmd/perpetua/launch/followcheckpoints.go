@@ -12,7 +12,6 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/monitor"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -39,8 +38,9 @@ type checkpoints struct {
 	file    string
 	log     *slog.Logger
 
-	contradiction atomic.Pointer[string] // the venue has signed what cannot be true; final
-	lacking       atomic.Pointer[string] // the node lacks records that were signed
+	fork    atomic.Pointer[string] // the venue has signed two histories; final
+	doubt   atomic.Pointer[string] // a place serves what is not signed, or not proven, or less than before
+	lacking atomic.Pointer[string] // the node lacks records that were signed
 }
 
 // open completes the checkpoints with the settings. It returns a usage error.
@@ -77,15 +77,15 @@ func (c *checkpoints) open(venue string, s *settings.Settings) (err error) {
 
 // Halt implements node.Following.Halt.
 func (c *checkpoints) Halt(journal string) string {
-	if why := c.contradiction.Load(); why != nil && journal == journals.Trading {
+	if why := c.fork.Load(); why != nil && journal == journals.Trading {
 		return *why
 	}
 	return ""
 }
 
-// Fault implements node.Following.Fault.
+// Fault is one of node.Following.Faults.
 func (c *checkpoints) Fault() string {
-	for _, f := range []*string{c.contradiction.Load(), c.lacking.Load()} {
+	for _, f := range []*string{c.fork.Load(), c.doubt.Load(), c.lacking.Load()} {
 		if f != nil {
 			return *f
 		}
@@ -93,8 +93,9 @@ func (c *checkpoints) Fault() string {
 	return ""
 }
 
-// run compares checkpoints until the context ends, or until they contradict each other.
-func (c *checkpoints) run(ctx context.Context, n *node.Node) error {
+// run compares checkpoints until the context ends, or until two of them contradict each other. tip returns the number of records
+// that the node has verified, and alarm raises the alarm of a journal.
+func (c *checkpoints) run(ctx context.Context, tip func() int64, alarm func(journal string, wrong error)) error {
 	if c.policy == nil {
 		return nil
 	}
@@ -109,21 +110,15 @@ func (c *checkpoints) run(ctx context.Context, n *node.Node) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		for _, a := range report.Alarms {
-			c.log.Warn("a checkpoint is not as it should be", "alarm", a.Kind, "place", a.Place, "error", a.Message)
-		}
-		if report.Serious() {
-			text := fmt.Sprintf("%s: the venue's signed checkpoints contradict each other or what was signed before", journals.Trading)
-			c.contradiction.Store(&text)
-			n.AlarmOfFollower(journals.Trading, fmt.Errorf("%s: %v", text, report.Alarms))
-			return nil // the state stays the good one, so the next start finds it again
+		if c.judge(report.Alarms, alarm) {
+			return nil // the state stays the good one, so the next start finds the fork again
 		}
 		if state = next; len(report.Alarms) == 0 {
 			if err := state.Write(c.file); err != nil {
 				return err
 			}
 		}
-		since = c.compareSize(n, report.Records, since)
+		since = c.compareSize(tip(), report.Records, since)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -132,11 +127,30 @@ func (c *checkpoints) run(ctx context.Context, n *node.Node) error {
 	}
 }
 
+// judge reports whether the venue has signed two histories. Only that is proven by its signatures: a place may also serve
+// something else, or something old.
+func (c *checkpoints) judge(alarms []monitor.Alarm, alarm func(journal string, wrong error)) (forked bool) {
+	c.doubt.Store(nil)
+	for _, a := range alarms {
+		c.log.Warn("a checkpoint is not as it should be", "alarm", a.Kind, "place", a.Place, "error", a.Message)
+		switch a.Kind {
+		case monitor.Fork:
+			text := journals.Trading + ": the venue has signed checkpoints of two histories"
+			c.fork.Store(&text)
+			alarm(journals.Trading, fmt.Errorf("%s: %s: %s", text, a.Place, a.Message))
+			return true
+		case monitor.Shrink, monitor.Signature, monitor.Unproven:
+			text := fmt.Sprintf("%s: a place serves a checkpoint that is not as it should be (%s)", journals.Trading, a.Kind)
+			c.doubt.Store(&text)
+		}
+	}
+	return false
+}
+
 // compareSize notes whether the node has lacked records that a checkpoint covers for too long. since is when it began to lack some,
 // or zero.
-func (c *checkpoints) compareSize(n *node.Node, records int64, since time.Time) time.Time {
-	fold, err := n.Fold(journals.Trading)
-	if err != nil || !c.brokers || fold.Position().Sequence+1 >= records {
+func (c *checkpoints) compareSize(verified, records int64, since time.Time) time.Time {
+	if !c.brokers || verified >= records {
 		c.lacking.Store(nil)
 		return time.Time{}
 	}

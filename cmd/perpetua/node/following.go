@@ -43,6 +43,15 @@ func (n *Node) AlarmOfFollower(journal string, wrong error) {
 	n.stores.client.AlarmOfVerifier(journal, wrong)
 }
 
+// Verified returns the number of records of the trading journal that the node has verified and applied.
+func (n *Node) Verified() int64 {
+	venue, err := n.Fold(journals.Trading)
+	if err != nil {
+		return 0
+	}
+	return venue.Position().Sequence + 1
+}
+
 // needsGenesis reports whether the fold of a journal must start from the genesis. f may be nil.
 func (f *Following) needsGenesis(name string) bool {
 	return f != nil && f.Model != nil && name == journals.Trading
