@@ -25,7 +25,7 @@ type Fold struct {
 	next      int64 // offset after the last record read, valid or not
 	err       error
 	check     Check         // nil for none
-	stopped   error         // why a checked fold follows no further; the state is that before the record at fault
+	stopped   error         // why a checked fold follows no further; the state is that before the wrong record
 	applied   chan struct{} // closed and replaced when at advances, or when err or stopped is set
 	listeners []*listener
 }
@@ -47,7 +47,7 @@ func FromSeed(seed record.Seed) Option {
 }
 
 // Checked makes the fold verify each record before it applies it. Such a fold outlives a log that proves wrong: it keeps the
-// state before the record at fault, which View shows and Err does not report. Waiting for a later record fails, and Stopped
+// state before the wrong record, which View shows and Err does not report. Waiting for a later record fails, and Stopped
 // returns the reason.
 func Checked(c Check) Option { return func(f *Fold) { f.check = c } }
 

@@ -38,7 +38,7 @@ func NewContinuous(cfg Config, from *record.Seed) *Continuous {
 	return c
 }
 
-// Check verifies a record against the state before it. The error is a *record.BrokenRecordError whose cause is a *Difference. It
+// Check verifies a record against the state before it. The error is a *record.BrokenRecordError that wraps a *Difference. It
 // implements follow.Check.
 func (c *Continuous) Check(state decide.State, e record.Entry) error {
 	d, err := c.next(state, &item{Entry: e, message: &Message{}})

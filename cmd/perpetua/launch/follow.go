@@ -27,8 +27,8 @@ import (
 
 // Follow returns the command that runs a node which follows a venue. newModel makes the independent model of the trading rules.
 //
-// The node has a data folder, a database, a bucket, and a master key of its own. It writes run.json when it shows what the log
-// held at its start.
+// The node has its own data folder, database, bucket, and master key. It writes run.json when it has read the log up to the end
+// that the log had at the start.
 func Follow(newModel func() verify.Model) func(ctx context.Context, args []string, std settings.IO) error {
 	return func(ctx context.Context, args []string, std settings.IO) error {
 		f := &follow{journals: journals.All(), std: std}
@@ -55,7 +55,7 @@ func (f *follow) parse(args []string, newModel func() verify.Model) (err error) 
 	var model bool
 	var key string
 	f.settings, err = settings.Parse("follow", args, f.std, func(fs *flag.FlagSet) {
-		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue's interfaces, which refused requests are told")
+		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue's interfaces, which refusals name")
 		fs.BoolVar(&model, "rules", false, "check the journal trading against the independent model of the rules too: every start reads the log from its genesis on")
 		fs.StringVar(&key, "archive-key-file", "", "file with the key of the archive of --archive-url, which log archive --key-file sealed")
 		fs.StringVar(&f.signed.key, "tlog-key", "", "key of the venue's transparency log of trading, as GET /tlog/trading/0/key returned it once: its checkpoints are compared (default: none are)")

@@ -26,13 +26,13 @@ import (
 // Following makes a node one that follows a venue: it reads the venue's log, verifies every record, and shows what it has
 // verified. It appends nothing, and has no key of the venue.
 type Following struct {
-	// Venue is the URL of the venue's interfaces, which refused requests are told; "" if it is not known.
+	// Venue is the URL of the venue's interfaces, which refusals name; "" if it is not known.
 	Venue string
 	// Model makes the independent model of the trading rules, which needs the log from its genesis on; nil for none.
 	Model func() verify.Model
 	// Archive opens the objects of the archive of --archive-url; nil if no archive is read.
 	Archive *seal.Box
-	// Faults return one sentence each on why the node cannot show or confirm all that the venue has, or "". They are public.
+	// Faults return one sentence each on why the node cannot show or confirm later records, or "". They are public.
 	Faults []func() string
 	// Halt returns why no later records of a journal may be shown, or "". It is public. It may be nil.
 	Halt func(journal string) string
@@ -118,8 +118,8 @@ func (v *verifying) check(state decide.State, e record.Entry) error {
 	return err
 }
 
-// outlive returns a task that does not end the node if the log proves wrong, if the node follows a venue: it goes on to show what it
-// has verified.
+// outlive returns a task that does not end the node if the log proves wrong, if the node follows a venue: the node then
+// continues to show the verified records.
 func (f *follower) outlive(run func(context.Context) error) func(context.Context) error {
 	if f.verifies == nil {
 		return run
@@ -147,8 +147,8 @@ func (f *follower) stopped() error {
 	return nil
 }
 
-// fault says why the follower shows no later records, without the content of records: it is public.
-func (f *follower) fault() string {
+// reason says why the follower shows no later records, or "". It is public, so it has no content of records.
+func (f *follower) reason() string {
 	err := cmp.Or(f.fold.Err(), f.stopped())
 	var wrong *verify.Difference
 	switch {

@@ -223,8 +223,8 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 			faults = append(faults, fmt.Sprintf("%s: its log has been out of reach since %v", f.Name(), since))
 		}
 		if n.Follow != nil { // whoever owns the journal, this node does not ask
-			if fault := f.fault(); fault != "" {
-				faults = append(faults, fault)
+			if reason := f.reason(); reason != "" {
+				faults = append(faults, reason)
 			}
 			continue
 		}

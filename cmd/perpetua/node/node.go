@@ -53,7 +53,7 @@ type Config struct {
 	// Trimmer deletes the beginnings of logs on the embedded broker. nil stands for that of Kafka.
 	Trimmer base.Trimmer
 	Quiet   func(*http.Request) bool // reports which requests need not be logged; nil for none
-	// Follow makes the node one that follows a venue which it is no part of; nil for a node of the venue.
+	// Follow makes the node follow a venue from outside; nil for a node of the venue.
 	Follow *Following
 }
 

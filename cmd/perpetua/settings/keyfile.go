@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// ReadKey reads a key from the file that a flag names: seal.KeySize bytes in base64. An archive for somebody who must not have
-// the venue's master key is sealed with such a key. The error is a usage error.
+// ReadKey reads a key from the file that a flag names: seal.KeySize bytes in base64. Such a key seals an archive
+// for a reader outside of the venue, in place of the master key. The error is a usage error.
 func ReadKey(flag, path string) (*seal.Box, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
