@@ -53,10 +53,10 @@ func (v *venue) borrow(from *venue) {
 	}
 }
 
-// equals compares a response of the follower with that of the venue, byte for byte.
-func (v *venue) equals(of *venue, user, path string) {
+// equals compares a response of the follower with that of the venue, byte for byte. Both include the record at a position.
+func (v *venue) equals(of *venue, at, user, path string) {
 	v.t.Helper()
-	want := of.must(200, user, http.MethodGet, path, nil)
+	want := of.must(200, user, http.MethodGet, path, nil, "X-Min-Log-Position", at)
 	got := v.must(200, user, http.MethodGet, path, nil, "X-Min-Log-Position", want.Header.Get("X-Log-Position"))
 	if string(got.Body) != string(want.Body) {
 		v.t.Errorf("%s: the follower answers %s, and the venue %s", path, got.Body, want.Body)
@@ -95,7 +95,7 @@ func TestFollow(t *testing.T) {
 	at := v.trade("0.05")
 	for user, paths := range bothPaths() {
 		for _, path := range paths {
-			f.equals(v, user, path)
+			f.equals(v, at, user, path)
 		}
 	}
 	waitFor(t, "the trade on the follower's sockets", func() bool {
@@ -107,15 +107,15 @@ func TestFollow(t *testing.T) {
 		t.Errorf("a person, without the key: %d %s", a.Status, a.Body)
 	}
 	key := v.must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"follow","scopes":["read"]}`)
-	if a := f.do("", http.MethodGet, "/v1/customers", nil, "Authorization", "Bearer "+key.get("secret")); a.Status != 401 || !strings.Contains(a.get("detail"), "no API keys") {
+	if a := f.do("", http.MethodGet, "/v1/customers", nil, "Authorization", "Bearer "+key.get("key")); a.Status != 401 || !strings.Contains(a.get("detail"), "no API keys") {
 		t.Errorf("an API key: %d %s", a.Status, a.Body)
 	}
 
 	f.kill()
-	v.trade("0.02")
+	later := v.trade("0.02")
 	f.start()
 	f.borrow(v)
-	f.equals(v, "broker-a", "/v1/customers/BEN/positions")
+	f.equals(v, later, "broker-a", "/v1/customers/BEN/positions")
 	if past := f.must(200, "broker-a", http.MethodGet, "/v1/customers/BEN/positions?as_of="+at, nil); !strings.Contains(string(past.Body), "0.05") {
 		t.Errorf("as of %s: %s", at, past.Body)
 	}
@@ -202,8 +202,7 @@ func TestFollowRefusesAForgery(t *testing.T) {
 	v := startVenue(t)
 	v.fund("100000", "ANNA", "BEN")
 	f := startFollower(v)
-	v.trade("0.05")
-	f.equals(v, "broker-a", "/v1/customers/BEN/balances")
+	f.equals(v, v.trade("0.05"), "broker-a", "/v1/customers/BEN/balances")
 	before := f.must(200, "broker-a", http.MethodGet, "/v1/customers/BEN/balances", nil).Body
 	// The owner does not decide records of others again. Its rules take the forgery for a deposit.
 	n := v.forge()
@@ -248,7 +247,7 @@ func TestFollowWithoutBrokers(t *testing.T) {
 	f.start()
 	t.Cleanup(f.stop)
 	f.borrow(v)
-	f.equals(v, "broker-a", "/v1/customers/BEN/balances")
+	f.equals(v, v.trade("0.05"), "broker-a", "/v1/customers/BEN/balances")
 	v.kill()
 	if a := f.must(200, "broker-a", http.MethodGet, "/v1/customers/BEN/balances", nil); len(a.Body) == 0 {
 		t.Error("no answer without brokers")
@@ -264,7 +263,7 @@ func TestFollowAnArchive(t *testing.T) {
 	t.Parallel()
 	v := startVenue(t)
 	v.fund("100000", "ANNA", "BEN")
-	v.trade("0.05")
+	at := v.trade("0.05")
 	dir := t.TempDir()
 	key, bucket := filepath.Join(dir, "key"), "file://"+filepath.Join(dir, "archive")
 	if err := os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))+"\n"), 0o600); err != nil {
@@ -282,8 +281,8 @@ func TestFollowAnArchive(t *testing.T) {
 	f.start()
 	t.Cleanup(f.stop)
 	f.borrow(v)
-	f.equals(v, "broker-a", "/v1/customers/BEN/positions")
-	at := v.trade("0.02")
+	f.equals(v, at, "broker-a", "/v1/customers/BEN/positions")
+	at = v.trade("0.02")
 	if a := f.do("broker-a", http.MethodGet, "/v1/customers/BEN/positions", nil, "X-Min-Log-Position", at); a.Status != 412 {
 		t.Errorf("before it is archived: %d", a.Status)
 	}
@@ -291,13 +290,13 @@ func TestFollowAnArchive(t *testing.T) {
 	f.insist(200, func() answer {
 		return f.do("broker-a", http.MethodGet, "/v1/customers/BEN/positions", nil, "X-Min-Log-Position", at)
 	})
-	f.equals(v, "broker-a", "/v1/customers/BEN/positions")
+	f.equals(v, at, "broker-a", "/v1/customers/BEN/positions")
 	f.sameRows(v)
 
 	f.kill()
 	f.start()
 	f.borrow(v)
-	f.equals(v, "broker-a", "/v1/customers/BEN/positions")
+	f.equals(v, at, "broker-a", "/v1/customers/BEN/positions")
 	if err := os.RemoveAll(filepath.Join(dir, "archive")); err != nil {
 		t.Fatal(err)
 	}
