@@ -170,7 +170,7 @@ func TestDescribedLimits(t *testing.T) {
 func allCodes() []Code {
 	return []Code{
 		UnknownSymbol, UnknownTopic, AlreadySubscribed, NotSubscribed, InvalidMessage, AuthenticationRequired,
-		AuthenticationFailed, Forbidden, SlowConsumer, RateLimited, ResumeTooOld, UpstreamError,
+		AuthenticationFailed, Forbidden, ReadOnly, SlowConsumer, RateLimited, ResumeTooOld, UpstreamError,
 		OrderbookUpstreamError, OrderbookUpstreamReject, TradesUpstreamError, TradesUpstreamReject,
 	}
 }

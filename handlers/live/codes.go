@@ -19,6 +19,7 @@ const (
 	AuthenticationRequired  Code = "AUTHENTICATION_REQUIRED"
 	AuthenticationFailed    Code = "AUTHENTICATION_FAILED"
 	Forbidden               Code = "FORBIDDEN"
+	ReadOnly                Code = "READ_ONLY" // at a node that follows the venue
 	SlowConsumer            Code = "SLOW_CONSUMER"
 	RateLimited             Code = "RATE_LIMITED"
 	ResumeTooOld            Code = "RESUME_TOO_OLD"

@@ -44,6 +44,8 @@ type gateway struct {
 func (h *Hub) arm(s *session, r *request) *refusal {
 	who := s.principal()
 	switch {
+	case h.readOnly != nil:
+		return refuse(ReadOnly, "this node follows the venue and enters no orders: none would be canceled at the end of the connection")
 	case h.gateway.nodes == nil || h.rest == nil:
 		return refuse(InvalidMessage, "orders are not entered here")
 	case who == nil || !who.Has(access.ScopeTrade):

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -63,6 +64,8 @@ type Config struct {
 	// Compression enables permessage-deflate for clients that offer it.
 	Compression bool
 	Seed        *record.Seed // the snapshot from which the follower started, or nil
+	// ReadOnly is the response to order entry at a node that only follows the venue; nil where orders are entered.
+	ReadOnly *problem.Problem
 }
 
 // Hub serves the WebSocket connections of one node. Without another note, a field is constant after New.
@@ -96,7 +99,8 @@ type sources struct {
 	tokens    Verifier
 	answered  Answered // nil for none
 	log       Log
-	rest      rest.Caller // reads of some channels, and order entry
+	rest      rest.Caller      // reads of some channels, and order entry
+	readOnly  *problem.Problem // the response to order entry, or nil
 }
 
 // connections holds what turns upgraded requests into connections and writes to them.
@@ -136,7 +140,7 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		sources: sources{follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens,
-			answered: cfg.Answered, log: cfg.Log, rest: cfg.REST},
+			answered: cfg.Answered, log: cfg.Log, rest: cfg.REST, readOnly: cfg.ReadOnly},
 		connections: connections{wrap: cfg.Wrap, compress: cfg.Compression, melody: melody.New()},
 		limits:      cfg.Limits.withDefaults(), logger: cfg.Logger, metrics: newMetrics(),
 		shutdown: shutdown{none: make(chan struct{}, 1)},

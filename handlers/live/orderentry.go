@@ -364,6 +364,12 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	h.metrics.requests.WithLabelValues(e.op).Inc()
 	token := s.bearer()
 	switch {
+	case h.readOnly != nil && e.id != nil: // before anything else is checked, as REST does
+		if h.allowRequest(s, func() jsontext.Value { return e.id }) {
+			reply := e.call.Refused(h.readOnly)
+			s.send(resultMessage(e.id, &reply))
+		}
+		return
 	case err != nil:
 		if h.allowRequest(s, func() jsontext.Value { return e.id }) { // invalid messages count towards the rate limit
 			h.reject(s, e.id, InvalidMessage, err.Error())

@@ -3,6 +3,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -23,9 +24,15 @@ type Fold struct {
 	term      int64 // term of the seed; 0 without one
 	next      int64 // offset after the last record read, valid or not
 	err       error
-	applied   chan struct{} // closed and replaced when at advances or err is set
+	check     Check         // nil for none
+	stopped   error         // why a checked fold follows no further; the state is that before the wrong record
+	applied   chan struct{} // closed and replaced when at advances, or when err or stopped is set
 	listeners []*listener
 }
+
+// Check verifies a record against the state before it. It MUST NOT change the state. An error is final, and should be a
+// *record.BrokenRecordError.
+type Check func(s decide.State, e record.Entry) error
 
 type listener struct {
 	call func(record.Entry, decide.State)
@@ -38,6 +45,11 @@ type Option func(*Fold)
 func FromSeed(seed record.Seed) Option {
 	return func(f *Fold) { f.state, f.at, f.term = seed.State, seed.Position, seed.Term }
 }
+
+// Checked makes the fold verify each record before it applies it. Such a fold outlives a log that proves wrong: it keeps the
+// state before the wrong record, which View shows and Err does not report. Waiting for a later record fails, and Stopped
+// returns the reason.
+func Checked(c Check) Option { return func(f *Fold) { f.check = c } }
 
 // New returns a fold at the position before genesis, or at its seed. Run advances it.
 func New(client *journal.Client, rules decide.Rules, partition int32, options ...Option) *Fold {
@@ -67,12 +79,23 @@ func (f *Fold) Run(ctx context.Context) error {
 		if err == nil {
 			f.next = next
 		}
-		f.err = err
+		f.end(err)
 		f.moved()
 		f.mu.Unlock()
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// end records why the fold ends, or nil while it runs. The caller must hold the lock.
+func (f *Fold) end(err error) {
+	switch {
+	case f.stopped != nil || f.err != nil: // applySome has recorded the error
+	case f.check != nil && record.Final(err):
+		f.stopped = err
+	default:
+		f.err = err
 	}
 }
 
@@ -108,6 +131,11 @@ func (f *Fold) applySome(entries []record.Entry) error {
 	defer f.mu.Unlock()
 	defer f.moved()
 	for _, e := range entries {
+		if f.check != nil {
+			if f.stopped = f.check(f.state, e); f.stopped != nil {
+				return f.stopped
+			}
+		}
 		if err := f.client.Apply(f.rules.Journal(), f.partition, f.state, e); err != nil {
 			f.err = err // set before the lock is released: the state is no longer valid
 			return err
@@ -136,7 +164,7 @@ func (f *Fold) Wait(ctx context.Context, sequence int64) error {
 // WaitTip returns once the fold has reached the current end of the log. If the log loses its end in the meantime and no
 // longer holds the fold's position, WaitTip waits for the later end.
 func (f *Fold) WaitTip(ctx context.Context) error {
-	if err := f.Err(); err != nil {
+	if err := cmp.Or(f.Err(), f.Stopped()); err != nil {
 		return err
 	}
 	return f.client.ToTip(ctx, f.rules.Journal(), f.partition, func(ctx context.Context, end int64) error {
@@ -148,7 +176,7 @@ func (f *Fold) until(ctx context.Context, reached func() bool) error {
 	for {
 		// All three are read under one lock: a record that is applied afterwards closes this channel.
 		f.mu.RLock()
-		ok, err, applied := reached(), f.err, f.applied
+		ok, err, applied := reached(), cmp.Or(f.err, f.stopped), f.applied
 		f.mu.RUnlock()
 		if ok {
 			return nil
@@ -199,7 +227,14 @@ func (f *Fold) Position() record.Position {
 	return f.at
 }
 
-// Err returns the error that ended the fold, or nil while it runs.
+// Stopped returns why a Checked fold follows the log no further, or nil.
+func (f *Fold) Stopped() error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.stopped
+}
+
+// Err returns the error that ended the fold, or nil while it runs. See Checked for its exception.
 func (f *Fold) Err() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -8,6 +8,12 @@ import (
 // logAgainAfter is the interval during which a repeated alarm of the rules is counted but not logged.
 const logAgainAfter = scalar.Minute
 
+// AlarmOfVerifier raises the alarm of a follower that verifies a journal, and has found a record that no owner writes.
+func (c *Client) AlarmOfVerifier(journal string, wrong error) {
+	c.cfg.Metrics.Alarms.WithLabelValues(journal, alarmVerify).Inc()
+	c.cfg.Logger.Error("the journal is followed no further: a record is wrong", "alarm", alarmVerify, "journal", journal, "error", wrong)
+}
+
 // repeated is an alarm that was logged recently.
 type repeated struct {
 	at   scalar.Time // when it was last logged

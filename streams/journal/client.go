@@ -34,6 +34,9 @@ type Config struct {
 	// History has the records before the bases. It may be nil.
 	History History
 
+	// Audit makes every reader check keys, headers and timestamps; see Reader.Audit.
+	Audit bool
+
 	Compression Compression // of appended batches; DefaultCompression for ""
 
 	// Gone reports whether the brokers are permanently gone. A stopping process then waits for nothing. nil means

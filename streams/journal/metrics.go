@@ -29,10 +29,11 @@ type Metrics struct {
 	kafka    *kafkaMetrics // of the Kafka clients
 }
 
-// Two kinds of alarms.
+// Three kinds of alarms.
 const (
 	alarmDiverged = "log_diverged"
 	alarmBroken   = "log_broken"
+	alarmVerify   = "verify"
 )
 
 // begin creates the series of an owner before the first count: a series that starts with its first count shows no

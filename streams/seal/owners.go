@@ -31,7 +31,8 @@ var ErrMissing = errors.New("the key store holds no key of the owner, nor that i
 // holds.go describes which venue may change the store, and when a key in a shared store is destroyed.
 //
 // Owners are named by owner.Ref.String. Errors are ErrDestroyed, ErrMissing, ErrDamaged, *WrongKeyError if the key file
-// was sealed with another master key, and ErrAway if the store does not answer. Owners is safe for concurrent use.
+// was sealed with another master key, and ErrAway if the store does not answer. With a foreign master key (Box.Foreign), ErrDestroyed
+// takes the place of ErrMissing. Owners is safe for concurrent use.
 type Owners struct {
 	store  store
 	master *Box
@@ -186,6 +187,9 @@ func (o *Owners) file(ctx context.Context, owner string) (*keyFile, error) {
 	}
 	content, err := o.store.read(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
+		if o.master.foreign { // the venue has the key
+			return nil, ErrDestroyed
+		}
 		return nil, fmt.Errorf("%s: %w", owner, ErrMissing)
 	}
 	if err != nil {

@@ -51,9 +51,18 @@ func (e *WrongKeyError) Error() string {
 
 // Box seals and opens values with keys derived from the master key. It is safe for concurrent use.
 type Box struct {
-	master []byte
-	id     [keyIDSize]byte
-	aead   tink.AEAD
+	master  []byte
+	id      [keyIDSize]byte
+	aead    tink.AEAD
+	foreign bool // see Foreign
+}
+
+// Foreign returns a box with the same key for a process that reads the log of a venue without the venue's keys. It treats values
+// that were sealed with another key as those of a destroyed one: Open returns ErrDestroyed instead of a *WrongKeyError.
+func (b *Box) Foreign() *Box {
+	f := *b
+	f.foreign = true
+	return &f
 }
 
 // New returns a box with a master key of KeySize bytes.
@@ -94,13 +103,16 @@ func (b *Box) Seal(plain []byte, at Place) ([]byte, error) {
 	return append(header, c...), nil
 }
 
-// Open decrypts a value of the given place. Its errors are ErrDamaged and *WrongKeyError.
+// Open decrypts a value of the given place. Its errors are ErrDamaged, *WrongKeyError, and for a foreign box ErrDestroyed.
 func (b *Box) Open(sealed []byte, at Place) ([]byte, error) {
 	if len(sealed) < headerSize || sealed[0] != version {
 		return nil, ErrDamaged
 	}
 	header, c := sealed[:headerSize], sealed[headerSize:]
 	if id := header[1:]; string(id) != string(b.id[:]) {
+		if b.foreign {
+			return nil, ErrDestroyed
+		}
 		return nil, &WrongKeyError{Have: b.KeyID(), Sealed: hex.EncodeToString(id)}
 	}
 	plain, err := b.aead.Decrypt(c, associated(header, at))

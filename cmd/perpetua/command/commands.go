@@ -34,6 +34,7 @@ func subcommands() []subcommand {
 		{"run", "bring up everything on embedded defaults and serve", launch.Run},
 		{"cluster", "two nodes of each role as processes of this machine, to try it out", launch.Cluster},
 		{"serve", "serve on a given Kafka and Postgres", launch.Serve},
+		{"follow", "follow a venue: verify its log, and answer reads from a database of this node's own", launch.Follow(tools.NewModel)},
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
 		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket, log parquet writes them for analysts", tools.Log},

@@ -142,7 +142,7 @@ func TestHelp(t *testing.T) {
 func TestEveryToolHasJSON(t *testing.T) {
 	for _, s := range spots(t.Context()) {
 		switch name := strings.Join(s.path, " "); name {
-		case "", "run", "serve", "cluster", "migrate", "completion", "admin", "receipt": // no results, or none of its own
+		case "", "run", "serve", "follow", "cluster", "migrate", "completion", "admin", "receipt": // no results, or none of its own
 		default:
 			if s.path[0] == "admin" && (len(s.path) < 2 || !slices.ContainsFunc(nested("admin"), func(c subcommand) bool { return c.name == s.path[1] })) {
 				continue // prints JSON always; its --json is the body to send

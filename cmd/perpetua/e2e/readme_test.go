@@ -379,7 +379,7 @@ func TestReadmeOfClients(t *testing.T) {
 func TestReadmeOfTools(t *testing.T) {
 	t.Parallel()
 	needs(t)
-	newWalkthrough(t, "cmd/README.md").run()
+	newWalkthrough(t, "cmd/README.md", "127.0.0.1:8090", "127.0.0.1:0").run()
 }
 
 // created are the forms in which commands name a file or folder that they create.

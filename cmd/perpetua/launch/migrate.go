@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -67,6 +69,18 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 	if err := client.CheckTopics(ctx, names...); err != nil {
 		return err
 	}
+	if err := migrateTables(ctx, pool, log); err != nil {
+		return err
+	}
+	r := renewal{client: client, table: table, url: databaseURL, live: pool, log: log}
+	if err := r.run(ctx); err != nil {
+		return fmt.Errorf("migrate: rebuilding the read models: %w", err)
+	}
+	return nil
+}
+
+// migrateTables brings the database's tables up to date.
+func migrateTables(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	if _, err := projections.Migrate(ctx, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -78,10 +92,6 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 	}
 	if err := jobs.Migrate(ctx, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
-	}
-	r := renewal{client: client, table: table, url: databaseURL, live: pool, log: log}
-	if err := r.run(ctx); err != nil {
-		return fmt.Errorf("migrate: rebuilding the read models: %w", err)
 	}
 	return nil
 }

@@ -46,6 +46,10 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 		return engine{}, err
 	}
 	o.neighbors, o.journals = newNeighbors(c.Box), c.Journals
+	if c.Follow != nil {
+		o.owners, o.commands = noEngines{}, noEngines{}
+		return o, nil
+	}
 	trust(o.neighbors.client, encryption)
 	if c.Network.Dial != nil {
 		o.neighbors.client.Transport.(*http.Transport).DialContext = c.Network.Dial
@@ -95,6 +99,9 @@ func (o *engine) close() {
 
 // learnFrom passes the records of the followers' journals to the finder of owners. It MUST be called before they run.
 func (o *engine) learnFrom(all followers) {
+	if o.streams == nil {
+		return
+	}
 	for _, f := range all {
 		o.owners.Begin(f.Name(), 0, f.seed)
 		f.fold.Listen(func(e record.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })

@@ -25,7 +25,7 @@ import (
 
 // fencing watches the fence of the venue.
 type fencing struct {
-	watch *fence.Watch
+	watch *fence.Watch // nil if the node follows a venue, whose fence it does not have
 	// replaced is the audience for which the copied signing keys are known to be replaced.
 	replaced *atomic.Pointer[string]
 }
@@ -33,12 +33,22 @@ type fencing struct {
 // openFencing makes the fence the guard of the key store. It does not read the fence yet.
 func openFencing(c Config, s *stores, belongs func(context.Context) error) (fencing, error) {
 	f := fencing{replaced: new(atomic.Pointer[string])}
+	if c.Follow != nil {
+		return f, nil
+	}
 	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: c.Settings.TakeOverCommand(),
 		Logger: c.Logger.With("part", "fence"), Belongs: belongs,
 		Former:   func(ctx context.Context) (string, error) { return fence.FormerPlace(ctx, s.client) },
 		Identify: func(ctx context.Context) (scalar.ID, string, bool, error) { return fence.Place(ctx, s.client) }})
 	s.owners.SetGuard(f.watch)
 	return f, nil
+}
+
+// run watches the fence until the context ends.
+func (f *fencing) run(ctx context.Context) {
+	if f.watch != nil {
+		f.watch.Run(ctx)
+	}
 }
 
 const (
@@ -81,15 +91,21 @@ func (n *Node) keysBelong(ctx context.Context) error {
 
 // mayWrite reports whether snapshots and witnesses may be written: after a take-over, another venue may use the same
 // bucket. It would find its log diverged from a snapshot or witness of this one.
-func (f *fencing) mayWrite() bool { return f.watch.View().Acts() }
+func (f *fencing) mayWrite() bool { return f.watch == nil || f.watch.View().Acts() }
 
-// whileItActs makes a task run only while the venue may act on the world.
+// whileItActs makes a task run only while the venue may act on the world. A node that follows a venue acts only on its own stores.
 func (n *Node) whileItActs(run func(context.Context) error) func(context.Context) error {
+	if n.fence.watch == nil {
+		return run
+	}
 	return func(ctx context.Context) error { return n.fence.watch.While(ctx, run) }
 }
 
 // audience returns the audience of this venue's tokens. It is empty while a fenced venue still has the copied signing keys.
 func (n *Node) audience() access.Audience {
+	if n.fence.watch == nil {
+		return access.Audience{Name: n.ID}
+	}
 	v := n.fence.watch.View()
 	a := access.Audience{Name: v.Audience()}
 	if v.IsFenced() {
@@ -199,6 +215,9 @@ type fenceState struct {
 }
 
 func (n *Node) fenceState() *fenceState {
+	if n.fence.watch == nil {
+		return nil
+	}
 	v := n.fence.watch.View()
 	s := &fenceState{Status: v.Status, Epoch: v.Epoch, Venue: v.Venue}
 	if v.IsFenced() {

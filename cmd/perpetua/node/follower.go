@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
@@ -33,6 +35,8 @@ type follower struct {
 	owner  lastOwner
 	time   atomic.Int64 // time of the last record folded, in Unix microseconds
 	pace   pace         // of the rows
+
+	verifies *verifying // nil unless the node follows a venue
 }
 
 // readModels reports the position of a journal's rows. It is a runner in this process or a watch of the database.
@@ -59,7 +63,7 @@ func openFollowers(ctx context.Context, c Config, s *stores, mayWrite func() boo
 }
 
 func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, mayWrite func() bool) (*follower, error) {
-	seed, err := s.snapshots.Seed(ctx, j.Name(), 0)
+	seed, err := s.seed(ctx, c, j.Name())
 	if err != nil {
 		return nil, fmt.Errorf("loading a snapshot of %s: %w", j.Name(), err)
 	}
@@ -70,6 +74,12 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, 
 		f.tail.Start(seed)
 		f.owner.url = seed.URL
 	}
+	if c.Follow != nil {
+		if f.verifies, err = newVerifying(ctx, c, s, j, seed); err != nil {
+			return nil, err
+		}
+		options = append(options, follow.Checked(f.verifies.check))
+	}
 	f.fold = follow.New(s.client, j.Rules, 0, options...)
 	// A listener that is registered before the fold runs receives every record after the seed.
 	f.fold.Listen(f.tail.Observe)
@@ -77,12 +87,21 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, 
 	f.fold.Listen(func(e record.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
 	f.maker = s.snapshots.maker(s.client, j, f.fold, seed, c.ID, mayWrite)
 	f.keeper = witness.NewKeeper(witness.KeeperConfig{Store: s.snapshots.witnesses, Client: s.client, Rules: j.Rules, Fold: f.fold, Node: c.ID, May: mayWrite})
-	f.runner = projections.NewRunner(s.pool, s.client, j.Rules, j.Projections...)
+	f.runner = f.newRunner(s.pool)
 	f.rows = f.runner
 	if !c.Roles.Projector {
 		f.rows = projections.Watch{Pool: s.pool, Journal: j.Name()}
 	}
 	return f, nil
+}
+
+// newRunner returns the runner of the journal's rows. If the node follows a venue, the rows get verified records only.
+func (f *follower) newRunner(pool *pgxpool.Pool) *projections.Runner {
+	if f.verifies == nil {
+		return projections.NewRunner(pool, f.client, f.Rules, f.Projections...)
+	}
+	f.fold.Listen(func(e record.Entry, _ decide.State) { f.verifies.rows.Note(e.Position) })
+	return projections.Config{Pool: pool, Log: f.verifies.rows, Journal: f.Name(), Logger: f.client.Logger(), Tracer: f.client.Tracer()}.Runner(f.Projections...)
 }
 
 // of returns the follower of a journal.
@@ -98,7 +117,7 @@ func (all followers) of(name string) (*follower, error) {
 // tasks returns the tasks that keep the follower at the tip.
 func (f *follower) tasks(does Roles, log *slog.Logger) []task {
 	tasks := []task{
-		{"follow " + f.Name(), f.fold.Run},
+		{"follow " + f.Name(), f.outlive(f.fold.Run)},
 		{"bear witness of " + f.Name(), f.keeper.Run},
 		{"fill the tail of " + f.Name(), func(ctx context.Context) error { f.fillTail(ctx, log); return nil }},
 	}
@@ -106,7 +125,7 @@ func (f *follower) tasks(does Roles, log *slog.Logger) []task {
 		tasks = append(tasks, task{"save " + f.Name(), f.maker.Run})
 	}
 	if does.Projector {
-		tasks = append(tasks, task{"project " + f.Name(), f.runner.Run})
+		tasks = append(tasks, task{"project " + f.Name(), f.outlive(f.runner.Run)})
 	}
 	return tasks
 }

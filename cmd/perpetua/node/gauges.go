@@ -89,6 +89,10 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		ready = 1
 	}
 	gauge(g.ready, ready)
+	g.pool(ch, g.n.stores.pool.Stat())
+	if g.n.fence.watch == nil {
+		return
+	}
 	status := g.n.fence.watch.View().Status
 	for _, s := range fence.Statuses() {
 		is := 0.0
@@ -97,7 +101,6 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(g.fence, is, string(s))
 	}
-	g.pool(ch, g.n.stores.pool.Stat())
 }
 
 // readers reports the positions of a journal's readers. It reads the slowest reader first and the end of the log last,

@@ -161,6 +161,8 @@ type state struct {
 	// journal.
 	LogAway map[string]scalar.Time `json:"log_away,omitempty"`
 	Fence   *fenceState            `json:"fence,omitempty"`
+	// Stopped contains, by journal, the position at which a node that follows a venue has stopped because the log proved wrong.
+	Stopped map[string]string `json:"stopped,omitempty"`
 }
 
 // roleState reports whether a role works, with one sentence for each reason why not. The response is public, so it must
@@ -176,7 +178,7 @@ func (s state) ready() bool { return s.Status == "ready" }
 // journal; the group's answers are cached.
 func (n *Node) readiness(ctx context.Context) state {
 	now := time.Now()
-	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now), Fence: n.fenceState()}
+	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now), Fence: n.fenceState(), Stopped: n.stoppedJournals()}
 	for _, f := range n.followers {
 		s.Journals[f.Name()] = record.LogPosition{Journal: f.Name(), Sequence: f.fold.Position().Sequence}.String()
 	}
@@ -207,11 +209,24 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 			faults = append(faults, "the embedded broker has stopped")
 		}
 	}
+	if n.Follow != nil {
+		for _, fault := range n.Follow.Faults {
+			if f := fault(); f != "" {
+				faults = append(faults, f)
+			}
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	for _, f := range n.followers {
 		if since, lost := away[f.Name()]; lost {
 			faults = append(faults, fmt.Sprintf("%s: its log has been out of reach since %v", f.Name(), since))
+		}
+		if n.Follow != nil { // whoever owns the journal, this node does not ask
+			if reason := f.reason(); reason != "" {
+				faults = append(faults, reason)
+			}
+			continue
 		}
 		if err := f.fold.Err(); err != nil {
 			faults = append(faults, fmt.Sprintf("%s: %v", f.Name(), err))
@@ -245,6 +260,7 @@ func (n *Node) rowFaults(now time.Time) (faults []string) {
 		failing := f.runner.Failing() != nil && f.runner.Position().Sequence < f.fold.Position().Sequence
 		since, still := f.pace.still(now)
 		switch {
+		case n.Follow != nil && record.Final(f.runner.Err()): // logFaults reports it
 		case n.Roles.Projector && f.runner.Err() != nil && record.Final(f.runner.Err()):
 			faults = append(faults, fmt.Sprintf("%s: its rows: %v", f.Name(), f.runner.Err()))
 		case failing:

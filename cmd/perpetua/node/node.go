@@ -53,6 +53,8 @@ type Config struct {
 	// Trimmer deletes the beginnings of logs on the embedded broker. nil stands for that of Kafka.
 	Trimmer base.Trimmer
 	Quiet   func(*http.Request) bool // reports which requests need not be logged; nil for none
+	// Follow makes the node follow a venue from outside; nil for a node of the venue.
+	Follow *Following
 }
 
 // Dial opens a connection, like net.Dialer.DialContext.
@@ -175,7 +177,7 @@ func (n *Node) Run(ctx context.Context) error {
 	// The fence is watched until the last snapshot and witness are written, which depend on it.
 	fencing, stopFencing := context.WithCancel(context.WithoutCancel(ctx))
 	var fenced sync.WaitGroup
-	fenced.Go(func() { n.fence.watch.Run(fencing) })
+	fenced.Go(func() { n.fence.run(fencing) })
 	defer fenced.Wait()
 	defer stopFencing()
 
@@ -265,7 +267,7 @@ func (n *Node) tasks() []task {
 			}
 		}
 	}
-	if n.Config.Known == nil {
+	if n.Config.Known == nil && n.Follow == nil {
 		tasks = append(tasks, task{"copy the heads of archives and the bases", n.copyHeads}, task{"check the archives", n.checkArchives})
 	}
 	if n.Roles.Live {
@@ -280,7 +282,7 @@ func (n *Node) tasks() []task {
 	if n.dropsHistory() {
 		tasks = append(tasks, task{"drop old history", n.whileItActs(n.dropHistory)})
 	}
-	if n.Roles.API {
+	if n.Roles.API && n.Follow == nil {
 		tasks = append(tasks, task{"files that nobody needs", n.whileItActs(n.sweepFiles)})
 	}
 	return tasks

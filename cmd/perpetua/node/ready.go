@@ -29,6 +29,9 @@ func (n *Node) RunUntil(ctx context.Context, open func(context.Context) error) e
 // master key opens the secrets in the identity journal. It logs the progress.
 func (n *Node) CatchUp(ctx context.Context) error {
 	defer n.tellProgress(tellEvery)()
+	if n.Follow != nil {
+		return n.catchUpWithVenue(ctx)
+	}
 	if err := n.awaitOwners(ctx); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (n *Node) wireSender(owners *follower) (err error) {
 	if n.keyOverlap, err = keyOverlap(n.Settings); err != nil {
 		return err
 	}
-	if n.Roles.Projector {
+	if n.Roles.Projector && n.Follow == nil {
 		insert, err := jobs.NewInserter()
 		if err != nil {
 			return err

@@ -69,6 +69,14 @@ func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*re
 	return s.store.Load(ctx, name, partition, j.Codec)
 }
 
+// seed returns the snapshot from which the fold of a journal starts, or nil for the genesis.
+func (s *stores) seed(ctx context.Context, c Config, name string) (*record.Seed, error) {
+	if c.Follow.needsGenesis(name) {
+		return nil, nil
+	}
+	return s.snapshots.Seed(ctx, name, 0)
+}
+
 // maker returns a maker of snapshots of a fold that started from a seed; nil if this node makes none.
 func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold record.Follower, seed *record.Seed, node string, may func() bool) *snapshot.Maker {
 	if s.records == 0 || j.Codec == nil {

@@ -37,6 +37,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 		config.Dial = c.Dial
 	}
 	config.Clock = c.Clock
+	config.Audit = c.Follow != nil
 	config.Gone = func() bool { return c.Services != nil && c.Services() != nil }
 	measured := journal.NewMetrics()
 	config.Logger, config.Metrics, config.Tracer = c.Logger.With("part", "journal"), measured, t.tracer

@@ -37,8 +37,14 @@ func (s *stores) openHistory(ctx context.Context, c Config) (err error) {
 	if s.archive, err = s.archiveStore(ctx, c); err != nil {
 		return err
 	}
+	box := c.Box
+	if c.Follow != nil {
+		if box = c.Follow.Archive; box == nil {
+			return nil
+		}
+	}
 	s.client.SetHistory(wholelog.Archives{Config: func(_ context.Context, name string, partition int32) (archive.Config, error) {
-		return c.Settings.ArchiveConfig(s.archive, c.Box, name, partition), nil
+		return c.Settings.ArchiveConfig(s.archive, box, name, partition), nil
 	}})
 	return nil
 }
@@ -59,7 +65,7 @@ func (n *Node) trimming() journals.Trimming {
 // trims reports whether this node trims the logs. Several nodes may: they repeat no trim.
 func (n *Node) trims() bool {
 	p, err := n.Settings.TrimPolicy()
-	return err == nil && p.Auto && n.Roles.Projector && n.Known == nil
+	return err == nil && p.Auto && n.Roles.Projector && n.Known == nil && n.Follow == nil
 }
 
 // trimLogs trims the logs at intervals until the context ends. Nothing depends on it, so errors are logged and tried again.

@@ -56,7 +56,12 @@ func (n *Node) wire() error {
 	// Requests read the fold as soon as the server runs, and until Run starts the fold it is at its beginning. It then
 	// contains no users, so no request is authorized.
 	tokens := access.NewTokens(login.NewDirectory(identities.fold), login.DefaultIssuer, time.Now)
-	tokens.For(n.audience)
+	if n.Follow == nil {
+		tokens.For(n.audience)
+	} else {
+		// The keys in the venue's identity journal suffice: a copy of the venue signs with other keys.
+		tokens.RefuseKeys()
+	}
 	tokens.Follows(identities.fold)
 	if n.engine.served != nil {
 		n.engine.served.JudgedBy(tokens.Judge)
@@ -70,7 +75,7 @@ func (n *Node) wire() error {
 	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: forSockets, Nodes: n.engine.commands,
-		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets})
+		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets, ReadOnly: n.Follow.refusal()})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
 		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.engine.commands, Keys: n.stores.owners,
@@ -124,7 +129,7 @@ func (n *Node) servers() (e, forSockets *rest.Server, err error) {
 	}
 	options := rest.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
 		Metrics: n.telemetry.metrics, Quiet: n.Quiet, Tracer: n.telemetry.tracer,
-		Polled: []string{termPath, peer.Path}}
+		Polled: []string{termPath, peer.Path}, ReadOnly: n.readOnly()}
 	if e, err = rest.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
 	}
@@ -155,7 +160,12 @@ func (n *Node) measure() {
 	for _, f := range n.followers {
 		n.telemetry.metrics.MustRegister(f.runner)
 	}
-	n.telemetry.metrics.MustRegister(n.engine.streams.Collectors()...)
+	if n.engine.streams != nil {
+		n.telemetry.metrics.MustRegister(n.engine.streams.Collectors()...)
+	}
+	if n.Follow != nil {
+		n.telemetry.metrics.MustRegister(newFollowMetrics(n))
+	}
 	if n.engine.engine != nil {
 		n.telemetry.metrics.MustRegister(n.engine.engine.Collectors()...)
 	}

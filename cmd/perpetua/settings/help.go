@@ -35,6 +35,8 @@ func groupsOf(command string) []Group {
 		return nil
 	case "serve":
 		return []Group{OfFolder, OfSelf, OfNode, OfKafka, OfWriter, OfPostgres, OfStores, OfTrim, OfLogging}
+	case "follow":
+		return []Group{OfFolder, OfNode, OfBroker, OfKafka, OfPostgres, OfStores, OfLogging}
 	case "cluster":
 		return []Group{OfFolder, OfNode, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfTrim, OfLogging}
 	case "migrate":

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
@@ -36,6 +37,7 @@ type archived struct {
 type archiveRequest struct {
 	*settings.Settings
 	at       string // URL of the bucket
+	keyFile  string // of the key that seals the archive instead of the master key; "" for none
 	journals journals.Table
 	list     bool
 	json     bool
@@ -46,6 +48,7 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 	r.Settings, err = settings.Parse(command, args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&r.at, flagName, "", usage)
 		fs.StringVar(&name, "journal", "", "journal (default: all)")
+		fs.StringVar(&r.keyFile, "key-file", "", "file with a key of 32 bytes in base64 that seals the archive instead of the master key, for a reader outside of the venue")
 		if command == "log archive" {
 			fs.BoolVar(&r.list, "list", false, "print what the archive holds, and archive nothing (default of --to: the bucket of --blob-url, which the role archive writes to)")
 		}
@@ -71,7 +74,7 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 
 // open opens the bucket and the venue's master key. config returns the archive of a journal there.
 func (r *archiveRequest) open(ctx context.Context, at string) (config func(journal string) archive.Config, done func(), err error) {
-	box, err := r.FindMaster(ctx)
+	box, err := r.box(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,6 +86,14 @@ func (r *archiveRequest) open(ctx context.Context, at string) (config func(journ
 	return func(journal string) archive.Config {
 		return r.ArchiveConfig(store, box, journal, 0)
 	}, func() { bucket.Close() }, nil
+}
+
+// box returns the key that seals the archive.
+func (r *archiveRequest) box(ctx context.Context) (*seal.Box, error) {
+	if r.keyFile != "" {
+		return settings.ReadKey("key-file", r.keyFile)
+	}
+	return r.FindMaster(ctx)
 }
 
 // ArchiveLog archives the journals, or one of them, in a bucket: all full ranges, and later records as the tail. The venue may be

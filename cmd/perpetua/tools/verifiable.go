@@ -126,7 +126,8 @@ func (at *verifiable) snapshots(ctx context.Context, j journals.Journal) (out []
 // model is the independent model of the rules of trading.
 type model struct{ auditor *reference.Auditor }
 
-func newModel() verify.Model { return model{reference.New()} }
+// NewModel returns the independent model of the rules of trading.
+func NewModel() verify.Model { return model{reference.New()} }
 
 // Check implements verify.Model.
 func (m model) Check(value []byte) error {

@@ -191,7 +191,7 @@ func (r *verifyRequest) verify(ctx context.Context, j journals.Journal, at *veri
 		}
 	}
 	if r.rules && j.Name() == journals.Trading {
-		cfg.Model = newModel()
+		cfg.Model = NewModel()
 	}
 	if j.Name() == journals.Trading {
 		cfg.Keys = at.keys

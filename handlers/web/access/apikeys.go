@@ -45,7 +45,12 @@ func HashOf(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secre
 // be called before the first request, and the function MUST NOT block.
 func (t *Tokens) Used(call func(APIKey)) { t.used = call }
 
+// RefuseKeys makes the verifier refuse all API keys. It MUST be called before the first request.
+func (t *Tokens) RefuseKeys() { t.keyless = true }
+
 var (
+	errKeysElsewhere = errors.New("API keys are not accepted here")
+
 	errNoAPIKey = errors.New("no such API key, or revoked")
 	errAddress  = errors.New("the API key is not for that address")
 )
@@ -54,6 +59,9 @@ var (
 // needs no cache that could outlive a revocation. Because the lookup compares hashes, its timing reveals nothing
 // about the secret.
 func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) {
+	if t.keyless {
+		return nil, Account{}, errKeysElsewhere
+	}
 	if len(secret) != len(APIKeyPrefix)+base64.RawURLEncoding.EncodedLen(secretBytes) {
 		return nil, Account{}, errToken
 	}

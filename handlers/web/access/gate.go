@@ -36,6 +36,9 @@ func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
 	if errors.Is(err, errNoAudience) {
 		return Admission{}, problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
 	}
+	if errors.Is(err, errKeysElsewhere) {
+		return Admission{}, problem.Unauthorized("This node takes no API keys, because it cannot record their use. Log in at the venue and send the token.").Because(err)
+	}
 	if err != nil {
 		return Admission{}, problem.Unauthorized("The bearer token is not valid.").Because(err)
 	}

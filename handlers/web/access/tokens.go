@@ -34,6 +34,7 @@ type Tokens struct {
 	issuer     string
 	now        func() time.Time
 	used       func(APIKey)
+	keyless    bool            // no API key is accepted
 	audience   func() Audience // nil: any audience is accepted
 	fold       record.Follower // behind identities; nil if unknown
 

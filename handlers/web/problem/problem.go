@@ -148,6 +148,24 @@ func Refused(r *decide.Refusal) *Problem {
 	return p
 }
 
+// ReadOnly returns the 403 for a request that would change something, at a node that follows a venue. venue is the URL of the
+// venue's interfaces, or "".
+func ReadOnly(venue string) *Problem {
+	return New(http.StatusForbidden, "READ_ONLY", "This node follows the venue and changes nothing. "+sendTo(venue))
+}
+
+// AskTheVenue returns the 403 for a request that only a node of the venue can answer, at a node that follows it.
+func AskTheVenue(venue string) *Problem {
+	return New(http.StatusForbidden, "ASK_THE_VENUE", "This node follows the venue and has no keys of it. "+sendTo(venue))
+}
+
+func sendTo(venue string) string {
+	if venue == "" {
+		return "Send the request to the venue."
+	}
+	return "Send the request to " + venue + "."
+}
+
 // Fenced returns the 503 for a venue that another copy has fenced. It has no Retry-After, because only a take-over
 // ends it.
 func Fenced(err error) *Problem {

@@ -90,6 +90,11 @@ func (s *Server) answerInside(in *inProcess, a operation.Request) (err error) {
 	if slices.Contains(in.call.Params, "") {
 		return echo.ErrNotFound
 	}
+	if ro := s.options.ReadOnly; ro != nil {
+		if refused := ro.refused(in.call.Method, in.call.Route); refused != nil {
+			return refused
+		}
+	}
 	p, err := in.operation.auth.admit(a, in.call.Token)
 	if err == nil {
 		err = p.Require(in.operation.scopes)

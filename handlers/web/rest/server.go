@@ -37,6 +37,8 @@ type Options struct {
 	// Polled lists routes that other nodes request several times a second. Requests to them are not traced, and they
 	// are counted and logged only on errors.
 	Polled []string
+	// ReadOnly makes the server refuse every request that could change something; nil for a node of a venue.
+	ReadOnly *ReadOnly
 }
 
 // New returns a server. It gives each request an ID, logs and counts requests, recovers from panics, and writes errors as
@@ -125,6 +127,9 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 	}
 	if !wholePath(r) {
 		return echo.ErrNotFound
+	}
+	if s.options.ReadOnly != nil {
+		next = s.options.ReadOnly.guard(next)
 	}
 	if s.fromPage(r) {
 		return s.crossOrigin(next)(r)

@@ -1,0 +1,240 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/monitor"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/verify"
+)
+
+// Follow returns the command that runs a node which follows a venue. newModel makes the independent model of the trading rules.
+//
+// The node has its own data folder, database, bucket, and master key. It writes run.json when it has read the log up to the end
+// that the log had at the start.
+func Follow(newModel func() verify.Model) func(ctx context.Context, args []string, std settings.IO) error {
+	return func(ctx context.Context, args []string, std settings.IO) error {
+		f := &follow{journals: journals.All(), std: std}
+		if err := f.parse(args, newModel); err != nil {
+			return err
+		}
+		return f.run(ctx)
+	}
+}
+
+// follow is `perpetua follow`.
+type follow struct {
+	settings  *settings.Settings
+	journals  journals.Table
+	following node.Following
+	every     time.Duration  // between two looks for records in the archive
+	source    *archiveSource // nil unless the archive is the only source
+	signed    checkpoints
+	log       *slog.Logger
+	std       settings.IO
+}
+
+func (f *follow) parse(args []string, newModel func() verify.Model) (err error) {
+	var model bool
+	var key string
+	f.settings, err = settings.Parse("follow", args, f.std, func(fs *flag.FlagSet) {
+		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue's interfaces, which refusals name")
+		fs.BoolVar(&model, "rules", false, "check the journal trading against the independent model of the rules too: every start reads the log from its genesis on")
+		fs.StringVar(&key, "archive-key-file", "", "file with the key of the archive of --archive-url, which log archive --key-file sealed")
+		fs.StringVar(&f.signed.key, "tlog-key", "", "key of the venue's transparency log of trading, as GET /tlog/trading/0/key returned it once: its checkpoints are compared (default: none are)")
+		fs.Func("tlog-url", "`string`: URL of another place that serves that log, like https://mirror.example/tlog/trading/0; once for each place", func(at string) error {
+			f.signed.places = append(f.signed.places, at)
+			return monitor.CheckPlace(at)
+		})
+		fs.DurationVar(&f.every, "archive-every", time.Minute, "time between two looks for new records in the archive, if there are no brokers to follow")
+	})
+	if err != nil {
+		return err
+	}
+	if key != "" {
+		if f.following.Archive, err = settings.ReadKey("archive-key-file", key); err != nil {
+			return err
+		}
+	}
+	if model {
+		f.following.Model = newModel
+	}
+	if f.log, err = f.settings.Logger(f.std.Err); err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	if err := f.signed.open(f.following.Venue, f.settings); err != nil {
+		return err
+	}
+	f.signed.log, f.signed.file = f.log.With("part", "checkpoints"), filepath.Join(f.settings.Data, checkpointState)
+	f.following.Faults, f.following.Halt = append(f.following.Faults, f.signed.Fault), f.signed.Halt
+	return begin("follow", f.settings, f.log)
+}
+
+// check returns a usage error for settings that are those of the venue's nodes.
+func (f *follow) check() error {
+	s := f.settings
+	switch {
+	case s.Stores.KeyURL != "" || s.Stores.MasterKey != "":
+		return settings.Usagef("perpetua follow makes keys of its own in its data folder: it takes no --key-url and no --master-key")
+	case (s.Stores.ArchiveURL == "") != (f.following.Archive == nil):
+		return settings.Usagef("--archive-url and --archive-key-file go together")
+	case len(s.Brokers()) == 0 && f.following.Archive == nil:
+		return settings.Usagef("--kafka-brokers or --archive-url is needed: what the node follows")
+	case f.every < time.Second:
+		return settings.Usagef("--archive-every takes a time of a second or more, like 1m, not %v", f.every)
+	case f.following.Venue == "":
+		return nil
+	}
+	at, err := url.Parse(f.following.Venue)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
+		return settings.Usagef("--venue-url takes a URL like https://venue.example, not %q", f.following.Venue)
+	}
+	f.following.Venue = strings.TrimSuffix(f.following.Venue, "/")
+	return nil
+}
+
+func (f *follow) run(ctx context.Context) (err error) {
+	s := f.settings
+	folder, err := local.OpenFolder(s.Data)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	runJSON := folder.Path("run.json")
+	if err := local.RemoveRunFile(runJSON); err != nil {
+		return err // left by a killed process, and misleading to clients
+	}
+	id, err := folder.NodeID(s.NodeID)
+	if err != nil {
+		return err
+	}
+	if err := node.CheckPorts(ctx, s); err != nil {
+		return err
+	}
+	services, err := local.StartServices(ctx, s, folder, f.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(services.Err(), err, services.Close()) }()
+	ctx, release := services.While(ctx)
+	defer release()
+	if err := f.makeTables(ctx, services.DatabaseURL()); err != nil {
+		return err
+	}
+	done, err := f.openSource(ctx, services)
+	if err != nil {
+		return err
+	}
+	defer done()
+	box, err := s.OpenMaster(ctx, true)
+	if err != nil {
+		return err
+	}
+	n, err := node.Open(ctx, node.Config{Settings: s, Journals: f.journals, Logger: f.log, ID: id, Alone: true,
+		Roles:   node.Roles{API: true, Projector: true, Live: true, History: true},
+		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box.Foreign(),
+		Services: services.Err, Follow: &f.following})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	err = n.RunUntil(ctx, func(ctx context.Context) error { return f.serve(ctx, n, runJSON, services) })
+	return errors.Join(err, local.RemoveRunFile(runJSON))
+}
+
+// openSource opens the archive if it is the only source, and makes the topics that its records go to.
+func (f *follow) openSource(ctx context.Context, services *local.Services) (done func(), err error) {
+	s := f.settings
+	if len(s.Brokers()) > 0 {
+		return func() {}, nil
+	}
+	client, err := s.NewClient(services.Brokers, f.log)
+	if err != nil {
+		return nil, err
+	}
+	client.AddBases(s.BaseSources()...)
+	if err := client.EnsureTopics(ctx, f.journals.Names()...); err != nil {
+		client.Close()
+		return nil, err
+	}
+	store, closeStore, err := s.OpenArchive(ctx)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	f.source = &archiveSource{client: client, store: store, settings: s, box: f.following.Archive, journals: f.journals, every: f.every,
+		log: f.log.With("part", "archive"), ends: make(map[string]record.Position)}
+	f.following.Faults = append(f.following.Faults, f.source.Fault)
+	f.following.Archive = nil // the topics hold all of it
+	return func() { closeStore(); client.Close() }, nil
+}
+
+// makeTables creates the tables of the node's database.
+func (f *follow) makeTables(ctx context.Context, databaseURL string) error {
+	pool, err := projections.Open(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return migrateTables(ctx, pool, f.log)
+}
+
+// serve announces the node once it has caught up, and supervises the services until the context ends.
+func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, services *local.Services) error {
+	g, ctx := errgroup.WithContext(ctx)
+	begun := make(chan struct{})
+	if f.source == nil {
+		close(begun)
+	} else {
+		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) })) })
+	}
+	g.Go(func() error { return f.signed.run(ctx, n.Verified, n.AlarmOfFollower) })
+	g.Go(func() error {
+		select {
+		case <-begun:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return f.announce(ctx, n, runJSON, services)
+	})
+	return g.Wait()
+}
+
+func (f *follow) announce(ctx context.Context, n *node.Node, runJSON string, services *local.Services) error {
+	if err := n.CatchUp(ctx); err != nil {
+		return err
+	}
+	n.Announce()
+	describe := func() local.RunFile {
+		r := local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
+			Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Users: []local.User{}}
+		return r
+	}
+	r := describe()
+	if err := local.WriteRunFile(runJSON, r); err != nil {
+		return err
+	}
+	fmt.Fprintf(f.std.Out, "\nPerpetua follows a venue (process %d)\n\n  REST       %s\n  WebSocket  %s\n  Postgres   %s\n\n  The same is in %s. Ctrl-C stops.\n",
+		r.PID, r.REST, r.WebSocket, r.DatabaseURL, runJSON)
+	return services.Supervise(ctx, func() error { return local.WriteRunFile(runJSON, describe()) })
+}
