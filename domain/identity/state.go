@@ -59,7 +59,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported, rulesOfCommitments)}
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfCommitments})}
 }
 
 // Evolve applies one valid record. Events of other types, such as the journal's own, change nothing here.

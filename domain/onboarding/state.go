@@ -56,7 +56,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{core: decide.NewCore(rulesSupported, rulesOfInputs), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
+	return &State{core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs}), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
 		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),

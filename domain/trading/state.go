@@ -64,7 +64,7 @@ const (
 	// maxCharges is about how many postings of unpaid charges a record begins with for each account that it touches.
 	// With those of a taker, a maker and the insurance fund, the record still has room for a trade.
 	maxCharges     = 32
-	rulesSupported = rulesOfInputs // the newest rules that this build supports
+	rulesSupported = rulesOfFourEyes // the newest rules that this build supports
 
 	// MaxReduceOnly is the maximum number of reduce-only orders of a customer on an instrument, resting or untriggered.
 	MaxReduceOnly = 20
@@ -154,7 +154,7 @@ type lastRecord struct {
 // NewState returns the state before the first record.
 func NewState() *State {
 	return &State{
-		core:    decide.NewCore(rulesSupported, rulesOfInputs),
+		core:    decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes}),
 		limit:   recordBounds(),
 		markets: markets{instruments: make(map[string]*instrument)},
 		customers: customers{accounts: make(map[string]*account), registeredOf: make(map[string][]*account),
