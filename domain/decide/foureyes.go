@@ -299,11 +299,13 @@ func touchedByShared(e Event) []string {
 // RequestFingerprint returns the fingerprint of the request that the events of a record answer: for a confirmation, that of
 // the proposal.
 func (c *Core) RequestFingerprint(cmd Recorded, events []Event) string {
-	if e, ok := EventOf[*ProposalConfirmed](&Evidence{Events: events}); ok {
-		for _, p := range c.proposals {
-			if p.ID == e.ID {
-				return p.Fingerprint
-			}
+	if cmd.Type != CommandConfirmProposal {
+		return cmd.Kept.Fingerprint
+	}
+	e, _ := EventOf[*ProposalConfirmed](&Evidence{Events: events})
+	for _, p := range c.proposals {
+		if e != nil && p.ID == e.ID {
+			return p.Fingerprint
 		}
 	}
 	return cmd.Kept.Fingerprint
@@ -350,7 +352,7 @@ func (f *fourEyes) visit(v *pack.Coder) {
 	f.policy.visit(v)
 	pack.List(v, &f.proposals, 32, func(p *Proposal) {
 		p.visit(v)
-		v.Check(len(p.Objects) > 0 && p.Content.IsValid())
+		v.Check(len(p.Objects) > 0 && p.Content.IsValid() && p.Status != "")
 		if v.Reading() && p.Status == StatusOpen {
 			f.open++
 		}

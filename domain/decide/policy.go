@@ -114,6 +114,7 @@ func (p *Policy) visit(v *pack.Coder) {
 		pack.Optional(v, &r.Threshold, func(d *fixed.Decimal, v *pack.Coder) {
 			pack.Int(v, &d.Coef)
 			pack.Byte(v, &d.Scale)
+			v.Check(d.Readable())
 		})
 	})
 }

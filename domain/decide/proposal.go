@@ -201,7 +201,7 @@ func reconstructEnd(id *scalar.ID, r *Evidence) error {
 // visit visits the proposal. What is read goes into p, which is zero.
 func (p *Proposal) visit(v *pack.Coder) {
 	v.Raw(p.ID[:])
-	for _, word := range [...]*string{&p.Action, &p.Command, &p.ProposedBy, &p.Proposer.Sub, &p.Proposer.Broker, &p.Proposer.Customer, &p.EndedBy} {
+	for _, word := range [...]*string{&p.Action, &p.Command, &p.ProposedBy, &p.Proposer.Sub, &p.Proposer.Broker, &p.Proposer.Customer, &p.Proposer.System, &p.EndedBy} {
 		pack.Word(v, word)
 	}
 	pack.Word(v, &p.Status)

@@ -36,7 +36,8 @@ type Auditor struct {
 	rules       int   // the number of the rules in force; 0 before the first activation
 	generation  int   // of the venue's secret; 0 before the first rotation
 	owed        *owed // after the last record that fixed funding; nil before the first
-	lastStated  int64 // the record that the last statement of liabilities is about
+	fourEyes
+	lastStated int64 // the record that the last statement of liabilities is about
 
 	Seen Seen
 	// Single says that the owner decided the next record with a single due entry, after a larger step had failed. From rules 3
@@ -49,7 +50,7 @@ type Auditor struct {
 // Seen counts what happened in the audited records. A test uses it to assert that its scenario covered enough.
 type Seen struct {
 	Records, Steps, Trades, Liquidations, Takeovers, Deleveraged, Fired, Expired, Funding, Settlement, MadeUp, Stale int
-	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended, Stated                           int
+	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended, Stated, Confirmed                int
 }
 
 // UncoveredError says that a record is about something that the model does not have, so that it can check neither this record
@@ -163,6 +164,7 @@ func (a *Auditor) read(value []byte) {
 	}
 	a.views()
 	a.turn()
+	a.governed()
 	for n, e := range r.Events {
 		a.event(n, e.Type, e.Data)
 	}
@@ -251,6 +253,12 @@ func (a *Auditor) event(n int, name string, data []byte) {
 	case "commitment.disclosed":
 		e := parse[disclosedShape](data)
 		must(a.rules >= 3 && e.From >= 0 && e.From <= e.To, "the keys of %d to %d are disclosed under rules %d", e.From, e.To, a.rules)
+	case "four_eyes.set":
+		a.setPolicy(parse[policyShape](data))
+	case "proposal.made":
+		a.propose(parse[proposalShape](data))
+	case "proposal.confirmed", "proposal.rejected", "proposal.withdrawn", "proposal.voided":
+		a.endProposal(n, strings.TrimPrefix(name, "proposal."), parse[proposalShape](data))
 	case "liabilities.recorded":
 		a.stated(parse[statedShape](data))
 	case "trigger.fired":

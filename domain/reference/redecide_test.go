@@ -110,6 +110,7 @@ func (c *crowd) rareCommands() {
 	high, price := decimal("0.7"), p.price(0.12)
 	expect(by, decide.Metadata{}, &trading.AmendOrder{CustomerCode: code, ReferenceID: "r4", Amount: &high, LimitPrice: &price})
 
+	c.fourEyes(code)
 	fee, maintenance, status := decimal("4.500"), p.MaintMarginReq, market.Open
 	expect(operator, decide.Metadata{}, &trading.ChangeInstrument{Symbol: p.Symbol, TakerFee: &fee, MaintMarginReq: &maintenance, Status: &status})
 	expect(operator, decide.Metadata{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("-0.5"), TakerFee: decimal("3"), Operator: true})

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/decide/decidetest"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
@@ -267,7 +268,7 @@ func rarities(t fataler) *State {
 		a.references.finals.push(r)
 	}
 	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
-	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"}})
+	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, append(decidetest.FourEyes(), &decide.CommitmentRotated{Generation: 1, Secret: "an id"}))
 	over := &session{id: scalar.ID{77}, due: &dueEntry{Slot: schedule.Slot{Kind: dueSession}}}
 	s.sessions[over.id] = over
 	i.fundMoves = &dueEntry{Slot: schedule.Slot{Kind: dueInsurance}, instrument: i}
@@ -279,8 +280,8 @@ func rarities(t fataler) *State {
 
 // derivedFields are the fields that are not saved.
 var derivedFields = packtest.Derived{
-	"decide.Core.newest":    "the build's",
-	"decide.Core.committed": "the build's",
+	"decide.Core.numbers":  "the build's",
+	"decide.fourEyes.open": "counts the open proposals",
 
 	"trading.customers.accounts":      "the registered accounts by code",
 	"trading.customers.registeredOf":  "the registered accounts by broker",
