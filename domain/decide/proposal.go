@@ -117,6 +117,14 @@ type proposalEnded interface {
 	status() ProposalStatus
 }
 
+// EndOf returns the data of an event that ends a proposal, and the status after it. It returns false for any other event.
+func EndOf(e Event) (*ProposalEnd, ProposalStatus, bool) {
+	if end, ok := e.(proposalEnded); ok {
+		return end.ended(), end.status(), true
+	}
+	return nil, "", false
+}
+
 // ProposalConfirmed says that a second person confirmed a proposal. The events before it in the record are those of the
 // action.
 type ProposalConfirmed struct{ ProposalEnd }
