@@ -10,13 +10,16 @@ import (
 func (c *crowd) fourEyes(code string) {
 	c.t.Helper()
 	olga := decide.Actor{Sub: "olga", Broker: "venue"}
-	last := func() *decide.ProposalMade {
-		all := c.state.Proposals()
-		return &all[len(all)-1].ProposalMade
-	}
 	give := func(by decide.Actor, p decide.Payload) {
 		c.give(by, decide.Metadata{Fingerprint: "p"}, p)
 		c.drain()
+	}
+	for rules := c.state.ActiveRules() + 1; rules <= trading.Rules().Newest(); rules++ {
+		give(operator, &decide.ActivateRules{Rules: rules})
+	}
+	last := func() *decide.ProposalMade {
+		all := c.state.Proposals()
+		return &all[len(all)-1].ProposalMade
 	}
 	propose := func(p decide.Payload) *decide.ProposalMade {
 		give(operator, p)

@@ -16,16 +16,21 @@ func twoOperators(t *testing.T) *tradingtest.Venue {
 	v.Send("operator", "POST", base+"/users", `{"username":"olga","password":"a good password","broker":"venue","scopes":["operator","read"]}`).Want(201)
 	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 4, "onboarding": 5}}}
 	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
-	v.Send("operator", "POST", base+"/customers/A-1/deposits", `{"currency":"USDC","amount":"100000"}`).Want(201)
+	v.Send("operator", "POST", base+"/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"first"}`).Want(201)
 	return v
 }
 
 const proposals = base + "/four-eyes/trading/proposals"
 
+// transferOf returns the body of a transfer, whose name follows from its amount.
+func transferOf(amount string) string {
+	return `{"currency":"USDC","amount":"` + amount + `","reference_id":"of-` + amount + `"}`
+}
+
 // withdraw asks for a withdrawal that needs two persons, and returns the proposal.
 func withdraw(t *testing.T, v *tradingtest.Venue, amount string, headers ...string) *tradingtest.Reply {
 	t.Helper()
-	return v.Send("operator", "POST", base+"/customers/A-1/withdrawals", `{"currency":"USDC","amount":"`+amount+`"}`, headers...).Want(202)
+	return v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf(amount), headers...).Want(202)
 }
 
 // TestFourEyes proposes withdrawals and other actions as one operator, and ends the proposals as another.
@@ -38,10 +43,10 @@ func TestFourEyes(t *testing.T) {
 	want(t, v.Send("operator", "PUT", base+"/four-eyes/trading", policy).Want(200), "journal", "trading", "proposal_seconds", "3600",
 		"rules", `[{"action":"instrument.change","threshold":null},{"action":"rules.activate","threshold":null},{"action":"withdrawal.request","threshold":"1000"}]`)
 
-	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", `{"currency":"USDC","amount":"999"}`).Want(201)
+	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf("999")).Want(201)
 	made := withdraw(t, v, "2500", "Idempotency-Key", "k")
 	want(t, made, "action", "withdrawal.request", "status", "open", "proposed_by", "operator", "ended_by", "", "objects", `["transfers/A-1"]`,
-		"content", `{"amount":"2500","currency":"USDC","customer_code":"A-1"}`)
+		"content", `{"amount":"2500","currency":"USDC","customer_code":"A-1","reference_id":"of-2500"}`)
 	if again := withdraw(t, v, "2500", "Idempotency-Key", "k"); again.Body != made.Body {
 		t.Errorf("a repeated request gets %s, not %s", again.Body, made.Body)
 	}
@@ -73,7 +78,11 @@ func TestFourEyes(t *testing.T) {
 	want(t, v.Send("operator", "GET", base+"/instruments/BTCUSDC_PERP", "").Want(200), "status", "open")
 	own := withdraw(t, v, "5000").Text("id")
 	want(t, v.Send("operator", "POST", proposals+"/"+own+"/withdraw", "").Want(200), "status", "withdrawn", "ended_by", "operator")
-	late := withdraw(t, v, "5000").Text("id")
+	late := withdraw(t, v, "5000").Text("id") // the name is free again
+	if again := withdraw(t, v, "5000"); again.Text("id") != late {
+		t.Errorf("the same withdrawal is proposed twice: %s", again.Body)
+	}
+	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", `{"currency":"USDC","amount":"5001","reference_id":"of-5000"}`).Code(409, "REFERENCE_ID_REUSED")
 	v.Advance(scalar.Hour)
 	v.Send("olga", "POST", proposals+"/"+late+"/confirm", "").Code(409, "PROPOSAL_EXPIRED")
 	want(t, v.Send("auditor", "GET", proposals+"/"+late, "").Want(200), "status", "expired", "ended_by", "")
@@ -81,7 +90,7 @@ func TestFourEyes(t *testing.T) {
 	off := v.Send("operator", "PUT", base+"/four-eyes/trading", `{"rules":[]}`).Want(202).Text("id")
 	v.Send("operator", "POST", proposals+"/"+off+"/confirm", "").Code(403, "SELF_APPROVAL")
 	v.Send("olga", "POST", proposals+"/"+off+"/confirm", "").Want(200)
-	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", `{"currency":"USDC","amount":"6000"}`).Want(201)
+	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf("6000")).Want(201)
 }
 
 // TestFourEyesAtOnce confirms a proposal several times at once. It takes effect once.

@@ -4,9 +4,9 @@
 SET LOCAL perpetua.readable = '
     anchors archive_heads balance_history balances bases brokers candles checkpoints cosigned_trees customers deliveries
     delivery_attempts documents entitlements erasures fee_profiles funding_rates history_bounds holds instrument_statuses
-    instruments leverages liabilities list_counts margin_profiles market_trades notices order_history orders owners
-    position_history positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
-    transactions trigger_events triggers users venue_balances venue_postings webhooks
+    instruments leverages liabilities list_counts margin_profiles market_trades notices onboarding_proposals order_history
+    orders owners position_history positions prices proposals questionnaire_versions questionnaires records responses
+    retentions signed_trees trades transactions trigger_events triggers users venue_balances venue_postings webhooks
     analytics.balances_daily analytics.book_depth_hourly analytics.book_orders analytics.bounds analytics.contents
     analytics.days analytics.fees_daily analytics.funding_daily analytics.hours analytics.liquidations
     analytics.onboarding_cases analytics.onboarding_daily analytics.onboarding_funnel analytics.order_fills analytics.pnl_daily
