@@ -62,7 +62,7 @@ func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bo
 	return Decision{Outcome: Accepted, Events: []Event{event}}, true, nil
 }
 
-// repeated answers a command that was decided before, or whose key was used for another request.
+// repeated answers a command that was decided before, and refuses one with a key that was used for another request.
 func (c *Core) repeated(at Stamp, cmd Command) (d Decision, done bool, err error) {
 	if source := cmd.Metadata.Source; source != nil {
 		if last, ok := c.sources[source.Journal]; ok && source.Sequence <= last.source {

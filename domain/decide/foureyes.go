@@ -62,7 +62,7 @@ func PolicyActions(j Governed) []Action { return slices.Concat(j.Actions(), shar
 
 // Govern decides the commands about policies and proposals, and proposes a command that the policy covers. If done is false,
 // one person suffices, and the caller must decide the command. The caller must first check that the actor may give the
-// command. The system is no person: its commands need no other.
+// command. Commands of the system need no second person.
 func (c *Core) Govern(at Stamp, cmd Command, j Governed) (d Decision, done bool, err error) {
 	var subject Subject
 	switch cmd.Payload.(type) {
@@ -136,7 +136,7 @@ func notAPerson() error {
 	return Refuse(Forbidden, "FORBIDDEN", "the action needs two persons, and the actor is none")
 }
 
-// propose decides a command that needs a second person. What the rules refuse now is not proposed.
+// propose decides a command that needs a second person. A command that the rules refuse now is not proposed.
 func (c *Core) propose(at Stamp, cmd Command, s Subject, j Governed) (Decision, error) {
 	if cmd.Actor.Sub == "" {
 		return Decision{}, notAPerson()
@@ -214,6 +214,29 @@ func (p *Proposal) void(at Stamp, by Actor, changed int64) Decision {
 	return Decision{Outcome: Rejected, Events: []Event{&ProposalVoided{p.end(at, by), changed}}}
 }
 
+// proposed returns the command that the confirmation of a proposal has decided.
+func (p *Proposal) proposed(confirmation Command, payloads *Payloads) (Command, error) {
+	out := Command{ID: confirmation.ID, Type: p.Command, Actor: p.Proposer, Metadata: Metadata{Fingerprint: p.Fingerprint}}
+	payload, known := payloads.New(p.Command)
+	if !known {
+		return out, UnknownCommand(out)
+	}
+	out.Payload = payload
+	return out, p.decode(payload)
+}
+
+// Confirmed returns the proposed command for a ConfirmProposal command, and any other command unchanged.
+func (c *Core) Confirmed(cmd Command, payloads *Payloads) Command {
+	if confirm, ok := cmd.Payload.(*ConfirmProposal); ok {
+		for _, p := range c.proposals {
+			if proposed, err := p.proposed(cmd, payloads); p.ID == confirm.ID && err == nil {
+				return proposed
+			}
+		}
+	}
+	return cmd
+}
+
 // confirm decides a ConfirmProposal command. The action is decided again, now and for its proposer. Its events come first,
 // because derived ids contain the index of their event.
 func (c *Core) confirm(at Stamp, cmd Command, id scalar.ID, j Governed) (Decision, error) {
@@ -224,14 +247,11 @@ func (c *Core) confirm(at Stamp, cmd Command, id scalar.ID, j Governed) (Decisio
 	if p.Changed != 0 {
 		return p.void(at, cmd.Actor, p.Changed), nil
 	}
-	payload, known := j.Payloads().New(p.Command)
-	if !known {
-		return Decision{}, UnknownCommand(Command{Type: p.Command})
-	}
-	if err := p.decode(payload); err != nil {
+	proposed, err := p.proposed(cmd, j.Payloads())
+	if err != nil {
 		return Decision{}, err
 	}
-	d, err := act(at, Command{ID: cmd.ID, Type: p.Command, Actor: p.Proposer, Metadata: Metadata{Fingerprint: p.Fingerprint}, Payload: payload}, j)
+	d, err := act(at, proposed, j)
 	switch {
 	case err != nil:
 		return Decision{}, err
@@ -347,7 +367,7 @@ func (f *fourEyes) end(at Stamp, e proposalEnded) {
 	}
 }
 
-// visit visits the policy and the proposals. What is read goes into f, which is zero.
+// visit visits the policy and the proposals. Reading fills f, which is zero.
 func (f *fourEyes) visit(v *pack.Coder) {
 	f.policy.visit(v)
 	pack.List(v, &f.proposals, 32, func(p *Proposal) {

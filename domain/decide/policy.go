@@ -31,7 +31,7 @@ type PolicyRule struct {
 	Threshold *fixed.Decimal `json:"threshold,omitzero"`
 }
 
-// On reports whether the policy has a rule. A change of such a policy needs two persons.
+// On reports whether the policy has a rule. Its change then needs two persons.
 func (p *Policy) On() bool { return len(p.Rules) > 0 }
 
 // Covers reports whether an action needs two persons.
@@ -106,7 +106,7 @@ func setPolicy(p *SetPolicy, actions []Action) (Event, error) {
 	return &PolicySet{after}, nil
 }
 
-// visit visits the policy. What is read goes into p, which is zero.
+// visit visits the policy. Reading fills p, which is zero.
 func (p *Policy) visit(v *pack.Coder) {
 	pack.Small(v, &p.ProposalSeconds)
 	pack.Slice(v, &p.Rules, 2, func(r *PolicyRule, v *pack.Coder) {

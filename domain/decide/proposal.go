@@ -13,8 +13,8 @@ import (
 // Proposable is a Payload of an action that a policy may cover.
 type Proposable interface {
 	Payload
-	// Content returns a pointer to the payload under a type with the names of its JSON members. These names are in the log
-	// and never change. Decoding into it sets the payload.
+	// Content returns a pointer to the payload, converted to a type with tags for JSON. The log has these names of members, so
+	// they never change. Decoding into the pointer sets the payload.
 	Content() any
 }
 
@@ -150,7 +150,7 @@ func (*ProposalWithdrawn) EventType() string { return TypeProposalWithdrawn }
 
 func (*ProposalWithdrawn) status() ProposalStatus { return StatusWithdrawn }
 
-// ProposalVoided says that a proposal was not confirmed because one of its objects has changed.
+// ProposalVoided says that a proposal was not confirmed, because an object has changed.
 type ProposalVoided struct {
 	ProposalEnd
 	// Changed is the sequence of the record that changed the object.
@@ -206,7 +206,7 @@ func reconstructEnd(id *scalar.ID, r *Evidence) error {
 	return nil
 }
 
-// visit visits the proposal. What is read goes into p, which is zero.
+// visit visits the proposal. Reading fills p, which is zero.
 func (p *Proposal) visit(v *pack.Coder) {
 	v.Raw(p.ID[:])
 	for _, word := range [...]*string{&p.Action, &p.Command, &p.ProposedBy, &p.Proposer.Sub, &p.Proposer.Broker, &p.Proposer.Customer, &p.Proposer.System, &p.EndedBy} {

@@ -64,8 +64,8 @@ func (a *Auditor) propose(e *proposalShape) {
 	a.proposals[e.ID] = &proposal{*e, r.Sequence}
 }
 
-// endProposal checks the end of a proposal: who ended it, and that it was open. The event of a confirmation is the last of its
-// record, after those of the action. The others are alone.
+// endProposal checks that a proposal was open, and that the right person ended it. A confirmation is the last event of a record,
+// after the events of the action. The other ends are the only event.
 func (a *Auditor) endProposal(n int, how string, e *proposalShape) {
 	r, p := a.r, a.proposals[e.ID]
 	must(p != nil, "the proposal %s is %s, and is not open", e.ID, how)

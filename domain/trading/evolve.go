@@ -98,7 +98,7 @@ type fold struct {
 	*State
 	at      decide.Stamp
 	command decide.Recorded
-	// fingerprint is that of the request whose events these are.
+	// fingerprint identifies the request that the events answer.
 	fingerprint string
 	active      scalar.ID // order that continues to take
 	canceled    int

@@ -119,7 +119,7 @@ func touched(e decide.Event) []string {
 	return nil
 }
 
-// The forms of proposed commands in the log. Each has the fields of its payload, so that the compiler compares the two.
+// The forms of proposed commands in the log. Each has the fields of a payload, so that the compiler compares the two.
 type (
 	transferContent struct {
 		CustomerCode string      `json:"customer_code"`

@@ -158,7 +158,7 @@ func (x *fourEyesRun) randomPolicy() decide.Policy {
 // plain returns an instrument.
 func plain(symbol string) market.Instrument {
 	one := fixed.Decimal{Coef: 1}
-	return market.Instrument{Symbol: symbol, Underlying: "X", QuoteCurrency: "USDC", SettlementCurrency: "USDC", PriceTick: one, AmountStep: one, MinAmount: one,
+	return market.Instrument{Symbol: symbol, Underlying: "XX", QuoteCurrency: "USDC", SettlementCurrency: "USDC", PriceTick: one, AmountStep: one, MinAmount: one,
 		MaxAmount: fixed.Decimal{Coef: 1000}, ContractSize: one, InitMarginReq: fixed.Decimal{Coef: 10}, MaintMarginReq: fixed.Decimal{Coef: 5}, MaxLeverage: 10,
 		FundingIntervalSeconds: 3600, PriceBand: fixed.Decimal{Coef: 5}, LimitBand: fixed.Decimal{Coef: 20}, MakerFee: fixed.Decimal{Coef: 2}, TakerFee: fixed.Decimal{Coef: 5}}
 }

@@ -19,7 +19,8 @@
 // makes the view of an order that events carry. stops.go has the orders that wait for a price, and triggers.go the
 // lists of their prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go
 // computes margin, views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work and
-// its queues (package schedule), and each due_*.go one kind of due work. whatif.go serves runs under other parameters.
+// its queues (package schedule), and each due_*.go one kind of due work. whatif.go serves runs under other parameters, and
+// foureyes.go describes the actions that may need two persons (decide.Core.Govern).
 //
 // # Prices, funding, risk
 //

@@ -104,7 +104,7 @@ func (h *Handler) setPolicy(c echo.Context) error {
 	return c.JSON(http.StatusOK, wire.NewPolicy(to.Name, e.Policy, actions))
 }
 
-// governedJournal returns the journal that the route names as the target of a command, and the actions of its policy.
+// governedJournal returns the journal of the route as the target of a command, and the actions that a policy may name there.
 func (h *Handler) governedJournal(c echo.Context, payload decide.Payload) (to operation.Journal, actions []decide.Action, err error) {
 	if to, _, err = h.journalOf(c, rest.Param(c, "journal"), payload); err != nil {
 		return to, nil, err

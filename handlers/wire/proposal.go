@@ -18,7 +18,7 @@ type Proposal struct {
 	Content    jsontext.Value        `json:"content"`
 	Objects    []string              `json:"objects"`
 	ProposedBy string                `json:"proposed_by"`
-	// Seen is the sequence of the last record before the proposal, and Sequence that of its own record.
+	// Sequence is the sequence of the record that made the proposal. Seen is that of the record before.
 	Seen     int64       `json:"seen"`
 	Sequence int64       `json:"sequence"`
 	Created  scalar.Time `json:"created"`
@@ -30,7 +30,7 @@ type Proposal struct {
 	EndedSequence *int64       `json:"ended_sequence"`
 }
 
-// NewProposal returns the form of a proposal of a journal at a time.
+// NewProposal returns a proposal of a journal, with its status at a time.
 func NewProposal(journal string, p *decide.Proposal, now scalar.Time) Proposal {
 	out := Proposal{ID: p.ID, Journal: journal, Action: p.Action, Status: p.StatusAt(now), Content: inTheClear(p.Content), Objects: p.Objects,
 		ProposedBy: p.ProposedBy, Seen: p.Seen, Sequence: p.Sequence, Created: p.Created, Expires: p.Expires}
@@ -75,7 +75,7 @@ type PolicyRule struct {
 	Threshold *fixed.Decimal `json:"threshold"`
 }
 
-// PolicyAction is an action that a rule may name. Unit is that of its amounts, or nil.
+// PolicyAction is an action that a rule may name, with the unit of the amounts, or nil.
 type PolicyAction struct {
 	Action string  `json:"action"`
 	Unit   *string `json:"unit"`
