@@ -28,7 +28,8 @@ type Policy struct {
 type PolicyRule struct {
 	Action string `json:"action"`
 	// Threshold is the smallest amount that needs two persons, in the unit of the action. All amounts do if it is nil.
-	Threshold *fixed.Decimal `json:"threshold,omitzero"`
+	// (omitzero would leave out a threshold of 0.)
+	Threshold *fixed.Decimal `json:"threshold,omitempty"`
 }
 
 // On reports whether the policy has a rule. Its change then needs two persons.

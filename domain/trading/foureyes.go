@@ -150,19 +150,20 @@ type (
 		InitialMargin     fixed.Decimal `json:"initial_margin,omitzero"`
 		MaintenanceMargin fixed.Decimal `json:"maintenance_margin,omitzero"`
 	}
+	// Members that are not given are left out with omitempty, since omitzero would leave out a pointer to 0.
 	instrumentContent struct {
 		Symbol                 string         `json:"symbol"`
 		Status                 *market.Status `json:"status,omitzero"`
-		MinAmount              *fixed.Decimal `json:"min_amount,omitzero"`
-		MaxAmount              *fixed.Decimal `json:"max_amount,omitzero"`
-		InitMarginReq          *fixed.Decimal `json:"init_margin_req,omitzero"`
-		MaintMarginReq         *fixed.Decimal `json:"maint_margin_req,omitzero"`
+		MinAmount              *fixed.Decimal `json:"min_amount,omitempty"`
+		MaxAmount              *fixed.Decimal `json:"max_amount,omitempty"`
+		InitMarginReq          *fixed.Decimal `json:"init_margin_req,omitempty"`
+		MaintMarginReq         *fixed.Decimal `json:"maint_margin_req,omitempty"`
 		MaxLeverage            *int           `json:"max_leverage,omitzero"`
 		FundingIntervalSeconds *int           `json:"funding_interval_seconds,omitzero"`
-		PriceBand              *fixed.Decimal `json:"price_band,omitzero"`
-		LimitBand              *fixed.Decimal `json:"limit_band,omitzero"`
-		MakerFee               *fixed.Decimal `json:"maker_fee,omitzero"`
-		TakerFee               *fixed.Decimal `json:"taker_fee,omitzero"`
+		PriceBand              *fixed.Decimal `json:"price_band,omitempty"`
+		LimitBand              *fixed.Decimal `json:"limit_band,omitempty"`
+		MakerFee               *fixed.Decimal `json:"maker_fee,omitempty"`
+		TakerFee               *fixed.Decimal `json:"taker_fee,omitempty"`
 		IndexStaleSeconds      *int           `json:"index_stale_seconds,omitzero"`
 		Tiers                  []market.Tier  `json:"margin_tiers,omitzero"`
 	}

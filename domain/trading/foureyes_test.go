@@ -134,7 +134,7 @@ func (x *fourEyesRun) payload() decide.Payload {
 		&CompleteWithdrawal{Code: code}, &CancelWithdrawal{Code: code},
 		&SetFeeProfile{CustomerCode: "ann", Symbol: "BTCUSDC_PERP", MakerFee: fixed.Decimal{Coef: 5 - int64(amount/fixed.Unit)}, TakerFee: fixed.Decimal{Coef: 9}, Operator: true},
 		&SetMarginProfile{CustomerCode: "ann", Leverage: int(amount / fixed.Unit)},
-		&ChangeInstrument{Symbol: "BTCUSDC_PERP", Status: &status},
+		&ChangeInstrument{Symbol: "BTCUSDC_PERP", Status: &status, MakerFee: new(fixed.Decimal)},
 		&ListInstrument{Instrument: plain(fmt.Sprintf("N%dUSDC_PERP", amount/fixed.Unit))},
 		&DelistInstrument{Symbol: fmt.Sprintf("N%dUSDC_PERP", amount/fixed.Unit)},
 	}).Draw(r, "command")

@@ -131,21 +131,21 @@ func TestBadPolicies(t *testing.T) {
 	for body, code := range map[string]string{
 		`{}`:                                   "VALIDATION_FAILED",
 		`{"rules":[{}]}`:                       "VALIDATION_FAILED",
-		`{"rules":[{"action":"order.place"}]}`: "VALIDATION_FAILED",
-		`{"rules":[{"action":"owner.erase"}]}`: "VALIDATION_FAILED",
+		`{"rules":[{"action":"order.place"}]}`: "INVALID_ACTION",
+		`{"rules":[{"action":"owner.erase"}]}`: "INVALID_ACTION",
 		`{"rules":[],"proposal_seconds":59}`:   "VALIDATION_FAILED",
-		`{"rules":[{"action":"rules.activate"},{"action":"rules.activate"}]}`:        "VALIDATION_FAILED",
-		`{"rules":[{"action":"rules.activate","threshold":"5"}]}`:                    "VALIDATION_FAILED",
-		`{"rules":[{"action":"withdrawal.request","threshold":"-1"}]}`:               "VALIDATION_FAILED",
+		`{"rules":[{"action":"rules.activate"},{"action":"rules.activate"}]}`:        "INVALID_ACTION",
+		`{"rules":[{"action":"rules.activate","threshold":"5"}]}`:                    "INVALID_THRESHOLD",
+		`{"rules":[{"action":"withdrawal.request","threshold":"-1"}]}`:               "INVALID_THRESHOLD",
 		`{"rules":[{"action":"withdrawal.request","threshold":"many"}]}`:             "VALIDATION_FAILED",
 		`{"rules":[{"action":"withdrawal.request","at":"1"}],"proposal_seconds":60}`: "VALIDATION_FAILED",
 	} {
 		v.Send("operator", "PUT", base+"/four-eyes/trading", body).Code(400, code)
 	}
 	for _, journal := range []string{"identity", "nothing"} {
-		v.Send("operator", "GET", base+"/four-eyes/"+journal, "").Code(404, "UNKNOWN_JOURNAL")
 		v.Send("operator", "PUT", base+"/four-eyes/"+journal, `{"rules":[]}`).Code(404, "UNKNOWN_JOURNAL")
 	}
+	v.Send("operator", "GET", base+"/four-eyes/nothing", "").Code(404, "UNKNOWN_JOURNAL")
 	for _, id := range []string{"nothing", "6a0e8f5b-1f0b-8d0e-9b0f-3c1d5f2e7a90"} {
 		v.Send("operator", "GET", proposals+"/"+id, "").Code(404, "UNKNOWN_PROPOSAL")
 		for _, verb := range []string{"confirm", "reject", "withdraw"} {

@@ -40,7 +40,7 @@ func (s *story) fourEyes() {
 	confirmed(&trading.ListInstrument{Instrument: instrument("NEWUSDC_PERP")})
 	amount, number, open, some := dec("0.002"), 10, market.Open, dec("100.0")
 	change := &trading.ChangeInstrument{Symbol: "NEWUSDC_PERP", Status: &open, MinAmount: &amount, MaxAmount: &some, MaxLeverage: &number,
-		FundingIntervalSeconds: ptr(7200), PriceBand: ptr(dec("6")), LimitBand: ptr(dec("21")), MakerFee: ptr(dec("1")), TakerFee: ptr(dec("4")), IndexStaleSeconds: &number}
+		FundingIntervalSeconds: ptr(7200), PriceBand: ptr(dec("6")), LimitBand: ptr(dec("21")), MakerFee: ptr(dec("0")), TakerFee: ptr(dec("4")), IndexStaleSeconds: &number}
 	confirmed(change)
 	confirmed(&trading.ChangeInstrument{Symbol: "NEWUSDC_PERP", InitMarginReq: ptr(dec("6.00")), MaintMarginReq: ptr(dec("3"))})
 	confirmed(&trading.ChangeInstrument{Symbol: "NEWUSDC_PERP", Tiers: instrument("").Tiers})
