@@ -44,7 +44,7 @@ func TestNoActionWithoutTwo(t *testing.T) {
 			}
 		}
 		x.follow = x.check
-		for range rapid.IntRange(10, 60).Draw(r, "commands") {
+		for range rapid.IntRange(10, 40).Draw(r, "commands") {
 			x.now += scalar.Time(rapid.Int64Range(0, int64(20*scalar.Second)).Draw(r, "passes"))
 			who := rapid.SampledFrom([]string{"operator", "olga", "eve"}).Draw(r, "who")
 			_, _ = x.do(decide.Command{Actor: decide.Actor{Sub: who, Broker: "venue"}, Payload: x.payload(), Metadata: decide.Metadata{Fingerprint: who}})
