@@ -174,7 +174,7 @@ func TestStatementsThatWrite(t *testing.T) {
 	parts(readmodels.Trading(), "trading", o.Entries)
 	parts(readmodels.Identity(), "identity", people(36))
 	registrar := projectiontest.NewRegistrar(t, 35)
-	registrar.Play(600)
+	registrar.Play(1200)
 	parts(readmodels.Onboarding(), "onboarding", registrar.Entries)
 	// What these logs do not hold.
 	v, other := projectiontest.NewVenue(1), sent.database(t)
