@@ -3,6 +3,8 @@ package decide
 import (
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -372,7 +374,7 @@ func (f *fourEyes) visit(v *pack.Coder) {
 	f.policy.visit(v)
 	pack.List(v, &f.proposals, 32, func(p *Proposal) {
 		p.visit(v)
-		v.Check(len(p.Objects) > 0 && p.Content.IsValid() && p.Status != "")
+		v.Check(len(p.Objects) > 0 && jsontext.Value(p.Content).IsValid() && p.Status != "")
 		if v.Reading() && p.Status == StatusOpen {
 			f.open++
 		}

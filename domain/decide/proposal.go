@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -57,9 +56,9 @@ func (p *Proposal) StatusAt(now scalar.Time) ProposalStatus {
 type ProposalMade struct {
 	ID     scalar.ID `json:"id"`
 	Action string    `json:"action"`
-	// Command is the type of the command, and Content its payload.
-	Command string         `json:"command"`
-	Content jsontext.Value `json:"content"`
+	// Command is the type of the command, and Content is its payload: a JSON object as text.
+	Command string `json:"command"`
+	Content string `json:"content"`
 	// Objects name what the action is about. A record that changes one of them before the confirmation voids the proposal.
 	Objects []string `json:"objects"`
 	// Reference is the client's name for the action among those about the object, or "".
@@ -80,19 +79,19 @@ func (e *ProposalMade) decode(p Payload) error {
 	if !ok {
 		return fmt.Errorf("decide: a %s can't be proposed", p.CommandType())
 	}
-	if err := json.Unmarshal(e.Content, proposable.Content(), json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal([]byte(e.Content), proposable.Content(), json.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("content of a proposed %s: %w", p.CommandType(), err)
 	}
 	return nil
 }
 
 // contentOf returns the JSON form of a payload.
-func contentOf(p Proposable) jsontext.Value {
+func contentOf(p Proposable) string {
 	text, err := json.Marshal(p.Content(), json.Deterministic(true))
 	if err != nil {
 		panic(fmt.Sprintf("decide: the payload %T has no JSON form: %v", p, err))
 	}
-	return text
+	return string(text)
 }
 
 // ProposalEnd is the data of the events that end a proposal.
@@ -213,7 +212,7 @@ func (p *Proposal) visit(v *pack.Coder) {
 		pack.Word(v, word)
 	}
 	pack.Word(v, &p.Status)
-	pack.Bytes(v, &p.Content)
+	pack.String(v, &p.Content)
 	pack.Slice(v, &p.Objects, 1, func(o *string, v *pack.Coder) { pack.String(v, o) })
 	pack.String(v, &p.Reference)
 	pack.String(v, &p.Fingerprint)

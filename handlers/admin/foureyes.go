@@ -238,7 +238,7 @@ func (h *Handler) rulesKnown(c echo.Context, id scalar.ID) error {
 	err := h.viewGoverning(c, func(_ string, s governing) error {
 		for _, p := range s.Proposals() {
 			if p.ID == id && p.Command == rules.CommandType() {
-				return json.Unmarshal(p.Content, rules.Content())
+				return json.Unmarshal([]byte(p.Content), rules.Content())
 			}
 		}
 		return nil

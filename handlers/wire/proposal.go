@@ -45,17 +45,17 @@ func NewProposal(journal string, p *decide.Proposal, now scalar.Time) Proposal {
 
 // inTheClear returns the content of a proposal without its encrypted texts, which belong to the commands of the onboarding
 // journal.
-func inTheClear(content jsontext.Value) jsontext.Value {
+func inTheClear(content string) jsontext.Value {
 	var members map[string]jsontext.Value
-	if err := json.Unmarshal(content, &members); err != nil {
-		return content // not an object, which no command is
+	if err := json.Unmarshal([]byte(content), &members); err != nil {
+		return jsontext.Value(content) // not an object, which no command is
 	}
 	for _, name := range [...]string{"reason", "internal_reason", "external_reference"} {
 		delete(members, name)
 	}
 	text, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
-		return content
+		return jsontext.Value(content)
 	}
 	return text
 }

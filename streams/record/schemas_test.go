@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -46,7 +45,7 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		&decide.CommitmentRotated{Generation: 2, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"},
 		&decide.CommitmentDisclosed{From: 0, To: 8191, Recipient: "Auditors & Co.", By: "operator"},
 		&decide.PolicySet{Policy: decide.Policy{Rules: []decide.PolicyRule{{Action: "rules.activate"}, {Action: "withdrawal.request", Threshold: &threshold}}, ProposalSeconds: 86400}},
-		&decide.ProposalMade{ID: id, Action: "withdrawal.request", Command: "withdrawal.request", Content: jsontext.Value(`{"customer_code":"ann","currency":"USDC","amount":"10000","reference_id":"payout-77"}`),
+		&decide.ProposalMade{ID: id, Action: "withdrawal.request", Command: "withdrawal.request", Content: `{"customer_code":"ann","currency":"USDC","amount":"10000","reference_id":"payout-77"}`,
 			Objects: []string{"transfers/ann"}, Reference: "payout-77", ProposedBy: "operator", Seen: 6, Created: at, Expires: at + scalar.Day},
 		&decide.ProposalConfirmed{ProposalEnd: end},
 		&decide.ProposalRejected{ProposalEnd: end},

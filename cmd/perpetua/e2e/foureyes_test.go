@@ -52,7 +52,6 @@ func TestFourEyes(t *testing.T) {
 		err := db.QueryRow(t.Context(), "SELECT count(*) FILTER (WHERE status = 'open'), count(*) FILTER (WHERE ended_by = 'olga') FROM proposals").Scan(&open, &ended)
 		return err == nil && open == 0 && ended == 2
 	})
-	v.stop()
 	if out, err := v.command("audit", "verify", "--rules").CombinedOutput(); err != nil {
 		t.Errorf("the log does not verify: %v\n%s", err, out)
 	}

@@ -2,8 +2,6 @@
 package decidetest
 
 import (
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -12,7 +10,7 @@ import (
 // FourEyes returns events of a record after which the state has a policy, a proposal that is open, and one that is not.
 func FourEyes() []decide.Event {
 	threshold := fixed.Decimal{Coef: 25, Scale: 1}
-	made := decide.ProposalMade{ID: scalar.ID{1}, Action: "due.put_back", Command: "due.put_back", Content: jsontext.Value(`{"entry":"expiry/1"}`),
+	made := decide.ProposalMade{ID: scalar.ID{1}, Action: "due.put_back", Command: "due.put_back", Content: `{"entry":"expiry/1"}`,
 		Objects: []string{"due/expiry/1", "more"}, Reference: "r", ProposedBy: "operator", Seen: 8, Created: 5, Expires: 500}
 	ended := made
 	ended.ID = scalar.ID{2}
