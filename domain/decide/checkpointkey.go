@@ -10,7 +10,7 @@ import (
 // RotateCheckpointKey asks to record the next key of one of the journal's transparency logs. The key is in the key store before
 // the command is sent. From this record on, both keys sign checkpoints for 30 days of the log's time.
 //
-// Event: checkpoint_key.rotated. Refusals: Invalid key, previous; Conflict COMMITMENTS_NOT_IN_FORCE, GENERATION_NOT_NEXT,
+// Event: checkpoint_key.rotated. Refusals: Invalid key, previous; Conflict CHECKPOINT_KEYS_NOT_IN_FORCE, GENERATION_NOT_NEXT,
 // ANOTHER_CHECKPOINT_KEY, CHECKPOINT_KEYS_OVERLAP.
 type RotateCheckpointKey struct {
 	Generation int
@@ -46,8 +46,8 @@ func (c *Core) CheckpointKeys() checkpointkey.Schedule { return c.checkpointKeys
 
 // rotateCheckpointKey decides a RotateCheckpointKey command.
 func (c *Core) rotateCheckpointKey(at Stamp, p *RotateCheckpointKey) (Event, error) {
-	if err := c.committing(); err != nil {
-		return nil, err
+	if c.rules < c.numbers.CheckpointKeys { // an older build stops at the event
+		return nil, Refuse(Conflict, "CHECKPOINT_KEYS_NOT_IN_FORCE", "the rules in force do not record this: activate newer ones")
 	}
 	origin := checkpointkey.Origin(p.Key)
 	if err := checkpointkey.Check(p.Key); err != nil {

@@ -17,7 +17,7 @@ func TestCheckpointKeysRotate(t *testing.T) {
 	key := func(n byte) string { return checkpointkeytest.Key(origin, n) }
 	other := func(n byte) string { return strings.Replace(key(n), "venue", "other", 1) }
 	renamed := strings.Replace(origin, "venue", "other", 1)
-	c := NewCore(2, 2)
+	c := NewCore(Numbers{Newest: 2, CheckpointKeys: 2})
 	give := func(sequence int64, at scalar.Time, p *RotateCheckpointKey) string {
 		t.Helper()
 		stamp := Stamp{Journal: journal, Sequence: sequence, Time: at}
@@ -40,7 +40,7 @@ func TestCheckpointKeysRotate(t *testing.T) {
 		c.Evolve(stamp, cmd.Recorded(), d.Events)
 		return ""
 	}
-	if got := give(1, 1, &RotateCheckpointKey{2, key(1), key(2)}); got != "COMMITMENTS_NOT_IN_FORCE" {
+	if got := give(1, 1, &RotateCheckpointKey{2, key(1), key(2)}); got != "CHECKPOINT_KEYS_NOT_IN_FORCE" {
 		t.Errorf("under rules 1: %s", got)
 	}
 	c.Evolve(Stamp{Sequence: 1}, Recorded{}, []Event{&RulesActivated{Rules: 2}})

@@ -79,7 +79,7 @@ func (c *Core) Commitments() epoch.Schedule { return c.commitments.Clone() }
 
 // committing returns a refusal if the rules in force do not have the events of commitments, at which an older build stops.
 func (c *Core) committing() error {
-	if c.rules < c.committed {
+	if c.rules < c.numbers.Commitments {
 		return Refuse(Conflict, "COMMITMENTS_NOT_IN_FORCE", "the rules in force do not record this: activate newer ones")
 	}
 	return nil

@@ -35,7 +35,7 @@ func (c *Core) at(t *testing.T, sequence int64, p Payload) (Event, string) {
 // TestRotationsAndDisclosures: generations follow one another, the span of a disclosure is widened to all that the keys give, and
 // what the record says leads to the same record.
 func TestRotationsAndDisclosures(t *testing.T) {
-	c := NewCore(2, 2)
+	c := NewCore(Numbers{Newest: 2, Commitments: 2})
 	if _, code := c.at(t, 1, &RotateCommitment{2, aSecret}); code != "COMMITMENTS_NOT_IN_FORCE" {
 		t.Errorf("rules 1 rotate: %s", code)
 	}

@@ -10,27 +10,35 @@ import (
 )
 
 // Core is the part of the state that all journals share: the Idempotency-Keys that were used, the last command applied
-// from each other journal, the rules in force, the generations of the venue's secret, and the keys of the transparency logs. A
-// State embeds or holds one Core. It calls Core.Decide before its own rules and Core.Evolve first for every record.
+// from each other journal, the rules in force, the generations of the venue's secret, the keys of the transparency logs, and, in a
+// journal with policies, the policy and the proposals. A State embeds or holds one Core. It calls Core.Decide before its own rules
+// and Core.Evolve first for every record. A journal with policies also calls Core.Govern before Core.Decide, and Core.Touch before
+// Core.Evolve.
 type Core struct {
 	Memory
+	fourEyes
 	rules       int // the number of the rules in force
-	newest      int // the highest number of rules that this build supports
-	committed   int // the first number of rules with the events of commitments
+	numbers     Numbers
 	sources     map[string]applied
 	commitments epoch.Schedule
 
 	checkpointKeys checkpointkey.Schedule
 }
 
+// Numbers are numbers of rules.
+type Numbers struct {
+	Newest      int // the highest number that this build supports
+	Commitments int // the first number with the events of commitments
+	FourEyes    int // the first number with policies and proposals
+
+	CheckpointKeys int // the first number with rotations of the keys of transparency logs
+}
+
 // applied is the last command applied from another journal: its sequence there and its sequence here.
 type applied struct{ source, sequence int64 }
 
-// NewCore returns the core before genesis. The build supports the rules up to number newest. From the number committed on,
-// they have the events of commitments.
-func NewCore(newest, committed int) Core {
-	return Core{rules: 1, newest: newest, committed: committed, sources: make(map[string]applied)}
-}
+// NewCore returns the core before genesis.
+func NewCore(n Numbers) Core { return Core{rules: 1, numbers: n, sources: make(map[string]applied)} }
 
 // ActiveRules returns the number of the rules in force.
 func (c *Core) ActiveRules() int { return c.rules }
@@ -38,12 +46,7 @@ func (c *Core) ActiveRules() int { return c.rules }
 // Decide answers a command that was decided before, and decides the commands that every journal accepts. If done is false, the journal's own rules must decide the command. The caller must first check that
 // the actor may give the command. The agenda is the journal's; it is nil in a journal where nothing becomes due.
 func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bool, err error) {
-	if source := cmd.Metadata.Source; source != nil {
-		if last, ok := c.sources[source.Journal]; ok && source.Sequence <= last.source {
-			return Decision{Repeated: true, Repeat: last.sequence}, true, nil
-		}
-	}
-	if d, ok, err := c.Lookup(at.Time, cmd); ok || err != nil {
+	if d, done, err := c.repeated(at, cmd); done {
 		return d, true, err
 	}
 	var event Event
@@ -67,6 +70,17 @@ func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bo
 	return Decision{Outcome: Accepted, Events: []Event{event}}, true, nil
 }
 
+// repeated answers a command that was decided before, and refuses one with a key that was used for another request.
+func (c *Core) repeated(at Stamp, cmd Command) (d Decision, done bool, err error) {
+	if source := cmd.Metadata.Source; source != nil {
+		if last, ok := c.sources[source.Journal]; ok && source.Sequence <= last.source {
+			return Decision{Repeated: true, Repeat: last.sequence}, true, nil
+		}
+	}
+	d, found, err := c.Lookup(at.Time, cmd)
+	return d, found || err != nil, err
+}
+
 // Evolve applies a record.
 func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
 	c.Note(at, cmd)
@@ -77,20 +91,22 @@ func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *RulesActivated:
-			c.follow(e.Rules)
+			c.activated(e.Rules)
 		case *CommitmentRotated:
 			_ = c.commitments.Rotate(at.Sequence, e.Generation, e.Secret) // Decide records the next generation only
 		case *CheckpointKeyRotated:
 			_ = c.checkpointKeys.Rotate(checkpointkey.Rotation{Sequence: at.Sequence, Generation: e.Generation, Previous: e.Previous, Key: e.Key, Until: e.Until})
+		default:
+			c.follow(at, cmd, e)
 		}
 	}
 }
 
-// follow puts rules in force.
-func (c *Core) follow(rules int) {
+// activated puts rules in force.
+func (c *Core) activated(rules int) {
 	// With rules that it does not support, this build would compute a different state than all others.
-	if rules > c.newest {
-		panic(fmt.Sprintf("the journal follows rules %d from here on, of which this build knows %d: it must be upgraded", rules, c.newest))
+	if rules > c.numbers.Newest {
+		panic(fmt.Sprintf("the journal follows rules %d from here on, of which this build knows %d: it must be upgraded", rules, c.numbers.Newest))
 	}
 	c.rules = rules
 }
@@ -98,13 +114,14 @@ func (c *Core) follow(rules int) {
 // Visit visits the core. What is read goes into c, which is new. Reading fails for rules that this build does not know.
 func (c *Core) Visit(v *pack.Coder) {
 	pack.Small(v, &c.rules)
-	if c.rules < 1 || c.rules > c.newest {
-		v.Fail(fmt.Errorf("the saved state follows rules %d, of which this build knows %d", c.rules, c.newest))
+	if c.rules < 1 || c.rules > c.numbers.Newest {
+		v.Fail(fmt.Errorf("the saved state follows rules %d, of which this build knows %d", c.rules, c.numbers.Newest))
 		return
 	}
 	c.commitments.Visit(v)
 	c.checkpointKeys.Visit(v)
 	c.Memory.visit(v)
+	c.fourEyes.visit(v)
 	pack.Map(v, &c.sources, strings.Compare, 3, func(name string, a applied) (string, applied) {
 		pack.Word(v, &name)
 		pack.Int(v, &a.source)

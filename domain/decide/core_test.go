@@ -45,7 +45,7 @@ func commanded(t *testing.T, c *Core, sequence int64, cmd Command, agenda Agenda
 
 // TestRulesAreActivatedOneAfterTheOther: as far as the build knows them, and not by a repeated command again.
 func TestRulesAreActivatedOneAfterTheOther(t *testing.T) {
-	c := NewCore(3, 2)
+	c := NewCore(Numbers{Newest: 3, Commitments: 2})
 	keyed := Metadata{Key: "k", Fingerprint: "f"}
 	for n, tt := range []struct {
 		rules int
@@ -66,13 +66,13 @@ func TestRulesAreActivatedOneAfterTheOther(t *testing.T) {
 
 // TestNewerRulesStopABuild: nobody folds on by rules that the build does not know, or from a state that follows them.
 func TestNewerRulesStopABuild(t *testing.T) {
-	newer := NewCore(2, 2)
+	newer := NewCore(Numbers{Newest: 2, Commitments: 2})
 	newer.Evolve(Stamp{Sequence: 1}, Recorded{}, []Event{&RulesActivated{Rules: 2}})
-	older := NewCore(1, 2)
+	older := NewCore(Numbers{Newest: 1, Commitments: 2})
 	if err := pack.Read(pack.Append(nil, newer.Visit), older.Visit); err == nil || !strings.Contains(err.Error(), "follows rules 2") {
 		t.Errorf("an older build reads it: %v", err)
 	}
-	older = NewCore(1, 2)
+	older = NewCore(Numbers{Newest: 1, Commitments: 2})
 	defer func() {
 		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "must be upgraded") {
 			t.Errorf("it went on: %v", p)
@@ -84,7 +84,7 @@ func TestNewerRulesStopABuild(t *testing.T) {
 // TestWhatEveryJournalTakes: work is put back only where it was set aside, commands of other journals are taken over once,
 // and what is a journal's own is left to it.
 func TestWhatEveryJournalTakes(t *testing.T) {
-	c := NewCore(1, 2)
+	c := NewCore(Numbers{Newest: 1, Commitments: 2})
 	from := func(sequence int64) Metadata {
 		return Metadata{Source: &Source{Journal: "onboarding", Sequence: sequence}}
 	}
@@ -109,12 +109,12 @@ func TestWhatEveryJournalTakes(t *testing.T) {
 
 // TestASavedCoreGoesOn saves a core and reads it back.
 func TestASavedCoreGoesOn(t *testing.T) {
-	c := NewCore(2, 2)
+	c := NewCore(Numbers{Newest: 2, Commitments: 2})
 	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Payload: &RotateCommitment{Generation: 1, Secret: strings.Repeat("a", 32)}}, {Metadata: Metadata{Key: "k", Fingerprint: "f"}, Payload: 7},
 		{Metadata: Metadata{Source: &Source{Journal: "identity", Sequence: 9}}, Payload: 7}, {Metadata: Metadata{Source: &Source{Journal: "onboarding", Sequence: 8}}, Payload: 7}} {
 		commanded(t, &c, int64(n), cmd, nil)
 	}
-	read := NewCore(2, 2)
+	read := NewCore(Numbers{Newest: 2, Commitments: 2})
 	if err := pack.Read(pack.Append(nil, c.Visit), read.Visit); err != nil || !reflect.DeepEqual(read, c) {
 		t.Errorf("%+v was read back as %+v (%v)", c, read, err)
 	}

@@ -85,6 +85,9 @@ func (p *Payloads) Reconstruct(r *Evidence) (c Command, ok bool, err error) {
 		return Command{}, false, nil
 	}
 	c = Command{ID: r.Command.ID, Type: r.Command.Type, Actor: r.Command.Actor, Metadata: r.Command.Kept, Payload: payload}
+	if made, ok := EventOf[*ProposalMade](r); ok {
+		return c, true, made.decode(payload)
+	}
 	return c, true, payload.Reconstruct(r)
 }
 

@@ -7,6 +7,10 @@ const (
 	CommandRotateCommitment    = "commitment.rotate"     // *RotateCommitment
 	CommandDiscloseCommitment  = "commitment.disclose"   // *DiscloseCommitment
 	CommandRotateCheckpointKey = "checkpoint_key.rotate" // *RotateCheckpointKey
+	CommandSetPolicy           = "four_eyes.set"         // *SetPolicy
+	CommandConfirmProposal     = "proposal.confirm"      // *ConfirmProposal
+	CommandRejectProposal      = "proposal.reject"       // *RejectProposal
+	CommandWithdrawProposal    = "proposal.withdraw"     // *WithdrawProposal
 
 	TypeRulesActivated       = "rules.activated"
 	TypeDueSetAside          = "due.set_aside"
@@ -14,6 +18,12 @@ const (
 	TypeCommitmentRotated    = "commitment.rotated"
 	TypeCommitmentDisclosed  = "commitment.disclosed"
 	TypeCheckpointKeyRotated = "checkpoint_key.rotated"
+	TypePolicySet            = "four_eyes.set"
+	TypeProposalMade         = "proposal.made"
+	TypeProposalConfirmed    = "proposal.confirmed"
+	TypeProposalRejected     = "proposal.rejected"
+	TypeProposalWithdrawn    = "proposal.withdrawn"
+	TypeProposalVoided       = "proposal.voided"
 )
 
 // sharedEvents returns the constructors of the events that occur in every journal.
@@ -25,16 +35,23 @@ func sharedEvents() []func() Event {
 		func() Event { return new(CommitmentRotated) },
 		func() Event { return new(CommitmentDisclosed) },
 		func() Event { return new(CheckpointKeyRotated) },
+		func() Event { return new(PolicySet) },
+		func() Event { return new(ProposalMade) },
+		func() Event { return new(ProposalConfirmed) },
+		func() Event { return new(ProposalRejected) },
+		func() Event { return new(ProposalWithdrawn) },
+		func() Event { return new(ProposalVoided) },
 	}
 }
 
 // isShared reports whether an event occurs in every journal.
 func isShared(e Event) bool {
 	switch e.(type) {
-	case *RulesActivated, *DueSetAside, *DuePutBack, *CommitmentRotated, *CommitmentDisclosed, *CheckpointKeyRotated:
+	case *RulesActivated, *DueSetAside, *DuePutBack, *CommitmentRotated, *CommitmentDisclosed, *CheckpointKeyRotated, *PolicySet, *ProposalMade:
 		return true
 	}
-	return false
+	_, ends := e.(proposalEnded)
+	return ends
 }
 
 // sharedPayloads returns the constructors of the payloads that every journal accepts.
@@ -45,6 +62,10 @@ func sharedPayloads() []func() Payload {
 		func() Payload { return new(RotateCommitment) },
 		func() Payload { return new(DiscloseCommitment) },
 		func() Payload { return new(RotateCheckpointKey) },
+		func() Payload { return new(SetPolicy) },
+		func() Payload { return new(ConfirmProposal) },
+		func() Payload { return new(RejectProposal) },
+		func() Payload { return new(WithdrawProposal) },
 	}
 }
 
@@ -64,10 +85,18 @@ func (p *ActivateRules) Reconstruct(r *Evidence) error {
 	return nil
 }
 
+// rulesContent is the JSON form of an ActivateRules.
+type rulesContent struct {
+	Rules int `json:"rules"`
+}
+
+// Content implements Proposable.
+func (p *ActivateRules) Content() any { return (*rulesContent)(p) }
+
 // activate decides an ActivateRules command.
 func (c *Core) activate(p *ActivateRules) (Event, error) {
 	switch {
-	case p.Rules > c.newest:
+	case p.Rules > c.numbers.Newest:
 		return nil, &Refusal{Kind: Unacceptable, Code: "RULES_NOT_SUPPORTED", Field: "rules", Message: "this build does not know these rules"}
 	case p.Rules != c.rules+1:
 		return nil, &Refusal{Kind: Conflict, Code: "RULES_NOT_NEXT", Field: "rules", Message: "rules are activated one after the other"}
@@ -98,6 +127,14 @@ func (p *PutBackDue) Reconstruct(r *Evidence) error {
 	}
 	return nil
 }
+
+// entryContent is the JSON form of a PutBackDue.
+type entryContent struct {
+	Entry string `json:"entry"`
+}
+
+// Content implements Proposable.
+func (p *PutBackDue) Content() any { return (*entryContent)(p) }
 
 // putBack decides a PutBackDue command.
 func putBack(p *PutBackDue, agenda Agenda) (Event, error) {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/decide/decidetest"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -119,8 +120,8 @@ func golden(t testing.TB) *identity.State {
 	l.do(operator, identity.CommandLimitAPIKey, "", &identity.LimitAPIKey{Username: "broker-a", ID: l.keys("broker-a")[0].ID,
 		RateLimit: &identity.RateLimit{PerSecond: 7, Burst: 8}})
 	taken := decide.Recorded{Kept: decide.Metadata{Source: &decide.Source{Journal: "onboarding", Sequence: 7}}}
-	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"},
-		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: l.now}})
+	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, append(decidetest.FourEyes(), &decide.CommitmentRotated{Generation: 1, Secret: "an id"},
+		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: l.now}))
 	l.state.Evolve(decide.Stamp{Sequence: 100, Time: l.now}, decide.Recorded{}, decide.Accepted, nil)
 	return l.state
 }
@@ -136,8 +137,8 @@ func TestTheFormIsThatOfItsVersion(t *testing.T) {
 // TestEveryFieldIsSaved fails for a field of the state that the codec forgets.
 func TestEveryFieldIsSaved(t *testing.T) {
 	f := packtest.NewFields(func(s *identity.State) []byte { return identity.Codec().Append(nil, s) }, packtest.Derived{
-		"decide.Core.newest":      "the build's",
-		"decide.Core.committed":   "the build's",
+		"decide.Core.numbers":     "the build's",
+		"decide.fourEyes.open":    "counts the open proposals",
 		"identity.apiKeys.byHash": "follows from the keys",
 	})
 	f.Try(golden(t))

@@ -17,8 +17,10 @@ const (
 	// rulesOfCommitments is the first number of rules with the events of commitments. A build without these rules stops at
 	// the first of them.
 	rulesOfCommitments = 2
+	// rulesOfCheckpointKeys is the first number of rules with rotations of the keys of transparency logs.
+	rulesOfCheckpointKeys = 3
 	// rulesSupported is the highest number of rules that this build supports.
-	rulesSupported = rulesOfCommitments
+	rulesSupported = rulesOfCheckpointKeys
 )
 
 // Rules returns the rules of the identity journal.
@@ -60,7 +62,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported, rulesOfCommitments)}
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfCommitments, CheckpointKeys: rulesOfCheckpointKeys})}
 }
 
 // Evolve applies one valid record. Events of other types, such as the journal's own, change nothing here.

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/decide/decidetest"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
@@ -167,8 +168,8 @@ func golden(t testing.TB) *onboarding.State {
 	ofRoute := decide.Metadata{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
 	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&onboarding.RetentionSet{Seconds: 5}}})
 	l.must(operator, &decide.ActivateRules{Rules: 2})
-	l.fold(decide.Recorded{Type: decide.CommandRotateCommitment, Actor: operator}, decide.Decision{Events: []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"},
-		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5}}})
+	l.fold(decide.Recorded{Type: decide.CommandRotateCommitment, Actor: operator}, decide.Decision{Events: append(decidetest.FourEyes(), &decide.CommitmentRotated{Generation: 1, Secret: "an id"},
+		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5})})
 	l.state.Keep(2)
 	for range 4 {
 		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
@@ -239,8 +240,8 @@ func TestTheFormIsThatOfItsVersion(t *testing.T) {
 // TestEveryFieldIsSaved fails for a field of the state that the codec forgets.
 func TestEveryFieldIsSaved(t *testing.T) {
 	f := packtest.NewFields(func(s *onboarding.State) []byte { return onboarding.Codec().Append(nil, s) }, packtest.Derived{
-		"decide.Core.newest":                    "the build's",
-		"decide.Core.committed":                 "the build's",
+		"decide.Core.numbers":                   "the build's",
+		"decide.fourEyes.open":                  "counts the open proposals",
 		"onboarding.State.external":             "follows from the owners",
 		"onboarding.State.required":             "follows from the triggers",
 		"onboarding.State.triggers":             "follows from the owners' files",

@@ -95,9 +95,18 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if own && p.givenBy() == BySystem && c.Actor.System == "" {
 		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "the command is given by the system")
 	}
+	if d, done, err := s.core.Govern(at, c, governed{s}); done {
+		return d, err
+	}
+	return s.act(at, c)
+}
+
+// act decides a command that needs no second person, or has one.
+func (s *State) act(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	if d, done, err := s.core.Decide(at, c, s); done {
 		return d, err
 	}
+	p, own := c.Payload.(payload)
 	if !own {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}

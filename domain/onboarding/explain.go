@@ -34,6 +34,7 @@ func (s *State) Arithmetic(at decide.Stamp, command decide.Command) *arithmetic.
 		}
 		return sheet
 	}
+	command = s.core.Confirmed(command, Payloads())
 	if p, ok := command.Payload.(payload); ok {
 		_ = p.decide(&draft{state: s, at: at, actor: command.Actor, by: p.givenBy(), sheet: sheet}) // a record was decided, so there is no refusal
 	}
@@ -42,8 +43,11 @@ func (s *State) Arithmetic(at decide.Stamp, command decide.Command) *arithmetic.
 
 // GivenBy returns who gives the commands with a payload. It is the system for nil, the payload of a step.
 func GivenBy(p decide.Payload) ActorKind {
-	if own, ok := p.(payload); ok {
+	switch own := p.(type) {
+	case payload:
 		return own.givenBy()
+	case *decide.ConfirmProposal:
+		return ByOperator
 	}
 	return BySystem
 }

@@ -12,7 +12,7 @@ import (
 const RecordLimit = 3 << 20
 
 // rulesSupported is the highest number of rules that this build supports.
-const rulesSupported = rulesOfInputs
+const rulesSupported = rulesOfFourEyes
 
 // Rules returns the rules of the onboarding journal.
 func Rules() decide.Rules { return rules{} }
@@ -57,7 +57,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{core: decide.NewCore(rulesSupported, rulesOfInputs), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
+	return &State{core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfFourEyes}), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
 		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
@@ -66,6 +66,7 @@ func NewState() *State {
 
 // Evolve applies one valid record. The state shares no memory with events, since others read them concurrently.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	s.core.Touch(at, events, touched)
 	s.core.Evolve(at, c, events)
 	f := &fold{State: s, at: at}
 	for n, e := range events {

@@ -37,7 +37,8 @@ type Auditor struct {
 	generation  int                        // of the venue's secret; 0 before the first rotation
 	logKeys     map[string]keyRotatedShape // the last rotation of the key of each transparency log
 	owed        *owed                      // after the last record that fixed funding; nil before the first
-	lastStated  int64                      // the record that the last statement of liabilities is about
+	fourEyes
+	lastStated int64 // the record that the last statement of liabilities is about
 
 	Seen Seen
 	// Single says that the owner decided the next record with a single due entry, after a larger step had failed. From rules 3
@@ -50,7 +51,7 @@ type Auditor struct {
 // Seen counts what happened in the audited records. A test uses it to assert that its scenario covered enough.
 type Seen struct {
 	Records, Steps, Trades, Liquidations, Takeovers, Deleveraged, Fired, Expired, Funding, Settlement, MadeUp, Stale int
-	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended, Stated                           int
+	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended, Stated, Confirmed                int
 }
 
 // UncoveredError says that a record is about something that the model does not have, so that it can check neither this record
@@ -164,6 +165,7 @@ func (a *Auditor) read(value []byte) {
 	}
 	a.views()
 	a.turn()
+	a.governed()
 	for n, e := range r.Events {
 		a.event(n, e.Type, e.Data)
 	}
@@ -254,6 +256,12 @@ func (a *Auditor) event(n int, name string, data []byte) {
 		must(a.rules >= 3 && e.From >= 0 && e.From <= e.To, "the keys of %d to %d are disclosed under rules %d", e.From, e.To, a.rules)
 	case "checkpoint_key.rotated":
 		a.keyRotated(*parse[keyRotatedShape](data))
+	case "four_eyes.set":
+		a.setPolicy(parse[policyShape](data))
+	case "proposal.made":
+		a.propose(parse[proposalShape](data))
+	case "proposal.confirmed", "proposal.rejected", "proposal.withdrawn", "proposal.voided":
+		a.endProposal(n, strings.TrimPrefix(name, "proposal."), parse[proposalShape](data))
 	case "liabilities.recorded":
 		a.stated(parse[statedShape](data))
 	case "trigger.fired":
@@ -286,7 +294,7 @@ func (a *Auditor) keyRotated(e keyRotatedShape) {
 	log, _, _ := strings.Cut(e.Key, "+")
 	of, _, _ := strings.Cut(e.Previous, "+")
 	last, rotated := a.logKeys[log]
-	must(a.rules >= 3 && of == log && e.Key != e.Previous, "the key %s follows %s under rules %d", e.Key, e.Previous, a.rules)
+	must(a.rules >= 4 && of == log && e.Key != e.Previous, "the key %s follows %s under rules %d", e.Key, e.Previous, a.rules)
 	must(e.Generation == max(last.Generation, 1)+1, "the key of generation %d follows %d", e.Generation, last.Generation)
 	must(!rotated || e.Previous == last.Key && a.now >= last.Until, "the key %s is replaced while the one before %s still signs", e.Previous, last.Key)
 	must(e.Until == a.now+30*day, "the previous key signs until %d", e.Until)

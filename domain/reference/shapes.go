@@ -12,6 +12,7 @@ type record struct {
 	Command  struct {
 		Type  string `json:"type"`
 		Actor struct {
+			Sub    string `json:"sub"`
 			System string `json:"system"`
 		} `json:"actor"`
 		Data struct {

@@ -16,13 +16,21 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if err := confined(c.Actor, asked); err != nil {
 		return decide.Decision{}, err
 	}
+	if d, done, err := s.core.Govern(at, c, governed{s}); done {
+		return d, err
+	}
+	return s.act(at, c)
+}
+
+// act decides a command that needs no second person, or has one.
+func (s *State) act(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	if d, done, err := s.core.Decide(at, c, s); done {
 		return d, err
 	}
 	d, err := commandTable.Decide(request{s, at, c}, c)
 	d = s.asOfRules(d)
 	if len(d.Events) > 0 && s.RecordsInputs() {
-		if partial, ok := asked.(partialPayload); ok {
+		if partial, ok := c.Payload.(partialPayload); ok {
 			d.Input = decide.EncodeInput(partial.input(d.Events))
 		}
 	}

@@ -22,13 +22,14 @@ import (
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.time = at.Time
 	s.changes = s.changes[:0]
+	s.core.Touch(at, events, touched)
 	s.core.Evolve(at, c, events)
 	s.observe(at)
 	// Whether the taker continues is known only from the last event (work.started or work.finished), but is needed at
 	// the order's event, which is earlier: an order that continues must not rest, or the next step would meet it in the
 	// book.
 	f := &s.fold
-	*f = fold{State: s, at: at, command: c, active: activeTaker(s.running, events), moved: f.moved[:0]}
+	*f = fold{State: s, at: at, command: c, fingerprint: s.core.RequestFingerprint(c, events), active: activeTaker(s.running, events), moved: f.moved[:0]}
 	s.affected = s.affected[:0]
 	for _, e := range events {
 		if o, ok := e.(OrderEvent); ok {
@@ -95,12 +96,14 @@ func activeTaker(running *task, events []decide.Event) scalar.ID {
 // fold applies one record to the state.
 type fold struct {
 	*State
-	at       decide.Stamp
-	command  decide.Recorded
-	active   scalar.ID // order that continues to take
-	canceled int
-	moved    []*instrument // instruments on which the insurance fund's order may have to change
-	fixing   scalar.Time   // the last instant of funding that the record fixes; 0 for none
+	at      decide.Stamp
+	command decide.Recorded
+	// fingerprint identifies the request that the events answer.
+	fingerprint string
+	active      scalar.ID // order that continues to take
+	canceled    int
+	moved       []*instrument // instruments on which the insurance fund's order may have to change
+	fixing      scalar.Time   // the last instant of funding that the record fixes; 0 for none
 }
 
 // tradeExecuted applies what a trade changes besides orders, positions, and balances. An account that is not in liquidation has no
@@ -239,7 +242,7 @@ func (f *fold) post(entries []ledger.Posting) {
 
 func (f *fold) transfer(t *ledger.Transaction) {
 	if t.ReferenceID != t.Code.String() {
-		f.account(t.CustomerCode).transfers[t.ReferenceID] = transfer{f.command.Kept.Fingerprint, f.at.Sequence}
+		f.account(t.CustomerCode).transfers[t.ReferenceID] = transfer{f.fingerprint, f.at.Sequence}
 	}
 }
 

@@ -75,7 +75,7 @@ func (r request) depositInsurance(payload *DepositInsurance) (decide.Decision, e
 // insuranceDeposited applies the event.
 func (f *fold) insuranceDeposited(e *InsuranceDeposited) {
 	if e.ReferenceID != e.Code.String() {
-		f.fund.transfers[e.ReferenceID] = transfer{f.command.Kept.Fingerprint, f.at.Sequence}
+		f.fund.transfers[e.ReferenceID] = transfer{f.fingerprint, f.at.Sequence}
 	}
 }
 

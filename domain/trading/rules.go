@@ -16,9 +16,12 @@ import (
 //
 // Rules 3 record the inputs of commands (decide.Decision) and have the events of commitments. A build without rules 3 stops at
 // their activation, and its tools without a state at the first record with either.
+//
+// Rules 4 have policies and proposals (decide.Core.Govern), and rotations of the keys of transparency logs.
 const (
-	rulesOfClients = 2
-	rulesOfInputs  = 3
+	rulesOfClients  = 2
+	rulesOfInputs   = 3
+	rulesOfFourEyes = 4
 )
 
 // forClients reports whether rules 2 or later are in force.

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/decide/decidetest"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
@@ -267,8 +268,8 @@ func rarities(t fataler) *State {
 		a.references.finals.push(r)
 	}
 	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
-	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, []decide.Event{&decide.CommitmentRotated{Generation: 1, Secret: "an id"},
-		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5}})
+	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, append(decidetest.FourEyes(), &decide.CommitmentRotated{Generation: 1, Secret: "an id"},
+		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5}))
 	s.core.Evolve(decide.Stamp{Sequence: 10, Time: 5}, decide.Recorded{}, nil)
 	over := &session{id: scalar.ID{77}, due: &dueEntry{Slot: schedule.Slot{Kind: dueSession}}}
 	s.sessions[over.id] = over
@@ -281,8 +282,8 @@ func rarities(t fataler) *State {
 
 // derivedFields are the fields that are not saved.
 var derivedFields = packtest.Derived{
-	"decide.Core.newest":    "the build's",
-	"decide.Core.committed": "the build's",
+	"decide.Core.numbers":  "the build's",
+	"decide.fourEyes.open": "counts the open proposals",
 
 	"trading.customers.accounts":      "the registered accounts by code",
 	"trading.customers.registeredOf":  "the registered accounts by broker",

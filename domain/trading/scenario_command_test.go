@@ -27,6 +27,9 @@ func (s *scenario) parse(verb string) decide.Command {
 		case "key": // key KEY: with an Idempotency-Key
 			s.word()
 			c.Metadata.Key = s.word()
+		case "person": // person NAME: another operator
+			s.word()
+			c.Actor.Sub = s.word()
 		case "for": // for CUSTOMER: with a token for one account
 			s.word()
 			c.Actor.Customer = s.word()
@@ -110,6 +113,14 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 		return CommandSetCancelAllAfter, payload
 	case "put-back":
 		return decide.CommandPutBackDue, &decide.PutBackDue{Entry: s.word() + "/" + s.labels[s.word()].String()}
+	case "policy":
+		return decide.CommandSetPolicy, s.policyPayload()
+	case "confirm":
+		return decide.CommandConfirmProposal, &decide.ConfirmProposal{ID: s.labels[s.word()]}
+	case "reject":
+		return decide.CommandRejectProposal, &decide.RejectProposal{ID: s.labels[s.word()]}
+	case "retract":
+		return decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: s.labels[s.word()]}
 	case "rules":
 		return decide.CommandActivateRules, &decide.ActivateRules{Rules: s.number(s.word())}
 	}

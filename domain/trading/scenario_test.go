@@ -148,7 +148,7 @@ func (s *scenario) run(line string) {
 		s.stepwise = true
 	case "set-aside":
 		s.testJournal.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.SetAside(s.stamp(), "it failed"))
-	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due", "trades", "mark", "estimate", "fixed", "worked", "alarms", "rows":
+	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due", "trades", "mark", "estimate", "fixed", "worked", "alarms", "rows", "proposals":
 		for s.state.Due(s.now) == decide.Blocking && verb != "due" && !s.stepwise {
 			s.testJournal.step(s.single)
 		}
@@ -199,6 +199,8 @@ func (s *scenario) command(verb string) {
 			}
 		case *WithdrawalRequested:
 			s.labels[s.label] = e.Code
+		case *decide.ProposalMade:
+			s.labels[s.label] = e.ID
 		}
 	}
 }
@@ -218,6 +220,8 @@ func (s *scenario) outcome() {
 		if len(s.words) > 0 {
 			s.same("record", strconv.FormatInt(s.last.Repeat-s.begun, 10), s.word())
 		}
+	case "proposed", "confirmed", "rejected-proposal", "withdrawn", "voided":
+		s.proposalIs(first)
 	case "canceled-orders":
 		for _, e := range s.last.Events {
 			if e, ok := e.(*WorkFinished); ok {
@@ -312,6 +316,8 @@ func (s *scenario) expect(what string) {
 		s.bookIs(s.word())
 	case "venue":
 		s.same("venue's account", s.state.VenueBalance(ledger.Account(s.word())).String(), s.word())
+	case "proposals":
+		s.proposalsAre()
 	case "last":
 		s.same("last price", s.state.LastPrice(s.word()).String(), s.word())
 	case "status":

@@ -19,7 +19,8 @@
 // makes the view of an order that events carry. stops.go has the orders that wait for a price, and triggers.go the
 // lists of their prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go
 // computes margin, views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work and
-// its queues (package schedule), and each due_*.go one kind of due work. whatif.go serves runs under other parameters.
+// its queues (package schedule), and each due_*.go one kind of due work. whatif.go serves runs under other parameters, and
+// foureyes.go describes the actions that may need two persons (decide.Core.Govern).
 //
 // # Prices, funding, risk
 //
@@ -64,7 +65,7 @@ const (
 	// maxCharges is about how many postings of unpaid charges a record begins with for each account that it touches.
 	// With those of a taker, a maker and the insurance fund, the record still has room for a trade.
 	maxCharges     = 32
-	rulesSupported = rulesOfInputs // the newest rules that this build supports
+	rulesSupported = rulesOfFourEyes // the newest rules that this build supports
 
 	// MaxReduceOnly is the maximum number of reduce-only orders of a customer on an instrument, resting or untriggered.
 	MaxReduceOnly = 20
@@ -154,7 +155,7 @@ type lastRecord struct {
 // NewState returns the state before the first record.
 func NewState() *State {
 	return &State{
-		core:    decide.NewCore(rulesSupported, rulesOfInputs),
+		core:    decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfFourEyes}),
 		limit:   recordBounds(),
 		markets: markets{instruments: make(map[string]*instrument)},
 		customers: customers{accounts: make(map[string]*account), registeredOf: make(map[string][]*account),

@@ -93,7 +93,7 @@ func TestCommitmentsThatAreRefused(t *testing.T) {
 		{"operator", base + "/commitments/identity/rotate", "", 409, "COMMITMENTS_NOT_IN_FORCE"},
 		{"auditor", base + "/checkpoint-keys/trading/rotate", "", 403, "FORBIDDEN"},
 		{"operator", base + "/checkpoint-keys/nothing/rotate", "", 404, "UNKNOWN_JOURNAL"},
-		{"operator", base + "/checkpoint-keys/identity/rotate", "", 409, "COMMITMENTS_NOT_IN_FORCE"},
+		{"operator", base + "/checkpoint-keys/identity/rotate", "", 409, "CHECKPOINT_KEYS_NOT_IN_FORCE"},
 		{"operator", base + "/checkpoint-keys/trading/rotate", `{"generation":2}`, 400, "VALIDATION_FAILED"},
 		{"operator", at + "/disclose", `{"from":0,"to":1}`, 400, "VALIDATION_FAILED"},
 		{"operator", at + "/disclose", `{"from":-1,"to":1,"recipient":"a"}`, 400, "VALIDATION_FAILED"},

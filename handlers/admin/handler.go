@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -63,6 +64,8 @@ type Config struct {
 	NewSigningKey func() (*identity.AddSigningKey, error)
 	// MAC is the keyed hash of the box. It is used for fingerprints of requests that contain a password.
 	MAC func([]byte) []byte
+	// Now is the clock.
+	Now func() time.Time
 	// Nodes returns the rules that each of the venue's nodes supports.
 	Nodes Nodes
 	// NextCheckpointKey makes the next key of a journal's transparency log in the key store. Until a record names that key, it returns
@@ -94,7 +97,7 @@ func New(c Config) *Handler {
 // Routes lists all routes of the interface. Each file of the package lists its part.
 func (h *Handler) Routes() []rest.Route {
 	return slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
-		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.cfg.Reads)
+		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.fourEyesRoutes(), h.cfg.Reads)
 }
 
 // Base is the path prefix of the interface.

@@ -40,6 +40,8 @@ func (f *furnished) writes() map[string]string {
 		"PUT /admin/v1/customers/:customer_code/fee-profile/:symbol": `{"maker_fee":"1","taker_fee":"1"}`,
 		"POST /admin/v1/insurance/deposits":                          `{"amount":"1","reference_id":"r"}`,
 		"POST /admin/v1/due/:entry/put-back":                         "", "POST /admin/v1/rules/:journal": `{"rules":2}`,
+		"PUT /admin/v1/four-eyes/:journal": `{"rules":[]}`, "POST /admin/v1/four-eyes/:journal/proposals/:id/confirm": "",
+		"POST /admin/v1/four-eyes/:journal/proposals/:id/reject": "", "POST /admin/v1/four-eyes/:journal/proposals/:id/withdraw": "",
 		"POST /admin/v1/commitments/:journal/rotate": "", "POST /admin/v1/commitments/:journal/disclose": `{"from":0,"to":1,"recipient":"Auditors"}`,
 		"POST /admin/v1/checkpoint-keys/:journal/rotate": "",
 

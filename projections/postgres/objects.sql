@@ -4,8 +4,8 @@
 SET LOCAL perpetua.readable = '
     anchors archive_heads balance_history balances bases brokers candles checkpoints cosigned_trees customers deliveries
     delivery_attempts document_history documents entitlements erasures fee_profiles funding_rates history_bounds holds instrument_statuses
-    instruments leverages liabilities list_counts margin_profiles market_trades notices order_history orders owner_history owners
-    position_history positions prices questionnaire_versions questionnaires records responses retentions signed_trees trades
+    instruments leverages liabilities list_counts margin_profiles market_trades notices onboarding_proposals order_history orders owner_history owners
+    position_history positions prices proposals questionnaire_versions questionnaires records responses retentions signed_trees trades
     transactions trigger_events trigger_history triggers users venue_balances venue_postings webhooks
     analytics.balances_daily analytics.book_depth_hourly analytics.book_orders analytics.bounds analytics.contents analytics.days
     analytics.fees_daily analytics.funding_daily analytics.hours analytics.liquidations analytics.onboarding_cases

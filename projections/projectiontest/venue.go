@@ -38,7 +38,8 @@ type Venue struct {
 	Positions   map[[2]string]fixed.Decimal // by customer and symbol, in steps of 0.001
 	Costs       map[[2]string]fixed.Money
 	// old selects entries of rules 1, in which only trigger.fired says when a stop fired.
-	old bool
+	old      bool
+	proposed *decide.ProposalMade // the last proposal; nil for none
 }
 
 // NewVenue returns a venue. Its entries are a function of the seed.
@@ -229,5 +230,21 @@ func (v *Venue) statement(n int64) record.Entry {
 		Venue: liabilities.Venue{Insurance: liabilities.Balance(n), Fees: -7, Funding: 0, Clearing: liabilities.Balance(-n) * 1_000_000, Rounding: 1}, Root: liabilities.Hash{1, byte(n)}}
 	s.NetPaidIn = s.Venue.Insurance + s.Venue.Fees + s.Venue.Clearing + s.Venue.Rounding
 	s.Deficits = s.Total
-	return v.Entry(trading.CommandRecordLiabilities, decide.Actor{System: "liabilities"}, decide.Accepted, &trading.LiabilitiesRecorded{Statement: s})
+	return v.Entry(trading.CommandRecordLiabilities, decide.Actor{System: "liabilities"}, decide.Accepted,
+		append(v.propose(n), &trading.LiabilitiesRecorded{Statement: s})...)
+}
+
+// propose returns the end of the last proposal, if there is one, and the next proposal. It draws no random number.
+func (v *Venue) propose(n int64) (events []decide.Event) {
+	if last := v.proposed; last != nil {
+		end := decide.ProposalEnd{ID: last.ID, Action: last.Action, ProposedBy: last.ProposedBy, Proposed: last.Seen + 1, By: "supervisor", Time: v.time}
+		if n%8 == 0 {
+			events = append(events, &decide.ProposalVoided{ProposalEnd: end, Changed: v.at.Sequence})
+		} else {
+			events = append(events, &decide.ProposalConfirmed{ProposalEnd: end})
+		}
+	}
+	v.proposed = &decide.ProposalMade{ID: v.stamp().Derive(len(events)), Action: "instrument.delist", Command: "instrument.delist", Content: `{"symbol":"BTCUSDC_PERP"}`,
+		Objects: []string{"instrument/BTCUSDC_PERP"}, ProposedBy: "operator", Seen: v.at.Sequence, Created: v.time, Expires: v.time + scalar.Day}
+	return append(events, v.proposed)
 }

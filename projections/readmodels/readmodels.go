@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/liabilities"
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
+	"github.com/perpetua-exchange/perpetua/projections/proposals"
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
@@ -29,6 +30,7 @@ func Trading() []projections.Projection {
 		ledger.Projection,
 		funding.Projection,
 		liabilities.Projection,
+		proposals.Trading,
 	}
 }
 
@@ -39,5 +41,5 @@ func Identity() []projections.Projection {
 
 // Onboarding returns the projections of the onboarding journal.
 func Onboarding() []projections.Projection {
-	return []projections.Projection{projections.HistoryBounds("onboarding"), records.Projection{Journal: "onboarding"}, onboarding.Projection}
+	return []projections.Projection{projections.HistoryBounds("onboarding"), records.Projection{Journal: "onboarding"}, onboarding.Projection, proposals.Onboarding}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/decide/decidetest"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
 	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -173,17 +174,17 @@ func TestStatementsThatWrite(t *testing.T) {
 	parts(readmodels.Trading(), "trading", o.Entries)
 	parts(readmodels.Identity(), "identity", people(36))
 	registrar := projectiontest.NewRegistrar(t, 35)
-	registrar.Play(600)
+	registrar.Play(1200)
 	parts(readmodels.Onboarding(), "onboarding", registrar.Entries)
 	// What these logs do not hold.
 	v, other := projectiontest.NewVenue(1), sent.database(t)
 	apply(t, other, "trading", readmodels.Trading(), append(v.Entries(7), v.Entry("seldom", decide.Engine, decide.Accepted,
-		&trading.MarginProfileSet{CustomerCode: "C0", Broker: "alpha"}, &trading.FundingFixed{Symbol: "BTCUSDC_PERP", Time: scalar.Second},
-		&trading.LiabilitiesRecorded{Statement: form.Statement{Timestamp: scalar.Second}})))
+		append(decidetest.FourEyes(), &trading.MarginProfileSet{CustomerCode: "C0", Broker: "alpha"}, &trading.FundingFixed{Symbol: "BTCUSDC_PERP", Time: scalar.Second},
+			&trading.LiabilitiesRecorded{Statement: form.Statement{Timestamp: scalar.Second}})...)))
 	v = projectiontest.NewVenue(1)
 	apply(t, other, "onboarding", readmodels.Onboarding(), []record.Entry{
 		v.Entry(record.TypeGenesis, decide.Engine, decide.Accepted, &record.Genesis{Journal: "onboarding"}),
-		v.Entry("seldom", decide.Engine, decide.Accepted, &domain.RetentionSet{Time: scalar.Second}),
+		v.Entry("seldom", decide.Engine, decide.Accepted, append(decidetest.FourEyes(), &domain.RetentionSet{Time: scalar.Second})...),
 	})
 	for _, p := range slices.Concat(readmodels.Trading(), readmodels.Identity(), readmodels.Onboarding()) {
 		for _, table := range p.Tables() {

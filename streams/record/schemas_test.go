@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey/checkpointkeytest"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -33,6 +34,8 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := scalar.TimeOf(time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC))
+	threshold := fixed.Decimal{Coef: 10000}
+	end := decide.ProposalEnd{ID: id, Action: "withdrawal.request", ProposedBy: "operator", Proposed: 7, By: "supervisor", Time: at}
 	chain := record.NewChain(recordtest.Rules{}, 0, record.Before)
 	seen := make(map[string]bool)
 	for i, e := range []decide.Event{
@@ -45,6 +48,13 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		&decide.CommitmentDisclosed{From: 0, To: 8191, Recipient: "Auditors & Co.", By: "operator"},
 		&decide.CheckpointKeyRotated{Generation: 2, Previous: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 1),
 			Key: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 2), Until: at + checkpointkey.Overlap},
+		&decide.PolicySet{Policy: decide.Policy{Rules: []decide.PolicyRule{{Action: "rules.activate"}, {Action: "withdrawal.request", Threshold: &threshold}}, ProposalSeconds: 86400}},
+		&decide.ProposalMade{ID: id, Action: "withdrawal.request", Command: "withdrawal.request", Content: `{"customer_code":"ann","currency":"USDC","amount":"10000","reference_id":"payout-77"}`,
+			Objects: []string{"transfers/ann"}, Reference: "payout-77", ProposedBy: "operator", Seen: 6, Created: at, Expires: at + scalar.Day},
+		&decide.ProposalConfirmed{ProposalEnd: end},
+		&decide.ProposalRejected{ProposalEnd: end},
+		&decide.ProposalWithdrawn{ProposalEnd: end},
+		&decide.ProposalVoided{ProposalEnd: end, Changed: 8},
 	} {
 		name := e.EventType()
 		seen[name] = true

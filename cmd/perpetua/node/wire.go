@@ -223,7 +223,7 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 
 // adminInterface returns the configuration of the operator's interface.
 func (n *Node) adminInterface(auth *rest.Auth, reads []rest.Route, venue, identities, owners *follower) admin.Config {
-	c := admin.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
+	c := admin.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC, Now: time.Now,
 		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: reads,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)

@@ -169,6 +169,7 @@ func (v *Venue) operator(auth *rest.Auth, reads []rest.Route, people rows.Source
 		NewSigningKey:     func() (*identity.AddSigningKey, error) { return login.NewSigningKey(v.Box) },
 		SealPassword:      func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
 		MAC:               mac,
+		Now:               v.wall,
 		Folds:             map[string]record.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
 		Nodes:             func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
 		Tails:             []*admin.Tail{tail(v.Trading)},
@@ -358,9 +359,12 @@ func users() map[string]account {
 	}
 }
 
-// Token returns a user's token.
+// Token returns a user's token. A user that the venue does not begin with is an operator, whom the test registers.
 func (v *Venue) Token(username string) string {
-	u := users()[username]
+	u, seeded := users()[username]
+	if !seeded {
+		u = users()["operator"]
+	}
 	encode := func(value any) string {
 		b, err := json.Marshal(value, json.Deterministic(true))
 		if err != nil {
@@ -425,7 +429,7 @@ func (v *Venue) tipFor(path string) record.LogPosition {
 	switch {
 	case about("/admin/v1/brokers", "/admin/v1/users", "/admin/v1/signing-keys", "/v1/api-keys"):
 		return v.Identity.Tip()
-	case about("/admin/v1/questionnaires", "/admin/v1/entitlement", "/admin/v1/persons", "/admin/v1/corporates", "/admin/v1/retention", "/admin/v1/webhook", "/api/v1/"):
+	case about("/admin/v1/questionnaires", "/admin/v1/entitlement", "/admin/v1/persons", "/admin/v1/corporates", "/admin/v1/retention", "/admin/v1/webhook", "/admin/v1/four-eyes/onboarding", "/api/v1/"):
 		return v.Onboarding.Tip()
 	}
 	return v.Trading.Tip()

@@ -62,7 +62,25 @@ func (j Journal) Submit(a Request, cmd decide.Command) (Executed, error) {
 		defer cancel()
 		_ = j.AuthFollower.Wait(ctx, result.Position.Sequence) // ignore errors: the record exists in any case
 	}
-	return Executed{result, cmd}, err
+	if err != nil {
+		return Executed{result, cmd}, err
+	}
+	if made, ok := Find[*decide.ProposalMade](result.Entry.Record); ok {
+		return Executed{result, cmd}, &ProposedError{Journal: j.Name, Proposal: decide.Proposal{ProposalMade: *made, Sequence: result.Entry.Record.Sequence, Status: decide.StatusOpen}}
+	}
+	return Executed{result, cmd}, nil
+}
+
+// ProposedError says that a command has no effect until a second person confirms it. It is the response of a request that
+// succeeded (202), and an error so that no handler looks for the effect.
+type ProposedError struct {
+	Journal  string
+	Proposal decide.Proposal // as it was made
+}
+
+// Error names the proposal.
+func (e *ProposedError) Error() string {
+	return fmt.Sprintf("%s is proposed as %s", e.Proposal.Action, e.Proposal.ID)
 }
 
 // BatchResult is one command of a batch and its result.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
 // errorHandler returns the handler that writes an error as a problem, in the form that belongs to the path.
@@ -18,6 +20,14 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
 		if c.Response().Committed { // a response that has begun cannot become a problem
 			return
+		}
+		var proposed *operation.ProposedError
+		if errors.As(err, &proposed) {
+			private(c)
+			err = c.JSON(http.StatusAccepted, wire.NewProposal(proposed.Journal, &proposed.Proposal, proposed.Proposal.Created))
+			if err == nil {
+				return
+			}
 		}
 		p := RequestOf(c).Problem(err)
 		if p.Failed() {

@@ -20,11 +20,12 @@ import (
 // of every type occur, and their inputs match their schemas and golden files.
 func TestTheStoryIsDecidedAgain(t *testing.T) {
 	s := newStory(t)
-	s.activate(onboarding.Rules().Newest())
+	s.activate(4) // the later ones come with fourEyes, since the golden files hold ids that follow from sequences
 	s.tell()
 	s.do(system, &onboarding.RecordAttempts{Attempts: []*onboarding.RecordAttempt{{ID: made[*onboarding.DeliveryReplayed](s).ID, Number: 2, Started: s.at.Time,
 		StatusCode: 503, RetryAfter: 90 * scalar.Second}}, Schedule: webhook.Schedule{scalar.Second, scalar.Minute, scalar.Hour}})
 	s.do(operator, &decide.PutBackDue{Entry: s.state.SetAsideEntries()[0].Entry})
+	s.fourEyes()
 	s.do(operator, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	s.do(operator, &decide.DiscloseCommitment{From: 3, To: 9, Recipient: "Auditors & Co."})
 	log := checkpointkeytest.Origin("onboarding", s.at.Journal)

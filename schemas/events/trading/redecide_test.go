@@ -18,7 +18,7 @@ import (
 // of every type occur, and their inputs match their schemas and golden files.
 func TestTheStoryIsDecidedAgain(t *testing.T) {
 	s := newStory(t)
-	s.activate()
+	s.activate(trading.Rules().Newest())
 	s.do(decide.CommandRotateCommitment, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	s.do(decide.CommandDiscloseCommitment, &decide.DiscloseCommitment{From: 0, To: 1, Recipient: "Auditors & Co."})
 	log := checkpointkeytest.Origin("trading", s.at.Journal)

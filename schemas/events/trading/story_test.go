@@ -41,6 +41,7 @@ func (s *story) tell() *story {
 	s.newestRules()
 	s.partial()
 	s.stated()
+	s.fourEyes()
 	return s
 }
 
@@ -58,8 +59,14 @@ func (s *story) fold(c decide.Recorded, d decide.Decision) {
 
 func (s *story) do(kind string, payload any) decide.Decision {
 	s.t.Helper()
+	return s.doAs("broker-a", kind, payload)
+}
+
+// doAs gives a command of a user.
+func (s *story) doAs(user, kind string, payload any) decide.Decision {
+	s.t.Helper()
 	c := decide.Command{ID: scalar.ID{1, byte(s.at.Sequence >> 8), byte(s.at.Sequence)}, Type: kind, Payload: payload,
-		Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Metadata: decide.Metadata{Fingerprint: "00ff"}}
+		Actor: decide.Actor{Sub: user, Broker: "alpha"}, Metadata: decide.Metadata{Fingerprint: "00ff"}}
 	d, err := s.state.Decide(s.at, c)
 	if err != nil {
 		s.t.Fatal(err)
@@ -224,10 +231,10 @@ func (s *story) leverages() {
 	}
 }
 
-// activate puts the newest rules in force.
-func (s *story) activate() {
+// activate puts the rules with a number in force, one after the other.
+func (s *story) activate(last int) {
 	operator := decide.Actor{Sub: "operator", Broker: "venue"}
-	for rules := s.state.ActiveRules() + 1; rules <= trading.Rules().Newest(); rules++ {
+	for rules := s.state.ActiveRules() + 1; rules <= last; rules++ {
 		c := decide.Command{ID: scalar.ID{9}, Type: decide.CommandActivateRules, Payload: &decide.ActivateRules{Rules: rules}, Actor: operator}
 		d, err := s.state.Decide(s.at, c)
 		if err != nil {
@@ -239,7 +246,7 @@ func (s *story) activate() {
 
 // newestRules tells of a stop that fires, rests and is canceled, once the newest rules are in force.
 func (s *story) newestRules() {
-	s.activate()
+	s.activate(3)
 	open := market.Open
 	s.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: "BTCUSDC_PERP", Status: &open})
 	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: dec("65100")})

@@ -1,0 +1,126 @@
+package onboarding
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// rulesOfFourEyes is the first number of rules with policies and proposals (decide.Core.Govern).
+const rulesOfFourEyes = 5
+
+// governed is the state as decide.Core.Govern needs it.
+type governed struct{ *State }
+
+// Governed returns the state's rules, as far as four eyes need them.
+func (s *State) Governed() decide.Governed { return governed{s} }
+
+// Policy returns the policy in force. The caller MUST NOT change it.
+func (s *State) Policy() decide.Policy { return s.core.Policy() }
+
+// Proposals returns the proposals in the state, the oldest first.
+func (s *State) Proposals() []decide.Proposal { return s.core.Proposals() }
+
+// Act implements decide.Governed.
+func (g governed) Act(at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return g.act(at, c)
+}
+
+// Payloads implements decide.Governed.
+func (governed) Payloads() *decide.Payloads { return Payloads() }
+
+// triggerAction returns the name of an action on a trigger, as policies know it.
+func triggerAction(a entitlement.Action) string { return "entitlement_trigger." + string(a) }
+
+// Actions implements decide.Governed.
+func (governed) Actions() []decide.Action {
+	out := []decide.Action{{Name: CommandEraseOwner}, {Name: CommandReleaseOwner}, {Name: CommandSetRetention}}
+	for _, a := range entitlement.Actions() {
+		if a != entitlement.Start {
+			out = append(out, decide.Action{Name: triggerAction(a)})
+		}
+	}
+	return out
+}
+
+// Subject implements decide.Governed. The owner's record, documents, and responses are the evidence for an action on its
+// trigger.
+func (g governed) Subject(c decide.Command) (decide.Subject, bool) {
+	switch p := c.Payload.(type) {
+	case *ActOnTrigger:
+		return decide.Subject{Action: triggerAction(p.Action), Objects: []string{triggerObject(p.ID), ownerObject(g.triggers[p.ID])}}, true
+	case *EraseOwner:
+		return decide.Subject{Action: c.Type, Objects: []string{ownerObject(p.Ref.ID)}}, true
+	case *ReleaseOwner:
+		return decide.Subject{Action: c.Type, Objects: []string{ownerObject(p.Ref.ID)}}, true
+	case *SetRetention:
+		return decide.Subject{Action: c.Type, Objects: []string{TypeRetentionSet}}, true
+	}
+	return decide.Subject{}, false
+}
+
+func triggerObject(id scalar.ID) string { return "trigger/" + id.String() }
+func ownerObject(id scalar.ID) string   { return "owner/" + id.String() }
+
+// touched returns the objects of proposals that an event changes. Notices and deliveries change none.
+func touched(e decide.Event) []string {
+	switch e := e.(type) {
+	case *OwnerChanged:
+		return []string{ownerObject(e.Ref.ID)}
+	case *DocumentAdded:
+		return []string{ownerObject(e.Ref.ID)}
+	case *DocumentChanged:
+		return []string{ownerObject(e.Ref.ID)}
+	case *ResponseAdded:
+		return []string{ownerObject(e.Ref.ID)}
+	case *OwnerRestricted:
+		return []string{ownerObject(e.Ref.ID)}
+	case *OwnerHeld:
+		return []string{ownerObject(e.Ref.ID)}
+	case *OwnerReleased:
+		return []string{ownerObject(e.Ref.ID)}
+	case *OwnerErased:
+		return []string{ownerObject(e.Ref.ID)}
+	case *TriggerMoved:
+		return []string{triggerObject(e.ID)}
+	case *RequirementsChanged:
+		return []string{triggerObject(e.ID)}
+	case *RetentionSet:
+		return []string{TypeRetentionSet}
+	}
+	return nil
+}
+
+// The forms of proposed commands in the log. Each has the fields of a payload, so that the compiler compares the two.
+type (
+	actContent struct {
+		ID                scalar.ID          `json:"id"`
+		Action            entitlement.Action `json:"action"`
+		Code              string             `json:"code"`
+		Reason            Sealed             `json:"reason"`
+		InternalReason    Sealed             `json:"internal_reason,omitzero"`
+		Questionnaires    []scalar.ID        `json:"questionnaire_ids,omitzero"`
+		Outcome           Outcome            `json:"outcome,omitzero"`
+		ExternalReference Sealed             `json:"external_reference,omitzero"`
+	}
+	ownerContent struct {
+		owner.Ref
+		Reason Sealed `json:"reason"`
+	}
+	retentionContent struct {
+		Seconds int64 `json:"seconds"`
+	}
+)
+
+// Content implements decide.Proposable.
+func (p *ActOnTrigger) Content() any { return (*actContent)(p) }
+
+// Content implements decide.Proposable.
+func (p *EraseOwner) Content() any { return (*ownerContent)(p) }
+
+// Content implements decide.Proposable.
+func (p *ReleaseOwner) Content() any { return (*ownerContent)(p) }
+
+// Content implements decide.Proposable.
+func (p *SetRetention) Content() any { return (*retentionContent)(p) }

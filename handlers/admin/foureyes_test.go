@@ -1,0 +1,156 @@
+package admin_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
+)
+
+// twoOperators opens a venue with a second operator, a customer with money, and the newest rules.
+func twoOperators(t *testing.T) *tradingtest.Venue {
+	v := tradingtest.New(t)
+	v.Send("operator", "POST", base+"/users", `{"username":"olga","password":"a good password","broker":"venue","scopes":["operator","read"]}`).Want(201)
+	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 4, "onboarding": 5}}}
+	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
+	v.Send("operator", "POST", base+"/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"first"}`).Want(201)
+	return v
+}
+
+const proposals = base + "/four-eyes/trading/proposals"
+
+// transferOf returns the body of a transfer, whose name follows from its amount.
+func transferOf(amount string) string {
+	return `{"currency":"USDC","amount":"` + amount + `","reference_id":"of-` + amount + `"}`
+}
+
+// withdraw asks for a withdrawal that needs two persons, and returns the proposal.
+func withdraw(t *testing.T, v *tradingtest.Venue, amount string, headers ...string) *tradingtest.Reply {
+	t.Helper()
+	return v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf(amount), headers...).Want(202)
+}
+
+// TestFourEyes proposes withdrawals and other actions as one operator, and ends the proposals as another.
+func TestFourEyes(t *testing.T) {
+	v := twoOperators(t)
+	want(t, v.Send("auditor", "GET", base+"/four-eyes/trading", "").Want(200), "rules", "[]", "proposal_seconds", "86400")
+	policy := `{"rules":[{"action":"withdrawal.request","threshold":"1000.0"},{"action":"instrument.change"},{"action":"rules.activate"}],"proposal_seconds":3600}`
+	v.Send("broker-a", "PUT", base+"/four-eyes/trading", policy).Code(403, "FORBIDDEN")
+	v.Send("auditor", "PUT", base+"/four-eyes/trading", policy).Code(403, "FORBIDDEN")
+	want(t, v.Send("operator", "PUT", base+"/four-eyes/trading", policy).Want(200), "journal", "trading", "proposal_seconds", "3600",
+		"rules", `[{"action":"instrument.change","threshold":null},{"action":"rules.activate","threshold":null},{"action":"withdrawal.request","threshold":"1000"}]`)
+
+	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf("999")).Want(201)
+	made := withdraw(t, v, "2500", "Idempotency-Key", "k")
+	want(t, made, "action", "withdrawal.request", "status", "open", "proposed_by", "operator", "ended_by", "", "objects", `["transfers/A-1"]`,
+		"content", `{"amount":"2500","currency":"USDC","customer_code":"A-1","reference_id":"of-2500"}`)
+	if again := withdraw(t, v, "2500", "Idempotency-Key", "k"); again.Body != made.Body {
+		t.Errorf("a repeated request gets %s, not %s", again.Body, made.Body)
+	}
+	one := proposals + "/" + made.Text("id")
+	if listed := v.Send("auditor", "GET", proposals+"?status=open", "").Want(200); !ordered(listed.Body, made.Body, `"total":1`) {
+		t.Errorf("the list is %s", listed.Body)
+	}
+	v.Send("auditor", "POST", one+"/confirm", "").Code(403, "FORBIDDEN")
+	v.Send("operator", "POST", one+"/confirm", "").Code(403, "SELF_APPROVAL")
+	v.Send("olga", "POST", one+"/withdraw", "").Code(403, "NOT_THE_PROPOSER")
+	done := v.Send("olga", "POST", one+"/confirm", "", "Idempotency-Key", "c").Want(200)
+	want(t, done, "status", "confirmed", "ended_by", "olga")
+	if again := v.Send("olga", "POST", one+"/confirm", "", "Idempotency-Key", "c").Want(200); again.Body != done.Body {
+		t.Errorf("a repeated confirmation gets %s, not %s", again.Body, done.Body)
+	}
+	v.Send("olga", "POST", one+"/confirm", "").Code(409, "PROPOSAL_NOT_OPEN")
+	entries := v.Trading.Entries()
+	if last := entries[len(entries)-1].Record; len(last.Events) != 2 || last.Events[0].EventType() != "withdrawal.requested" || last.Command.Actor.Sub != "olga" {
+		t.Errorf("the record of the confirmation is %s", entries[len(entries)-1].Value)
+	}
+
+	stale, fresh := withdraw(t, v, "3000").Text("id"), withdraw(t, v, "4000").Text("id")
+	v.Send("olga", "POST", proposals+"/"+fresh+"/confirm", "").Want(200)
+	v.Send("olga", "POST", proposals+"/"+stale+"/confirm", "").Code(409, "EVIDENCE_CHANGED")
+	want(t, v.Send("auditor", "GET", proposals+"/"+stale, "").Want(200), "status", "voided", "ended_by", "olga")
+
+	halt := v.Send("operator", "PATCH", base+"/instruments/BTCUSDC_PERP", `{"status":"trade_halt"}`).Want(202).Text("id")
+	v.Send("olga", "POST", proposals+"/"+halt+"/reject", "").Want(200)
+	want(t, v.Send("operator", "GET", base+"/instruments/BTCUSDC_PERP", "").Want(200), "status", "open")
+	own := withdraw(t, v, "5000").Text("id")
+	want(t, v.Send("operator", "POST", proposals+"/"+own+"/withdraw", "").Want(200), "status", "withdrawn", "ended_by", "operator")
+	late := withdraw(t, v, "5000").Text("id") // the name is free again
+	if again := withdraw(t, v, "5000"); again.Text("id") != late {
+		t.Errorf("the same withdrawal is proposed twice: %s", again.Body)
+	}
+	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", `{"currency":"USDC","amount":"5001","reference_id":"of-5000"}`).Code(409, "REFERENCE_ID_REUSED")
+	v.Advance(scalar.Hour)
+	v.Send("olga", "POST", proposals+"/"+late+"/confirm", "").Code(409, "PROPOSAL_EXPIRED")
+	want(t, v.Send("auditor", "GET", proposals+"/"+late, "").Want(200), "status", "expired", "ended_by", "")
+
+	off := v.Send("operator", "PUT", base+"/four-eyes/trading", `{"rules":[]}`).Want(202).Text("id")
+	v.Send("operator", "POST", proposals+"/"+off+"/confirm", "").Code(403, "SELF_APPROVAL")
+	v.Send("olga", "POST", proposals+"/"+off+"/confirm", "").Want(200)
+	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf("6000")).Want(201)
+}
+
+// TestFourEyesAtOnce confirms a proposal several times at once. It takes effect once.
+func TestFourEyesAtOnce(t *testing.T) {
+	v := twoOperators(t)
+	v.Send("operator", "PUT", base+"/four-eyes/trading", `{"rules":[{"action":"withdrawal.request"}]}`).Want(200)
+	one := proposals + "/" + withdraw(t, v, "10").Text("id") + "/confirm"
+	var running sync.WaitGroup
+	replies := make([]*tradingtest.Reply, 8)
+	for i := range replies {
+		running.Go(func() { replies[i] = v.Send("olga", "POST", one, "") })
+	}
+	running.Wait()
+	done := 0
+	for _, r := range replies {
+		if r.Status == 200 {
+			done++
+			continue
+		}
+		r.Code(409, "PROPOSAL_NOT_OPEN")
+	}
+	requested := 0
+	for _, e := range v.Trading.Entries() {
+		for _, event := range e.Record.Events {
+			if _, ok := event.(*decide.ProposalConfirmed); ok {
+				requested++
+			}
+		}
+	}
+	if done != 1 || requested != 1 {
+		t.Errorf("%d confirmations succeed, and %d are recorded", done, requested)
+	}
+}
+
+// TestBadPolicies sends policies and names of proposals that do not exist.
+func TestBadPolicies(t *testing.T) {
+	v := twoOperators(t)
+	for body, code := range map[string]string{
+		`{}`:                                   "VALIDATION_FAILED",
+		`{"rules":[{}]}`:                       "VALIDATION_FAILED",
+		`{"rules":[{"action":"order.place"}]}`: "INVALID_ACTION",
+		`{"rules":[{"action":"owner.erase"}]}`: "INVALID_ACTION",
+		`{"rules":[],"proposal_seconds":59}`:   "VALIDATION_FAILED",
+		`{"rules":[{"action":"rules.activate"},{"action":"rules.activate"}]}`:        "INVALID_ACTION",
+		`{"rules":[{"action":"rules.activate","threshold":"5"}]}`:                    "INVALID_THRESHOLD",
+		`{"rules":[{"action":"withdrawal.request","threshold":"-1"}]}`:               "INVALID_THRESHOLD",
+		`{"rules":[{"action":"withdrawal.request","threshold":"many"}]}`:             "VALIDATION_FAILED",
+		`{"rules":[{"action":"withdrawal.request","at":"1"}],"proposal_seconds":60}`: "VALIDATION_FAILED",
+	} {
+		v.Send("operator", "PUT", base+"/four-eyes/trading", body).Code(400, code)
+	}
+	for _, journal := range []string{"identity", "nothing"} {
+		v.Send("operator", "PUT", base+"/four-eyes/"+journal, `{"rules":[]}`).Code(404, "UNKNOWN_JOURNAL")
+	}
+	v.Send("operator", "GET", base+"/four-eyes/nothing", "").Code(404, "UNKNOWN_JOURNAL")
+	for _, id := range []string{"nothing", "6a0e8f5b-1f0b-8d0e-9b0f-3c1d5f2e7a90"} {
+		v.Send("operator", "GET", proposals+"/"+id, "").Code(404, "UNKNOWN_PROPOSAL")
+		for _, verb := range []string{"confirm", "reject", "withdraw"} {
+			v.Send("operator", "POST", proposals+"/"+id+"/"+verb, "").Code(404, "UNKNOWN_PROPOSAL")
+		}
+	}
+	v.Send("operator", "GET", proposals+"?status=done", "").Code(400, "VALIDATION_FAILED")
+}

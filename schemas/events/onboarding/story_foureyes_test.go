@@ -1,0 +1,51 @@
+package onboarding_test
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+)
+
+// fourEyes proposes each kind of action that a policy may name, and confirms it.
+func (s *story) fourEyes() {
+	s.t.Helper()
+	s.activate(onboarding.Rules().Newest())
+	olga := decide.Actor{Sub: "olga", Broker: "venue"}
+	policy := decide.Policy{ProposalSeconds: 3600}
+	for _, a := range decide.PolicyActions(s.state.Governed()) {
+		policy.Rules = append(policy.Rules, decide.PolicyRule{Action: a.Name})
+	}
+	s.do(operator, &decide.SetPolicy{Policy: policy})
+	propose := func(p decide.Payload) *decide.ConfirmProposal {
+		s.do(operator, p)
+		return &decide.ConfirmProposal{ID: made[*decide.ProposalMade](s).ID}
+	}
+	confirm := func(p decide.Payload) { s.do(olga, propose(p)) }
+
+	one := owner.Ref{Type: owner.PersonType, ID: id(44)}
+	s.do(client, &onboarding.RegisterOwner{Ref: one, ExternalID: hash('4'), Fields: sealed()})
+	s.do(operator, &onboarding.CreateEntitlement{Name: "With two", OwnerType: owner.PersonType, Approval: entitlement.Manual})
+	s.do(client, &onboarding.CreateTrigger{Ref: one, EntitlementID: made[*onboarding.EntitlementCreated](s).ID})
+	trigger := made[*onboarding.TriggerCreated](s).ID
+	s.step()
+	act := func(a entitlement.Action) *onboarding.ActOnTrigger {
+		return &onboarding.ActOnTrigger{ID: trigger, Action: a, Code: "CHECKED", Reason: sealed(), InternalReason: sealed()}
+	}
+	confirm(act(entitlement.RequestVideoIdentification))
+	video := act(entitlement.CompleteVideoIdentification)
+	video.Outcome, video.ExternalReference = onboarding.Passed, sealed()
+	confirm(video)
+	late := propose(act(entitlement.Approve))
+	s.do(client, &onboarding.ChangeOwner{Ref: one, Revision: 1, ExternalID: hash('5'), Fields: sealed()})
+	s.do(olga, late) // voided
+	confirm(act(entitlement.Approve))
+
+	s.do(operator, &onboarding.HoldOwner{Ref: one, Reason: sealed()})
+	confirm(&onboarding.ReleaseOwner{Ref: one, Reason: sealed()})
+	confirm(&onboarding.SetRetention{Seconds: 60})
+	confirm(&onboarding.EraseOwner{Ref: one, Reason: sealed()})
+	s.do(olga, &decide.RejectProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID})
+	s.do(operator, &decide.WithdrawProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID})
+	confirm(&decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600}})
+}
