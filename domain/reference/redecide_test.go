@@ -69,8 +69,6 @@ func (c *crowd) rareCommands() {
 	}
 	expect(operator, decide.Metadata{}, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	expect(operator, decide.Metadata{}, &decide.DiscloseCommitment{From: 3, To: 9, Recipient: "Auditors & Co."})
-	log := checkpointkeytest.Origin("trading", c.id)
-	expect(operator, decide.Metadata{}, &decide.RotateCheckpointKey{Generation: 2, Previous: checkpointkeytest.Key(log, 1), Key: checkpointkeytest.Key(log, 2)})
 	expect(by, decide.Metadata{}, &trading.RegisterCustomer{Name: "without a code"})
 	for _, code := range []string{code, other} {
 		expect(operator, decide.Metadata{}, &trading.RegisterCustomer{CustomerCode: code, Broker: by.Broker})
@@ -115,6 +113,8 @@ func (c *crowd) rareCommands() {
 	expect(by, decide.Metadata{}, &trading.AmendOrder{CustomerCode: code, ReferenceID: "r4", Amount: &high, LimitPrice: &price})
 
 	c.fourEyes(code)
+	log := checkpointkeytest.Origin("trading", c.id)
+	expect(operator, decide.Metadata{}, &decide.RotateCheckpointKey{Generation: 2, Previous: checkpointkeytest.Key(log, 1), Key: checkpointkeytest.Key(log, 2)})
 	fee, maintenance, status := decimal("4.500"), p.MaintMarginReq, market.Open
 	expect(operator, decide.Metadata{}, &trading.ChangeInstrument{Symbol: p.Symbol, TakerFee: &fee, MaintMarginReq: &maintenance, Status: &status})
 	expect(operator, decide.Metadata{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("-0.5"), TakerFee: decimal("3"), Operator: true})
