@@ -251,7 +251,7 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 		}
 	}
 	_, policy := startWitness(t)
-	v := newVenue(t, "--trace-endpoint", startCollector(t).URL, "--witness-policy", policy)
+	v := newVenue(t, "--lake", "--trace-endpoint", startCollector(t).URL, "--witness-policy", policy)
 	v.env = []string{"OTEL_BSP_SCHEDULE_DELAY=100"}
 	v.start()
 	t.Cleanup(v.stop)
