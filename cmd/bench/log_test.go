@@ -17,7 +17,7 @@ import (
 func TestWrittenLogIsRightlyDecided(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.zst")
 	var said strings.Builder
-	if err := run(t.Context(), []string{"log", "--records", "6000", "--gap", "6s", "--to", path}, nil, io.Discard, &said); err != nil {
+	if err := run(t.Context(), []string{"log", "--records", "6000", "--gap", "15s", "--to", path}, nil, io.Discard, &said); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(said.String(), "6000 of 6000 records, ") {

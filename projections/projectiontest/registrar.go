@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/checkpointkey/checkpointkeytest"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/document"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
@@ -124,7 +125,8 @@ func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 }
 
 // Play submits n random commands. Halfway it activates the newest rules. At the end of a long history it also rotates and
-// discloses the venue's secret: short ones are cut by their length, so that two more records would change what they find.
+// discloses the venue's secret, replaces a key of the transparency log, and has two persons decide: short ones are cut by their
+// length, so that more records would change what they find.
 func (r *Registrar) Play(n int) {
 	r.t.Helper()
 	for i := range n {
@@ -150,7 +152,7 @@ func (r *Registrar) Play(n int) {
 	}
 }
 
-// commit rotates the venue's secret and discloses all records. Neither draws from the random values of the other records.
+// commit rotates the venue's secret and discloses all records, and governs. None of it draws from the random values of the other records.
 func (r *Registrar) commit() {
 	r.t.Helper()
 	r.venue.random, r.aside = r.aside, r.venue.random
@@ -159,6 +161,27 @@ func (r *Registrar) commit() {
 	next := schedule.Generation() + 1
 	r.Do(operator, &decide.RotateCommitment{Generation: next, Secret: fmt.Sprintf("%032x", next)})
 	r.Do(operator, &decide.DiscloseCommitment{From: 0, To: r.venue.at.Sequence, Recipient: "Auditors"})
+	r.govern()
+}
+
+// govern replaces the key of the transparency log, and ends proposals in each way. The retention stays the same.
+func (r *Registrar) govern() {
+	r.t.Helper()
+	origin := checkpointkeytest.Origin("onboarding", r.venue.stamp().Journal)
+	r.Do(operator, &decide.RotateCheckpointKey{Generation: 2, Previous: checkpointkeytest.Key(origin, 1), Key: checkpointkeytest.Key(origin, 2)})
+	r.Do(operator, &decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600, Rules: []decide.PolicyRule{{Action: onboarding.CommandSetRetention}}}})
+	supervisor := decide.Actor{Sub: "supervisor", Broker: "venue"}
+	propose := func() scalar.ID {
+		r.Do(operator, &onboarding.SetRetention{Seconds: int64(onboarding.DefaultRetention / scalar.Second)})
+		all := r.State.Proposals()
+		return all[len(all)-1].ID
+	}
+	r.Do(supervisor, &decide.RejectProposal{ID: propose()})
+	r.Do(operator, &decide.WithdrawProposal{ID: propose()})
+	stale := propose()
+	r.Do(supervisor, &decide.ConfirmProposal{ID: propose()})
+	r.Do(supervisor, &decide.ConfirmProposal{ID: stale})
+	propose()
 }
 
 // act submits one random command.

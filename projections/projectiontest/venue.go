@@ -230,7 +230,7 @@ func (v *Venue) statement(n int64) record.Entry {
 		Venue: liabilities.Venue{Insurance: liabilities.Balance(n), Fees: -7, Funding: 0, Clearing: liabilities.Balance(-n) * 1_000_000, Rounding: 1}, Root: liabilities.Hash{1, byte(n)}}
 	s.NetPaidIn = s.Venue.Insurance + s.Venue.Fees + s.Venue.Clearing + s.Venue.Rounding
 	s.Deficits = s.Total
-	return v.Entry(trading.CommandRecordLiabilities, decide.Actor{System: "liabilities"}, decide.Accepted,
+	return v.Entry(trading.CommandRecordLiabilities, decide.Actor{System: "liabilities", Broker: "venue"}, decide.Accepted,
 		append(v.propose(n), &trading.LiabilitiesRecorded{Statement: s})...)
 }
 

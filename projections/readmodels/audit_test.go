@@ -71,7 +71,7 @@ func everyColumn() []record.Entry {
 // filled returns two databases with the rows of the same entries of all journals.
 func filled(t *testing.T, entries []record.Entry) (live, made *pgxpool.Pool) {
 	t.Helper()
-	identity, registrar := people(31), projectiontest.NewRegistrar(t, 34)
+	identity, registrar := people(31), projectiontest.NewRegistrar(t, 36)
 	registrar.Play(1500)
 	for i, id := range registrar.Webhooks { // some are left in the middle of a rotation
 		if w, known := registrar.State.Webhook(id); known && i%2 == 0 {

@@ -46,8 +46,6 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		&decide.DuePutBack{Entry: "expiry/0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"},
 		&decide.CommitmentRotated{Generation: 2, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"},
 		&decide.CommitmentDisclosed{From: 0, To: 8191, Recipient: "Auditors & Co.", By: "operator"},
-		&decide.CheckpointKeyRotated{Generation: 2, Previous: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 1),
-			Key: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 2), Until: at + checkpointkey.Overlap},
 		&decide.PolicySet{Policy: decide.Policy{Rules: []decide.PolicyRule{{Action: "rules.activate"}, {Action: "withdrawal.request", Threshold: &threshold}}, ProposalSeconds: 86400}},
 		&decide.ProposalMade{ID: id, Action: "withdrawal.request", Command: "withdrawal.request", Content: `{"customer_code":"ann","currency":"USDC","amount":"10000","reference_id":"payout-77"}`,
 			Objects: []string{"transfers/ann"}, Reference: "payout-77", ProposedBy: "operator", Seen: 6, Created: at, Expires: at + scalar.Day},
@@ -55,6 +53,8 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		&decide.ProposalRejected{ProposalEnd: end},
 		&decide.ProposalWithdrawn{ProposalEnd: end},
 		&decide.ProposalVoided{ProposalEnd: end, Changed: 8},
+		&decide.CheckpointKeyRotated{Generation: 2, Previous: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 1),
+			Key: checkpointkeytest.Key(checkpointkeytest.Origin("trading", id), 2), Until: at + checkpointkey.Overlap},
 	} {
 		name := e.EventType()
 		seen[name] = true

@@ -43,7 +43,7 @@ func TestStartOnRowsBeforeTheFirstRelease(t *testing.T) {
 	// What the earlier build has left: tables that were adopted by no start, and rows that differ from the log.
 	if _, err := db.Exec(ctx, `DELETE FROM schema_versions WHERE version_id > 24; UPDATE schema_versions SET is_applied = true;
 		DROP SCHEMA analytics CASCADE; DROP SCHEMA lake CASCADE;
-		DROP TABLE bases, signed_trees, cosigned_trees, archive_heads, liabilities, order_history, balance_history, position_history, owner_history, document_history, trigger_history, history_bounds;
+		DROP TABLE bases, signed_trees, cosigned_trees, archive_heads, liabilities, order_history, balance_history, position_history, owner_history, document_history, trigger_history, history_bounds, proposals, onboarding_proposals;
 		DROP FUNCTION IF EXISTS history_partitions, history_written;
 		UPDATE balances SET balance = 1 WHERE customer_code = 'ANNA';
 		CREATE VIEW balances_by_currency AS SELECT currency, sum(balance) AS balance FROM balances GROUP BY currency;
