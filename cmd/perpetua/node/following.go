@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -70,8 +73,8 @@ type verifying struct {
 	*verify.Continuous
 	client *journal.Client
 	name   string
-	known  map[int64]record.Hash // positions that this node has seen before, by sequence
-	rows   *projections.Verified
+	known  map[int64]record.Hash       // positions that this node has seen before, by sequence
+	marks  *follow.Marks               // what the readers of the log other than the fold compare with
 	halt   func(journal string) string // may be nil
 }
 
@@ -80,12 +83,11 @@ func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, 
 	if c.Follow.Model != nil && j.Name() == journals.Trading {
 		cfg.Model = c.Follow.Model()
 	}
-	from := record.Before
+	v := &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), known: make(map[int64]record.Hash), halt: c.Follow.Halt}
+	var before []record.Position // what earlier runs have verified
 	if seed != nil {
-		from = seed.Position
+		before = append(slices.Clone(seed.Anchors), seed.Position)
 	}
-	v := &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), known: make(map[int64]record.Hash), halt: c.Follow.Halt,
-		rows: projections.NewVerified(projections.NewLog(s.client, j.Rules, 0), j.Name(), from)}
 	for _, k := range []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses} {
 		positions, err := k.Positions(ctx, j.Name(), 0)
 		if err != nil {
@@ -93,9 +95,50 @@ func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, 
 		}
 		for _, p := range positions {
 			v.known[p.Sequence] = p.Hash
+			if seed != nil && p.Sequence < seed.Position.Sequence {
+				before = append(before, p)
+			}
 		}
 	}
+	v.marks = follow.NewMarks(j.Name(), before...)
 	return v, nil
+}
+
+// marksOf returns the marks of a journal if the node follows a venue, or nil.
+func (all followers) marksOf(name string) *follow.Marks {
+	f, err := all.of(name)
+	if err != nil || f.verifies == nil {
+		return nil
+	}
+	return f.verifies.marks
+}
+
+// verifiedSource is the source of past states at a node that follows a venue: only the records that the folds have verified.
+type verifiedSource struct {
+	history.Source
+	followers followers
+}
+
+// After implements history.Source.
+func (s verifiedSource) After(rules decide.Rules, partition int32, at record.Position) history.Records {
+	records := s.Source.After(rules, partition, at)
+	marks := s.followers.marksOf(rules.Journal())
+	if marks == nil {
+		return records
+	}
+	return &verifiedRecords{records, marks.Hold()}
+}
+
+type verifiedRecords struct {
+	history.Records
+	held *follow.Held
+}
+
+// PollFor implements history.Records.
+func (r *verifiedRecords) PollFor(ctx context.Context, sequence int64) ([]record.Entry, error) {
+	return r.held.Next(ctx, func(ctx context.Context, to int64) ([]record.Entry, error) {
+		return r.Records.PollFor(ctx, max(sequence, to))
+	})
 }
 
 // check implements follow.Check.
@@ -129,7 +172,7 @@ func (f *follower) outlive(run func(context.Context) error) func(context.Context
 		if !record.Final(err) {
 			return err
 		}
-		f.verifies.rows.Stop(err)
+		f.verifies.marks.Stop(err)
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -138,7 +181,7 @@ func (f *follower) outlive(run func(context.Context) error) func(context.Context
 // stopped returns why the follower shows no later records, or nil. The rows may stop although the fold does not, if the brokers
 // serve different records to both.
 func (f *follower) stopped() error {
-	if err := f.fold.Stopped(); err != nil {
+	if err := cmp.Or(f.fold.Stopped(), f.fold.Err()); record.Final(err) {
 		return err
 	}
 	if err := f.runner.Err(); record.Final(err) {
@@ -205,11 +248,20 @@ func onlyTheVenue(route string) bool {
 // reachAgain is the wait after the brokers did not answer a node that follows a venue.
 const reachAgain = time.Second
 
-// catchUpWithVenue returns when the node shows all records that the log has now, or has stopped because the log proved wrong. It
-// waits for brokers that do not answer.
+// catchUpWithVenue returns when the node shows all records that the journals have now. It does not wait for a journal that has stopped
+// because its log proved wrong, and waits for brokers that do not answer.
 func (n *Node) catchUpWithVenue(ctx context.Context) error {
+	for _, f := range n.followers {
+		if err := n.catchUpWith(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) catchUpWith(ctx context.Context, f *follower) error {
 	for {
-		err := n.AwaitTip(ctx)
+		err := n.awaitTip(ctx, f)
 		if err == nil || record.Final(err) {
 			return nil
 		}
