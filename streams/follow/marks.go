@@ -133,6 +133,25 @@ func (h *Held) Next(ctx context.Context, read func(ctx context.Context, to int64
 	}
 }
 
+// lead splits entries into those that lead to a mark, or come after the last one, and those that may prove not to. The error is about
+// the latter. m may be nil.
+func (m *Marks) lead(entries []record.Entry) (proven, held []record.Entry, err error) {
+	if m == nil || len(m.kept) == 0 || len(entries) == 0 || entries[0].Position.Sequence > m.kept[len(m.kept)-1].Sequence {
+		return entries, nil, nil
+	}
+	last, n := m.kept[len(m.kept)-1].Sequence, 0
+	for n < len(entries) {
+		p := m.prove(entries[n:])
+		if p.n == 0 {
+			return entries[:n:n], entries[n:], p.err
+		}
+		if n += p.n; entries[n-1].Position.Sequence == last {
+			n = len(entries)
+		}
+	}
+	return entries, nil, nil
+}
+
 // Prove returns an error unless all of the entries are proven.
 func (m *Marks) Prove(entries []record.Entry) error {
 	if len(entries) == 0 {
@@ -161,15 +180,19 @@ func (m *Marks) prove(entries []record.Entry) proof {
 	defer m.mu.Unlock()
 	first, last := entries[0].Position.Sequence, entries[len(entries)-1].Position.Sequence
 	after := sort.Search(len(m.kept), func(i int) bool { return m.kept[i].Sequence > last })
-	switch {
-	case after > 0 && m.kept[after-1].Sequence >= first:
-		mark := m.kept[after-1]
-		n := int(mark.Sequence-first) + 1
-		if found := entries[n-1].Position; found.Hash != mark.Hash {
-			return proof{to: -1, err: &record.DivergedError{Journal: m.journal, Have: mark, Found: found,
-				Reason: "the brokers served another record than the one that was verified"}}
+	wrong := error(nil)
+	for i := after - 1; i >= 0 && m.kept[i].Sequence >= first; i-- {
+		n := int(m.kept[i].Sequence-first) + 1
+		found := entries[n-1].Position
+		if found.Hash == m.kept[i].Hash {
+			return proof{n: n, to: -1}
 		}
-		return proof{n: n, to: -1}
+		wrong = &record.DivergedError{Journal: m.journal, Have: m.kept[i], Found: found,
+			Reason: "the brokers served another record than the one that was verified"}
+	}
+	switch {
+	case wrong != nil:
+		return proof{to: -1, err: wrong}
 	case after < len(m.kept):
 		return proof{to: m.kept[after].Sequence}
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -24,9 +26,10 @@ func TestMarksBoundWhatIsHeld(t *testing.T) {
 		marks.Note(marked(i, 1).Position)
 	}
 	for name, c := range map[string]struct{ forged, least int64 }{
-		"nothing":      {records, records},
-		"an old one":   {1000, 0},
-		"a recent one": {records - 10, records - piece},
+		"nothing":       {records, records},
+		"an old one":    {1000, 0},
+		"the first one": {0, 0},
+		"a recent one":  {records - 10, records - piece},
 	} {
 		held, got, next := marks.Hold(), int64(0), int64(0)
 		read := func(context.Context, int64) (entries []record.Entry, err error) {
@@ -77,6 +80,37 @@ func TestMarksProveTheTail(t *testing.T) {
 	} {
 		if err := marks.Prove(c.entries); (err == nil) != c.proven {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAFoldThroughMarks follows a log that holds what an earlier run has verified, and one that was rewritten since.
+func TestAFoldThroughMarks(t *testing.T) {
+	c := journaltest.NewClient(t, "trading")
+	say, _ := serve(t, c)
+	first, last := say("one").Position, say("two").Position
+	rewritten := last
+	rewritten.Hash[0]++
+	end := say("three").Position
+	for name, x := range map[string]struct {
+		marks []record.Position
+		want  string
+	}{
+		"the same":               {[]record.Position{last, first}, "one two three"},
+		"rewritten after a mark": {[]record.Position{first, rewritten}, "one"},
+		"rewritten":              {[]record.Position{rewritten}, ""},
+	} {
+		checked := follow.Checked(func(decide.State, record.Entry) error { return nil })
+		f := follow.New(c, journaltest.Words{Name: "trading"}, 0, checked, follow.Through(follow.NewMarks("trading", x.marks...)))
+		ended := run(t, f)
+		err := f.Wait(within(t), end.Sequence)
+		list, _ := words(f)
+		var diverged *record.DivergedError
+		if whole := x.want == "one two three"; list != x.want || (err == nil) != whole || errors.As(f.Stopped(), &diverged) == whole {
+			t.Errorf("%s: it shows %q, and stopped with %v", name, list, f.Stopped())
+		}
+		if x.want != "one two three" {
+			_ = ended()
 		}
 	}
 }

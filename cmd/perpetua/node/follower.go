@@ -78,7 +78,7 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, 
 		if f.verifies, err = newVerifying(ctx, c, s, j, seed); err != nil {
 			return nil, err
 		}
-		options = append(options, follow.Checked(f.verifies.check))
+		options = append(options, follow.Checked(f.verifies.check), follow.Through(f.verifies.earlier))
 	}
 	f.fold = follow.New(s.client, j.Rules, 0, options...)
 	// A listener that is registered before the fold runs receives every record after the seed.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,11 +72,12 @@ func (f *Following) refusal() *problem.Problem {
 // verifying verifies the records of a journal before they are shown.
 type verifying struct {
 	*verify.Continuous
-	client *journal.Client
-	name   string
-	known  map[int64]record.Hash       // positions that this node has seen before, by sequence
-	marks  *follow.Marks               // what the readers of the log other than the fold compare with
-	halt   func(journal string) string // may be nil
+	client  *journal.Client
+	name    string
+	earlier *follow.Marks               // positions after the seed that earlier runs have verified
+	marks   *follow.Marks               // what the readers of the log other than the fold compare with
+	halt    func(journal string) string // may be nil
+	alarmed atomic.Bool                 // the alarm of the journal was raised
 }
 
 func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, seed *record.Seed) (*verifying, error) {
@@ -83,25 +85,26 @@ func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, 
 	if c.Follow.Model != nil && j.Name() == journals.Trading {
 		cfg.Model = c.Follow.Model()
 	}
-	v := &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), known: make(map[int64]record.Hash), halt: c.Follow.Halt}
-	var before []record.Position // what earlier runs have verified
+	from, before := record.Before, []record.Position(nil)
 	if seed != nil {
-		before = append(slices.Clone(seed.Anchors), seed.Position)
+		from, before = seed.Position, append(slices.Clone(seed.Anchors), seed.Position)
 	}
+	var after []record.Position
 	for _, k := range []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses} {
 		positions, err := k.Positions(ctx, j.Name(), 0)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range positions {
-			v.known[p.Sequence] = p.Hash
-			if seed != nil && p.Sequence < seed.Position.Sequence {
+			if p.Sequence <= from.Sequence {
 				before = append(before, p)
+			} else {
+				after = append(after, p)
 			}
 		}
 	}
-	v.marks = follow.NewMarks(j.Name(), before...)
-	return v, nil
+	return &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), halt: c.Follow.Halt,
+		earlier: follow.NewMarks(j.Name(), after...), marks: follow.NewMarks(j.Name(), before...)}, nil
 }
 
 // marksOf returns the marks of a journal if the node follows a venue, or nil.
@@ -145,20 +148,22 @@ func (r *verifiedRecords) PollFor(ctx context.Context, sequence int64) ([]record
 func (v *verifying) check(state decide.State, e record.Entry) error {
 	if v.halt != nil {
 		if why := v.halt(v.name); why != "" { // whoever found out has raised the alarm
+			v.alarmed.Store(true)
 			return &record.BrokenRecordError{Journal: v.name, Offset: e.Position.Offset, Sequence: e.Position.Sequence, Reason: why}
 		}
 	}
-	var err error
-	if hash, seen := v.known[e.Position.Sequence]; seen && hash != e.Position.Hash {
-		have := record.Position{Offset: e.Position.Offset, Sequence: e.Position.Sequence, Hash: hash}
-		err = &record.DivergedError{Journal: v.name, Have: have, Found: e.Position, Reason: "this node has read another record before"}
-	} else {
-		err = v.Check(state, e)
-	}
+	err := v.Check(state, e)
 	if err != nil {
-		v.client.AlarmOfVerifier(v.name, err)
+		v.alarm(err)
 	}
 	return err
+}
+
+// alarm raises the alarm of the journal once.
+func (v *verifying) alarm(wrong error) {
+	if !v.alarmed.Swap(true) {
+		v.client.AlarmOfVerifier(v.name, wrong)
+	}
 }
 
 // outlive returns a task that does not end the node if the log proves wrong, if the node follows a venue: the node then
@@ -172,6 +177,7 @@ func (f *follower) outlive(run func(context.Context) error) func(context.Context
 		if !record.Final(err) {
 			return err
 		}
+		f.verifies.alarm(err)
 		f.verifies.marks.Stop(err)
 		<-ctx.Done()
 		return ctx.Err()
@@ -261,12 +267,14 @@ func (n *Node) catchUpWithVenue(ctx context.Context) error {
 
 func (n *Node) catchUpWith(ctx context.Context, f *follower) error {
 	for {
-		err := n.awaitTip(ctx, f)
-		if err == nil || record.Final(err) {
+		err := n.awaitTipFor(ctx, f, reachAgain)
+		switch {
+		case err == nil || record.Final(err) || f.stopped() != nil:
 			return nil
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
+		case errors.Is(err, context.DeadlineExceeded): // a part of the follower may stop while another waits for records
+			continue
 		}
 		n.Logger.Warn("the log can't be read yet", "error", err)
 		select {
@@ -274,6 +282,13 @@ func (n *Node) catchUpWith(ctx context.Context, f *follower) error {
 		case <-time.After(reachAgain):
 		}
 	}
+}
+
+// awaitTipFor is awaitTip with a limit.
+func (n *Node) awaitTipFor(ctx context.Context, f *follower, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return n.awaitTip(ctx, f)
 }
 
 // noEngines accepts no commands. It stands for the owners of the journals at a node that follows a venue.
