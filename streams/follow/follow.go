@@ -53,7 +53,7 @@ func FromSeed(seed record.Seed) Option {
 func Checked(c Check) Option { return func(f *Fold) { f.check = c } }
 
 // Through makes the fold hold records back until they are proven to lead to the next mark, a position that was verified before.
-// After the last mark nothing is held back. So a log that was rewritten before a mark shows none of its new records.
+// After the last mark, no record is held back. Through is for a log that may have been rewritten since the marks were made.
 func Through(earlier *Marks) Option { return func(f *Fold) { f.earlier = earlier } }
 
 // New returns a fold at the position before genesis, or at its seed. Run advances it.

@@ -100,7 +100,7 @@ type Held struct {
 func (m *Marks) Hold() *Held { return &Held{marks: m} }
 
 // Next returns the next entries that are proven: at least one. It calls read for more; to is the sequence of a record that the log
-// has and that proves the entries read so far, or -1 for whatever comes. Next waits for the fold if necessary. The error is that of
+// has and that proves the entries read so far, or -1 for any. Next waits for the fold if necessary. The error is that of
 // read, of the context, of Stop, or a *record.DivergedError.
 func (h *Held) Next(ctx context.Context, read func(ctx context.Context, to int64) ([]record.Entry, error)) ([]record.Entry, error) {
 	to := int64(-1)
