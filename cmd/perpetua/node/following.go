@@ -251,8 +251,12 @@ func onlyTheVenue(route string) bool {
 	return false
 }
 
-// reachAgain is the wait after the brokers did not answer a node that follows a venue.
-const reachAgain = time.Second
+const (
+	// reachAgain is the wait after the brokers did not answer a node that follows a venue.
+	reachAgain = time.Second
+	// lookAgain is the time after which a node that waits for records looks whether its rows have stopped.
+	lookAgain = 10 * time.Second
+)
 
 // catchUpWithVenue returns when the node shows all records that the journals have now. It does not wait for a journal that has stopped
 // because its log proved wrong, and waits for brokers that do not answer.
@@ -267,13 +271,13 @@ func (n *Node) catchUpWithVenue(ctx context.Context) error {
 
 func (n *Node) catchUpWith(ctx context.Context, f *follower) error {
 	for {
-		err := n.awaitTipFor(ctx, f, reachAgain)
+		err := n.awaitTipFor(ctx, f, lookAgain)
 		switch {
 		case err == nil || record.Final(err) || f.stopped() != nil:
 			return nil
 		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
-		case errors.Is(err, context.DeadlineExceeded): // a part of the follower may stop while another waits for records
+		case errors.Is(err, context.DeadlineExceeded): // the rows may have stopped while the fold waits for records
 			continue
 		}
 		n.Logger.Warn("the log can't be read yet", "error", err)
