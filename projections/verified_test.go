@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -58,12 +59,12 @@ func TestVerifiedReleasesWhatWasNoted(t *testing.T) {
 			}
 			log.entries = append(log.entries, entry(i, history))
 		}
-		v := projections.NewVerified(log, "trading", record.Before)
+		marks := follow.NewMarks("trading")
 		for i := range noted {
-			v.Note(entry(i, 1).Position)
+			marks.Note(entry(i, 1).Position)
 		}
-		v.Stop(wrong)
-		r := v.From(record.Before)
+		marks.Stop(wrong)
+		r := projections.Verified{Log: log, Marks: marks}.From(record.Before)
 		defer r.Close()
 		next := int64(0)
 		for {
@@ -86,22 +87,22 @@ func TestVerifiedReleasesWhatWasNoted(t *testing.T) {
 	})
 }
 
-// TestVerifiedBeginsBeforeItsSeed reads records that were verified in an earlier run: they are released at once, and compared at the
-// record of the seed.
+// TestVerifiedBeginsBeforeItsSeed reads records that were verified in an earlier run: none is released before one that a mark of that
+// run proves.
 func TestVerifiedBeginsBeforeItsSeed(t *testing.T) {
 	for name, c := range map[string]struct {
 		history byte
 		want    int64
-	}{"the same history": {1, 9}, "another one": {2, 4}} {
+	}{"the same history": {1, 9}, "another one": {2, 0}} {
 		log := &served{piece: 4}
 		for i := range int64(20) {
 			log.entries = append(log.entries, entry(i, c.history))
 		}
-		v := projections.NewVerified(log, "trading", entry(6, 1).Position)
-		v.Note(entry(7, 1).Position)
-		v.Note(entry(8, 1).Position)
-		v.Stop(errors.New("wrong"))
-		r, got := v.From(record.Before), int64(0)
+		marks := follow.NewMarks("trading", entry(6, 1).Position, entry(2, 1).Position)
+		marks.Note(entry(7, 1).Position)
+		marks.Note(entry(8, 1).Position)
+		marks.Stop(errors.New("wrong"))
+		r, got := projections.Verified{Log: log, Marks: marks}.From(record.Before), int64(0)
 		for {
 			entries, err := r.Poll(t.Context())
 			if got += int64(len(entries)); err != nil {

@@ -56,7 +56,7 @@ func newExchange(t *testing.T, limits live.Limits, wrap live.Wrap) *exchange {
 	if x.owner, err = journal.NewOwner(journal.OwnerConfig{Client: client, Rules: trading.Rules(), Node: "n1", URL: "http://n1"}); err != nil {
 		t.Fatal(err)
 	}
-	hub := live.New(live.Config{Follower: x.fold, Journal: "trading", Tokens: x, Log: live.NewLog(client, trading.Rules(), 0),
+	hub := live.New(live.Config{Follower: x.fold, Journal: "trading", Tokens: x, Log: live.NewLog(client, trading.Rules(), 0, nil),
 		Limits: limits, Wrap: wrap})
 	x.hub = hub
 	e, err := rest.New(rest.Options{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -20,23 +21,32 @@ type Log interface {
 	Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error
 }
 
-// NewLog returns the Log of a journal partition.
-func NewLog(client *journal.Client, rules decide.Rules, partition int32) Log {
-	return journalLog{client, rules, partition}
+// NewLog returns the Log of a journal partition. It serves only records that are proven by the marks of the hub's follower, or all if
+// marks is nil.
+func NewLog(client *journal.Client, rules decide.Rules, partition int32, marks *follow.Marks) Log {
+	return journalLog{client, rules, partition, marks}
 }
 
 type journalLog struct {
 	client    *journal.Client
 	rules     decide.Rules
 	partition int32
+	marks     *follow.Marks
 }
 
 // Read implements Log.
 func (l journalLog) Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error {
 	r := journal.NewReader(l.client, l.rules, l.partition, after)
 	defer r.Close()
+	poll := r.Poll
+	if l.marks != nil {
+		held := l.marks.Hold()
+		poll = func(ctx context.Context) ([]record.Entry, error) {
+			return held.Next(ctx, func(ctx context.Context, _ int64) ([]record.Entry, error) { return r.Poll(ctx) })
+		}
+	}
 	for {
-		entries, err := r.Poll(ctx)
+		entries, err := poll(ctx)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type Fold struct {
 	next      int64 // offset after the last record read, valid or not
 	err       error
 	check     Check         // nil for none
+	earlier   *Marks        // nil for none
 	stopped   error         // why a checked fold follows no further; the state is that before the wrong record
 	applied   chan struct{} // closed and replaced when at advances, or when err or stopped is set
 	listeners []*listener
@@ -51,6 +52,10 @@ func FromSeed(seed record.Seed) Option {
 // returns the reason.
 func Checked(c Check) Option { return func(f *Fold) { f.check = c } }
 
+// Through makes the fold hold records back until they are proven to lead to the next mark, a position that was verified before.
+// After the last mark, no record is held back. Through is for a log that may have been rewritten since the marks were made.
+func Through(earlier *Marks) Option { return func(f *Fold) { f.earlier = earlier } }
+
 // New returns a fold at the position before genesis, or at its seed. Run advances it.
 func New(client *journal.Client, rules decide.Rules, partition int32, options ...Option) *Fold {
 	f := &Fold{client: client, rules: rules, partition: partition, state: rules.NewState(), at: record.Before,
@@ -68,15 +73,18 @@ func (f *Fold) Run(ctx context.Context) error {
 	if f.term > 0 {
 		r.InTerm(f.term)
 	}
+	var held []record.Entry
 	for {
 		entries, next, err := r.Next(ctx)
 		if err == nil {
-			err = f.apply(entries)
+			var wrong error
+			entries, held, wrong = f.earlier.lead(append(held, entries...))
+			err = cmp.Or(f.apply(entries), wrong)
 		}
 		// This comes after the records are applied: a caller of WaitTip reads the state as soon as next reaches the
 		// tip.
 		f.mu.Lock()
-		if err == nil {
+		if err == nil && len(held) == 0 {
 			f.next = next
 		}
 		f.end(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -12,10 +13,16 @@ import (
 
 // Extend appends the records of the archive after a position with which a run of Restore or an earlier Extend ended. It reads
 // nothing before that position. It returns the position of the archive's last valid record, and a *ConflictError if the archive
-// does not lead there from the position: then the topic may have got records, all of which readers skip.
+// does not lead there from the position: then the topic may have got records, all of which readers skip. With any other error, the
+// topic holds the archive up to end, or an unknown part of it if end is record.Before: then Run compares them.
 func (r Restore) Extend(ctx context.Context, from record.Position) (end record.Position, err error) {
 	want := End(r.Archive)
-	if want == nil || want.Sequence <= from.Sequence+1 {
+	switch {
+	case want == nil || want.Sequence <= from.Sequence:
+		return from, fmt.Errorf("the archive of %s no longer holds record %d", r.Rules.Journal(), from.Sequence)
+	case want.Sequence == from.Sequence+1 && want.Prev != from.Hash:
+		return from, &ConflictError{Journal: r.Rules.Journal(), Sequence: from.Sequence, Reason: "the archive ends with another record"}
+	case want.Sequence == from.Sequence+1:
 		return from, nil
 	}
 	name := r.Rules.Journal()
@@ -33,14 +40,14 @@ func (r Restore) Extend(ctx context.Context, from record.Position) (end record.P
 			err = to.Append(ctx, message)
 		}
 		if err != nil {
-			return from, errors.Join(err, to.Close(ctx))
+			return record.Before, errors.Join(err, to.Close(ctx))
 		}
 		if prev, sequence, ok := record.PrevOf(message.Value); ok && prev == end.Hash && sequence == end.Sequence+1 {
 			end = record.Position{Offset: message.Offset, Sequence: sequence, Hash: sha256.Sum256(message.Value)}
 		}
 	}
 	if err := to.Close(ctx); err != nil {
-		return from, err
+		return record.Before, err
 	}
 	if end.Sequence != want.Sequence-1 || end.Hash != want.Prev {
 		return from, &ConflictError{Journal: name, Sequence: end.Sequence + 1, Appended: to.Sent(),

@@ -304,3 +304,30 @@ func TestFollowAnArchive(t *testing.T) {
 		return strings.Contains(string(f.do("", http.MethodGet, "/readyz", nil).Body), "the archive could not be read since")
 	})
 }
+
+// TestFollowRefusesAnotherHistory kills a follower, and starts it with brokers that hold another history: it shows nothing of that one,
+// and says so.
+func TestFollowRefusesAnotherHistory(t *testing.T) {
+	t.Parallel()
+	v, other := startVenue(t), startVenue(t)
+	v.fund("100000", "ANNA", "BEN")
+	f := startFollower(v)
+	f.equals(v, v.trade("0.05"), "broker-a", "/v1/customers/BEN/balances")
+	rows := f.digests()
+	f.kill()
+	f.env, f.prefix = []string{"PERPETUA_KAFKA_BROKERS=" + strings.Join(other.Kafka, ",")}, other.prefix
+	f.start()
+	waitFor(t, "the follower to stop", func() bool {
+		return strings.Contains(string(f.do("", http.MethodGet, "/readyz", nil).Body), `"stopped":{"identity":"identity/0@`)
+	})
+	if !maps.Equal(rows, f.digests()) {
+		t.Error("the rows have changed")
+	}
+	a := f.do("", http.MethodGet, "/v1/instruments", nil)
+	if len(a.Header.Values("X-Log-Stopped")) == 0 || strings.Contains(string(a.Body), "BTCUSDC_PERP") {
+		t.Errorf("it shows another venue's instruments: %s %s", a.Header, a.Body)
+	}
+	if f.scrape().value("perpetua_journal_alarms_total", "journal", "trading", "kind", "verify") != 1 {
+		t.Error("no alarm")
+	}
+}

@@ -88,11 +88,9 @@ func (a *archiveSource) copy(ctx context.Context) error {
 		}
 		r := wholelog.Restore{Client: a.client, Rules: j.Rules, Archive: opened}
 		if from, known := a.ends[j.Name()]; known {
-			end, err := r.Extend(ctx, from)
-			if err != nil {
+			if err := a.extend(ctx, r, from); err != nil {
 				return err
 			}
-			a.ends[j.Name()] = end
 			continue
 		}
 		done, err := r.Run(ctx) // compares all that the topic holds
@@ -102,4 +100,16 @@ func (a *archiveSource) copy(ctx context.Context) error {
 		a.ends[j.Name()] = done.End
 	}
 	return nil
+}
+
+// extend appends what the archive has got after a position. If it is not known then what the topic holds, the next copy compares it.
+func (a *archiveSource) extend(ctx context.Context, r wholelog.Restore, from record.Position) error {
+	name := r.Rules.Journal()
+	end, err := r.Extend(ctx, from)
+	if end.IsBefore() {
+		delete(a.ends, name)
+	} else {
+		a.ends[name] = end
+	}
+	return err
 }

@@ -113,10 +113,9 @@ func (c *checkpoints) run(ctx context.Context, tip func() int64, alarm func(jour
 		if c.judge(report.Alarms, alarm) {
 			return nil // the state stays the good one, so the next start finds the fork again
 		}
-		if state = next; len(report.Alarms) == 0 {
-			if err := state.Write(c.file); err != nil {
-				return err
-			}
+		state = next // the old one if an alarm makes this one doubtful
+		if err := state.Write(c.file); err != nil {
+			return err
 		}
 		since = c.compareSize(tip(), report.Records, since)
 		select {
@@ -130,7 +129,7 @@ func (c *checkpoints) run(ctx context.Context, tip func() int64, alarm func(jour
 // judge reports whether the venue has signed two histories. Only that is proven by its signatures: a place may also serve
 // something else, or something old.
 func (c *checkpoints) judge(alarms []monitor.Alarm, alarm func(journal string, wrong error)) (forked bool) {
-	c.doubt.Store(nil)
+	var doubt *string
 	for _, a := range alarms {
 		c.log.Warn("a checkpoint is not as it should be", "alarm", a.Kind, "place", a.Place, "error", a.Message)
 		switch a.Kind {
@@ -141,9 +140,10 @@ func (c *checkpoints) judge(alarms []monitor.Alarm, alarm func(journal string, w
 			return true
 		case monitor.Shrink, monitor.Signature, monitor.Unproven:
 			text := fmt.Sprintf("%s: a place serves a checkpoint that is not as it should be (%s)", journals.Trading, a.Kind)
-			c.doubt.Store(&text)
+			doubt = &text
 		}
 	}
+	c.doubt.Store(doubt)
 	return false
 }
 

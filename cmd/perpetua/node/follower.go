@@ -78,7 +78,7 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, 
 		if f.verifies, err = newVerifying(ctx, c, s, j, seed); err != nil {
 			return nil, err
 		}
-		options = append(options, follow.Checked(f.verifies.check))
+		options = append(options, follow.Checked(f.verifies.check), follow.Through(f.verifies.earlier))
 	}
 	f.fold = follow.New(s.client, j.Rules, 0, options...)
 	// A listener that is registered before the fold runs receives every record after the seed.
@@ -100,8 +100,9 @@ func (f *follower) newRunner(pool *pgxpool.Pool) *projections.Runner {
 	if f.verifies == nil {
 		return projections.NewRunner(pool, f.client, f.Rules, f.Projections...)
 	}
-	f.fold.Listen(func(e record.Entry, _ decide.State) { f.verifies.rows.Note(e.Position) })
-	return projections.Config{Pool: pool, Log: f.verifies.rows, Journal: f.Name(), Logger: f.client.Logger(), Tracer: f.client.Tracer()}.Runner(f.Projections...)
+	f.fold.Listen(func(e record.Entry, _ decide.State) { f.verifies.marks.Note(e.Position) })
+	log := projections.Verified{Log: projections.NewLog(f.client, f.Rules, 0), Marks: f.verifies.marks}
+	return projections.Config{Pool: pool, Log: log, Journal: f.Name(), Logger: f.client.Logger(), Tracer: f.client.Tracer()}.Runner(f.Projections...)
 }
 
 // of returns the follower of a journal.
@@ -167,6 +168,9 @@ func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
 	r := journal.NewReader(f.client, f.Rules, 0, anchors.Below(from))
 	r.OrBase(to + 1)
 	entries, err := readUpTo(ctx, r, to)
+	if err == nil && f.verifies != nil {
+		err = f.verifies.marks.Prove(entries)
+	}
 	if err == nil {
 		f.tail.Precede(entries)
 	} else if ctx.Err() == nil { // the fold reports errors of the same log

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/history"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -68,11 +72,12 @@ func (f *Following) refusal() *problem.Problem {
 // verifying verifies the records of a journal before they are shown.
 type verifying struct {
 	*verify.Continuous
-	client *journal.Client
-	name   string
-	known  map[int64]record.Hash // positions that this node has seen before, by sequence
-	rows   *projections.Verified
-	halt   func(journal string) string // may be nil
+	client  *journal.Client
+	name    string
+	earlier *follow.Marks               // positions after the seed that earlier runs have verified
+	marks   *follow.Marks               // what the readers of the log other than the fold compare with
+	halt    func(journal string) string // may be nil
+	alarmed atomic.Bool                 // the alarm of the journal was raised
 }
 
 func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, seed *record.Seed) (*verifying, error) {
@@ -80,42 +85,85 @@ func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, 
 	if c.Follow.Model != nil && j.Name() == journals.Trading {
 		cfg.Model = c.Follow.Model()
 	}
-	from := record.Before
+	from, before := record.Before, []record.Position(nil)
 	if seed != nil {
-		from = seed.Position
+		from, before = seed.Position, append(slices.Clone(seed.Anchors), seed.Position)
 	}
-	v := &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), known: make(map[int64]record.Hash), halt: c.Follow.Halt,
-		rows: projections.NewVerified(projections.NewLog(s.client, j.Rules, 0), j.Name(), from)}
+	var after []record.Position
 	for _, k := range []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses} {
 		positions, err := k.Positions(ctx, j.Name(), 0)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range positions {
-			v.known[p.Sequence] = p.Hash
+			if p.Sequence <= from.Sequence {
+				before = append(before, p)
+			} else {
+				after = append(after, p)
+			}
 		}
 	}
-	return v, nil
+	return &verifying{Continuous: verify.NewContinuous(cfg, seed), client: s.client, name: j.Name(), halt: c.Follow.Halt,
+		earlier: follow.NewMarks(j.Name(), after...), marks: follow.NewMarks(j.Name(), before...)}, nil
+}
+
+// marksOf returns the marks of a journal if the node follows a venue, or nil.
+func (all followers) marksOf(name string) *follow.Marks {
+	f, err := all.of(name)
+	if err != nil || f.verifies == nil {
+		return nil
+	}
+	return f.verifies.marks
+}
+
+// verifiedSource is the source of past states at a node that follows a venue: only the records that the folds have verified.
+type verifiedSource struct {
+	history.Source
+	followers followers
+}
+
+// After implements history.Source.
+func (s verifiedSource) After(rules decide.Rules, partition int32, at record.Position) history.Records {
+	records := s.Source.After(rules, partition, at)
+	marks := s.followers.marksOf(rules.Journal())
+	if marks == nil {
+		return records
+	}
+	return &verifiedRecords{records, marks.Hold()}
+}
+
+type verifiedRecords struct {
+	history.Records
+	held *follow.Held
+}
+
+// PollFor implements history.Records.
+func (r *verifiedRecords) PollFor(ctx context.Context, sequence int64) ([]record.Entry, error) {
+	return r.held.Next(ctx, func(ctx context.Context, to int64) ([]record.Entry, error) {
+		return r.Records.PollFor(ctx, max(sequence, to))
+	})
 }
 
 // check implements follow.Check.
 func (v *verifying) check(state decide.State, e record.Entry) error {
 	if v.halt != nil {
 		if why := v.halt(v.name); why != "" { // whoever found out has raised the alarm
+			v.alarmed.Store(true)
 			return &record.BrokenRecordError{Journal: v.name, Offset: e.Position.Offset, Sequence: e.Position.Sequence, Reason: why}
 		}
 	}
-	var err error
-	if hash, seen := v.known[e.Position.Sequence]; seen && hash != e.Position.Hash {
-		have := record.Position{Offset: e.Position.Offset, Sequence: e.Position.Sequence, Hash: hash}
-		err = &record.DivergedError{Journal: v.name, Have: have, Found: e.Position, Reason: "this node has read another record before"}
-	} else {
-		err = v.Check(state, e)
-	}
+	err := v.Check(state, e)
 	if err != nil {
-		v.client.AlarmOfVerifier(v.name, err)
+		v.alarm(err)
 	}
 	return err
+}
+
+// alarm raises the alarm of the journal once.
+func (v *verifying) alarm(wrong error) {
+	if !v.alarmed.Swap(true) {
+		v.client.AlarmOfVerifier(v.name, wrong)
+	}
 }
 
 // outlive returns a task that does not end the node if the log proves wrong, if the node follows a venue: the node then
@@ -129,7 +177,8 @@ func (f *follower) outlive(run func(context.Context) error) func(context.Context
 		if !record.Final(err) {
 			return err
 		}
-		f.verifies.rows.Stop(err)
+		f.verifies.alarm(err)
+		f.verifies.marks.Stop(err)
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -138,7 +187,7 @@ func (f *follower) outlive(run func(context.Context) error) func(context.Context
 // stopped returns why the follower shows no later records, or nil. The rows may stop although the fold does not, if the brokers
 // serve different records to both.
 func (f *follower) stopped() error {
-	if err := f.fold.Stopped(); err != nil {
+	if err := cmp.Or(f.fold.Stopped(), f.fold.Err()); record.Final(err) {
 		return err
 	}
 	if err := f.runner.Err(); record.Final(err) {
@@ -202,19 +251,34 @@ func onlyTheVenue(route string) bool {
 	return false
 }
 
-// reachAgain is the wait after the brokers did not answer a node that follows a venue.
-const reachAgain = time.Second
+const (
+	// reachAgain is the wait after the brokers did not answer a node that follows a venue.
+	reachAgain = time.Second
+	// lookAgain is the time after which a node that waits for records looks whether its rows have stopped.
+	lookAgain = 10 * time.Second
+)
 
-// catchUpWithVenue returns when the node shows all records that the log has now, or has stopped because the log proved wrong. It
-// waits for brokers that do not answer.
+// catchUpWithVenue returns when the node shows all records that the journals have now. It does not wait for a journal that has stopped
+// because its log proved wrong, and waits for brokers that do not answer.
 func (n *Node) catchUpWithVenue(ctx context.Context) error {
-	for {
-		err := n.AwaitTip(ctx)
-		if err == nil || record.Final(err) {
-			return nil
+	for _, f := range n.followers {
+		if err := n.catchUpWith(ctx, f); err != nil {
+			return err
 		}
-		if ctx.Err() != nil {
+	}
+	return nil
+}
+
+func (n *Node) catchUpWith(ctx context.Context, f *follower) error {
+	for {
+		err := n.awaitTipFor(ctx, f, lookAgain)
+		switch {
+		case err == nil || record.Final(err) || f.stopped() != nil:
+			return nil
+		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
+		case errors.Is(err, context.DeadlineExceeded): // the rows may have stopped while the fold waits for records
+			continue
 		}
 		n.Logger.Warn("the log can't be read yet", "error", err)
 		select {
@@ -222,6 +286,13 @@ func (n *Node) catchUpWithVenue(ctx context.Context) error {
 		case <-time.After(reachAgain):
 		}
 	}
+}
+
+// awaitTipFor is awaitTip with a limit.
+func (n *Node) awaitTipFor(ctx context.Context, f *follower, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return n.awaitTip(ctx, f)
 }
 
 // noEngines accepts no commands. It stands for the owners of the journals at a node that follows a venue.

@@ -7,7 +7,7 @@ import (
 
 // pastConfig returns what past states are computed from: the log, the working snapshots and the history snapshots.
 func (n *Node) pastConfig() history.Config {
-	return history.Config{Client: n.stores.client, Stores: []*snapshot.Store{n.stores.snapshots.history, n.stores.snapshots.store},
+	return history.Config{Client: n.stores.client, Source: verifiedSource{history.Topic{Client: n.stores.client}, n.followers}, Stores: []*snapshot.Store{n.stores.snapshots.history, n.stores.snapshots.store},
 		Logger: n.Logger.With("part", "history")}
 }
 

@@ -95,15 +95,23 @@ func (n *Node) awaitOwners(ctx context.Context) error {
 // reads the read models, these must have applied the valid ones.
 func (n *Node) AwaitTip(ctx context.Context) error {
 	for _, f := range n.followers {
-		if err := f.fold.WaitTip(ctx); err != nil {
-			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
+		if err := n.awaitTip(ctx, f); err != nil {
+			return err
 		}
-		if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // a lone node without a projector has no rows to read
-			continue
-		}
-		if err := f.rows.Wait(ctx, f.fold.Position().Sequence); err != nil {
-			return fmt.Errorf("waiting for the read models of the journal %s: %w", f.Name(), err)
-		}
+	}
+	return nil
+}
+
+// awaitTip is AwaitTip for one journal.
+func (n *Node) awaitTip(ctx context.Context, f *follower) error {
+	if err := f.fold.WaitTip(ctx); err != nil {
+		return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
+	}
+	if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // a lone node without a projector has no rows to read
+		return nil
+	}
+	if err := f.rows.Wait(ctx, f.fold.Position().Sequence); err != nil {
+		return fmt.Errorf("waiting for the read models of the journal %s: %w", f.Name(), err)
 	}
 	return nil
 }

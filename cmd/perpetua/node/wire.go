@@ -74,7 +74,7 @@ func (n *Node) wire() error {
 	// The hub is created before Run, like everything that listens to a fold: a socket must receive every record after
 	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
-		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: forSockets, Nodes: n.engine.commands,
+		Log: live.NewLog(n.stores.client, venue.Rules, 0, n.followers.marksOf(venue.Name())), REST: forSockets, Nodes: n.engine.commands,
 		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets, ReadOnly: n.Follow.refusal()})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
