@@ -67,7 +67,12 @@ func (c *Core) rotateCheckpointKey(at Stamp, p *RotateCheckpointKey) (Event, err
 	case rotated && last.Key != p.Previous:
 		return nil, Refuse(Conflict, "ANOTHER_CHECKPOINT_KEY", "the last rotation names another key than the one that is to be replaced")
 	case rotated && at.Time < last.Until:
-		return nil, Refuse(Conflict, "CHECKPOINT_KEYS_OVERLAP", "the key before the last one signs until "+last.Until.String()+": rotate after that")
+		return nil, CheckpointKeysOverlap(last.Until)
 	}
 	return &CheckpointKeyRotated{p.Generation, p.Previous, p.Key, at.Time + checkpointkey.Overlap}, nil
+}
+
+// CheckpointKeysOverlap returns the refusal of a rotation while the previous key still signs, until a time.
+func CheckpointKeysOverlap(until scalar.Time) *Refusal {
+	return Refuse(Conflict, "CHECKPOINT_KEYS_OVERLAP", "the key before the last one signs until "+until.String()+": rotate after that")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	. "github.com/perpetua-exchange/perpetua/streams/transparency"
 	"github.com/perpetua-exchange/perpetua/streams/transparency/witnesstest"
 )
@@ -91,13 +92,17 @@ func publish(t *testing.T, seed byte) *publishedLog {
 	return l
 }
 
+// root returns the root of a record.
+func (l *publishedLog) root(sequence int64) commitment.Hash {
+	return sha256.Sum256(binary.BigEndian.AppendUint64([]byte{l.seed}, uint64(sequence)))
+}
+
 // grow appends records and publishes the checkpoint.
 func (l *publishedLog) grow(n int) {
 	l.t.Helper()
 	var tiles []Tile
 	for range n {
-		root := sha256.Sum256(binary.BigEndian.AppendUint64([]byte{l.seed}, uint64(l.tree.Size())))
-		l.tree.Append(root, func(t Tile) { tiles = append(tiles, t) })
+		l.tree.Append(l.root(l.tree.Size()), func(t Tile) { tiles = append(tiles, t) })
 	}
 	ctx := l.t.Context()
 	if err := l.store.Write(ctx, append(tiles, l.tree.Partial()...)); err != nil {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/perpetua-exchange/perpetua/streams/receipt"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
@@ -29,12 +31,6 @@ func (v *rotating) list() string { return v.text("/tlog/trading/0/keys") }
 func (v *rotating) text(path string) string {
 	v.t.Helper()
 	return strings.TrimSpace(string(v.must(200, "", http.MethodGet, path, nil).Body))
-}
-
-// sell makes a record.
-func (v *rotating) sell() {
-	v.t.Helper()
-	v.must(201, "broker-a", http.MethodPost, annasOrders, `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"65000.0"}`)
 }
 
 // signedBy waits until a checkpoint covers a number of records, which each of the keys alone verifies, and no other of the list.
@@ -90,8 +86,8 @@ func (v *rotating) save(user, path string) string {
 	return file
 }
 
-// TestCheckpointKeyIsRotated rotates the key that signs checkpoints. The venue is killed right after that, loses the signed trees in
-// Postgres, lives through the 30 days, and loses the new key.
+// TestCheckpointKeyIsRotated rotates the key that signs checkpoints. The venue is killed right after that, and loses the signed trees in
+// Postgres. After the 30 days it lacks the new key for a while, and the proof of the rotation.
 func TestCheckpointKeyIsRotated(t *testing.T) {
 	t.Parallel()
 	w, policy := startWitness(t)
@@ -119,6 +115,7 @@ func TestCheckpointKeyIsRotated(t *testing.T) {
 		t.Fatalf("rotate: %d\n%s", code, said)
 	}
 	v.kill()
+	v.losesSignedTrees()
 	v.start()
 	next := strings.Fields(strings.Split(v.list(), "\n")[1])[0]
 	v.signedBy(len(v.records("trading")), next, old)
@@ -127,6 +124,9 @@ func TestCheckpointKeyIsRotated(t *testing.T) {
 	}
 	if code, said := v.outcome(nil, "admin", "checkpoint-keys", "rotate", "trading"); code == exitDone || !strings.Contains(said, "CHECKPOINT_KEYS_OVERLAP") {
 		t.Errorf("rotate again: %d\n%s", code, said)
+	}
+	if early := v.files("keys", "tlog", "localhost", "tlog", "trading", "0", "*", "3"); len(early) > 0 {
+		t.Errorf("a rotation that is refused makes %v", early)
 	}
 	rotation := v.save("", "/tlog/trading/0/keys/2")
 	v.must(404, "", http.MethodGet, "/tlog/trading/0/keys/3", nil)
@@ -137,9 +137,8 @@ func TestCheckpointKeyIsRotated(t *testing.T) {
 		t.Errorf("the rotation does not show the next key:\n%s", said)
 	}
 	v.knowsRetirement(before, old, next)
-	v.losesSignedTrees(next, old)
-	v.outlives(w.Knows, next, old)
-	v.losesKey(next)
+	v.outlives(next, old)
+	v.isFollowed(w.Knows, next, old)
 }
 
 // knowsRetirement verifies a receipt that only the old key signed.
@@ -153,10 +152,19 @@ func (v *rotating) knowsRetirement(receipt, old, next string) {
 	v.verifies(receipt, next, exitFailed)
 }
 
-// losesSignedTrees empties the tables that are not computed from the log.
-func (v *rotating) losesSignedTrees(keys ...string) {
+// files returns the files below the data folder with a path.
+func (v *rotating) files(path ...string) []string {
 	v.t.Helper()
-	v.stop()
+	found, err := filepath.Glob(filepath.Join(append([]string{v.dir}, path...)...))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return found
+}
+
+// losesSignedTrees empties the tables that are not computed from the log.
+func (v *rotating) losesSignedTrees() {
+	v.t.Helper()
 	c, err := pgx.Connect(v.t.Context(), v.postgres)
 	if err != nil {
 		v.t.Fatal(err)
@@ -165,19 +173,44 @@ func (v *rotating) losesSignedTrees(keys ...string) {
 	if _, err := c.Exec(v.t.Context(), "DELETE FROM signed_trees; DELETE FROM cosigned_trees"); err != nil {
 		v.t.Fatal(err)
 	}
-	v.start()
-	v.sell()
-	v.signedBy(len(v.records("trading")), keys...)
 }
 
-// outlives starts the venue 31 days later. Only the new key signs, and the witness cosigns when it knows that.
-func (v *rotating) outlives(knows func(string) error, next, old string) {
+// outlives starts the venue 31 days later, without the proof of the rotation and without the new key. Nothing is signed until the key is
+// back. Then only that key signs, and those who know only the old one can verify the rotation still.
+func (v *rotating) outlives(next, old string) {
 	v.t.Helper()
 	v.stop()
+	seeds, proofs := v.files("keys", "tlog", "localhost", "tlog", "trading", "0", "*", "2"), v.files("blob", "tlog", "localhost", "trading", "0", "*", "keys", "2")
+	if len(seeds) != 1 || len(proofs) != 1 {
+		v.t.Fatalf("%v, %v", seeds, proofs)
+	}
+	if err := errors.Join(os.Rename(seeds[0], seeds[0]+".lost"), os.Remove(proofs[0])); err != nil {
+		v.t.Fatal(err)
+	}
 	v.env = append(v.env, clockAhead+"=744h")
 	v.start()
-	records := len(v.records("trading"))
-	v.signedBy(records, next)
+	waitFor(v.t, "the error", func() bool { return strings.Contains(v.output.said(), "holds no secret of this generation") })
+	if o, err := policyOf(v.t, old).Open([]byte(v.text("/tlog/trading/0/checkpoint") + "\n")); err != nil || o.Size >= int64(len(v.records("trading"))) {
+		v.t.Errorf("without the key, %+v is signed: %v", o, err)
+	}
+	if err := os.Rename(seeds[0]+".lost", seeds[0]); err != nil {
+		v.t.Fatal(err)
+	}
+	v.signedBy(len(v.records("trading")), next)
+	rotation, err := os.ReadFile(v.save("", "/tlog/trading/0/keys/2"))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, key := range []string{old, next} {
+		if _, err := receipt.Verify(rotation, policyOf(v.t, key)); err != nil {
+			v.t.Errorf("the rotation, with %s: %v", key, err)
+		}
+	}
+}
+
+// isFollowed checks monitors, and that the witness cosigns when it knows the new key.
+func (v *rotating) isFollowed(knows func(string) error, next, old string) {
+	v.t.Helper()
 	file := filepath.Join(v.t.TempDir(), "keys")
 	if err := os.WriteFile(file, []byte(v.list()+"\n"), 0o600); err != nil {
 		v.t.Fatal(err)
@@ -196,28 +229,5 @@ func (v *rotating) outlives(knows func(string) error, next, old string) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.cosignedTree(string(text), next, records)
-}
-
-// losesKey starts the venue without its key. Nothing is signed until the key is back.
-func (v *rotating) losesKey(next string) {
-	v.t.Helper()
-	v.stop()
-	found, err := filepath.Glob(filepath.Join(v.dir, "keys", "tlog", "localhost", "tlog", "trading", "0", "*", "2"))
-	if err != nil || len(found) != 1 {
-		v.t.Fatalf("%v, %v", found, err)
-	}
-	if err := os.Rename(found[0], found[0]+".lost"); err != nil {
-		v.t.Fatal(err)
-	}
-	v.start()
-	v.sell()
-	waitFor(v.t, "the error", func() bool { return strings.Contains(v.output.said(), "holds no secret of this generation") })
-	if o, err := policyOf(v.t, next).Open([]byte(v.text("/tlog/trading/0/checkpoint") + "\n")); err != nil || o.Size >= int64(len(v.records("trading"))) {
-		v.t.Errorf("without the key, %+v is signed: %v", o, err)
-	}
-	if err := os.Rename(found[0]+".lost", found[0]); err != nil {
-		v.t.Fatal(err)
-	}
-	v.signedBy(len(v.records("trading")), next)
+	v.cosignedTree(string(text), next, len(v.records("trading")))
 }

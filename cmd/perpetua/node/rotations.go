@@ -4,37 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/receipt"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
 // rotationsEvery is the time between two looks for rotations that are not proven.
 const rotationsEvery = 10 * time.Second
 
-// proveRotations writes a receipt of each record that names a key to the bucket, until the context ends. It does so while both keys
-// sign, so that those who know only the previous key can verify the receipt.
+// proveRotations writes a receipt of each record that names a key to the bucket, until the context ends. Errors are logged and retried.
 func (l *transparencyLog) proveRotations(ctx context.Context) error {
-	reader, _, err := l.published(ctx)
-	if err != nil {
-		return err
-	}
-	store, proven := transparency.NewStore(l.blobs, reader.Origin()), make(map[int]bool)
+	proven := make(map[int]string) // by generation: "" once the receipt is there, or the last error
 	for {
-		for _, r := range l.rotations(reader.Origin()) {
-			if proven[r.Generation] {
-				continue
-			}
-			switch err := l.proveRotation(ctx, store, r); {
-			case err == nil:
-				proven[r.Generation] = true
-			case ctx.Err() == nil && !errors.Is(err, receipt.ErrNotSigned):
-				l.logger.Warn("the rotation of a signing key is not proven yet", "generation", r.Generation, "error", err)
-			}
+		if err := l.proveEach(ctx, proven); err != nil && ctx.Err() == nil {
+			l.logger.Warn("no rotation of a signing key is proven yet", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -44,8 +34,33 @@ func (l *transparencyLog) proveRotations(ctx context.Context) error {
 	}
 }
 
-// proveRotation writes the receipt of a rotation unless it exists.
-func (l *transparencyLog) proveRotation(ctx context.Context, store *transparency.Store, r checkpointkey.Rotation) error {
+// proveEach proves the rotations that are not proven. An error of one is logged when it is another than the last one.
+func (l *transparencyLog) proveEach(ctx context.Context, proven map[int]string) error {
+	reader, id, err := l.published(ctx)
+	if err != nil {
+		return err
+	}
+	store := transparency.NewStore(l.blobs, reader.Origin())
+	for _, r := range l.rotations(reader.Origin()) {
+		last, tried := proven[r.Generation]
+		if tried && last == "" {
+			continue
+		}
+		err := l.proveRotation(ctx, store, reader, id, r)
+		if err == nil {
+			proven[r.Generation] = ""
+			continue
+		}
+		if ctx.Err() == nil && !errors.Is(err, receipt.ErrNotSigned) && err.Error() != last {
+			l.logger.Warn("the rotation of a signing key is not proven yet", "generation", r.Generation, "error", err)
+		}
+		proven[r.Generation] = err.Error()
+	}
+	return nil
+}
+
+// proveRotation writes the receipt of a rotation unless it exists. Those who know only the previous key can verify it.
+func (l *transparencyLog) proveRotation(ctx context.Context, store *transparency.Store, reader *transparency.Reader, id scalar.ID, r checkpointkey.Rotation) error {
 	if _, err := store.Rotation(ctx, r.Generation); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -55,15 +70,57 @@ func (l *transparencyLog) proveRotation(ctx context.Context, store *transparency
 	}
 	within, cancel := context.WithTimeout(ctx, rotationsEvery)
 	defer cancel()
-	proof, err := l.Prove(within, e, []string{receipt.Everybody})
+	text, err := receiptUnder(within, l, e, r.Previous)
+	if err != nil && r.Retired != 0 {
+		// The published trees no longer have the previous key's signature. That of the record itself has it.
+		var past *receipt.Prover
+		if past, err = l.proverOfPast(ctx, reader, id, r.Sequence); err == nil {
+			text, err = receiptUnder(ctx, past, e, r.Previous)
+		}
+	}
 	if err != nil {
 		return err
+	}
+	return store.WriteRotation(ctx, r.Generation, text)
+}
+
+// proverOfPast returns a prover of the last record of the tree that ends with a record. It asks for no cosignatures.
+func (l *transparencyLog) proverOfPast(ctx context.Context, reader *transparency.Reader, id scalar.ID, sequence int64) (*receipt.Prover, error) {
+	signer := transparency.NewSigner(reader.Origin(), nil, l.checkpointKeys(reader.Origin())) // no head is recorded
+	past, err := signer.Past(ctx, reader, sequence+1)
+	if err != nil {
+		return nil, err
+	}
+	committer, err := l.committer()
+	if err != nil {
+		return nil, err
+	}
+	return receipt.NewProver(receipt.Config{Log: past, Committer: committer, Poll: receiptPoll, Key: l.keysLater(id)}), nil
+}
+
+// receiptUnder returns the JSON of the receipt of a record with the public units. It returns receipt.ErrNotSigned if a key has not signed it.
+func receiptUnder(ctx context.Context, of prover, e record.Entry, key string) ([]byte, error) {
+	proof, err := of.Prove(ctx, e, []string{receipt.Everybody})
+	if err != nil {
+		return nil, err
 	}
 	text, err := json.Marshal(proof)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return store.WriteRotation(ctx, r.Generation, append(text, '\n'))
+	policy, err := transparency.NewPolicy().ForLog(key)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := receipt.Verify(text, policy); err != nil {
+		return nil, fmt.Errorf("%w by the previous key: %w", receipt.ErrNotSigned, err)
+	}
+	return append(text, '\n'), nil
+}
+
+// prover makes receipts. *receipt.Prover and *transparencyLog implement it.
+type prover interface {
+	Prove(ctx context.Context, e record.Entry, parties []string) (*receipt.Receipt, error)
 }
 
 // Keys returns the verifier keys of the log as a list (transparency.ParseLogKeys), the oldest first.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -86,6 +87,7 @@ func (k *checkpointKeys) key(ctx context.Context, rotations []checkpointkey.Rota
 		}
 	}
 	if named := checkpointkey.Named(rotations, generation); named != "" && named != key.Verifier() {
+		delete(k.read, generation) // so that a key store that is restored is read again
 		return nil, fmt.Errorf("the key store has another signing key of generation %d of %v than the records name, %s", generation, k.origin, named)
 	}
 	k.read[generation] = key
@@ -189,5 +191,28 @@ func (n *Node) nextCheckpointKey(ctx context.Context, journal string) (*decide.R
 	if err != nil {
 		return nil, err
 	}
+	if err := overlaps(l.rotations(reader.Origin()), n.clock().Wall()); err != nil {
+		return nil, err
+	}
 	return l.checkpointKeys(reader.Origin()).next(ctx)
+}
+
+// overlaps returns the refusal of a rotation while the one before is not over. The owner refuses it too, but a seed would then be in the
+// key store, and in its backups, long before it is used.
+func overlaps(rotations []checkpointkey.Rotation, now time.Time) error {
+	if len(rotations) == 0 {
+		return nil
+	}
+	if last := rotations[len(rotations)-1]; last.Retired == 0 && now.Before(last.Until.Std()) {
+		return decide.CheckpointKeysOverlap(last.Until)
+	}
+	return nil
+}
+
+// clock returns the clock of this node.
+func (n *Node) clock() journal.Clock {
+	if n.Clock == nil {
+		return journal.SystemClock()
+	}
+	return n.Clock
 }

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -212,5 +214,51 @@ func TestCheckpointKeysOfAnotherStore(t *testing.T) {
 				t.Errorf("a tree from before the rotation: %v, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestRestoredKeyStore: a process that has read another key signs once the key store has the one that the records name.
+func TestRestoredKeyStore(t *testing.T) {
+	var rotations, others []checkpointkey.Rotation
+	k, other := newKeyStore(t, logOfTests, &rotations), newKeyStore(t, logOfTests, &others)
+	for _, s := range []*keyStore{k, other} {
+		if err := s.check(t.Context(), false, transparency.Checkpoint{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rotations = append(rotations, other.rotate(10))
+	if got, err := signs(t, k.checkpointKeys, 11); err == nil {
+		t.Fatalf("%v sign", got)
+	}
+	for _, generation := range []string{"1", "2"} {
+		b, err := os.ReadFile(other.file(generation))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(filepath.Dir(k.file("1")), generation), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := signs(t, k.checkpointKeys, 11); err != nil || !slices.Equal(got, []string{rotations[0].Key, rotations[0].Previous}) {
+		t.Errorf("%v sign: %v", got, err)
+	}
+}
+
+// TestOverlaps: a rotation is refused before its seed is made, from the one before until that is over by a record or by the clock.
+func TestOverlaps(t *testing.T) {
+	until := scalar.TimeOf(time.Date(2026, 12, 27, 0, 0, 0, 0, time.UTC))
+	for _, tt := range []struct {
+		retired int64
+		after   time.Duration
+		refused bool
+	}{{0, -time.Second, true}, {0, 0, false}, {7, -time.Second, false}} {
+		err := overlaps([]checkpointkey.Rotation{{Until: 1, Retired: 3}, {Until: until, Retired: tt.retired}}, until.Std().Add(tt.after))
+		var refusal *decide.Refusal
+		if errors.As(err, &refusal) != tt.refused || tt.refused && refusal.Code != "CHECKPOINT_KEYS_OVERLAP" {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	if err := overlaps(nil, until.Std()); err != nil {
+		t.Error(err)
 	}
 }
