@@ -16,6 +16,9 @@ const MaxProposals = 1000
 // CodeEvidenceChanged is the code of the answer to a confirmation that voided its proposal.
 const CodeEvidenceChanged = "EVIDENCE_CHANGED"
 
+// CodeProposalNotOpen is the refusal code for a proposal that has ended otherwise than by its expiry.
+const CodeProposalNotOpen = "PROPOSAL_NOT_OPEN"
+
 // Subject describes the action of a command.
 type Subject struct {
 	Action string // of the names in Governed.Actions
@@ -188,7 +191,7 @@ func (c *Core) pending(now scalar.Time, id scalar.ID) (*Proposal, error) {
 	case StatusExpired:
 		return nil, Refuse(Conflict, "PROPOSAL_EXPIRED", "the proposal has expired")
 	default:
-		return nil, Refuse(Conflict, "PROPOSAL_NOT_OPEN", "the proposal is "+string(status))
+		return nil, Refuse(Conflict, CodeProposalNotOpen, "the proposal is "+string(status))
 	}
 }
 
@@ -218,22 +221,19 @@ func (p *Proposal) void(at Stamp, by Actor, changed int64) Decision {
 
 // proposed returns the command that the confirmation of a proposal has decided.
 func (p *Proposal) proposed(confirmation Command, payloads *Payloads) (Command, error) {
-	out := Command{ID: confirmation.ID, Type: p.Command, Actor: p.Proposer, Metadata: Metadata{Fingerprint: p.Fingerprint}}
-	payload, known := payloads.New(p.Command)
-	if !known {
-		return out, UnknownCommand(out)
-	}
-	out.Payload = payload
-	return out, p.decode(payload)
+	payload, err := p.Payload(payloads)
+	return Command{ID: confirmation.ID, Type: p.Command, Actor: p.Proposer, Metadata: Metadata{Fingerprint: p.Fingerprint}, Payload: payload}, err
 }
 
 // Confirmed returns the proposed command for a ConfirmProposal command, and any other command unchanged.
 func (c *Core) Confirmed(cmd Command, payloads *Payloads) Command {
 	if confirm, ok := cmd.Payload.(*ConfirmProposal); ok {
-		for _, p := range c.proposals {
-			if proposed, err := p.proposed(cmd, payloads); p.ID == confirm.ID && err == nil {
-				return proposed
-			}
+		at := slices.IndexFunc(c.proposals, func(p *Proposal) bool { return p.ID == confirm.ID })
+		if at < 0 {
+			return cmd
+		}
+		if proposed, err := c.proposals[at].proposed(cmd, payloads); err == nil {
+			return proposed
 		}
 	}
 	return cmd

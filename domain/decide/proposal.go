@@ -85,6 +85,15 @@ func (e *ProposalMade) decode(p Payload) error {
 	return nil
 }
 
+// Payload returns the payload of the proposed command. payloads are those of the journal.
+func (e *ProposalMade) Payload(payloads *Payloads) (Payload, error) {
+	payload, known := payloads.New(e.Command)
+	if !known {
+		return nil, UnknownCommand(Command{Type: e.Command})
+	}
+	return payload, e.decode(payload)
+}
+
 // contentOf returns the JSON form of a payload.
 func contentOf(p Proposable) string {
 	text, err := json.Marshal(p.Content(), json.Deterministic(true))

@@ -70,6 +70,63 @@ func TestDecisionsOfTwo(t *testing.T) {
 	}
 }
 
+// TestEvidenceOfErasure: a proposed erasure is void after another retention and after a change of one of the owner's triggers,
+// and what one person changes of another owner or of an entitlement is no evidence.
+func TestEvidenceOfErasure(t *testing.T) {
+	olga := decide.Actor{Sub: "olga", Broker: "venue"}
+	const erased = "entitlement_trigger.moved notice.given owner.restricted proposal.confirmed"
+	for name, tt := range map[string]struct {
+		change func(trigger scalar.ID) decide.Payload
+		want   string
+	}{
+		"retention":   {func(scalar.ID) decide.Payload { return &onboarding.SetRetention{Seconds: 1} }, "proposal.voided"},
+		"trigger":     {func(id scalar.ID) decide.Payload { return act(id, entitlement.Block) }, "proposal.voided"},
+		"hold":        {func(scalar.ID) decide.Payload { return &onboarding.HoldOwner{Ref: ann, Reason: sealed()} }, "proposal.voided"},
+		"other owner": {func(scalar.ID) decide.Payload { return &onboarding.HoldOwner{Ref: bob, Reason: sealed()} }, erased},
+		"entitlement": {func(scalar.ID) decide.Payload { return define(entitlement.Manual) }, erased},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := governedOwners(t, "owner.erase")
+			trigger := l.trigger(define(entitlement.Manual))
+			l.must(operator, &onboarding.EraseOwner{Ref: ann, Reason: sealed()})
+			id := l.proposal()
+			l.must(operator, tt.change(trigger))
+			if got := l.do(olga, &decide.ConfirmProposal{ID: id}); got != tt.want {
+				t.Errorf("the erasure is %s, and not %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestEntitlementsOfTwo: nobody alone defines or changes an entitlement under a policy.
+func TestEntitlementsOfTwo(t *testing.T) {
+	olga := decide.Actor{Sub: "olga", Broker: "venue"}
+	l := governedOwners(t, "entitlement.create", "entitlement.change")
+	if got := l.do(operator, define(entitlement.Manual)); got != "proposal.made" {
+		t.Fatal(got)
+	}
+	if got := l.do(olga, &decide.ConfirmProposal{ID: l.proposal()}); got != "entitlement.created proposal.confirmed" {
+		t.Fatal(got)
+	}
+	newest, _ := l.state.Entitlements(0, 1)
+	id, automatic := newest[0].ID, entitlement.Automatic
+	change := &onboarding.ChangeEntitlement{ID: id, Approval: &automatic}
+	for range 2 {
+		if got := l.do(operator, change); got != "proposal.made" {
+			t.Fatal(got)
+		}
+	}
+	all := l.state.Proposals()
+	for n, want := range []string{"entitlement.changed proposal.confirmed", "proposal.voided"} {
+		if got := l.do(olga, &decide.ConfirmProposal{ID: all[len(all)-2+n].ID}); got != want {
+			t.Errorf("%s, and not %s", got, want)
+		}
+	}
+	if e, _ := l.state.Entitlement(id); e.Approval != entitlement.Automatic || e.Name != define(entitlement.Manual).Name {
+		t.Errorf("the entitlement is %+v", e)
+	}
+}
+
 // TestPutBackOfTwo: due work is put back by two persons, unless it failed again or was put back.
 func TestPutBackOfTwo(t *testing.T) {
 	olga := decide.Actor{Sub: "olga", Broker: "venue"}

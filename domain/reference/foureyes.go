@@ -1,6 +1,9 @@
 package reference
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // policyShape is the data of four_eyes.set.
 type policyShape struct {
@@ -29,7 +32,7 @@ type proposal struct {
 	sequence int64
 }
 
-// fourEyes is the policy in force and the proposals that have not ended.
+// fourEyes is the policy in force and the proposals that have not ended or expired.
 type fourEyes struct {
 	thresholds map[string]dec // by action
 	proposals  map[string]*proposal
@@ -61,6 +64,7 @@ func (a *Auditor) propose(e *proposalShape) {
 	if a.proposals == nil {
 		a.proposals = make(map[string]*proposal)
 	}
+	maps.DeleteFunc(a.proposals, func(_ string, p *proposal) bool { return r.Time >= p.Expires })
 	a.proposals[e.ID] = &proposal{*e, r.Sequence}
 }
 

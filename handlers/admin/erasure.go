@@ -192,7 +192,7 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 		x, err := h.onboarding.Execute(rest.RequestOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
 		var refused *submit.RefusedError
 		if errors.As(err, &refused) {
-			was, failed := h.cfg.Owners.Release(ctx, ref.String())
+			was, failed := h.releaseLost(ctx, ref, refused.AsOf.Sequence)
 			switch {
 			case failed != nil:
 				return h.keyError(c, ref, failed)
@@ -208,15 +208,39 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		again, err := h.isHeld(ctx, ref, x.Position.Sequence)
-		if err == nil && !again {
-			_, err = h.cfg.Owners.Release(ctx, ref.String())
-		}
-		if err != nil {
+		if _, err := h.releaseKey(ctx, ref, x.Position.Sequence); err != nil {
 			return h.keyError(c, ref, err)
 		}
 		return c.JSON(http.StatusOK, held{ref, false, reason, e.Time})
 	}
+}
+
+// releaseKey removes an owner's hold from the key store, and reports whether there was one. It keeps the hold if the log has one
+// as of the given sequence or later.
+func (h *Handler) releaseKey(ctx context.Context, ref owner.Ref, sequence int64) (was bool, err error) {
+	held, err := h.isHeld(ctx, ref, sequence)
+	if err != nil || held {
+		return false, err
+	}
+	return h.cfg.Owners.Release(ctx, ref.String())
+}
+
+// releaseLost is releaseKey after the log has refused to release a hold. It does nothing if the policy asks for two persons,
+// because the refusal is of one person.
+func (h *Handler) releaseLost(ctx context.Context, ref owner.Ref, sequence int64) (was bool, err error) {
+	held, err := h.isHeld(ctx, ref, sequence)
+	if err != nil || held {
+		return false, err
+	}
+	two := false
+	h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
+		policy := s.(*onboarding.State).Policy()
+		two = policy.Covers(&decide.Subject{Action: onboarding.CommandReleaseOwner})
+	})
+	if two {
+		return false, nil
+	}
+	return h.cfg.Owners.Release(ctx, ref.String())
 }
 
 // isHeld reports whether the log has a hold on an owner, as of the given sequence or later.

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,12 +11,16 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // maxPolicyRules is a number of rules of a policy that no journal reaches.
@@ -93,7 +99,11 @@ func (h *Handler) setPolicy(c echo.Context) error {
 	if err := body.Done(); err != nil {
 		return err
 	}
-	to, actions, err := h.governedJournal(c, payload)
+	var actions []decide.Action
+	to, _, err := h.governedJournal(c, payload, func(_ string, s governing) error {
+		actions = decide.PolicyActions(s.Governed())
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -104,19 +114,13 @@ func (h *Handler) setPolicy(c echo.Context) error {
 	return c.JSON(http.StatusOK, wire.NewPolicy(to.Name, e.Policy, actions))
 }
 
-// governedJournal returns the journal of the route as the target of a command, and the actions that a policy may name there.
-func (h *Handler) governedJournal(c echo.Context, payload decide.Payload) (to operation.Journal, actions []decide.Action, err error) {
-	if to, _, err = h.journalOf(c, rest.Param(c, "journal"), payload); err != nil {
-		return to, nil, err
+// governedJournal returns the journal of the route as the target of a command, and whether it remembers the request's key. It
+// calls look with the journal's state.
+func (h *Handler) governedJournal(c echo.Context, payload decide.Payload, look func(journal string, s governing) error) (to operation.Journal, repeated bool, err error) {
+	if err := h.viewGoverning(c, look); err != nil {
+		return to, false, err
 	}
-	return to, actions, operation.View(rest.RequestOf(c), to.Name, h.cfg.Folds[to.Name], func(s decide.State, _ int64) error {
-		g, ok := s.(governing)
-		if !ok {
-			return unknownJournal(to.Name)
-		}
-		actions = decide.PolicyActions(g.Governed())
-		return nil
-	})
+	return h.journalOf(c, rest.Param(c, "journal"), payload)
 }
 
 // listProposals lists the proposals that the state holds: all open ones and the latest of the others, newest first.
@@ -127,24 +131,28 @@ func (h *Handler) listProposals(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	all := []wire.Proposal{}
-	err := h.viewGoverning(c, func(journal string, s governing) error {
-		for _, p := range slices.Backward(s.Proposals()) {
-			if shown := wire.NewProposal(journal, &p, h.now()); !status.Set || string(shown.Status) == status.Value {
-				all = append(all, shown)
-			}
-		}
+	var all []decide.Proposal
+	err := h.viewGoverning(c, func(_ string, s governing) error {
+		all = s.Proposals()
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, rest.Slice(page, all))
+	now := h.now()
+	all = slices.DeleteFunc(all, func(p decide.Proposal) bool { return status.Set && string(p.StatusAt(now)) != status.Value })
+	slices.Reverse(all)
+	items, total := []wire.Proposal{}, len(all)
+	for _, p := range all[min(page.Offset(), total):min(page.Offset()+page.Size, total)] {
+		items = append(items, wire.NewProposal(rest.Param(c, "journal"), &p, now))
+	}
+	return c.JSON(http.StatusOK, rest.NewItems(page, items, total))
 }
 
 // now returns the time at which proposals are shown as expired. The owner decides by its own.
 func (h *Handler) now() scalar.Time { return scalar.TimeOf(h.cfg.Now()) }
 
+// getProposal responds with a proposal and the texts of its command, so that the second person sees all of it.
 func (h *Handler) getProposal(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err
@@ -153,26 +161,88 @@ func (h *Handler) getProposal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.showProposal(c, id)
-}
-
-// showProposal responds with a proposal as the fold has it.
-func (h *Handler) showProposal(c echo.Context, id scalar.ID) error {
-	var out *wire.Proposal
-	err := h.viewGoverning(c, func(journal string, s governing) error {
-		for _, p := range s.Proposals() {
-			if p.ID == id {
-				shown := wire.NewProposal(journal, &p, h.now())
-				out = &shown
-				return nil
-			}
-		}
-		return unknownProposal()
-	})
+	p, err := h.findProposal(c, id)
 	if err != nil {
 		return err
 	}
+	journal := rest.Param(c, "journal")
+	out := wire.NewProposal(journal, &p, h.now())
+	if journal == onboardingJournal {
+		texts, err := h.textsOf(c, &p)
+		if err != nil {
+			return err
+		}
+		out.Reveal(texts)
+	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// findProposal returns a proposal as the fold has it.
+func (h *Handler) findProposal(c echo.Context, id scalar.ID) (found decide.Proposal, err error) {
+	return found, h.viewGoverning(c, func(_ string, s governing) error {
+		all := s.Proposals()
+		at := slices.IndexFunc(all, func(p decide.Proposal) bool { return p.ID == id })
+		if at < 0 {
+			return unknownProposal()
+		}
+		found = all[at]
+		return nil
+	})
+}
+
+// textsOf decrypts the texts of a proposed command of the onboarding journal, by their members in its content. There are none
+// if the owner's key is destroyed.
+func (h *Handler) textsOf(c echo.Context, p *decide.Proposal) (map[string]string, error) {
+	payload, err := p.Payload(onboarding.Payloads())
+	if err != nil {
+		return nil, err
+	}
+	switch p := payload.(type) {
+	case *onboarding.EraseOwner:
+		return h.erasureTexts(p.Ref, p.Reason)
+	case *onboarding.ReleaseOwner:
+		return h.erasureTexts(p.Ref, p.Reason)
+	case *onboarding.ActOnTrigger:
+		return h.actionTexts(c, p)
+	}
+	return nil, nil
+}
+
+// erasureTexts decrypts the reason of a command about an owner, which the venue's key encrypts.
+func (h *Handler) erasureTexts(ref owner.Ref, reason onboarding.Sealed) (map[string]string, error) {
+	text, err := h.cfg.Box.Open(reason, seal.ErasureReason(ref))
+	return map[string]string{"reason": string(text)}, err
+}
+
+// actionTexts decrypts the texts of an action on a trigger, which the owner's key encrypts.
+func (h *Handler) actionTexts(c echo.Context, p *onboarding.ActOnTrigger) (map[string]string, error) {
+	about, err := h.ownerOf(c, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string]string)
+	for _, s := range []struct {
+		member string
+		sealed onboarding.Sealed
+		at     seal.Place
+	}{
+		{"reason", p.Reason, seal.Reason(about, p.ID)},
+		{"internal_reason", p.InternalReason, seal.InternalReason(about, p.ID)},
+		{"external_reference", p.ExternalReference, seal.ExternalReference(about, p.ID)},
+	} {
+		if len(s.sealed) == 0 {
+			continue
+		}
+		text, err := h.cfg.Owners.Open(c.Request().Context(), s.sealed, s.at)
+		switch {
+		case errors.Is(err, seal.ErrDestroyed):
+			return nil, nil
+		case err != nil:
+			return nil, h.keyError(c, about, err)
+		}
+		texts[s.member] = string(text)
+	}
+	return texts, nil
 }
 
 // proposalID reads the id from the route. An invalid UUID names no proposal.
@@ -188,10 +258,20 @@ func unknownProposal() error {
 	return problem.NotFound("UNKNOWN_PROPOSAL", "There is no such proposal.")
 }
 
-// confirmProposal has the action of a proposal take effect. Before rules are activated, every node must again confirm that
-// it supports them.
+// confirmProposal has the action of a proposal take effect. It does what the route of the action does besides its command:
+// before rules are activated, every node must again confirm that it supports them, and the release of a hold also removes
+// the hold from the key store.
 func (h *Handler) confirmProposal(c echo.Context) error {
-	return h.end(c, func(id scalar.ID) decide.Payload { return &decide.ConfirmProposal{ID: id} }, h.rulesKnown)
+	err := h.end(c, func(id scalar.ID) decide.Payload { return &decide.ConfirmProposal{ID: id} }, h.mayConfirm)
+	var refused *submit.RefusedError
+	if !errors.As(err, &refused) || refused.Refusal.Code != decide.CodeProposalNotOpen {
+		return err
+	}
+	// An earlier answer may have been lost, or an error of the key store.
+	if again, failed := h.releaseAgain(c, refused.AsOf.Sequence); again || failed != nil {
+		return failed
+	}
+	return err
 }
 
 // endProposal returns the handler of a request that ends a proposal without its action.
@@ -212,7 +292,7 @@ func (h *Handler) end(c echo.Context, payload func(scalar.ID) decide.Payload, ch
 		return err
 	}
 	p := payload(id)
-	to, repeated, err := h.journalOf(c, rest.Param(c, "journal"), p)
+	to, repeated, err := h.governedJournal(c, p, func(string, governing) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -228,23 +308,64 @@ func (h *Handler) end(c echo.Context, payload func(scalar.ID) decide.Payload, ch
 	if voided, ok := operation.Find[*decide.ProposalVoided](x.Entry.Record); ok {
 		return problem.Conflict(decide.CodeEvidenceChanged, fmt.Sprintf("Record %d changed what the proposal is about. The proposal is void.", voided.Changed))
 	}
+	if e, ok := operation.Find[*onboarding.OwnerReleased](x.Entry.Record); ok {
+		if _, err := h.releaseKey(context.WithoutCancel(c.Request().Context()), e.Ref, x.Position.Sequence); err != nil {
+			return h.keyError(c, e.Ref, err)
+		}
+	}
 	return h.showProposal(c, id)
 }
 
-// rulesKnown returns an error if a proposal activates rules that some node does not support.
-func (h *Handler) rulesKnown(c echo.Context, id scalar.ID) error {
-	var rules decide.ActivateRules
-	journal := rest.Param(c, "journal")
-	err := h.viewGoverning(c, func(_ string, s governing) error {
-		for _, p := range s.Proposals() {
-			if p.ID == id && p.Command == rules.CommandType() {
-				return json.Unmarshal([]byte(p.Content), rules.Content())
-			}
-		}
-		return nil
-	})
-	if err != nil || rules.Rules == 0 {
+// showProposal responds with a proposal as the fold has it, without its texts.
+func (h *Handler) showProposal(c echo.Context, id scalar.ID) error {
+	p, err := h.findProposal(c, id)
+	if err != nil {
 		return err
 	}
-	return h.knownToAll(c, journal, rules.Rules)
+	return c.JSON(http.StatusOK, wire.NewProposal(rest.Param(c, "journal"), &p, h.now()))
+}
+
+// mayConfirm returns an error if a proposal activates rules that some node does not support, or releases a hold while this
+// venue may not change the key store. It leaves the refusal of an unknown proposal to the journal's owner.
+func (h *Handler) mayConfirm(c echo.Context, id scalar.ID) error {
+	p, err := h.findProposal(c, id)
+	if err != nil {
+		return nil
+	}
+	switch p.Command {
+	case decide.CommandActivateRules:
+		var rules decide.ActivateRules
+		if err := json.Unmarshal([]byte(p.Content), rules.Content()); err != nil {
+			return err
+		}
+		return h.knownToAll(c, rest.Param(c, "journal"), rules.Rules)
+	case onboarding.CommandReleaseOwner:
+		ctx := c.Request().Context()
+		if err := h.cfg.Owners.MayChange(ctx); err != nil {
+			return h.keyError(c, owner.Ref{}, err)
+		}
+	}
+	return nil
+}
+
+// releaseAgain responds to a repeated confirmation of the release of a hold, if the key store still had the hold.
+func (h *Handler) releaseAgain(c echo.Context, sequence int64) (again bool, err error) {
+	id, err := proposalID(c)
+	if err != nil {
+		return false, err
+	}
+	p, err := h.findProposal(c, id)
+	if err != nil || p.Command != onboarding.CommandReleaseOwner || p.Status != decide.StatusConfirmed {
+		return false, err
+	}
+	payload, err := p.Payload(onboarding.Payloads())
+	if err != nil {
+		return false, err
+	}
+	ref := payload.(*onboarding.ReleaseOwner).Ref
+	was, err := h.releaseKey(context.WithoutCancel(c.Request().Context()), ref, sequence)
+	if err != nil || !was {
+		return false, h.keyError(c, ref, err)
+	}
+	return true, h.showProposal(c, id)
 }

@@ -1,10 +1,13 @@
 package admin_test
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
@@ -93,6 +96,88 @@ func TestFourEyes(t *testing.T) {
 	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf("6000")).Want(201)
 }
 
+const cases = base + "/four-eyes/onboarding/proposals/"
+
+// governedDesk opens a desk with a second operator, the newest rules, and a policy of the onboarding journal.
+func governedDesk(t *testing.T, actions ...string) *desk {
+	d := &desk{t, twoOperators(t)}
+	for rules := 2; rules <= 5; rules++ {
+		d.Send("operator", "POST", base+"/rules/onboarding", fmt.Sprintf(`{"rules":%d}`, rules)) // those in force are refused
+	}
+	body := `{"rules":[{"action":"` + strings.Join(actions, `"},{"action":"`) + `"}]}`
+	d.Send("operator", "PUT", base+"/four-eyes/onboarding", body).Want(200)
+	return d
+}
+
+// TestReleaseOfTwo: a hold stays in the key store until two persons have released it, whatever one of them tries.
+func TestReleaseOfTwo(t *testing.T) {
+	d := governedDesk(t, "owner.release_hold")
+	ref := d.owner("alpha", owner.PersonType, 1)
+	one := base + "/persons/" + ref.ID.String()
+	holds := func(want int) {
+		t.Helper()
+		if venues, err := d.Owners.Held(t.Context(), ref.String()); err != nil || len(venues) != want {
+			t.Fatalf("the key store has %d holds, and not %d (%v)", len(venues), want, err)
+		}
+	}
+	hold := func() { d.Send("operator", "POST", one+"/hold", `{"reason":"a court"}`).Want(200) }
+	hold()
+	made := d.Send("operator", "POST", one+"/release-hold", `{"reason":"over"}`, "Idempotency-Key", "k").Want(202)
+	id := made.Text("id")
+	holds(1)
+	d.Send("operator", "POST", one+"/release-hold", `{"reason":"other"}`, "Idempotency-Key", "k").Code(409, "IDEMPOTENCY_KEY_REUSED")
+	holds(1)
+	d.Send("operator", "POST", cases+id+"/confirm", "").Code(403, "SELF_APPROVAL")
+	want(t, d.Send("auditor", "GET", cases+id, "").Want(200), "content", `{"owner_id":"`+ref.ID.String()+`","owner_type":"person","reason":"over"}`)
+	if listed := d.Send("auditor", "GET", base+"/four-eyes/onboarding/proposals", "").Want(200); strings.Contains(listed.Body, "over") {
+		t.Errorf("the list has texts: %s", listed.Body)
+	}
+	d.Send("olga", "POST", cases+id+"/confirm", "").Want(200)
+	holds(0)
+	d.Send("olga", "POST", cases+id+"/confirm", "").Code(409, "PROPOSAL_NOT_OPEN")
+	if _, err := d.Owners.Hold(t.Context(), ref.String()); err != nil { // as after a confirmation that the key store did not answer
+		t.Fatal(err)
+	}
+	d.Send("operator", "POST", one+"/release-hold", `{"reason":"over"}`).Code(409, "OWNER_NOT_HELD")
+	holds(1)
+	d.Send("olga", "POST", cases+id+"/confirm", "").Want(200)
+	holds(0)
+	hold()
+	d.Send("olga", "POST", cases+id+"/confirm", "").Code(409, "PROPOSAL_NOT_OPEN")
+	holds(1)
+}
+
+// TestRefusedReleaseKeepsTheHold: without a policy too, a refused release leaves a hold that the log has.
+func TestRefusedReleaseKeepsTheHold(t *testing.T) {
+	d := newDesk(t)
+	ref := d.owner("alpha", owner.PersonType, 1)
+	one := base + "/persons/" + ref.ID.String()
+	hold := func() { d.Send("operator", "POST", one+"/hold", `{"reason":"a court"}`).Want(200) }
+	hold()
+	d.Send("operator", "POST", one+"/release-hold", `{"reason":"over"}`, "Idempotency-Key", "k").Want(200)
+	hold()
+	d.Send("operator", "POST", one+"/release-hold", `{"reason":"other"}`, "Idempotency-Key", "k").Code(409, "IDEMPOTENCY_KEY_REUSED")
+	if venues, err := d.Owners.Held(t.Context(), ref.String()); err != nil || len(venues) != 1 {
+		t.Errorf("the key store has %d holds (%v)", len(venues), err)
+	}
+}
+
+// TestDecisionShowsItsTexts: the second person sees the reasons of a decision, which the log and the list do not have in clear.
+func TestDecisionShowsItsTexts(t *testing.T) {
+	d := governedDesk(t, "entitlement_trigger.block")
+	entitlement := d.make("/entitlements", `{"name":"retail","owner_type":"person","approval":"manual"}`)
+	ref := d.owner("alpha", owner.PersonType, 1)
+	id := d.trigger(ref, "alpha", entitlement)
+	made := d.Send("operator", "POST", base+"/entitlement_triggers/"+id+"/block", `{"code":"C","reason":"told them","internal_reason":"told us"}`).Want(202)
+	shown := d.Send("auditor", "GET", cases+made.Text("id"), "").Want(200)
+	want(t, shown, "content", `{"action":"block","code":"C","id":"`+id+`","internal_reason":"told us","reason":"told them"}`)
+	if strings.Contains(made.Body, "told") {
+		t.Errorf("the proposal has texts: %s", made.Body)
+	}
+	d.sealedOnly("told them", "told us")
+	want(t, d.Send("olga", "POST", cases+made.Text("id")+"/confirm", "").Want(200), "status", "confirmed")
+}
+
 // TestFourEyesAtOnce confirms a proposal several times at once. It takes effect once.
 func TestFourEyesAtOnce(t *testing.T) {
 	v := twoOperators(t)
@@ -146,6 +231,9 @@ func TestBadPolicies(t *testing.T) {
 		v.Send("operator", "PUT", base+"/four-eyes/"+journal, `{"rules":[]}`).Code(404, "UNKNOWN_JOURNAL")
 	}
 	v.Send("operator", "GET", base+"/four-eyes/nothing", "").Code(404, "UNKNOWN_JOURNAL")
+	for _, verb := range []string{"confirm", "reject", "withdraw"} {
+		v.Send("operator", "POST", base+"/four-eyes/identity/proposals/6a0e8f5b-1f0b-8d0e-9b0f-3c1d5f2e7a90/"+verb, "").Code(404, "UNKNOWN_JOURNAL")
+	}
 	for _, id := range []string{"nothing", "6a0e8f5b-1f0b-8d0e-9b0f-3c1d5f2e7a90"} {
 		v.Send("operator", "GET", proposals+"/"+id, "").Code(404, "UNKNOWN_PROPOSAL")
 		for _, verb := range []string{"confirm", "reject", "withdraw"} {

@@ -60,6 +60,22 @@ func inTheClear(content string) jsontext.Value {
 	return text
 }
 
+// Reveal adds texts to the content, by member.
+func (p *Proposal) Reveal(texts map[string]string) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(p.Content, &members); err != nil || len(texts) == 0 {
+		return // not an object, which no command is
+	}
+	for name, text := range texts {
+		if value, err := json.Marshal(text); err == nil {
+			members[name] = value
+		}
+	}
+	if content, err := json.Marshal(members, json.Deterministic(true)); err == nil {
+		p.Content = content
+	}
+}
+
 // Policy is the policy of a journal.
 type Policy struct {
 	Journal         string       `json:"journal"`

@@ -25,8 +25,11 @@ func (s *story) fourEyes() {
 
 	one := owner.Ref{Type: owner.PersonType, ID: id(44)}
 	s.do(client, &onboarding.RegisterOwner{Ref: one, ExternalID: hash('4'), Fields: sealed()})
-	s.do(operator, &onboarding.CreateEntitlement{Name: "With two", OwnerType: owner.PersonType, Approval: entitlement.Manual})
-	s.do(client, &onboarding.CreateTrigger{Ref: one, EntitlementID: made[*onboarding.EntitlementCreated](s).ID})
+	confirm(&onboarding.CreateEntitlement{Name: "With two", OwnerType: owner.PersonType, Approval: entitlement.Manual})
+	with := made[*onboarding.EntitlementCreated](s).ID
+	no, none := false, int64(0)
+	confirm(&onboarding.ChangeEntitlement{ID: with, Questionnaires: []entitlement.Item{}, VideoIdentification: &no, DeadlineSeconds: &none})
+	s.do(client, &onboarding.CreateTrigger{Ref: one, EntitlementID: with})
 	trigger := made[*onboarding.TriggerCreated](s).ID
 	s.step()
 	act := func(a entitlement.Action) *onboarding.ActOnTrigger {
