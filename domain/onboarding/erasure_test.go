@@ -150,7 +150,8 @@ func TestNothingOfARestrictedOwnerIsChanged(t *testing.T) {
 	met := []string{onboarding.CommandHoldOwner, onboarding.CommandReleaseOwner, onboarding.CommandRecordAttempt, onboarding.CommandRecordAttempts, onboarding.CommandRegisterOwner,
 		onboarding.CommandCreateEntitlement, onboarding.CommandChangeEntitlement, onboarding.CommandCreateWebhook, onboarding.CommandDeleteWebhook,
 		onboarding.CommandRotateWebhook, onboarding.CommandEnableWebhook, onboarding.CommandTestWebhook, onboarding.CommandSetRetention, decide.CommandActivateRules, decide.CommandPutBackDue,
-		decide.CommandRotateCommitment, decide.CommandDiscloseCommitment}
+		decide.CommandRotateCommitment, decide.CommandDiscloseCommitment, decide.CommandSetPolicy, decide.CommandRejectProposal, decide.CommandWithdrawProposal,
+		decide.CommandConfirmProposal} // see TestProposalsAboutARestrictedOwner
 	for _, e := range about {
 		met = append(met, e.payload.CommandType())
 	}
