@@ -146,13 +146,13 @@ func TestNothingOfARestrictedOwnerIsChanged(t *testing.T) {
 		{"confirmation", sender, &onboarding.ConfirmKeyDestroyed{Ref: ann, KeyID: "k"}, "OWNER_NOT_ERASED"},
 	}
 	l.run(about)
-	// What stops its erasure and resumes it, what tells how an attempt went, what is about no owner, and what ends a proposal, whose
-	// action is decided as without one.
+	// What stops its erasure and resumes it, what tells how an attempt went, and what is about no owner.
 	met := []string{onboarding.CommandHoldOwner, onboarding.CommandReleaseOwner, onboarding.CommandRecordAttempt, onboarding.CommandRecordAttempts, onboarding.CommandRegisterOwner,
 		onboarding.CommandCreateEntitlement, onboarding.CommandChangeEntitlement, onboarding.CommandCreateWebhook, onboarding.CommandDeleteWebhook,
 		onboarding.CommandRotateWebhook, onboarding.CommandEnableWebhook, onboarding.CommandTestWebhook, onboarding.CommandSetRetention, decide.CommandActivateRules, decide.CommandPutBackDue,
 		decide.CommandRotateCommitment, decide.CommandDiscloseCommitment, decide.CommandRotateCheckpointKey,
-		decide.CommandSetPolicy, decide.CommandConfirmProposal, decide.CommandRejectProposal, decide.CommandWithdrawProposal}
+		decide.CommandSetPolicy, decide.CommandRejectProposal, decide.CommandWithdrawProposal,
+		decide.CommandConfirmProposal} // see TestProposalsAboutARestrictedOwner
 	for _, e := range about {
 		met = append(met, e.payload.CommandType())
 	}

@@ -98,6 +98,18 @@ func TestEvidenceOfErasure(t *testing.T) {
 	}
 }
 
+// TestProposalsAboutARestrictedOwner: what was proposed before an owner is restricted changes nothing of it afterward.
+func TestProposalsAboutARestrictedOwner(t *testing.T) {
+	olga := decide.Actor{Sub: "olga", Broker: "venue"}
+	l := governedOwners(t, "entitlement_trigger.block")
+	l.must(operator, act(l.trigger(define(entitlement.Manual)), entitlement.Block))
+	id := l.proposal()
+	l.must(operator, erase(ann))
+	if got := l.do(olga, &decide.ConfirmProposal{ID: id}); got != "proposal.voided" {
+		t.Error(got)
+	}
+}
+
 // TestEntitlementsOfTwo: nobody alone defines or changes an entitlement under a policy.
 func TestEntitlementsOfTwo(t *testing.T) {
 	olga := decide.Actor{Sub: "olga", Broker: "venue"}
