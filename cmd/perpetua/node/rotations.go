@@ -68,7 +68,11 @@ func (l *transparencyLog) proveRotation(ctx context.Context, store *transparency
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, rotationsEvery)
+	wait := rotationsEvery
+	if r.Retired != 0 {
+		wait = time.Second // witnesses have cosigned a tree that the previous key signed, or will not
+	}
+	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	text, err := receiptUnder(within, l, e, r.Previous)
 	if err != nil && r.Retired != 0 {

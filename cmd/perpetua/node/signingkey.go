@@ -76,18 +76,19 @@ func (k *checkpointKeys) Signing(ctx context.Context, size int64) (keys []*trans
 func (k *checkpointKeys) key(ctx context.Context, rotations []checkpointkey.Rotation, generation int) (*transparency.Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	key := k.read[generation]
-	if key == nil {
-		seed, err := k.seeds.Get(ctx, generation)
-		if err != nil {
-			return nil, fmt.Errorf("the signing key of %v: %w", k.origin, err)
-		}
-		if key, err = transparency.NewKey(k.origin, seed.Key); err != nil {
-			return nil, err
-		}
+	named := checkpointkey.Named(rotations, generation)
+	if key := k.read[generation]; key != nil && (named == "" || named == key.Verifier()) {
+		return key, nil
 	}
-	if named := checkpointkey.Named(rotations, generation); named != "" && named != key.Verifier() {
-		delete(k.read, generation) // so that a key store that is restored is read again
+	seed, err := k.seeds.Get(ctx, generation)
+	if err != nil {
+		return nil, fmt.Errorf("the signing key of %v: %w", k.origin, err)
+	}
+	key, err := transparency.NewKey(k.origin, seed.Key)
+	if err != nil {
+		return nil, err
+	}
+	if named != "" && named != key.Verifier() {
 		return nil, fmt.Errorf("the key store has another signing key of generation %d of %v than the records name, %s", generation, k.origin, named)
 	}
 	k.read[generation] = key
