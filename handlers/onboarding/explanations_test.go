@@ -317,7 +317,7 @@ func TestExplanationsThatFail(t *testing.T) {
 			t.Errorf("%s: Retry-After is %q", tt.code, got)
 		}
 		p := h.Send("operator", "GET", strings.Replace(path, api, admin, 1)+"/entitlement_triggers/"+id+"/explain", "").Code(tt.status, tt.code)
-		if tt.code == "RULES_NOT_IN_BUILD" && !strings.Contains(p.Text("detail"), "rules 4") {
+		if tt.code == "RULES_NOT_IN_BUILD" && !strings.Contains(p.Text("detail"), "rules 5") {
 			t.Errorf("the operator is shown %s", p.Body)
 		}
 	}

@@ -38,7 +38,7 @@ func TestAnAnswerWaitsForWhoJudgesTheNext(t *testing.T) {
 				return test.comes
 			}}
 			to := operation.Journal{Name: "identity", AuthFollower: fold, To: submitFunc(func(decide.Command) (submit.Result, error) {
-				return submit.Result{Position: record.LogPosition{Journal: "identity", Sequence: 8}}, test.refused
+				return submit.Result{Position: record.LogPosition{Journal: "identity", Sequence: 8}, Entry: &record.Entry{Record: &record.Record{Sequence: 8}}}, test.refused
 			})}
 			node := httptest.NewServer(serve(t, Options{}, func(c echo.Context) error {
 				b := Body(c)
