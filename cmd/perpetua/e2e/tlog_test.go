@@ -18,6 +18,7 @@ import (
 // signedTree waits until a checkpoint of the trading journal covers a number of records, and verifies it.
 func (v *venue) signedTree(records int) tlog.Tree {
 	v.t.Helper()
+	waitFor(v.t, "the first checkpoint", func() bool { return v.do("", http.MethodGet, "/tlog/trading/0/key", nil).Status == 200 })
 	key := strings.TrimSpace(string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body))
 	verifier, err := note.NewVerifier(key)
 	if err != nil {
