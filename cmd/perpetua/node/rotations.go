@@ -16,8 +16,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
-// rotationsEvery is the time between two looks for rotations that are not proven.
-const rotationsEvery = 10 * time.Second
+const (
+	// rotationsEvery is the time between two looks for rotations that are not proven.
+	rotationsEvery = 2 * time.Second
+	// rotationWithin is the time to wait for the cosignatures of a rotation at each look.
+	rotationWithin = transparency.CosignEvery + 5*time.Second
+)
 
 // proveRotations writes a receipt of each record that names a key to the bucket, until the context ends. Errors are logged and retried.
 func (l *transparencyLog) proveRotations(ctx context.Context) error {
@@ -68,7 +72,7 @@ func (l *transparencyLog) proveRotation(ctx context.Context, store *transparency
 	if err != nil {
 		return err
 	}
-	wait := rotationsEvery
+	wait := rotationWithin
 	if r.Retired != 0 {
 		wait = time.Second // witnesses have cosigned a tree that the previous key signed, or will not
 	}
