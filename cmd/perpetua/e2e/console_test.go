@@ -219,7 +219,7 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 	t.Parallel() // for most of its time it waits until the venue gives up
 	b := startBrowser(t)
 	host := newVenue(t)
-	host.prefix, host.env = "", []string{"KAFKA_BROKERS="} // a log that can be stopped has to be this test's own
+	host.keepLog() // a log that can be stopped has to be this test's own
 	host.start()
 	t.Cleanup(host.stop)
 	v := newVenue(t, "--kafka-brokers", strings.Join(host.Kafka, ","))

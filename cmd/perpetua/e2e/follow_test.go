@@ -241,7 +241,10 @@ func TestFollowRefusesAForgery(t *testing.T) {
 // TestFollowWithoutBrokers starts a follower whose venue is away, and then the venue.
 func TestFollowWithoutBrokers(t *testing.T) {
 	t.Parallel()
-	v := startVenue(t)
+	v := newVenue(t)
+	v.keepLog() // and no brokers of others stay in reach
+	v.start()
+	t.Cleanup(v.stop)
 	v.fund("100000", "ANNA", "BEN")
 	f := newFollower(v, "--rules")
 	f.start()
@@ -277,6 +280,8 @@ func TestFollowAnArchive(t *testing.T) {
 	}
 	hand()
 	f := newVenue(t)
+	f.keepLog()
+	f.prefix = v.prefix // the archive's names begin with it
 	f.verb, f.args = "follow", []string{"--archive-url", bucket, "--archive-key-file", key, "--archive-every", "1s"}
 	f.start()
 	t.Cleanup(f.stop)

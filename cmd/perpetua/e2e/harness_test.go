@@ -177,6 +177,11 @@ func startVenue(t testing.TB, args ...string) *venue {
 	return v
 }
 
+// keepLog gives a venue that has not started an embedded broker, also if KAFKA_BROKERS names others.
+func (v *venue) keepLog() {
+	v.prefix, v.env = "", append(v.env, "KAFKA_BROKERS=")
+}
+
 // command returns the process of a perpetua command, not started.
 func (v *venue) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(cmp.Or(v.binary, os.Args[0]), args...)
