@@ -46,9 +46,6 @@ func (c *Core) CheckpointKeys() checkpointkey.Schedule { return c.checkpointKeys
 
 // rotateCheckpointKey decides a RotateCheckpointKey command.
 func (c *Core) rotateCheckpointKey(at Stamp, p *RotateCheckpointKey) (Event, error) {
-	if c.rules < c.numbers.CheckpointKeys { // an older build stops at the event
-		return nil, Refuse(Conflict, "CHECKPOINT_KEYS_NOT_IN_FORCE", "the rules in force do not record this: activate newer ones")
-	}
 	origin := checkpointkey.Origin(p.Key)
 	if err := checkpointkey.Check(p.Key); err != nil {
 		return nil, InvalidField("key", err.Error())
@@ -66,13 +63,21 @@ func (c *Core) rotateCheckpointKey(at Stamp, p *RotateCheckpointKey) (Event, err
 		return nil, &Refusal{Kind: Conflict, Code: "GENERATION_NOT_NEXT", Field: "generation", Message: "keys are rotated one after the other"}
 	case rotated && last.Key != p.Previous:
 		return nil, Refuse(Conflict, "ANOTHER_CHECKPOINT_KEY", "the last rotation names another key than the one that is to be replaced")
-	case rotated && at.Time < last.Until:
-		return nil, CheckpointKeysOverlap(last.Until)
+	}
+	if err := c.MayRotateCheckpointKey(origin, at.Time); err != nil {
+		return nil, err
 	}
 	return &CheckpointKeyRotated{p.Generation, p.Previous, p.Key, at.Time + checkpointkey.Overlap}, nil
 }
 
-// CheckpointKeysOverlap returns the refusal of a rotation while the previous key still signs, until a time.
-func CheckpointKeysOverlap(until scalar.Time) *Refusal {
-	return Refuse(Conflict, "CHECKPOINT_KEYS_OVERLAP", "the key before the last one signs until "+until.String()+": rotate after that")
+// MayRotateCheckpointKey returns why the key of a log, named by its origin, may not be rotated now, or nil. A node asks before it
+// makes the next key, which would otherwise be in the key store, and in its backups, long before it is used.
+func (c *Core) MayRotateCheckpointKey(origin string, now scalar.Time) error {
+	if c.rules < c.numbers.CheckpointKeys { // an older build stops at the event
+		return Refuse(Conflict, "CHECKPOINT_KEYS_NOT_IN_FORCE", "the rules in force do not record this: activate newer ones")
+	}
+	if last, rotated := c.checkpointKeys.Last(origin); rotated && last.Retired == 0 && now < last.Until {
+		return Refuse(Conflict, "CHECKPOINT_KEYS_OVERLAP", "the key before the last one signs until "+last.Until.String()+": rotate after that")
+	}
+	return nil
 }

@@ -75,3 +75,41 @@ func TestCheckpointKeysRotate(t *testing.T) {
 		t.Errorf("the rotations are %+v", of)
 	}
 }
+
+// TestAKeyIsNotMadeTooEarly: a rotation is refused before its key is made, under earlier rules, and from the rotation before until that
+// is over by a record or by the clock.
+func TestAKeyIsNotMadeTooEarly(t *testing.T) {
+	origin := checkpointkeytest.Origin("trading", scalar.ID{7})
+	c := NewCore(Numbers{Newest: 2, CheckpointKeys: 2})
+	may := func(now scalar.Time) string {
+		var refusal *Refusal
+		if err := c.MayRotateCheckpointKey(origin, now); errors.As(err, &refusal) {
+			return refusal.Code
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	}
+	evolve := func(sequence int64, at scalar.Time, events ...Event) {
+		c.Evolve(Stamp{Sequence: sequence, Time: at}, Recorded{}, events)
+	}
+	day := scalar.Day
+	for n, tt := range []struct {
+		before func()
+		now    scalar.Time
+		want   string
+	}{
+		{func() {}, day, "CHECKPOINT_KEYS_NOT_IN_FORCE"},
+		{func() { evolve(1, day, &RulesActivated{Rules: 2}) }, day, ""},
+		{func() {
+			evolve(2, day, &CheckpointKeyRotated{Generation: 2, Previous: checkpointkeytest.Key(origin, 1), Key: checkpointkeytest.Key(origin, 2), Until: 31 * day})
+		}, 31*day - 1, "CHECKPOINT_KEYS_OVERLAP"},
+		{func() {}, 31 * day, ""},
+		{func() { evolve(3, 31*day) }, 30 * day, ""}, // this clock is behind the log
+	} {
+		tt.before()
+		if got := may(tt.now); got != tt.want {
+			t.Errorf("%d: %q, want %q", n, got, tt.want)
+		}
+	}
+}

@@ -149,6 +149,11 @@ func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
 // CheckpointKeys returns the rotations of the keys that sign the journal's transparency logs.
 func (s *State) CheckpointKeys() checkpointkey.Schedule { return s.core.CheckpointKeys() }
 
+// MayRotateCheckpointKey is that of decide.Core.
+func (s *State) MayRotateCheckpointKey(origin string, now scalar.Time) error {
+	return s.core.MayRotateCheckpointKey(origin, now)
+}
+
 // Remembers implements decide.Remembering.
 func (s *State) Remembers(broker, command, key string) bool {
 	return s.core.Remembers(broker, command, key)

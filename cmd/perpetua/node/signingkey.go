@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -192,22 +193,22 @@ func (n *Node) nextCheckpointKey(ctx context.Context, journal string) (*decide.R
 	if err != nil {
 		return nil, err
 	}
-	if err := overlaps(l.rotations(reader.Origin()), n.clock().Wall()); err != nil {
+	if err := l.mayRotate(reader.Origin(), scalar.TimeOf(n.clock().Wall())); err != nil {
 		return nil, err
 	}
 	return l.checkpointKeys(reader.Origin()).next(ctx)
 }
 
-// overlaps returns the refusal of a rotation while the one before is not over. The owner refuses it too, but a seed would then be in the
-// key store, and in its backups, long before it is used.
-func overlaps(rotations []checkpointkey.Rotation, now time.Time) error {
-	if len(rotations) == 0 {
-		return nil
-	}
-	if last := rotations[len(rotations)-1]; last.Retired == 0 && now.Before(last.Until.Std()) {
-		return decide.CheckpointKeysOverlap(last.Until)
-	}
-	return nil
+// mayRotate returns the refusal of any rotation of the key of the log with an origin, or nil.
+func (l *transparencyLog) mayRotate(o transparency.Origin, now scalar.Time) (err error) {
+	l.fold.View(func(state decide.State, _ record.Position) {
+		if s, ok := state.(interface {
+			MayRotateCheckpointKey(origin string, now scalar.Time) error
+		}); ok {
+			err = s.MayRotateCheckpointKey(o.String(), now)
+		}
+	})
+	return err
 }
 
 // clock returns the clock of this node.

@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -241,24 +239,5 @@ func TestRestoredKeyStore(t *testing.T) {
 	}
 	if got, err := signs(t, k.checkpointKeys, 11); err != nil || !slices.Equal(got, []string{rotations[0].Key, rotations[0].Previous}) {
 		t.Errorf("%v sign: %v", got, err)
-	}
-}
-
-// TestOverlaps: a rotation is refused before its seed is made, from the one before until that is over by a record or by the clock.
-func TestOverlaps(t *testing.T) {
-	until := scalar.TimeOf(time.Date(2026, 12, 27, 0, 0, 0, 0, time.UTC))
-	for _, tt := range []struct {
-		retired int64
-		after   time.Duration
-		refused bool
-	}{{0, -time.Second, true}, {0, 0, false}, {7, -time.Second, false}} {
-		err := overlaps([]checkpointkey.Rotation{{Until: 1, Retired: 3}, {Until: until, Retired: tt.retired}}, until.Std().Add(tt.after))
-		var refusal *decide.Refusal
-		if errors.As(err, &refusal) != tt.refused || tt.refused && refusal.Code != "CHECKPOINT_KEYS_OVERLAP" {
-			t.Errorf("%+v: %v", tt, err)
-		}
-	}
-	if err := overlaps(nil, until.Std()); err != nil {
-		t.Error(err)
 	}
 }
