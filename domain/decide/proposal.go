@@ -44,7 +44,7 @@ type Proposal struct {
 	EndedAt int64 // sequence of the record that ended it
 }
 
-// StatusAt returns the status at a time.
+// StatusAt returns the status of p at now: an open proposal expires by the clock, without a record.
 func (p *Proposal) StatusAt(now scalar.Time) ProposalStatus {
 	if p.Status == StatusOpen && now >= p.Expires {
 		return StatusExpired

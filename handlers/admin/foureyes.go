@@ -152,7 +152,7 @@ func (h *Handler) listProposals(c echo.Context) error {
 // now returns the time at which proposals are shown as expired. The owner decides by its own.
 func (h *Handler) now() scalar.Time { return scalar.TimeOf(h.cfg.Now()) }
 
-// getProposal responds with a proposal and the texts of its command, so that the second person sees the whole request.
+// getProposal responds with a proposal and the texts in its command, so that the second person sees the whole request.
 func (h *Handler) getProposal(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err

@@ -30,7 +30,7 @@ type Proposal struct {
 	EndedSequence *int64       `json:"ended_sequence"`
 }
 
-// NewProposal returns a proposal of a journal, with its status at a time.
+// NewProposal returns the response for p with its status at now.
 func NewProposal(journal string, p *decide.Proposal, now scalar.Time) Proposal {
 	out := Proposal{ID: p.ID, Journal: journal, Action: p.Action, Status: p.StatusAt(now), Content: inTheClear(p.Content), Objects: p.Objects,
 		ProposedBy: p.ProposedBy, Seen: p.Seen, Sequence: p.Sequence, Created: p.Created, Expires: p.Expires}

@@ -97,8 +97,8 @@ func (c Catalog) change(ctx context.Context, what func(pgx.Tx) error) error {
 	})
 }
 
-// Define creates the catalog and the tables of a journal as far as they are missing. DuckDB can't attach a catalog without a snapshot, and
-// a venue may need long for its first full range.
+// Define creates the catalog and the tables of a journal unless they exist. DuckDB can't attach a catalog without a snapshot, and a
+// venue may need long for its first full range.
 func (c Catalog) Define(ctx context.Context, journal string) error {
 	err := c.change(ctx, func(tx pgx.Tx) error {
 		s, err := begin(ctx, tx, c.Data)

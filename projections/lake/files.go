@@ -82,8 +82,8 @@ func (f *Filler) files(ctx context.Context, a *archive.Archive, s *archive.Seale
 
 const suffix = ".parquet"
 
-// pathOf returns the path of a file, relative to the folder of its table. Another build may compress the same rows to other bytes, and
-// the catalog names the sizes of a file. So the name contains the hash of the bytes.
+// pathOf returns the file's path below the folder of its table. The path contains a hash of the content: another build may compress
+// the same rows to other bytes, and the catalog names the size of each file.
 func pathOf(f *dataset.File) string {
 	hash := sha256.Sum256(f.Content)
 	return f.Name + "-" + hex.EncodeToString(hash[:8]) + suffix

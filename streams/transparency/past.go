@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Past is a published log as it was when it had fewer records. It is safe for concurrent use.
+// Past is a published log cut to its first records. It is safe for concurrent use.
 type Past struct {
 	reader    *Reader
 	published tlog.Tree // extends the tree of the past

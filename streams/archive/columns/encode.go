@@ -38,7 +38,7 @@ type encoder struct {
 }
 
 // sight is a value of the current record as the second pass compares it with others. A record has up to a hundred values, and each
-// is compared with the others, so they lie side by side.
+// is compared with all others: one slice keeps them in the processor's cache.
 type sight struct {
 	head   uint64 // the first 8 bytes
 	number int64
