@@ -82,7 +82,7 @@ func (f *Filler) files(ctx context.Context, a *archive.Archive, s *archive.Seale
 
 const suffix = ".parquet"
 
-// pathOf returns the file's path below the folder of its table. The path contains a hash of the content: another build may compress
+// pathOf returns the path below the table's folder. It contains a hash of the content: another build may compress
 // the same rows to other bytes, and the catalog names the size of each file.
 func pathOf(f *dataset.File) string {
 	hash := sha256.Sum256(f.Content)
