@@ -97,6 +97,8 @@ func (a *Auditor) governed() {
 	e := parse[accountShape](r.Events[len(r.Events)-1].Data)
 	amount := e.Amount.v
 	switch {
+	case r.Command.Type == "opening.import":
+		amount = parse[openingShape](r.Events[0].Data).BalanceTotal.v
 	case r.Command.Type == "fee_profile.set":
 		if !strings.Contains(string(r.Command.Data.Input), `"operator":true`) {
 			return // a broker's own fees
