@@ -114,10 +114,10 @@ func (l *Line) check(add func(path validation.Path, code, message string)) {
 	}
 }
 
-// Reference returns the reference_id of the deposit that a balance becomes. It names the line, and the file by the first half of
-// its hash.
-func (f *File) Reference(line int) string {
-	return referencePrefix + f.SHA256[:32] + ":" + strconv.Itoa(line)
+// Reference returns the reference_id of the deposit that a balance becomes. It names the record that imports the file, and the line.
+// It does not name the hash: whoever knows that could test guesses about the other lines of a short file.
+func Reference(sequence int64, line int) string {
+	return referencePrefix + strconv.FormatInt(sequence, 10) + ":" + strconv.Itoa(line)
 }
 
 // ReferenceLine returns the line that a Reference names, or 0.

@@ -25,7 +25,6 @@ type openedShape struct {
 	EntryPrice   dec         `json:"entry_price"`
 	Cost         dec         `json:"cost"`
 	Lot          int         `json:"lot"`
-	SHA256       string      `json:"sha256"`
 	Line         int         `json:"line"`
 	Positions    []heldShape `json:"positions"`
 }
@@ -76,7 +75,7 @@ func (a *Auditor) openedBalance(c *account, amount int64, reference string) {
 	}
 	prefix, number, _ := strings.Cut(strings.TrimPrefix(reference, "opening:"), ":")
 	line, err := strconv.Atoi(number)
-	must(err == nil && prefix == o.SHA256[:32], "%s is no line of the file %s", reference, o.SHA256)
+	must(err == nil && prefix == strconv.FormatInt(a.sequence, 10), "%s is no line of record %d", reference, a.sequence)
 	a.opens("balance "+c.code, line)
 	o.balances++
 	o.total += amount
@@ -85,7 +84,7 @@ func (a *Auditor) openedBalance(c *account, amount int64, reference string) {
 // positionOpened checks and applies a position of a file.
 func (a *Auditor) positionOpened(e *openedShape) {
 	o, c, i := a.r.opening, a.customer(e.CustomerCode), a.instrument(e.Symbol)
-	must(o != nil && e.SHA256 == o.SHA256, "a position of %s without its file", c.code)
+	must(o != nil, "a position of %s without its file", c.code)
 	must(i.Status != "withdrawn" && i.mark > 0 && !i.stale, "a position is opened on %s, whose margin can't be told", i.Symbol)
 	must(e.Lot >= 1 && e.Lot <= 62 && !c.failing.there, "lot %d of %s", e.Lot, c.code)
 	a.settled(c, i)

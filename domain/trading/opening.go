@@ -80,8 +80,7 @@ type PositionOpened struct {
 	EntryPrice   fixed.Decimal `json:"entry_price"`
 	Cost         fixed.Money   `json:"cost"` // of the lot, signed
 	Lot          int           `json:"lot"`
-	SHA256       string        `json:"sha256"` // of the file
-	Line         int           `json:"line"`
+	Line         int           `json:"line"` // of the file that opening.imported names
 	// Positions is the position after it.
 	Positions []PositionHeld `json:"positions"`
 }

@@ -146,7 +146,7 @@ func (b *openingBuilder) credit(o *openedAccount, l *opening.Line) {
 	}
 	o.paid, o.balance = true, balance
 	b.header.Balances++
-	reference := b.file.Reference(l.Number)
+	reference := opening.Reference(b.at.Sequence, l.Number)
 	if a.isFund() {
 		b.events = append(b.events, &InsuranceDeposited{Code: b.at.Derive(len(b.events)), Currency: currency, Amount: amount, Balance: balance, ReferenceID: reference, Created: b.at.Time})
 		return
@@ -205,7 +205,7 @@ func (b *openingBuilder) position(o *openedAccount, l *opening.Line) {
 			explainOpened(b.sheet, a.code, l, c, total.Sub(cost), total)
 		}
 		b.events = append(b.events, &PositionOpened{CustomerCode: a.code, Broker: a.broker, Symbol: l.Symbol, Amount: c.Amount(steps), EntryPrice: l.EntryPrice.Trim(), Cost: cost,
-			Lot: l.Lot, SHA256: b.file.SHA256, Line: l.Number, Positions: []PositionHeld{held(a.code, c, size, total)}})
+			Lot: l.Lot, Line: l.Number, Positions: []PositionHeld{held(a.code, c, size, total)}})
 	}
 }
 

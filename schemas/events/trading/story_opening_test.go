@@ -12,6 +12,7 @@ func (s *story) opened() {
 	const btc = "BTCUSDC_PERP"
 	s.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: "opened-1"})
 	s.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: "opened-2"})
+	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("65050")})
 	s.do(trading.CommandImportOpening, &trading.ImportOpening{File: s.openingFile("a", opening.Line{Number: 2, CustomerCode: "opened-1", Currency: "USDC", Amount: dec("100000.5")},
 		opening.Line{Number: 3, CustomerCode: trading.FundCode, Currency: "USDC", Amount: dec("100")},
 		opening.Line{Number: 4, CustomerCode: "opened-2", Currency: "USDC", Amount: dec("100000")},
