@@ -23,8 +23,8 @@ const (
 	MaxLot = 62
 	// MaxSource is the greatest length of the name of the source, in characters.
 	MaxSource = 64
-	// priceDecimals is the greatest number of decimals of an entry price.
-	priceDecimals = 8
+	// decimals is the greatest number of decimals of an amount and of an entry price.
+	decimals = 8
 )
 
 // File is the content of a file.
@@ -95,10 +95,10 @@ func (l *Line) check(add func(path validation.Path, code, message string)) {
 		return
 	}
 	if l.IsPosition() {
-		if l.Amount.Sign() == 0 {
-			add(At(l.Number, "amount"), "INVALID_AMOUNT", "the amount of a position must not be 0")
+		if _, fits := l.Amount.In(decimals); !fits || l.Amount.Sign() == 0 {
+			add(At(l.Number, "amount"), "INVALID_AMOUNT", "the amount of a position must not be 0, and has at most 8 decimals")
 		}
-		if _, fits := l.EntryPrice.In(priceDecimals); !fits || l.EntryPrice.Sign() <= 0 {
+		if _, fits := l.EntryPrice.In(decimals); !fits || l.EntryPrice.Sign() <= 0 {
 			add(At(l.Number, "entry_price"), "INVALID_PRICE", "the entry price must be positive and have at most 8 decimals")
 		}
 		if l.Lot < 1 || l.Lot > MaxLot {
@@ -142,4 +142,16 @@ func (f *File) BalanceTotal() fixed.Money {
 		}
 	}
 	return total.Capped()
+}
+
+// PositionTotal returns the sum of the absolute amounts of all positions, in units of 10⁻⁸ contracts.
+func (f *File) PositionTotal() fixed.Wide {
+	var total fixed.Wide
+	for i := range f.Lines {
+		if l := &f.Lines[i]; l.IsPosition() {
+			units, _ := l.Amount.In(decimals) // 0 if it is invalid
+			total = total.Add(fixed.WideOf(units).Abs())
+		}
+	}
+	return total
 }
