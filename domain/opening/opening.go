@@ -1,5 +1,5 @@
-// Package opening has the content of a file of opening balances and positions, with which a venue takes over the accounts of
-// another one. Package handlers/admin reads such files, and package trading decides what becomes of them.
+// Package opening declares the content of a file of opening balances and positions, which an operator imports from another venue.
+// Package handlers/admin reads such files, and package trading decides about their lines.
 //
 // Amounts of balances are in units of the currency, and amounts of positions in contracts: positive for a long position,
 // negative for a short one. Lines are counted from 1; line 1 is the header of the file.
@@ -115,7 +115,7 @@ func (l *Line) check(add func(path validation.Path, code, message string)) {
 }
 
 // Reference returns the reference_id of the deposit that a balance becomes. It names the record that imports the file, and the line.
-// It does not name the hash: whoever knows that could test guesses about the other lines of a short file.
+// It does not contain the hash, with which a customer could test guesses about the other lines of a short file.
 func Reference(sequence int64, line int) string {
 	return referencePrefix + strconv.FormatInt(sequence, 10) + ":" + strconv.Itoa(line)
 }

@@ -29,7 +29,7 @@ type openedShape struct {
 	Positions    []heldShape `json:"positions"`
 }
 
-// opening is the state of the audit of an import: what its lines have brought so far.
+// opening sums up the lines of an import that were audited so far.
 type opening struct {
 	openingShape
 	balances, positions, line int
@@ -104,7 +104,7 @@ func (a *Auditor) positionOpened(e *openedShape) {
 	a.touch(c)
 }
 
-// finishOpening checks the sums of an import, and that nobody with a position is below the maintenance margin after it.
+// finishOpening checks the sums of an import, and the maintenance margins of all accounts with an imported position.
 func (a *Auditor) finishOpening() {
 	o := a.r.opening
 	if o == nil {

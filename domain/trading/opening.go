@@ -9,10 +9,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
-// ImportOpening takes over the balances and positions of a file in one record. A balance is paid in like a deposit. A position is
-// entered at its entry price. Positions of an instrument at different entry prices have costs that do not sum to zero, since
-// the other venue has realized the difference. The clearing account takes it over from outside, so that its balance remains
-// minus the sum of all costs.
+// ImportOpening imports the balances and positions in a file in one record. A balance is paid in like a deposit. A position is
+// entered at its entry price. The costs of positions at different entry prices do not sum to zero, since the other venue has
+// realized the difference. A posting moves it between the clearing account and the outside. So the balance of the clearing
+// account remains minus the sum of all costs.
 //
 // Events: opening.imported, then for each line deposit.completed, insurance.deposited (a balance of the fund), or
 // position.opened. Repeated: a file with the same SHA256 was imported. Refusals: Conflict OPENINGS_NOT_IN_FORCE; Invalid and every
@@ -154,7 +154,7 @@ func (r request) importOpening(p *ImportOpening) (decide.Decision, error) {
 	return accepted(b.events...)
 }
 
-// CheckOpening returns what importing a valid file now would record, or up to validation.MaxErrors errors of its lines:
+// CheckOpening returns the first event that the import of a valid file would record now, or up to validation.MaxErrors errors:
 // FOREIGN_JOURNAL, UNKNOWN_CUSTOMER, UNKNOWN_SYMBOL, UNSUPPORTED_CURRENCY, LINE_REPEATED, ALREADY_OPENED, ACCOUNT_IN_LIQUIDATION, CHARGES_OUTSTANDING,
 // INSTRUMENT_WITHDRAWN, INDEX_PRICE_MISSING, INDEX_PRICE_STALE, INVALID_AMOUNT_STEP, POSITION_OPPOSITE, POSITION_ABOVE_MAXIMUM,
 // POSITIONS_UNBALANCED, AMOUNT_ABOVE_MAXIMUM, and BELOW_MAINTENANCE_MARGIN.

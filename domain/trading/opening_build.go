@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
-// openingBuilder builds the record of an import and collects the errors of its lines. It never changes the state.
+// openingBuilder builds the record of an import and collects all errors. It never changes the state.
 type openingBuilder struct {
 	request
 	file               *opening.File
@@ -209,7 +209,7 @@ func (b *openingBuilder) position(o *openedAccount, l *opening.Line) {
 	}
 }
 
-// count adds a position to the sums of its instrument.
+// count adds a position to the sums of the instrument.
 func (b *openingBuilder) count(i *instrument, l *opening.Line, steps int64, cost fixed.Money) {
 	m := b.markets[i]
 	if m == nil {
@@ -225,7 +225,7 @@ func (b *openingBuilder) count(i *instrument, l *opening.Line, steps int64, cost
 	}
 }
 
-// balance checks the sums of an instrument, and moves the sum of its costs between the clearing account and the outside.
+// balance checks the sums of an instrument, and adds the postings of the sum of all costs on it.
 func (b *openingBuilder) balance(m *openedMarket) {
 	c := m.instrument.contract
 	if m.long.Add(m.short).Sign() != 0 {

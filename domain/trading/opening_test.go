@@ -123,6 +123,7 @@ func TestImportsConserveMoney(t *testing.T) {
 		if header := d.Events[0].(*OpeningImported); header.Balances+header.Positions != len(p.Lines) || len(d.Events) != len(p.Lines)+1 {
 			r.Fatalf("%d lines have %d events: %+v", len(p.Lines), len(d.Events), header)
 		}
+		checkObligations(r, j.state)
 		for _, a := range j.state.registered {
 			if s, _ := j.state.Summary(a.code); s.RiskState == "liquidation" {
 				r.Fatalf("%s is in liquidation", a.code)

@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
-// The first line of a file of opening balances and positions, and the type of its last line.
+// The type and the version in the first line of a file, and the type of the last line.
 const (
 	openingType    = "perpetua-opening"
 	openingVersion = 1

@@ -44,7 +44,7 @@ type openingImport struct {
 	Sequence     int64       `json:"sequence"`
 }
 
-// openingPreview is what an import would do.
+// openingPreview describes the effect of an import that was not made.
 type openingPreview struct {
 	DryRun       bool        `json:"dry_run"`
 	Source       string      `json:"source"`
@@ -52,7 +52,7 @@ type openingPreview struct {
 	Balances     int         `json:"balances"`
 	BalanceTotal fixed.Money `json:"balance_total"`
 	Positions    int         `json:"positions"`
-	// Clearing is what the clearing account would take over from outside for each instrument.
+	// Clearing has the postings to the clearing account, by instrument.
 	Clearing []clearingMovement `json:"clearing"`
 	// ImportedSequence is the record that has imported the file, if one has. Then nothing would happen.
 	ImportedSequence *int64 `json:"imported_sequence"`
@@ -105,7 +105,7 @@ func (h *Handler) importOpening(c echo.Context) error {
 	return c.JSON(status, openingImport{e.Source, e.SHA256, e.Balances, e.BalanceTotal, e.Positions, e.ImportedBy, e.Created, x.Entry.Record.Sequence})
 }
 
-// previewImport responds with what an import would do, or with the errors of all lines.
+// previewImport responds with the effect of an import, or with the errors of all lines.
 func (h *Handler) previewImport(c echo.Context, p *venue.ImportOpening) error {
 	out := openingPreview{DryRun: true, Source: p.Source, SHA256: p.SHA256, Clearing: []clearingMovement{}}
 	var (
@@ -137,7 +137,7 @@ func (h *Handler) previewImport(c echo.Context, p *venue.ImportOpening) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-// clearingOf returns what the clearing account takes over, by instrument.
+// clearingOf returns the postings to the clearing account, by instrument.
 func clearingOf(e *venue.OpeningImported) []clearingMovement {
 	out := []clearingMovement{}
 	for _, p := range e.Postings() {

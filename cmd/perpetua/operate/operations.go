@@ -30,7 +30,7 @@ const (
 	NeedsFile // a file with a JSON object on each line
 )
 
-// mediaType returns the type of what is sent.
+// mediaType returns the media type of the body.
 func (b Body) mediaType() string {
 	if b == NeedsFile {
 		return "application/x-ndjson"
