@@ -20,7 +20,8 @@
 // lists of their prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go
 // computes margin, views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work and
 // its queues (package schedule), and each due_*.go one kind of due work. whatif.go serves runs under other parameters, and
-// foureyes.go describes the actions that may need two persons (decide.Core.Govern).
+// foureyes.go describes the actions that may need two persons (decide.Core.Govern). opening.go imports balances and positions from
+// another venue, and opening_build.go builds the record.
 //
 // # Prices, funding, risk
 //
