@@ -77,7 +77,7 @@ func (r *randomVenue) give(c decide.Command) {
 		checkAccepted(r.t, r.state, customer, before)
 	}
 	for _, e := range d.Events {
-		if o, ok := e.(OrderEvent); ok && c.Type == CommandPlaceOrder {
+		if o, ok := e.(OrderEvent); ok && c.Type == CommandPlaceOrder && o.After().CustomerCode != FundCode {
 			r.placed = append(r.placed, *o.After())
 		}
 	}
