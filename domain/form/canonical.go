@@ -11,10 +11,20 @@ import (
 // are explicit, and numbers have no trailing zeros. Fingerprints in the log are computed from these bytes, so the form
 // of a request never changes. Every string of the value must be valid UTF-8.
 func (o *Object[T]) AppendCanonical(b []byte, v *T) []byte {
+	return o.append(b, v, func(p *Part[T]) bool { return !p.added || !p.zero(v) })
+}
+
+// AppendGiven is AppendCanonical without the members that are absent, null, or false.
+func (o *Object[T]) AppendGiven(b []byte, v *T) []byte {
+	return o.append(b, v, func(p *Part[T]) bool { return !p.zero(v) || p.byDefault != nil && p.byDefault(v) != "" })
+}
+
+// append appends the members that shown selects.
+func (o *Object[T]) append(b []byte, v *T, shown func(*Part[T]) bool) []byte {
 	w := fastjson.Writer{Bytes: append(b, '{')}
 	comma := ""
 	for _, p := range o.canonical {
-		if p.added && p.zero(v) {
+		if !shown(p) {
 			continue
 		}
 		w.Raw(comma)

@@ -31,9 +31,10 @@ type Object[T any] struct {
 type Part[T any] struct {
 	name      string
 	required  bool
-	route     bool   // the value comes from the route
-	added     bool   // left out of the canonical form if it is zero
-	after     string // member that it follows in the canonical form; "" for the order of declaration
+	route     bool            // the value comes from the route
+	byDefault func(*T) string // what stands for no value; nil for a member without a default
+	added     bool            // left out of the canonical form if it is zero
+	after     string          // member that it follows in the canonical form; "" for the order of declaration
 	schema    func() string
 	read      func(in Value, to *T) *validation.FieldError
 	write     func(w *fastjson.Writer, v *T)

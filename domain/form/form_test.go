@@ -123,20 +123,26 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestCanonical: defaults are explicit, numbers are trimmed, and a member that was added later is left out if it is zero.
+// TestCanonical: defaults are explicit, numbers are trimmed, and a member that was added later is left out if it is zero. What was given
+// has no zeros, but its defaults.
 func TestCanonical(t *testing.T) {
 	at := scalar.Time(0)
 	for _, tt := range []struct {
-		value sample
-		want  string
+		value       sample
+		want, given string
 	}{
 		{sample{Owner: "o", Name: "n", Price: fixed.Decimal{Coef: 150, Scale: 2}},
-			`{"owner":"o","name":"n","cash":"0","color":"red","price":"1.5","once":false,"until":null}`},
+			`{"owner":"o","name":"n","cash":"0","color":"red","price":"1.5","once":false,"until":null}`,
+			`{"owner":"o","name":"n","color":"red","price":"1.5"}`},
 		{sample{Name: "n", Color: "blue", Cash: fixed.Unit, Once: true, Until: &at, Note: "x"},
-			`{"owner":"","name":"n","cash":"1","color":"blue","price":"0","once":true,"until":"1970-01-01T00:00:00.000000Z","note":"x"}`},
+			`{"owner":"","name":"n","cash":"1","color":"blue","price":"0","once":true,"until":"1970-01-01T00:00:00.000000Z","note":"x"}`,
+			`{"name":"n","cash":"1","color":"blue","once":true,"until":"1970-01-01T00:00:00.000000Z","note":"x"}`},
 	} {
 		if got := string(samples().AppendCanonical([]byte("+"), &tt.value)); got != "+"+tt.want {
 			t.Errorf("%s\nwant %s", got, tt.want)
+		}
+		if got := string(samples().AppendGiven([]byte("+"), &tt.value)); got != "+"+tt.given {
+			t.Errorf("%s\nwant %s", got, tt.given)
 		}
 	}
 }

@@ -92,6 +92,7 @@ func Check[T any](check func(v *T, given Given, errs *validation.Errors)) Part[T
 // Default has the canonical form show of(v) if the member has no word.
 func (p Part[T]) Default(of func(v *T) string) Part[T] {
 	write, zero := p.write, p.zero
+	p.byDefault = of
 	p.write = func(w *fastjson.Writer, v *T) {
 		if zero(v) {
 			w.String(of(v))

@@ -64,6 +64,9 @@ func (l *log) check() {
 		if i >= len(l.all) || string(r.Value) != string(l.all[i].Value) || string(r.Key) != string(l.all[i].Key) {
 			l.t.Fatalf("record %d of the whole log is another one", i)
 		}
+		if i > 0 && r.Offset <= got[i-1].Offset {
+			l.t.Fatalf("record %d of the whole log has offset %d, after %d", i, r.Offset, got[i-1].Offset)
+		}
 	}
 	if len(got) != len(l.all) {
 		l.t.Errorf("the whole log has %d records, not %d", len(got), len(l.all))

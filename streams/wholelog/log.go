@@ -19,6 +19,9 @@ import (
 // Log returns a whole log: the records before its base from the archive, and the others from the topic. If the archive lacks
 // them, Log calls lacking with the reason, and the log begins at its base. where describes the brokers for humans. h may be nil: then the log
 // is that of the topic.
+//
+// Offsets ascend over the whole log. A topic that was restored begins at offset 0: its records get the offsets that follow those
+// of the archive.
 func Log(client *journal.Client, h journal.History, name, where string, lacking func(error)) transfer.Log {
 	return &whole{Log: transfer.Topic(client, name, where), client: client, history: h, name: name, lacking: lacking}
 }
@@ -76,9 +79,10 @@ func (w *whole) Records(ctx context.Context) (transfer.Records, error) {
 type joined struct {
 	next  func() (*kgo.Record, error, bool)
 	stop  func()
-	over  bool // the archive is read
+	over  bool  // the archive is read
+	last  int64 // offset of the last record of the archive
 	rest  transfer.Records
-	first int64
+	first int64 // offset of the topic
 }
 
 // Next returns the next record.
@@ -86,14 +90,21 @@ func (j *joined) Next(ctx context.Context) (*kgo.Record, error) {
 	if !j.over {
 		r, err, ok := j.next()
 		if ok {
+			if err == nil {
+				j.last = r.Offset
+			}
 			return r, err
 		}
 		j.over = true
 	}
 	for {
 		r, err := j.rest.Next(ctx)
-		if err != nil || r.Offset >= j.first {
-			return r, err
+		if err != nil {
+			return nil, err
+		}
+		if r.Offset >= j.first {
+			r.Offset += max(0, j.last+1-j.first)
+			return r, nil
 		}
 	}
 }

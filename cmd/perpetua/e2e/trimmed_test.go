@@ -88,6 +88,10 @@ func TestTrimmedVenue(t *testing.T) {
 	v.asksAgain("trimmed", answers)
 	compareWithFold(t, v)
 	v.tool("audit")
+	if out := v.tool("audit", "verify", "--rules"); !strings.Contains(out, fmt.Sprintf("trading: %d records from 0 on", len(v.records("trading")))) ||
+		!strings.Contains(out, "follow the independent model") || strings.Contains(out, "only their chain") {
+		t.Errorf("audit verify said\n%s", out)
+	}
 	v.tool("rebuild")
 
 	v.kill()
@@ -148,6 +152,9 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 	v.start() // from its snapshot
 	v.refused("the archive of", "audit")
+	if out := v.tool("audit", "verify", "--journal", "trading", "--rows=false"); !strings.Contains(out, "before the first snapshot of a trimmed log") {
+		t.Errorf("without its archive, audit verify said\n%s", out)
+	}
 	waitFor(t, "the node to warn", func() bool {
 		return strings.Contains(v.output.String(), "the archive does not have the records that were trimmed from the log")
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/verify"
+	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
 
 // verifiable holds the logs that VerifyLog reads, and the stores to compare them with.
@@ -51,9 +52,14 @@ func (r *verifyRequest) open(ctx context.Context, std settings.IO) (*verifiable,
 	}
 	known := openAtHand(ctx, r.Settings)
 	known.addBases(client)
+	archives := newArchives(r.Settings)
 	at := &verifiable{saved: known.saved, rows: known.rows != nil && r.rows != "false" && !r.chainOnly || r.rows == "true",
-		log:   func(journal string) transfer.Log { return transfer.Topic(client, journal, "the log") },
-		close: func() { known.close(); stop() }}
+		log: func(journal string) transfer.Log {
+			return wholelog.Log(client, archives.history(), journal, "the log", func(lacking error) {
+				fmt.Fprintf(std.Err, "perpetua: %s: %v\n", journal, lacking)
+			})
+		},
+		close: func() { archives.close(); known.close(); stop() }}
 	if r.rows == "true" && known.rows == nil {
 		at.close()
 		return nil, errors.Join(errors.New("no database is at hand whose rows could be compared; --database-url names it"), known.failed)

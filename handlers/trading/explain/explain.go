@@ -135,9 +135,9 @@ func commandOf(r *record.Record, c decide.Command, customer string, confined boo
 		}
 		switch p := c.Payload.(type) {
 		case *trading.PlaceOrder:
-			out.Request = trading.PlaceOrderForm().AppendCanonical(nil, p)
+			out.Request = trading.PlaceOrderForm().AppendGiven(nil, p)
 		case *trading.AmendOrder:
-			out.Request = trading.AmendOrderForm().AppendCanonical(nil, p)
+			out.Request = trading.AmendOrderForm().AppendGiven(nil, p)
 		}
 	}
 	return out
