@@ -156,7 +156,7 @@ func (r request) importOpening(p *ImportOpening) (decide.Decision, error) {
 
 // CheckOpening returns the first event that the import of a valid file would record now, or up to validation.MaxErrors errors:
 // FOREIGN_JOURNAL, UNKNOWN_CUSTOMER, UNKNOWN_SYMBOL, UNSUPPORTED_CURRENCY, LINE_REPEATED, ALREADY_OPENED, ACCOUNT_IN_LIQUIDATION, CHARGES_OUTSTANDING,
-// INSTRUMENT_WITHDRAWN, INDEX_PRICE_MISSING, INDEX_PRICE_STALE, INVALID_AMOUNT_STEP, POSITION_OPPOSITE, POSITION_ABOVE_MAXIMUM,
+// INSTRUMENT_WITHDRAWN, INDEX_PRICE_MISSING, INDEX_PRICE_STALE, INVALID_AMOUNT_STEP, POSITION_OPPOSITE, INVALID_PRICE, POSITION_ABOVE_MAXIMUM,
 // POSITIONS_UNBALANCED, AMOUNT_ABOVE_MAXIMUM, and BELOW_MAINTENANCE_MARGIN.
 func (s *State) CheckOpening(at decide.Stamp, by decide.Actor, p *ImportOpening) (*OpeningImported, []validation.FieldError) {
 	b := request{s, at, decide.Command{Actor: by, Payload: p}}.buildOpening(p)

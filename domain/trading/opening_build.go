@@ -195,6 +195,8 @@ func (b *openingBuilder) position(o *openedAccount, l *opening.Line) {
 		b.fail(l.Number, "amount", "INVALID_AMOUNT_STEP", "the amount must be a whole multiple of %s", c.AmountStep)
 	case h.size != 0 && (h.size > 0) != (steps > 0):
 		b.fail(l.Number, "amount", "POSITION_OPPOSITE", "%s holds %s of %s: a file does not close positions", a.code, c.Amount(h.size), l.Symbol)
+	case countable && cost == 0:
+		b.fail(l.Number, "entry_price", "INVALID_PRICE", "the position would cost nothing: the price is too low")
 	case !countable || !sums || !fits || total.Abs() > maxNotional || l.EntryPrice.Cmp(fixed.Decimal{Coef: market.MaxPrice}) >= 0:
 		b.fail(l.Number, "entry_price", "POSITION_ABOVE_MAXIMUM", "the position would be worth too much to be counted")
 	default:
