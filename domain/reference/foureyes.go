@@ -98,7 +98,9 @@ func (a *Auditor) governed() {
 	amount := e.Amount.v
 	switch {
 	case r.Command.Type == "opening.import":
-		amount = parse[openingShape](r.Events[0].Data).BalanceTotal.v
+		e := parse[openingShape](r.Events[0].Data)
+		amount = e.BalanceTotal.v
+		must(e.Positions == 0, "positions are imported without a second person")
 	case r.Command.Type == "fee_profile.set":
 		if !strings.Contains(string(r.Command.Data.Input), `"operator":true`) {
 			return // a broker's own fees

@@ -71,6 +71,9 @@ func (g governed) Subject(c decide.Command) (decide.Subject, bool) {
 		s.Objects = []string{instrumentObject(p.Symbol)}
 	case *ImportOpening:
 		s.Objects, s.Amount, s.Reference = []string{openingObject(p.SHA256)}, p.BalanceTotal().Decimal(), p.SHA256
+		if p.PositionTotal().Sign() != 0 { // at entry prices of its choice, a file moves money without any balance
+			s.Amount = fixed.Decimal{Coef: maxInt64}
+		}
 	default:
 		return s, false
 	}
