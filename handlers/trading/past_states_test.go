@@ -20,11 +20,16 @@ const ranking = "/admin/v1/margin-ranking"
 
 // wholeReads are the reads that are made of a whole state.
 var wholeReads = []string{"/v1/orderbook/" + btc, "/v1/orderbook/" + btc + "?depth=1", "/v1/instruments", a1 + "/account-summary", a1 + "/state", a1 + "/fee-profile", a1 + "/margin-profile",
-	"/v1/account-summaries?page_size=1", ranking, ranking + "?risk_state=normal&size=1"}
+	"/v1/account-summaries?page_size=1", ranking, ranking + "?risk_state=normal&size=1",
+	"/v1/positions", "/v1/positions?page_size=1&symbol=" + btc, "/v1/tickers", "/v1/tickers?symbol=BTC*", "/v1/orders", "/v1/orders?status=partially_filled&symbol=" + btc, "/v1/customers", "/v1/customers?page_size=1",
+	operated, operated + "/" + btc, "/admin/v1/insurance"}
+
+// operated is the path of the instruments with their settings.
+const operated = "/admin/v1/instruments"
 
 // askerOf returns the user who may ask for a path.
 func askerOf(path string) string {
-	if strings.HasPrefix(path, ranking) {
+	if strings.HasPrefix(path, "/admin/") {
 		return "operator"
 	}
 	return "broker-a"
@@ -39,20 +44,26 @@ func TestWholeStatesAreWhatWasAnswered(t *testing.T) {
 	type answer struct{ path, at, body string }
 	var kept []answer
 	trade(v, random, func() {
-		switch random.IntN(6) {
+		switch random.IntN(8) {
 		case 0:
 			v.Send("broker-a", "PUT", a1+"/margin-profile/"+btc, fmt.Sprintf(`{"leverage":%d}`, 1+random.IntN(13))).Want(200)
 		case 1:
 			v.Send("broker-a", "PUT", a1+"/fee-profile/"+btc, fmt.Sprintf(`{"maker_fee":"1","taker_fee":"%d"}`, 1+random.IntN(9))).Want(200)
 		case 2:
 			v.Send("operator", "POST", "/admin/v1/index-prices/"+btc, fmt.Sprintf(`{"price":"%d"}`, 64900+random.IntN(200))).Want(200)
+		case 3:
+			v.Send("operator", "PATCH", operated+"/"+btc, fmt.Sprintf(`{"maker_fee":"%d"}`, random.IntN(5))).Want(200)
+		case 4:
+			v.Send("operator", "POST", "/admin/v1/insurance/deposits", fmt.Sprintf(`{"amount":"%d","reference_id":"%d"}`, 1+random.IntN(5), random.Int64())).Want(201)
+		case 5:
+			v.Send("broker-a", "POST", "/v1/customers", `{}`).Want(201)
 		}
 		for _, path := range wholeReads {
 			r := v.Send(askerOf(path), "GET", path, "").Want(200)
 			kept = append(kept, answer{path, r.Header.Get(operation.HeaderLogPosition), r.Body})
 		}
 	})
-	for _, a := range kept {
+	for _, a := range append(kept, kept[:len(wholeReads)]...) { // the first ones a second time
 		r := past(v, askerOf(a.path), a.path, a.at).Want(200)
 		if r.Body != a.body || r.Header.Get(operation.HeaderLogPosition) != a.at || r.Header.Get(operation.HeaderLogPositionFinal) != "" {
 			t.Fatalf("%s as of %s:\n%s\nwas\n%s", a.path, a.at, r.Body, a.body)
@@ -72,10 +83,12 @@ func TestWholeStatesBeforeAndAfter(t *testing.T) {
 		past(v, user, path, tip.String()+":"+someRoot).Want(409)
 	}
 	for _, path := range []string{"/v1/orderbook/" + btc, a1 + "/account-summary", a1 + "/state", a1 + "/fee-profile", a1 + "/margin-profile",
-		"/v1/account-summaries?customer_code=A-1"} {
+		"/v1/account-summaries?customer_code=A-1", "/v1/positions?customer_code=A-1", "/v1/orders?customer_code=A-1"} {
 		past(v, "broker-a", path, "trading/0@1").Code(404, "NOT_YET")
 	}
-	for _, path := range []string{"/v1/account-summaries", ranking} { // there were no accounts, and that is known
+	past(v, "operator", operated+"/"+btc, "trading/0@1").Code(404, "NOT_YET")
+	past(v, "operator", operated+"/XRPUSDC_PERP", tip.String()).Code(404, "UNKNOWN_SYMBOL")
+	for _, path := range []string{"/v1/account-summaries", ranking, "/v1/positions", "/v1/orders", "/v1/customers", "/v1/tickers", operated} { // there were no accounts, and that is known
 		if r := past(v, askerOf(path), path, "trading/0@1").Want(200); !strings.Contains(r.Body, "[]") {
 			t.Error(r.Body)
 		}
