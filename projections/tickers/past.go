@@ -21,8 +21,8 @@ var until string
 // AsOf returns the figures of the day before a record as of that record, which has the given sequence and time. It returns
 // projections.ErrAhead if the rows have not reached the record.
 //
-// Times never decrease along the sequence. So the candles of the minutes before the record's one have no later trade, and
-// the trades of its own minute are added up from their rows.
+// Times never decrease along the sequence. So the candles of earlier minutes have no later trade. The trades in the minute of the
+// record are added up from their rows.
 func AsOf(ctx context.Context, db projections.DB, sequence int64, at scalar.Time) (figures []Figures, err error) {
 	minute, end := DayBefore(at), market.OneMinute.Start(at)
 	hour, last := minute+(scalar.Hour-minute%scalar.Hour)%scalar.Hour, end-end%scalar.Hour

@@ -44,7 +44,7 @@ func askerOf(p *access.Principal) string {
 	return p.Broker
 }
 
-// turn waits for the turn of the one who asks. The caller MUST call leave if there is no error.
+// turn waits for the turn of the principal, which may be nil. Unless it returns an error, the caller MUST call leave.
 func (s *States) turn(ctx context.Context, p *access.Principal) (leave func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()

@@ -180,7 +180,7 @@ func (f *Form) Done() error {
 	return problem.Invalid(f.errs.List...)
 }
 
-// elsewhere holds the parameters that only some reads take, and what the others answer.
+// elsewhere maps the parameters that only some reads take to the message of the other reads.
 var elsewhere = map[string]string{"as_of": "this read cannot be answered as of a past record"}
 
 func (f *Form) unknown() {
