@@ -126,10 +126,17 @@ func (h *Handler) ownersAsOf(c echo.Context, q *asof.Question, p rest.Numbered, 
 	if rest.PrincipalOf(c).SeesAll() {
 		may = append(may, owner.Erased)
 	}
+	// The rows say who may be seen today, so they must have reached what the caller has seen, although the question is about the past.
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		return projections.Read(ctx, db, journalName)
+	})
+	if err != nil {
+		return err
+	}
 	var rows []view.Owner
 	var total int
 	ctx := c.Request().Context()
-	err := q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err = q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		rows, total, err = view.OwnersAsOf(ctx, db, f, may, p.Size, p.Offset(), sequence)
 		return err
 	})
