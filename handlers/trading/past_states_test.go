@@ -29,8 +29,11 @@ const operated = "/admin/v1/instruments"
 
 // askerOf returns the user who may ask for a path.
 func askerOf(path string) string {
-	if strings.HasPrefix(path, "/admin/") {
+	switch {
+	case strings.HasPrefix(path, "/admin/"):
 		return "operator"
+	case strings.HasPrefix(path, "/v1/orders"), strings.HasPrefix(path, "/v1/positions"):
+		return "auditor" // sees those of several brokers
 	}
 	return "broker-a"
 }
