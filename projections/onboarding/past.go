@@ -27,7 +27,8 @@ func OwnerAsOf(ctx context.Context, db projections.DB, ref owner.Ref, sequence i
 // OwnersAsOf is Owners as of a sequence, for the owners who have one of the states may today.
 func OwnersAsOf(ctx context.Context, db projections.DB, f OwnerFilter, may []owner.State, size, offset int, sequence int64) (rows []Owner, total int, err error) {
 	l := projections.List[Owner]{Table: owners, Order: newest}
-	ownerHistory.AsOf(&l, sequence, nil)
+	ownerHistory.AsOf(&l, sequence, nil, "state")
+	l.Where.And("created_sequence <= ?", sequence) // no version of a later one is looked for
 	l.Where.And("type = ?", string(f.Type))
 	l.Where.AndText("tenant", cmp.Or(f.Tenant, f.Of))
 	then := f.Then
@@ -35,7 +36,7 @@ func OwnersAsOf(ctx context.Context, db projections.DB, f OwnerFilter, may []own
 		then = []owner.State{owner.Active, owner.Restricted}
 	}
 	projections.AndAnyOf(&l.Where, "state", then)
-	projections.AndAnyOf(&l.Where, "(SELECT o.state FROM owners o WHERE o.id = owners.id)", may)
+	projections.AndAnyOf(&l.Where, "today_state", may)
 	err = projections.ReadAsOf(ctx, db, journalName, sequence, l.Numbers(size, offset, &rows, &total)...)
 	return rows, total, err
 }
@@ -46,7 +47,9 @@ func CasesAsOf(ctx context.Context, db projections.DB, f CaseFilter, size, offse
 	if f.OldestFirst {
 		l.Order = triggers.OldestFirst()
 	}
-	triggerHistory.AsOf(&l, sequence, nil)
+	triggerHistory.AsOf(&l, sequence, nil, "status")
+	projections.AndAnyOf(&l.Where, "today_status", allStatuses()) // all of them: the indexes begin with it
+	l.Where.And("created_sequence <= ?", sequence)
 	if !f.OwnerID.IsZero() {
 		l.Where.And("owner_id = ?", c.UUID(f.OwnerID))
 	}
