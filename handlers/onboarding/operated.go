@@ -108,7 +108,7 @@ func (h *Handler) listCases(c echo.Context) error {
 func (h *Handler) casesAsOf(c echo.Context, q *asof.Question, p rest.Numbered, f view.CaseFilter, show shower[view.Trigger]) error {
 	var rows []view.Trigger
 	var total int
-	err := q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.AnswerList(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		rows, total, err = view.CasesAsOf(ctx, db, f, p.Size, p.Offset(), sequence)
 		return err
 	})

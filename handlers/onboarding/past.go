@@ -136,7 +136,7 @@ func (h *Handler) ownersAsOf(c echo.Context, q *asof.Question, p rest.Numbered, 
 	var rows []view.Owner
 	var total int
 	ctx := c.Request().Context()
-	err = q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err = q.AnswerList(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		rows, total, err = view.OwnersAsOf(ctx, db, f, may, p.Size, p.Offset(), sequence)
 		return err
 	})

@@ -29,7 +29,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -211,12 +210,6 @@ func (s Source) reach(ctx context.Context, sequence int64) error {
 		return notYetDecided(record.LogPosition{Journal: s.Rows.Journal, Sequence: sequence}.String())
 	}
 	return nil
-}
-
-// isAfter reports whether an error says that this node has not read a record yet.
-func isAfter(err error) bool {
-	var after *past.AfterError
-	return errors.As(err, &after)
 }
 
 // unavailable returns the problem for an error of a wait, unless the request was canceled.

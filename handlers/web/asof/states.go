@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/past"
 )
 
@@ -61,31 +62,40 @@ func (q *Question) AnswerState(c echo.Context, s Source, look func(state decide.
 	if s.States == nil {
 		return problem.Unavailable("PAST_STATES_UNAVAILABLE", "This node makes no past states.", time.Minute)
 	}
-	ctx := rest.RequestOf(c).Context()
-	leave, err := s.States.turn(ctx, rest.PrincipalOf(c))
-	if err != nil {
-		return s.Failed(err)
-	}
-	defer leave()
+	return q.inTurn(c, s, func(ctx context.Context, sequence int64) error {
+		state, _, err := s.States.of.StateAt(ctx, s.Rows.Journal, 0, sequence)
+		if err != nil {
+			return problemOf(s.Failed(err))
+		}
+		return look(state, sequence)
+	})
+}
+
+// AnswerList is Answer for a list whose total takes a look at all rows of that time. Such questions take turns with those about whole
+// states.
+func (q *Question) AnswerList(c echo.Context, s Source, read func(ctx context.Context, db projections.DB, sequence int64) error) error {
+	return q.inTurn(c, s, func(ctx context.Context, sequence int64) error { return s.Read(ctx, sequence, read) })
+}
+
+// inTurn finds the record that the question means, and answers when it is the principal's turn. A question about a record that does
+// not exist takes no turn.
+func (q *Question) inTurn(c echo.Context, s Source, answer func(ctx context.Context, sequence int64) error) error {
 	sequence, err := q.find(c, s)
 	if err != nil {
 		return err
 	}
-	state, err := s.stateAt(ctx, sequence)
-	if err != nil {
-		return problemOf(s.Failed(err))
-	}
-	return look(state, sequence)
-}
-
-// stateAt returns the state after a record. If this node has not read the record yet, it waits until the fold has reached the end of
-// the log.
-func (s Source) stateAt(ctx context.Context, sequence int64) (decide.State, error) {
-	state, _, err := s.States.of.StateAt(ctx, s.Rows.Journal, 0, sequence)
-	if isAfter(err) {
-		if err = s.reach(ctx, sequence); err == nil {
-			state, _, err = s.States.of.StateAt(ctx, s.Rows.Journal, 0, sequence)
+	ctx := rest.RequestOf(c).Context()
+	if s.Log.Position().Sequence < sequence { // this node may be behind the log
+		if err := s.reach(ctx, sequence); err != nil {
+			return err
 		}
 	}
-	return state, err
+	if s.States != nil {
+		leave, err := s.States.turn(ctx, rest.PrincipalOf(c))
+		if err != nil {
+			return s.Failed(err)
+		}
+		defer leave()
+	}
+	return answer(ctx, sequence)
 }
