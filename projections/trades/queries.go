@@ -52,15 +52,6 @@ func MostRecent(ctx context.Context, db projections.DB, f MarketFilter, limit in
 	return out, asOf, err
 }
 
-// TakenSince returns a statement that reads the takers' sides of the trades since a time, up to the record with a sequence, the
-// oldest first.
-func TakenSince(into *[]Trade, from scalar.Time, last int64) projections.Statement {
-	l := market(MarketFilter{Span: projections.Span{From: from}})
-	l.Where.And("sequence <= ?", last)
-	l.Order = table.OldestFirst()
-	return l.Statement(into)
-}
-
 // market lists the takers' sides: each trade once.
 func market(f MarketFilter) projections.List[Trade] {
 	l := projections.List[Trade]{Table: table}
