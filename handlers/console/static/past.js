@@ -109,8 +109,10 @@ export class Past {
     const query = { as_of: this.#position };
     if (!query.as_of) return;
     try {
-      const symbol = this.#choices(await get("/v1/instruments", query));
-      if (!symbol) return newest() && table(box, "No instrument was listed at that moment", [], []);
+      const instruments = await get("/v1/instruments", query);
+      if (!newest()) return;
+      const symbol = this.#choices(instruments);
+      if (!symbol) return table(box, "No instrument was listed at that moment", [], []);
       const book = await get(`/v1/orderbook/${encodeURIComponent(symbol)}`, { ...query, depth });
       if (!newest()) return;
       const rows = Array.from({ length: Math.max(book.bids.length, book.asks.length) }, (_, i) => [book.bids[i], book.asks[i]]);
