@@ -11,6 +11,12 @@ func (b *browser) review(journal string) {
 	b.click(`[data-journal="` + journal + `"] tr:first-child .review`)
 }
 
+// focused waits until an element has the focus.
+func (b *browser) focused(what, selector string) {
+	b.t.Helper()
+	b.seesScript("the focus on "+what, `return document.activeElement.matches(`+"`"+selector+"`"+`) ? "it is" : ""`)
+}
+
 // TestConsoleProposals ends proposals of one operator as another, on the page. The server refuses what the proposer must not do, and
 // the page says so.
 func TestConsoleProposals(t *testing.T) {
@@ -45,6 +51,42 @@ func TestConsoleProposals(t *testing.T) {
 	b.accessible("/ proposal")
 	b.click("#proposal-dialog [data-close]")
 	b.accessible("/ proposals")
+
+	// A refusal that comes late is not shown in the dialog of another proposal.
+	b.text(`const fetched = window.fetch; window.fetch = (path, o) => o.method !== "POST" ? fetched(path, o) : new Promise((done) => { window.letGo = () => { window.fetch = fetched; fetched(path, o).then(done); }; }); return ""`)
+	b.review("trading")
+	b.sees("#proposal-body", `"reference_id": "to-confirm"`)
+	b.click("#proposal-actions [value=confirm]")
+	b.seesScript("the request", `return window.letGo ? "it is sent" : ""`)
+	b.click("#proposal-dialog [data-close]")
+	b.seesNot("#proposal-dialog", "Close")
+	late := v.must(202, "operator", http.MethodPost, withdrawals, `{"currency":"USDC","amount":"3000","reference_id":"another"}`).get("id")
+	b.sees(`[data-journal="trading"] tr:nth-child(2)`, "withdrawal.request")
+	b.review("trading")
+	b.sees("#proposal-body", `"reference_id": "another"`)
+	b.text(`window.letGo(); return ""`)
+	b.seesScript("the answer", `return document.getElementById("proposal-end").getAttribute("aria-busy") ? "" : "it came"`)
+	b.seesNot("#proposal-result", "SELF_APPROVAL")
+	b.click("#proposal-actions [value=withdraw]")
+	b.sees("#proposal-result", "The proposal is withdrawn")
+	b.focused("the button that closes", `#proposal-dialog [data-close]`) // the one that was pressed is gone
+	status("/admin/v1/four-eyes/trading/proposals/"+late, "withdrawn")
+	b.seesNot("#proposals", "another")
+	b.seesScript("one row", `return document.querySelectorAll('[data-journal="trading"] tbody tr').length === 1 ? "one" : ""`)
+	b.click("#proposal-dialog [data-close]")
+	b.focused("the filter", "#proposals-status") // the row that was left is gone
+	if left := b.text(`return document.getElementById("proposal-body").textContent`); left != "" {
+		t.Errorf("the page still has %s", left)
+	}
+
+	// A command can't look like another one.
+	v.must(200, "operator", http.MethodPut, "/admin/v1/four-eyes/onboarding", `{"rules":[{"action":"entitlement.create"}]}`)
+	v.must(202, "operator", http.MethodPost, "/admin/v1/entitlements", `{"name":"x\u202egnidart\u202c<b>","description":"d","owner_type":"person","approval":"manual"}`)
+	b.sees(`[data-journal="onboarding"]`, "entitlement.create")
+	b.review("onboarding")
+	b.sees("#proposal-body", `x\u202egnidart\u202c<b>`)
+	b.click("#proposal-dialog [data-close]")
+	b.focused("the row", `[data-journal="onboarding"] .review`)
 
 	b.click("#logout")
 	b.click("#open-login")
