@@ -71,8 +71,7 @@ func (q *Question) AnswerState(c echo.Context, s Source, look func(state decide.
 	})
 }
 
-// AnswerList is Answer for a list whose total takes a look at all rows of that time. Such questions take turns with those about whole
-// states.
+// AnswerList is Answer for a long list with its total, which costs as much as its rows of that time. It takes a turn, as AnswerState does.
 func (q *Question) AnswerList(c echo.Context, s Source, read func(ctx context.Context, db projections.DB, sequence int64) error) error {
 	return q.inTurn(c, s, func(ctx context.Context, sequence int64) error { return s.Read(ctx, sequence, read) })
 }
