@@ -128,10 +128,14 @@ func (h *History[T]) insert(b *Batch, versions []Version[T], all bool, say func(
 
 // AsOf limits a list to the rows as of a sequence. The list's conditions should find few rows in the table, because the
 // version of each is looked up. If only is given, it adds conditions that find the versions instead; they refer to a
-// version as h.
-func (h *History[T]) AsOf(l *List[T], sequence int64, only func(and func(condition string, args ...any))) {
+// version as h. Conditions may also use the columns named in today as they are now: "state" is then today_state.
+func (h *History[T]) AsOf(l *List[T], sequence int64, only func(and func(condition string, args ...any)), today ...string) {
 	w := &l.Where
 	now, then, keys := h.columns()
+	for _, name := range today {
+		column := ", t." + name + " AS today_" + name
+		now, then = now+column, then+column
+	}
 	past := "SELECT " + then + " FROM "
 	if only == nil { // versions of a row end in their order, so the first one that ends later is the only candidate
 		past += h.of.Name + " t JOIN LATERAL (SELECT * FROM " + h.versions.Name + " h WHERE " + keys +

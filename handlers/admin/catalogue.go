@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
@@ -33,16 +34,16 @@ func executeNamed[E decide.Event](c echo.Context, h *Handler, body *input.Form, 
 	return rest.Execute[E](c, h.onboarding, payload, body)
 }
 
-// listNamed responds with a page of the objects that find returns, in the form of show.
+// listNamed responds with a page of the objects that find returns, in the form of show, now or as of a past record.
 func listNamed[T, Shown any](c echo.Context, h *Handler, find func(s *onboarding.State, offset, size int) ([]T, int), show func(T) Shown) error {
 	query := rest.Query(c)
-	page := rest.ReadNumbered(query)
+	page, q := rest.ReadNumbered(query), asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
 	var shown []Shown
 	var total int
-	err := h.viewOnboarding(c, func(s *onboarding.State) error {
+	err := h.viewOnboardingThen(c, q, func(s *onboarding.State) error {
 		found, all := find(s, page.Offset(), page.Size)
 		for _, t := range found {
 			shown = append(shown, show(t))
@@ -56,9 +57,12 @@ func listNamed[T, Shown any](c echo.Context, h *Handler, find func(s *onboarding
 	return c.JSON(http.StatusOK, rest.NewItems(page, shown, total))
 }
 
-// getNamed responds with the object that the route names, in the form that find returns.
+// getNamed responds with the object that the route names, in the form that find returns, now or as of a past record. An object that
+// did not exist then, and does today, is not the same as one that never did.
 func getNamed[Shown any](c echo.Context, h *Handler, unknown func() error, find func(*onboarding.State, scalar.ID) (Shown, bool)) error {
-	if err := rest.NoQuery(c); err != nil {
+	query := rest.Query(c)
+	q := asof.Read(query)
+	if err := query.Done(); err != nil {
 		return err
 	}
 	id, err := named(c, "id", unknown)
@@ -66,14 +70,22 @@ func getNamed[Shown any](c echo.Context, h *Handler, unknown func() error, find 
 		return err
 	}
 	var out Shown
-	err = h.viewOnboarding(c, func(s *onboarding.State) error {
+	look := func(s *onboarding.State) error {
 		found, known := find(s, id)
 		if !known {
 			return unknown()
 		}
 		out = found
 		return nil
-	})
+	}
+	if err = h.viewOnboarding(c, look); err == nil && q != nil {
+		err = q.AnswerState(c, h.cfg.OnboardingAsOf, func(s decide.State, _ int64) error {
+			if look(s.(*onboarding.State)) != nil {
+				return asof.NotYet("It did not exist yet.")
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return err
 	}

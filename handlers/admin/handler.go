@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -47,6 +48,8 @@ type Config struct {
 	Identity record.Follower
 	// Onboarding follows the onboarding journal under onboarding.Rules.
 	Onboarding record.Follower
+	// VenueAsOf and OnboardingAsOf answer as of past records of these journals.
+	VenueAsOf, OnboardingAsOf asof.Source
 	// Owners encrypts texts about an owner with the owner's key. Box encrypts texts that must outlive that key with
 	// the venue's key.
 	Owners *seal.Owners
@@ -136,6 +139,22 @@ func (h *Handler) systemRoutes() []rest.Route {
 
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
+
+// viewVenueThen is viewVenue, or as of a past record if q is not nil.
+func (h *Handler) viewVenueThen(c echo.Context, q *asof.Question, look func(*venue.State)) error {
+	if q == nil {
+		return h.viewVenue(c, look)
+	}
+	return q.AnswerState(c, h.cfg.VenueAsOf, func(s decide.State, _ int64) error { look(s.(*venue.State)); return nil })
+}
+
+// viewOnboardingThen is viewOnboarding, or as of a past record if q is not nil.
+func (h *Handler) viewOnboardingThen(c echo.Context, q *asof.Question, look func(*onboarding.State) error) error {
+	if q == nil {
+		return h.viewOnboarding(c, look)
+	}
+	return q.AnswerState(c, h.cfg.OnboardingAsOf, func(s decide.State, _ int64) error { return look(s.(*onboarding.State)) })
+}
 
 // viewVenue calls look with the venue's state and sets the response's position headers.
 func (h *Handler) viewVenue(c echo.Context, look func(*venue.State)) error {

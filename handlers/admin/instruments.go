@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
@@ -156,7 +157,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 // postedBack accepts a body that a GET of the instrument returned. A read-only member is allowed if it equals the
 // current value. A tier that equals the current one after rounding to 2 decimals, as GET shows it, is not changed.
 func (h *Handler) postedBack(c echo.Context, body *input.Form, payload *venue.ChangeInstrument) error {
-	now, known, err := h.instrument(c, payload.Symbol)
+	now, known, err := h.instrument(c, nil, payload.Symbol)
 	if err != nil {
 		return err
 	}
@@ -199,27 +200,39 @@ type listedInstrument struct {
 	listed scalar.Time
 }
 
-// instrument returns the current state of an instrument, and whether it exists.
-func (h *Handler) instrument(c echo.Context, symbol string) (i listedInstrument, known bool, err error) {
-	err = h.viewVenue(c, func(s *venue.State) {
+// instrument returns the state of an instrument, and whether it exists: now, or as of a past record if q is not nil.
+func (h *Handler) instrument(c echo.Context, q *asof.Question, symbol string) (i listedInstrument, known bool, err error) {
+	err = h.viewVenueThen(c, q, func(s *venue.State) {
 		i.Instrument, known = s.Instrument(symbol)
 		i.listed = s.Listed(symbol)
 	})
 	return i, known, err
 }
 
-// getInstrument returns an instrument with the status that the operator has set. A client may send the response back
-// with PATCH.
+// getInstrument returns an instrument with the status that the operator has set, now or as of a past record. A client may send the
+// response back with PATCH.
 func (h *Handler) getInstrument(c echo.Context) error {
-	if err := rest.NoQuery(c); err != nil {
+	query := rest.Query(c)
+	q := asof.Read(query)
+	if err := query.Done(); err != nil {
 		return err
 	}
-	i, known, err := h.instrument(c, rest.Param(c, "symbol"))
+	symbol := rest.Param(c, "symbol")
+	i, known, err := h.instrument(c, nil, symbol)
 	switch {
 	case err != nil:
 		return err
 	case !known:
 		return problem.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+	}
+	if q != nil {
+		i, known, err = h.instrument(c, q, symbol)
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			return asof.NotYet("The instrument was not listed yet.")
+		}
 	}
 	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&i.Instrument, i.listed))
 }
@@ -269,12 +282,12 @@ func (h *Handler) delistInstrument(c echo.Context) error {
 
 func (h *Handler) listInstruments(c echo.Context) error {
 	query := rest.Query(c)
-	page := rest.ReadNumbered(query)
+	page, q := rest.ReadNumbered(query), asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
 	var all []wire.OperatedInstrument
-	err := h.viewVenue(c, func(s *venue.State) {
+	err := h.viewVenueThen(c, q, func(s *venue.State) {
 		for _, i := range slices.Backward(s.Instruments()) {
 			all = append(all, wire.NewOperatedInstrument(&i, s.Listed(i.Symbol)))
 		}

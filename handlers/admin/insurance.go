@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
@@ -82,13 +83,15 @@ type insurancePosition struct {
 	Updated       scalar.Time   `json:"updated"`
 }
 
-// getInsurance returns the fund's balance, its equity including positions, and the positions.
+// getInsurance returns the fund's balance, its equity including positions, and the positions, now or as of a past record.
 func (h *Handler) getInsurance(c echo.Context) error {
-	if err := rest.Query(c).Done(); err != nil {
+	query := rest.Query(c)
+	q := asof.Read(query)
+	if err := query.Done(); err != nil {
 		return err
 	}
 	var out insurance
-	err := h.viewVenue(c, func(s *venue.State) {
+	err := h.viewVenueThen(c, q, func(s *venue.State) {
 		fund := s.Insurance()
 		out = insurance{fund.Balance, fund.Equity, []insurancePosition{}}
 		for _, p := range fund.Positions {

@@ -1,6 +1,6 @@
 // Package console serves the console page at /. The page shows the live order book and trades and a customer's
-// orders, positions and balances, and accepts orders. To operators and auditors it also shows the journals and their
-// last records.
+// orders, positions and balances, and accepts orders. To operators and auditors it also shows the proposals that
+// wait for a second person, and the journals and their last records.
 //
 // The page consists of static files. They need no build step and load nothing from other origins; the chart library
 // is vendored (see vendored/README.md). The page uses only the public REST and WebSocket interfaces. It stores the

@@ -57,6 +57,8 @@ type Config struct {
 	Rows rows.Source
 	// Past finds what past records were decided on. It may be nil.
 	Past past.Decisions
+	// States finds whole past states. It may be nil.
+	States *asof.States
 	// Owners encrypts data about one owner. Box encrypts data that belongs to no owner.
 	Owners *seal.Owners
 	Box    *seal.Box

@@ -30,13 +30,8 @@ type pageOf[Row any] func(ctx context.Context, db projections.DB, size, offset i
 // A shower converts a row to its JSON form. page skips a row if the shower fails because the owner was erased.
 type shower[Row any] func(ctx context.Context, row *Row) (any, error)
 
-// listed responds with a page of a list, with all five members.
-func listed[Row any](c echo.Context, h *Handler, read pageOf[Row], show shower[Row]) error {
-	query := rest.Query(c)
-	p := rest.ReadNumbered(query)
-	if err := query.Done(); err != nil {
-		return err
-	}
+// paged responds with a page of a list, with all five members.
+func paged[Row any](c echo.Context, h *Handler, p rest.Numbered, read pageOf[Row], show shower[Row]) error {
 	items, total, err := page(c, h, p.Size, p.Offset(), read, show)
 	if err != nil {
 		return err
@@ -44,7 +39,7 @@ func listed[Row any](c echo.Context, h *Handler, read pageOf[Row], show shower[R
 	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
 }
 
-// listedOf is listed for the list of an owner, which may be as of a past record.
+// listedOf responds with a page of a list of an owner, which may be as of a past record.
 func listedOf[Row any](c echo.Context, h *Handler, now func(t *target) pageOf[Row], then pastPageOf[Row], show shower[Row]) error {
 	t, query, q, err := h.asked(c)
 	if err != nil {

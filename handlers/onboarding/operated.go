@@ -52,8 +52,8 @@ func (h *Handler) listOperatedOwners(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		query := rest.Query(c)
 		f := view.OwnerFilter{Type: t, States: seenStates(c), Of: query.OptionalString("tenant").Value}
-		if wanted := input.Several(query, "state", owner.Active, owner.Restricted); len(wanted) > 0 {
-			f.States = slices.DeleteFunc(f.States, func(s owner.State) bool { return !slices.Contains(wanted, s) })
+		if f.Then = input.Several(query, "state", owner.Active, owner.Restricted); len(f.Then) > 0 {
+			f.States = slices.DeleteFunc(f.States, func(s owner.State) bool { return !slices.Contains(f.Then, s) })
 		}
 		return h.ownerList(c, f, query, fields.operated)
 	}
@@ -87,13 +87,35 @@ func (h *Handler) listCases(c echo.Context) error {
 	f.Statuses = input.Several(query, "status", caseStatuses()...)
 	f.OwnerID, f.EntitlementID = query.OptionalID("owner_id").Value, query.OptionalID("entitlement_id").Value
 	f.OldestFirst = query.OptionalEnum("sort", "asc", "desc").Value == "asc"
-	p := rest.ReadNumbered(query)
+	p, q := rest.ReadNumbered(query), asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
+	show := seen(h.restricted(c), showCase)
+	if q != nil {
+		return h.casesAsOf(c, q, p, f, show)
+	}
 	items, total, err := page(c, h, p.Size, p.Offset(), func(ctx context.Context, db projections.DB, size, offset int) ([]view.Trigger, int, int64, error) {
 		return view.Cases(ctx, db, f, size, offset)
-	}, seen(h.restricted(c), showCase))
+	}, show)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
+}
+
+// casesAsOf responds with a page of the triggers of a filter as of a past record.
+func (h *Handler) casesAsOf(c echo.Context, q *asof.Question, p rest.Numbered, f view.CaseFilter, show shower[view.Trigger]) error {
+	var rows []view.Trigger
+	var total int
+	err := q.AnswerList(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+		rows, total, err = view.CasesAsOf(ctx, db, f, p.Size, p.Offset(), sequence)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	items, err := showAll(c.Request().Context(), rows, show)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -266,18 +267,17 @@ func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 
 // ownerList lists owners that the caller may see, newest first, in the given form.
 func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *input.Form, form ownerForm) error {
-	p := rest.ReadNumbered(query)
+	p, q := rest.ReadNumbered(query), asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
+	}
+	if q != nil {
+		return h.ownersAsOf(c, q, p, f, form)
 	}
 	items, total, err := page(c, h, p.Size, p.Offset(), func(ctx context.Context, db projections.DB, size, offset int) ([]view.Owner, int, int64, error) {
 		rows, total, asOf, err := view.Owners(ctx, db, f, size, offset)
 		if err == nil {
-			of := make([]owner.Ref, len(rows))
-			for i := range rows {
-				of[i] = rows[i].Ref
-			}
-			err = h.fetchKeys(ctx, of)
+			err = h.fetchKeys(ctx, refsOf(rows))
 		}
 		return rows, total, asOf, err
 	}, func(ctx context.Context, row *view.Owner) (any, error) {
@@ -291,6 +291,14 @@ func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *input.For
 		return err
 	}
 	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
+}
+
+func refsOf(rows []view.Owner) []owner.Ref {
+	refs := make([]owner.Ref, len(rows))
+	for i := range rows {
+		refs[i] = rows[i].Ref
+	}
+	return refs
 }
 
 // listOwners lists the owners of a type.

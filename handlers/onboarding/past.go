@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -18,9 +19,9 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// asOf returns the source of answers as of past records.
-func (h *Handler) asOf() asof.Source {
-	return asof.Source{Rows: h.rows, Log: h.cfg.Onboarding, Roots: h.cfg.Roots, Now: h.cfg.Now}
+// AsOf returns the source of answers as of past records of the onboarding journal.
+func (h *Handler) AsOf() asof.Source {
+	return asof.Source{Rows: h.rows, Log: h.cfg.Onboarding, Roots: h.cfg.Roots, Now: h.cfg.Now, States: h.cfg.States, Failed: h.explained().Failed}
 }
 
 // asked is shown for a read that may be as of a past record. q is nil if it is not.
@@ -53,6 +54,11 @@ func visibleThen(p *access.Principal, o *onboarding.Owner) bool {
 	return visible(p, o) || o.State == owner.Erased && p.SeesAll()
 }
 
+// viewThen calls look with the whole state as of a past record.
+func (h *Handler) viewThen(c echo.Context, q *asof.Question, look func(s *onboarding.State) error) error {
+	return q.AnswerState(c, h.AsOf(), func(s decide.State, _ int64) error { return look(s.(*onboarding.State)) })
+}
+
 // bornBy returns the error of a read of an owner's rows, or the error for an owner who was registered later.
 func bornBy(err error, born, sequence int64) error {
 	return asof.BornBy(err, born, sequence, "The owner was not registered yet.")
@@ -64,7 +70,7 @@ type pastPageOf[Row any] func(ctx context.Context, db projections.DB, ref owner.
 // pastPage is page as of a past record.
 func pastPage[Row any](c echo.Context, h *Handler, q *asof.Question, t *target, size, offset int, read pastPageOf[Row], show shower[Row]) (items []any, total int, err error) {
 	var rows []Row
-	err = q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err = q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		rows, total, born, err = read(ctx, db, t.Ref, size, offset, sequence)
 		return bornBy(err, born, sequence)
@@ -81,7 +87,7 @@ type pastOf[Row any] func(ctx context.Context, db projections.DB, ref owner.Ref,
 
 // pastOne is one as of a past record.
 func pastOne[Row any](c echo.Context, h *Handler, q *asof.Question, t *target, id scalar.ID, read pastOf[Row], missing func() error) (row Row, err error) {
-	err = q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err = q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		row, born, err = read(ctx, db, t.Ref, id, sequence)
 		if err == nil && born < 0 {
@@ -95,7 +101,7 @@ func pastOne[Row any](c echo.Context, h *Handler, q *asof.Question, t *target, i
 // ownerAsOf responds with an owner as of a past record.
 func (h *Handler) ownerAsOf(c echo.Context, q *asof.Question, t *target, form ownerForm) error {
 	var row view.Owner
-	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		row, born, err = view.OwnerAsOf(ctx, db, t.Ref, sequence)
 		return bornBy(err, born, sequence)
@@ -113,6 +119,49 @@ func (h *Handler) ownerAsOf(c echo.Context, q *asof.Question, t *target, form ow
 	return c.JSON(http.StatusOK, form(told, &row.Owner))
 }
 
+// ownersAsOf responds with a page of the owners of a filter as of a past record. Owners who are erased today are listed for operators
+// and auditors, without the erased members.
+func (h *Handler) ownersAsOf(c echo.Context, q *asof.Question, p rest.Numbered, f view.OwnerFilter, form ownerForm) error {
+	may := seenStates(c)
+	if rest.PrincipalOf(c).SeesAll() {
+		may = append(may, owner.Erased)
+	}
+	// The rows say who may be seen today, so they must have reached what the caller has seen, although the question is about the past.
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		return projections.Read(ctx, db, journalName)
+	})
+	if err != nil {
+		return err
+	}
+	var rows []view.Owner
+	var total int
+	ctx := c.Request().Context()
+	err = q.AnswerList(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+		rows, total, err = view.OwnersAsOf(ctx, db, f, may, p.Size, p.Offset(), sequence)
+		return err
+	})
+	if err == nil {
+		err = h.fetchKeys(ctx, refsOf(rows))
+	}
+	if err != nil {
+		return err
+	}
+	items := make([]any, 0, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		told, err := h.openOwner(ctx, &row.Owner, row.Fields)
+		switch {
+		case h.isErased(c, err):
+			items = append(items, wire.NewErasedOwner(&row.Owner))
+		case err == nil:
+			items = append(items, form(told, &row.Owner))
+		case !isGone(err):
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
+}
+
 // isErased reports whether an error says that a value is erased, in the answer to an operator or auditor who asks as of a past record.
 func (h *Handler) isErased(c echo.Context, err error) bool {
 	return err != nil && isGone(err) && c.QueryParams().Has(asof.Parameter) && rest.PrincipalOf(c).SeesAll()
@@ -120,7 +169,7 @@ func (h *Handler) isErased(c echo.Context, err error) bool {
 
 // pendingAsOf returns the open requirements of an owner as of a past record, oldest first.
 func (h *Handler) pendingAsOf(c echo.Context, q *asof.Question, t *target) (open []view.PendingRequirement, err error) {
-	err = q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err = q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		open, born, err = view.PendingAsOf(ctx, db, t.Ref, sequence)
 		return bornBy(err, born, sequence)
@@ -150,7 +199,7 @@ func (h *Handler) timelineAsOf(c echo.Context, q *asof.Question, t *target) erro
 
 // caseAsOf reads a trigger as of a past record. Unless the target has no owner, the trigger must belong to that owner.
 func (h *Handler) caseAsOf(c echo.Context, q *asof.Question, t *target, id scalar.ID) (out pastCase, err error) {
-	err = q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err = q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		out.trigger, born, err = view.TriggerAsOf(ctx, db, t.Ref, id, sequence)
 		switch {

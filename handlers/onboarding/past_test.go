@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,11 @@ import (
 // past asks as of something.
 func (h *house) past(user, path, asOf string) *tradingtest.Reply {
 	h.T.Helper()
-	return h.Send(user, "GET", path+"?as_of="+url.QueryEscape(asOf), "")
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	return h.Send(user, "GET", path+separator+"as_of="+url.QueryEscape(asOf), "")
 }
 
 // life is an owner with a document, a response, and a trigger.
@@ -25,7 +30,8 @@ type life struct {
 	*house
 	path, id                     string
 	trigger, document, responses string // paths; the last one of the list
-	questionnaire                *asked
+	questionnaire, another       *asked // that the entitlement needs; that changes
+	definition                   string // id of the entitlement
 }
 
 // anybody registers a person whose case waits for an answer and for a decision.
@@ -34,8 +40,9 @@ func (h *house) anybody(externalID string) *life {
 	l := &life{house: h, path: h.person(externalID), questionnaire: h.questionnaire("KYC", owner.PersonType, oneText, "")}
 	l.id, l.responses = h.refOf(l.path).ID.String(), l.path+"/responses"
 	l.document = l.path + "/documents/" + h.send("broker-a", l.path, "a.pdf", formattest.PDF()).Want(201).Text("id")
-	definition := h.entitlement(owner.PersonType, `,"approval":"manual"`, l.questionnaire)
-	l.trigger = l.path + "/entitlement_triggers/" + h.make("broker-a", l.path+"/entitlement_triggers", `{"entitlement_id":"`+definition+`"}`)
+	l.another = h.questionnaire("More", owner.PersonType, oneText, "")
+	l.definition = h.entitlement(owner.PersonType, `,"approval":"manual"`, l.questionnaire)
+	l.trigger = l.path + "/entitlement_triggers/" + h.make("broker-a", l.path+"/entitlement_triggers", `{"entitlement_id":"`+l.definition+`"}`)
 	return l
 }
 
@@ -48,6 +55,20 @@ func (l *life) reads() (all []string) {
 	return append(all, l.operated())
 }
 
+// lists returns the lists that take as_of and that do not name the owner.
+func (l *life) lists() []string {
+	return []string{api + "/persons", api + "/persons?size=1&page=2", api + "/corporates", api + "/questionnaires/persons", api + "/questionnaires/persons?size=1", api + "/entitlements/persons", api + "/entitlements/corporates",
+		admin + "/persons", admin + "/persons?tenant=alpha&state=active", admin + "/corporates", admin + "/questionnaires", admin + "/questionnaires?size=2&page=2", admin + "/entitlements",
+		admin + "/entitlement_triggers", admin + "/entitlement_triggers?sort=asc&size=1", admin + "/entitlement_triggers?status=pending|blocked&tenant=alpha",
+		admin + "/entitlement_triggers?owner_id=" + l.id + "&entitlement_id=" + l.definition}
+}
+
+// catalog returns the reads of definitions that take as_of.
+func (l *life) catalog() []string {
+	return []string{api + "/questionnaires/" + l.questionnaire.id, api + "/questionnaires/" + l.questionnaire.id + "?version=1", api + "/questionnaires/persons/" + l.id,
+		admin + "/questionnaires/" + l.another.id, admin + "/entitlements/" + l.definition}
+}
+
 // operated is the path of the case for operators.
 func (l *life) operated() string {
 	return admin + "/entitlement_triggers" + l.trigger[strings.LastIndex(l.trigger, "/"):]
@@ -57,7 +78,7 @@ func (l *life) operated() string {
 func (l *life) live(random *rand.Rand) {
 	l.T.Helper()
 	operated := strings.Replace(l.path, api, admin, 1)
-	switch random.IntN(7) {
+	switch random.IntN(12) {
 	case 0:
 		l.Send("broker-a", "PATCH", l.path, fmt.Sprintf(`{"first_name":"Name %d"}`, random.IntN(1000))).Want(200)
 	case 1:
@@ -73,6 +94,16 @@ func (l *life) live(random *rand.Rand) {
 		l.Send("operator", "POST", l.operated()+"/"+[]string{"block", "release"}[random.IntN(2)], `{"code":"C","reason":"r"}`)
 	case 6:
 		l.make("operator", admin+"/questionnaires", `{"name":"another","owner_type":"person"}`)
+	case 7:
+		l.Send("operator", "PATCH", admin+"/entitlements/"+l.definition, fmt.Sprintf(`{"description":"As of %d","video_identification":%t}`, random.IntN(1000), random.IntN(2) == 0)).Want(200)
+	case 8:
+		l.Send("operator", "POST", admin+"/questionnaires/"+l.another.id+"/"+[]string{"publish", "unpublish"}[random.IntN(2)], "")
+	case 9:
+		l.Send("operator", "POST", admin+"/questionnaires/"+l.another.id+"/versions", oneText).Want(201)
+	case 10:
+		l.Send([]string{"broker-a", "broker-b"}[random.IntN(2)], "POST", api+"/persons", fmt.Sprintf(`{"external_id":"%d","first_name":"B","last_name":"C"}`, random.Int64()))
+	case 11:
+		l.Send("broker-a", "POST", api+"/corporates", fmt.Sprintf(`{"external_id":"%d","legal_name":"B"}`, random.Int64()))
 	}
 	l.Onboarding.Drain()
 	l.Advance(scalar.Time(random.IntN(3)) * scalar.Millisecond)
@@ -97,12 +128,12 @@ func TestAsOfAnswersWhatWasAnswered(t *testing.T) {
 	var kept []answer
 	for range 40 {
 		l.live(random)
-		for _, path := range l.reads() {
+		for _, path := range slices.Concat(l.reads(), l.lists(), l.catalog()) {
 			r := h.Send(userOf(path), "GET", path, "").Want(200)
 			kept = append(kept, answer{path, r.Header.Get(operation.HeaderLogPosition), r.Body})
 		}
 	}
-	for _, a := range kept {
+	for _, a := range append(kept, kept[:len(l.reads())+len(l.lists())+len(l.catalog())]...) { // the first ones a second time
 		r := h.past(userOf(a.path), a.path, a.at).Want(200)
 		if r.Body != a.body || r.Header.Get(operation.HeaderLogPosition) != a.at || r.Header.Get(operation.HeaderLogPositionFinal) != "" {
 			t.Fatalf("%s as of %s:\n%s\nwas\n%s", a.path, a.at, r.Body, a.body)
@@ -137,6 +168,26 @@ func TestAsOfBeforeAndAfter(t *testing.T) {
 		h.past("broker-b", path, registered).Detail(404, "PERSON_NOT_FOUND") // rights are those of today
 		h.past("auditor", path, registered).Want(200)
 	}
+	for _, path := range slices.Concat(l.lists(), l.catalog()) {
+		code, says := (*tradingtest.Reply).Detail, 422
+		if strings.HasPrefix(path, admin) {
+			code, says = (*tradingtest.Reply).Code, 400
+		}
+		code(h.past(userOf(path), path, "onboarding/0@-1"), 404, "NOT_YET")
+		code(h.past(userOf(path), path, "onboarding/0@100000"), 409, "NOT_YET_DECIDED")
+		h.past(userOf(path), path, "yesterday").Want(says)
+		if r := h.past(userOf(path), path, before); slices.Contains(l.catalog(), path) {
+			code(r, 404, "NOT_YET")
+		} else if strings.Contains(r.Want(200).Body, `"id"`) { // there were none, and that is known
+			t.Errorf("%s as of %s: %s", path, before, r.Body)
+		}
+	}
+	h.past("broker-a", api+"/questionnaires/"+nothing, registered).Detail(404, "QUESTIONNAIRE_NOT_FOUND")
+	h.past("operator", admin+"/entitlements/"+nothing, registered).Code(404, "ENTITLEMENT_NOT_FOUND")
+	h.past("broker-b", api+"/questionnaires/persons/"+l.id, registered).Detail(404, "PERSON_NOT_FOUND")
+	if r := h.past("broker-b", api+"/persons", registered).Want(200); len(r.Items()) != 0 {
+		t.Errorf("another tenant sees %s", r.Body)
+	}
 	// Another journal's record stands for its time.
 	h.Advance(10 * scalar.Second)
 	h.Send("operator", "POST", admin+"/brokers", `{"broker":"gamma","name":"Gamma"}`).Want(201)
@@ -170,6 +221,9 @@ func TestAsOfOfAnErasedOwner(t *testing.T) {
 	if err := h.Owners.Destroy(t.Context(), h.refOf(l.path).String()); err != nil {
 		t.Fatal(err)
 	}
+	if r := h.past("broker-a", api+"/persons", at).Want(200); len(r.Items()) != 0 || r.Text("total") != "0" {
+		t.Errorf("the tenant sees %s", r.Body)
+	}
 	for _, path := range append(l.reads(), response) {
 		h.past("broker-a", strings.Replace(path, admin, api, 1), at).Want(404)
 		for _, user := range []string{"operator", "auditor"} {
@@ -185,7 +239,7 @@ func TestAsOfOfAnErasedOwner(t *testing.T) {
 		want(t, h.past("operator", path, at).Want(200), "erased", "true")
 	}
 	want(t, h.past("operator", l.path, at).Want(200), "state", "active", "tenant", "alpha")
-	for _, path := range []string{l.path + "/documents", l.responses} {
+	for _, path := range []string{api + "/persons", admin + "/persons", l.path + "/documents", l.responses} {
 		want(t, h.past("operator", path, at).Want(200).Items()[0], "erased", "true")
 	}
 	for _, path := range []string{l.trigger, l.path + "/entitlement_triggers"} { // nothing in them was erased

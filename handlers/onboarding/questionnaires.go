@@ -2,6 +2,7 @@ package onboarding
 
 import (
 	"context"
+	"math"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -10,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
@@ -44,24 +46,29 @@ type questionnairePage struct {
 // listQuestionnaires lists the published questionnaires for all owners of a type.
 func (h *Handler) listQuestionnaires(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		return h.questionnaires(c, rest.Query(c), view.QuestionnaireFilter{Type: t})
+		query := rest.Query(c)
+		return h.questionnaires(c, query, asof.Read(query), view.QuestionnaireFilter{Type: t})
 	}
 }
 
 // listQuestionnairesOf lists the published questionnaires for an owner: those for all owners of the type and those
 // for this owner.
 func (h *Handler) listQuestionnairesOf(c echo.Context) error {
-	t, err := h.shown(c)
+	t, query, q, err := h.asked(c)
 	if err != nil {
 		return err
 	}
-	return h.questionnaires(c, t.query(c), view.QuestionnaireFilter{Type: t.Type, Owner: t.ID})
+	return h.questionnaires(c, query, q, view.QuestionnaireFilter{Type: t.Type, Owner: t.ID})
 }
 
-func (h *Handler) questionnaires(c echo.Context, query *input.Form, f view.QuestionnaireFilter) error {
+// questionnaires responds with a page of the filter's questionnaires, as of a past record if q is not nil.
+func (h *Handler) questionnaires(c echo.Context, query *input.Form, q *asof.Question, f view.QuestionnaireFilter) error {
 	p := rest.ReadNumbered(query)
 	if err := query.Done(); err != nil {
 		return err
+	}
+	if q != nil {
+		return h.questionnairesAsOf(c, q, p, f)
 	}
 	items, _, err := page(c, h, p.Size, p.Offset(), func(ctx context.Context, db projections.DB, size, offset int) ([]view.Questionnaire, int, int64, error) {
 		return view.Questionnaires(ctx, db, f, size, offset)
@@ -72,20 +79,48 @@ func (h *Handler) questionnaires(c echo.Context, query *input.Form, f view.Quest
 	return c.JSON(http.StatusOK, questionnairePage{items, p.Page, p.Size})
 }
 
+// questionnairesAsOf responds with a page of the questionnaires that were published as of a past record.
+func (h *Handler) questionnairesAsOf(c echo.Context, q *asof.Question, p rest.Numbered, f view.QuestionnaireFilter) error {
+	var all []any
+	err := h.viewThen(c, q, func(s *domain.State) error {
+		if !f.Owner.IsZero() {
+			if _, known := s.Owner(owner.Ref{Type: f.Type, ID: f.Owner}); !known {
+				return asof.NotYet("The owner was not registered yet.")
+			}
+		}
+		found, _ := s.Questionnaires(0, math.MaxInt)
+		for _, o := range found {
+			if o.IsPublished && o.OwnerType == f.Type && (o.IsGeneric() || o.OwnerTypeID == f.Owner) {
+				all = append(all, wire.NewQuestionnaire(o, nil))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, questionnairePage{rest.Slice(p, all).Items, p.Page, p.Size})
+}
+
 // getQuestionnaire returns a questionnaire with its newest published version, or with the published version in the
-// query.
+// query, now or as of a past record.
 func (h *Handler) getQuestionnaire(c echo.Context) error {
 	path := rest.Path(c)
 	id := path.ID("id")
 	malformed := path.Done() != nil
 	query := rest.Query(c).Merge(path)
 	number := query.OptionalInteger("version", 1, maxVersion)
+	asOf := asof.Read(query)
 	var q *questionnaire.Questionnaire
 	var versions []domain.CatalogueVersion
 	if !malformed {
+		may := visible
+		if c.QueryParams().Has(asof.Parameter) {
+			may = visibleThen
+		}
 		err := h.view(c, func(s *domain.State) (err error) {
-			q, versions, err = catalogued(s, id, func(o *domain.Owner) bool { return visible(rest.PrincipalOf(c), o) })
-			if err == nil && !q.IsPublished {
+			q, versions, err = catalogued(s, id, func(o *domain.Owner) bool { return may(rest.PrincipalOf(c), o) })
+			if err == nil && !q.IsPublished && !c.QueryParams().Has(asof.Parameter) {
 				err = questionnaireNotFound()
 			}
 			return err
@@ -97,11 +132,31 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
+	if asOf != nil {
+		if err := h.viewThen(c, asOf, func(s *domain.State) (err error) {
+			q, versions, err = questionnaireThen(s, id)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	v := published(versions, int(number.Value))
 	if v == nil {
 		return problem.NotFound("QUESTIONNAIRE_VERSION_NOT_FOUND", "The questionnaire has no such published version.")
 	}
 	return c.JSON(http.StatusOK, wire.NewQuestionnaire(q, v))
+}
+
+// questionnaireThen returns a questionnaire with its versions from a past state, if it was published then.
+func questionnaireThen(s *domain.State, id scalar.ID) (*questionnaire.Questionnaire, []domain.CatalogueVersion, error) {
+	q, _, known := s.Questionnaire(id)
+	switch {
+	case !known:
+		return nil, nil, asof.NotYet("The questionnaire did not exist yet.")
+	case !q.IsPublished:
+		return nil, nil, questionnaireNotFound()
+	}
+	return q, s.QuestionnaireVersions(id), nil
 }
 
 // catalogued returns a questionnaire with its versions, number 1 first. A questionnaire for an owner that sees

@@ -143,7 +143,7 @@ func TestLinks(t *testing.T) {
 		"no document": strings.Replace(link, at, at[:strings.LastIndexByte(at, '/')+1]+nothing, 1), "no id": "/api/v1/files/x?" + query, "no query": at,
 		"a later end": changed("expires", "99999999999"), "another position": changed("at", "0"), "no number": changed("expires", "soon"),
 		"an operator's": changed("restricted", "true"), "another signature": changed("signature", strings.Repeat("A", 43)), "no signature": changed("signature", ""),
-		"a signature with more behind it": link + "A", "a line break behind it": link + "%0A", "one more parameter": link + "&x=1", "all of them twice": link + "&" + query,
+		"a signature with more behind it": link + "A", "a line break behind it": link + "%0A", "one more parameter": link + "&x=1", "a past record": link + "&as_of=onboarding/0@1", "all of them twice": link + "&" + query,
 		"another spelling of its end": strings.Replace(link, "expires=", "expires=0", 1), "its end with a sign": strings.Replace(link, "expires=", "expires=%2B", 1),
 		"nobody's": link + "&restricted=false"} {
 		if status := h.Send("broker-a", "GET", bad, "").Status; status != 403 {

@@ -8,6 +8,7 @@ import (
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
@@ -44,30 +45,48 @@ func wholeBroker(c echo.Context) error {
 
 func (h *Handler) listCustomers(c echo.Context) error {
 	query := rest.Query(c)
-	p := rows.ReadPaging(query, true)
+	p, q := rows.ReadPaging(query, true), asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
 	principal := rest.PrincipalOf(c)
 	if principal.Customer != "" {
-		return h.listOwnCustomer(c, principal, p.After != nil || p.Before != nil)
+		return h.listOwnCustomer(c, q, principal, p.After != nil || p.Before != nil)
 	}
 	broker := principal.Broker
 	if principal.SeesAll() {
 		broker = ""
 	}
+	if q != nil {
+		return h.customersAsOf(c, q, broker, p)
+	}
 	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[customers.Customer], error) {
 		return customers.Page(ctx, db, broker, p)
-	}, func(v *customers.Customer) Customer {
-		return Customer{v.CustomerCode, wire.NullIfZero(v.Name), v.Broker, v.Created}
+	}, showCustomerRow)
+}
+
+func showCustomerRow(v *customers.Customer) Customer {
+	return Customer{v.CustomerCode, wire.NullIfZero(v.Name), v.Broker, v.Created}
+}
+
+// customersAsOf responds with the customers of a broker, or of all brokers for "", as of a past record.
+func (h *Handler) customersAsOf(c echo.Context, q *asof.Question, broker string, p projections.Page) error {
+	var found projections.Paged[customers.Customer]
+	err := q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+		found, err = customers.PageAsOf(ctx, db, broker, p, sequence)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, rows.Show(found, showCustomerRow))
 }
 
 // listOwnCustomer lists the customers for a token limited to one account: that account, if it exists, on the only
 // page.
-func (h *Handler) listOwnCustomer(c echo.Context, p *access.Principal, beyond bool) error {
+func (h *Handler) listOwnCustomer(c echo.Context, q *asof.Question, p *access.Principal, beyond bool) error {
 	var found projections.Paged[domain.Customer]
-	err := h.view(c, func(s *domain.State) error {
+	err := h.viewThen(c, q, func(s *domain.State, _ int64) error {
 		if v, known := s.Customer(p.Customer); known && !beyond && p.Sees(v.Broker, v.Code) {
 			found.Rows = append(found.Rows, projections.Row[domain.Customer]{Value: v})
 		}

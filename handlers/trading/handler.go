@@ -45,7 +45,7 @@ type Config struct {
 	// Past finds what past records were decided on. It may be nil.
 	Past past.Decisions
 	// States finds whole past states. It may be nil.
-	States past.States
+	States *asof.States
 	// Commands lists the read models that GET /v1/commands searches.
 	Commands []rows.Source
 	// Folds lists the followers of the journals in GET /v1/status.
@@ -89,7 +89,7 @@ type Handler struct {
 // before the follower runs.
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
-		past:     pasts{c.Past, c.States, slots.New(maxPastStates, 1), c.Roots},
+		past:     pasts{c.Past, c.States, c.Roots},
 		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: proving{c.Proofs, slots.New(maxProofs, maxProofsOfBroker)}, version: c.Version, now: c.Now,
 		receipts: proofs.New(c.Receipts), description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)

@@ -113,20 +113,19 @@ func (t *ticker) add(d *tickers.Figures) {
 
 func (h *Handler) listTickers(c echo.Context) error {
 	query := rest.Query(c)
-	filter := readInstrumentFilter(query)
+	filter, q := readInstrumentFilter(query), asof.Read(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out []ticker
-	err := h.viewTickers(c, func(s *domain.State, figures []tickers.Figures) {
-		out = make([]ticker, 0, len(figures))
+	out := []ticker{}
+	err := h.viewTickersThen(c, q, func(s *domain.State, figures []tickers.Figures) {
 		for _, i := range s.Instruments() {
 			if !filter.match(&i) {
 				continue
 			}
 			t := newTicker(s, &i)
-			if n := slices.IndexFunc(figures, func(f tickers.Figures) bool { return f.Symbol == i.Symbol }); n >= 0 {
-				t.add(&figures[n])
+			if f := tickers.Of(figures, i.Symbol); f != nil {
+				t.add(f)
 			}
 			out = append(out, t)
 		}
@@ -135,6 +134,24 @@ func (h *Handler) listTickers(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// viewTickersThen is viewTickers, or as of a past record if q is not nil: the 24 hours end at the record's time.
+func (h *Handler) viewTickersThen(c echo.Context, q *asof.Question, look func(s *domain.State, figures []tickers.Figures)) error {
+	if q == nil {
+		return h.viewTickers(c, look)
+	}
+	return h.viewThen(c, q, func(s *domain.State, sequence int64) error {
+		var figures []tickers.Figures
+		err := h.AsOf().Read(c.Request().Context(), sequence, func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+			figures, err = tickers.AsOf(ctx, db, sequence, s.Time())
+			return err
+		})
+		if err == nil {
+			look(s, figures)
+		}
+		return err
+	})
 }
 
 // viewTickers calls look with the venue's state and the figures of the last 24 hours as of the same record.

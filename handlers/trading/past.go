@@ -3,18 +3,16 @@ package trading
 import (
 	"context"
 	"net/http"
-	"time"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/domain/validation"
-	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
-	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
-	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
@@ -25,52 +23,23 @@ import (
 // pasts holds the sources of answers about the past.
 type pasts struct {
 	decisions past.Decisions
-	states    past.States
-	asking    *slots.Slots // questions about whole states
+	states    *asof.States
 	roots     asof.Roots
 }
 
-// asOf returns the source of answers as of past records.
-func (h *Handler) asOf() asof.Source {
+// AsOf returns the source of answers as of past records of the trading journal.
+func (h *Handler) AsOf() asof.Source {
 	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.past.roots, Now: h.now, States: h.past.states, Failed: h.explained().Failed}
 }
 
 // viewThen is viewAt, or as of a past record if q is not nil. Answers as of past records never use the state of the node's own
 // fold.
-//
-// The questions of one broker, of one operator, and those without a token are answered one after the other, so that others find a
-// place among the few states that are made at the same time.
 func (h *Handler) viewThen(c echo.Context, q *asof.Question, look func(s *domain.State, sequence int64) error) error {
 	if q == nil {
 		return h.viewAt(c, look)
 	}
-	waiting, cancel := context.WithTimeout(c.Request().Context(), pastStateWait)
-	defer cancel()
-	leave, free := h.past.asking.Take(waiting, askerOf(rest.PrincipalOf(c)))
-	if !free {
-		return h.explained().Failed(&past.BusyError{RetryAfter: pastStateWait})
-	}
-	defer leave()
-	return q.AnswerState(c, h.asOf(), func(s decide.State, sequence int64) error { return look(s.(*domain.State), sequence) })
+	return q.AnswerState(c, h.AsOf(), func(s decide.State, sequence int64) error { return look(s.(*domain.State), sequence) })
 }
-
-// askerOf names those who share a turn. p is nil for a request without a token.
-func askerOf(p *access.Principal) string {
-	switch {
-	case p == nil:
-		return ""
-	case p.SeesAll():
-		return "user " + p.Username // no broker's code has a space
-	}
-	return p.Broker
-}
-
-const (
-	// pastStateWait is how long a question about a whole past state waits for another one of the same broker.
-	pastStateWait = time.Second
-	// maxPastStates limits the questions about whole past states that are answered at the same time.
-	maxPastStates = 16
-)
 
 // unknownThen returns the error for an object that a state lacks and today's has: if q is not nil, it did not exist yet.
 func unknownThen(q *asof.Question, unknown error, detail string) error {
@@ -85,15 +54,14 @@ func unregistered(q *asof.Question) error {
 	return unknownThen(q, unknownCustomer(), "The customer was not registered yet.")
 }
 
-// openOrdersAsOf responds with the orders of a customer that were live as of a past record.
+// openOrdersAsOf responds with the orders of the filter's customer, or of all customers if it names none, that were live as of a past record.
 func (h *Handler) openOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filter) error {
 	if f.CustomerCode == "" {
-		return problem.Invalid(validation.FieldError{Path: validation.At(asof.Parameter), In: validation.InQuery, Code: validation.InvalidValue,
-			Message: "as_of needs a customer_code"})
+		return h.allOrdersAsOf(c, q, f)
 	}
 	var found []orders.Order
 	var born int64
-	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		found, born, err = orders.OpenAsOf(ctx, db, f, sequence)
 		return bornBy(err, born, sequence)
 	})
@@ -107,6 +75,40 @@ func (h *Handler) openOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filt
 	return rest.AnswerWith(c, http.StatusOK, out)
 }
 
+// allOrdersAsOf responds with the orders of all customers of the filter that were live as of a past record. No index finds these
+// among the versions of all orders, so they come from the whole state.
+func (h *Handler) allOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filter) error {
+	var found wire.Orders
+	var codes []scalar.ID
+	var at int64
+	err := h.viewThen(c, q, func(s *domain.State, sequence int64) error {
+		at = sequence
+		for place := range s.Registered(f.Broker) {
+			s.EachOpenOrder(s.CustomerAt(f.Broker, place).Code, func(o *order.Order, changed int64) {
+				if (f.Symbol == "" || f.Symbol == o.Symbol) && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, o.Status)) {
+					found, codes = append(found, wire.NewOrder(o, changed)), append(codes, o.Code)
+				}
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out := make(wire.Orders, 0, len(found))
+	err = h.AsOf().Read(c.Request().Context(), at, func(ctx context.Context, db projections.DB, sequence int64) error {
+		places, err := orders.Arrivals(ctx, db, codes, sequence)
+		for _, place := range places {
+			out = append(out, found[place])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return rest.AnswerWith(c, http.StatusOK, out)
+}
+
 // bornBy returns the error of a read of a customer's rows, or the error for a customer who was registered later.
 func bornBy(err error, born, sequence int64) error {
 	return asof.BornBy(err, born, sequence, "The customer was not registered yet.")
@@ -115,7 +117,7 @@ func bornBy(err error, born, sequence int64) error {
 // orderAsOf responds with the version of an order as of a past record.
 func (h *Handler) orderAsOf(c echo.Context, q *asof.Question, named oneOrder, s orders.Scope) error {
 	var o orders.Order
-	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		if named.reference != "" {
 			o, born, err = orders.ByReferenceAsOf(ctx, db, s, named.reference, sequence)
@@ -141,7 +143,7 @@ func (h *Handler) orderAsOf(c echo.Context, q *asof.Question, named oneOrder, s 
 // positionsAsOf responds with the positions that a customer held as of a past record.
 func (h *Handler) positionsAsOf(c echo.Context, q *asof.Question, customer, symbol string) error {
 	var found []ledger.Position
-	err := q.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+	err := q.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 		var born int64
 		found, born, err = ledger.PositionsAsOf(ctx, db, customer, symbol, sequence)
 		return bornBy(err, born, sequence)
@@ -167,7 +169,7 @@ func (h *Handler) listBalances(c echo.Context) error {
 	}
 	var found []ledger.Balance
 	if asOf != nil {
-		err = asOf.Answer(c, h.asOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
+		err = asOf.Answer(c, h.AsOf(), func(ctx context.Context, db projections.DB, sequence int64) (err error) {
 			var born int64
 			found, born, err = ledger.BalancesAsOf(ctx, db, of.customer, sequence)
 			return bornBy(err, born, sequence)

@@ -216,7 +216,6 @@ func TestAsOfNonsense(t *testing.T) {
 		"trading/0@3:" + someRoot[1:], "trading/0@3:" + someRoot + "=", "trading/0@-1:" + someRoot, "trading/0:" + someRoot + "@3", "trading/0@3,", "trading/0@3,trading/0@4", "prices/0@3", "12:00", "trading/0@99999999999999999999"} {
 		past(v, "broker-a", a1+"/balances", asOf).Code(400, "VALIDATION_FAILED")
 	}
-	past(v, "broker-a", "/v1/orders", "trading/0@3").Code(400, "VALIDATION_FAILED")
 	past(v, "broker-a", a1+"/balances", "trading/0@-1").Code(404, "NOT_YET")
 	past(v, "broker-a", a1+"/balances", "2001-01-01T00:00:00Z").Code(404, "NOT_YET")
 	past(v, "broker-a", a1+"/balances", "trading/0@0").Code(404, "NOT_YET")

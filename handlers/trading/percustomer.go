@@ -43,12 +43,12 @@ func (h *Handler) listPositions(c echo.Context) error {
 func (h *Handler) listAllPositions(c echo.Context) error {
 	query := rest.Query(c)
 	symbol := symbolFilter(query)
-	p := rows.ReadPaging(query, true)
+	p, q := rows.ReadPaging(query, true), asof.Read(query)
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err
 	}
-	return showEach(h, c, nil, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
+	return showEach(h, c, q, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
 		for _, p := range s.Positions(customer) {
 			if symbol == "" || symbol == p.Symbol {
 				yield(int64(s.ListingPlace(p.Symbol)), wire.NewPosition(&p))

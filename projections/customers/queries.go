@@ -13,6 +13,19 @@ func Page(ctx context.Context, db projections.DB, broker string, p projections.P
 	return l.Page(ctx, db, p)
 }
 
+// PageAsOf is Page as of a sequence. Accounts are never changed or removed. It returns projections.ErrAhead if the rows have not
+// reached the sequence.
+func PageAsOf(ctx context.Context, db projections.DB, broker string, p projections.Page, sequence int64) (projections.Paged[Customer], error) {
+	l := projections.List[Customer]{Table: registry}
+	l.Where.AndText("broker", broker)
+	l.Where.And("sequence <= ?", sequence)
+	found, err := l.Page(ctx, db, p)
+	if err == nil && found.AsOf < sequence {
+		err = projections.ErrAhead
+	}
+	return found, err
+}
+
 // Registry returns the table of accounts.
 func Registry() *projections.Table[Customer] { return registry }
 

@@ -113,6 +113,7 @@ type OwnerFilter struct {
 	Viewer
 	Type   owner.Type
 	States []owner.State // nil: all that the viewer sees
+	Then   []owner.State // as of a past record, the states at that time, instead of States; nil: any but erased
 	Of     string        // a tenant whose owners alone an operator wants; empty: every tenant's
 }
 

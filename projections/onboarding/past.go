@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
@@ -21,6 +22,44 @@ func OwnerAsOf(ctx context.Context, db projections.DB, ref owner.Ref, sequence i
 	l.Where.And("id = ?", c.UUID(ref.ID))
 	err = projections.ReadAsOf(ctx, db, journalName, sequence, madeOwner(&born, ref), l.Statement(&found))
 	return first(found), born, err
+}
+
+// OwnersAsOf is Owners as of a sequence, for the owners who have one of the states may today.
+func OwnersAsOf(ctx context.Context, db projections.DB, f OwnerFilter, may []owner.State, size, offset int, sequence int64) (rows []Owner, total int, err error) {
+	l := projections.List[Owner]{Table: owners, Order: newest}
+	ownerHistory.AsOf(&l, sequence, nil, "state")
+	l.Where.And("created_sequence <= ?", sequence) // no version of a later one is looked for
+	l.Where.And("type = ?", string(f.Type))
+	l.Where.AndText("tenant", cmp.Or(f.Tenant, f.Of))
+	then := f.Then
+	if len(then) == 0 {
+		then = []owner.State{owner.Active, owner.Restricted}
+	}
+	projections.AndAnyOf(&l.Where, "state", then)
+	projections.AndAnyOf(&l.Where, "today_state", may)
+	err = projections.ReadAsOf(ctx, db, journalName, sequence, l.Numbers(size, offset, &rows, &total)...)
+	return rows, total, err
+}
+
+// CasesAsOf is Cases as of a sequence.
+func CasesAsOf(ctx context.Context, db projections.DB, f CaseFilter, size, offset int, sequence int64) (rows []Trigger, total int, err error) {
+	l := projections.List[Trigger]{Table: triggers, Order: newest}
+	if f.OldestFirst {
+		l.Order = triggers.OldestFirst()
+	}
+	triggerHistory.AsOf(&l, sequence, nil, "status")
+	projections.AndAnyOf(&l.Where, "today_status", allStatuses()) // all of them: the indexes begin with it
+	l.Where.And("created_sequence <= ?", sequence)
+	if !f.OwnerID.IsZero() {
+		l.Where.And("owner_id = ?", c.UUID(f.OwnerID))
+	}
+	if !f.EntitlementID.IsZero() {
+		l.Where.And("entitlement_id = ?", c.UUID(f.EntitlementID))
+	}
+	l.Where.AndText("tenant", f.Tenant)
+	projections.AndAnyOf(&l.Where, "status", f.Statuses)
+	err = projections.ReadAsOf(ctx, db, journalName, sequence, l.Numbers(size, offset, &rows, &total)...)
+	return rows, total, err
 }
 
 // madeOwner returns a statement that reads the sequence of the record that registered an owner.

@@ -319,6 +319,8 @@ func TestOnboardingListsStayNarrow(t *testing.T) {
 			must(t, err)
 		}
 	}
+	_, err = pool.Exec(ctx, `INSERT INTO history_bounds VALUES ('onboarding', -1, -1, $1) ON CONFLICT (journal) DO UPDATE SET kept = -1, built = -1, written = $1`, size)
+	must(t, err)
 	asked := onboardingQuestions(t, pool)
 	for what, question := range asked {
 		db.what = what
@@ -360,6 +362,18 @@ func onboardingQuestions(t *testing.T, pool projections.Querier) map[string]func
 			return err
 		},
 		"webhooks": func(db projections.DB) error { _, _, _, err := onboarding.Webhooks(ctx, db, alpha, 50, 0); return err },
+	}
+	for _, tenant := range []string{"", "alpha"} { // the cost is that of the rows of that time
+		asked["owners as of an early record, of "+tenant] = func(db projections.DB) error {
+			_, _, err := onboarding.OwnersAsOf(ctx, db, onboarding.OwnerFilter{Type: owner.PersonType, Of: tenant}, []owner.State{owner.Active, owner.Restricted}, 50, 0, 40)
+			return err
+		}
+		for _, id := range []scalar.ID{{}, hash(t, pool, "entitlement0")} {
+			asked[fmt.Sprintf("triggers as of an early record, of %s %v", tenant, id)] = func(db projections.DB) error {
+				_, _, err := onboarding.CasesAsOf(ctx, db, onboarding.CaseFilter{TriggerFilter: onboarding.TriggerFilter{Tenant: tenant, EntitlementID: id}}, 50, 0, 40)
+				return err
+			}
+		}
 	}
 	for _, f := range []onboarding.NoticeFilter{{}, {Viewer: alpha}, {Viewer: onboarding.Viewer{Tenant: "beta"}}, {Viewer: alpha, Type: webhook.DocumentExpiring}, {Owner: ref}} {
 		for name, p := range map[string]projections.Page{"the first": {Size: 50}, "in the middle": {Size: 50, After: &projections.Key{Sequence: size / 2}}} {

@@ -33,6 +33,7 @@ type pastCases struct {
 	documents, triggers, responses map[owner.Ref][]scalar.ID
 	requests                       map[scalar.ID]domain.Reason
 	events                         map[scalar.ID]int // by trigger
+	cases                          []scalar.ID       // all triggers, oldest first
 }
 
 func newPastCases(t *testing.T, pool *pgxpool.Pool, end *domain.State) *pastCases {
@@ -54,6 +55,7 @@ func (p *pastCases) see(sequence int64, event decide.Event) {
 		p.born[e.ID], p.responses[e.Ref], p.sealed[e.ID] = sequence, append(p.responses[e.Ref], e.ID), e.Answers
 	case *domain.TriggerCreated:
 		p.born[e.ID], p.triggers[e.Ref] = sequence, append(p.triggers[e.Ref], e.ID)
+		p.cases = append(p.cases, e.ID)
 		p.events[e.ID]++
 	case *domain.TriggerMoved:
 		p.events[e.ID]++
@@ -90,6 +92,68 @@ func (p *pastCases) compare(ref owner.Ref, sequence int64) {
 	check(p.T, "hold"+what, o.Held, p.state.Held(ref))
 	p.compareTriggers(ref, sequence, what)
 	p.compareOthers(ref, sequence, what)
+}
+
+// compareLists compares a page of the list of owners, and one of the list of triggers, with random filters.
+func (p *pastCases) compareLists(random *rand.Rand, registered []owner.Ref, sequence int64) {
+	p.Helper()
+	what := fmt.Sprintf(" as of %d", sequence)
+	some, _ := p.state.Owner(registered[random.IntN(len(registered))])
+	tenant := []string{"", some.Tenant}[random.IntN(2)]
+	f := onboarding.OwnerFilter{Type: some.Type, Of: tenant, Then: [][]owner.State{nil, {owner.Active}, {owner.Restricted}}[random.IntN(3)]}
+	may := []owner.State{owner.Active, owner.Restricted, owner.Erased}[:1+random.IntN(3)]
+	var refs, foundRefs []owner.Ref
+	for _, ref := range slices.Backward(registered) {
+		then, _ := p.state.Owner(ref)
+		now, _ := p.end.Owner(ref)
+		listed := then.State != owner.Erased && (f.Then == nil || slices.Contains(f.Then, then.State)) && slices.Contains(may, now.State)
+		if listed && ref.Type == f.Type && (tenant == "" || then.Tenant == tenant) {
+			refs = append(refs, ref)
+		}
+	}
+	offset := random.IntN(3)
+	owners, total, err := onboarding.OwnersAsOf(p.Context(), p.pool, f, may, 10, offset, sequence)
+	must(p.T, err)
+	for _, o := range owners {
+		foundRefs = append(foundRefs, o.Ref)
+		then, _ := p.state.Owner(o.Ref)
+		check(p.T, "state of "+o.Ref.String()+what, o.State, then.State)
+	}
+	check(p.T, "number of owners"+what, total, len(refs))
+	equalRows(p.T, "owners"+what, foundRefs, slice(refs, offset, 10))
+
+	cases := onboarding.CaseFilter{TriggerFilter: onboarding.TriggerFilter{Tenant: tenant, OldestFirst: random.IntN(2) == 0}}
+	if random.IntN(2) == 0 {
+		cases.Statuses = onboarding.OpenCases()
+	}
+	if random.IntN(3) == 0 {
+		cases.OwnerID = some.ID
+	}
+	var ids, foundIDs []scalar.ID
+	for _, id := range p.cases {
+		known, _ := p.state.Trigger(id)
+		of, _ := p.state.Owner(known.Ref)
+		if (tenant == "" || of.Tenant == tenant) && (cases.Statuses == nil || slices.Contains(cases.Statuses, known.Status)) && (cases.OwnerID.IsZero() || of.ID == some.ID) {
+			ids = append(ids, id)
+		}
+	}
+	if !cases.OldestFirst {
+		slices.Reverse(ids)
+	}
+	triggers, total, err := onboarding.CasesAsOf(p.Context(), p.pool, cases, 10, offset, sequence)
+	must(p.T, err)
+	for i := range triggers {
+		foundIDs = append(foundIDs, triggers[i].ID)
+		known, _ := p.state.Trigger(triggers[i].ID)
+		check(p.T, "status"+what, triggers[i].Status, known.Status)
+	}
+	check(p.T, "number of triggers"+what, total, len(ids))
+	equalRows(p.T, "triggers"+what, foundIDs, slice(ids, offset, 10))
+}
+
+// slice returns a page of a list, nil if it is empty.
+func slice[T any](all []T, offset, size int) (page []T) {
+	return append(page, all[min(offset, len(all)):min(offset+size, len(all))]...)
 }
 
 func (p *pastCases) compareTriggers(ref owner.Ref, sequence int64, what string) {
@@ -160,7 +224,7 @@ func (p *pastCases) compareOthers(ref owner.Ref, sequence int64, what string) {
 }
 
 // TestOnboardingRowsAsOfEqualAFold compares rows as of a thousand random records with a fold to each of them: a random owner,
-// and all of the owner's documents, responses, triggers, and requirements. The log is applied in random cuts.
+// all of the owner's documents, responses, triggers, and requirements, and the lists of owners and triggers. The log is applied in random cuts.
 func TestOnboardingRowsAsOfEqualAFold(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -186,6 +250,7 @@ func TestOnboardingRowsAsOfEqualAFold(t *testing.T) {
 		}
 		if wanted[e.Record.Sequence] && registered > 0 {
 			p.compare(r.Owners[random.IntN(registered)], e.Record.Sequence)
+			p.compareLists(random, r.Owners[:registered], e.Record.Sequence)
 		}
 	}
 	for _, ref := range r.Owners[1:] { // before the registration

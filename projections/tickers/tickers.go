@@ -42,13 +42,15 @@ func DayBefore(t scalar.Time) scalar.Time { return market.OneMinute.Start(t - sc
 func Since(ctx context.Context, db projections.DB, minute scalar.Time) (figures []Figures, asOf int64, err error) {
 	hour := minute + (scalar.Hour-minute%scalar.Hour)%scalar.Hour
 	asOf, err = projections.Read(ctx, db, "trading", projections.Statement{SQL: since,
-		Args: []any{c.Timestamp(minute), c.Timestamp(hour)},
-		Collect: func(rows pgx.Rows) (err error) {
-			figures, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Figures, err error) {
-				return f, row.Scan(&f.Symbol, c.IntoDecimal(&f.Open), c.IntoDecimal(&f.High), c.IntoDecimal(&f.Low),
-					c.IntoDecimal(&f.Close), &f.Volume, &f.Turnover)
-			})
-			return err
-		}})
+		Args:    []any{c.Timestamp(minute), c.Timestamp(hour)},
+		Collect: func(rows pgx.Rows) error { return collect(rows, &figures) }})
 	return figures, asOf, err
+}
+
+func collect(rows pgx.Rows, into *[]Figures) (err error) {
+	*into, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Figures, err error) {
+		return f, row.Scan(&f.Symbol, c.IntoDecimal(&f.Open), c.IntoDecimal(&f.High), c.IntoDecimal(&f.Low),
+			c.IntoDecimal(&f.Close), &f.Volume, &f.Turnover)
+	})
+	return err
 }

@@ -2,7 +2,9 @@ package tickers_test
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -22,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
@@ -99,18 +102,19 @@ func texts(figures []tickers.Figures) map[string]string {
 // naive adds the figures up from the trades themselves.
 const naive = `SELECT symbol, (array_agg(price ORDER BY sequence, ordinal))[1]::text, max(price)::text, min(price)::text,
 		(array_agg(price ORDER BY sequence DESC, ordinal DESC))[1]::text, sum(amount)::text, trim_scale(sum(price * amount))::text
-	FROM trades WHERE role = 'taker' AND type <> 'auto_deleveraging' AND time >= $1 GROUP BY symbol`
+	FROM trades WHERE role = 'taker' AND type <> 'auto_deleveraging' AND time >= $1 AND sequence <= $2 GROUP BY symbol`
 
-// Over days of trades, from any minute on, the figures are those of the trades themselves.
-func TestSinceAgreesWithTheTrades(t *testing.T) {
+// traded writes the rows of trades over days. It returns the records, and times at and around theirs.
+func traded(t *testing.T) (pool *pgxpool.Pool, random *rand.Rand, entries []record.Entry, times []scalar.Time) {
+	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
-	v, pool := projectiontest.NewVenue(seed), projectiontest.Database(t)
-	entries := v.Entries(7)
+	random = rand.New(rand.NewPCG(seed, 1))
+	v := projectiontest.NewVenue(seed)
+	pool, entries = projectiontest.Database(t), v.Entries(7)
 	first := v.Pass(0)
 	pauses := []scalar.Time{0, 0, 1, scalar.Millisecond, scalar.Second, 20 * scalar.Second, scalar.Minute, 7 * scalar.Minute, scalar.Hour}
-	times := []scalar.Time{first, first - scalar.Day}
+	times = []scalar.Time{first, first - scalar.Day}
 	for range 500 {
 		at := v.Pass(pauses[random.IntN(len(pauses))] * scalar.Time(random.IntN(2)))
 		if random.IntN(10) == 0 { // on the very minute
@@ -135,21 +139,34 @@ func TestSinceAgreesWithTheTrades(t *testing.T) {
 	log := projectiontest.NewLog(entries...)
 	log.Chunk = 1 + random.IntN(50)
 	project(t, pool, log, entries[len(entries)-1].Position.Sequence)
+	return pool, random, entries, times
+}
+
+// addUp adds the figures up from the trades themselves, since a time and up to a record.
+func addUp(t *testing.T, pool *pgxpool.Pool, from scalar.Time, last int64) map[string]string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), naive, from.Std(), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]string)
+	var symbol, open, high, low, closing, volume, turnover string
+	_, err = pgx.ForEachRow(rows, []any{&symbol, &open, &high, &low, &closing, &volume, &turnover}, func() error {
+		found[symbol] = strings.Join([]string{open, high, low, closing, volume, turnover}, " ")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Over days of trades, from any minute on, the figures are those of the trades themselves.
+func TestSinceAgreesWithTheTrades(t *testing.T) {
+	pool, random, _, times := traded(t)
 	for range 300 {
 		from := market.OneMinute.Start(times[random.IntN(len(times))])
-		rows, err := pool.Query(t.Context(), naive, from.Std())
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := make(map[string]string)
-		var symbol, open, high, low, last, volume, turnover string
-		_, err = pgx.ForEachRow(rows, []any{&symbol, &open, &high, &low, &last, &volume, &turnover}, func() error {
-			want[symbol] = strings.Join([]string{open, high, low, last, volume, turnover}, " ")
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := addUp(t, pool, from, math.MaxInt64)
 		got, _, err := tickers.Since(t.Context(), pool, from)
 		if err != nil {
 			t.Fatal(err)
@@ -157,5 +174,23 @@ func TestSinceAgreesWithTheTrades(t *testing.T) {
 		if !maps.Equal(texts(got), want) {
 			t.Fatalf("since %v: %v, want %v", from, texts(got), want)
 		}
+	}
+}
+
+// TestAsOfAgreesWithTheTrades: the figures as of each record are those of the trades of the day before it, up to that record.
+func TestAsOfAgreesWithTheTrades(t *testing.T) {
+	pool, _, entries, _ := traded(t)
+	for _, e := range entries {
+		at := e.Position.Sequence
+		for range 2 {
+			got, err := tickers.AsOf(t.Context(), pool, at, e.Record.Time)
+			if want := addUp(t, pool, tickers.DayBefore(e.Record.Time), at); err != nil || !maps.Equal(texts(got), want) {
+				t.Fatalf("as of %d: %v, %v, want %v", at, texts(got), err, want)
+			}
+		}
+	}
+	tip := entries[len(entries)-1]
+	if _, err := tickers.AsOf(t.Context(), pool, tip.Position.Sequence+1, tip.Record.Time); !errors.Is(err, projections.ErrAhead) {
+		t.Errorf("after the last record: %v", err)
 	}
 }

@@ -332,6 +332,7 @@ func TestConsoleIsAccessible(t *testing.T) {
 	b.click("#explain-dialog [data-close]")
 	b.click("#tab-past")
 	b.sees("#past-at", "As of trading/0@")
+	b.sees("#past-book", "Ask amount")
 	b.accessible("/ as of")
 	b.click("#tab-liquidations")
 	b.sees("#liquidations", "BTC long")

@@ -12,7 +12,8 @@ import (
 // pastReads are the reads of the trading interface that take as_of. Operators ask for those under /admin/v1.
 var pastReads = []string{annasOrders, "/v1/customers/BEN/positions", "/v1/customers/BEN/balances", "/v1/orders?customer_code=BEN", "/v1/orderbook/" + bitcoin, "/v1/instruments",
 	"/v1/customers/ANNA/account-summary", "/v1/customers/BEN/state", "/v1/customers/BEN/fee-profile", "/v1/customers/BEN/margin-profile", "/v1/account-summaries",
-	"/admin/v1/margin-ranking"}
+	"/v1/positions", "/v1/orders", "/v1/customers", "/v1/tickers",
+	"/admin/v1/margin-ranking", "/admin/v1/instruments", "/admin/v1/instruments/" + bitcoin, "/admin/v1/insurance"}
 
 // ask asks as of something and returns the answer with its positions.
 func (v *venue) ask(path, asOf string) string {
@@ -43,7 +44,7 @@ func withoutRequest(body string) string {
 	return before + after
 }
 
-// person has a tenant onboard a person, and returns the reads about the person that take as_of.
+// person has a tenant onboard a person, and returns the reads of the onboarding journal that take as_of.
 func (v *venue) person() []string {
 	v.t.Helper()
 	id := func(a answer) string { return a.get("id") }
@@ -58,7 +59,9 @@ func (v *venue) person() []string {
 	for _, name := range []string{"Berta", "Clara", "Dora"} {
 		v.must(200, "broker-a", http.MethodPatch, path, `{"first_name":"`+name+`"}`)
 	}
-	return []string{path, path + "/entitlement_triggers", trigger, trigger + "/timeline", path + "/pending_requirements", path + "/responses", path + "/documents"}
+	return []string{path, path + "/entitlement_triggers", trigger, trigger + "/timeline", path + "/pending_requirements", path + "/responses", path + "/documents",
+		"/api/v1/persons", "/api/v1/questionnaires/persons", "/api/v1/questionnaires/" + questionnaire, "/api/v1/entitlements/persons", "/admin/v1/persons", "/admin/v1/entitlement_triggers",
+		"/admin/v1/questionnaires", "/admin/v1/questionnaires/" + questionnaire, "/admin/v1/entitlements", "/admin/v1/entitlements/" + definition}
 }
 
 // pasts asks all questions as of n records of each journal, evenly spread, and as of one after the end.

@@ -25,6 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/tlog"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
@@ -87,20 +88,23 @@ func (n *Node) wire() error {
 	}
 	n.measure()
 
-	interfaces := trade.New(n.tradingInterface(auth, venue))
+	states := asof.NewStates(n.past) // shared, so that one who asks has one turn at all interfaces
+	interfaces := trade.New(n.tradingInterface(auth, venue, states))
 	interfaces.Register(forSockets)
 	if n.Roles.API || n.Roles.Engine { // an engine serves REST too, so that it can be operated without an API node
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.engine.commands, Identity: identities.fold, Venue: venue.fold}).Register(e)
-		from, err := n.onboardingInterface(auth, owners)
+		from, err := n.onboardingInterface(auth, owners, states)
 		if err != nil {
 			return err
 		}
 		clients := onboarding.New(from)
 		clients.Register(e)
 		reads := slices.Concat(clients.Operated(admin.Base), interfaces.Operated(admin.Base))
-		admin.New(n.adminInterface(auth, reads, venue, identities, owners)).Register(e)
+		operator := n.adminInterface(auth, reads, venue, identities, owners)
+		operator.VenueAsOf, operator.OnboardingAsOf = interfaces.AsOf(), clients.AsOf()
+		admin.New(operator).Register(e)
 		tlog.Register(e, n.tlogInterface(auth))
 		if err := console.Register(e); err != nil {
 			return err
@@ -173,8 +177,8 @@ func (n *Node) measure() {
 }
 
 // tradingInterface returns the configuration of the trading interface.
-func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Past: n.past, States: n.past, Proofs: n.roots.prover, Now: time.Now, Version: version.Current().Version,
+func (n *Node) tradingInterface(auth *rest.Auth, venue *follower, states *asof.States) trade.Config {
+	c := trade.Config{Auth: auth, Journals: n.engine.commands, Venue: venue.fold, Rows: n.rowsOf(venue), Past: n.past, States: states, Proofs: n.roots.prover, Now: time.Now, Version: version.Current().Version,
 		Receipts: n.receipts(venue), Roots: n.logs}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
@@ -189,10 +193,10 @@ func (n *Node) tradingInterface(auth *rest.Auth, venue *follower) trade.Config {
 }
 
 // onboardingInterface returns the configuration of the onboarding interface.
-func (n *Node) onboardingInterface(auth *rest.Auth, owners *follower) (onboarding.Config, error) {
+func (n *Node) onboardingInterface(auth *rest.Auth, owners *follower, states *asof.States) (onboarding.Config, error) {
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
-	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Past: n.past, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
+	return onboarding.Config{Auth: auth, Journals: n.engine.commands, Onboarding: owners.fold, Past: n.past, States: states, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
 		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Audience: n.audience,
 		Receipts: n.receipts(owners), Roots: n.logs}, errors.Join(badScanner, badLifetime)
 }

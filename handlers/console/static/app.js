@@ -10,6 +10,7 @@ import { Entry } from "./entry.js";
 import { say, submitting } from "./form.js";
 import { Log } from "./log.js";
 import { openLogin } from "./login.js";
+import { Proposals } from "./proposals.js";
 import { clear, report } from "./status.js";
 import { Stream } from "./stream.js";
 import "./theme.js";
@@ -24,6 +25,7 @@ new Liquidations(stream);
 const entry = new Entry(() => trades.last()?.price ?? ticker.mark(), (order) => account.place(order));
 const book = new Book(stream, (price) => entry.usePrice(price));
 const log = new Log();
+const proposals = new Proposals();
 
 // priced says that there may be another price to value an order at.
 function priced() {
@@ -56,7 +58,7 @@ const narrow = matchMedia("(max-width: 760px)"); // as in style.css
 function arrange() {
   const focused = document.activeElement;
   const market = ["chart", "book", "trades"];
-  const panels = narrow.matches ? ["account", "entry", ...market, "log"] : [...market, "entry", "account", "log"];
+  const panels = narrow.matches ? ["account", "entry", ...market, "proposals", "log"] : [...market, "entry", "account", "proposals", "log"];
   document.querySelector("main").append(...panels.map((name) => byId(`${name}-panel`)));
   focused?.focus(); // moving an element takes the focus from it
 }
@@ -162,6 +164,7 @@ function session(reason, changed = true) {
   byId("logged-out").hidden = Boolean(who);
   setText(byId("logged-out"), "Log in to see orders, positions and balances.");
   log.allow(has("operator") || has("auditor"));
+  proposals.allow(has("operator") || has("auditor"), has("operator"));
   showCustomer(null);
   if (changed) stream.reconnect();
   if (who) loadCustomers();
@@ -205,6 +208,7 @@ submitting(byId("index-price"), byId("index-result"), async () => {
 const ticking = [
   repeat(async () => log.positions(await watchLog()), 2000),
   repeat(() => log.tick(), 2000),
+  repeat(() => proposals.tick(), 5000),
 ];
 function ticks() {
   for (const tick of ticking) tick();

@@ -1,4 +1,5 @@
-// An account as of a past moment: its open orders, positions and balances. A slider or a field names the moment.
+// An account as of a past moment: its open orders, positions and balances, and the book of an instrument. A slider or a field names
+// the moment.
 
 import { exchange, get } from "./api.js";
 import { sign } from "./decimal.js";
@@ -7,11 +8,14 @@ import { explainOrder, explainRecord } from "./explain.js";
 import { say, submitting } from "./form.js";
 import { actions, amount, cell, explainButton, flags, number, side, status, table, trigger, when } from "./rows.js";
 
+const depth = 12; // levels of the book on each side
 const behind = 2; // seconds: a moment is decided once a later record, or a second without records, has followed
 
 export class Past {
   #customer = null;
   #turn = inTurn();
+  #bookTurn = inTurn();
+  #position = null; // that is shown
   #form = byId("past");
   #slide = settled(() => this.#show(this.#slid()), 120);
 
@@ -21,13 +25,21 @@ export class Past {
       this.#label();
       this.#slide();
     });
+    this.#form.elements.symbol.addEventListener("change", () => this.#showBook());
     submitting(this.#form, byId("past-result"), () => this.#show(this.#form.elements.as_of.value.trim(), true));
   }
 
   // customer turns to a customer, or to nobody.
   customer(code) {
     this.#customer = code;
-    for (const id of ["past-orders", "past-positions", "past-balances", "past-result"]) byId(id).replaceChildren();
+    this.#clear();
+    byId("past-result").replaceChildren();
+  }
+
+  #clear() {
+    this.#position = null;
+    this.#bookTurn()(); // a book that is still on its way is not shown
+    for (const id of ["past-orders", "past-positions", "past-balances", "past-book"]) byId(id).replaceChildren();
     setText(byId("past-at"), "");
   }
 
@@ -77,15 +89,48 @@ export class Past {
       if (customer !== this.#customer || !newest()) return;
       byId("past-result").replaceChildren();
       setText(byId("past-at"), `As of ${balances.position}`);
-      if (!typed) this.#form.elements.as_of.value = balances.position;
+      const field = this.#form.elements.as_of;
+      if (!typed && document.activeElement !== field) field.value = balances.position; // somebody may be typing
       this.#draw(customer, orders, positions, balances.content);
+      this.#position = balances.position;
+      this.#showBook();
     } catch (failure) {
       if (customer !== this.#customer || !newest()) return;
-      for (const id of ["past-orders", "past-positions", "past-balances"]) byId(id).replaceChildren();
-      setText(byId("past-at"), "");
+      this.#clear();
       if (typed) throw failure;
       say(byId("past-result"), "bad", `${failure.message} (${failure.code ?? "ERROR"})`);
     }
+  }
+
+  // showBook shows the book of the chosen instrument, one of those that were listed. It is as of the same record as the account.
+  async #showBook() {
+    const newest = this.#bookTurn();
+    const box = byId("past-book");
+    const query = { as_of: this.#position };
+    if (!query.as_of) return;
+    try {
+      const instruments = await get("/v1/instruments", query);
+      if (!newest()) return;
+      const symbol = this.#choices(instruments);
+      if (!symbol) return table(box, "No instrument was listed at that moment", [], []);
+      const book = await get(`/v1/orderbook/${encodeURIComponent(symbol)}`, { ...query, depth });
+      if (!newest()) return;
+      const rows = Array.from({ length: Math.max(book.bids.length, book.asks.length) }, (_, i) => [book.bids[i], book.asks[i]]);
+      table(box, `The book of ${symbol} was empty at that moment`, [["Bid amount", 1], ["Bid", 1], ["Ask", 1], ["Ask amount", 1]],
+        rows.map(([bid, ask]) => el("tr", {}, number(bid?.amount ?? ""), number(bid?.price ?? "", "up"), number(ask?.price ?? "", "down"), number(ask?.amount ?? ""))));
+    } catch (failure) {
+      if (newest()) box.replaceChildren(el("p", { class: "empty" }, `${failure.message} (${failure.code ?? "ERROR"})`));
+    }
+  }
+
+  // choices offers instruments, and returns the one that stays or becomes chosen: the one of the page at first.
+  #choices(instruments) {
+    const select = this.#form.elements.symbol;
+    const names = instruments.map((i) => i.symbol);
+    const wanted = [select.value, byId("symbol").value].find((s) => names.includes(s)) ?? names[0] ?? "";
+    if (names.join() !== [...select.options].map((o) => o.value).join()) select.replaceChildren(...names.map((n) => el("option", { value: n }, n)));
+    select.value = wanted;
+    return wanted;
   }
 
   #draw(customer, orders, positions, balances) {

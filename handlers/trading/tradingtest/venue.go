@@ -36,6 +36,7 @@ import (
 	onboardings "github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -76,6 +77,7 @@ type Venue struct {
 	Receipts   map[string]*Receipts // by journal
 	key        ed25519.PrivateKey
 	pool       *pgxpool.Pool // the interfaces read from it
+	states     *asof.States
 
 	mu    sync.Mutex
 	time  scalar.Time
@@ -111,12 +113,13 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	if v.Server, err = rest.New(rest.Options{}); err != nil {
 		t.Fatal(err)
 	}
+	v.states = asof.NewStates(pasts{v})
 	auth := rest.NewAuth(access.NewTokens(login.NewDirectory(v.Identity), login.DefaultIssuer, v.wall))
 	peopleRows := rows.Source{Journal: "identity", DB: read, Waiter: people}
 	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: read, Waiter: runner}, peopleRows)
 	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: read, Waiter: v.OwnerRows})
 	reads := slices.Concat(clients.Operated(admin.Base), interfaces.Operated(admin.Base))
-	operator := v.operator(auth, reads, peopleRows, admin.Reader{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err})
+	operator := v.operator(auth, reads, interfaces.AsOf(), clients.AsOf(), peopleRows, admin.Reader{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err})
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
 	clients.Register(v.Server.Echo)
 	keys.Register(v.Server.Echo)
@@ -128,6 +131,17 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 
 // wall returns the venue's time.
 func (v *Venue) wall() time.Time { return v.now().Std() }
+
+// pasts finds the past states of all journals.
+type pasts struct{ *Venue }
+
+// StateAt implements past.States.
+func (p pasts) StateAt(ctx context.Context, name string, partition int32, sequence int64) (decide.State, record.Position, error) {
+	if name == "onboarding" {
+		return p.Onboarding.StateAt(ctx, name, partition, sequence)
+	}
+	return p.Trading.StateAt(ctx, name, partition, sequence)
+}
 
 // openStores opens the key store and the bucket in memory.
 func (v *Venue) openStores() {
@@ -148,7 +162,7 @@ func (v *Venue) openStores() {
 
 // trading returns the trading interface.
 func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Handler {
-	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Past: v.Trading, States: v.Trading, Now: v.wall, Version: Version, Receipts: v.Receipts["trading"],
+	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Past: v.Trading, States: v.states, Now: v.wall, Version: Version, Receipts: v.Receipts["trading"],
 		Commands: []rows.Source{trades, people}, Proofs: v.proofs(), Roots: roots(v.Receipts),
 		Folds:   []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
 		Sockets: trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
@@ -156,15 +170,15 @@ func (v *Venue) trading(auth *rest.Auth, trades, people rows.Source) *trading.Ha
 
 // clients returns the onboarding interface, without a virus scanner.
 func (v *Venue) clients(auth *rest.Auth, owners rows.Source) *onboardings.Handler {
-	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Past: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
+	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Past: v.Onboarding, States: v.states, Owners: v.Owners, Box: v.Box, Now: v.wall,
 		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Receipts: v.Receipts["onboarding"], Roots: roots(v.Receipts),
 		Audience: func() access.Audience { return access.Audience{Name: v.Audience} }})
 }
 
 // operator returns the operator's interface, with the reads of the other interfaces.
-func (v *Venue) operator(auth *rest.Auth, reads []rest.Route, people rows.Source, reader admin.Reader) *admin.Handler {
+func (v *Venue) operator(auth *rest.Auth, reads []rest.Route, venue, owners asof.Source, people rows.Source, reader admin.Reader) *admin.Handler {
 	return admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
-		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: reads,
+		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: reads, VenueAsOf: venue, OnboardingAsOf: owners,
 		People:            people,
 		NewSigningKey:     func() (*identity.AddSigningKey, error) { return login.NewSigningKey(v.Box) },
 		SealPassword:      func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },

@@ -22,7 +22,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
@@ -30,7 +29,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -84,7 +82,7 @@ type Source struct {
 	// Roots knows the roots of the records of all journals.
 	Roots Roots
 	// States finds whole states of the journal, for AnswerState. It may be nil.
-	States past.States
+	States *States
 	// Failed returns the problem for an error of States, or the error itself.
 	Failed func(error) error
 	Now    func() time.Time
@@ -105,36 +103,19 @@ func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Contex
 	if err != nil {
 		return err
 	}
-	err = read(ctx, s.Rows.DB, sequence)
+	return s.Read(ctx, sequence, read)
+}
+
+// Read calls read with the rows and a sequence, again if they had not reached the sequence. The errors of read are those of
+// projections.ReadAsOf, and Read returns their problems.
+func (s Source) Read(ctx context.Context, sequence int64, read func(ctx context.Context, db projections.DB, sequence int64) error) error {
+	err := read(ctx, s.Rows.DB, sequence)
 	if errors.Is(err, projections.ErrAhead) {
 		if err = s.catchUp(ctx, sequence); err == nil {
 			err = read(ctx, s.Rows.DB, sequence)
 		}
 	}
 	return problemOf(err)
-}
-
-// AnswerState is Answer for a response that is made of the whole state after the record. It returns look's error. look MUST
-// only read the state.
-func (q *Question) AnswerState(c echo.Context, s Source, look func(state decide.State, sequence int64) error) error {
-	if s.States == nil {
-		return problem.Unavailable("PAST_STATES_UNAVAILABLE", "This node makes no past states.", time.Minute)
-	}
-	ctx := rest.RequestOf(c).Context()
-	sequence, err := q.find(c, s)
-	if err != nil {
-		return err
-	}
-	state, _, err := s.States.StateAt(ctx, s.Rows.Journal, 0, sequence)
-	if after := (*past.AfterError)(nil); errors.As(err, &after) {
-		if err = s.reach(ctx, sequence); err == nil {
-			state, _, err = s.States.StateAt(ctx, s.Rows.Journal, 0, sequence)
-		}
-	}
-	if err != nil {
-		return problemOf(s.Failed(err))
-	}
-	return look(state, sequence)
 }
 
 // find returns the sequence of the record that the question means, and sets the positions of the response.

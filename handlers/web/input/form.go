@@ -180,6 +180,9 @@ func (f *Form) Done() error {
 	return problem.Invalid(f.errs.List...)
 }
 
+// elsewhere maps the parameters that only some reads take to the message of the other reads.
+var elsewhere = map[string]string{"as_of": "this read cannot be answered as of a past record"}
+
 func (f *Form) unknown() {
 	code, message := validation.UnknownField, "there is no such field"
 	if f.where == inQuery {
@@ -191,7 +194,11 @@ func (f *Form) unknown() {
 	f.checked = true
 	for _, name := range f.root.names {
 		if !slices.Contains(f.asked, name) {
-			f.Fault(name, code, fmt.Sprintf("%s: %s", message, printable(name)))
+			text, known := elsewhere[name]
+			if !known || f.where != inQuery {
+				text = message
+			}
+			f.Fault(name, code, fmt.Sprintf("%s: %s", text, printable(name)))
 		}
 	}
 	for _, n := range f.nested {
