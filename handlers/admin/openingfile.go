@@ -106,10 +106,10 @@ func (r *openingReader) content(line []byte, at int) {
 	f := input.Body(line, nil)
 	switch l := (opening.Line{Number: r.line}); f.Enum("type", "balance", "position", openingEnd) {
 	case "balance":
-		l.CustomerCode, l.Currency, l.Amount = f.String("customer_code"), f.Enum("currency", ledger.USDC), f.Decimal("amount")
+		l.CustomerCode, l.Currency, l.Amount = f.String("customer_code", input.CustomerCode), f.Enum("currency", ledger.USDC), f.Decimal("amount")
 		r.add(f, l)
 	case "position":
-		l.CustomerCode, l.Symbol, l.Amount = f.String("customer_code"), f.String("symbol", venue.Symbols.Rule), f.Decimal("amount")
+		l.CustomerCode, l.Symbol, l.Amount = f.String("customer_code", input.CustomerCode), f.String("symbol", venue.Symbols.Rule), f.Decimal("amount")
 		l.EntryPrice, l.Lot = f.Decimal("entry_price"), int(f.OptionalInteger("lot", 1, opening.MaxLot).Or(1))
 		r.add(f, l)
 	case openingEnd:

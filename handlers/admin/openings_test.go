@@ -111,6 +111,8 @@ func TestRefusedImports(t *testing.T) {
 		"all errors of the lines": {openingFile(9, "1", 0, "0", `{"type":"loan"}`, `{"type":"balance","customer_code":7,"currency":"EUR","amount":"x","more":1}`, balance, balance, "", "[]"), 400,
 			[]string{"line[2].type", "line[3].customer_code", "line[3].currency", "line[3].amount", "line[3].more", "line[6]", "line[7]"}},
 		"a bad source": {strings.Replace(openingFile(1, "1", 0, "0", balance), "books of the old venue", strings.Repeat("x", 65), 1), 400, []string{"CHECKSUM_MISMATCH"}},
+		"a long code": {openingFile(1, "1", 0, "0", `{"type":"balance","customer_code":"`+strings.Repeat("x", 33)+`","currency":"USDC","amount":"1"}`), 400,
+			[]string{"line[2].customer_code", "INVALID_VALUE"}},
 		"an amount without a price": {openingFile(0, "0", 1, "1", `{"type":"position","customer_code":"A-1","symbol":"BTCUSDC_PERP","amount":"1","lot":63}`), 400,
 			[]string{"line[2].entry_price", "REQUIRED", "line[2].lot", "OUT_OF_RANGE"}},
 		"zero": {openingFile(1, "0", 1, "0", `{"type":"balance","customer_code":"A-1","currency":"USDC","amount":"0"}`,
