@@ -67,18 +67,23 @@ func Journals() (names []string) {
 // tableOf returns a table. rows passes the rows of a record to add.
 func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
 	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
+	return table{name, journal, sha256.Sum256([]byte(schema.String())), columnsOf(schema), func(w io.Writer) rowWriter {
+		return &typedWriter[T]{rows: rows, to: newGenericWriter[T](w, name, Version)}
+	}}
+}
+
+// newGenericWriter starts a file with rows of one type.
+func newGenericWriter[T any](w io.Writer, name string, version int) *parquet.GenericWriter[T] {
+	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
 	options := []parquet.WriterOption{schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows),
-		parquet.CreatedBy("perpetua", strconv.Itoa(Version), "")}
-	columns := columnsOf(schema)
-	for _, c := range columns {
+		parquet.CreatedBy("perpetua", strconv.Itoa(version), "")}
+	for _, c := range columnsOf(schema) {
 		if c.Type == decimalType {
 			// The library would write bounds of numbers as if they had no sign, and a reader may skip rows by them.
 			options = append(options, parquet.SkipPageBounds(c.Name))
 		}
 	}
-	return table{name, journal, sha256.Sum256([]byte(schema.String())), columns, func(w io.Writer) rowWriter {
-		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, options...)}
-	}}
+	return parquet.NewGenericWriter[T](w, options...)
 }
 
 // typedWriter writes rows of one type.
