@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/projections/dataset"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -49,6 +50,8 @@ type Status struct {
 type Filler struct {
 	cfg FillerConfig
 	log *slog.Logger
+
+	books *dataset.Books // before the next range; nil if they are unknown, or if the journal has none
 
 	mu     sync.Mutex
 	status Status

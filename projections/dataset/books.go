@@ -1,0 +1,168 @@
+package dataset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// depth is the number of price levels on each side of a book that have rows.
+const depth = 20
+
+// Books holds the order books after a record of the journal trading. It follows the orders after each event, so it needs every record from
+// the first one on, or what Save has returned. Books is not safe for concurrent use.
+type Books struct {
+	next   int64       // sequence of the next record
+	hash   record.Hash // of the record before it
+	orders map[scalar.ID]resting
+	books  map[string]*book // by symbol
+}
+
+// resting is an order that rests in a book. Price and amount are multiples of 10⁻¹⁸.
+type resting struct {
+	symbol string
+	action order.Action
+	price  fixed.Wide
+	amount fixed.Wide // not filled
+}
+
+// book is the book of an instrument.
+type book struct {
+	bids, asks ladder
+	shown      best // the levels that the last rows have
+	touched    bool // since then
+}
+
+// best holds the best levels of both sides.
+type best struct{ bids, asks []level }
+
+// level is a price at which orders rest. Price and amount are multiples of 10⁻¹⁸.
+type level struct {
+	price, amount fixed.Wide
+	orders        int64
+}
+
+// NewBooks returns the books before the first record.
+func NewBooks() *Books {
+	return &Books{orders: make(map[scalar.ID]resting), books: make(map[string]*book)}
+}
+
+// Next returns the sequence of the record that Add expects.
+func (b *Books) Next() int64 { return b.next }
+
+// Position returns the position of the last record. Its offset is a guess.
+func (b *Books) Position() record.Position {
+	if b.next == 0 {
+		return record.Before
+	}
+	return record.Position{Offset: b.next - 1, Sequence: b.next - 1, Hash: b.hash}
+}
+
+// Add applies the next record. After an error, the books are of no use.
+func (b *Books) Add(e *record.Entry) error {
+	m := maker{sequence: e.Record.Sequence}
+	var triggered trading.Triggered
+	for _, event := range e.Record.Events {
+		if o := triggered.Order(event, e.Record.Time); o != nil {
+			b.replace(&m, o)
+		}
+	}
+	b.next, b.hash = e.Record.Sequence+1, e.Position.Hash
+	return m.err
+}
+
+// replace replaces an order by its state after an event.
+func (b *Books) replace(m *maker, o *order.Order) {
+	was, rested := b.orders[o.Code]
+	if rested {
+		b.change(&was, was.amount.Neg(), -1)
+		delete(b.orders, o.Code)
+	}
+	// Under rules 1, an order has the time of its trigger only in the record in which the trigger fires. An order that rests has fired.
+	waits := o.TriggerPriceType != "" && o.Triggered.IsZero() && !rested
+	if waits || !o.Status.Live() || o.LimitPrice.IsZero() {
+		return
+	}
+	now := resting{o.Symbol, o.Action, m.wide(o.LimitPrice), m.wide(o.Amount).Sub(m.wide(o.FilledAmount))}
+	b.orders[o.Code] = now
+	b.change(&now, now.amount, 1)
+}
+
+// change adds an amount and a number of orders to the level of an order.
+func (b *Books) change(o *resting, amount fixed.Wide, orders int64) {
+	of := b.books[o.symbol]
+	if of == nil {
+		of = new(book)
+		b.books[o.symbol] = of
+	}
+	of.touched = true
+	if o.action == order.Buy {
+		of.bids.change(o.price, amount, orders, fixed.Wide.Cmp)
+		return
+	}
+	of.asks.change(o.price, amount, orders, func(x, y fixed.Wide) int { return y.Cmp(x) })
+}
+
+// settle forgets what has changed, so that changed reports later changes.
+func (b *Books) settle() {
+	for _, of := range b.books {
+		of.shown, of.touched = of.best(), false
+	}
+}
+
+// changed calls each with every book, in the order of symbols, whose best levels differ from those at the last call or at settle.
+func (b *Books) changed(each func(symbol string, now best)) {
+	for _, symbol := range slices.Sorted(maps.Keys(b.books)) {
+		of := b.books[symbol]
+		if !of.touched {
+			continue
+		}
+		of.touched = false
+		now := of.best()
+		if slices.Equal(now.bids, of.shown.bids) && slices.Equal(now.asks, of.shown.asks) {
+			continue
+		}
+		of.shown = now
+		each(symbol, now)
+	}
+}
+
+func (b *book) best() best { return best{b.bids.best(), b.asks.best()} }
+
+// ladder holds the levels of one side of a book, the best price last: most changes are close to it.
+type ladder []level
+
+// change adds an amount and a number of orders to the level at a price. inOrder compares prices; the better one is greater.
+func (l *ladder) change(price, amount fixed.Wide, orders int64, inOrder func(x, y fixed.Wide) int) {
+	at, found := slices.BinarySearchFunc(*l, price, func(of level, price fixed.Wide) int { return inOrder(of.price, price) })
+	if !found {
+		*l = slices.Insert(*l, at, level{price: price})
+	}
+	of := &(*l)[at]
+	of.amount, of.orders = of.amount.Add(amount), of.orders+orders
+	if of.orders == 0 {
+		*l = slices.Delete(*l, at, at+1)
+	}
+}
+
+// best returns a copy of the best levels, the best one first.
+func (l ladder) best() []level {
+	all := slices.Clone(l[max(len(l)-depth, 0):])
+	slices.Reverse(all)
+	return all
+}
+
+// saved returns the resting orders in the order of their codes.
+func (b *Books) saved() (all []savedOrder) {
+	for code, o := range b.orders {
+		all = append(all, savedOrder{code, o.symbol, o.action, o.price.Bytes(), o.amount.Bytes()})
+	}
+	slices.SortFunc(all, func(x, y savedOrder) int { return cmp.Compare(string(x.Code[:]), string(y.Code[:])) })
+	return all
+}
