@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// booksTable is the name of the table of books. It is the only one whose rows depend on earlier records.
+// booksTable is the name of the table of books. Its rows depend on the records before them; those of other tables do not.
 const booksTable = "books"
 
 // bookRow is a price level of a book at the end of a second. Sequence is the last record of the second in the range.

@@ -84,7 +84,7 @@ func (b *Books) replace(m *maker, o *order.Order) {
 		b.change(&was, was.amount.Neg(), -1)
 		delete(b.orders, o.Code)
 	}
-	// Under rules 1, an order has the time of its trigger only in the record in which the trigger fires. An order that rests has fired.
+	// Under rules 1, only one record gives the time at which an order was triggered. A resting order has been triggered.
 	waits := o.TriggerPriceType != "" && o.Triggered.IsZero() && !rested
 	if waits || !o.Status.Live() || o.LimitPrice.IsZero() {
 		return
@@ -116,7 +116,7 @@ func (b *Books) settle() {
 	}
 }
 
-// changed calls each with every book, in the order of symbols, whose best levels differ from those at the last call or at settle.
+// changed calls each for the books with other best levels than at the last call of changed or settle. It sorts them by symbol.
 func (b *Books) changed(each func(symbol string, now best)) {
 	for _, symbol := range slices.Sorted(maps.Keys(b.books)) {
 		of := b.books[symbol]
