@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -22,12 +24,16 @@ type Books struct {
 	hash   record.Hash // of the record before it
 	orders map[scalar.ID]resting
 	books  map[string]*book // by symbol
+
+	taker scalar.ID            // the order that continues to trade in the next record, and does not rest; zero for none
+	aside map[string]scalar.ID // such orders whose work was set aside, by the name of the work
 }
 
-// resting is an order that rests in a book. Price and amount are multiples of 10⁻¹⁸.
+// resting is an order with a limit that has no trigger to wait for. Price and amount are multiples of 10⁻¹⁸.
 type resting struct {
 	symbol string
 	action order.Action
+	takes  bool // it is between two records of its trades, and in no book
 	price  fixed.Wide
 	amount fixed.Wide // not filled
 }
@@ -50,7 +56,7 @@ type level struct {
 
 // NewBooks returns the books before the first record.
 func NewBooks() *Books {
-	return &Books{orders: make(map[scalar.ID]resting), books: make(map[string]*book)}
+	return &Books{orders: make(map[scalar.ID]resting), books: make(map[string]*book), aside: make(map[string]scalar.ID)}
 }
 
 // Next returns the sequence of the record that Add expects.
@@ -67,6 +73,7 @@ func (b *Books) Position() record.Position {
 // Add applies the next record. After an error, the books are of no use.
 func (b *Books) Add(e *record.Entry) error {
 	m := maker{sequence: e.Record.Sequence}
+	b.follow(e.Record.Events)
 	var triggered trading.Triggered
 	for _, event := range e.Record.Events {
 		if o := triggered.Order(event, e.Record.Time); o != nil {
@@ -75,6 +82,27 @@ func (b *Books) Add(e *record.Entry) error {
 	}
 	b.next, b.hash = e.Record.Sequence+1, e.Position.Hash
 	return m.err
+}
+
+// follow learns which order continues to trade after a record. The events say so after those of the order.
+func (b *Books) follow(events []decide.Event) {
+	for _, event := range events {
+		switch e := event.(type) {
+		case *trading.WorkStarted:
+			b.taker = e.OrderCode
+		case *trading.WorkFinished:
+			b.taker = scalar.ID{}
+		case *decide.DueSetAside:
+			if kind, _, _ := strings.Cut(e.Entry, "/"); kind == string(trading.WorkSweep) {
+				b.aside[e.Entry], b.taker = b.taker, scalar.ID{}
+			}
+		case *decide.DuePutBack:
+			if taker, ok := b.aside[e.Entry]; ok {
+				b.taker = taker
+				delete(b.aside, e.Entry)
+			}
+		}
+	}
 }
 
 // replace replaces an order by its state after an event.
@@ -89,13 +117,16 @@ func (b *Books) replace(m *maker, o *order.Order) {
 	if waits || !o.Status.Live() || o.LimitPrice.IsZero() {
 		return
 	}
-	now := resting{o.Symbol, o.Action, m.wide(o.LimitPrice), m.wide(o.Amount).Sub(m.wide(o.FilledAmount))}
+	now := resting{o.Symbol, o.Action, o.Code == b.taker, m.wide(o.LimitPrice), m.wide(o.Amount).Sub(m.wide(o.FilledAmount))}
 	b.orders[o.Code] = now
 	b.change(&now, now.amount, 1)
 }
 
-// change adds an amount and a number of orders to the level of an order.
+// change adds an amount and a number of orders to the level of an order, if it rests.
 func (b *Books) change(o *resting, amount fixed.Wide, orders int64) {
+	if o.takes {
+		return
+	}
 	of := b.books[o.symbol]
 	if of == nil {
 		of = new(book)
@@ -161,7 +192,7 @@ func (l ladder) best() []level {
 // saved returns the resting orders in the order of their codes.
 func (b *Books) saved() (all []savedOrder) {
 	for code, o := range b.orders {
-		all = append(all, savedOrder{code, o.symbol, o.action, o.price.Bytes(), o.amount.Bytes()})
+		all = append(all, savedOrder{code, o.symbol, o.action, o.takes, o.price.Bytes(), o.amount.Bytes()})
 	}
 	slices.SortFunc(all, func(x, y savedOrder) int { return cmp.Compare(string(x.Code[:]), string(y.Code[:])) })
 	return all

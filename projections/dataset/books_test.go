@@ -165,6 +165,64 @@ func TestBooks(t *testing.T) {
 	}
 }
 
+// TestBooksWhileAnOrderTrades compares the books with those of a fold after every record, while an order trades in several records. Between
+// two of them it is in no book, also if its work is set aside. The books are saved and loaded after each record.
+func TestBooksWhileAnOrderTrades(t *testing.T) {
+	for _, aside := range []bool{false, true} {
+		o := projectiontest.NewOwner(t, 7)
+		o.Play(100)
+		o.Sweep(aside)
+		o.Play(20)
+		b, state, steps := NewBooks(), trading.NewState(), 0
+		for i := range o.Entries {
+			e := &o.Entries[i]
+			must(t, b.Add(e))
+			state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+			content, err := b.Save()
+			must(t, err)
+			b, err = LoadBooks(content)
+			must(t, err)
+			if !b.taker.IsZero() {
+				steps++
+			}
+			for _, symbol := range projectiontest.Symbols() {
+				if got, want := levelsOf(t, b.books[symbol]), depthOf(state, symbol); got != want {
+					t.Fatalf("set aside %v: after record %d, the book of %s is\n%s, and in the fold\n%s", aside, i, symbol, got, want)
+				}
+			}
+		}
+		if steps < 2 {
+			t.Errorf("set aside %v: only %d records leave an order that continues", aside, steps)
+		}
+	}
+}
+
+// levelsOf and depthOf return the text of the best levels of a book and of those in a state.
+func levelsOf(t testing.TB, b *book) (all string) {
+	t.Helper()
+	if b == nil {
+		b = new(book)
+	}
+	for _, side := range [][]level{b.best().bids, b.best().asks} {
+		for _, l := range side {
+			all += fmt.Sprint(decimalOf(t, l.price.Bytes()), " ", decimalOf(t, l.amount.Bytes()), ";")
+		}
+		all += "/"
+	}
+	return all
+}
+
+func depthOf(s *trading.State, symbol string) (all string) {
+	bids, asks := s.Depth(symbol, depth)
+	for _, side := range [][]trading.Level{bids, asks} {
+		for _, l := range side {
+			all += fmt.Sprint(l.Price.Trim(), " ", l.Amount.Trim(), ";")
+		}
+		all += "/"
+	}
+	return all
+}
+
 // TestSavedBooks saves the books after every record and loads them. Loaded books make the same rows.
 func TestSavedBooks(t *testing.T) {
 	entries := market(t, 4)
@@ -198,7 +256,7 @@ func TestSavedBooks(t *testing.T) {
 // FuzzLoadBooks loads anything. What it accepts is saved as books that are loaded as the same.
 func FuzzLoadBooks(f *testing.F) {
 	b := NewBooks()
-	o := resting{"X", order.Buy, fixed.WideOf(5), fixed.WideOf(7)}
+	o := resting{"X", order.Buy, false, fixed.WideOf(5), fixed.WideOf(7)}
 	b.orders[scalar.ID{1}], b.next = o, 3
 	content, err := b.Save()
 	must(f, err)

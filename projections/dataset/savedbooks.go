@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,10 +27,14 @@ const (
 
 // savedBooks is the form of saved books.
 type savedBooks struct {
-	Version int          `json:"version"`
-	Next    int64        `json:"next"` // sequence of the next record
-	Hash    record.Hash  `json:"hash"` // of the record before it
-	Orders  []savedOrder `json:"orders"`
+	Version int         `json:"version"`
+	Next    int64       `json:"next"` // sequence of the next record
+	Hash    record.Hash `json:"hash"` // of the record before it
+
+	Taker scalar.ID            `json:"taker,omitzero"`
+	Aside map[string]scalar.ID `json:"aside,omitempty"`
+
+	Orders []savedOrder `json:"orders"`
 }
 
 // savedOrder is an order that rests in a book.
@@ -37,13 +42,14 @@ type savedOrder struct {
 	Code   scalar.ID    `json:"code"`
 	Symbol string       `json:"symbol"`
 	Action order.Action `json:"action"`
+	Takes  bool         `json:"takes,omitzero"`
 	Price  number       `json:"price"`
 	Amount number       `json:"amount"`
 }
 
 // Save returns the books in a form that LoadBooks reads. Equal books are equal bytes.
 func (b *Books) Save() ([]byte, error) {
-	text, err := json.Marshal(&savedBooks{savedVersion, b.next, b.hash, b.saved()})
+	text, err := json.Marshal(&savedBooks{savedVersion, b.next, b.hash, b.taker, b.aside, b.saved()}, json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +79,10 @@ func LoadBooks(content []byte) (*Books, error) {
 		return nil, fmt.Errorf("dataset: saved books of version %d before record %d", saved.Version, saved.Next)
 	}
 	b := NewBooks()
-	b.next, b.hash = saved.Next, saved.Hash
+	b.next, b.hash, b.taker = saved.Next, saved.Hash, saved.Taker
+	maps.Copy(b.aside, saved.Aside)
 	for _, o := range saved.Orders {
-		r := resting{o.Symbol, o.Action, o.Price.wide(), o.Amount.wide()}
+		r := resting{o.Symbol, o.Action, o.Takes, o.Price.wide(), o.Amount.wide()}
 		if _, twice := b.orders[o.Code]; twice || r.price.Sign() <= 0 || r.amount.Sign() <= 0 {
 			return nil, errors.New("dataset: saved books have an order twice, or one without a price or an amount")
 		}

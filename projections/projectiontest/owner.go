@@ -114,6 +114,40 @@ func (o *Owner) PlaceStops(n int) {
 	}
 }
 
+// Sweep rests many small asks, and has a buyer trade with all of them, which takes several records. Of what is left of its order, the rest
+// stays in the book. If asked to, an operator first sets aside the work between two records, and later puts it back.
+func (o *Owner) Sweep(setAside bool) {
+	o.t.Helper()
+	const makers = 260
+	first := len(o.customers)
+	for range 2 {
+		o.register()
+	}
+	maker, taker, symbol := o.customers[first], o.customers[first+1], Symbols()[0]
+	limit := func(customer string, action order.Action, amount, price int64) *trading.PlaceOrder {
+		return &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: action, Type: order.Limit,
+			Amount: fixed.Decimal{Coef: amount, Scale: 3}, LimitPrice: fixed.Decimal{Coef: price, Scale: 1}}
+	}
+	for n := range int64(makers) {
+		o.do(actor(maker), trading.CommandPlaceOrder, limit(maker, order.Sell, 1, 650_500+n))
+	}
+	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: trading.CommandPlaceOrder, Actor: actor(taker),
+		Payload: limit(taker, order.Buy, 1500, 651_000)})
+	if err != nil || o.State.Due(o.venue.time) != decide.Nothing {
+		o.t.Fatalf("the order that sweeps: %v, or other work is due", err)
+	}
+	o.append(trading.CommandPlaceOrder, actor(taker), d)
+	if o.State.Due(o.venue.time) == decide.Nothing {
+		o.t.Fatal("one record has all trades")
+	}
+	if setAside {
+		o.append("engine.step", decide.Engine, o.State.SetAside(o.venue.stamp(), "a test"))
+		o.place(actor(maker), maker, symbol)
+		o.do(operator, decide.CommandPutBackDue, &decide.PutBackDue{Entry: o.State.SetAsideEntries()[0].Entry})
+	}
+	o.drain()
+}
+
 func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
 	o.t.Helper()
 	o.keep(o.venue.decided(o.t, o.rules, kind, actor, d))
