@@ -1,10 +1,12 @@
 package dataset
 
 import (
-	"cmp"
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/google/btree"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -29,17 +31,19 @@ type Books struct {
 	aside map[string]scalar.ID // such orders whose work was set aside, by the name of the work
 }
 
-// resting is an order with a limit that has no trigger to wait for. Price and amount are multiples of 10⁻¹⁸.
+// resting is an order with a limit that has no trigger to wait for. Price and amount are multiples of 10⁻¹⁸. It has no text of the order,
+// which would keep the order's record in memory.
 type resting struct {
-	symbol string
-	action order.Action
-	takes  bool // it is between two records of its trades, and in no book
+	in     *book
+	buys   bool
+	takes  bool // it is between two records of its trades, and not in the book
 	price  fixed.Wide
 	amount fixed.Wide // not filled
 }
 
 // book is the book of an instrument.
 type book struct {
+	symbol     string
 	bids, asks ladder
 	shown      best // the levels that the last rows have
 	touched    bool // since then
@@ -109,7 +113,7 @@ func (b *Books) follow(events []decide.Event) {
 func (b *Books) replace(m *maker, o *order.Order) {
 	was, rested := b.orders[o.Code]
 	if rested {
-		b.change(&was, was.amount.Neg(), -1)
+		was.change(was.amount.Neg(), -1)
 		delete(b.orders, o.Code)
 	}
 	// Under rules 1, only one record gives the time at which an order was triggered. A resting order has been triggered.
@@ -117,27 +121,36 @@ func (b *Books) replace(m *maker, o *order.Order) {
 	if waits || !o.Status.Live() || o.LimitPrice.IsZero() {
 		return
 	}
-	now := resting{o.Symbol, o.Action, o.Code == b.taker, m.wide(o.LimitPrice), m.wide(o.Amount).Sub(m.wide(o.FilledAmount))}
-	b.orders[o.Code] = now
-	b.change(&now, now.amount, 1)
+	b.put(o.Code, &resting{b.book(o.Symbol), o.Action == order.Buy, o.Code == b.taker, m.wide(o.LimitPrice), m.wide(o.Amount).Sub(m.wide(o.FilledAmount))})
+}
+
+// book returns the book of an instrument.
+func (b *Books) book(symbol string) *book {
+	of := b.books[symbol]
+	if of == nil {
+		of = &book{symbol: strings.Clone(symbol), bids: newLadder(fixed.Wide.Cmp), asks: newLadder(func(x, y fixed.Wide) int { return y.Cmp(x) })}
+		b.books[of.symbol] = of
+	}
+	return of
+}
+
+// put adds an order.
+func (b *Books) put(code scalar.ID, o *resting) {
+	b.orders[code] = *o
+	o.change(o.amount, 1)
 }
 
 // change adds an amount and a number of orders to the level of an order, if it rests.
-func (b *Books) change(o *resting, amount fixed.Wide, orders int64) {
+func (o *resting) change(amount fixed.Wide, orders int64) {
 	if o.takes {
 		return
 	}
-	of := b.books[o.symbol]
-	if of == nil {
-		of = new(book)
-		b.books[o.symbol] = of
+	o.in.touched = true
+	side := o.in.asks
+	if o.buys {
+		side = o.in.bids
 	}
-	of.touched = true
-	if o.action == order.Buy {
-		of.bids.change(o.price, amount, orders, fixed.Wide.Cmp)
-		return
-	}
-	of.asks.change(o.price, amount, orders, func(x, y fixed.Wide) int { return y.Cmp(x) })
+	side.change(o.price, amount, orders)
 }
 
 // settle forgets what has changed, so that changed reports later changes.
@@ -166,34 +179,36 @@ func (b *Books) changed(each func(symbol string, now best)) {
 
 func (b *book) best() best { return best{b.bids.best(), b.asks.best()} }
 
-// ladder holds the levels of one side of a book, the best price last: most changes are close to it.
-type ladder []level
+// ladder holds the levels of one side of a book. The best price is the greatest.
+type ladder struct{ levels *btree.BTreeG[level] }
 
-// change adds an amount and a number of orders to the level at a price. inOrder compares prices; the better one is greater.
-func (l *ladder) change(price, amount fixed.Wide, orders int64, inOrder func(x, y fixed.Wide) int) {
-	at, found := slices.BinarySearchFunc(*l, price, func(of level, price fixed.Wide) int { return inOrder(of.price, price) })
-	if !found {
-		*l = slices.Insert(*l, at, level{price: price})
-	}
-	of := &(*l)[at]
-	of.amount, of.orders = of.amount.Add(amount), of.orders+orders
+// newLadder returns an empty ladder. inOrder compares prices; the better one is greater.
+func newLadder(inOrder func(x, y fixed.Wide) int) ladder {
+	const degree = 32
+	return ladder{btree.NewG(degree, func(x, y level) bool { return inOrder(x.price, y.price) < 0 })}
+}
+
+// change adds an amount and a number of orders to the level at a price.
+func (l ladder) change(price, amount fixed.Wide, orders int64) {
+	of, _ := l.levels.Get(level{price: price})
+	of = level{price, of.amount.Add(amount), of.orders + orders}
 	if of.orders == 0 {
-		*l = slices.Delete(*l, at, at+1)
+		l.levels.Delete(of)
+		return
 	}
+	l.levels.ReplaceOrInsert(of)
 }
 
-// best returns a copy of the best levels, the best one first.
-func (l ladder) best() []level {
-	all := slices.Clone(l[max(len(l)-depth, 0):])
-	slices.Reverse(all)
+// best returns the best levels, the best one first.
+func (l ladder) best() (all []level) {
+	l.levels.Descend(func(of level) bool {
+		all = append(all, of)
+		return len(all) < depth
+	})
 	return all
 }
 
-// saved returns the resting orders in the order of their codes.
-func (b *Books) saved() (all []savedOrder) {
-	for code, o := range b.orders {
-		all = append(all, savedOrder{code, o.symbol, o.action, o.takes, o.price.Bytes(), o.amount.Bytes()})
-	}
-	slices.SortFunc(all, func(x, y savedOrder) int { return cmp.Compare(string(x.Code[:]), string(y.Code[:])) })
-	return all
+// codes returns the codes of the orders in their order.
+func (b *Books) codes() []scalar.ID {
+	return slices.SortedFunc(maps.Keys(b.orders), func(x, y scalar.ID) int { return bytes.Compare(x[:], y[:]) })
 }

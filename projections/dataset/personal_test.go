@@ -144,7 +144,9 @@ func values(t testing.TB, dir string) (all []string) {
 		if strings.HasSuffix(path, ".books.zst") {
 			saved, err := LoadBooks(b)
 			must(t, err)
-			all = append(all, fmt.Sprint(saved.saved()))
+			for code, o := range saved.orders {
+				all = append(all, fmt.Sprint(code, o.in.symbol, o.price, o.amount))
+			}
 			continue
 		}
 		f, err := os.Open(path)

@@ -1,9 +1,11 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -25,16 +28,15 @@ const (
 	maxSaved     = 4 << 30 // bytes of JSON, the orders of a book with 30 million
 )
 
-// savedBooks is the form of saved books.
+// savedBooks is the first line of saved books. The orders follow, one a line.
 type savedBooks struct {
 	Version int         `json:"version"`
-	Next    int64       `json:"next"` // sequence of the next record
-	Hash    record.Hash `json:"hash"` // of the record before it
+	Next    int64       `json:"next"`   // sequence of the next record
+	Hash    record.Hash `json:"hash"`   // of the record before it
+	Orders  int         `json:"orders"` // their number
 
 	Taker scalar.ID            `json:"taker,omitzero"`
 	Aside map[string]scalar.ID `json:"aside,omitempty"`
-
-	Orders []savedOrder `json:"orders"`
 }
 
 // savedOrder is an order that rests in a book.
@@ -49,48 +51,72 @@ type savedOrder struct {
 
 // Save returns the books in a form that LoadBooks reads. Equal books are equal bytes.
 func (b *Books) Save() ([]byte, error) {
-	text, err := json.Marshal(&savedBooks{savedVersion, b.next, b.hash, b.taker, b.aside, b.saved()}, json.Deterministic(true))
+	var to bytes.Buffer
+	z, err := zstd.NewWriter(&to, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
+	lines := jsontext.NewEncoder(z)
+	err = json.MarshalEncode(lines, &savedBooks{savedVersion, b.next, b.hash, len(b.orders), b.taker, b.aside}, json.Deterministic(true))
+	for _, code := range b.codes() {
+		if err != nil {
+			return nil, err
+		}
+		o := b.orders[code]
+		line := savedOrder{code, o.in.symbol, order.Sell, o.takes, o.price.Bytes(), o.amount.Bytes()}
+		if o.buys {
+			line.Action = order.Buy
+		}
+		err = json.MarshalEncode(lines, &line)
+	}
+	if err = errors.Join(err, z.Close()); err != nil {
 		return nil, err
 	}
-	return z.EncodeAll(text, nil), z.Close()
+	return to.Bytes(), nil
 }
 
 // LoadBooks reads what Save has returned.
 func LoadBooks(content []byte) (*Books, error) {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSaved))
+	z, err := zstd.NewReader(bytes.NewReader(content), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
 	defer z.Close()
-	text, err := z.DecodeAll(content, nil)
-	if err != nil {
-		return nil, fmt.Errorf("dataset: reading saved books: %w", err)
-	}
-	var saved savedBooks
-	if err := json.Unmarshal(text, &saved, json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf("dataset: reading saved books: %w", err)
-	}
-	if saved.Version != savedVersion || saved.Next < 0 {
-		return nil, fmt.Errorf("dataset: saved books of version %d before record %d", saved.Version, saved.Next)
-	}
 	b := NewBooks()
-	b.next, b.hash, b.taker = saved.Next, saved.Hash, saved.Taker
-	maps.Copy(b.aside, saved.Aside)
-	for _, o := range saved.Orders {
-		r := resting{o.Symbol, o.Action, o.Takes, o.Price.wide(), o.Amount.wide()}
-		if _, twice := b.orders[o.Code]; twice || r.price.Sign() <= 0 || r.amount.Sign() <= 0 {
-			return nil, errors.New("dataset: saved books have an order twice, or one without a price or an amount")
-		}
-		b.orders[o.Code] = r
-		b.change(&r, r.amount, 1)
+	if err := b.load(jsontext.NewDecoder(io.LimitReader(z, maxSaved))); err != nil {
+		return nil, fmt.Errorf("dataset: reading saved books: %w", err)
 	}
 	b.settle()
 	return b, nil
+}
+
+func (b *Books) load(lines *jsontext.Decoder) error {
+	var head savedBooks
+	if err := json.UnmarshalDecode(lines, &head, json.RejectUnknownMembers(true)); err != nil {
+		return err
+	}
+	if head.Version != savedVersion || head.Next < 0 {
+		return fmt.Errorf("they have version %d and are before record %d", head.Version, head.Next)
+	}
+	b.next, b.hash, b.taker = head.Next, head.Hash, head.Taker
+	maps.Copy(b.aside, head.Aside)
+	for {
+		var o savedOrder
+		err := json.UnmarshalDecode(lines, &o, json.RejectUnknownMembers(true))
+		switch {
+		case errors.Is(err, io.EOF) && len(b.orders) == head.Orders:
+			return nil
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("they have %d orders and not %d", len(b.orders), head.Orders)
+		case err != nil:
+			return err
+		}
+		r := resting{b.book(o.Symbol), o.Action == order.Buy, o.Takes, o.Price.wide(), o.Amount.wide()}
+		if _, twice := b.orders[o.Code]; twice || r.price.Sign() <= 0 || r.amount.Sign() <= 0 || !r.buys && o.Action != order.Sell {
+			return fmt.Errorf("the order %v is there twice, or lacks a price, an amount, or a side", o.Code)
+		}
+		b.put(o.Code, &r)
+	}
 }
 
 // wide returns the multiple of 10⁻¹⁸ that a number is.
