@@ -2,7 +2,9 @@ package lake
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/projections/dataset"
@@ -10,7 +12,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
-const booksSuffix = ".books.zst"
+const (
+	booksSuffix = ".books.zst"
+	// saveEvery is the number of ranges after which a filler that reads the archive for the books saves them, so that the next one
+	// continues from there.
+	saveEvery = 16
+	// booksTries is how often in a row the books may fail before a range is added without them.
+	booksTries = 5
+)
+
+// errPassed reports that the catalog already has the range to add.
+var errPassed = errors.New("lake: another node has added the range")
 
 // booksKey returns the key of the saved books before a record.
 func (f *Filler) booksKey(next int64) string {
@@ -19,63 +31,132 @@ func (f *Filler) booksKey(next int64) string {
 
 func (f *Filler) booksFolder() string { return f.cfg.Prefix + "books/" }
 
+// needBooks is loadBooks, except that books which fail again and again do not keep the other tables from getting a range. The caller
+// reads the range itself next, which fails too if the bucket does.
+func (f *Filler) needBooks(ctx context.Context, a *archive.Archive, s *archive.Sealed) error {
+	err := f.loadBooks(ctx, a, s)
+	if err == nil || ctx.Err() != nil || errors.Is(err, errPassed) {
+		f.booksFailed = 0
+		return err
+	}
+	if f.booksFailed++; f.booksFailed < booksTries {
+		return err
+	}
+	f.log.Error("the books before a range are unknown: it has no rows in the table books", "range", s.Range, "error", err)
+	return nil
+}
+
 // loadBooks makes f.books those before a range, if the journal has books. The range before has saved them. Otherwise, as in a catalog that an
-// earlier build has filled, the archive is read from its first record on.
+// earlier build has filled, the archive is read from the last saved books on, or from its first record on. The error is errPassed if the
+// catalog gets the range in the meantime.
 func (f *Filler) loadBooks(ctx context.Context, a *archive.Archive, s *archive.Sealed) error {
 	if !dataset.HasBooks(f.cfg.Archive.Journal) || f.books != nil && f.books.Next() == s.First {
 		return nil
 	}
+	books, err := f.lastBooks(ctx, a, s)
 	f.books = nil
-	books := dataset.NewBooks()
-	if s.First > 0 {
-		content, err := f.cfg.Archive.Store.Read(ctx, f.booksKey(s.First), maxFile)
-		if err != nil && !blob.Missing(err) {
+	if err != nil {
+		return err
+	}
+	if books.Next() < s.First {
+		f.log.Info("reading the archive for the table books", "from", books.Next(), "to", s.First-1)
+	}
+	for _, earlier := range a.Sealed()[:s.Range] {
+		if earlier.First < books.Next() {
+			continue
+		}
+		have, err := f.cfg.Catalog.Last(ctx, f.cfg.Archive.Journal, f.cfg.Archive.Partition)
+		if err != nil {
 			return err
 		}
-		if err == nil {
-			saved, err := dataset.LoadBooks(content)
-			if err == nil && saved.Next() == s.First && saved.Position().Hash == a.Sealed()[s.Range-1].Base.Prev {
-				f.books = saved
-				return nil
-			}
-			f.log.Warn("the saved books are of no use: the archive is read from its first record on", "key", f.booksKey(s.First), "error", err)
+		if have != nil && have.Number >= s.Range {
+			return errPassed
 		}
-		for _, earlier := range a.Sealed()[:s.Range] {
-			if err := f.read(ctx, a, &earlier, books.Add); err != nil {
-				return fmt.Errorf("reading the books before record %d: %w", s.First, err)
-			}
+		if err := f.read(ctx, a, &earlier, books.Add); err != nil {
+			return fmt.Errorf("reading the books before record %d: %w", s.First, err)
+		}
+		if books.Next() < s.First && (earlier.Range+1)%f.cfg.SaveEvery == 0 {
+			f.saveBooks(ctx, books)
+			f.log.Info("reading the archive for the table books", "from", books.Next(), "to", s.First-1)
 		}
 	}
 	f.books = books
 	return nil
 }
 
-// saveBooks makes the books after the last range durable. It comes before the range is added, so the books before the next range of a
-// catalog are always there.
-func (f *Filler) saveBooks(ctx context.Context) error {
-	if f.books == nil {
-		return nil
-	}
-	content, err := f.books.Save()
+// lastBooks returns the last books that this filler or the bucket has, not later than a range.
+func (f *Filler) lastBooks(ctx context.Context, a *archive.Archive, s *archive.Sealed) (*dataset.Books, error) {
+	keys, _, err := f.savedBooks(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return f.cfg.Archive.Store.Write(ctx, f.booksKey(f.books.Next()), content, writeWithin)
+	books := dataset.NewBooks()
+	if f.books != nil && f.books.Next() < s.First {
+		books = f.books
+	}
+	for _, key := range slices.Backward(keys) {
+		if key > f.booksKey(s.First) {
+			continue
+		}
+		if key <= f.booksKey(books.Next()) {
+			break
+		}
+		content, err := f.cfg.Archive.Store.Read(ctx, key, maxFile)
+		if blob.Missing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		saved, err := dataset.LoadBooks(content)
+		if err == nil && key == f.booksKey(saved.Next()) && slices.ContainsFunc(a.Sealed()[:s.Range], func(r archive.Sealed) bool {
+			return r.Base.Sequence == saved.Next() && r.Base.Prev == saved.Position().Hash
+		}) {
+			return saved, nil
+		}
+		f.log.Warn("saved books are of no use", "key", key, "error", err)
+	}
+	return books, nil
 }
 
-// sweepBooks deletes the saved books before a range that the catalog has. A filler that has not noticed may still look for them; it then
-// reads the archive.
-func (f *Filler) sweepBooks(ctx context.Context, s *archive.Sealed) error {
-	prefix := f.booksFolder() + f.cfg.Archive.Journal + "-"
-	found, err := f.cfg.Archive.Store.List(ctx, prefix)
-	if err != nil {
-		return err
-	}
-	var old []string
+// savedBooks returns the keys of the saved books of the journal in their order, and those that killed writers have left.
+func (f *Filler) savedBooks(ctx context.Context) (keys, abandoned []string, err error) {
+	found, err := f.cfg.Archive.Store.List(ctx, f.booksFolder()+f.cfg.Archive.Journal+"-")
 	for _, o := range found {
-		if strings.HasSuffix(o.Key, booksSuffix) && o.Key < f.booksKey(s.Base.Sequence) || blob.Temporary(o.Key) && blob.Abandoned(o) {
-			old = append(old, o.Key)
+		switch {
+		case strings.HasSuffix(o.Key, booksSuffix):
+			keys = append(keys, o.Key)
+		case blob.Abandoned(o):
+			abandoned = append(abandoned, o.Key)
 		}
 	}
-	return f.cfg.Archive.Store.Delete(ctx, old...)
+	slices.Sort(keys)
+	return keys, abandoned, err
+}
+
+// saveBooks makes books durable. A failure costs only time: the archive has the records.
+func (f *Filler) saveBooks(ctx context.Context, b *dataset.Books) {
+	content, err := b.Save()
+	if err == nil {
+		err = f.cfg.Archive.Store.Write(ctx, f.booksKey(b.Next()), content, writeWithin)
+	}
+	if err != nil && ctx.Err() == nil {
+		f.log.Warn("the books are not saved", "next", b.Next(), "error", err)
+	}
+}
+
+// sweepBooks deletes saved books, except the last ones before the records that follow a range which the catalog has. These may be
+// older than the range, if an earlier build has added it. A failure is no reason to stop.
+func (f *Filler) sweepBooks(ctx context.Context, s *archive.Sealed) {
+	keys, old, err := f.savedBooks(ctx)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key > f.booksKey(s.Base.Sequence) })
+	if len(keys) > 1 {
+		old = append(old, keys[:len(keys)-1]...)
+	}
+	if err == nil {
+		err = f.cfg.Archive.Store.Delete(ctx, old...)
+	}
+	if err != nil && ctx.Err() == nil {
+		f.log.Warn("earlier saved books are not deleted", "error", err)
+	}
 }

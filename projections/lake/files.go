@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ const (
 func (f *Filler) add(ctx context.Context, a *archive.Archive, s *archive.Sealed) error {
 	began := time.Now()
 	made, err := f.files(ctx, a, s)
+	if errors.Is(err, errPassed) {
+		return nil
+	}
 	if err != nil {
 		f.books = nil
 		return fmt.Errorf("lake: range %d of %s: %w", s.Range, f.cfg.Archive.Journal, err)
@@ -38,8 +42,8 @@ func (f *Filler) add(ctx context.Context, a *archive.Archive, s *archive.Sealed)
 		}
 		all, size, rows = append(all, d), size+len(d.Content), rows+d.Rows
 	}
-	if err := f.saveBooks(ctx); err != nil {
-		return err
+	if f.books != nil { // before the range is added, so a filler that is killed finds the books before the next range
+		f.saveBooks(ctx, f.books)
 	}
 	r := Range{f.cfg.Archive.Journal, f.cfg.Archive.Partition, s.Range, s.Base.Sequence, s.Base.Prev, s.Signed}
 	added, err := f.cfg.Catalog.Add(ctx, r, all)
@@ -54,7 +58,7 @@ func (f *Filler) add(ctx context.Context, a *archive.Archive, s *archive.Sealed)
 
 // files makes the files of a range from the records in the archive, and verifies that they lead to the end in the manifest.
 func (f *Filler) files(ctx context.Context, a *archive.Archive, s *archive.Sealed) ([]dataset.File, error) {
-	if err := f.loadBooks(ctx, a, s); err != nil {
+	if err := f.needBooks(ctx, a, s); err != nil {
 		return nil, err
 	}
 	to, err := dataset.NewRange(f.cfg.Archive.Journal, s.First, s.Base.Sequence-s.First, f.books)
@@ -148,5 +152,6 @@ func (f *Filler) sweep(ctx context.Context, s *archive.Sealed) error {
 			return err
 		}
 	}
-	return f.sweepBooks(ctx, s)
+	f.sweepBooks(ctx, s)
+	return nil
 }

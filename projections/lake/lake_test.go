@@ -258,43 +258,6 @@ func TestFilesAreThoseOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestBooksContinue fills a catalog in two parts. Between them it loses, damages, or replaces the saved books. The files are those of one run.
-func TestBooksContinue(t *testing.T) {
-	v := newVenue(t)
-	v.seal(t, "trading", 3*ranged)
-	must(t, v.filler("trading", nil).Fill(t.Context()))
-	want := v.content(t)
-	saved := filepath.Join(v.dir, "lake", "books", "*")
-	last, err := filepath.Glob(saved)
-	must(t, err)
-	if len(last) != 1 || !strings.Contains(last[0], fmt.Sprint(3*ranged)) {
-		t.Fatalf("the saved books are %v", last)
-	}
-	other, err := os.ReadFile(last[0])
-	must(t, err)
-	for name, content := range map[string][]byte{"kept": nil, "lost": {}, "damaged": []byte("damaged"), "of another range": other} {
-		t.Run(name, func(t *testing.T) {
-			v.empty(t)
-			v.fillTo(t, v.filler("trading", nil), 2*ranged)
-			now, err := filepath.Glob(saved)
-			must(t, err)
-			if len(now) != 1 {
-				t.Fatalf("the saved books are %v", now)
-			}
-			if content != nil {
-				must(t, os.Remove(now[0]))
-			}
-			if len(content) > 0 {
-				must(t, os.WriteFile(now[0], content, 0o600))
-			}
-			must(t, v.filler("trading", nil).Fill(t.Context()))
-			if v.content(t) != want {
-				t.Error("the catalog or a file differs")
-			}
-		})
-	}
-}
-
 // crashing is a bucket that fails at the nth write of a file, or from the first listing of files on. A Filler lists them when it has
 // added a range.
 type crashing struct {
