@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 
@@ -73,6 +74,9 @@ func Statement(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
+	if about, err := os.Stat(out); err == nil && !about.Mode().IsRegular() {
+		return settings.Usagef("--out: %s is a folder or a device, not a file to replace", out)
+	}
 	p := statements.Period{CustomerCode: customer}
 	if customer == "" {
 		return settings.Usagef("--customer is needed")
@@ -102,6 +106,7 @@ func Statement(ctx context.Context, args []string, std settings.IO) error {
 	if out == "" {
 		return write(ctx, pool, p, std.Out)
 	}
+	// Statements are as large as the movements of one customer, so one fits the memory.
 	var content bytes.Buffer
 	if err := write(ctx, pool, p, &content); err != nil {
 		return err
@@ -166,18 +171,25 @@ func eachLine(ctx context.Context, db statements.DB, p statements.Period, balanc
 func statementCSV(ctx context.Context, db statements.DB, p statements.Period, to io.Writer) error {
 	out := csv.NewWriter(to)
 	began := false
+	begin := func() error { // not earlier: a refused statement prints nothing
+		if began {
+			return nil
+		}
+		began = true
+		return out.Write(statementColumns)
+	}
 	write := func(l *statements.Line, amount string) error {
-		if !began { // not earlier: a refused statement prints nothing
-			began = true
-			if err := out.Write(statementColumns); err != nil {
-				return err
-			}
+		if err := begin(); err != nil {
+			return err
 		}
 		return out.Write([]string{l.Time.String(), strconv.FormatInt(l.Sequence, 10), string(l.Type), l.Symbol, amount, l.Balance.String(),
 			l.Currency, l.ReferenceID, l.Code, l.OrderCode})
 	}
 	if _, err := eachLine(ctx, db, p, func(l *statements.Line) error { return write(l, "") },
 		func(l *statements.Line) error { return write(l, l.Amount.String()) }); err != nil {
+		return err
+	}
+	if err := begin(); err != nil { // a customer without balances has no lines
 		return err
 	}
 	if out.Flush(); out.Error() != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,10 +110,17 @@ func TestStatement(t *testing.T) {
 	if err := run(append(of, "--format", "csv", "--out", again)...); err != nil || !strings.HasPrefix(string(read(t, again)), strings.Join(statementColumns, ",")) {
 		t.Errorf("CSV instead of an earlier file: %v", err)
 	}
+	socket := filepath.Join(filepath.Dir(file), "s") // stands for a device, which a test must not risk to replace
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
 	var wrong *settings.UsageError
 	for _, args := range [][]string{
 		{"--from", "2026-03-31", "--to", "2026-04-01"}, {"--customer", customer, "--to", "2026-04-01"},
 		append(of, "--format", "parquet"), append(of, "--format", "xml"), append(of, "--format", "csv", "--json"),
+		append(of, "--out", filepath.Dir(file)), append(of, "--out", socket),
 		{"--customer", customer, "--from", "2026-04-01", "--to", "2026-04-01"}, {"--customer", customer, "--from", "yesterday", "--to", "2026-04-01"},
 	} {
 		if err := run(args...); !errors.As(err, &wrong) {
@@ -130,6 +138,30 @@ func TestStatement(t *testing.T) {
 	}
 	if err := run("--customer", customer, "--from", "2026-03-30", "--to", "2027-01-01"); !errors.Is(err, statements.ErrNotOver) || out.Len() > 0 {
 		t.Errorf("of a period that is not over: %v, %q", err, &out)
+	}
+}
+
+// TestStatementWithoutBalances prints the columns for a customer who never had a balance.
+func TestStatementWithoutBalances(t *testing.T) {
+	url, _, _ := booked(t)
+	pool, err := projections.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(t.Context(), "DELETE FROM balances WHERE customer_code = 'C0'"); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct{ format, want string }{{"csv", strings.Join(statementColumns, ",") + "\n"}, {"parquet", "PAR1"}} {
+		file := filepath.Join(t.TempDir(), "statement")
+		std := settings.IO{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Env: func(string) (string, bool) { return "", false }}
+		if err := Statement(t.Context(), []string{"--customer", "C0", "--from", "2026-03-29", "--to", "2026-03-30", "--format", of.format,
+			"--out", file, "--database-url", url}, std); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(read(t, file)); !strings.HasPrefix(got, of.want) || of.format == "csv" && got != of.want {
+			t.Errorf("as %s: %q", of.format, got)
+		}
 	}
 }
 
