@@ -166,12 +166,13 @@ func TestBooks(t *testing.T) {
 }
 
 // TestBooksWhileAnOrderTrades compares the books with those of a fold after every record, while an order trades in several records. Between
-// two of them it is in no book, also if its work is set aside. The books are saved and loaded after each record.
+// two of them it is in no book, also if its work is set aside. Then an instrument is withdrawn. The books are saved and loaded after each record.
 func TestBooksWhileAnOrderTrades(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		o := projectiontest.NewOwner(t, 7)
 		o.Play(100)
 		o.Sweep(aside)
+		delisted := o.Delist()
 		o.Play(20)
 		b, state, steps := NewBooks(), trading.NewState(), 0
 		for i := range o.Entries {
@@ -185,7 +186,7 @@ func TestBooksWhileAnOrderTrades(t *testing.T) {
 			if !b.taker.IsZero() {
 				steps++
 			}
-			for _, symbol := range projectiontest.Symbols() {
+			for _, symbol := range append(projectiontest.Symbols(), delisted) {
 				if got, want := levelsOf(t, b.books[symbol]), depthOf(state, symbol); got != want {
 					t.Fatalf("set aside %v: after record %d, the book of %s is\n%s, and in the fold\n%s", aside, i, symbol, got, want)
 				}
@@ -354,6 +355,30 @@ func TestRunsContinueTheBooks(t *testing.T) {
 	var diverged *DivergedError
 	if _, err := write(cfg, entries[:2*short]); !errors.As(err, &diverged) {
 		t.Errorf("from a log that ends before the files: %v", err)
+	}
+}
+
+// TestReadingForTheBooksContinues interrupts a run that reads the log again because the saved books are lost. The next one continues.
+func TestReadingForTheBooksContinues(t *testing.T) {
+	const few = 4
+	entries := market(t, 8)[:(saveEvery+3)*few]
+	cfg := Config{Dir: t.TempDir(), Journal: "trading", Range: few}
+	mustWrite(t, cfg, entries)
+	want := contents(t, cfg.Dir)
+	must(t, os.Remove(cfg.booksFile()))
+	w, err := NewWriter(cfg)
+	must(t, err)
+	for i := range saveEvery*few + 3 {
+		must(t, w.Add(&entries[i]))
+	}
+	w.Abandon()
+	w, err = NewWriter(cfg)
+	must(t, err)
+	if after, known := w.After(); after.Sequence != saveEvery*few-1 || !known {
+		t.Errorf("the next run continues after record %d (%v)", after.Sequence, known)
+	}
+	if mustWrite(t, cfg, entries); !maps.Equal(contents(t, cfg.Dir), want) {
+		t.Error("other files")
 	}
 }
 

@@ -154,7 +154,7 @@ func (w *Writer) Add(e *record.Entry) error {
 		return &DivergedError{w.cfg.Dir, w.cfg.Journal, next}
 	}
 	if next < w.next {
-		return w.books.Add(e)
+		return w.catchUp(e)
 	}
 	if len(w.open) == 0 {
 		if err := w.begin(e); err != nil {

@@ -148,6 +148,28 @@ func (o *Owner) Sweep(setAside bool) {
 	o.drain()
 }
 
+// Delist lists another instrument, rests orders on it, and withdraws it, which takes several records. It returns the symbol.
+func (o *Owner) Delist() string {
+	o.t.Helper()
+	const symbol = "SOLUSDC_PERP"
+	o.do(operator, trading.CommandListInstrument, &trading.ListInstrument{Instrument: Instrument(symbol)})
+	o.do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 650000, Scale: 1}})
+	customer := o.customers[len(o.customers)-1]
+	for n := range int64(150) {
+		o.do(actor(customer), trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: order.Buy, Type: order.Limit,
+			Amount: fixed.Decimal{Coef: 1, Scale: 3}, LimitPrice: fixed.Decimal{Coef: 640_000 + n%40, Scale: 1}})
+	}
+	if bids, _ := o.State.Depth(symbol, 100); len(bids) != 40 {
+		o.t.Fatalf("%d bids rest", len(bids))
+	}
+	before := len(o.Entries)
+	o.do(operator, trading.CommandDelistInstrument, &trading.DelistInstrument{Symbol: symbol})
+	if bids, _ := o.State.Depth(symbol, 100); len(bids) > 0 || len(o.Entries) < before+2 {
+		o.t.Fatalf("after %d records, %d bids rest", len(o.Entries)-before, len(bids))
+	}
+	return symbol
+}
+
 func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
 	o.t.Helper()
 	o.keep(o.venue.decided(o.t, o.rules, kind, actor, d))
