@@ -146,7 +146,7 @@ func (f *Filler) saveBooks(ctx context.Context, b *dataset.Books) {
 }
 
 // sweepBooks deletes saved books, except the last ones before the records that follow a range which the catalog has. These may be
-// older than the range, if an earlier build has added it. A failure is no reason to stop.
+// older than the range, if an earlier build has added it. The filler continues after a failure.
 func (f *Filler) sweepBooks(ctx context.Context, s *archive.Sealed) {
 	keys, old, err := f.savedBooks(ctx)
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key > f.booksKey(s.Base.Sequence) })

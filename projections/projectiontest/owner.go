@@ -114,8 +114,8 @@ func (o *Owner) PlaceStops(n int) {
 	}
 }
 
-// Sweep rests many small asks, and has a buyer trade with all of them, which takes several records. Of what is left of its order, the rest
-// stays in the book. If asked to, an operator first sets aside the work between two records, and later puts it back.
+// Sweep rests many small asks, and has a larger order buy them in several records. The remainder of that order rests. If setAside is set,
+// its work is set aside after the first record, and an operator puts it back.
 func (o *Owner) Sweep(setAside bool) {
 	o.t.Helper()
 	const makers = 260
