@@ -168,15 +168,15 @@ func (w *Writer) saveBooks() error {
 // catchesUp reports whether the books need records that the files have.
 func (w *Writer) catchesUp() bool { return w.books != nil && w.books.next < w.next }
 
-// saveEvery is the number of ranges after which a run that only reads for the books saves them, so that the next one continues from there.
-const saveEvery = 16
+// SaveEvery is the number of ranges after which a run that only reads for the books saves them, so that the next one continues from there.
+const SaveEvery = 16
 
 // catchUp adds a record that the files have to the books.
 func (w *Writer) catchUp(e *record.Entry) error {
 	if err := w.books.Add(e); err != nil {
 		return err
 	}
-	if w.books.next%(saveEvery*w.cfg.Range) > 0 || w.books.next == w.next {
+	if w.books.next%(SaveEvery*w.cfg.Range) > 0 || w.books.next == w.next {
 		return nil
 	}
 	return w.saveBooks()

@@ -14,9 +14,6 @@ import (
 
 const (
 	booksSuffix = ".books.zst"
-	// saveEvery is the number of ranges after which a filler that reads the archive for the books saves them, so that the next one
-	// continues from there.
-	saveEvery = 16
 	// booksTries is how often in a row the books may fail before a range is added without them.
 	booksTries = 5
 )

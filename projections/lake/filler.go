@@ -33,7 +33,7 @@ type FillerConfig struct {
 	Logger *slog.Logger
 	// Every replaces lookEvery, and Retry firstRetry, for tests.
 	Every, Retry time.Duration
-	SaveEvery    int64 // replaces saveEvery, for tests
+	SaveEvery    int64 // replaces dataset.SaveEvery, for tests
 }
 
 // Status says how far a filler has come.
@@ -71,7 +71,7 @@ func NewFiller(cfg FillerConfig) *Filler {
 		cfg.Retry = firstRetry
 	}
 	if cfg.SaveEvery == 0 {
-		cfg.SaveEvery = saveEvery
+		cfg.SaveEvery = dataset.SaveEvery
 	}
 	return &Filler{cfg: cfg, log: cfg.Logger, status: Status{Sequence: -1}}
 }
