@@ -78,7 +78,7 @@ func (v *venue) columns(t *testing.T, pool *pgxpool.Pool) {
 		}
 		rows := fileRows(t, v.dir, of)
 		compareWithLog(t, of, rows, entries)
-		if of.name == "prices" {
+		if of.name == "prices" || of.name == booksTable {
 			continue
 		}
 		model := readModelOf[of.name]

@@ -55,12 +55,12 @@ func mustWrite(t testing.TB, cfg Config, entries []record.Entry) Summary {
 	return s
 }
 
-// contents returns the bytes of all files below a folder.
+// contents returns the bytes of all files below a folder, without saved books.
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".books.zst") {
 			return err
 		}
 		b, err := os.ReadFile(path)
@@ -187,7 +187,9 @@ func TestFrom(t *testing.T) {
 		late.From = run.from
 		mustWrite(t, late, entries)
 		want := maps.Clone(want)
-		maps.DeleteFunc(want, func(name, _ string) bool { return filepath.Base(name) < filepath.Base(late.path("", run.first)) })
+		maps.DeleteFunc(want, func(name, _ string) bool {
+			return filepath.Base(name) < filepath.Base(late.path("", run.first)) || run.first > 0 && strings.HasPrefix(name, booksTable)
+		})
 		if got := contents(t, late.Dir); !maps.Equal(got, want) {
 			t.Errorf("from %d on, a later run leaves the files %v", run.from, slices.Sorted(maps.Keys(got)))
 		}
@@ -238,7 +240,8 @@ func rewriteHeader(t *testing.T, path string, change func(h *header)) {
 	must(t, err)
 	f, err := os.Create(path)
 	must(t, err)
-	must(t, tablesOf("trading")[0].create(f).close(headerKey, string(text)))
+	_, err = tablesOf("trading")[0].create(f, nil).close(headerKey, string(text))
+	must(t, err)
 	must(t, f.Close())
 }
 

@@ -12,7 +12,10 @@
 // The columns are codes, ids, states, prices, amounts, and times. Names, answers, contents of documents, texts, references of orders and
 // transfers, and codes of reasons are left out. The only word that a client chooses is the customer code. An erasure does not change files.
 //
+// The table books has the state of the order books, which needs the orders of all records before a range. Books follows these orders, and
+// Save keeps them for the next range.
+//
 // A Range makes the files of a full range in memory, with statistics of their columns.
 //
-// Start reading in writer.go. The tables are in trading.go and onboarding.go.
+// Start reading in writer.go. The tables are in trading.go, bookrows.go, and onboarding.go.
 package dataset

@@ -89,10 +89,10 @@ type part struct {
 }
 
 // newPart starts to write a part of a range of size records, which begins with the record of e.
-func newPart(t table, size int64, e *record.Entry, to io.Writer) part {
+func newPart(t table, size int64, e *record.Entry, to io.Writer, books *Books) part {
 	r := e.Record
 	return part{header{Version: Version, Journal: t.journal, Table: t.name, Schema: t.schema, Range: size,
-		First: r.Sequence, Next: r.Sequence, Prev: r.Prev, Hash: r.Prev}, t.create(to)}
+		First: r.Sequence, Next: r.Sequence, Prev: r.Prev, Hash: r.Prev}, t.create(to, books)}
 }
 
 // add writes the rows of a record and returns their number.
@@ -102,11 +102,11 @@ func (p *part) add(e *record.Entry) (int64, error) {
 	return n, err
 }
 
-// close writes the rest of the part, with its header.
-func (p *part) close() error {
+// close writes the rest of the part, with its header. It returns the number of rows that it has written.
+func (p *part) close() (int64, error) {
 	text, err := json.Marshal(&p.header)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	return p.rows.close(headerKey, string(text))
 }
@@ -119,7 +119,7 @@ type file struct {
 }
 
 // createFile starts to write a file of the range that begins with the record of e.
-func createFile(c *Config, t table, e *record.Entry) (*file, error) {
+func createFile(c *Config, t table, e *record.Entry, books *Books) (*file, error) {
 	f := &file{path: c.path(t.name, e.Record.Sequence)}
 	if err := base.MakeFolder(filepath.Dir(f.path)); err != nil {
 		return nil, err
@@ -128,17 +128,17 @@ func createFile(c *Config, t table, e *record.Entry) (*file, error) {
 	if f.os, err = os.Create(filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+unfinished)); err != nil {
 		return nil, err
 	}
-	f.part = newPart(t, c.Range, e, f.os)
+	f.part = newPart(t, c.Range, e, f.os, books)
 	return f, nil
 }
 
-// finish writes the rest of the file and syncs it.
-func (f *file) finish() error {
-	err := f.close()
+// finish writes the rest of the file and syncs it. It returns the number of rows that it has written.
+func (f *file) finish() (int64, error) {
+	rows, err := f.close()
 	if err == nil {
 		err = f.os.Sync()
 	}
-	return errors.Join(err, f.os.Close())
+	return rows, errors.Join(err, f.os.Close())
 }
 
 // publish gives a finished file its name.

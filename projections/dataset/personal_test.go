@@ -108,7 +108,7 @@ func TestNoPersonalData(t *testing.T) {
 // statistics returns the bytes and the bounds of the files that a Range makes of all entries.
 func statistics(t testing.TB, journal string, entries []*record.Entry) (all []string) {
 	t.Helper()
-	r, err := NewRange(journal, 0, int64(len(entries)))
+	r, err := NewRange(journal, 0, int64(len(entries)), booksOf(journal))
 	must(t, err)
 	for _, e := range entries {
 		must(t, r.Add(e))
@@ -141,6 +141,14 @@ func values(t testing.TB, dir string) (all []string) {
 		b, err := os.ReadFile(path)
 		must(t, err)
 		all = append(all, string(b))
+		if strings.HasSuffix(path, ".books.zst") {
+			saved, err := LoadBooks(b)
+			must(t, err)
+			for code, o := range saved.orders {
+				all = append(all, fmt.Sprint(code, o.in.symbol, o.price, o.amount))
+			}
+			continue
+		}
 		f, err := os.Open(path)
 		must(t, err)
 		p, err := parquet.OpenFile(f, int64(len(b)))

@@ -25,14 +25,21 @@ type Range struct {
 	size   int64
 	first  int64
 	next   int64
+	books  *Books
 	parts  []part
 	to     []*bytes.Buffer
 	rows   []int64 // by part
 }
 
-// NewRange starts the files of a journal for a range of size records, the first of which has the sequence first.
-func NewRange(journal string, first, size int64) (*Range, error) {
-	r := &Range{tables: tablesOf(journal), size: size, first: first, next: first}
+// NewRange starts the files of a journal for a range of size records, the first of which has the sequence first. Books are those before
+// that record, and Add adds the records to them; without books, the range has no table of books.
+func NewRange(journal string, first, size int64, books *Books) (*Range, error) {
+	r := &Range{tables: tablesOf(journal), size: size, first: first, next: first, books: books}
+	if books == nil {
+		r.tables = withoutBooks(r.tables)
+	} else if books.Next() != first {
+		return nil, fmt.Errorf("dataset: the books before record %d are not those before the range of record %d", books.Next(), first)
+	}
 	if len(r.tables) == 0 {
 		return nil, fmt.Errorf("dataset: the journal %s has no tables", journal)
 	}
@@ -50,7 +57,7 @@ func (r *Range) Add(e *record.Entry) error {
 	if len(r.parts) == 0 {
 		for _, t := range r.tables {
 			to := new(bytes.Buffer)
-			r.parts, r.to, r.rows = append(r.parts, newPart(t, r.size, e, to)), append(r.to, to), append(r.rows, 0)
+			r.parts, r.to, r.rows = append(r.parts, newPart(t, r.size, e, to, r.books)), append(r.to, to), append(r.rows, 0)
 		}
 	}
 	for i := range r.parts {
@@ -70,9 +77,11 @@ func (r *Range) Files() (all []File, err error) {
 		return nil, fmt.Errorf("dataset: the range of record %d lacks records from %d on", r.first, r.next)
 	}
 	for i := range r.parts {
-		if err := r.parts[i].close(); err != nil {
+		n, err := r.parts[i].close()
+		if err != nil {
 			return nil, err
 		}
+		r.rows[i] += n
 		if r.rows[i] == 0 {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 // filesOf returns the files of a range with all entries.
 func filesOf(t testing.TB, entries []record.Entry) []File {
 	t.Helper()
-	r, err := NewRange("trading", 0, int64(len(entries)))
+	r, err := NewRange("trading", 0, int64(len(entries)), NewBooks())
 	must(t, err)
 	for i := range entries {
 		must(t, r.Add(&entries[i]))
@@ -195,7 +195,7 @@ func TestRange(t *testing.T) {
 		{"trading", 4, 4, []int{0}, false, false},
 	} {
 		t.Run(fmt.Sprint(c.first, c.add), func(t *testing.T) {
-			r, err := NewRange(c.journal, c.first, c.size)
+			r, err := NewRange(c.journal, c.first, c.size, nil)
 			must(t, err)
 			for i, n := range c.add {
 				if err = r.Add(&entries[n]); err != nil && i < len(c.add)-1 {
@@ -214,7 +214,7 @@ func TestRange(t *testing.T) {
 		journal     string
 		first, size int64
 	}{{"identity", 0, 4}, {"trading", 0, 0}, {"trading", -4, 4}, {"trading", 3, 4}} {
-		if _, err := NewRange(c.journal, c.first, c.size); err == nil {
+		if _, err := NewRange(c.journal, c.first, c.size, nil); err == nil {
 			t.Errorf("there is a range of %d records from %d of %s", c.size, c.first, c.journal)
 		}
 	}

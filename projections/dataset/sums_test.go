@@ -140,6 +140,7 @@ func TestSumsEqualSQL(t *testing.T) {
 	t.Run("balances", func(t *testing.T) { v.balances(t, pool) })
 	t.Run("states", func(t *testing.T) { v.states(t, pool) })
 	t.Run("prices", func(t *testing.T) { v.prices(t, pool) })
+	t.Run("books", func(t *testing.T) { v.books(t, pool) })
 	t.Run("onboarding", func(t *testing.T) { v.cases(t, pool) })
 }
 
@@ -288,6 +289,29 @@ func (v *venue) prices(t *testing.T, pool *pgxpool.Pool) {
 	}
 	closes.equal(t, "last prices", query(t, pool, `SELECT (start AT TIME ZONE 'UTC')::date::text, symbol, price, close::text FROM candles WHERE seconds = 86400 AND price <> 'trade'`))
 	rates.equal(t, "funding rates", query(t, pool, `SELECT sequence, ordinal, symbol, (extract(epoch FROM time) * 1000000)::bigint, missed, funding_rate::text FROM funding_rates`))
+}
+
+// books compares the last books with those that Postgres has as of the last record.
+func (v *venue) books(t *testing.T, pool *pgxpool.Pool) {
+	last := map[string][]bookRow{}
+	for _, r := range rowsOf[bookRow](t, v.dir, booksTable) {
+		if of := last[r.Symbol]; len(of) > 0 && of[0].Sequence != r.Sequence {
+			last[r.Symbol] = nil
+		}
+		last[r.Symbol] = append(last[r.Symbol], r)
+	}
+	prices, amounts := sums{}, sums{}
+	for _, rows := range last {
+		for _, r := range rows {
+			prices.add(r.Price, r.Symbol, r.Side, r.Level, r.Orders)
+			amounts.add(r.Amount, r.Symbol, r.Side, r.Level)
+		}
+	}
+	levels := `SELECT symbol, side, level, %s::text FROM (SELECT i.symbol, b.side, b.price, b.amount, b.orders,
+		row_number() OVER (PARTITION BY i.symbol, b.side ORDER BY CASE b.side WHEN 'bid' THEN -b.price ELSE b.price END) AS level
+		FROM instruments i CROSS JOIN LATERAL analytics.book_at(i.symbol, (SELECT sequence FROM analytics.bounds)) b) l WHERE level <= 20`
+	prices.equal(t, "prices of levels", query(t, pool, fmt.Sprintf(levels, "orders, price")))
+	amounts.equal(t, "amounts of levels", query(t, pool, fmt.Sprintf(levels, "amount")))
 }
 
 // one is a number to count with.

@@ -11,7 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Version is the version of the tables. It rises when a column is added, removed, or means something else. A folder has files of one version.
+// Version is the version of the tables. It rises when a column is added, removed, or means something else. A folder has files of one version,
+// and gets those of a new table.
 const Version = 2
 
 // groupRows is the highest number of rows of a row group, which is the unit that readers skip, and that a writer has in memory.
@@ -22,15 +23,15 @@ type table struct {
 	name, journal string
 	schema        record.Hash // of the names, types, and field ids of the columns
 	columns       []Column
-	create        func(w io.Writer) rowWriter
+	create        func(w io.Writer, books *Books) rowWriter // books is of no use to tables without a state
 }
 
 // rowWriter writes the rows of one file.
 type rowWriter interface {
 	// add writes the rows of a record and returns their number.
 	add(e *record.Entry) (int64, error)
-	// close writes what is left, and the footer with a key and its value.
-	close(key, value string) error
+	// close writes what is left, and the footer with a key and its value. It returns the number of rows that it has written.
+	close(key, value string) (int64, error)
 }
 
 // tables returns all tables.
@@ -44,9 +45,20 @@ func tables() []table {
 		tableOf("trading", "liquidations", liquidationRows),
 		tableOf("trading", "positions", positionRows),
 		tableOf("trading", "prices", priceRows),
+		tableOfBooks(),
 		tableOf("onboarding", "triggers", triggerRows),
 		tableOf("onboarding", "responses", responseRows),
 	}
+}
+
+// HasBooks reports whether a journal has the table of books, which needs the books before its first record.
+func HasBooks(journal string) bool {
+	return slices.ContainsFunc(tablesOf(journal), func(t table) bool { return t.name == booksTable })
+}
+
+// withoutBooks removes the table of books. The rows of every other table follow from a record alone.
+func withoutBooks(all []table) []table {
+	return slices.DeleteFunc(all, func(t table) bool { return t.name == booksTable })
 }
 
 // tablesOf returns the tables of a journal.
@@ -67,18 +79,23 @@ func Journals() (names []string) {
 // tableOf returns a table. rows passes the rows of a record to add.
 func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
 	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
+	return table{name, journal, sha256.Sum256([]byte(schema.String())), columnsOf(schema), func(w io.Writer, _ *Books) rowWriter {
+		return &typedWriter[T]{rows: rows, to: newGenericWriter[T](w, name, Version)}
+	}}
+}
+
+// newGenericWriter starts a file with rows of one type.
+func newGenericWriter[T any](w io.Writer, name string, version int) *parquet.GenericWriter[T] {
+	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
 	options := []parquet.WriterOption{schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows),
-		parquet.CreatedBy("perpetua", strconv.Itoa(Version), "")}
-	columns := columnsOf(schema)
-	for _, c := range columns {
+		parquet.CreatedBy("perpetua", strconv.Itoa(version), "")}
+	for _, c := range columnsOf(schema) {
 		if c.Type == decimalType {
 			// The library would write bounds of numbers as if they had no sign, and a reader may skip rows by them.
 			options = append(options, parquet.SkipPageBounds(c.Name))
 		}
 	}
-	return table{name, journal, sha256.Sum256([]byte(schema.String())), columns, func(w io.Writer) rowWriter {
-		return &typedWriter[T]{rows: rows, to: parquet.NewGenericWriter[T](w, options...)}
-	}}
+	return parquet.NewGenericWriter[T](w, options...)
 }
 
 // typedWriter writes rows of one type.
@@ -105,7 +122,7 @@ func (w *typedWriter[T]) add(e *record.Entry) (int64, error) {
 	return int64(len(w.buffer)), nil
 }
 
-func (w *typedWriter[T]) close(key, value string) error {
+func (w *typedWriter[T]) close(key, value string) (int64, error) {
 	w.to.SetKeyValueMetadata(key, value)
-	return w.to.Close()
+	return 0, w.to.Close()
 }

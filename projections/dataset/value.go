@@ -33,14 +33,17 @@ type maker struct {
 }
 
 // decimal converts a number.
-func (m *maker) decimal(d fixed.Decimal) number {
+func (m *maker) decimal(d fixed.Decimal) number { return m.wide(d).Bytes() }
+
+// wide returns the multiple of 10⁻¹⁸ that a number is.
+func (m *maker) wide(d fixed.Decimal) fixed.Wide {
 	if int(d.Scale) > places {
 		if m.err == nil {
 			m.err = &PrecisionError{m.sequence, int(d.Scale)}
 		}
-		return number{}
+		return fixed.Wide{}
 	}
-	return fixed.Mul(d.Coef, fixed.Pow10(places-int(d.Scale))).Bytes()
+	return fixed.Mul(d.Coef, fixed.Pow10(places-int(d.Scale)))
 }
 
 func (m *maker) money(a fixed.Money) number { return m.decimal(a.Decimal()) }

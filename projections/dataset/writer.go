@@ -26,7 +26,9 @@ type Writer struct {
 	files  map[string]map[int64]header // of the folder, by table and first record
 	known  map[int64]record.Hash       // hashes of the records that these files end with and follow
 
-	next int64   // sequence of the next record
+	books *Books // before the next record, or before an earlier one, from which on they need the records; nil without the table of books
+
+	next int64   // sequence of the next record to write
 	open []*file // one for each table, or none between two ranges
 
 	sum Summary
@@ -85,10 +87,13 @@ func NewWriter(cfg Config) (*Writer, error) {
 		}
 	}
 	w.next = w.begins()
+	if w.next > 0 && len(w.files[booksTable]) == 0 {
+		w.tables = withoutBooks(w.tables)
+	}
 	for w.isFull(w.next) {
 		w.next += cfg.Range
 	}
-	return w, nil
+	return w, w.loadBooks()
 }
 
 // learn adds the hash of a record to the known ones. It reports false if another hash is known.
@@ -129,17 +134,27 @@ func (w *Writer) After() (at record.Position, known bool) {
 	if w.next == 0 {
 		return record.Before, true
 	}
+	if w.catchesUp() {
+		return w.books.Position(), true
+	}
 	hash, known := w.known[w.next-1]
 	return record.Position{Offset: w.next - 1, Sequence: w.next - 1, Hash: hash}, known
 }
 
 // Add writes the rows of the next record. After an error, the caller calls Abandon.
 func (w *Writer) Add(e *record.Entry) error {
-	if e.Record.Sequence != w.next {
-		return fmt.Errorf("dataset: record %d of the journal %s was added, and %d is the next one", e.Record.Sequence, w.cfg.Journal, w.next)
+	next := w.next
+	if w.catchesUp() {
+		next = w.books.Next()
 	}
-	if hash, ok := w.known[w.next]; ok && hash != e.Position.Hash {
-		return &DivergedError{w.cfg.Dir, w.cfg.Journal, w.next}
+	if e.Record.Sequence != next {
+		return fmt.Errorf("dataset: record %d of the journal %s was added, and %d is the next one", e.Record.Sequence, w.cfg.Journal, next)
+	}
+	if hash, ok := w.known[next]; ok && hash != e.Position.Hash {
+		return &DivergedError{w.cfg.Dir, w.cfg.Journal, next}
+	}
+	if next < w.next {
+		return w.catchUp(e)
 	}
 	if len(w.open) == 0 {
 		if err := w.begin(e); err != nil {
@@ -155,10 +170,13 @@ func (w *Writer) Add(e *record.Entry) error {
 	}
 	w.sum.Records++
 	w.next++
-	if w.next%w.cfg.Range == 0 {
-		return w.publish()
+	if w.next%w.cfg.Range > 0 {
+		return nil
 	}
-	return nil
+	if err := w.publish(); err != nil {
+		return err
+	}
+	return w.saveBooks()
 }
 
 // begin creates the files of the range that a record begins.
@@ -167,7 +185,7 @@ func (w *Writer) begin(e *record.Entry) error {
 		if err := removeUnfinished(&w.cfg, t); err != nil {
 			return err
 		}
-		f, err := createFile(&w.cfg, t, e)
+		f, err := createFile(&w.cfg, t, e, w.books)
 		if err != nil {
 			return err
 		}
@@ -179,9 +197,11 @@ func (w *Writer) begin(e *record.Entry) error {
 // publish finishes and syncs the open files, and then gives them their names. A file of the same records is replaced, since it may be damaged.
 func (w *Writer) publish() error {
 	for _, f := range w.open {
-		if err := f.finish(); err != nil {
+		rows, err := f.finish()
+		if err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
+		w.sum.Rows += rows
 	}
 	for _, f := range w.open {
 		if err := f.publish(); err != nil {
@@ -198,6 +218,9 @@ func (w *Writer) publish() error {
 func (w *Writer) Finish() (Summary, error) {
 	if _, known := w.After(); !known && w.sum.Records == 0 {
 		return w.sum, &EmptyError{w.cfg.Journal, w.next}
+	}
+	if w.catchesUp() {
+		return w.sum, &DivergedError{w.cfg.Dir, w.cfg.Journal, w.next - 1}
 	}
 	for sequence := range w.known {
 		if sequence >= w.next {

@@ -111,7 +111,7 @@ const live = "live"
 // newer returns the view in Postgres with the newer rows of a table, or "" if there is none.
 func newer(table string) string {
 	switch table {
-	case "prices": // Postgres has only the latest price
+	case "prices", "books": // Postgres has only the latest price, and orders instead of books
 		return ""
 	case "triggers", "responses":
 		return "onboarding_recent_" + table

@@ -7,6 +7,10 @@
 // may be killed at any time. The name of a file contains the hash of the bytes. Once the catalog names a file, it is neither replaced nor
 // deleted.
 //
+// The rows of the table books need the orders that rested before a range. A Filler writes these to the bucket before it adds the range
+// before. Without them, it reads the archive from the last ones on that the bucket has, or from the first record on. If it can't do
+// that either, it adds the range without rows of books: these never keep the other tables from getting a range.
+//
 // The tail of an archive is not in the catalog: it is replaced again and again, and the rows of newer records are in Postgres.
 // The views of the DuckLake schema live return both.
 //

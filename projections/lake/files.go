@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,11 @@ const (
 func (f *Filler) add(ctx context.Context, a *archive.Archive, s *archive.Sealed) error {
 	began := time.Now()
 	made, err := f.files(ctx, a, s)
+	if errors.Is(err, errPassed) {
+		return nil
+	}
 	if err != nil {
+		f.books = nil
 		return fmt.Errorf("lake: range %d of %s: %w", s.Range, f.cfg.Archive.Journal, err)
 	}
 	var all []DataFile
@@ -36,6 +41,9 @@ func (f *Filler) add(ctx context.Context, a *archive.Archive, s *archive.Sealed)
 			return err
 		}
 		all, size, rows = append(all, d), size+len(d.Content), rows+d.Rows
+	}
+	if f.books != nil { // before the range is added, so a filler that is killed finds the books before the next range
+		f.saveBooks(ctx, f.books)
 	}
 	r := Range{f.cfg.Archive.Journal, f.cfg.Archive.Partition, s.Range, s.Base.Sequence, s.Base.Prev, s.Signed}
 	added, err := f.cfg.Catalog.Add(ctx, r, all)
@@ -50,34 +58,45 @@ func (f *Filler) add(ctx context.Context, a *archive.Archive, s *archive.Sealed)
 
 // files makes the files of a range from the records in the archive, and verifies that they lead to the end in the manifest.
 func (f *Filler) files(ctx context.Context, a *archive.Archive, s *archive.Sealed) ([]dataset.File, error) {
+	if err := f.needBooks(ctx, a, s); err != nil {
+		return nil, err
+	}
+	to, err := dataset.NewRange(f.cfg.Archive.Journal, s.First, s.Base.Sequence-s.First, f.books)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.read(ctx, a, s, to.Add); err != nil {
+		return nil, err
+	}
+	return to.Files()
+}
+
+// read passes the records of a range to add, and then verifies that they lead to the end in the manifest.
+func (f *Filler) read(ctx context.Context, a *archive.Archive, s *archive.Sealed, add func(*record.Entry) error) error {
 	cfg := &f.cfg.Archive
 	chain := record.NewChain(f.cfg.Rules, cfg.Partition, record.Before)
 	if s.Range > 0 {
 		chain.StartAt(a.Sealed()[s.Range-1].Base)
 	}
-	to, err := dataset.NewRange(cfg.Journal, s.First, s.Base.Sequence-s.First)
-	if err != nil {
-		return nil, err
-	}
 	for r, err := range a.Records(ctx, cfg.Journal, s.First, s.Base.Sequence) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e, ok, err := chain.Admit(r.Offset, r.Value)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !ok {
 			continue
 		}
-		if err := to.Add(&e); err != nil {
-			return nil, err
+		if err := add(&e); err != nil {
+			return err
 		}
 	}
 	if at := chain.Position(); at.Sequence != s.Base.Sequence-1 || at.Hash != s.Base.Prev {
-		return nil, fmt.Errorf("the archive ends with record %d (%v), and its manifest with %d (%v)", at.Sequence, at.Hash, s.Base.Sequence-1, s.Base.Prev)
+		return fmt.Errorf("the archive ends with record %d (%v), and its manifest with %d (%v)", at.Sequence, at.Hash, s.Base.Sequence-1, s.Base.Prev)
 	}
-	return to.Files()
+	return nil
 }
 
 const suffix = ".parquet"
@@ -133,5 +152,6 @@ func (f *Filler) sweep(ctx context.Context, s *archive.Sealed) error {
 			return err
 		}
 	}
+	f.sweepBooks(ctx, s)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/projections/dataset"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -32,6 +33,7 @@ type FillerConfig struct {
 	Logger *slog.Logger
 	// Every replaces lookEvery, and Retry firstRetry, for tests.
 	Every, Retry time.Duration
+	SaveEvery    int64 // replaces dataset.SaveEvery, for tests
 }
 
 // Status says how far a filler has come.
@@ -50,6 +52,9 @@ type Filler struct {
 	cfg FillerConfig
 	log *slog.Logger
 
+	books       *dataset.Books // before the next range or an earlier one; nil if they are unknown, or if the journal has none
+	booksFailed int            // tries to load them that failed in a row
+
 	mu     sync.Mutex
 	status Status
 }
@@ -64,6 +69,9 @@ func NewFiller(cfg FillerConfig) *Filler {
 	}
 	if cfg.Retry == 0 {
 		cfg.Retry = firstRetry
+	}
+	if cfg.SaveEvery == 0 {
+		cfg.SaveEvery = dataset.SaveEvery
 	}
 	return &Filler{cfg: cfg, log: cfg.Logger, status: Status{Sequence: -1}}
 }

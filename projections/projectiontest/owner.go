@@ -116,6 +116,62 @@ func (o *Owner) PlaceStops(n int) {
 	}
 }
 
+// Sweep rests many small asks, and has a larger order buy them in several records. The remainder of that order rests. If setAside is set,
+// its work is set aside after the first record, and an operator puts it back.
+func (o *Owner) Sweep(setAside bool) {
+	o.t.Helper()
+	const makers = 260
+	first := len(o.customers)
+	for range 2 {
+		o.register()
+	}
+	maker, taker, symbol := o.customers[first], o.customers[first+1], Symbols()[0]
+	limit := func(customer string, action order.Action, amount, price int64) *trading.PlaceOrder {
+		return &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: action, Type: order.Limit,
+			Amount: fixed.Decimal{Coef: amount, Scale: 3}, LimitPrice: fixed.Decimal{Coef: price, Scale: 1}}
+	}
+	for n := range int64(makers) {
+		o.do(actor(maker), trading.CommandPlaceOrder, limit(maker, order.Sell, 1, 650_500+n))
+	}
+	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: trading.CommandPlaceOrder, Actor: actor(taker),
+		Payload: limit(taker, order.Buy, 1500, 651_000)})
+	if err != nil || o.State.Due(o.venue.time) != decide.Nothing {
+		o.t.Fatalf("the order that sweeps: %v, or other work is due", err)
+	}
+	o.append(trading.CommandPlaceOrder, actor(taker), d)
+	if o.State.Due(o.venue.time) == decide.Nothing {
+		o.t.Fatal("one record has all trades")
+	}
+	if setAside {
+		o.append("engine.step", decide.Engine, o.State.SetAside(o.venue.stamp(), "a test"))
+		o.place(actor(maker), maker, symbol)
+		o.do(operator, decide.CommandPutBackDue, &decide.PutBackDue{Entry: o.State.SetAsideEntries()[0].Entry})
+	}
+	o.drain()
+}
+
+// Delist lists another instrument, rests orders on it, and withdraws it, which takes several records. It returns the symbol.
+func (o *Owner) Delist() string {
+	o.t.Helper()
+	const symbol = "SOLUSDC_PERP"
+	o.do(operator, trading.CommandListInstrument, &trading.ListInstrument{Instrument: Instrument(symbol)})
+	o.do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 650000, Scale: 1}})
+	customer := o.customers[len(o.customers)-1]
+	for n := range int64(150) {
+		o.do(actor(customer), trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: order.Buy, Type: order.Limit,
+			Amount: fixed.Decimal{Coef: 1, Scale: 3}, LimitPrice: fixed.Decimal{Coef: 640_000 + n%40, Scale: 1}})
+	}
+	if bids, _ := o.State.Depth(symbol, 100); len(bids) != 40 {
+		o.t.Fatalf("%d bids rest", len(bids))
+	}
+	before := len(o.Entries)
+	o.do(operator, trading.CommandDelistInstrument, &trading.DelistInstrument{Symbol: symbol})
+	if bids, _ := o.State.Depth(symbol, 100); len(bids) > 0 || len(o.Entries) < before+2 {
+		o.t.Fatalf("after %d records, %d bids rest", len(o.Entries)-before, len(bids))
+	}
+	return symbol
+}
+
 func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
 	o.t.Helper()
 	o.keep(o.venue.decided(o.t, o.rules, kind, actor, d))

@@ -41,7 +41,7 @@ func subcommands() []subcommand {
 		{"receipt", "verify a receipt without the venue: receipt verify FILE", tools.Receipt},
 		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
 		{"liabilities", "liabilities verify checks the proof of what the venue owes a customer", tools.Liabilities},
-		{"statement", "print a customer's statement of a period as CSV", tools.Statement},
+		{"statement", "print a customer's statement of a period as CSV, JSON, or Parquet", tools.Statement},
 		{"audit", "compare the read models with the log; audit verify verifies the log, audit what-if decides it under other parameters", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},

@@ -102,7 +102,7 @@ func TestHelp(t *testing.T) {
 		"log restore":        {[]string{"journal", "from", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
 		"log compat":         {[]string{"journal", "prepare", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 22},
 		"log parquet":        {[]string{"to", "from", "file", "archive", "journal", "json", "data", "archive-url"}, []string{"listen", "trim-after"}, 25},
-		"statement":          {[]string{"customer", "from", "to", "json", "data", "database-url"}, []string{"listen", "kafka-brokers"}, 7},
+		"statement":          {[]string{"customer", "from", "to", "format", "out", "json", "data", "database-url"}, []string{"listen", "kafka-brokers"}, 9},
 		"audit":              {[]string{"json", "data", "database-url"}, []string{"listen", "scanner-url"}, 16},
 		"audit what-if":      {[]string{"set", "from", "to", "cumulative", "differences", "file", "archive", "json", "data"}, []string{"listen", "scanner-url"}, 25},
 		"audit verify":       {[]string{"file", "archive", "rows", "rules", "checkpoint", "key", "chain-only", "json", "data", "database-url"}, []string{"listen", "scanner-url"}, 25},

@@ -383,7 +383,7 @@ func TestReadmeOfTools(t *testing.T) {
 }
 
 // created are the forms in which commands name a file or folder that they create.
-var created = regexp.MustCompile(`(?:\s-(?:o|json|out|keyout) |\s--(?:data|to) |\s>>? ?|^mkdir -p | tee )([A-Za-z][A-Za-z0-9_./-]*)`)
+var created = regexp.MustCompile(`(?:\s-(?:o|json|out|keyout) |\s--(?:data|to|out) |\s>>? ?|^mkdir -p | tee )([A-Za-z][A-Za-z0-9_./-]*)`)
 
 // TestReadmeFilesAreIgnored checks that git ignores what the commands of the documents create in the reader's folder.
 func TestReadmeFilesAreIgnored(t *testing.T) {

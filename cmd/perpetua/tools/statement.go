@@ -1,18 +1,24 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/dataset"
 	"github.com/perpetua-exchange/perpetua/projections/statements"
+	"github.com/perpetua-exchange/perpetua/streams/base"
 )
 
 // statement is the JSON output of Statement. Amounts are decimal strings.
@@ -48,19 +54,28 @@ type statementLine struct {
 // statementColumns is the first line of the CSV.
 var statementColumns = []string{"time", "sequence", "type", "symbol", "amount", "balance", "currency", "reference_id", "code", "order_code"}
 
-// Statement prints the movements on a customer's account in a period, with the balances before and after it: as CSV, or as
-// JSON with --json. The period must be over.
+// Statement prints the movements on a customer's account in a period, with the balances before and after it: as CSV, JSON, or
+// Parquet. The period must be over.
 func Statement(ctx context.Context, args []string, std settings.IO) error {
-	var customer, from, to string
+	var customer, from, to, format, out string
 	var asJSON bool
 	s, err := settings.Parse("statement", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&customer, "customer", "", "code of the customer")
 		fs.StringVar(&from, "from", "", "begin of the period, inclusive: a day such as 2026-04-01, which begins at midnight UTC, or a time of RFC 3339")
 		fs.StringVar(&to, "to", "", "end of the period, exclusive, in the same form")
+		fs.StringVar(&format, "format", "", "csv (default), json, or parquet, which needs --out")
+		fs.StringVar(&out, "out", "", "`file` to write to, which is replaced; it gets its name when it is complete (default: standard output)")
 		settings.JSONFlag(fs, &asJSON)
 	})
 	if err != nil {
 		return err
+	}
+	write, err := statementFormat(format, asJSON, out)
+	if err != nil {
+		return err
+	}
+	if about, err := os.Stat(out); err == nil && !about.Mode().IsRegular() {
+		return settings.Usagef("--out: %s is a folder or a device, not a file to replace", out)
 	}
 	p := statements.Period{CustomerCode: customer}
 	if customer == "" {
@@ -88,10 +103,37 @@ func Statement(ctx context.Context, args []string, std settings.IO) error {
 	if err := needTablesOf(ctx, pool); err != nil {
 		return err
 	}
-	if asJSON {
-		return statementJSON(ctx, pool, p, std)
+	if out == "" {
+		return write(ctx, pool, p, std.Out)
 	}
-	return statementCSV(ctx, pool, p, std.Out)
+	// Statements are as large as the movements of one customer, so one fits the memory.
+	var content bytes.Buffer
+	if err := write(ctx, pool, p, &content); err != nil {
+		return err
+	}
+	if err := base.WriteFile(out, content.Bytes()); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	fmt.Fprintf(std.Out, "the statement of %s was written to %s\n", customer, out)
+	return nil
+}
+
+// statementFormat returns the function that writes a statement in the format of the flags.
+func statementFormat(format string, asJSON bool, out string) (func(context.Context, statements.DB, statements.Period, io.Writer) error, error) {
+	if asJSON && format != "" && format != "json" {
+		return nil, settings.Usagef("--json and --format %s name two formats", format)
+	}
+	switch {
+	case asJSON, format == "json":
+		return statementJSON, nil
+	case format == "", format == "csv":
+		return statementCSV, nil
+	case format != "parquet":
+		return nil, settings.Usagef("--format must be csv, json, or parquet, not %q", format)
+	case out == "":
+		return nil, settings.Usagef("--format parquet needs --out")
+	}
+	return statementParquet, nil
 }
 
 // momentOf parses the value of a flag: a day or a time.
@@ -104,13 +146,13 @@ func momentOf(name, value string) (scalar.Time, error) {
 	return 0, settings.Usagef("--%s must be a day such as 2026-04-01 or a time such as 2026-04-01T12:00:00Z", name)
 }
 
-// statementCSV writes a statement with a line for the opening balance, the movements, and a line for the closing balance. It writes
-// while it reads, so a statement of any length needs little memory.
-func statementCSV(ctx context.Context, db statements.DB, p statements.Period, to io.Writer) error {
-	out := csv.NewWriter(to)
-	balances := func(h *statements.Head, kind string, at scalar.Time, sequence int64, of func(statements.Balance) string) error {
-		for _, b := range h.Balances {
-			if err := out.Write([]string{at.String(), strconv.FormatInt(sequence, 10), kind, "", "", of(b), b.Currency, "", "", ""}); err != nil {
+// eachLine passes the lines of a statement: the opening balances, the movements, and the closing balances. It reads while it writes, so
+// a statement of any length needs little memory.
+func eachLine(ctx context.Context, db statements.DB, p statements.Period, balance, movement func(*statements.Line) error) (*statements.Head, error) {
+	balances := func(kind ledger.Type, at scalar.Time, sequence int64, all []statements.Balance, of func(*statements.Balance) fixed.Money) error {
+		for i := range all {
+			l := statements.Line{Time: at, Sequence: sequence, Type: kind, Balance: of(&all[i]), Currency: all[i].Currency}
+			if err := balance(&l); err != nil {
 				return err
 			}
 		}
@@ -119,27 +161,53 @@ func statementCSV(ctx context.Context, db statements.DB, p statements.Period, to
 	var head *statements.Head
 	if err := statements.Read(ctx, db, p, func(h *statements.Head) error {
 		head = h
-		if err := out.Write(statementColumns); err != nil {
+		return balances("opening_balance", h.From, h.Before, h.Balances, func(b *statements.Balance) fixed.Money { return b.Opening })
+	}, movement); err != nil {
+		return nil, err
+	}
+	return head, balances("closing_balance", head.To, head.Last, head.Balances, func(b *statements.Balance) fixed.Money { return b.Closing })
+}
+
+func statementCSV(ctx context.Context, db statements.DB, p statements.Period, to io.Writer) error {
+	out := csv.NewWriter(to)
+	began := false
+	begin := func() error { // not earlier: a refused statement prints nothing
+		if began {
+			return nil
+		}
+		began = true
+		return out.Write(statementColumns)
+	}
+	write := func(l *statements.Line, amount string) error {
+		if err := begin(); err != nil {
 			return err
 		}
-		return balances(h, "opening_balance", h.From, h.Before, func(b statements.Balance) string { return b.Opening.String() })
-	}, func(l *statements.Line) error {
-		return out.Write([]string{l.Time.String(), strconv.FormatInt(l.Sequence, 10), string(l.Type), l.Symbol, l.Amount.String(),
-			l.Balance.String(), l.Currency, l.ReferenceID, l.Code, l.OrderCode})
-	}); err != nil {
+		return out.Write([]string{l.Time.String(), strconv.FormatInt(l.Sequence, 10), string(l.Type), l.Symbol, amount, l.Balance.String(),
+			l.Currency, l.ReferenceID, l.Code, l.OrderCode})
+	}
+	if _, err := eachLine(ctx, db, p, func(l *statements.Line) error { return write(l, "") },
+		func(l *statements.Line) error { return write(l, l.Amount.String()) }); err != nil {
 		return err
 	}
-	if err := balances(head, "closing_balance", head.To, head.Last, func(b statements.Balance) string { return b.Closing.String() }); err != nil {
+	if err := begin(); err != nil { // a customer without balances has no lines
 		return err
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return fmt.Errorf("writing the statement: %w", err)
+	if out.Flush(); out.Error() != nil {
+		return fmt.Errorf("writing the statement: %w", out.Error())
 	}
 	return nil
 }
 
-func statementJSON(ctx context.Context, db statements.DB, p statements.Period, std settings.IO) error {
+func statementParquet(ctx context.Context, db statements.DB, p statements.Period, to io.Writer) error {
+	out := dataset.NewStatement(to)
+	head, err := eachLine(ctx, db, p, out.AddBalance, out.AddMovement)
+	if err != nil {
+		return err
+	}
+	return out.Close(head)
+}
+
+func statementJSON(ctx context.Context, db statements.DB, p statements.Period, to io.Writer) error {
 	s := statement{CustomerCode: p.CustomerCode, From: p.From, To: p.To, Balances: []statementBalance{}, Lines: []statementLine{}}
 	if err := statements.Read(ctx, db, p, func(h *statements.Head) error {
 		s.Sequence = h.Last
@@ -154,5 +222,5 @@ func statementJSON(ctx context.Context, db statements.DB, p statements.Period, s
 	}); err != nil {
 		return err
 	}
-	return std.PrintJSON(s)
+	return settings.IO{Out: to}.PrintJSON(s)
 }
