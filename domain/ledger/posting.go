@@ -20,7 +20,7 @@ type Account string
 
 // The venue's accounts.
 const (
-	External  Account = "external"  // the outside world: minus the sum of deposits less withdrawals
+	External  Account = "external"  // the outside world: minus the sum of deposits less withdrawals, plus the costs of imported positions
 	Fees      Account = "fees"      // trading fees earned less rebates paid
 	Insurance Account = "insurance" // the insurance fund
 	Funding   Account = "funding"   // funding paid and not yet received; zero when all positions have posted an instant

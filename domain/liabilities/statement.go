@@ -31,7 +31,7 @@ type Totals struct {
 	Total     Amount  `json:"total"`    // the sum of the positive balances of customers: the sum of the leaves
 	Deficits  Amount  `json:"deficits"` // the sum of the negative balances of customers, without the sign
 	Venue     Venue   `json:"venue"`
-	NetPaidIn Balance `json:"net_paid_in"` // deposits less withdrawals
+	NetPaidIn Balance `json:"net_paid_in"` // deposits less withdrawals and less the costs of imported positions
 	Root      Hash    `json:"root"`
 }
 

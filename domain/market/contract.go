@@ -2,6 +2,7 @@ package market
 
 import (
 	"math"
+	"math/big"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -197,6 +198,27 @@ func (c *Contract) AveragePrice(notional fixed.Money, steps int64) fixed.Decimal
 		return fixed.Decimal{}
 	}
 	return fixed.Decimal{Coef: coef, Scale: 8}.Trim().AtLeast(c.PriceTick.Scale)
+}
+
+// Cost returns the signed notional of signed steps at an average price, rounded half to even at 10⁻⁸. The price need not be on
+// the tick, and has at most 8 decimals. Cost returns false if the price has more, or if the cost does not fit.
+func (c *Contract) Cost(price fixed.Decimal, steps int64) (fixed.Money, bool) {
+	units, ok := price.In(8)
+	if !ok {
+		return 0, false
+	}
+	step, size := c.AmountStep.Trim(), c.ContractSize.Trim()
+	n := big.NewInt(steps)
+	for _, factor := range [...]int64{units, step.Coef, size.Coef} {
+		n.Mul(n, big.NewInt(factor))
+	}
+	d := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(step.Scale)+int64(size.Scale)), nil)
+	rest := new(big.Int)
+	n.DivMod(n, d, rest) // rounded down, with a rest of 0 or more
+	if half := rest.Lsh(rest, 1).Cmp(d); half > 0 || half == 0 && n.Bit(0) == 1 {
+		n.Add(n, big.NewInt(1))
+	}
+	return fixed.Money(n.Int64()), n.IsInt64()
 }
 
 // MarketBound returns the last price in ticks at which a market order may trade.

@@ -38,7 +38,9 @@ type Auditor struct {
 	logKeys     map[string]keyRotatedShape // the last rotation of the key of each transparency log
 	owed        *owed                      // after the last record that fixed funding; nil before the first
 	fourEyes
-	lastStated int64 // the record that the last statement of liabilities is about
+	files      map[string]bool // the hashes of the files that were imported
+	lots       map[string]bool // the lots of positions and the balances that files brought
+	lastStated int64           // the record that the last statement of liabilities is about
 
 	Seen Seen
 	// Single says that the owner decided the next record with a single due entry, after a larger step had failed. From rules 3
@@ -51,7 +53,7 @@ type Auditor struct {
 // Seen counts what happened in the audited records. A test uses it to assert that its scenario covered enough.
 type Seen struct {
 	Records, Steps, Trades, Liquidations, Takeovers, Deleveraged, Fired, Expired, Funding, Settlement, MadeUp, Stale int
-	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended, Stated, Confirmed                int
+	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended, Stated, Confirmed, Opened        int
 }
 
 // UncoveredError says that a record is about something that the model does not have, so that it can check neither this record
@@ -73,6 +75,7 @@ type fault string
 func New() *Auditor {
 	a := &Auditor{sequence: -1, venue: make(map[string]int64), instruments: make(map[string]*instrument), accounts: make(map[string]*account),
 		orders: make(map[string]*order), final: make(map[string]bool), withdrawals: make(map[string]*withdrawal),
+		files: make(map[string]bool), lots: make(map[string]bool),
 		gateways: make(map[string]moment), logKeys: make(map[string]keyRotatedShape), sessions: make(map[string]*session)}
 	a.fund = &account{code: "insurance-fund", isFund: true, initial: rate{0, 1}, maintenance: rate{0, 1}, orders: make(map[string]*order)}
 	return a
@@ -95,6 +98,7 @@ type reading struct {
 	fires   *order // the stop that fired
 	others  int    // how many orders changed without a trade
 	funded  moment // the last instant of funding that the record fixes; 0 for none
+	opening *opening
 
 	// State of a liquidation step: the account, the code of the closing order, the bankruptcy price in ticks, the
 	// accounts that must receive the rest of the position, and how many of them already have.
@@ -169,6 +173,7 @@ func (a *Auditor) read(value []byte) {
 	for n, e := range r.Events {
 		a.event(n, e.Type, e.Data)
 	}
+	a.finishOpening()
 	a.finishOrders()
 	a.finishLiquidation()
 	a.finishJudgement()
@@ -223,6 +228,7 @@ func (a *Auditor) event(n int, name string, data []byte) {
 	case "insurance.deposited":
 		e := parse[accountShape](data)
 		a.settled(a.fund, nil)
+		a.openedBalance(a.fund, e.Amount.v, e.ReferenceID)
 		a.post(e.Postings, []movement{{a.fund, "", "insurance", e.Amount.v}, {nil, "external", "insurance", -e.Amount.v}})
 	case "insurance.paid":
 		a.madeUp(parse[accountShape](data))
@@ -262,6 +268,10 @@ func (a *Auditor) event(n int, name string, data []byte) {
 		a.propose(parse[proposalShape](data))
 	case "proposal.confirmed", "proposal.rejected", "proposal.withdrawn", "proposal.voided":
 		a.endProposal(n, strings.TrimPrefix(name, "proposal."), parse[proposalShape](data))
+	case "opening.imported":
+		a.openingImported(n, parse[openingShape](data))
+	case "position.opened":
+		a.positionOpened(parse[openedShape](data))
 	case "liabilities.recorded":
 		a.stated(parse[statedShape](data))
 	case "trigger.fired":

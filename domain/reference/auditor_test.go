@@ -22,15 +22,6 @@ func TestTheAuditorFindsWhatIsWrong(t *testing.T) {
 	if err := replay(log, func(value []byte) []byte { return value }); err != nil {
 		t.Fatalf("nothing is changed, and the auditor says %v", err)
 	}
-	replace := func(pattern, by string) func([]byte) []byte {
-		find := regexp.MustCompile(pattern)
-		return func(value []byte) []byte {
-			if at := find.FindIndex(value); at != nil {
-				return bytes.Join([][]byte{value[:at[0]], find.ReplaceAll(value[at[0]:at[1]], []byte(by)), value[at[1]:]}, nil)
-			}
-			return value
-		}
-	}
 	leave := func(what string) func([]byte) []byte {
 		return func(value []byte) []byte {
 			if bytes.Contains(value, []byte(what)) {
@@ -62,6 +53,17 @@ func TestTheAuditorFindsWhatIsWrong(t *testing.T) {
 				t.Errorf("the auditor says %v, not: %s", err, test.want)
 			}
 		})
+	}
+}
+
+// replace returns a change of the first match of a pattern in a record.
+func replace(pattern, by string) func([]byte) []byte {
+	find := regexp.MustCompile(pattern)
+	return func(value []byte) []byte {
+		if at := find.FindIndex(value); at != nil {
+			return bytes.Join([][]byte{value[:at[0]], find.ReplaceAll(value[at[0]:at[1]], []byte(by)), value[at[1]:]}, nil)
+		}
+		return value
 	}
 }
 

@@ -97,6 +97,10 @@ func (a *Auditor) governed() {
 	e := parse[accountShape](r.Events[len(r.Events)-1].Data)
 	amount := e.Amount.v
 	switch {
+	case r.Command.Type == "opening.import":
+		e := parse[openingShape](r.Events[0].Data)
+		amount = e.BalanceTotal.v
+		must(e.Positions == 0, "positions are imported without a second person")
 	case r.Command.Type == "fee_profile.set":
 		if !strings.Contains(string(r.Command.Data.Input), `"operator":true`) {
 			return // a broker's own fees

@@ -77,6 +77,7 @@ func (a *Auditor) deposit(e *transactionShape) {
 	a.settled(c, nil)
 	must(e.Amount.v > 0 && e.Type == "deposit" && e.Status == "completed", "a deposit of %s is %s", text(e.Amount.v), e.Status)
 	a.post(e.Postings, []movement{{c, "", "deposit", e.Amount.v}, {nil, "external", "deposit", -e.Amount.v}})
+	a.openedBalance(c, e.Amount.v, e.ReferenceID)
 	must(e.Balance.v == c.balance, "the deposit leaves %s, not %s", text(c.balance), text(e.Balance.v))
 }
 

@@ -113,6 +113,7 @@ func (c *crowd) rareCommands() {
 	expect(by, decide.Metadata{}, &trading.AmendOrder{CustomerCode: code, ReferenceID: "r4", Amount: &high, LimitPrice: &price})
 
 	c.fourEyes(code)
+	c.opening(code, other, p)
 	log := checkpointkeytest.Origin("trading", c.id)
 	expect(operator, decide.Metadata{}, &decide.RotateCheckpointKey{Generation: 2, Previous: checkpointkeytest.Key(log, 1), Key: checkpointkeytest.Key(log, 2)})
 	fee, maintenance, status := decimal("4.500"), p.MaintMarginReq, market.Open

@@ -86,6 +86,7 @@ type postingShape struct {
 	Currency     string `json:"currency"`
 	Amount       dec    `json:"amount"`
 	Balance      dec    `json:"balance"`
+	Symbol       string `json:"symbol"`
 }
 
 type heldShape struct {
@@ -121,6 +122,7 @@ type transactionShape struct {
 	Amount       dec            `json:"amount"`
 	Status       string         `json:"status"`
 	Balance      dec            `json:"balance"`
+	ReferenceID  string         `json:"reference_id"`
 	Postings     []postingShape `json:"postings"`
 }
 
@@ -234,4 +236,5 @@ type accountShape struct {
 	Gateway           string         `json:"gateway"`
 	Session           string         `json:"session"`
 	Left              int            `json:"left"`
+	ReferenceID       string         `json:"reference_id"`
 }

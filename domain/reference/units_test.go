@@ -4,8 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/disclose/disclosetest"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/schemas"
@@ -30,9 +32,15 @@ func TestUnitsOfAMarket(t *testing.T) {
 			seen[u.Class]++
 		}
 	}
-	for c := openCrowd(v, 7, 60, trading.Rules().Newest()); c.now < morning+15*scalar.Second; {
+	c := openCrowd(v, 7, 60, trading.Rules().Newest())
+	for c.now < morning+15*scalar.Second {
 		c.second()
 	}
+	for _, code := range []string{"o1", "o2"} {
+		c.give(operator, decide.Metadata{}, &trading.RegisterCustomer{CustomerCode: code, Broker: "alpha"})
+		c.give(operator, decide.Metadata{Fingerprint: "d"}, &trading.MakeDeposit{CustomerCode: code, Currency: "USDC", Amount: 100_000 * fixed.Unit})
+	}
+	c.opening("o1", "o2", c.products[0])
 	for class := disclose.Public; class <= disclose.Venue; class++ {
 		if seen[class] < 100 {
 			t.Errorf("only %d units are of the class %v", seen[class], class)

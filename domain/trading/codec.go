@@ -19,7 +19,7 @@ import (
 // codecVersion is the version of the format that the visit of a State defines. It must be raised with every change of
 // the format, and of the content or meaning of a State: TestTheFormIsThatOfItsVersion says when (an optional part of an order is an exception, see savedInstruction). A snapshot of another
 // version is ignored and the state is made from the log, so there are no migrations.
-const codecVersion = 17
+const codecVersion = 18
 
 // Codec returns the codec for states of the trading journal.
 func Codec() decide.StateCodec {
@@ -126,6 +126,7 @@ func visitState(s *State, c *pack.Coder) {
 		c.Add(v.roughly())
 		return
 	}
+	c.Bool(&s.fund.opened)
 	v.transfers(s.fund)
 	v.liveOrders()
 	v.lists()
@@ -140,7 +141,29 @@ func visitState(s *State, c *pack.Coder) {
 		return name, balance
 	})
 	v.statements()
+	v.imported()
 	s.core.Visit(c)
+}
+
+// imported visits the imports of opening balances and positions.
+func (v *visit) imported() {
+	pack.List(v.Coder, &v.imports, 100, func(x *OpeningImport) {
+		c := v.Coder
+		for _, text := range [...]*string{&x.Source, &x.SHA256, &x.ImportedBy} {
+			pack.String(c, text)
+		}
+		pack.Small(c, &x.Balances)
+		pack.Int(c, &x.BalanceTotal)
+		pack.Small(c, &x.Positions)
+		pack.Int(c, &x.Created)
+		pack.Int(c, &x.Sequence)
+	})
+	if v.Reading() {
+		for _, x := range v.imports {
+			v.bySHA[x.SHA256] = x
+		}
+		v.check(len(v.bySHA) == len(v.imports))
+	}
 }
 
 // statements visits the last instant of funding, and the last statement of liabilities.
@@ -287,6 +310,7 @@ func (v *visit) account(a *account) {
 	if c.Sizing() {
 		return
 	}
+	c.Bool(&a.opened)
 	v.transfers(a)
 	v.finalNames(a)
 }
@@ -345,6 +369,7 @@ func (v *visit) position(a *account, h *position) {
 	pack.Int(c, &h.taker)
 	pack.Int(c, &h.updated)
 	pack.Int(c, &h.began)
+	pack.Int(c, &h.lots)
 }
 
 // instrumentRef visits a pointer to an instrument, as its index. If reading fails, the pointer stays nil.

@@ -65,6 +65,7 @@ var commandTable = decide.NewCommands(
 	decide.Handle(request.keepGateway),
 	decide.Handle(request.endSession),
 	decide.Handle(request.recordLiabilities),
+	decide.Handle(request.importOpening),
 )
 
 // RegisterCustomer opens a customer account with the actor's broker, or with Broker if it is set.

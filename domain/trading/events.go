@@ -53,6 +53,8 @@ var eventTable = decide.NewEvents(
 	decide.On((*fold).dueSetAside),
 	decide.On((*fold).duePutBack),
 	decide.On((*fold).liabilitiesRecorded),
+	decide.On((*fold).openingImported),
+	decide.On((*fold).positionOpened),
 	decide.Old[*fold]("index.updated", 1, readIndexUpdated1),
 	decide.Old[*fold]("order.rejected", 1, rejectedWithoutLeverage),
 )

@@ -121,7 +121,12 @@ func (f *fold) tradeExecuted(e *TradeExecuted) {
 	}
 }
 
-func (f *fold) depositCompleted(e *DepositCompleted) { f.transfer(&e.Transaction) }
+func (f *fold) depositCompleted(e *DepositCompleted) {
+	f.transfer(&e.Transaction)
+	if f.importing() {
+		f.account(e.CustomerCode).opened = true
+	}
+}
 
 func (f *fold) withdrawalRequested(e *WithdrawalRequested) {
 	a := f.account(e.CustomerCode)

@@ -2,12 +2,15 @@ package trading
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/opening"
 )
 
 // Arithmetic decides a record again on the state before it, and returns the calculations of the decision. command has the
@@ -152,4 +155,10 @@ func (t *houseAccounts) explainCharge(d *unpaidCharge, balance fixed.Money) {
 		c.ExplainSettlement(t.sheet, party, d.position.size, x.mark, d.cost.Sub(d.amount), d.amount)
 	}
 	explainPosting(t.sheet, party, c.Symbol+" "+x.kind.String(), balance.Sub(d.amount), d.amount, balance)
+}
+
+// explainOpened writes down the cost of a position after a line of an import.
+func explainOpened(s *arithmetic.Sheet, party string, l *opening.Line, c *market.Contract, before, after fixed.Money) {
+	s.Add(party, "cost", c.Symbol+" "+strconv.Itoa(l.Number), "cost_before + half_even(amount * entry_price * contract_size, 8)", after.String(), arithmetic.Money("cost_before", before),
+		arithmetic.Decimal("amount", l.Amount), arithmetic.Decimal("entry_price", l.EntryPrice), arithmetic.Decimal("contract_size", c.ContractSize))
 }

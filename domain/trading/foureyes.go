@@ -40,6 +40,7 @@ func (governed) Actions() []decide.Action {
 		{Name: CommandListInstrument},
 		{Name: CommandChangeInstrument},
 		{Name: CommandDelistInstrument},
+		{Name: CommandImportOpening, Unit: currency},
 	}
 }
 
@@ -68,6 +69,11 @@ func (g governed) Subject(c decide.Command) (decide.Subject, bool) {
 		s.Objects = []string{instrumentObject(p.Symbol)}
 	case *DelistInstrument:
 		s.Objects = []string{instrumentObject(p.Symbol)}
+	case *ImportOpening:
+		s.Objects, s.Amount, s.Reference = []string{openingObject(p.SHA256)}, p.BalanceTotal().Decimal(), p.SHA256
+		if p.PositionTotal().Sign() != 0 { // at entry prices of its choice, a file moves money without any balance
+			s.Amount = fixed.Decimal{Coef: maxInt64}
+		}
 	default:
 		return s, false
 	}
@@ -89,6 +95,7 @@ func transfersOf(customer string) string     { return "transfers/" + customer }
 func marginsOf(customer string) string       { return "margins/" + customer }
 func feesOf(customer, symbol string) string  { return "fees/" + customer + "/" + symbol }
 func instrumentObject(symbol string) string  { return "instrument/" + symbol }
+func openingObject(sha256 string) string     { return "opening/" + sha256 }
 func withdrawalObject(code scalar.ID) string { return "withdrawal/" + code.String() }
 
 // touched returns the objects of proposals that an event changes. Trades and charges change none: the rules judge the balance
@@ -115,6 +122,8 @@ func touched(e decide.Event) []string {
 		return []string{instrumentObject(e.Symbol)}
 	case *InstrumentDelisted:
 		return []string{instrumentObject(e.Symbol)}
+	case *OpeningImported:
+		return []string{openingObject(e.SHA256)}
 	}
 	return nil
 }

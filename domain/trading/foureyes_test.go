@@ -20,7 +20,7 @@ var effects = map[string]string{
 	"deposit.completed": CommandMakeDeposit, "insurance.deposited": CommandDepositInsurance, "withdrawal.requested": CommandRequestWithdrawal,
 	"withdrawal.completed": CommandCompleteWithdrawal, "withdrawal.canceled": CommandCancelWithdrawal, "fee_profile.set": CommandSetFeeProfile,
 	"margin_profile.set": CommandSetMarginProfile, "instrument.listed": CommandListInstrument, "instrument.changed": CommandChangeInstrument,
-	"instrument.delisted": CommandDelistInstrument, "four_eyes.set": decide.CommandSetPolicy,
+	"instrument.delisted": CommandDelistInstrument, "opening.imported": CommandImportOpening, "four_eyes.set": decide.CommandSetPolicy,
 }
 
 // fourEyesRun gives random commands of three operators and checks every record against the policy before it.
@@ -106,6 +106,8 @@ func (x *fourEyesRun) needsTwo(action string, e decide.Event) bool {
 		amount = (-e.Amount).Decimal()
 	case *FeeProfileSet:
 		amount = e.MakerFee.Neg()
+	case *OpeningImported:
+		amount = e.BalanceTotal.Decimal()
 	}
 	least := x.policy.Rules[at].Threshold
 	return least == nil || amount.Cmp(*least) >= 0

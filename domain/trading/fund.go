@@ -65,17 +65,25 @@ func (r request) depositInsurance(payload *DepositInsurance) (decide.Decision, e
 	if e.ReferenceID == "" {
 		e.ReferenceID = e.Code.String()
 	}
-	e.Entries = []ledger.Posting{
-		{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: payload.Amount, Balance: balance},
-		{Account: ledger.External, Type: ledger.InsuranceFund, Currency: currency, Amount: -payload.Amount, Balance: -external},
-	}
+	e.Entries = paidToFund(e, -external)
 	return accepted(append(events, e)...)
+}
+
+// paidToFund returns the postings of a deposit to the fund. external is the balance of the account for the outside after it.
+func paidToFund(e *InsuranceDeposited, external fixed.Money) []ledger.Posting {
+	return []ledger.Posting{
+		{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: e.Amount, Balance: e.Balance},
+		{Account: ledger.External, Type: ledger.InsuranceFund, Currency: currency, Amount: -e.Amount, Balance: external},
+	}
 }
 
 // insuranceDeposited applies the event.
 func (f *fold) insuranceDeposited(e *InsuranceDeposited) {
 	if e.ReferenceID != e.Code.String() {
 		f.fund.transfers[e.ReferenceID] = transfer{f.fingerprint, f.at.Sequence}
+	}
+	if f.importing() {
+		f.fund.opened = true
 	}
 }
 

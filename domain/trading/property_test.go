@@ -77,7 +77,7 @@ func (r *randomVenue) give(c decide.Command) {
 		checkAccepted(r.t, r.state, customer, before)
 	}
 	for _, e := range d.Events {
-		if o, ok := e.(OrderEvent); ok && c.Type == CommandPlaceOrder {
+		if o, ok := e.(OrderEvent); ok && c.Type == CommandPlaceOrder && o.After().CustomerCode != FundCode {
 			r.placed = append(r.placed, *o.After())
 		}
 	}
@@ -133,7 +133,9 @@ func (r *randomVenue) command() {
 	if rapid.Bool().Draw(r.T, "drain") {
 		r.drain()
 	}
-	switch n := rapid.IntRange(0, 33).Draw(r.T, "command"); {
+	switch n := rapid.IntRange(0, 34).Draw(r.T, "command"); {
+	case n == 34:
+		r.importFile()
 	case n < 16:
 		r.place()
 	case n < 20:

@@ -18,10 +18,13 @@ import (
 // their activation, and its tools without a state at the first record with either.
 //
 // Rules 4 have policies and proposals (decide.Core.Govern), and rotations of the keys of transparency logs.
+//
+// Rules 5 have imports of opening balances and positions.
 const (
 	rulesOfClients  = 2
 	rulesOfInputs   = 3
 	rulesOfFourEyes = 4
+	rulesOfOpenings = 5
 )
 
 // forClients reports whether rules 2 or later are in force.

@@ -246,7 +246,7 @@ func TestEveryFieldIsSaved(t *testing.T) {
 	f := packtest.NewFields(func(s *State) []byte { return Codec().Append(nil, s) }, derivedFields)
 	f.Try(golden(t))
 	f.Try(rarities(t))
-	for _, name := range []string{"funding", "insurance", "liquidation_waits", "stale_index", "trigger_set_aside"} {
+	for _, name := range []string{"funding", "insurance", "liquidation_waits", "stale_index", "trigger_set_aside", "opening"} {
 		file := "testdata/" + name + ".scenario"
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -292,6 +292,7 @@ var derivedFields = packtest.Derived{
 	"trading.customers.solvent":       "follows from the fund's balance",
 	"trading.customers.waiting":       "follows from the accounts to liquidate",
 	"trading.customers.balances":      "sums up the accounts",
+	"trading.openings.bySHA":          "the imports by hash",
 	"trading.pendingWork.outstanding": "counts the charges",
 	"trading.markets.firing":          "follows from the stops",
 	"trading.State.limit":             "the build's",

@@ -121,6 +121,8 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 		return decide.CommandRejectProposal, &decide.RejectProposal{ID: s.labels[s.word()]}
 	case "retract":
 		return decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: s.labels[s.word()]}
+	case "import":
+		return CommandImportOpening, s.importPayload()
 	case "rules":
 		return decide.CommandActivateRules, &decide.ActivateRules{Rules: s.number(s.word())}
 	}

@@ -20,7 +20,8 @@
 // lists of their prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go
 // computes margin, views.go answers queries, and codec*.go write and read snapshots. due.go has the table of due work and
 // its queues (package schedule), and each due_*.go one kind of due work. whatif.go serves runs under other parameters, and
-// foureyes.go describes the actions that may need two persons (decide.Core.Govern).
+// foureyes.go describes the actions that may need two persons (decide.Core.Govern). opening.go imports balances and positions from
+// another venue, and opening_build.go builds the record.
 //
 // # Prices, funding, risk
 //
@@ -65,7 +66,7 @@ const (
 	// maxCharges is about how many postings of unpaid charges a record begins with for each account that it touches.
 	// With those of a taker, a maker and the insurance fund, the record still has room for a trade.
 	maxCharges     = 32
-	rulesSupported = rulesOfFourEyes // the newest rules that this build supports
+	rulesSupported = rulesOfOpenings // the newest rules that this build supports
 
 	// MaxReduceOnly is the maximum number of reduce-only orders of a customer on an instrument, resting or untriggered.
 	MaxReduceOnly = 20
@@ -95,6 +96,7 @@ type State struct {
 	money
 	pendingWork
 	statements
+	openings
 	connections
 	limit bounds // bounds of a record
 	lastRecord
@@ -161,6 +163,7 @@ func NewState() *State {
 		customers: customers{accounts: make(map[string]*account), registeredOf: make(map[string][]*account),
 			fund: newFund()},
 		money:       money{withdrawals: make(map[scalar.ID]*withdrawal), venue: make(map[ledger.Account]fixed.Money)},
+		openings:    openings{bySHA: make(map[string]*OpeningImport)},
 		connections: connections{sessions: make(map[scalar.ID]*session)},
 	}
 }
@@ -233,6 +236,7 @@ type account struct {
 	cancelAllAfter        *dueEntry
 	cancelAllAfterSeconds int
 	failing               *dueEntry // set while equity is below maintenance margin
+	opened                bool      // whether a file has brought its balance
 	waits                 bool      // whether the account is in State.waiting
 	deleveraging          *position // position that the next step continues to deleverage; nil for none
 	affected              bool      // whether the account is in lastRecord.affected
@@ -256,6 +260,7 @@ type position struct {
 	// posted is, for an open position, the number of the last charge that it has posted, or that was fixed before it was
 	// opened.
 	posted     int64
+	lots       int64 // the lots that files have brought, one bit each
 	began      int64 // steps: the absolute size when the account's liquidation began; 0 for none
 	thresholds [thresholdKinds]threshold
 	rank       rank

@@ -17,7 +17,7 @@ import (
 func twoOperators(t *testing.T) *tradingtest.Venue {
 	v := tradingtest.New(t)
 	v.Send("operator", "POST", base+"/users", `{"username":"olga","password":"a good password","broker":"venue","scopes":["operator","read"]}`).Want(201)
-	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 4, "onboarding": 5}}}
+	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 5, "onboarding": 5}}}
 	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
 	v.Send("operator", "POST", base+"/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"first"}`).Want(201)
 	return v

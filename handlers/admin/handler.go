@@ -100,7 +100,7 @@ func New(c Config) *Handler {
 // Routes lists all routes of the interface. Each file of the package lists its part.
 func (h *Handler) Routes() []rest.Route {
 	return slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
-		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.fourEyesRoutes(), h.cfg.Reads)
+		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.fourEyesRoutes(), h.importRoutes(), h.cfg.Reads)
 }
 
 // Base is the path prefix of the interface.

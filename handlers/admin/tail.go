@@ -51,6 +51,13 @@ func (t *Tail) Start(seed *record.Seed) {
 	t.at, t.id, t.time = seed.Position, seed.Journal, seed.Time
 }
 
+// journalID returns the id of the journal, or zero before the first record.
+func (t *Tail) journalID() scalar.ID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.id
+}
+
 // Missing returns the range of sequences that the tail would hold but does not, because the fold started after them.
 // If there are none, from is greater than to.
 func (t *Tail) Missing() (from, to int64) {

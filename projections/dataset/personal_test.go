@@ -25,7 +25,7 @@ var inFiles = map[string][]string{
 		"ledger.Transaction.Broker", "order.Order.Action", "order.Order.Broker", "order.Order.CustomerCode", "order.Order.Reason", "order.Order.Status",
 		"order.Order.Symbol", "order.Order.TimeInForce", "order.Order.TriggerPriceType", "order.Order.Type", "trading.DebtPosted.Broker",
 		"trading.FundingFixed.Symbol", "trading.IndexUpdated.Symbol", "trading.InsurancePaid.Broker", "trading.PositionHeld.CustomerCode",
-		"trading.PositionHeld.Symbol", "trading.TradeExecuted.Action", "trading.TradeExecuted.Symbol", "trading.TradeExecuted.Type",
+		"trading.PositionHeld.Symbol", "trading.PositionOpened.Broker", "trading.TradeExecuted.Action", "trading.TradeExecuted.Symbol", "trading.TradeExecuted.Type",
 		"trading.TradeLeg.Broker", "trading.TradeLeg.CustomerCode"},
 	"onboarding": {"decide.Actor.Broker", "onboarding.TriggerCreated.By", "onboarding.TriggerCreated.Status", "onboarding.TriggerMoved.Action",
 		"onboarding.TriggerMoved.By", "onboarding.TriggerMoved.Outcome", "onboarding.TriggerMoved.Result", "onboarding.TriggerMoved.Status",

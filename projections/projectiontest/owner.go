@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/opening"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -192,6 +194,25 @@ func (o *Owner) register() {
 	o.customers = append(o.customers, code)
 	o.do(actor(code), trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: code, Name: "Account " + code})
 	o.do(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: code, Currency: ledger.USDC, Amount: 50_000 * fixed.Unit})
+}
+
+// Import imports a file with balances of two new customers and positions at different entry prices, under the newest rules.
+func (o *Owner) Import() {
+	o.t.Helper()
+	for rules := o.State.ActiveRules() + 1; rules <= o.rules.Newest(); rules++ {
+		o.do(operator, decide.CommandActivateRules, &decide.ActivateRules{Rules: rules})
+	}
+	file := opening.File{Source: "books", SHA256: strings.Repeat("a", 64)}
+	for n, amount := range [...]int64{20, -20} {
+		code := fmt.Sprintf("I%d", n)
+		o.do(actor(code), trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: code, Name: "Account " + code})
+		file.Lines = append(file.Lines, opening.Line{Number: len(file.Lines) + 2, CustomerCode: code, Currency: ledger.USDC, Amount: fixed.Decimal{Coef: 5000}},
+			opening.Line{Number: len(file.Lines) + 3, CustomerCode: code, Symbol: Symbols()[0], Amount: fixed.Decimal{Coef: amount, Scale: 3},
+				EntryPrice: fixed.Decimal{Coef: 6500012345678 + 1e7*amount, Scale: 8}, Lot: 1})
+	}
+	if len(o.do(operator, trading.CommandImportOpening, &trading.ImportOpening{File: file})) != 5 {
+		o.t.Error("the file is not imported")
+	}
 }
 
 func (o *Owner) command(customer string) {

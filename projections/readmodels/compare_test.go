@@ -21,6 +21,8 @@ func TestRowsEqualAFoldOfTheLog(t *testing.T) {
 		o.Play(10)
 	}
 	o.Play(500)
+	o.Import()
+	o.PassHour()
 	pool := projectiontest.Database(t)
 	apply(t, pool, "trading", readmodels.Trading(), o.Entries)
 	last := o.Entries[len(o.Entries)-1].Position.Sequence
@@ -46,7 +48,8 @@ func TestRowsEqualAFoldOfTheLog(t *testing.T) {
 	}
 	t.Log(count)
 	for _, kind := range []string{"trade.executed", "order.opened", "order.partially_filled", "order.filled", "order.canceled",
-		"order.rejected", "order.amended", "order.expired", "withdrawal.completed", "withdrawal.canceled", "leverage.set", "fee_profile.set"} {
+		"order.rejected", "order.amended", "order.expired", "withdrawal.completed", "withdrawal.canceled", "leverage.set", "fee_profile.set",
+		"opening.imported", "position.opened"} {
 		if count[kind] == 0 {
 			t.Errorf("no %s: the commands were not varied enough", kind)
 		}

@@ -40,6 +40,12 @@ func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, bo
 		}
 		return nil
 	}
+	if described, where := o.At(operation + "/requestBody/content/application~1x-ndjson/schema"); described != nil {
+		if err := o.validate(where, string(body)); err != nil {
+			return fmt.Errorf("%s: the body: %w", route, err)
+		}
+		return nil
+	}
 	schema := operation + "/requestBody/content/application~1json/schema"
 	if needed, _ := o.At(operation + "/requestBody/required"); needed == false && len(body) == 0 {
 		return nil

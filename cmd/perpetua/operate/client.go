@@ -79,14 +79,20 @@ func (c *client) login(ctx context.Context, user, password string) error {
 	return nil
 }
 
+// content is the body of a request. It has no body if the bytes are nil.
+type content struct {
+	mediaType string
+	bytes     []byte
+}
+
 // do sends a request until it is decided. Repetitions have the same key, so the operation is done once.
-func (c *client) do(ctx context.Context, method, target string, body []byte, key string) ([]byte, error) {
+func (c *client) do(ctx context.Context, method, target string, body content, key string) ([]byte, error) {
 	if method != http.MethodGet && key == "" {
 		key = operation.NewID().String()
 	}
 	wait := firstWait
 	for try := 1; ; try++ {
-		r, err := http.NewRequestWithContext(ctx, method, c.base+target, bytes.NewReader(body))
+		r, err := http.NewRequestWithContext(ctx, method, c.base+target, bytes.NewReader(body.bytes))
 		if err != nil {
 			return nil, err
 		}
@@ -94,8 +100,8 @@ func (c *client) do(ctx context.Context, method, target string, body []byte, key
 		if key != "" {
 			r.Header.Set(operation.HeaderIdempotencyKey, key)
 		}
-		if body != nil {
-			r.Header.Set("Content-Type", "application/json")
+		if body.bytes != nil {
+			r.Header.Set("Content-Type", body.mediaType)
 		}
 		answer, err := c.send(r)
 		var p *problem

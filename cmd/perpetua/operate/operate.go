@@ -59,7 +59,7 @@ func Command(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.do(ctx, operation.Method, l.target(), body, l.key)
+	answer, err := c.do(ctx, operation.Method, l.target(), content{operation.Body.mediaType(), body}, l.key)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func parse(o *Operation, args []string, std settings.IO) (*line, error) {
 	if o.Method != "GET" {
 		fs.StringVar(&l.key, "idempotency-key", "", "so that a second call does nothing (default: a new one)")
 	}
-	if o.Body != NoBody {
+	if o.Body == OptionalBody || o.Body == NeedsBody {
 		fs.StringVar(&l.text, "json", "", "the body, in place of FILE (- for stdin)")
 	}
 	fs.Usage = func() {
@@ -144,7 +144,7 @@ func (l *line) check() error {
 	if l.operation.Body != NoBody && l.text == "" {
 		most++
 	}
-	if l.operation.Body == NeedsBody && l.text == "" {
+	if l.operation.Body >= NeedsBody && l.text == "" {
 		least++
 	}
 	if given < least || given > most {

@@ -19,7 +19,7 @@ type Operation struct {
 	Help        string // description in one line
 }
 
-// Body says whether an operation sends JSON. The JSON comes from a file, from stdin, or from the command line.
+// Body says whether an operation sends JSON, or another file. It comes from a file, from stdin, or from the command line.
 type Body int
 
 // The kinds of bodies.
@@ -27,7 +27,16 @@ const (
 	NoBody Body = iota
 	OptionalBody
 	NeedsBody
+	NeedsFile // a file with a JSON object on each line
 )
+
+// mediaType returns the media type of the body.
+func (b Body) mediaType() string {
+	if b == NeedsFile {
+		return "application/x-ndjson"
+	}
+	return "application/json"
+}
 
 const base = "/admin/v1"
 
@@ -86,6 +95,9 @@ func venueOperations() []Operation {
 		post("withdrawals", "cancel", "/withdrawals/:code/cancel", NoBody, "a withdrawal that will not be paid out"),
 		put("margins", "set", "/customers/:customer_code/margin-profile", `an account's margins: {"leverage"} or {"initial_margin","maintenance_margin"}`),
 		put("fees", "set", "/customers/:customer_code/fee-profile/:symbol", `an account's fees: {"maker_fee","taker_fee"}`),
+		{"imports", "make", http.MethodPost, base + "/imports", []string{"dry_run"}, NeedsFile, "opening balances and positions from a file; --dry-run true: only checks it"},
+		list("imports", "/imports", "the files that were imported, newest first"),
+		show("imports", "/imports/:sha256", "the import of the file with a hash"),
 		show("insurance", "/insurance", "the insurance fund"),
 		list("margin-ranking", "/margin-ranking", "the accounts nearest to liquidation; --as-of POSITION: as they were after a record", "risk_state", past),
 		post("insurance", "deposit", "/insurance/deposits", NeedsBody, `into the insurance fund: {"amount","reference_id"}`),
@@ -226,7 +238,7 @@ func (o *Operation) usage() string {
 	switch o.Body {
 	case OptionalBody:
 		b.WriteString(" [FILE]")
-	case NeedsBody:
+	case NeedsBody, NeedsFile:
 		b.WriteString(" FILE")
 	}
 	return b.String()

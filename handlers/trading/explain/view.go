@@ -49,6 +49,10 @@ func (v *view) event(index int, e decide.Event) {
 		if e.CustomerCode == v.customer {
 			v.about(Settlement, e.Symbol)
 		}
+	case *trading.PositionOpened:
+		if e.CustomerCode == v.customer {
+			v.about(Transfer, e.Symbol)
+		}
 	case *trading.LeverageChanged:
 		if e.CustomerCode == v.customer {
 			v.about(OrderChange, e.Symbol)

@@ -17,19 +17,31 @@ import (
 const jsonType = "application/json"
 
 // Content implements operation.Transport.
-func (r *request) Content() ([]byte, error) {
+func (r *request) Content() ([]byte, error) { return r.content(jsonType) }
+
+// File reads a body of another media type than JSON, up to the same size. The handler MUST NOT keep the bytes.
+func File(c echo.Context, mediaType string) ([]byte, error) {
+	r, ok := c.(*request)
+	if !ok {
+		r = &request{echoContext: c}
+	}
+	return r.content(mediaType)
+}
+
+// content reads a body of a media type.
+func (r *request) content(mediaType string) ([]byte, error) {
 	in := r.Request()
 	for _, name := range [...]string{echo.HeaderContentType, echo.HeaderContentEncoding} {
 		if len(in.Header[name]) > 1 {
 			return nil, problem.HeaderGivenTwice(name)
 		}
 	}
-	if t := header(in, echo.HeaderContentType); t != jsonType {
+	if t := header(in, echo.HeaderContentType); t != mediaType {
 		media, params, err := mime.ParseMediaType(t)
 		charset := params["charset"]
-		if err != nil || media != jsonType || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		if err != nil || media != mediaType || charset != "" && !strings.EqualFold(charset, "utf-8") {
 			return nil, problem.New(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE",
-				"The body must be sent as application/json.")
+				"The body must be sent as "+mediaType+".")
 		}
 	}
 	if e := header(in, echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {

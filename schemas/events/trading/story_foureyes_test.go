@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/opening"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -45,6 +46,7 @@ func (s *story) fourEyes() {
 	confirmed(&trading.ChangeInstrument{Symbol: "NEWUSDC_PERP", InitMarginReq: ptr(dec("6.00")), MaintMarginReq: ptr(dec("3"))})
 	confirmed(&trading.ChangeInstrument{Symbol: "NEWUSDC_PERP", Tiers: instrument("").Tiers})
 	confirmed(&trading.DelistInstrument{Symbol: "NEWUSDC_PERP"})
+	confirmed(&trading.ImportOpening{File: s.openingFile("b", opening.Line{Number: 2, CustomerCode: "bob", Currency: "USDC", Amount: dec("1")})})
 	other := s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: fixed.Unit}).Events[0].(*decide.ProposalMade)
 	again := s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: fixed.Unit}).Events[0].(*decide.ProposalMade)
 	s.doAs("olga", decide.CommandRejectProposal, &decide.RejectProposal{ID: again.ID})

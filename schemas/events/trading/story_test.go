@@ -42,6 +42,7 @@ func (s *story) tell() *story {
 	s.partial()
 	s.stated()
 	s.fourEyes()
+	s.opened()
 	return s
 }
 
