@@ -44,6 +44,9 @@ func (f *furnished) writes() map[string]string {
 		"POST /admin/v1/four-eyes/:journal/proposals/:id/reject": "", "POST /admin/v1/four-eyes/:journal/proposals/:id/withdraw": "",
 		"POST /admin/v1/commitments/:journal/rotate": "", "POST /admin/v1/commitments/:journal/disclose": `{"from":0,"to":1,"recipient":"Auditors"}`,
 		"POST /admin/v1/checkpoint-keys/:journal/rotate": "",
+		"POST /admin/v1/imports": `{"type":"perpetua-opening","version":1,"source":"books"}
+{"type":"balance","customer_code":"A-1","currency":"USDC","amount":"1"}
+{"type":"end","balances":1,"balance_total":"1","positions":0,"position_total":"0","sha256":"8b0ccf5ac9f4baad75df19d885fc58b5b7712f0ee732c70defb97a8c89d59e5b"}`,
 
 		"POST /admin/v1/questionnaires": `{"name":"n","owner_type":"person"}`, "PATCH /admin/v1/questionnaires/:id": `{"name":"n"}`,
 		"POST /admin/v1/questionnaires/:id/versions": oneText, "POST /admin/v1/questionnaires/:id/publish": "", "POST /admin/v1/questionnaires/:id/unpublish": "",
@@ -125,6 +128,9 @@ func user(path string) string {
 func (f *furnished) sendKeyed(method, path, body, key string) *tradingtest.Reply {
 	if strings.HasSuffix(path, "/documents") {
 		return f.send("broker-a", strings.TrimSuffix(path, "/documents"), "a.pdf", formattest.PDF(), "", "Idempotency-Key", key)
+	}
+	if strings.HasSuffix(path, "/imports") {
+		return f.Send(user(path), method, path, body, "Idempotency-Key", key, "Content-Type", "application/x-ndjson")
 	}
 	return f.Send(user(path), method, path, body, "Idempotency-Key", key)
 }
