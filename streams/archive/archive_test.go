@@ -281,10 +281,10 @@ func (c Config) folderOf(keys []string, kind string) (of []string) {
 	return of
 }
 
-// counting is a bucket that counts the manifests of full ranges that are read.
+// counting is a bucket that counts the manifests, and the objects, of full ranges that are read.
 type counting struct {
 	*memory
-	reads int
+	reads, objects int
 }
 
 // Read implements Store.
@@ -292,7 +292,26 @@ func (c *counting) Read(ctx context.Context, key string, limit int64) ([]byte, e
 	if strings.Contains(key, "/"+manifestName) {
 		c.reads++
 	}
+	if strings.Contains(key, "/range-") {
+		c.objects++
+	}
 	return c.memory.Read(ctx, key, limit)
+}
+
+// TestARangeReadsItsObject, and not that of the range before.
+func TestARangeReadsItsObject(t *testing.T) {
+	c := &counting{memory: newMemory()}
+	cfg := testConfig(t, c)
+	if err := newTopic(t, 12).grow(600).archive(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	size := cfg.rangeSize()
+	for n := range int64(3) {
+		c.objects = 0
+		if all := read(t, cfg, n*size, (n+1)*size); int64(len(all)) < size || c.objects != 1 {
+			t.Errorf("range %d: %d records of %d objects", n, len(all), c.objects)
+		}
+	}
 }
 
 // TestManifestsAreReadOnce, unless the bucket lists another one in the place of one that was read, or none.

@@ -227,8 +227,10 @@ func (a *Archive) Records(ctx context.Context, topic string, from, to int64) ite
 			yield(nil, err)
 			return
 		}
-		for _, m := range a.parts() {
-			if m.Base.Sequence < from || m.First >= to {
+		for i, m := range a.parts() {
+			// A full range ends with a valid record. A tail may have skipped ones after it, which count to the next record.
+			full := i < len(a.sealed)
+			if m.Base.Sequence < from || full && m.Base.Sequence == from || m.First >= to {
 				continue
 			}
 			o, err := readObject(ctx, &a.cfg, m)
