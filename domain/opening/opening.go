@@ -62,7 +62,7 @@ func (f *File) Check(errs *validation.Errors) {
 		errs.Add(validation.FieldError{Path: path, Code: code, Message: message})
 	}
 	if !validSource(f.Source) {
-		add(At(1, "source"), "INVALID_SOURCE", "the source must have 1 to 64 characters without control characters")
+		add(At(1, "source"), "INVALID_SOURCE", "the source must have 1 to "+strconv.Itoa(MaxSource)+" characters without control characters")
 	}
 	if sum, err := hex.DecodeString(f.SHA256); err != nil || len(sum) != 32 || strings.ToLower(f.SHA256) != f.SHA256 {
 		add(validation.At("sha256"), "INVALID_SHA256", "the hash of the file must have 64 lower-case hexadecimal digits")

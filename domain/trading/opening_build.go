@@ -159,24 +159,30 @@ func (b *openingBuilder) credit(o *openedAccount, l *opening.Line) {
 	b.events = append(b.events, &DepositCompleted{Transaction: t})
 }
 
-// position adds the event of a position.
-func (b *openingBuilder) position(o *openedAccount, l *opening.Line) {
-	a, i := o.account, b.instruments[l.Symbol]
-	switch {
+// priced returns the instrument of a position, or nil if it can't have one.
+func (b *openingBuilder) priced(l *opening.Line) *instrument {
+	switch i := b.instruments[l.Symbol]; {
 	case i == nil:
 		b.fail(l.Number, "symbol", "UNKNOWN_SYMBOL", "there is no instrument %s", l.Symbol)
-		return
 	case i.contract.Status == market.Withdrawn:
 		b.fail(l.Number, "symbol", "INSTRUMENT_WITHDRAWN", "%s is withdrawn", l.Symbol)
-		return
 	case i.mark == 0:
 		b.fail(l.Number, "symbol", "INDEX_PRICE_MISSING", "%s has no index price, so nobody can tell its margin", l.Symbol)
-		return
 	case i.stale:
 		b.fail(l.Number, "symbol", "INDEX_PRICE_STALE", "the index price of %s is too old to tell its margin", l.Symbol)
+	default:
+		return i
+	}
+	return nil
+}
+
+// position adds the event of a position.
+func (b *openingBuilder) position(o *openedAccount, l *opening.Line) {
+	i := b.priced(l)
+	if i == nil {
 		return
 	}
-	c, h := i.contract, o.positions[i]
+	a, c, h := o.account, i.contract, o.positions[i]
 	if h == nil {
 		was := a.on(i)
 		h = &openedPosition{was.size, was.cost, was.lots}
