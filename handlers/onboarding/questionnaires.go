@@ -115,12 +115,12 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 	var versions []domain.CatalogueVersion
 	if !malformed {
 		may := visible
-		if c.QueryParams().Has(asof.Parameter) {
+		if asOf != nil {
 			may = visibleThen
 		}
 		err := h.view(c, func(s *domain.State) (err error) {
 			q, versions, err = catalogued(s, id, func(o *domain.Owner) bool { return may(rest.PrincipalOf(c), o) })
-			if err == nil && !q.IsPublished && !c.QueryParams().Has(asof.Parameter) {
+			if err == nil && !q.IsPublished && asOf == nil {
 				err = questionnaireNotFound()
 			}
 			return err
