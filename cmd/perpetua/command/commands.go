@@ -108,12 +108,16 @@ func dispatch(ctx context.Context, args []string, std settings.IO) int {
 		}
 		err := c.run(ctx, args[1:], std)
 		var wrong *settings.UsageError
+		var refused *operate.Problem
 		switch {
 		case err == nil, errors.Is(err, flag.ErrHelp):
 			return exitDone
 		case errors.As(err, &wrong):
 			fmt.Fprintf(std.Err, "perpetua %s: %s\n", c.name, wrong.Error())
 			return exitUsage
+		case errors.As(err, &refused):
+			fmt.Fprintf(std.Err, "perpetua %s: %s\n", c.name, err.Error())
+			return exitFailed
 		default:
 			fmt.Fprintf(std.Err, "perpetua %s: %s\n", c.name, oneLine(err.Error()))
 			return exitFailed

@@ -36,8 +36,8 @@ func newClient(base string) *client {
 	return &client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Timeout: requestTime}}
 }
 
-// problem is an error response.
-type problem struct {
+// Problem is an error response of a venue.
+type Problem struct {
 	Status int    `json:"status"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -48,10 +48,13 @@ type problem struct {
 	} `json:"errors"`
 }
 
-// Error returns a line for the problem and one more for each error in the request.
-func (p *problem) Error() string {
+// Error returns a line for the problem and one more for each error in the request. A detail that only repeats the error is left out.
+func (p *Problem) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s: %s", p.Status, p.Code, p.Detail)
+	fmt.Fprintf(&b, "%d %s", p.Status, p.Code)
+	if len(p.Errors) != 1 || !strings.Contains(p.Detail, p.Errors[0].Message) {
+		fmt.Fprintf(&b, ": %s", p.Detail)
+	}
 	for _, f := range p.Errors {
 		fmt.Fprintf(&b, "\n  %s %s: %s", cmp.Or(f.Field, "the request"), f.Code, f.Message)
 	}
@@ -104,7 +107,7 @@ func (c *client) do(ctx context.Context, method, target string, body content, ke
 			r.Header.Set("Content-Type", body.mediaType)
 		}
 		answer, err := c.send(r)
-		var p *problem
+		var p *Problem
 		refused := errors.As(err, &p)
 		undecided := refused && (p.Status == http.StatusServiceUnavailable && p.Code != "FENCED" || p.Status == http.StatusTooManyRequests)
 		if err == nil || refused && !undecided || try == tries {
@@ -137,10 +140,10 @@ func (c *client) send(r *http.Request) ([]byte, error) {
 }
 
 // problemOf decodes a problem in either of the venue's two formats. The status is always that of the response.
-func problemOf(status int, content []byte) *problem {
-	p := &problem{}
+func problemOf(status int, content []byte) *Problem {
+	p := &Problem{}
 	if json.Unmarshal(content, p) != nil {
-		p = &problem{Detail: strconv.Quote(string(content[:min(len(content), 300)]))}
+		p = &Problem{Detail: strconv.Quote(string(content[:min(len(content), 300)]))}
 	}
 	p.Status = status
 	if p.Code == "" {

@@ -154,6 +154,10 @@ func TestCommandRepeats(t *testing.T) {
 	if want := "400 VALIDATION_FAILED: The request has 2 faults.\n  name REQUIRED: is missing\n  the request X: y"; err == nil || err.Error() != want {
 		t.Errorf("it says %v", err)
 	}
+	v.answers = append(v.answers[:0], answer(400, `{"status":400,"code":"VALIDATION_FAILED","detail":"The request is not valid: is missing.","errors":[{"field":"name","code":"REQUIRED","message":"is missing"}]}`))
+	if _, _, err := v.call(t, "", "brokers", "create", "--json", "{}"); err == nil || err.Error() != "400 VALIDATION_FAILED\n  name REQUIRED: is missing" {
+		t.Errorf("of one fault it says %v", err)
+	}
 	v.answers = append(v.answers[:0], answer(502, "<html>"))
 	if _, _, err := v.call(t, "", "brokers", "list"); err == nil || err.Error() != `502 "<html>": Bad Gateway` {
 		t.Errorf("of something else it says %v", err)
