@@ -33,7 +33,7 @@ func TestOpeningIsImported(t *testing.T) {
 		}
 	}
 	write([32]byte{})
-	if out, err := v.command("admin", "imports", "make", file).CombinedOutput(); err == nil || !strings.Contains(string(out), "line[6].sha256 CHECKSUM_MISMATCH") {
+	if out, err := v.command("admin", "imports", "make", file).CombinedOutput(); err == nil || !strings.Contains(string(out), "\n  line[6].sha256 CHECKSUM_MISMATCH") {
 		t.Errorf("a damaged file is imported: %v\n%s", err, out)
 	}
 	write(sha256.Sum256([]byte(body)))

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -61,6 +62,9 @@ func RestoreLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	client, _, stop, err := openTrimmable(ctx, r.Settings, false)
+	if errors.Is(err, errRuns) {
+		err = fmt.Errorf("%w: stop it to restore its log", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -118,8 +118,8 @@ func printTrim(out io.Writer, r trim.Report, dry bool) {
 	}
 }
 
-// errRuns says why the log of a running venue is not trimmed from outside.
-var errRuns = errors.New("a node runs on the data folder, and its broker deletes records only by itself: it does so while --trim is on; stop it to trim now, or add --dry-run")
+// errRuns is the error of a command that needs the broker of a data folder for itself.
+var errRuns = errors.New("a node runs on the data folder")
 
 // openTrimming opens the parts of the venue that the settings name.
 func openTrimming(ctx context.Context, r trimRequest) (t journals.Trimming, done func(), err error) {
@@ -135,6 +135,9 @@ func openTrimming(ctx context.Context, r trimRequest) (t journals.Trimming, done
 		}
 	}()
 	client, embedded, stop, err := openTrimmable(ctx, r.Settings, r.policy.DryRun)
+	if errors.Is(err, errRuns) {
+		err = fmt.Errorf("%w, and its broker deletes records only by itself: it does so while --trim is on; stop it to trim now, or add --dry-run", err)
+	}
 	if err != nil {
 		return t, nil, err
 	}
@@ -184,15 +187,17 @@ func keepers(s *settings.Settings, rows *pgxpool.Pool) ([]base.Keeper, error) {
 }
 
 // openTrimmable opens a log that can be trimmed. For a data folder on which no node runs, it starts the broker, which is then the
-// trimmer.
+// trimmer. If a node runs there, the error is errRuns.
 func openTrimmable(ctx context.Context, s *settings.Settings, dry bool) (client *journal.Client, embedded *broker.Broker, stop func(), err error) {
 	if len(s.Brokers()) > 0 || dry {
 		client, stop, err = OpenLog(ctx, s)
 		return client, nil, stop, err
 	}
 	path := local.Folder{Dir: s.Data}
-	if _, runs, err := local.ReadRunFile(path.Path("run.json")); err != nil || runs {
-		return nil, nil, nil, errors.Join(err, errRuns)
+	if _, runs, err := local.ReadRunFile(path.Path("run.json")); err != nil {
+		return nil, nil, nil, err
+	} else if runs {
+		return nil, nil, nil, errRuns
 	}
 	folder, err := local.OpenFolder(s.Data)
 	if err != nil {
