@@ -80,20 +80,20 @@ func (h *Handler) pageOfDeliveries(c echo.Context, f rows.DeliveryFilter, n rest
 func (h *Handler) named(c echo.Context) (*domain.Delivery, error) {
 	path := rest.Path(c)
 	id, delivery := path.ID("webhook_id"), path.ID("delivery_id")
-	var v *domain.Delivery
-	if path.Done() == nil {
-		_, err := h.registration(c, id)
-		if err == nil {
-			v, err = h.lookUp(c, delivery)
-		}
-		switch {
-		case err != nil:
-			return nil, err
-		case v == nil || v.WebhookID != id:
-			return nil, deliveryNotFound()
-		}
+	if err := rest.Query(c).Merge(path).Done(); err != nil {
+		return nil, err
 	}
-	return v, rest.Query(c).Merge(path).Done()
+	if _, err := h.registration(c, id); err != nil {
+		return nil, err
+	}
+	v, err := h.lookUp(c, delivery)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil || v.WebhookID != id {
+		return nil, deliveryNotFound()
+	}
+	return v, nil
 }
 
 func deliveryNotFound() error {
