@@ -342,10 +342,51 @@ func TestTheMakerBoundsTheRecordsToApply(t *testing.T) {
 	v.check(s, 20) // exactly a snapshot
 	v.say(6)       // to 31
 	makes(maker(1, time.Hour), "30.1 25.1 20.1 10.1")
-	makes(maker(2, time.Hour), "30.2 25.2 20.2 10.2") // the codec has changed
-	makes(maker(1, time.Hour), "30.2 25.2 20.2 10.2") // an older build leaves them
-	makes(maker(2, -time.Hour), "30.2 20.2 10.2")
-	v.check(history.New(v.config(), v.journal(2)), 27)
+	makes(maker(2, time.Hour), "30.2 25.2 20.2 10.2")  // the codec has changed
+	makes(maker(1, time.Hour), "30.2 25.2 20.2 10.2")  // an older build leaves them
+	makes(maker(2, -time.Hour), "30.2 25.2 20.2 10.2") // those of the last ten records stay
+	v.say(10)                                          // to 41
+	makes(maker(2, -time.Hour), "40.2 35.2 30.2 20.2 10.2")
+	v.check(history.New(v.config(), v.journal(2)), 37)
+}
+
+// trimmed is a source that holds the records after a sequence.
+type trimmed struct {
+	history.Source
+	from int64
+}
+
+func (x trimmed) After(r decide.Rules, partition int32, at record.Position) history.Records {
+	if at.Sequence < x.from {
+		return noRecords{}
+	}
+	return x.Source.After(r, partition, at)
+}
+
+type noRecords struct{}
+
+func (noRecords) PollFor(context.Context, int64) ([]record.Entry, error) {
+	return nil, &record.TrimmedError{}
+}
+func (noRecords) Close() {}
+
+// TestTheMakerOfATrimmedLog: a snapshot that can't be made without the trimmed records does not stop the later ones.
+func TestTheMakerOfATrimmedLog(t *testing.T) {
+	v := newVenue(t)
+	v.say(24) // to 25
+	maker := history.MakerConfig{Config: v.config(), Journal: v.journal(1), Store: v.saved, Every: 20, Forever: 20}
+	if err := history.NewMaker(maker).Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	maker.Every, maker.Forever, maker.Source = 5, 10, trimmed{v.source, 20}
+	var lost *record.TrimmedError
+	if err := history.NewMaker(maker).Make(t.Context()); !errors.As(err, &lost) {
+		t.Errorf("it says %v", err)
+	}
+	saved, err := v.saved.Saved(t.Context(), "trading", 0)
+	if err != nil || len(saved) != 2 || saved[0].Position.Sequence != 25 || saved[1].Position.Sequence != 20 {
+		t.Errorf("it has %v, %v", saved, err)
+	}
 }
 
 func until(t *testing.T, is func() bool) {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,7 +34,7 @@ type MakerConfig struct {
 }
 
 // Maker makes snapshots of a journal at fixed distances: after each record with a sequence that is a multiple of Every. It keeps
-// those at multiples of Forever, and deletes the others when they are older than Keep.
+// those at multiples of Forever, and deletes the others when they are older than Keep and at least Forever records behind the tip.
 //
 // Snapshots of an older codec are made again with this build's codec, and then deleted. Snapshots of a newer codec stay:
 // another node has a newer build. The maker's state is separate from those of States. Several nodes may make the same
@@ -89,27 +90,35 @@ func (m *Maker) Make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	missing := m.missing(saved, m.cfg.Tip.Position().Sequence, time.Now())
+	tip := m.cfg.Tip.Position().Sequence
+	missing := m.missing(saved, tip, time.Now())
+	var trimmed *record.TrimmedError // without an archive, only later snapshots can be made
 	for i := 0; i < len(missing); {
 		made, err := m.from(ctx, missing[i:])
-		if err != nil {
+		if i += made; errors.As(err, &trimmed) {
+			i++
+		} else if err != nil {
 			return err
 		}
-		i += made
 	}
 	if len(missing) > 0 {
 		if saved, err = m.cfg.Store.Saved(ctx, name, m.cfg.Partition); err != nil {
 			return err
 		}
 	}
-	if old := m.old(saved, time.Now()); len(old) > 0 {
-		return m.cfg.Store.Remove(ctx, name, m.cfg.Partition, old...)
+	if old := m.old(saved, tip, time.Now()); len(old) > 0 {
+		if err := m.cfg.Store.Remove(ctx, name, m.cfg.Partition, old...); err != nil {
+			return err
+		}
+	}
+	if trimmed != nil {
+		return trimmed
 	}
 	return nil
 }
 
-// missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, the
-// young ones of an older codec, and the newest multiple of Every.
+// missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, the multiples of Every
+// among the last Forever records, and the young ones of an older codec.
 func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list []int64) {
 	codec := m.cfg.Codec.Version()
 	have := make(map[int64]bool)
@@ -117,14 +126,13 @@ func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list 
 	for at := m.cfg.Forever; at <= tip; at += m.cfg.Forever {
 		want[at] = true
 	}
-	newest := tip - tip%m.cfg.Every
-	if newest > 0 {
-		want[newest] = true
+	for at := tip - tip%m.cfg.Every; at > max(0, tip-m.cfg.Forever); at -= m.cfg.Every {
+		want[at] = true
 	}
 	for _, s := range saved {
 		if s.Codec >= codec {
 			have[s.Position.Sequence] = true
-		} else if m.wanted(s, now) {
+		} else if m.wanted(s, tip, now) {
 			want[s.Position.Sequence] = true
 		}
 	}
@@ -138,19 +146,19 @@ func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list 
 }
 
 // wanted reports whether a snapshot is kept, apart from its codec.
-func (m *Maker) wanted(s snapshot.Saved, now time.Time) bool {
+func (m *Maker) wanted(s snapshot.Saved, tip int64, now time.Time) bool {
 	at := s.Position.Sequence
-	return at%m.cfg.Forever == 0 || at%m.cfg.Every == 0 && now.Sub(s.Written) <= m.cfg.Keep
+	return at%m.cfg.Forever == 0 || at%m.cfg.Every == 0 && (at > tip-m.cfg.Forever || now.Sub(s.Written) <= m.cfg.Keep)
 }
 
 // old returns the snapshots that are not kept any more: by age, or because there is one of a newer codec.
-func (m *Maker) old(saved []snapshot.Saved, now time.Time) (old []snapshot.Saved) {
+func (m *Maker) old(saved []snapshot.Saved, tip int64, now time.Time) (old []snapshot.Saved) {
 	newest := make(map[int64]int)
 	for _, s := range saved {
 		newest[s.Position.Sequence] = max(newest[s.Position.Sequence], s.Codec)
 	}
 	for _, s := range saved {
-		if !m.wanted(s, now) || s.Codec < newest[s.Position.Sequence] && s.Codec < m.cfg.Codec.Version() {
+		if !m.wanted(s, tip, now) || s.Codec < newest[s.Position.Sequence] && s.Codec < m.cfg.Codec.Version() {
 			old = append(old, s)
 		}
 	}
