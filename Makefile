@@ -57,7 +57,8 @@ race: ## the tests of all that runs goroutines, with the race detector; needs a 
 
 # What does not differ with the broker.
 PAGES  := ^Test(AxeIsVendored|.*Accessible|.*Page|Console.*|ReferenceIsTriedOut|Compose.*|Dashboard.*|Readme(FilesAreIgnored|IsShort|Links))$$
-BROKER := ./cmd/perpetua/e2e ./streams/journal/... ./streams/broker/kafkatest ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./streams/trim ./cmd/perpetua/...
+# Of cmd/perpetua, the packages with tests on KAFKA_BROKERS. The others would repeat themselves.
+BROKER := ./cmd/perpetua/e2e ./cmd/perpetua/node ./cmd/perpetua/tools ./streams/journal/... ./streams/broker/kafkatest ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./streams/trim
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
