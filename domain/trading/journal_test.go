@@ -96,17 +96,12 @@ func (j *testJournal) stamp() decide.Stamp {
 func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	j.t.Helper()
 	j.unblock()
-	// The digest walks the whole state: later in a long story, now and then is enough.
-	look := len(j.records) < 50 || len(j.records)%16 == 0
-	var before [32]byte
-	if look {
-		before = j.state.Digest()
-	}
+	before := j.digest()
 	c.ID = scalar.ID{0xc, byte(len(j.records) >> 16), byte(len(j.records) >> 8), byte(len(j.records))}
 	c.Type = typeOf(c)
 	d, err := j.state.Decide(j.stamp(), c)
-	if look && j.state.Digest() != before {
-		j.t.Fatalf("Decide changed the state")
+	if err != nil || d.Repeated {
+		j.checkUnchanged(before)
 	}
 	j.checkTwin(d, err, func(s *State) (decide.Decision, error) { return s.Decide(j.stamp(), c) })
 	if err != nil {
@@ -120,6 +115,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	}
 	j.checkReconstructed(c, d)
 	j.checkArithmetic(c, false, d)
+	j.checkUnchanged(before)
 	j.append(c.Recorded(), d)
 	for d.Pending {
 		if j.state.Due(j.now) != decide.Blocking {
@@ -135,6 +131,24 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 		}
 	}
 	return d, nil
+}
+
+// digest returns the digest of the state before a decision. The digest walks the whole state: later in a long story, now and
+// then is enough, and the result is zero at other times.
+func (j *testJournal) digest() (digest [32]byte) {
+	if len(j.records) < 50 || len(j.records)%16 == 0 {
+		digest = j.state.Digest()
+	}
+	return digest
+}
+
+// checkUnchanged checks that neither a decision nor what follows from it before its record is applied, its reconstruction and
+// its arithmetic, has changed the state, whose digest was before.
+func (j *testJournal) checkUnchanged(before [32]byte) {
+	j.t.Helper()
+	if before != [32]byte{} && j.state.Digest() != before {
+		j.t.Fatalf("Decide, Step or Arithmetic changed the state")
+	}
 }
 
 // checkReconstructed decides the command again that follows from the events and the input of a decision.
@@ -183,6 +197,7 @@ func (j *testJournal) drain() {
 // step works off one piece of due work.
 func (j *testJournal) step(single bool) decide.Decision {
 	j.t.Helper()
+	before := j.digest()
 	d := j.state.Step(j.stamp(), single)
 	j.checkTwin(d, nil, func(s *State) (decide.Decision, error) { return s.Step(j.stamp(), single), nil })
 	if len(d.Events) == 0 {
@@ -192,6 +207,7 @@ func (j *testJournal) step(single bool) decide.Decision {
 		j.t.Fatalf("a step begins with %s", d.Events[0].EventType())
 	}
 	j.checkArithmetic(decide.Command{}, single, d)
+	j.checkUnchanged(before)
 	j.append(decide.Recorded{ID: scalar.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
 	return d
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 )
 
@@ -48,14 +49,12 @@ func serve(dir string) int {
 	return 0
 }
 
-// folder makes a folder that another user can reach; t.TempDir() may not be.
+// folder makes a folder that another user can reach; t.TempDir() may not be. It is in memory if possible, because
+// initdb writes and syncs a thousand files for each test.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "perpetua-test-")
+	dir, err := projectiontest.Folder("perpetua-test-")
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -398,7 +397,15 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "postgres.test")
+	programs, err := os.MkdirTemp("", "perpetua-test-") // a file system in memory may refuse to run programs
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(programs) })
+	if err := os.Chmod(programs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(programs, "postgres.test")
 	content, err := os.ReadFile(os.Args[0])
 	if err != nil {
 		t.Fatal(err)

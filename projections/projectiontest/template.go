@@ -83,7 +83,7 @@ const objectInUse = "55006"
 // backend of a closed connection may take longer.
 func copyDatabase(name, from string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
-		sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize()
+		sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize() + copyOption
 		if databaseOwner != nil {
 			sql += " OWNER " + pgx.Identifier{databaseOwner.Username()}.Sanitize()
 		}
@@ -113,6 +113,22 @@ func urlOf(name string) (string, error) {
 }
 
 func execute(sql string) error {
+	return connected(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, sql)
+		return err
+	})
+}
+
+// serverVersion returns the major version of the server.
+func serverVersion() (version int, err error) {
+	err = connected(func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int / 10000").Scan(&version)
+	})
+	return version, err
+}
+
+// connected calls a function with a connection to the server as its administrator.
+func connected(do func(context.Context, *pgx.Conn) error) error {
 	if server == "" {
 		return errors.New("projectiontest.Main was not called")
 	}
@@ -123,6 +139,5 @@ func execute(sql string) error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	_, err = conn.Exec(ctx, sql)
-	return err
+	return do(ctx, conn)
 }

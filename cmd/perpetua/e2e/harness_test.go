@@ -86,6 +86,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(command.Main(os.Args[1:], std))
 	}
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		os.Unsetenv(name) // or the nodes that tests start would not pace the collector
+	}
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // the tests mostly wait

@@ -18,7 +18,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
+func TestMain(m *testing.M) {
+	os.Unsetenv("GOGC") // or the nodes would not pace the collector
+	os.Exit(projectiontest.Main(m))
+}
 
 // patience bounds every wait for something that must happen.
 const patience = 90 * time.Second

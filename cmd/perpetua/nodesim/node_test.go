@@ -21,6 +21,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
+func TestMain(m *testing.M) {
+	os.Unsetenv("GOGC") // or the nodes would not pace the collector
+	os.Exit(m.Run())
+}
+
 // TestNodes: whole nodes keep what they promise to clients, whatever happens to them and to the network between them. Each
 // acknowledged order is in the log once, each that was answered as never decided is not, the topic of orders shows each
 // change once and in order over all interruptions, all nodes fold the same state, and all of them end when they are stopped.
