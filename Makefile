@@ -45,6 +45,8 @@ AT_ONCE := -p 4
 # Tests allocate much and keep little: at its default pace, the garbage collector takes a fifth of their processor time. The
 # limit makes it as frequent as usual in a large process.
 COLLECTOR := GOGC=400 GOMEMLIMIT=2GiB
+# The race detector needs several times the memory of the heap.
+RACE_COLLECTOR := GOGC=400 GOMEMLIMIT=1GiB
 TESTED  = $(shell $(GO) list $(PACKAGES))
 inorder = $(shell printf '%s\n' $(1) | grep -E '$(FIRST)') $(shell printf '%s\n' $(1) | grep -vE '$(FIRST)')
 
@@ -55,7 +57,7 @@ test: ## all tests; `make race` runs them with the race detector
 
 .PHONY: race
 race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
-	$(GO) test -vet=off -race -p 3 -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
 	$(GO) test -vet=off -race -timeout 25m -run '$(SHARED)' ./domain/book ./domain/trading
 
 # What does not differ with the broker.
@@ -65,7 +67,7 @@ BROKER := ./cmd/perpetua/e2e ./cmd/perpetua/node ./cmd/perpetua/tools ./streams/
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 -timeout 25m -skip '$(PAGES)' $(BROKER)
+	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 -timeout 25m -skip '$(PAGES)' $(BROKER)
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
