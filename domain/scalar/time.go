@@ -45,7 +45,10 @@ func (t Time) IsZero() bool { return t == 0 }
 func (t Time) Canonical() bool { return t >= 0 && t < year10000 }
 
 // String returns the text form.
-func (t Time) String() string { return t.Std().Format(TimeLayout) }
+func (t Time) String() string {
+	text, _ := t.AppendText(make([]byte, 0, len(TimeLayout))) // it never fails
+	return string(text)
+}
 
 // AppendText appends the text form. It implements encoding.TextAppender.
 //
