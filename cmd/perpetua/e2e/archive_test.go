@@ -40,6 +40,7 @@ func (v *venue) archives(args ...string) map[string]archived {
 
 // TestANodeArchives the logs, before and after it is killed. A command verifies the archive, and archives on beside the node.
 func TestANodeArchives(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t, "--archive-tail", "1s")
 	v.start()
 	t.Cleanup(v.stop)

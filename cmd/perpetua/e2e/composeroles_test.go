@@ -106,6 +106,7 @@ func checkVenueRole(t *testing.T, venue string) {
 
 // TestComposeMakesTheVenuesRole runs the script of compose on an empty database, twice.
 func TestComposeMakesTheVenuesRole(t *testing.T) {
+	t.Parallel()
 	address, _ := bareServer(t)
 	for range 2 {
 		checkVenueRole(t, makeRoles(t, address))
@@ -114,6 +115,7 @@ func TestComposeMakesTheVenuesRole(t *testing.T) {
 
 // TestComposeConvertsADatabase runs the script on a database of an earlier version, whose tables belong to the superuser, twice.
 func TestComposeConvertsADatabase(t *testing.T) {
+	t.Parallel()
 	address, admin := bareServer(t)
 	if _, err := projections.Migrate(t.Context(), admin); err != nil {
 		t.Fatal(err)
@@ -133,6 +135,7 @@ func TestComposeConvertsADatabase(t *testing.T) {
 
 // TestRolesOfAManagedPostgres runs the script as an administrator who is not a superuser, on a database of another name.
 func TestRolesOfAManagedPostgres(t *testing.T) {
+	t.Parallel()
 	address, admin := bareServer(t)
 	for _, sql := range []string{"CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'm1'",
 		"CREATE DATABASE managed OWNER manager"} {

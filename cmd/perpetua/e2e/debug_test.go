@@ -9,6 +9,7 @@ import (
 
 // TestDebugListener profiles a venue at the operator's own address, and finds nothing of it at the public one.
 func TestDebugListener(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t, "--debug-listen", "127.0.0.1:0")
 	if v.Debug == "" {
 		t.Fatal("run.json does not say where the debugging listener is")

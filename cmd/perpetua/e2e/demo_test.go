@@ -178,6 +178,7 @@ func TestDemo(t *testing.T) {
 
 // TestDemoSeed wants a seed to be a number.
 func TestDemoSeed(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t)
 	for _, seed := range []string{"x", "-1", "1.5", "18446744073709551616", ""} {
 		if code, said := v.outcome(nil, "run", "--demo-seed="+seed); code != exitUsage || !strings.Contains(said, "demo-seed") {

@@ -96,6 +96,7 @@ func TestDoctor(t *testing.T) {
 
 // TestDoctorWithoutBrokers examines what does not answer, and refuses what it does not understand.
 func TestDoctorWithoutBrokers(t *testing.T) {
+	t.Parallel()
 	v := newVenue(t)
 	none := []string{"PERPETUA_DATABASE_URL=postgres://127.0.0.1:1/none", "DATABASE_URL=", "KAFKA_BROKERS="}
 	code, said := v.outcome(none, "doctor", "--kafka-brokers", "127.0.0.1:1", "--key-url", "file://"+filepath.ToSlash(t.TempDir()))

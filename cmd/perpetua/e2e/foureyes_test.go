@@ -8,6 +8,7 @@ import (
 // TestFourEyes proposes withdrawals as one operator and ends them as another, at a venue that is killed in between. An API key
 // is the same person as its user. The verifiers agree with the log.
 func TestFourEyes(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t, "--demo=false")
 	v.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"olga","password":"a good password","broker":"venue","scopes":["operator","read"]}`)
 	v.tokens["olga"] = v.login("olga", "a good password")

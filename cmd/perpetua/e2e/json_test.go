@@ -85,6 +85,7 @@ func TestAnotherMasterKey(t *testing.T) {
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		t.Skip("the log is not in the data folder")
 	}
+	t.Parallel()
 	v := newVenue(t)
 	v.env = append(v.env, "PERPETUA_MASTER_KEY="+strings.Repeat("A", 43)+"=")
 	v.start()

@@ -12,6 +12,7 @@ import (
 // TestLiabilities runs a venue until an instant of funding has passed, kills it, and checks proofs of customers with the program,
 // against what the interface and the log say.
 func TestLiabilities(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t)
 	v.trades()
 	v.must(200, "operator", http.MethodPatch, "/admin/v1/instruments/BTCUSDC_PERP", `{"funding_interval_seconds":60}`)

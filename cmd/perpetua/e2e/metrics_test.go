@@ -234,6 +234,7 @@ var (
 // TestDashboardAndAlertsNameWhatThereIs finds every metric and label that the dashboard, the alerts, and docker/README.md name
 // in the metrics of a venue.
 func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
 	queries := dashboardQueries(t)
 	if len(queries) < 50 {
 		t.Errorf("only %d queries in the dashboard", len(queries))

@@ -14,6 +14,7 @@ import (
 // TestOpeningIsImported imports balances and positions with the command, kills the venue, and sends the same file again. Then
 // the positions trade and close, and the verifiers agree with the log and the rows.
 func TestOpeningIsImported(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t, "--demo=false")
 	for _, code := range []string{"EVA", "ADAM"} {
 		v.must(201, "broker-a", http.MethodPost, "/v1/customers", `{"customer_code":"`+code+`"}`)

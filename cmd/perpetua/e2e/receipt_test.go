@@ -28,6 +28,7 @@ func startWitness(t *testing.T) (w *witnesstest.Witness, policy string) {
 // TestReceipts gets the receipt of a trade from a venue with a witness, and verifies it with the venue stopped. The witness is away at
 // first, which delays the receipt and no order.
 func TestReceipts(t *testing.T) {
+	t.Parallel()
 	w, policy := startWitness(t)
 	v := startVenue(t, "--witness-policy", policy)
 	v.trades()

@@ -74,6 +74,7 @@ func (r tiles) ReadTiles(all []tlog.Tile) (data [][]byte, err error) {
 // TestTransparencyLogs verifies the logs of a venue that is killed and started again, with programs of others. What is signed later
 // extends what was signed before.
 func TestTransparencyLogs(t *testing.T) {
+	t.Parallel()
 	v := startVenue(t)
 	v.trades()
 	before := v.signedTree(len(v.records("trading")))

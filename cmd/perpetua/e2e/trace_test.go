@@ -136,6 +136,7 @@ func followed(top string) map[string]string {
 // TestTraces places orders and finds each of them in one trace, from the request to the rows and the sockets, though the
 // log knows nothing of traces but the commands' ids.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t)
 	v := newVenue(t, "--trace-endpoint", c.URL)
 	v.env = []string{"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test"}
@@ -180,6 +181,7 @@ func TestTraces(t *testing.T) {
 
 // TestTracesAreOff sends nothing anywhere unless it is asked to, and passes on what a sender says.
 func TestTracesAreOff(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t)
 	v := newVenue(t)
 	v.env = []string{"OTEL_BSP_SCHEDULE_DELAY=100"}
@@ -199,6 +201,7 @@ func TestTracesAreOff(t *testing.T) {
 
 // TestTheSenderDoesNotHaveItselfTraced sends nothing anywhere where nothing is to be traced, whatever a sender records.
 func TestTheSenderDoesNotHaveItselfTraced(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t)
 	v := newVenue(t, "--trace-endpoint", c.URL, "--trace-ratio", "0")
 	v.start()

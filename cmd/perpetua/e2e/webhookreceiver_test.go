@@ -239,6 +239,7 @@ func opensslVerifies(t testing.TB, publicKey string, message []byte, signature s
 
 // TestWebhookReceiver: the receiver of the other tests takes what is signed, and refuses everything else.
 func TestWebhookReceiver(t *testing.T) {
+	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
