@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 )
 
 // seekWithin bounds the search for a position to start from: reading from genesis often takes no longer.
@@ -55,19 +57,23 @@ func (h *atHand) lastAnchor(ctx context.Context, name string, sequence int64) (r
 	return projections.Anchor(ctx, h.rows, name, 0, sequence)
 }
 
-// lastSnapshot returns the position of the last snapshot up to a sequence.
+// lastSnapshot returns the position of the last snapshot up to a sequence, with those of the past.
 func (h *atHand) lastSnapshot(ctx context.Context, name string, sequence int64) (record.Position, error) {
-	if h.saved == nil {
-		return record.Before, nil
-	}
-	known, err := h.saved.snapshots.Positions(ctx, name, 0)
 	last := record.Before
-	for _, p := range known {
-		if p.Sequence <= sequence && p.Sequence > last.Sequence {
-			last = p
+	if h.saved == nil {
+		return last, nil
+	}
+	var failed error
+	for _, store := range []*snapshot.Store{h.saved.snapshots, h.saved.history} {
+		known, err := store.Positions(ctx, name, 0)
+		failed = errors.Join(failed, err)
+		for _, p := range known {
+			if p.Sequence <= sequence && p.Sequence > last.Sequence {
+				last = p
+			}
 		}
 	}
-	return last, err
+	return last, failed
 }
 
 // rowsAtHand opens the database that the settings name. If the log is that of the data folder, it opens the folder's
