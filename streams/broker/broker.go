@@ -178,14 +178,19 @@ func (b *Broker) scan(ctx context.Context, every time.Duration) (*Report, error)
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	done, last := int64(0), time.Now()
-	return scan(ctx, b.dir, func(bytes int64) {
+	done, last, told := int64(0), time.Now(), false
+	report, err := scan(ctx, b.dir, func(bytes int64) {
 		done += bytes
 		if now := time.Now(); now.Sub(last) >= every {
-			last = now
+			last, told = now, true
 			b.logger.Info("checking the embedded log", "bytes", done, "of", all)
 		}
 	})
+	if err == nil && told {
+		// kfake reads every byte a second time, and tells no progress.
+		b.logger.Info("opening the embedded log, which takes as long as the check", "bytes", all)
+	}
+	return report, err
 }
 
 func (b *Broker) serve(config Config) error {

@@ -25,6 +25,9 @@ func TestScanTellsProgress(t *testing.T) {
 	_, size, _ := strings.Cut(said.String(), " of=")
 	size, _, _ = strings.Cut(size, "\n")
 	lines := strings.Count(said.String(), `msg="checking the embedded log" bytes=`)
+	if strings.Count(said.String(), `msg="opening the embedded log, which takes as long as the check" bytes=`+size+"\n") != 1 {
+		t.Errorf("no line about the opening after the check:\n%s", said.String())
+	}
 	if n, err := strconv.Atoi(size); err != nil || n < segmented*100 || lines < 3 || !strings.Contains(said.String(), "bytes="+size+" of="+size+"\n") {
 		t.Errorf("%d lines, to %q bytes:\n%s", lines, size, said.String())
 	}

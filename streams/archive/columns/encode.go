@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math/bits"
-	"runtime"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -35,6 +34,7 @@ type encoder struct {
 	raw, rare stream // of UUIDs
 	all       []value
 	recent    []sight // the columns that have a value in the current record, with the last one
+	turns     turns
 }
 
 // sight is a value of the current record as the second pass compares it with others. A record has up to a hundred values, and each
@@ -85,9 +85,7 @@ func (e *encoder) split() {
 	e.buf = make([]byte, 0, total)
 	var l lexer
 	for i, v := range e.in {
-		if i%yieldEvery == 0 {
-			runtime.Gosched()
-		}
+		e.turns.value(i)
 		from := len(e.buf)
 		e.buf = append(e.buf, v.Bytes...)
 		tokens, ok := l.split(e.buf, from, len(e.buf))
@@ -196,17 +194,11 @@ func (e *encoder) parse(s span, prev string) value {
 	return v
 }
 
-// yieldEvery is the number of values after which an encoder lets other goroutines run. A chunk takes seconds, and an owner on the
-// same processors decides orders in microseconds.
-const yieldEvery = 16
-
 // walk passes all values to visit, with the model in the state in which a decoder has it.
 func (e *encoder) walk(visit func(p *piece, c *column, v *value)) {
 	at := 0
 	for i, row := range e.rows {
-		if i%yieldEvery == 0 {
-			runtime.Gosched()
-		}
+		e.turns.value(i)
 		e.begin(i)
 		e.recent = e.recent[:0]
 		before := e.pieces[0]

@@ -74,7 +74,7 @@ func (c *Encoder) plain(values []Value) []byte {
 
 // columns returns the templates and streams of values.
 func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
-	e := &encoder{model: newModel(journal), in: values, templates: make(map[string]int), names: make(map[string]int),
+	e := &encoder{model: newModel(journal), in: values, turns: newTurns(), templates: make(map[string]int), names: make(map[string]int),
 		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), done: -1}}
 	e.columns[0].dict.index = make(map[string]int)
 	e.split()
