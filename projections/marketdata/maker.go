@@ -47,6 +47,7 @@ type Status struct {
 	Runs     bool
 	Sequence int64         // of the last record that was read; -1 before the first
 	Day      string        // the last published day, or ""
+	Reading  string        // the day of the last record that was read, or ""
 	Working  time.Duration // time spent on records and on the bucket
 	Failures int64
 	Halted   bool // the log contradicts what was published, and nothing is made any more

@@ -149,7 +149,7 @@ func TestDaysAreMade(t *testing.T) {
 	if len(want) != len(v.dates)*(1+len(dataset.PublicTables())) || len(v.dates) != 4 || slices.Contains(v.dates, "2026-11-01") {
 		t.Fatalf("days %v: %v", v.dates, names(want))
 	}
-	if s := m.Status(); s.Day != v.dates[3] || s.Sequence != int64(len(v.entries))-1 || s.Failures != 0 || s.Halted {
+	if s := m.Status(); s.Day != v.dates[3] || s.Reading <= s.Day || s.Sequence != int64(len(v.entries))-1 || s.Failures != 0 || s.Halted {
 		t.Errorf("%+v", s)
 	}
 	days, err := v.store(v.bucket).Days(t.Context())

@@ -40,8 +40,8 @@ func (r *run) read(ctx context.Context, from Source) error {
 			return err
 		}
 		if len(entries) > 0 {
-			last := entries[len(entries)-1].Position.Sequence
-			r.maker.update(func(s *Status) { s.Sequence = last })
+			last := &entries[len(entries)-1]
+			r.maker.update(func(s *Status) { s.Sequence, s.Reading = last.Position.Sequence, dataset.DateOf(last.Record.Time) })
 		}
 		if time.Now().After(check) {
 			if err := r.check(ctx); err != nil {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,8 +63,8 @@ func (n *Node) dataInterface(venue *follower) handler.Config {
 
 // dailyMetrics report how far this node has made daily files.
 type dailyMetrics struct {
-	n                                   *Node
-	day, sequence, work, failed, halted *prometheus.Desc
+	n                                           *Node
+	day, behind, sequence, work, failed, halted *prometheus.Desc
 }
 
 func newDailyMetrics(n *Node) *dailyMetrics {
@@ -71,7 +72,8 @@ func newDailyMetrics(n *Node) *dailyMetrics {
 		return prometheus.NewDesc("perpetua_data_"+name, help, nil, nil)
 	}
 	return &dailyMetrics{n,
-		desc("last_day_timestamp_seconds", "Beginning of the last UTC day with daily files of market data, as Unix time; absent before the first."),
+		desc("last_day_timestamp_seconds", "Beginning of the last UTC day with daily files of market data, as Unix time; 0 before the first."),
+		desc("behind_seconds", "Time since the end of the UTC day of the last record that was read for daily files; 0 while the day is not over."),
 		desc("sequence", "Sequence of the last record of the journal trading that was read for daily files; -1 before the first."),
 		desc("work_seconds_total", "Time that this node has spent on records and on the bucket to make daily files."),
 		desc("failures_total", "Errors of the bucket, of the log, or of the archive while daily files are made. Each is retried."),
@@ -80,7 +82,7 @@ func newDailyMetrics(n *Node) *dailyMetrics {
 
 // Describe implements prometheus.Collector.
 func (m *dailyMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.day, m.sequence, m.work, m.failed, m.halted} {
+	for _, d := range []*prometheus.Desc{m.day, m.behind, m.sequence, m.work, m.failed, m.halted} {
 		ch <- d
 	}
 }
@@ -94,9 +96,13 @@ func (m *dailyMetrics) Collect(ch chan<- prometheus.Metric) {
 	if !s.Runs {
 		return
 	}
-	if day, err := marketdata.ParseDate(s.Day); err == nil {
-		ch <- prometheus.MustNewConstMetric(m.day, prometheus.GaugeValue, float64(day/scalar.Second))
+	day, _ := marketdata.ParseDate(s.Day) // 0 if there is none
+	ch <- prometheus.MustNewConstMetric(m.day, prometheus.GaugeValue, float64(day/scalar.Second))
+	behind := scalar.Time(0)
+	if reading, err := marketdata.ParseDate(s.Reading); err == nil {
+		behind = max(0, scalar.TimeOf(time.Now())-reading-scalar.Day)
 	}
+	ch <- prometheus.MustNewConstMetric(m.behind, prometheus.GaugeValue, float64(behind/scalar.Second))
 	ch <- prometheus.MustNewConstMetric(m.sequence, prometheus.GaugeValue, float64(s.Sequence))
 	ch <- prometheus.MustNewConstMetric(m.work, prometheus.CounterValue, s.Working.Seconds())
 	ch <- prometheus.MustNewConstMetric(m.failed, prometheus.CounterValue, float64(s.Failures))
