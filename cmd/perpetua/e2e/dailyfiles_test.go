@@ -87,6 +87,7 @@ func TestDailyFiles(t *testing.T) {
 	for range 20 {
 		trade("65000.0")
 	}
+	v.must(201, "broker-a", http.MethodPost, annasOrders, `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"66000.0"}`) // rests over the days
 	if files, _ := v.dailyFiles(); len(files) > 0 {
 		t.Errorf("before midnight, the files are %v", files)
 	}
@@ -113,7 +114,12 @@ func TestDailyFiles(t *testing.T) {
 	v.env[at] = clock(1)
 	v.start()
 	trade("65020.0")
-	_, two := v.awaitDays(2)
+	files, two := v.awaitDays(2)
+	for _, f := range files {
+		if f.Table == "books" && f.Rows == 0 {
+			t.Errorf("%s lacks the order from the day before", f.Path)
+		}
+	}
 	v.sameFiles("after another midnight", two, one)
 	if day := v.scrape().value("perpetua_data_last_day_timestamp_seconds"); day <= 0 {
 		t.Errorf("the last day is at %v", day)
