@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 
@@ -48,4 +49,38 @@ func BenchmarkRange(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkDay makes the daily files of a random market with about 1,000 and about 10 records a second.
+func BenchmarkDay(b *testing.B) {
+	o := projectiontest.NewOwner(b, 1)
+	for len(o.Entries) < 1<<14 {
+		o.Play(1000)
+	}
+	for rate, entries := range map[int][]record.Entry{1000: o.Entries[:1<<14], 10: slowly(o.Entries[:1<<14])} {
+		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
+			bytes := int64(0)
+			for b.Loop() {
+				bytes = 0
+				d, err := NewDay(&entries[0], NewBooks(), func(string) (io.Writer, error) { return (*counter)(&bytes), nil })
+				must(b, err)
+				for i := range entries {
+					if DateOf(entries[i].Record.Time) == d.Date() {
+						must(b, d.Add(&entries[i]))
+					}
+				}
+				must(b, d.Close())
+			}
+			b.ReportMetric(float64(bytes)/float64(len(entries)), "B/record")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(entries)), "ns/record")
+		})
+	}
+}
+
+// counter counts bytes.
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
 }

@@ -30,19 +30,20 @@ func tableOfBooks() table {
 	schema := parquet.NewSchema(booksTable, parquet.SchemaOf(new(bookRow)))
 	return table{booksTable, "trading", sha256.Sum256([]byte(schema.String())), columnsOf(schema), func(w io.Writer, books *Books) rowWriter {
 		books.settle()
-		return &bookWriter{books: books, to: newGenericWriter[bookRow](w, booksTable, Version)}
+		return &bookWriter[bookRow]{books: books, to: newGenericWriter[bookRow](w, booksTable, Version), form: func(row bookRow) bookRow { return row }}
 	}}
 }
 
-// bookWriter writes the rows of a range. A second ends before the first record of a later one, and with the range: the rows of a file
-// follow from the books before the range and its records alone.
-type bookWriter struct {
+// bookWriter writes the rows of a range, in the form of T. A second ends before the first record of a later one, and with the range: the
+// rows of a file follow from the books before the range and its records alone.
+type bookWriter[T any] struct {
 	books *Books
-	to    *parquet.GenericWriter[bookRow]
+	to    *parquet.GenericWriter[T]
+	form  func(bookRow) T
 	last  *Place // the last record; nil before the first
 }
 
-func (w *bookWriter) add(e *record.Entry) (rows int64, err error) {
+func (w *bookWriter[T]) add(e *record.Entry) (rows int64, err error) {
 	at := placeAt(e, 0)
 	if w.last != nil && secondOf(w.last.Time) != secondOf(at.Time) {
 		if rows, err = w.endSecond(); err != nil {
@@ -53,7 +54,7 @@ func (w *bookWriter) add(e *record.Entry) (rows int64, err error) {
 	return rows, w.books.Add(e)
 }
 
-func (w *bookWriter) close(key, value string) (rows int64, err error) {
+func (w *bookWriter[T]) close(key, value string) (rows int64, err error) {
 	if w.last != nil {
 		if rows, err = w.endSecond(); err != nil {
 			return rows, err
@@ -64,7 +65,7 @@ func (w *bookWriter) close(key, value string) (rows int64, err error) {
 }
 
 // endSecond writes the books that have changed in the second of the last record, and returns the number of rows.
-func (w *bookWriter) endSecond() (rows int64, err error) {
+func (w *bookWriter[T]) endSecond() (rows int64, err error) {
 	row := bookRow{Place: *w.last, Second: secondOf(w.last.Time)}
 	write := func(side string, levels []level) {
 		if len(levels) == 0 { // so that a reader sees that nothing rests there any more
@@ -73,7 +74,7 @@ func (w *bookWriter) endSecond() (rows int64, err error) {
 		for i, l := range levels {
 			row.Side, row.Level, row.Price, row.Amount, row.Orders = side, int64(i)+1, l.price.Bytes(), l.amount.Bytes(), l.orders
 			if err == nil {
-				_, err = w.to.Write([]bookRow{row})
+				_, err = w.to.Write([]T{w.form(row)})
 			}
 			row.Ordinal++
 		}

@@ -160,6 +160,13 @@ func (b *Books) settle() {
 	}
 }
 
+// unsettle makes changed report every book that is not empty.
+func (b *Books) unsettle() {
+	for _, of := range b.books {
+		of.shown, of.touched = best{}, true
+	}
+}
+
 // changed calls each for the books with other best levels than at the last call of changed or settle. It sorts them by symbol.
 func (b *Books) changed(each func(symbol string, now best)) {
 	for _, symbol := range slices.Sorted(maps.Keys(b.books)) {

@@ -15,7 +15,8 @@
 // The table books has the state of the order books, which needs the orders of all records before a range. Books follows these orders, and
 // Save keeps them for the next range.
 //
-// A Range makes the files of a full range in memory, with statistics of their columns.
+// A Range makes the files of a full range in memory, with statistics of their columns. A Day makes the files of a day that everybody
+// may read: they have public market data only.
 //
 // Start reading in writer.go. The tables are in trading.go, bookrows.go, and onboarding.go.
 package dataset

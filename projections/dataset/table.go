@@ -78,9 +78,14 @@ func Journals() (names []string) {
 
 // tableOf returns a table. rows passes the rows of a record to add.
 func tableOf[T any](journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
+	return tableOfVersion(Version, journal, name, rows)
+}
+
+// tableOfVersion is tableOf for a table that has its own version.
+func tableOfVersion[T any](version int, journal, name string, rows func(m *maker, e *record.Entry, add func(T))) table {
 	schema := parquet.NewSchema(name, parquet.SchemaOf(new(T)))
 	return table{name, journal, sha256.Sum256([]byte(schema.String())), columnsOf(schema), func(w io.Writer, _ *Books) rowWriter {
-		return &typedWriter[T]{rows: rows, to: newGenericWriter[T](w, name, Version)}
+		return &typedWriter[T]{rows: rows, to: newGenericWriter[T](w, name, version)}
 	}}
 }
 

@@ -111,8 +111,15 @@ type Reader struct {
 
 // NewReader starts to read a blob. The caller must close the reader.
 func (s *Store) NewReader(ctx context.Context, key string) (*Reader, error) {
+	return s.NewReaderAt(ctx, key, 0)
+}
+
+// NewReaderAt starts to read a blob from an offset in bytes on. The caller must close the reader.
+func (s *Store) NewReaderAt(ctx context.Context, key string, offset int64) (*Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	in, err := open(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Reader, error) { return s.bucket.NewReader(ctx, key, nil) },
+	in, err := open(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Reader, error) {
+		return s.bucket.NewRangeReader(ctx, key, offset, -1, nil)
+	},
 		func(late *blob.Reader) { late.Close() })
 	if err != nil {
 		cancel()

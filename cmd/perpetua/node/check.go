@@ -55,6 +55,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.HistoryAge()
 	check(err)
+	_, _, err = s.PublicDataAge()
+	check(err)
 	_, err = s.Lifetime()
 	check(err)
 	_, err = tailEvery(s)

@@ -238,9 +238,9 @@ func (n *Node) readOnly() *rest.ReadOnly {
 }
 
 // onlyTheVenue reports whether the answers to the requests of a route need the venue's keys or its files: transparency logs,
-// proofs, and documents.
+// proofs, daily files, and documents.
 func onlyTheVenue(route string) bool {
-	if strings.HasPrefix(route, "/tlog/") || strings.HasPrefix(route, "/api/v1/files/") {
+	if strings.HasPrefix(route, "/tlog/") || strings.HasPrefix(route, "/data/") || strings.HasPrefix(route, "/api/v1/files/") {
 		return true
 	}
 	for _, end := range []string{"/receipt", "/liability-proof", "/export", "/erasure"} {

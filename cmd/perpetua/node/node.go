@@ -91,6 +91,7 @@ type Node struct {
 	past      *history.States      // the past states of all journals
 	roots     *liabilityRoots
 	archives  []archiver
+	daily     dailyFiles
 	keeping   sync.Mutex // held while a base is written to the data folder
 	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
@@ -132,6 +133,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	n.logs = n.transparencyLogs()
 	n.past = n.pastStates()
 	if n.archives, err = n.archivers(); err != nil {
+		return nil, err
+	}
+	if err = n.openDailyFiles(); err != nil {
 		return nil, err
 	}
 	if n.roots, err = n.openLiabilities(); err != nil {
@@ -266,6 +270,9 @@ func (n *Node) tasks() []task {
 				tasks = append(tasks, task{"fill the DuckLake catalog from " + a.journal, n.whileItActs(a.lake.Run)})
 			}
 		}
+	}
+	if n.daily.maker != nil {
+		tasks = append(tasks, task{"make the daily files of market data", n.whileItActs(n.daily.maker.Run)})
 	}
 	if n.Config.Known == nil && n.Follow == nil {
 		tasks = append(tasks, task{"copy the heads of archives and the bases", n.copyHeads}, task{"check the archives", n.checkArchives})

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/intake"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
+	"github.com/perpetua-exchange/perpetua/handlers/marketdata"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
 	"github.com/perpetua-exchange/perpetua/handlers/proofpage"
@@ -106,6 +107,7 @@ func (n *Node) wire() error {
 		operator.VenueAsOf, operator.OnboardingAsOf = interfaces.AsOf(), clients.AsOf()
 		admin.New(operator).Register(e)
 		tlog.Register(e, n.tlogInterface(auth))
+		marketdata.Register(e, n.dataInterface(venue))
 		if err := console.Register(e); err != nil {
 			return err
 		}
@@ -173,7 +175,7 @@ func (n *Node) measure() {
 	if n.engine.engine != nil {
 		n.telemetry.metrics.MustRegister(n.engine.engine.Collectors()...)
 	}
-	n.telemetry.metrics.MustRegister(newGauges(n), newTreeGauges(n), newArchiveMetrics(n), buildInfo(version.Current()))
+	n.telemetry.metrics.MustRegister(newGauges(n), newTreeGauges(n), newArchiveMetrics(n), newDailyMetrics(n), buildInfo(version.Current()))
 }
 
 // tradingInterface returns the configuration of the trading interface.

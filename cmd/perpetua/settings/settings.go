@@ -66,7 +66,8 @@ type Settings struct {
 		TailEvery string
 		Lake      bool // see LakeURL
 	}
-	History string // age, as text; see HistoryAge
+	PublicData string // age, as text; see PublicDataAge
+	History    string // age, as text; see HistoryAge
 	// Webhooks holds the settings of connections to receivers, as text.
 	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 	Log      struct{ Level, Format string }
@@ -122,6 +123,7 @@ func Table() []Setting {
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},
 		{Name: "archive-tail", usage: "age from which records are in the archive although their range of 65,536 records is not full", preset: "1h", text: func(s *Settings) *string { return &s.Archive.TailEvery }},
 		{Name: "lake", usage: "keep the rows of archived ranges as Parquet files beside the archive, not encrypted, and name them in a DuckLake catalog in Postgres", preset: "false", toggle: func(s *Settings) *bool { return &s.Archive.Lake }},
+		{Name: "public-data", usage: "how long the daily files of public market data below /data/ are kept: days or a time, like 400d or 9600h; forever; or off, which makes none", preset: "forever", text: func(s *Settings) *string { return &s.PublicData }},
 		{Name: "history", usage: "age from which earlier versions of rows, which as_of reads, are dropped: days or a time, like 400d or 9600h; 0 for never", preset: "400d", text: func(s *Settings) *string { return &s.History }},
 		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.Files.ScannerURL }},
 		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.Files.LinkLifetime }},

@@ -17,18 +17,18 @@ func crossOrigin(origins []string) echo.MiddlewareFunc {
 	return middleware.CORSWithConfig(middleware.CORSConfig{
 		AllowOrigins: origins, // empty: any
 		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderAccept, "If-None-Match", operation.HeaderIdempotencyKey,
+		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderAccept, "If-None-Match", "If-Range", "Range", operation.HeaderIdempotencyKey,
 			operation.HeaderMinLogPosition, operation.HeaderRequestID, headerTraceParent, headerTraceState},
-		ExposeHeaders: []string{operation.HeaderLogPosition, operation.HeaderLogPositionFinal, operation.HeaderRequestID, operation.HeaderCommandID, "ETag", "Retry-After", echo.HeaderWWWAuthenticate,
+		ExposeHeaders: []string{operation.HeaderLogPosition, operation.HeaderLogPositionFinal, operation.HeaderRequestID, operation.HeaderCommandID, "ETag", "Accept-Ranges", "Content-Range", "Retry-After", echo.HeaderWWWAuthenticate,
 			access.HeaderRateLimitPolicy, access.HeaderRateLimit},
 		MaxAge: 600,
 	})
 }
 
 // isForPages reports whether pages of other origins may call a path. They may call the trading interface, the
-// onboarding service, the login and the interface descriptions, but not the operator's interface.
+// onboarding service, the login, the daily files and the interface descriptions, but not the operator's interface.
 func isForPages(path string) bool {
-	for _, prefix := range [...]string{"/v1/", "/api/v1/", "/auth/", "/.well-known/", "/openapi.", "/asyncapi."} {
+	for _, prefix := range [...]string{"/v1/", "/api/v1/", "/auth/", "/.well-known/", "/openapi.", "/asyncapi.", "/data/"} {
 		if strings.HasPrefix(path, prefix) {
 			return true
 		}

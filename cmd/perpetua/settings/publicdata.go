@@ -1,0 +1,23 @@
+package settings
+
+import "time"
+
+// PublicDataPrefix returns the prefix of the keys of the daily files, in the bucket of --blob-url. It ends with a slash. Venues that share
+// a bucket have topics with different prefixes, and so different folders.
+func (s *Settings) PublicDataPrefix() string { return withSlash("data/" + s.Kafka.Prefix) }
+
+// PublicDataAge returns the age from which daily files are dropped, or 0 for never. made is false if no files are made. The error is a usage
+// error.
+func (s *Settings) PublicDataAge() (age time.Duration, made bool, err error) {
+	switch s.PublicData {
+	case "off":
+		return 0, false, nil
+	case "forever":
+		return 0, true, nil
+	}
+	const least = 24 * time.Hour
+	if age, ok := parseAge(s.PublicData); ok && age >= least {
+		return age, true, nil
+	}
+	return 0, false, Usagef("--public-data takes days or a time of a day or more, like 400d or 9600h, forever, or off, not %q", s.PublicData)
+}

@@ -1,0 +1,253 @@
+package marketdata_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	handler "github.com/perpetua-exchange/perpetua/handlers/marketdata"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/projections/dataset"
+	"github.com/perpetua-exchange/perpetua/projections/marketdata"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// source is a log that ends a maker's run at its end.
+type source struct {
+	entries []record.Entry
+	stop    context.CancelFunc
+}
+
+func (s *source) Poll(ctx context.Context) ([]record.Entry, error) {
+	all := s.entries
+	if s.entries = nil; len(all) == 0 {
+		s.stop()
+		return nil, ctx.Err()
+	}
+	return all, nil
+}
+
+func (s *source) Close() {}
+
+// venue serves the files of two days, 2026-11-24 and 2026-11-26, and is in the day 2026-11-28.
+type venue struct {
+	url   string
+	store *marketdata.Store
+	err   error
+	files *blob.Store
+}
+
+func newVenue(t *testing.T) *venue {
+	t.Helper()
+	o := projectiontest.NewOwner(t, 1)
+	o.Play(60)
+	begins, err := marketdata.ParseDate("2026-11-24")
+	must(t, err)
+	var entries []record.Entry
+	for i, e := range o.Entries {
+		r := *e.Record
+		r.Time = begins + 2*scalar.Day*scalar.Time(i*3/len(o.Entries))
+		e.Record = &r
+		entries = append(entries, e)
+	}
+	bucket, err := blob.Open(t.Context(), "mem://")
+	must(t, err)
+	t.Cleanup(func() { bucket.Close() })
+	v := &venue{files: blob.NewStore(bucket)}
+	v.store = marketdata.NewStore(v.files, "data/", entries[0].Journal)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	m := marketdata.NewMaker(marketdata.MakerConfig{Store: func(context.Context) (*marketdata.Store, error) { return v.store, nil },
+		From: func(at record.Position) marketdata.Source { return &source{entries[at.Sequence+1:], stop} }})
+	if err := m.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	e, err := rest.New(rest.Options{})
+	must(t, err)
+	handler.Register(e.Echo, handler.Config{Store: func(context.Context) (*marketdata.Store, error) { return v.store, v.err },
+		LogTime: func() scalar.Time { return begins + 4*scalar.Day }})
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	v.url = server.URL
+	return v
+}
+
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (v *venue) ask(t *testing.T, method, path string, headers ...string) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, v.url+path, nil)
+	must(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	a, err := http.DefaultClient.Do(r)
+	must(t, err)
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	must(t, err)
+	return answer{a, string(body)}
+}
+
+type entry struct {
+	Table, Date, Path string
+	Final             bool
+	Bytes, Rows       *int64
+	SHA256            *string
+	First             *int64 `json:"first_sequence"`
+	Last              *int64 `json:"last_sequence"`
+}
+
+func (v *venue) list(t *testing.T, query string) []entry {
+	t.Helper()
+	a := v.ask(t, http.MethodGet, "/data/"+query)
+	var list struct{ Files []entry }
+	if err := json.Unmarshal([]byte(a.body), &list, json.MatchCaseInsensitiveNames(true)); err != nil || a.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s: %v", a.StatusCode, a.body, err)
+	}
+	return list.Files
+}
+
+// TestFiles downloads every file of the list, whole and in parts.
+func TestFiles(t *testing.T) {
+	v := newVenue(t)
+	all := v.list(t, "")
+	if n := len(dataset.PublicTables()); len(all) != 3*n {
+		t.Fatalf("%d files: %+v", len(all), all)
+	}
+	for _, e := range all {
+		a := v.ask(t, http.MethodGet, e.Path)
+		if !e.Final {
+			if a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "DATA_DAY_NOT_OVER") || !strings.Contains(a.body, "It ends at 2026-11-29T00:00:00.000000Z") || e.Date != "2026-11-28" || e.Bytes != nil {
+				t.Errorf("%+v answers %d %s", e, a.StatusCode, a.body)
+			}
+			continue
+		}
+		sum := sha256.Sum256([]byte(a.body))
+		tag := `"` + hex.EncodeToString(sum[:]) + `"`
+		if a.StatusCode != http.StatusOK || hex.EncodeToString(sum[:]) != *e.SHA256 || int64(len(a.body)) != *e.Bytes || a.Header.Get("ETag") != tag ||
+			a.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || a.Header.Get("Content-Type") != "application/vnd.apache.parquet" ||
+			a.Header.Get("Accept-Ranges") != "bytes" || *e.Last < *e.First {
+			t.Errorf("%+v answers %d with %d bytes and %v", e, a.StatusCode, len(a.body), a.Header)
+		}
+		if h := v.ask(t, http.MethodHead, e.Path); h.StatusCode != http.StatusOK || h.ContentLength != *e.Bytes || h.body != "" {
+			t.Errorf("HEAD of %s: %d, %d bytes", e.Path, h.StatusCode, h.ContentLength)
+		}
+		if h := v.ask(t, http.MethodGet, e.Path, "If-None-Match", tag); h.StatusCode != http.StatusNotModified || h.body != "" || h.Header.Get("ETag") != tag {
+			t.Errorf("%s to one who has it: %d", e.Path, h.StatusCode)
+		}
+		for given, want := range map[string]string{"bytes=0-3": a.body[:4], "bytes=-8": a.body[len(a.body)-8:], "bytes=10-": a.body[10:], "bytes=4-4": a.body[4:5]} {
+			if p := v.ask(t, http.MethodGet, e.Path, "Range", given); p.StatusCode != http.StatusPartialContent || p.body != want {
+				t.Errorf("%s of %s: %d with %d bytes", given, e.Path, p.StatusCode, len(p.body))
+			}
+		}
+		if p := v.ask(t, http.MethodGet, e.Path, "Range", "bytes=0-3", "If-Range", `"another"`); p.StatusCode != http.StatusOK || p.body != a.body {
+			t.Errorf("a part of another file: %d", p.StatusCode)
+		}
+		p := v.ask(t, http.MethodGet, e.Path, "Range", "bytes=999999999-")
+		if p.StatusCode != http.StatusRequestedRangeNotSatisfiable || !strings.Contains(p.body, `"RANGE_NOT_SATISFIABLE"`) || p.Header.Get("Content-Type") != "application/problem+json" ||
+			p.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("bytes after the end: %d %s %v", p.StatusCode, p.body, p.Header)
+		}
+	}
+}
+
+// TestListIsFiltered filters by table and date.
+func TestListIsFiltered(t *testing.T) {
+	v := newVenue(t)
+	for query, want := range map[string]int{"?table=trades": 3, "?table=trades|books": 6, "?from=2026-11-26": 8, "?to=2026-11-26": 8, "?from=2026-11-25&to=2026-11-25": 0,
+		"?table=prices&from=2026-11-24&to=2026-11-24": 1} {
+		if all := v.list(t, query); len(all) != want {
+			t.Errorf("%s has %d files, not %d", query, len(all), want)
+		}
+	}
+	tag := v.ask(t, http.MethodGet, "/data/").Header.Get("ETag")
+	if a := v.ask(t, http.MethodGet, "/data/", "If-None-Match", tag); a.StatusCode != http.StatusNotModified {
+		t.Errorf("the same list: %d", a.StatusCode)
+	}
+}
+
+// TestProblems asks for what is not there.
+func TestProblems(t *testing.T) {
+	v := newVenue(t)
+	for _, c := range []struct {
+		path   string
+		status int
+		says   string
+	}{
+		{"/data/orders/2026-11-24.parquet", 404, "the tables are trades, funding_rates, prices, books"},
+		{"/data/trades/2026-11-24", 400, "a date and .parquet"},
+		{"/data/trades/2026-02-29.parquet", 400, "a date and .parquet"},
+		{"/data/trades/2026-11-24.csv", 400, `"field":"file"`},
+		{"/data/trades/..%2f..%2fkeys.parquet", 400, "INVALID_VALUE"},
+		{"/data/trades/2026-11-24.parquet?as_of=trading/0@1", 400, "as_of"},
+		{"/data/trades/2026-11-23.parquet", 404, "The first day with files is 2026-11-24"},
+		{"/data/trades/2026-11-25.parquet", 404, "no records of 2026-11-25"},
+		{"/data/trades/2026-11-27.parquet", 404, "DATA_NOT_MADE"},
+		{"/data/trades/2099-01-01.parquet", 404, "DATA_DAY_NOT_OVER"},
+		{"/data/?table=orders", 400, `"field":"table"`},
+		{"/data/?from=yesterday&to=2026-13-01", 400, `"field":"to"`},
+		{"/data/?page=1", 400, `"field":"page"`},
+		{"/data/trades/", 404, "NOT_FOUND"},
+	} {
+		a := v.ask(t, http.MethodGet, c.path)
+		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) || a.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s answers %d %s", c.path, a.StatusCode, a.body)
+		}
+	}
+	days, err := v.store.Days(t.Context())
+	must(t, err)
+	found, err := v.files.List(t.Context(), "data/")
+	must(t, err)
+	for _, o := range found {
+		if strings.Contains(o.Key, "/trades/"+days[0].Date) {
+			must(t, v.files.Delete(t.Context(), o.Key))
+		}
+	}
+	lost := v.ask(t, http.MethodGet, "/data/trades/"+days[0].Date+".parquet")
+	v.err = errors.New("the log is away")
+	away := v.ask(t, http.MethodGet, "/data/")
+	for _, a := range []answer{lost, away} {
+		if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.body, "DATA_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	v.store, v.err = nil, nil
+	if all := v.list(t, "?to=2026-11-27"); len(all) != 0 {
+		t.Errorf("without a log, the files are %+v", all)
+	}
+}
+
+// TestPagesMayRead has a page of another origin read a file.
+func TestPagesMayRead(t *testing.T) {
+	v := newVenue(t)
+	a := v.ask(t, http.MethodGet, "/data/trades/2026-11-24.parquet", "Origin", "https://charts.example", "Range", "bytes=0-3")
+	if a.Header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(a.Header.Get("Access-Control-Expose-Headers"), "Content-Range") {
+		t.Errorf("%v", a.Header)
+	}
+	p := v.ask(t, http.MethodOptions, "/data/trades/2026-11-24.parquet", "Origin", "https://charts.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "range")
+	if p.StatusCode != http.StatusNoContent || !strings.Contains(p.Header.Get("Access-Control-Allow-Headers"), "Range") {
+		t.Errorf("%d %v", p.StatusCode, p.Header)
+	}
+}
