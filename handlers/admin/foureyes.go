@@ -74,7 +74,7 @@ func (h *Handler) getPolicy(c echo.Context) error {
 	}
 	var out wire.Policy
 	err := h.viewGoverning(c, func(journal string, s governing) error {
-		out = wire.NewPolicy(journal, s.Policy(), decide.PolicyActions(s.Governed()))
+		out = wire.NewPolicy(journal, s.Policy(), s.Governed().Actions())
 		return nil
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (h *Handler) setPolicy(c echo.Context) error {
 	}
 	var actions []decide.Action
 	to, _, err := h.governedJournal(c, payload, func(_ string, s governing) error {
-		actions = decide.PolicyActions(s.Governed())
+		actions = s.Governed().Actions()
 		return nil
 	})
 	if err != nil {
