@@ -29,6 +29,16 @@ func (p *RotateCheckpointKey) Reconstruct(r *Evidence) error {
 	return nil
 }
 
+// rotationContent is the JSON form of a RotateCheckpointKey.
+type rotationContent struct {
+	Generation int    `json:"generation"`
+	Previous   string `json:"previous"`
+	Key        string `json:"key"`
+}
+
+// Content implements Proposable.
+func (p *RotateCheckpointKey) Content() any { return (*rotationContent)(p) }
+
 // CheckpointKeyRotated names the next key of a transparency log. Trees that contain this record are signed by it. Until a record
 // of the time Until or later, they are signed by the previous key too.
 type CheckpointKeyRotated struct {

@@ -37,7 +37,8 @@ type Governed interface {
 	// Subject describes the action of a command. It returns false if no policy may cover the command. Its payload MUST
 	// otherwise be Proposable.
 	Subject(c Command) (Subject, bool)
-	// Actions are the journal's own actions.
+	// Actions are all actions that a policy of the journal may name. CommandActivateRules, CommandPutBackDue, and
+	// CommandRotateCheckpointKey may be among them.
 	Actions() []Action
 	// Payloads are those of the journal's commands.
 	Payloads() *Payloads
@@ -61,9 +62,6 @@ func (c *Core) Proposals() []Proposal {
 	}
 	return out
 }
-
-// PolicyActions returns all actions that a policy of the journal may name.
-func PolicyActions(j Governed) []Action { return slices.Concat(j.Actions(), sharedActions()) }
 
 // Govern decides the commands about policies and proposals, and proposes a command that the policy covers. If done is false,
 // one person suffices, and the caller must decide the command. The caller must first check that the actor may give the
@@ -118,6 +116,8 @@ func subjectOf(cmd Command, j Governed) (Subject, bool) {
 		return Subject{Action: CommandActivateRules, Objects: []string{TypeRulesActivated}}, true
 	case *PutBackDue:
 		return Subject{Action: CommandPutBackDue, Objects: []string{dueObject(p.Entry)}}, true
+	case *RotateCheckpointKey:
+		return Subject{Action: CommandRotateCheckpointKey, Objects: []string{TypeCheckpointKeyRotated}}, true
 	}
 	return j.Subject(cmd)
 }
@@ -130,7 +130,7 @@ func act(at Stamp, cmd Command, j Governed) (Decision, error) {
 	if !ok {
 		return j.Act(at, cmd)
 	}
-	e, err := setPolicy(p, PolicyActions(j))
+	e, err := setPolicy(p, j.Actions())
 	if err != nil {
 		return Decision{}, err
 	}
@@ -314,6 +314,8 @@ func touchedByShared(e Event) []string {
 		return []string{dueObject(e.Entry)}
 	case *DuePutBack:
 		return []string{dueObject(e.Entry)}
+	case *CheckpointKeyRotated:
+		return []string{TypeCheckpointKeyRotated}
 	}
 	return nil
 }

@@ -52,11 +52,6 @@ type Action struct {
 	Unit string
 }
 
-// sharedActions returns the actions of every journal that has a policy.
-func sharedActions() []Action {
-	return []Action{{Name: CommandActivateRules}, {Name: CommandPutBackDue}}
-}
-
 // SetPolicy asks to replace the policy of a journal. It needs two persons itself while a policy is on.
 //
 // Event: four_eyes.set. Refusals: Invalid INVALID_ACTION, INVALID_THRESHOLD, INVALID_PROPOSAL_SECONDS; Conflict

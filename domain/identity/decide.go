@@ -28,6 +28,17 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if err := s.permit(c); err != nil {
 		return decide.Decision{}, err
 	}
+	if err := s.permitProposer(at, c); err != nil {
+		return decide.Decision{}, err
+	}
+	if d, done, err := s.core.Govern(at, c, governed{s}); done {
+		return d, err
+	}
+	return s.act(at, c)
+}
+
+// act decides a command that needs no second person, or has one.
+func (s *State) act(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	if d, done, err := s.core.Decide(at, c, nil); done {
 		return d, err
 	}

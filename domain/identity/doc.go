@@ -8,6 +8,8 @@
 // its keys. A key allows at most the user's scopes. An operator may set a rate limit for a key; without one, the key
 // counts toward the user's limit.
 //
+// A policy may demand a second person for changes of users and keys: see foureyes.go.
+//
 // All other changes are made by the system itself or by a user with the operator scope. The rules look the scope up in
 // the state and not in the token, so an operator who was deactivated a moment ago cannot change anything.
 package identity

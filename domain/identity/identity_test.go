@@ -66,7 +66,7 @@ func (l *log) do(actor decide.Actor, kind, key string, payload any) string {
 	if d.Repeated {
 		return fmt.Sprintf("repeat %d", d.Repeat)
 	}
-	if len(d.Events) != 1 && kind != identity.CommandReplaceKeys {
+	if len(d.Events) != 1 && kind != identity.CommandReplaceKeys && kind != decide.CommandConfirmProposal {
 		l.t.Fatalf("%d events, want 1", len(d.Events))
 	}
 	r := record{at: at, command: c.Recorded(), outcome: d.Outcome}

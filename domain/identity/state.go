@@ -19,8 +19,10 @@ const (
 	rulesOfCommitments = 2
 	// rulesOfCheckpointKeys is the first number of rules with rotations of the keys of transparency logs.
 	rulesOfCheckpointKeys = 3
+	// rulesOfFourEyes is the first number of rules with policies and proposals (decide.Core.Govern).
+	rulesOfFourEyes = 4
 	// rulesSupported is the highest number of rules that this build supports.
-	rulesSupported = rulesOfCheckpointKeys
+	rulesSupported = rulesOfFourEyes
 )
 
 // Rules returns the rules of the identity journal.
@@ -62,11 +64,13 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfCommitments, CheckpointKeys: rulesOfCheckpointKeys})}
+	numbers := decide.Numbers{Newest: rulesSupported, Commitments: rulesOfCommitments, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfCheckpointKeys}
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(numbers)}
 }
 
 // Evolve applies one valid record. Events of other types, such as the journal's own, change nothing here.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	s.core.Touch(at, events, touched)
 	s.core.Evolve(at, c, events)
 	for _, e := range events {
 		eventTable.Apply(s, e)

@@ -42,7 +42,7 @@ func (governed) Actions() []decide.Action {
 			out = append(out, decide.Action{Name: triggerAction(a)})
 		}
 	}
-	return out
+	return append(out, decide.Action{Name: decide.CommandActivateRules}, decide.Action{Name: decide.CommandPutBackDue})
 }
 
 // Subject implements decide.Governed. The owner's record, documents, and responses are the evidence for an action on its

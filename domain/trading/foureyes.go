@@ -41,6 +41,8 @@ func (governed) Actions() []decide.Action {
 		{Name: CommandChangeInstrument},
 		{Name: CommandDelistInstrument},
 		{Name: CommandImportOpening, Unit: currency},
+		{Name: decide.CommandActivateRules},
+		{Name: decide.CommandPutBackDue},
 	}
 }
 

@@ -144,7 +144,7 @@ func (x *fourEyesRun) payload() decide.Payload {
 
 func (x *fourEyesRun) randomPolicy() decide.Policy {
 	p := decide.Policy{ProposalSeconds: rapid.IntRange(60, 300).Draw(x.r, "open")}
-	for _, a := range decide.PolicyActions(x.state.Governed()) {
+	for _, a := range x.state.Governed().Actions() {
 		if !rapid.Bool().Draw(x.r, a.Name) {
 			continue
 		}

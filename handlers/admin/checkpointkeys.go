@@ -33,8 +33,8 @@ func (h *Handler) rotateCheckpointKey(c echo.Context) error {
 		return err
 	}
 	if !repeated {
-		if payload, err = h.cfg.NextCheckpointKey(c.Request().Context(), to.Name); err != nil {
-			return problem.SourceFailed(fmt.Errorf("the keys that sign checkpoints: %w", err))
+		if payload, err = h.nextCheckpointKey(c, to.Name); err != nil {
+			return err
 		}
 	}
 	e, err := rest.Execute[*decide.CheckpointKeyRotated](c, to, payload)
@@ -42,4 +42,13 @@ func (h *Handler) rotateCheckpointKey(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, keyRotated{to.Name, e.Generation, e.Previous, e.Key, e.Until})
+}
+
+// nextCheckpointKey makes the next key of a journal's transparency log in the key store, or returns the one that no record names.
+func (h *Handler) nextCheckpointKey(c echo.Context, journal string) (*decide.RotateCheckpointKey, error) {
+	next, err := h.cfg.NextCheckpointKey(c.Request().Context(), journal)
+	if err != nil {
+		return nil, problem.SourceFailed(fmt.Errorf("the keys that sign checkpoints: %w", err))
+	}
+	return next, nil
 }

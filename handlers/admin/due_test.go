@@ -95,8 +95,8 @@ func TestActivateRules(t *testing.T) {
 	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 2, "identity": 2}}}
 	v.Send("operator", "POST", base+"/rules/identity", `{"rules":3}`).Code(409, "RULES_NOT_KNOWN")
 	v.Send("operator", "POST", base+"/rules/identity", `{"rules":1}`).Code(409, "RULES_NOT_NEXT")
-	v.Nodes[0].Rules["identity"] = 4
-	v.Send("operator", "POST", base+"/rules/identity", `{"rules":4}`).Code(422, "RULES_NOT_SUPPORTED")
+	v.Nodes[0].Rules["identity"] = 5
+	v.Send("operator", "POST", base+"/rules/identity", `{"rules":5}`).Code(422, "RULES_NOT_SUPPORTED")
 	v.Send("operator", "POST", base+"/rules/trading", `{}`).Code(400, "VALIDATION_FAILED")
 	v.Send("auditor", "POST", base+"/rules/trading", `{"rules":5}`).Code(403, "FORBIDDEN")
 }

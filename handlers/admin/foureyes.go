@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -19,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -74,13 +76,23 @@ func (h *Handler) getPolicy(c echo.Context) error {
 	}
 	var out wire.Policy
 	err := h.viewGoverning(c, func(journal string, s governing) error {
-		out = wire.NewPolicy(journal, s.Policy(), decide.PolicyActions(s.Governed()))
+		out = wire.NewPolicy(journal, s.Policy(), s.Governed().Actions())
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	if len(out.Rules) > 0 && !h.usersProtected() {
+		out.Note = "One operator can register a user, or set the password of any operator, and confirm as that person: " +
+			"the policy of the journal identity does not have both user.register and user.change."
+	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// usersProtected reports whether the policy of the identity journal demands two persons for changes of users.
+func (h *Handler) usersProtected() (protected bool) {
+	h.cfg.Identity.View(func(s decide.State, _ record.Position) { protected = s.(*identity.State).ProtectsUsers() })
+	return protected
 }
 
 // readPolicy reads a policy from a body.
@@ -101,7 +113,7 @@ func (h *Handler) setPolicy(c echo.Context) error {
 	}
 	var actions []decide.Action
 	to, _, err := h.governedJournal(c, payload, func(_ string, s governing) error {
-		actions = decide.PolicyActions(s.Governed())
+		actions = s.Governed().Actions()
 		return nil
 	})
 	if err != nil {
@@ -325,8 +337,8 @@ func (h *Handler) showProposal(c echo.Context, id scalar.ID) error {
 	return c.JSON(http.StatusOK, wire.NewProposal(rest.Param(c, "journal"), &p, h.now()))
 }
 
-// mayConfirm returns an error if a proposal activates rules that some node does not support, or releases a hold while this
-// venue may not change the key store. It leaves the refusal of an unknown proposal to the journal's owner.
+// mayConfirm returns an error if a proposal activates rules that some node does not support, names a checkpoint key that the key
+// store lacks, or releases a hold while this venue may not change the key store. It leaves the refusal of an unknown proposal to the journal's owner.
 func (h *Handler) mayConfirm(c echo.Context, id scalar.ID) error {
 	p, err := h.findProposal(c, id)
 	if err != nil {
@@ -339,11 +351,32 @@ func (h *Handler) mayConfirm(c echo.Context, id scalar.ID) error {
 			return err
 		}
 		return h.knownToAll(c, rest.Param(c, "journal"), rules.Rules)
+	case decide.CommandRotateCheckpointKey:
+		return h.hasCheckpointKey(c, &p)
 	case onboarding.CommandReleaseOwner:
 		ctx := c.Request().Context()
 		if err := h.cfg.Owners.MayChange(ctx); err != nil {
 			return h.keyError(c, owner.Ref{}, err)
 		}
+	}
+	return nil
+}
+
+// hasCheckpointKey returns an error if an open proposal names another key than the one that the key store has as the next.
+func (h *Handler) hasCheckpointKey(c echo.Context, p *decide.Proposal) error {
+	if p.StatusAt(h.now()) != decide.StatusOpen || p.Changed != 0 {
+		return nil // the journal's owner refuses the confirmation
+	}
+	var rotation decide.RotateCheckpointKey
+	if err := json.Unmarshal([]byte(p.Content), rotation.Content()); err != nil {
+		return err
+	}
+	next, err := h.nextCheckpointKey(c, rest.Param(c, "journal"))
+	if err != nil {
+		return err
+	}
+	if next.Key != rotation.Key {
+		return problem.Conflict("ANOTHER_CHECKPOINT_KEY", "The key store does not have the proposed key: propose the rotation again.")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 func twoOperators(t *testing.T) *tradingtest.Venue {
 	v := tradingtest.New(t)
 	v.Send("operator", "POST", base+"/users", `{"username":"olga","password":"a good password","broker":"venue","scopes":["operator","read"]}`).Want(201)
-	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 5, "onboarding": 5}}}
+	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 5, "onboarding": 5, "identity": 4}}}
 	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
 	v.Send("operator", "POST", base+"/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"first"}`).Want(201)
 	return v
@@ -227,12 +227,10 @@ func TestBadPolicies(t *testing.T) {
 	} {
 		v.Send("operator", "PUT", base+"/four-eyes/trading", body).Code(400, code)
 	}
-	for _, journal := range []string{"identity", "nothing"} {
-		v.Send("operator", "PUT", base+"/four-eyes/"+journal, `{"rules":[]}`).Code(404, "UNKNOWN_JOURNAL")
-	}
+	v.Send("operator", "PUT", base+"/four-eyes/nothing", `{"rules":[]}`).Code(404, "UNKNOWN_JOURNAL")
 	v.Send("operator", "GET", base+"/four-eyes/nothing", "").Code(404, "UNKNOWN_JOURNAL")
 	for _, verb := range []string{"confirm", "reject", "withdraw"} {
-		v.Send("operator", "POST", base+"/four-eyes/identity/proposals/6a0e8f5b-1f0b-8d0e-9b0f-3c1d5f2e7a90/"+verb, "").Code(404, "UNKNOWN_JOURNAL")
+		v.Send("operator", "POST", base+"/four-eyes/nothing/proposals/6a0e8f5b-1f0b-8d0e-9b0f-3c1d5f2e7a90/"+verb, "").Code(404, "UNKNOWN_JOURNAL")
 	}
 	for _, id := range []string{"nothing", "6a0e8f5b-1f0b-8d0e-9b0f-3c1d5f2e7a90"} {
 		v.Send("operator", "GET", proposals+"/"+id, "").Code(404, "UNKNOWN_PROPOSAL")

@@ -44,13 +44,16 @@ func NewProposal(journal string, p *decide.Proposal, now scalar.Time) Proposal {
 }
 
 // inTheClear returns the content of a proposal without its encrypted texts, which belong to the commands of the onboarding
-// journal.
+// journal, and without the secrets of users and signing keys. A sealed password becomes sets_password.
 func inTheClear(content string) jsontext.Value {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(content), &members); err != nil {
 		return jsontext.Value(content) // not an object, which no command is
 	}
-	for _, name := range [...]string{"reason", "internal_reason", "external_reference"} {
+	if members["password_hash"] != nil {
+		members["sets_password"] = jsontext.Value("true")
+	}
+	for _, name := range [...]string{"reason", "internal_reason", "external_reference", "password_hash", "private"} {
 		delete(members, name)
 	}
 	text, err := json.Marshal(members, json.Deterministic(true))
@@ -83,6 +86,8 @@ type Policy struct {
 	ProposalSeconds int          `json:"proposal_seconds"`
 	// Actions are those that a rule may name.
 	Actions []PolicyAction `json:"actions"`
+	// Note says what makes the policy weak, or "".
+	Note string `json:"note,omitzero"`
 }
 
 // PolicyRule is a rule of a policy.

@@ -42,7 +42,10 @@ func TestConsoleProposals(t *testing.T) {
 	b.open(v.REST + "/")
 	b.logIn(v, "operator")
 	b.sees(`[data-journal="trading"]`, "withdrawal.request", "operator", "open")
-	b.sees(`[data-journal="onboarding"]`, "No such proposals")
+	b.sees(`[data-journal="trading"] .hint`, "policy of the journal identity")
+	for _, journal := range []string{"onboarding", "identity"} {
+		b.sees(`[data-journal="`+journal+`"]`, "No such proposals")
+	}
 	b.review("trading")
 	b.sees("#proposal-body", "operator", `"amount": "2000"`, `"reference_id": "to-confirm"`, "ANNA")
 	b.click("#proposal-actions [value=confirm]")

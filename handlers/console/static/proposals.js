@@ -7,7 +7,7 @@ import { byId, el, inTurn, moment, setText, words } from "./dom.js";
 import { say, submitting } from "./form.js";
 import { actions, cell, table, when } from "./rows.js";
 
-const journals = ["trading", "onboarding"]; // that may have a policy
+const journals = ["trading", "onboarding", "identity"]; // that may have a policy
 const first = 20; // proposals of a journal that are listed at first
 const most = 100; // that the server lists on a page
 
@@ -66,9 +66,10 @@ export class Proposals {
     }
   }
 
-  // list returns as many proposals of a journal as are to be listed, newest first.
+  // list returns as many proposals of a journal as are to be listed, newest first, and what makes its policy weak.
   async #list(journal) {
     const wanted = this.#sizes.get(journal) ?? first;
+    const { note } = await get(`/admin/v1/four-eyes/${journal}`);
     const items = [];
     let total = 1;
     for (let page = 1; items.length < Math.min(wanted, total); page++) {
@@ -76,7 +77,7 @@ export class Proposals {
       items.push(...found.items);
       total = found.items.length ? found.total : 0;
     }
-    return { journal, items, total };
+    return { journal, note, items, total };
   }
 
   #draw(lists) {
@@ -91,7 +92,7 @@ export class Proposals {
       if (left > 0) {
         box.append(el("p", { class: "empty" }, el("button", { type: "button", class: "quiet", click: () => this.#extend(list.journal) }, `Show more of ${left}`)));
       }
-      return el("div", { class: "part-of", "data-journal": list.journal }, el("h3", {}, `Journal ${list.journal}`), box);
+      return el("div", { class: "part-of", "data-journal": list.journal }, el("h3", {}, `Journal ${list.journal}`), list.note && el("p", { class: "hint" }, list.note), box);
     }));
     if (focused) reviewOf(focused)?.focus();
   }

@@ -441,7 +441,7 @@ func (v *Venue) tipFor(path string) record.LogPosition {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
 	}
 	switch {
-	case about("/admin/v1/brokers", "/admin/v1/users", "/admin/v1/signing-keys", "/v1/api-keys"):
+	case about("/admin/v1/brokers", "/admin/v1/users", "/admin/v1/signing-keys", "/v1/api-keys", "/admin/v1/four-eyes/identity"):
 		return v.Identity.Tip()
 	case about("/admin/v1/questionnaires", "/admin/v1/entitlement", "/admin/v1/persons", "/admin/v1/corporates", "/admin/v1/retention", "/admin/v1/webhook", "/admin/v1/four-eyes/onboarding", "/api/v1/"):
 		return v.Onboarding.Tip()

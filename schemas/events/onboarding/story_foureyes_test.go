@@ -13,7 +13,7 @@ func (s *story) fourEyes() {
 	s.activate(onboarding.Rules().Newest())
 	olga := decide.Actor{Sub: "olga", Broker: "venue"}
 	policy := decide.Policy{ProposalSeconds: 3600}
-	for _, a := range decide.PolicyActions(s.state.Governed()) {
+	for _, a := range s.state.Governed().Actions() {
 		policy.Rules = append(policy.Rules, decide.PolicyRule{Action: a.Name})
 	}
 	s.do(operator, &decide.SetPolicy{Policy: policy})

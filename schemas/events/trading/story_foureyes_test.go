@@ -16,7 +16,7 @@ func (s *story) fourEyes() {
 	s.t.Helper()
 	s.activate(trading.Rules().Newest())
 	policy := decide.Policy{ProposalSeconds: 3600}
-	for _, a := range decide.PolicyActions(s.state.Governed()) {
+	for _, a := range s.state.Governed().Actions() {
 		policy.Rules = append(policy.Rules, decide.PolicyRule{Action: a.Name})
 	}
 	policy.Rules[0].Threshold = new(fixed.Decimal)
