@@ -25,7 +25,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	elsewhere := []string{"/auth/jwt/login", "/.well-known/jwks.json", "/v1/ws", "/healthz", "/readyz", "/metrics", "/", "/console/{file}", "/apply", "/apply/{file}", "/check", "/check/{file}", "/compliance", "/compliance/{file}",
 		"/docs", "/docs/websocket", "/docs/static/{file}", "/asyncapi.yaml", "/asyncapi.json"}
 	for _, r := range unregistered {
-		if !slices.Contains(elsewhere, r.Path) && !strings.HasPrefix(r.Path, "/tlog/") {
+		if !slices.Contains(elsewhere, r.Path) && !strings.HasPrefix(r.Path, "/tlog/") && !strings.HasPrefix(r.Path, "/data/") {
 			t.Errorf("described and not registered: %v", r)
 		}
 	}
