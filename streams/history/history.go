@@ -44,7 +44,7 @@ type Limits struct {
 	AtOnce int           // states that are made at the same time
 	Memory int64         // estimated bytes of the states that are kept; the newest one is kept in any case
 	Wait   time.Duration // longest wait for a turn
-	// Patience is the longest wait for a state that is being made. The state is then made for whoever asks again.
+	// Patience is the longest wait for a state that is being made. The work then continues, for the next question.
 	Patience time.Duration
 }
 
@@ -194,7 +194,7 @@ func (s *States) at(ctx context.Context, k key, j Journal, tip record.Position) 
 		s.leave(k, w)
 		return nil, ctx.Err()
 	case <-patience.C:
-		// Nobody leaves, so the work goes on to its end, and its state is kept.
+		// The work is not left, so it continues to its end, and its state is kept.
 		return nil, &past.BusyError{RetryAfter: patienceRetry, Underway: true}
 	}
 }
