@@ -32,13 +32,20 @@ const (
 	DefaultAtOnce = 2
 	DefaultMemory = 256 << 20
 	DefaultWait   = time.Second
+	// DefaultPatience is below the minute in which a node's server must have answered a request.
+	DefaultPatience = 45 * time.Second
 )
+
+// patienceRetry is when to ask again for a state that takes longer than the patience.
+const patienceRetry = 5 * time.Second
 
 // Limits bound what States uses. A zero field stands for its default.
 type Limits struct {
 	AtOnce int           // states that are made at the same time
 	Memory int64         // estimated bytes of the states that are kept; the newest one is kept in any case
 	Wait   time.Duration // longest wait for a turn
+	// Patience is the longest wait for a state that is being made. The work then continues, for the next question.
+	Patience time.Duration
 }
 
 // Config configures States.
@@ -88,6 +95,9 @@ func New(cfg Config, journals ...Journal) *States {
 	}
 	if l.Wait == 0 {
 		l.Wait = DefaultWait
+	}
+	if l.Patience == 0 {
+		l.Patience = DefaultPatience
 	}
 	if cfg.Source == nil {
 		cfg.Source = Topic{cfg.Client}
@@ -174,12 +184,18 @@ func (s *States) at(ctx context.Context, k key, j Journal, tip record.Position) 
 	if m != nil {
 		return m, nil
 	}
-	defer s.leave(k, w)
+	patience := time.NewTimer(s.cfg.Limits.Patience)
+	defer patience.Stop()
 	select {
 	case <-w.done:
+		s.leave(k, w)
 		return w.made, w.err
 	case <-ctx.Done():
+		s.leave(k, w)
 		return nil, ctx.Err()
+	case <-patience.C:
+		// The work is not left, so it continues to its end, and its state is kept.
+		return nil, &past.BusyError{RetryAfter: patienceRetry, Underway: true}
 	}
 }
 
@@ -202,6 +218,7 @@ func (s *States) join(ctx context.Context, k key, j Journal, tip record.Position
 	w.cancel = cancel
 	go func() {
 		defer close(w.done)
+		defer cancel()
 		w.made, w.err = s.inTurn(working, k, j, tip)
 		size := 0
 		if w.err == nil {

@@ -288,6 +288,29 @@ func TestWorkEndsWhenNobodyWaits(t *testing.T) {
 	v.check(s, 5)
 }
 
+// TestALongStateIsMadeForTheNextQuestion has the only one lose patience. The work goes on, and the next question gets its state.
+func TestALongStateIsMadeForTheNextQuestion(t *testing.T) {
+	v := newVenue(t)
+	v.say(8)
+	v.source.hold = make(chan struct{})
+	cfg := v.config()
+	cfg.Limits = history.Limits{Patience: time.Nanosecond}
+	s := history.New(cfg, v.journal(1))
+	var busy *past.BusyError
+	if _, _, err := s.StateAt(t.Context(), "trading", 0, 5); !errors.As(err, &busy) || !busy.Underway || busy.RetryAfter <= 0 {
+		t.Fatalf("a state that takes long: %v", err)
+	}
+	close(v.source.hold)
+	until(t, func() bool {
+		_, _, err := s.StateAt(t.Context(), "trading", 0, 5)
+		return err == nil
+	})
+	if n := v.source.opened.Load(); n != 1 {
+		t.Errorf("the log was read %d times", n)
+	}
+	v.check(s, 5)
+}
+
 func TestKeptStatesAreBounded(t *testing.T) {
 	v := newVenue(t)
 	v.say(20)

@@ -492,6 +492,42 @@ func TestKnownPositionsOfATrimmedLog(t *testing.T) {
 	}
 }
 
+// TestOnePositionOfASourceVouchesForTheEarlierOnes: otherwise rows that end before the base would have each of their anchors looked
+// for, thousands in a long log.
+func TestOnePositionOfASourceVouchesForTheEarlierOnes(t *testing.T) {
+	const n, at = 300, 200
+	b := newBased(newRig(t), n, rand.New(rand.NewPCG(1, 1)))
+	for what, c := range map[string]struct {
+		trim        bool
+		known, want []int64
+	}{
+		"nothing":            {true, nil, nil},
+		"before the base":    {true, []int64{3, at - 2, 7}, []int64{at - 2}},
+		"to the base":        {true, []int64{3, at - 2, at - 1}, []int64{at - 1}},
+		"beyond the base":    {true, []int64{at + 9, 3, at - 1, at}, []int64{at + 9, at - 1, at}},
+		"of a log untrimmed": {false, []int64{3, at, 7}, []int64{3, at, 7}},
+	} {
+		client := b.client
+		if !c.trim {
+			client = newBased(newRig(t), n, rand.New(rand.NewPCG(1, 1))).client
+		} else if b.kept.Load() == nil {
+			b.trim(at)
+		}
+		var known []record.Position
+		for _, s := range c.known {
+			known = append(known, b.valid[s].Position)
+		}
+		left, err := client.Unvouched(b.context(), "trading", 0, known)
+		var got []int64
+		for _, p := range left {
+			got = append(got, p.Sequence)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v", what, got, err, c.want)
+		}
+	}
+}
+
 // TestTrimKeepsWhatIsNeeded refuses to delete what is not safe, or not vouched for by a base.
 func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 	const n, at = 300, 200

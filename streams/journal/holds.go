@@ -77,12 +77,12 @@ func (c *Client) HoldsKnown(ctx context.Context, rules decide.Rules, partition i
 }
 
 // positions returns the positions of a source that a caller must compare with the log. In a trimmed log, those before the base
-// that the topic may not hold any more are left out if the newest position of the source is at the base or after it.
+// that the topic may not hold any more are left out, except for the newest position of the source.
 //
 // That newest position vouches for them. Within a source, a later position extends the earlier ones: the rows move from one
 // position to the next, and the owners have compared each snapshot and witness with the log while the log held it. The log before the base was complete when it was trimmed, and the record of the base names its last hash. So
 // a log that holds the newest position and the base can't contradict an earlier position without contradicting one of the
-// two. If a source ends before the base, nothing here vouches for it, and its positions are not left out.
+// two. If a source ends before the base, its newest position is looked for in the archive, and vouches for the others there.
 func (c *Client) positions(ctx context.Context, k Known, journal string, partition int32) ([]record.Position, error) {
 	all, err := k.Positions(ctx, journal, partition)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Client) positions(ctx context.Context, k Known, journal string, partiti
 	return c.Unvouched(ctx, journal, partition, all)
 }
 
-// Unvouched returns the positions of one source without those before the base that the source's newest position vouches for.
+// Unvouched returns the positions of one source without those before the base for which the source's newest position vouches.
 func (c *Client) Unvouched(ctx context.Context, journal string, partition int32, all []record.Position) ([]record.Position, error) {
 	p := submit.Shard{Journal: journal, Partition: partition}
 	k := c.bases.of(p)
@@ -101,10 +101,11 @@ func (c *Client) Unvouched(ctx context.Context, journal string, partition int32,
 		return nil, err
 	}
 	b := k.found.Base
-	if b == nil || !slices.ContainsFunc(all, func(p record.Position) bool { return p.Sequence >= b.Sequence-1 }) {
+	if b == nil || len(all) == 0 {
 		return all, nil
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(p record.Position) bool { return p.Sequence < b.Sequence-1 }), nil
+	last := slices.MaxFunc(all, func(a, b record.Position) int { return cmp.Compare(a.Sequence, b.Sequence) }).Sequence
+	return slices.DeleteFunc(slices.Clone(all), func(p record.Position) bool { return p.Sequence < min(b.Sequence-1, last) }), nil
 }
 
 // certain is how many times in a row the brokers must give the bounds of the log before a missing position is believed

@@ -54,11 +54,17 @@ func (e *AfterError) Error() string {
 	return fmt.Sprintf("past: the last record is %d", e.Tip.Sequence)
 }
 
-// BusyError says that the limit of states that are made at the same time is reached.
-type BusyError struct{ RetryAfter time.Duration }
+// BusyError says that the limit of states that are made at the same time is reached, or that a state takes long to make.
+type BusyError struct {
+	RetryAfter time.Duration
+	Underway   bool // the state is being made, and will be kept for the next question
+}
 
 // Error says when to ask again.
 func (e *BusyError) Error() string {
+	if e.Underway {
+		return fmt.Sprintf("past: the state is being made; ask again in %v", e.RetryAfter)
+	}
 	return fmt.Sprintf("past: too many states are being made; ask again in %v", e.RetryAfter)
 }
 

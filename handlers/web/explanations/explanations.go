@@ -65,6 +65,8 @@ func (s Source) Failed(err error) error {
 	switch {
 	case errors.As(err, &after):
 		return problem.Conflict("NOT_YET_DECIDED", "The last record is "+strconv.FormatInt(after.Tip.Sequence, 10)+".").RetryAfter(time.Second)
+	case errors.As(err, &busy) && busy.Underway:
+		return problem.Unavailable("TOO_MANY_PAST_STATES", "The past state is still being computed. Ask again for it.", busy.RetryAfter)
 	case errors.As(err, &busy):
 		return problem.Unavailable("TOO_MANY_PAST_STATES", "Too many past states are being computed.", busy.RetryAfter)
 	case errors.As(err, &trimmed):
