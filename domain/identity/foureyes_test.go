@@ -219,6 +219,11 @@ func TestEvidenceOfKeys(t *testing.T) {
 			t.Errorf("%d: then %s, and not %s", n, got, tt.then)
 		}
 	}
+	l.send(operator, &identity.LimitAPIKey{Username: "broker-a", ID: id()})
+	l.send(broker, &identity.RevokeAPIKey{ID: id()})
+	if got := l.confirm(olga); got != "proposal.voided" {
+		t.Errorf("after the end of the key: %s", got)
+	}
 }
 
 // TestProtectsUsers: a policy protects users if nobody alone can create or become one.

@@ -338,7 +338,8 @@ func (h *Handler) showProposal(c echo.Context, id scalar.ID) error {
 }
 
 // mayConfirm returns an error if a proposal activates rules that some node does not support, names a checkpoint key that the key
-// store lacks, or releases a hold while this venue may not change the key store. It leaves the refusal of an unknown proposal to the journal's owner.
+// store lacks, or releases a hold while this venue may not change the key store. It leaves the refusal of an unknown proposal to
+// the journal's owner.
 func (h *Handler) mayConfirm(c echo.Context, id scalar.ID) error {
 	p, err := h.findProposal(c, id)
 	if err != nil {

@@ -122,6 +122,9 @@ func TestCheckpointKeyOfTwo(t *testing.T) {
 	const rotate = base + "/checkpoint-keys/identity/rotate"
 	one, two := v.Send("operator", "POST", rotate, "").Want(202).Text("id"), v.Send("olga", "POST", rotate, "").Want(202).Text("id")
 	v.Send("operator", "POST", people+one+"/confirm", "").Code(403, "SELF_APPROVAL")
+	v.LostKeys = 7
+	v.Send("olga", "POST", people+one+"/confirm", "").Code(409, "ANOTHER_CHECKPOINT_KEY")
+	v.LostKeys = 0
 	v.Send("olga", "POST", people+one+"/confirm", "").Want(200)
 	v.Send("operator", "POST", people+two+"/confirm", "").Code(409, "EVIDENCE_CHANGED")
 	v.Send("operator", "POST", base+"/checkpoint-keys/trading/rotate", "").Want(200)

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// nextCheckpointKey returns the next key of a journal's log. Its seed is the generation.
+// nextCheckpointKey returns the next key of a journal's log. Its seed is the generation plus LostKeys.
 func (v *Venue) nextCheckpointKey(_ context.Context, journal string) (*decide.RotateCheckpointKey, error) {
 	for _, j := range []*Journal{v.Trading, v.Identity, v.Onboarding} {
 		if j.rules.Journal() != journal {
@@ -21,7 +21,7 @@ func (v *Venue) nextCheckpointKey(_ context.Context, journal string) (*decide.Ro
 			schedule := s.(interface{ CheckpointKeys() checkpointkey.Schedule }).CheckpointKeys()
 			last += len(schedule.Of(origin))
 		})
-		return &decide.RotateCheckpointKey{Generation: last + 1, Previous: checkpointkeytest.Key(origin, byte(last)), Key: checkpointkeytest.Key(origin, byte(last+1))}, nil
+		return &decide.RotateCheckpointKey{Generation: last + 1, Previous: checkpointkeytest.Key(origin, byte(last)), Key: checkpointkeytest.Key(origin, byte(last+1)+v.LostKeys)}, nil
 	}
 	return nil, fmt.Errorf("there is no journal %s", journal)
 }

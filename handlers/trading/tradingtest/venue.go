@@ -74,6 +74,7 @@ type Venue struct {
 	openapi    *conform.OpenAPI
 	Audience   string               // of links to files
 	Nodes      []admin.Node         // the rules that each node reports to the operator's interface
+	LostKeys   byte                 // another number for a key store that lost its next checkpoint keys
 	Receipts   map[string]*Receipts // by journal
 	key        ed25519.PrivateKey
 	pool       *pgxpool.Pool // the interfaces read from it
