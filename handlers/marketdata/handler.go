@@ -125,7 +125,7 @@ func (cfg *Config) days(c echo.Context) (*marketdata.Store, []marketdata.Manifes
 	if s == nil {
 		return nil, nil, nil
 	}
-	days, err := s.Days(ctx)
+	days, err := s.Recent(ctx)
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -314,6 +316,56 @@ func TestLostFilesAreMadeAgain(t *testing.T) {
 		}
 	})
 	v.same(t, "after a loss during the run", want)
+}
+
+// listing counts lists.
+type listing struct {
+	*blob.Store
+	lists atomic.Int64
+}
+
+func (l *listing) List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error) {
+	l.lists.Add(1)
+	return l.Store.List(ctx, prefix)
+}
+
+// TestRecent has clients ask at the same time, and later.
+func TestRecent(t *testing.T) {
+	v := newVenue(t, 8)
+	v.run(t, len(v.entries), v.bucket, nil)
+	b := &listing{Store: v.bucket}
+	s, now := v.store(b), time.Unix(0, 0)
+	s.now = func() time.Time { return now }
+	ask := func(days int, lists int64) {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if got, err := s.Recent(t.Context()); err != nil || len(got) != days {
+					t.Errorf("%d days: %v", len(got), err)
+				}
+			})
+		}
+		all.Wait()
+		if n := b.lists.Swap(0); n != lists {
+			t.Errorf("%d lists", n)
+		}
+	}
+	ask(4, 1)
+	must(t, v.bucket.Delete(t.Context(), s.dayKey(v.dates[0])))
+	now = now.Add(recentFor - 1)
+	ask(4, 0)
+	now = now.Add(1)
+	ask(3, 1)
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	now = now.Add(recentFor)
+	if _, err := s.Recent(gone); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := s.Recent(t.Context()); err != nil {
+		t.Errorf("after a client that went away: %v", err)
+	}
 }
 
 // TestOtherBytes has a manifest of another build, whose files have other bytes. It stays while its files are there.

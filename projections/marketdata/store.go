@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	gocloud "gocloud.dev/blob"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/dataset"
@@ -81,15 +83,20 @@ const (
 	writeWithin  = 5 * time.Minute
 	hashInKey    = 8 // bytes
 	lengthOfDate = len(time.DateOnly)
+
+	concurrentReads = blob.Pending / 2 // of manifests
 )
 
 // Store is the folder of a journal in the bucket. It is safe for concurrent use.
 type Store struct {
-	bucket Bucket
-	folder string
+	bucket  Bucket
+	folder  string
+	now     func() time.Time
+	loading singleflight.Group // of Recent
 
-	mu    sync.Mutex
-	known map[string]read // by key; a manifest changes only if its files were lost and another build made them again
+	mu     sync.Mutex
+	known  map[string]read // by key; a manifest changes only if its files were lost and another build made them again
+	recent recent
 }
 
 // read is a manifest that was read.
@@ -106,7 +113,7 @@ type stamp struct {
 
 // NewStore returns the store of a journal in a bucket. All keys begin with prefix.
 func NewStore(bucket Bucket, prefix string, journal scalar.ID) *Store {
-	return &Store{bucket: bucket, folder: prefix + journal.String() + "/", known: make(map[string]read)}
+	return &Store{bucket: bucket, folder: prefix + journal.String() + "/", now: time.Now, known: make(map[string]read)}
 }
 
 func (s *Store) dayKey(date string) string   { return s.folder + daysFolder + date + daySuffix }
@@ -154,15 +161,26 @@ func (s *Store) Days(ctx context.Context) (all []Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var mu sync.Mutex
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(concurrentReads)
 	for date, stamp := range listed {
-		m, err := s.day(ctx, date, stamp)
-		if blob.Missing(err) { // deleted since
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *m)
+		reads.Go(func() error {
+			m, err := s.day(ctx, date, stamp)
+			if blob.Missing(err) { // deleted since
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, *m)
+			return nil
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, func(x, y Manifest) int { return strings.Compare(x.Date, y.Date) })
 	return all, nil
