@@ -318,6 +318,26 @@ func TestLostFilesAreMadeAgain(t *testing.T) {
 	v.same(t, "after a loss during the run", want)
 }
 
+// TestDamagedManifests damages manifests. The other days stay published, and the damaged ones are made again.
+func TestDamagedManifests(t *testing.T) {
+	v := newVenue(t, 7)
+	v.run(t, len(v.entries), v.bucket, nil)
+	want := v.contents(t)
+	s := v.store(v.bucket)
+	for i, content := range []string{"", `{"version":1}`, want[s.dayKey(v.dates[0])], "{"} { // the third one is that of another day
+		date := v.dates[i]
+		must(t, v.bucket.Write(t.Context(), s.dayKey(date), []byte(content), time.Minute))
+		days, err := v.store(v.bucket).Days(t.Context())
+		if err != nil || len(days) != len(v.dates)-1 || slices.ContainsFunc(days, func(m Manifest) bool { return m.Date == date }) {
+			t.Errorf("with %q for %s, %d days are there: %v", content, date, len(days), err)
+		}
+		if m := v.run(t, len(v.entries), v.bucket, nil); m.Status().Failures > 0 {
+			t.Errorf("%+v", m.Status())
+		}
+		v.same(t, fmt.Sprintf("after %q in the manifest of %s", content, date), want)
+	}
+}
+
 // listing counts lists.
 type listing struct {
 	*blob.Store

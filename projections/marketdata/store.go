@@ -155,7 +155,24 @@ func (s *Store) dates(ctx context.Context, folder, suffix string) (map[string]st
 	return all, nil
 }
 
-// Days returns the manifests in the order of their dates.
+// damagedError says that a blob is not the manifest that its key promises. Its day counts as missing, and is made again.
+type damagedError struct {
+	key    string
+	reason error
+}
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("marketdata: %s is not the manifest of its day: %v", e.key, e.reason)
+}
+
+func (e *damagedError) Unwrap() error { return e.reason }
+
+func damaged(err error) bool {
+	var d *damagedError
+	return errors.As(err, &d)
+}
+
+// Days returns the manifests in the order of their dates, except damaged ones.
 func (s *Store) Days(ctx context.Context) (all []Manifest, err error) {
 	listed, err := s.dates(ctx, daysFolder, daySuffix)
 	if err != nil {
@@ -167,7 +184,7 @@ func (s *Store) Days(ctx context.Context) (all []Manifest, err error) {
 	for date, stamp := range listed {
 		reads.Go(func() error {
 			m, err := s.day(ctx, date, stamp)
-			if blob.Missing(err) { // deleted since
+			if blob.Missing(err) || damaged(err) { // deleted since, or to be replaced
 				return nil
 			}
 			if err != nil {
@@ -217,7 +234,7 @@ func (s *Store) readDay(ctx context.Context, date string) (*Manifest, error) {
 		err = errors.New("its content is not that of its name")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("marketdata: %s is not the manifest of a day, delete it to have the day made again: %w", s.dayKey(date), err)
+		return nil, &damagedError{s.dayKey(date), err}
 	}
 	return m, nil
 }
@@ -283,6 +300,9 @@ func (s *Store) putDay(ctx context.Context, m *Manifest) (*Manifest, error) {
 		return m, err
 	}
 	there, err := s.readDay(ctx, m.Date)
+	if damaged(err) {
+		return m, s.bucket.Write(ctx, s.dayKey(m.Date), content, writeWithin)
+	}
 	if err != nil {
 		return nil, err
 	}
