@@ -444,6 +444,30 @@ func TestOldDaysAreDropped(t *testing.T) {
 	}
 }
 
+// TestTheLastDayStays begins with a log whose days are all too old. The last published day is kept with its books, and a maker continues
+// after it.
+func TestTheLastDayStays(t *testing.T) {
+	v := newVenue(t, 9)
+	v.run(t, len(v.entries), v.bucket, nil)
+	old := func(cfg *MakerConfig) {
+		cfg.Keep, cfg.Now = 24*time.Hour, func() time.Time { return v.entries[len(v.entries)-1].Record.Time.Std().AddDate(1, 0, 0) }
+	}
+	v.run(t, len(v.entries), v.bucket, old)
+	days, err := v.store(v.bucket).Days(t.Context())
+	must(t, err)
+	if len(days) != 1 || days[0].Date != v.dates[3] || len(v.contents(t)) != 1+len(dataset.PublicTables()) {
+		t.Fatalf("the bucket has %v", names(v.contents(t)))
+	}
+	books, err := filepath.Glob(filepath.Join(v.dir, "data", "*", booksFolder, "*"))
+	if err != nil || len(books) != 1 {
+		t.Errorf("saved books: %v, %v", books, err)
+	}
+	v.run(t, len(v.entries), v.bucket, old)
+	if first := v.reads[len(v.reads)-1]; first != days[0].Next-1 {
+		t.Errorf("the last run read the log after record %d", first)
+	}
+}
+
 // TestAnotherLog halts a maker whose records are not those of the published days.
 func TestAnotherLog(t *testing.T) {
 	v := newVenue(t, 6)

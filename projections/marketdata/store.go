@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -331,19 +332,21 @@ func (s *Store) sweep(ctx context.Context, m *Manifest) error {
 	return s.bucket.Delete(ctx, keysOf(sizes)...)
 }
 
-// drop deletes the files and the manifests of the days before a date. A manifest goes last: without it, nothing would name the files.
+// drop deletes the days before a date: the files, the saved books, and the manifests. A manifest goes last: without it, nothing would name
+// the files. The last day stays, because a maker continues after it.
 func (s *Store) drop(ctx context.Context, before string) (days int, err error) {
 	listed, err := s.dates(ctx, daysFolder, daySuffix)
 	if err != nil {
 		return 0, err
 	}
-	for date := range listed {
+	dates := slices.Sorted(maps.Keys(listed))
+	for _, date := range dates[:max(0, len(dates)-1)] {
 		if date >= before {
-			continue
+			break
 		}
 		sizes, err := s.sizes(ctx, date)
 		if err == nil {
-			err = s.bucket.Delete(ctx, append(keysOf(sizes), s.dayKey(date))...)
+			err = s.bucket.Delete(ctx, append(keysOf(sizes), s.booksKey(date), s.dayKey(date))...)
 		}
 		if err != nil {
 			return days, err
