@@ -73,7 +73,10 @@ type venue struct {
 	files *counted
 }
 
-func newVenue(t *testing.T) *venue {
+func newVenue(t *testing.T) *venue { return newVenueThat(t, true) }
+
+// newVenueThat returns a venue that makes files, or makes no more.
+func newVenueThat(t *testing.T, made bool) *venue {
 	t.Helper()
 	o := projectiontest.NewOwner(t, 1)
 	o.Play(60)
@@ -100,7 +103,7 @@ func newVenue(t *testing.T) *venue {
 	}
 	e, err := rest.New(rest.Options{})
 	must(t, err)
-	handler.Register(e.Echo, handler.Config{Store: func(context.Context) (*marketdata.Store, error) { return v.store, v.err },
+	handler.Register(e.Echo, handler.Config{Made: made, Store: func(context.Context) (*marketdata.Store, error) { return v.store, v.err },
 		LogTime: func() scalar.Time { return begins + 4*scalar.Day }})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
@@ -286,6 +289,26 @@ func TestProblems(t *testing.T) {
 	v.store, v.err = nil, nil
 	if all := v.list(t, "?to=2026-11-27"); len(all) != 0 {
 		t.Errorf("without a log, the files are %+v", all)
+	}
+}
+
+// TestNoMoreFiles has a venue whose files are no longer made. It serves the earlier ones, and promises none.
+func TestNoMoreFiles(t *testing.T) {
+	v := newVenueThat(t, false)
+	all := v.list(t, "")
+	if len(all) != 2*len(dataset.PublicTables()) {
+		t.Errorf("the files are %+v", all)
+	}
+	for _, e := range all {
+		if a := v.ask(t, http.MethodGet, e.Path); !e.Final || a.StatusCode != http.StatusOK {
+			t.Errorf("%+v answers %d", e, a.StatusCode)
+		}
+	}
+	for _, date := range []string{"2026-11-23", "2026-11-27", "2026-11-28", "2026-11-29"} {
+		a := v.ask(t, http.MethodGet, "/data/trades/"+date+".parquet")
+		if a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "makes no daily files now") || a.Header.Get("Retry-After") != "" {
+			t.Errorf("%s answers %d %s", date, a.StatusCode, a.body)
+		}
 	}
 }
 
