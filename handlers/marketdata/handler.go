@@ -23,7 +23,7 @@ import (
 type Config struct {
 	// Store returns the store of the files, or nil if the venue has no log yet.
 	Store func(ctx context.Context) (*marketdata.Store, error)
-	// Made is false if the venue makes no more files. Those that are there are served.
+	// Made is false if the venue makes no more files. Earlier ones are served.
 	Made bool
 	// LogTime returns the time of the last record that this node has read, or 0 if there is none.
 	LogTime func() scalar.Time

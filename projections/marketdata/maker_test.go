@@ -266,6 +266,60 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// TestABucketFails has operations of the bucket fail for a while, at the end of a day and at a check. No record is read again for that.
+func TestABucketFails(t *testing.T) {
+	v := newVenue(t, 2)
+	v.run(t, len(v.entries), v.bucket, nil)
+	want := v.contents(t)
+	for _, every := range []time.Duration{0, time.Nanosecond} {
+		must(t, os.RemoveAll(filepath.Join(v.dir, "data")))
+		v.reads = nil
+		b := &failing{Store: v.bucket}
+		m := v.run(t, len(v.entries), b, func(cfg *MakerConfig) {
+			from := cfg.From
+			cfg.CheckEvery = every
+			cfg.From = func(at record.Position) Source { // the plan is made
+				b.armed = true
+				return from(at)
+			}
+		})
+		if s := m.Status(); s.Failures != failures || len(v.reads) != 1 || s.Day != v.dates[3] {
+			t.Errorf("%+v after reading from %v", s, v.reads)
+		}
+		v.same(t, "after errors", want)
+	}
+}
+
+const failures = 20
+
+// failing is a bucket whose operations fail for a while once it is armed.
+type failing struct {
+	*blob.Store
+	armed bool
+	asked int
+}
+
+func (f *failing) fails() bool {
+	if f.armed {
+		f.asked++
+	}
+	return f.armed && f.asked <= failures
+}
+
+func (f *failing) NewWriter(ctx context.Context, key string) (*blob.Writer, error) {
+	if f.fails() {
+		return nil, errCrash
+	}
+	return f.Store.NewWriter(ctx, key)
+}
+
+func (f *failing) List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error) {
+	if f.fails() {
+		return nil, errCrash
+	}
+	return f.Store.List(ctx, prefix)
+}
+
 // TestLostFilesAreMadeAgain deletes files, manifests, and saved books. They come back with the same bytes.
 func TestLostFilesAreMadeAgain(t *testing.T) {
 	v := newVenue(t, 3)
