@@ -23,6 +23,8 @@ import (
 type Config struct {
 	// Store returns the store of the files, or nil if the venue has no log yet.
 	Store func(ctx context.Context) (*marketdata.Store, error)
+	// Made is false if the venue makes no more files. Earlier ones are served.
+	Made bool
 	// LogTime returns the time of the last record that this node has read, or 0 if there is none.
 	LogTime func() scalar.Time
 }
@@ -98,7 +100,7 @@ func (cfg *Config) list(c echo.Context) error {
 		return err
 	}
 	all := []entry{}
-	if today := cfg.today(); today != "" {
+	if today := cfg.today(); today != "" && cfg.Made {
 		for _, table := range dataset.PublicTables() {
 			if f.takes(table, today) {
 				all = append(all, entry{Table: table, Date: today, Path: pathOf(table, today)})
@@ -125,7 +127,7 @@ func (cfg *Config) days(c echo.Context) (*marketdata.Store, []marketdata.Manifes
 	if s == nil {
 		return nil, nil, nil
 	}
-	days, err := s.Days(ctx)
+	days, err := s.Recent(ctx)
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
@@ -179,6 +181,8 @@ func (cfg *Config) file(c echo.Context) error {
 func (cfg *Config) missing(days []marketdata.Manifest, date string, begins scalar.Time) error {
 	today := cfg.today()
 	switch {
+	case !cfg.Made:
+		return problem.NotFound("DATA_NOT_FOUND", "This venue makes no daily files now. GET /data/ lists those that it has.")
 	case today == "" || date >= today:
 		ends := begins + scalar.Day
 		return problem.NotFound("DATA_DAY_NOT_OVER", fmt.Sprintf("The day %s is not over in the venue's log. It ends at %v, and its files are made when the log has a later record.", date, ends))

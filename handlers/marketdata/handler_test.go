@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	handler "github.com/perpetua-exchange/perpetua/handlers/marketdata"
@@ -47,15 +49,34 @@ func (s *source) Poll(ctx context.Context) ([]record.Entry, error) {
 
 func (s *source) Close() {}
 
+// counted is a bucket that counts what it is asked.
+type counted struct {
+	*blob.Store
+	lists, opens atomic.Int64
+}
+
+func (c *counted) List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error) {
+	c.lists.Add(1)
+	return c.Store.List(ctx, prefix)
+}
+
+func (c *counted) NewReaderAt(ctx context.Context, key string, offset int64) (*blob.Reader, error) {
+	c.opens.Add(1)
+	return c.Store.NewReaderAt(ctx, key, offset)
+}
+
 // venue serves the files of two days, 2026-11-24 and 2026-11-26, and is in the day 2026-11-28.
 type venue struct {
 	url   string
 	store *marketdata.Store
 	err   error
-	files *blob.Store
+	files *counted
 }
 
-func newVenue(t *testing.T) *venue {
+func newVenue(t *testing.T) *venue { return newVenueThat(t, true) }
+
+// newVenueThat returns a venue that makes files, or makes no more.
+func newVenueThat(t *testing.T, made bool) *venue {
 	t.Helper()
 	o := projectiontest.NewOwner(t, 1)
 	o.Play(60)
@@ -71,7 +92,7 @@ func newVenue(t *testing.T) *venue {
 	bucket, err := blob.Open(t.Context(), "mem://")
 	must(t, err)
 	t.Cleanup(func() { bucket.Close() })
-	v := &venue{files: blob.NewStore(bucket)}
+	v := &venue{files: &counted{Store: blob.NewStore(bucket)}}
 	v.store = marketdata.NewStore(v.files, "data/", entries[0].Journal)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -82,7 +103,7 @@ func newVenue(t *testing.T) *venue {
 	}
 	e, err := rest.New(rest.Options{})
 	must(t, err)
-	handler.Register(e.Echo, handler.Config{Store: func(context.Context) (*marketdata.Store, error) { return v.store, v.err },
+	handler.Register(e.Echo, handler.Config{Made: made, Store: func(context.Context) (*marketdata.Store, error) { return v.store, v.err },
 		LogTime: func() scalar.Time { return begins + 4*scalar.Day }})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
@@ -173,6 +194,38 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestTheBucketIsSpared counts the questions to the bucket: one list for many requests, and one reader for each response with content.
+func TestTheBucketIsSpared(t *testing.T) {
+	v := newVenue(t)
+	all := v.list(t, "?table=trades&to=2026-11-24")
+	path, tag := all[0].Path, `"`+*all[0].SHA256+`"`
+	lists := v.files.lists.Load()
+	for _, c := range []struct {
+		headers []string
+		status  int
+		opens   int64
+	}{
+		{nil, 200, 1},
+		{[]string{"Range", "bytes=8-15"}, 206, 1},
+		{[]string{"Range", "bytes=" + strings.Repeat("4-5,", 2000) + "4-5"}, 200, 1},
+		{[]string{"If-None-Match", tag}, 304, 0},
+		{[]string{"Range", "bytes=999999999-"}, 416, 0},
+		{[]string{"Range", "bytes=8-15", "If-Range", tag}, 206, 1},
+	} {
+		before := v.files.opens.Load()
+		a := v.ask(t, http.MethodGet, path, c.headers...)
+		if opens := v.files.opens.Load() - before; a.StatusCode != c.status || opens != c.opens {
+			t.Errorf("%.60q: %d, with %d readers", c.headers, a.StatusCode, opens)
+		}
+		if c.status == 200 && int64(len(a.body)) != *all[0].Bytes {
+			t.Errorf("%.60q: %d bytes", c.headers, len(a.body))
+		}
+	}
+	if n := v.files.lists.Load() - lists; n > 1 { // another one if the test took long
+		t.Errorf("the bucket listed the days %d times", n)
+	}
+}
+
 // TestListIsFiltered filters by table and date.
 func TestListIsFiltered(t *testing.T) {
 	v := newVenue(t)
@@ -229,13 +282,33 @@ func TestProblems(t *testing.T) {
 	v.err = errors.New("the log is away")
 	away := v.ask(t, http.MethodGet, "/data/")
 	for _, a := range []answer{lost, away} {
-		if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.body, "DATA_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
+		if a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("ETag") != "" || a.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(a.body, "DATA_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
 	}
 	v.store, v.err = nil, nil
 	if all := v.list(t, "?to=2026-11-27"); len(all) != 0 {
 		t.Errorf("without a log, the files are %+v", all)
+	}
+}
+
+// TestNoMoreFiles has a venue whose files are no longer made. It serves the earlier ones, and promises none.
+func TestNoMoreFiles(t *testing.T) {
+	v := newVenueThat(t, false)
+	all := v.list(t, "")
+	if len(all) != 2*len(dataset.PublicTables()) {
+		t.Errorf("the files are %+v", all)
+	}
+	for _, e := range all {
+		if a := v.ask(t, http.MethodGet, e.Path); !e.Final || a.StatusCode != http.StatusOK {
+			t.Errorf("%+v answers %d", e, a.StatusCode)
+		}
+	}
+	for _, date := range []string{"2026-11-23", "2026-11-27", "2026-11-28", "2026-11-29"} {
+		a := v.ask(t, http.MethodGet, "/data/trades/"+date+".parquet")
+		if a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "makes no daily files now") || a.Header.Get("Retry-After") != "" {
+			t.Errorf("%s answers %d %s", date, a.StatusCode, a.body)
+		}
 	}
 }
 

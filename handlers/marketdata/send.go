@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -25,9 +27,6 @@ const (
 func send(c echo.Context, s *marketdata.Store, date string, f *marketdata.File) error {
 	content := &section{ctx: c.Request().Context(), store: s, date: date, file: f}
 	defer content.Close()
-	if err := content.open(); err != nil { // while the answer can still be a problem
-		return unavailable(err)
-	}
 	h := c.Response().Header()
 	h.Set("ETag", `"`+f.SHA256.String()+`"`)
 	h.Set(echo.HeaderCacheControl, immutable)
@@ -35,36 +34,56 @@ func send(c echo.Context, s *marketdata.Store, date string, f *marketdata.File) 
 	if !slices.Contains(h[echo.HeaderVary], echo.HeaderOrigin) { // a response without the header Origin has no CORS headers
 		h.Add(echo.HeaderVary, echo.HeaderOrigin)
 	}
-	to := &pieces{Response: c.Response(), control: http.NewResponseController(c.Response())}
-	http.ServeContent(to, c.Request(), "", time.Time{}, content)
-	if to.unsatisfiable {
-		h.Del(echo.HeaderContentType) // those of a text, which ServeContent has set
-		h.Del(echo.HeaderXContentTypeOptions)
-		return problem.New(http.StatusRequestedRangeNotSatisfiable, "RANGE_NOT_SATISFIABLE", "The file does not have the bytes that the header Range asks for.")
+	to := &pieces{Response: c.Response(), control: http.NewResponseController(c.Response()), content: content}
+	http.ServeContent(to, oneRange(c.Request()), "", time.Time{}, content)
+	return to.problem
+}
+
+// oneRange returns the request without a header Range that asks for several ranges, so that the answer is the whole file. The bucket would
+// be asked again for each range, and a header has room for thousands of them.
+func oneRange(r *http.Request) *http.Request {
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
 	}
-	return nil
+	return r
 }
 
 // pieces is a response in pieces. The server's write deadline is for a complete response, but a file may be long.
 type pieces struct {
 	*echo.Response
-	control       *http.ResponseController
-	unsatisfiable bool // the problem is written instead
+	control *http.ResponseController
+	content *section
+	problem error // to be written instead
 }
 
-// WriteHeader implements http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter. It opens the file before it writes the header of a response with content, while the answer
+// can still be a problem.
 func (p *pieces) WriteHeader(status int) {
-	if status == http.StatusRequestedRangeNotSatisfiable {
-		p.unsatisfiable = true
+	h := p.Header()
+	switch status {
+	case http.StatusRequestedRangeNotSatisfiable:
+		p.problem = problem.New(status, "RANGE_NOT_SATISFIABLE", "The file does not have the bytes that the header Range asks for.")
+	case http.StatusOK, http.StatusPartialContent:
+		if err := p.content.open(); err != nil {
+			p.problem = unavailable(err)
+			h.Del("Content-Range")
+			h.Del("Accept-Ranges")
+		}
+	}
+	if p.problem == nil {
+		p.Response.WriteHeader(status)
 		return
 	}
-	p.Response.WriteHeader(status)
+	for _, name := range [...]string{echo.HeaderContentType, echo.HeaderContentLength, echo.HeaderXContentTypeOptions, "ETag"} {
+		h.Del(name) // those of the file, or of the text that ServeContent would write
+	}
 }
 
 // Write implements http.ResponseWriter.
 func (p *pieces) Write(b []byte) (int, error) {
-	if p.unsatisfiable {
-		return len(b), nil
+	if p.problem != nil {
+		return 0, p.problem
 	}
 	if err := p.control.SetWriteDeadline(time.Now().Add(pieceLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
@@ -72,7 +91,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return p.Response.Write(b)
 }
 
-// section reads a file of the bucket from any offset on. It implements io.ReadSeeker.
+// section reads a file of the bucket from any offset on. It implements io.ReadSeeker. The caller seeks, opens it, and then only reads.
 type section struct {
 	ctx   context.Context
 	store *marketdata.Store
@@ -80,33 +99,23 @@ type section struct {
 	file  *marketdata.File
 
 	offset int64
-	from   io.ReadCloser // reads from at on; nil if it is not open
-	at     int64
+	from   io.ReadCloser // nil if it is not open
 }
 
-func (s *section) open() (err error) {
-	s.Close()
-	s.from, err = s.store.Open(s.ctx, s.date, s.file, s.offset)
-	if err != nil {
-		s.from = nil
+func (s *section) open() error {
+	from, err := s.store.Open(s.ctx, s.date, s.file, s.offset)
+	if err == nil {
+		s.from = from
 	}
-	s.at = s.offset
 	return err
 }
 
 // Read implements io.Reader.
 func (s *section) Read(b []byte) (int, error) {
-	if s.offset >= s.file.Bytes {
-		return 0, io.EOF
+	if s.from == nil {
+		return 0, fs.ErrClosed
 	}
-	if s.from == nil || s.at != s.offset {
-		if err := s.open(); err != nil {
-			return 0, err
-		}
-	}
-	n, err := s.from.Read(b)
-	s.offset, s.at = s.offset+int64(n), s.at+int64(n)
-	return n, err
+	return s.from.Read(b)
 }
 
 // Seek implements io.Seeker.

@@ -18,6 +18,8 @@ const (
 	// firstRetry and lastRetry are the shortest and the longest wait after an error. The waits between double.
 	firstRetry = 2 * time.Second
 	lastRetry  = time.Minute
+	// maxFailures is the number of errors after which a day that cannot be published is made again, about an hour.
+	maxFailures = 60
 )
 
 // Source returns the records after a position. *journal.Tail implements it.
@@ -122,15 +124,47 @@ func (m *Maker) Run(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		case err != nil:
-			m.log.Warn("the daily files are behind", "error", err)
-			m.update(func(s *Status) { s.Failures++ })
-			wait = min(m.cfg.Retry<<min(failed, 10), lastRetry)
+			m.failed(err)
+			wait = m.waitAfter(failed)
 			failed++
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// failed counts and logs an error that is retried.
+func (m *Maker) failed(err error) {
+	m.log.Warn("the daily files are behind", "error", err)
+	m.update(func(s *Status) { s.Failures++ })
+}
+
+// waitAfter returns the wait after an error that follows a number of others.
+func (m *Maker) waitAfter(failed int) time.Duration {
+	return min(m.cfg.Retry<<min(failed, 10), lastRetry)
+}
+
+func pause(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
+	}
+}
+
+// persist calls do again after an error. It gives up after many errors, if the log has diverged, and when the context ends.
+func (m *Maker) persist(ctx context.Context, do func() error) error {
+	for failed := 0; ; failed++ {
+		err := do()
+		var diverged *record.DivergedError
+		if err == nil || ctx.Err() != nil || errors.As(err, &diverged) || failed == maxFailures {
+			return err
+		}
+		m.failed(err)
+		if err := pause(ctx, m.waitAfter(failed)); err != nil {
+			return err
 		}
 	}
 }

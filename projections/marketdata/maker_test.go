@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -264,6 +266,60 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// TestABucketFails has operations of the bucket fail for a while, at the end of a day and at a check. No record is read again for that.
+func TestABucketFails(t *testing.T) {
+	v := newVenue(t, 2)
+	v.run(t, len(v.entries), v.bucket, nil)
+	want := v.contents(t)
+	for _, every := range []time.Duration{0, time.Nanosecond} {
+		must(t, os.RemoveAll(filepath.Join(v.dir, "data")))
+		v.reads = nil
+		b := &failing{Store: v.bucket}
+		m := v.run(t, len(v.entries), b, func(cfg *MakerConfig) {
+			from := cfg.From
+			cfg.CheckEvery = every
+			cfg.From = func(at record.Position) Source { // the plan is made
+				b.armed = true
+				return from(at)
+			}
+		})
+		if s := m.Status(); s.Failures != failures || len(v.reads) != 1 || s.Day != v.dates[3] {
+			t.Errorf("%+v after reading from %v", s, v.reads)
+		}
+		v.same(t, "after errors", want)
+	}
+}
+
+const failures = 20
+
+// failing is a bucket whose operations fail for a while once it is armed.
+type failing struct {
+	*blob.Store
+	armed bool
+	asked int
+}
+
+func (f *failing) fails() bool {
+	if f.armed {
+		f.asked++
+	}
+	return f.armed && f.asked <= failures
+}
+
+func (f *failing) NewWriter(ctx context.Context, key string) (*blob.Writer, error) {
+	if f.fails() {
+		return nil, errCrash
+	}
+	return f.Store.NewWriter(ctx, key)
+}
+
+func (f *failing) List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error) {
+	if f.fails() {
+		return nil, errCrash
+	}
+	return f.Store.List(ctx, prefix)
+}
+
 // TestLostFilesAreMadeAgain deletes files, manifests, and saved books. They come back with the same bytes.
 func TestLostFilesAreMadeAgain(t *testing.T) {
 	v := newVenue(t, 3)
@@ -314,6 +370,76 @@ func TestLostFilesAreMadeAgain(t *testing.T) {
 		}
 	})
 	v.same(t, "after a loss during the run", want)
+}
+
+// TestDamagedManifests damages manifests. The other days stay published, and the damaged ones are made again.
+func TestDamagedManifests(t *testing.T) {
+	v := newVenue(t, 7)
+	v.run(t, len(v.entries), v.bucket, nil)
+	want := v.contents(t)
+	s := v.store(v.bucket)
+	for i, content := range []string{"", `{"version":1}`, want[s.dayKey(v.dates[0])], "{"} { // the third one is that of another day
+		date := v.dates[i]
+		must(t, v.bucket.Write(t.Context(), s.dayKey(date), []byte(content), time.Minute))
+		days, err := v.store(v.bucket).Days(t.Context())
+		if err != nil || len(days) != len(v.dates)-1 || slices.ContainsFunc(days, func(m Manifest) bool { return m.Date == date }) {
+			t.Errorf("with %q for %s, %d days are there: %v", content, date, len(days), err)
+		}
+		if m := v.run(t, len(v.entries), v.bucket, nil); m.Status().Failures > 0 {
+			t.Errorf("%+v", m.Status())
+		}
+		v.same(t, fmt.Sprintf("after %q in the manifest of %s", content, date), want)
+	}
+}
+
+// listing counts lists.
+type listing struct {
+	*blob.Store
+	lists atomic.Int64
+}
+
+func (l *listing) List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error) {
+	l.lists.Add(1)
+	return l.Store.List(ctx, prefix)
+}
+
+// TestRecent has clients ask at the same time, and later.
+func TestRecent(t *testing.T) {
+	v := newVenue(t, 8)
+	v.run(t, len(v.entries), v.bucket, nil)
+	b := &listing{Store: v.bucket}
+	s, now := v.store(b), time.Unix(0, 0)
+	s.now = func() time.Time { return now }
+	ask := func(days int, lists int64) {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if got, err := s.Recent(t.Context()); err != nil || len(got) != days {
+					t.Errorf("%d days: %v", len(got), err)
+				}
+			})
+		}
+		all.Wait()
+		if n := b.lists.Swap(0); n != lists {
+			t.Errorf("%d lists", n)
+		}
+	}
+	ask(4, 1)
+	must(t, v.bucket.Delete(t.Context(), s.dayKey(v.dates[0])))
+	now = now.Add(recentFor - 1)
+	ask(4, 0)
+	now = now.Add(1)
+	ask(3, 1)
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	now = now.Add(recentFor)
+	if _, err := s.Recent(gone); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := s.Recent(t.Context()); err != nil {
+		t.Errorf("after a client that went away: %v", err)
+	}
 }
 
 // TestOtherBytes has a manifest of another build, whose files have other bytes. It stays while its files are there.
@@ -369,6 +495,30 @@ func TestOldDaysAreDropped(t *testing.T) {
 				t.Errorf("the days %v are kept of %v", dates, v.dates)
 			}
 		}
+	}
+}
+
+// TestTheLastDayStays begins with a log whose days are all too old. The last published day is kept with its books, and a maker continues
+// after it.
+func TestTheLastDayStays(t *testing.T) {
+	v := newVenue(t, 9)
+	v.run(t, len(v.entries), v.bucket, nil)
+	old := func(cfg *MakerConfig) {
+		cfg.Keep, cfg.Now = 24*time.Hour, func() time.Time { return v.entries[len(v.entries)-1].Record.Time.Std().AddDate(1, 0, 0) }
+	}
+	v.run(t, len(v.entries), v.bucket, old)
+	days, err := v.store(v.bucket).Days(t.Context())
+	must(t, err)
+	if len(days) != 1 || days[0].Date != v.dates[3] || len(v.contents(t)) != 1+len(dataset.PublicTables()) {
+		t.Fatalf("the bucket has %v", names(v.contents(t)))
+	}
+	books, err := filepath.Glob(filepath.Join(v.dir, "data", "*", booksFolder, "*"))
+	if err != nil || len(books) != 1 {
+		t.Errorf("saved books: %v, %v", books, err)
+	}
+	v.run(t, len(v.entries), v.bucket, old)
+	if first := v.reads[len(v.reads)-1]; first != days[0].Next-1 {
+		t.Errorf("the last run read the log after record %d", first)
 	}
 }
 

@@ -44,8 +44,10 @@ func (r *run) read(ctx context.Context, from Source) error {
 			r.maker.update(func(s *Status) { s.Sequence, s.Reading = last.Position.Sequence, dataset.DateOf(last.Record.Time) })
 		}
 		if time.Now().After(check) {
-			if err := r.check(ctx); err != nil {
+			if err := r.check(ctx); errors.Is(err, errAgain) || ctx.Err() != nil {
 				return err
+			} else if err != nil { // the day in the making need not be read again for it
+				r.maker.failed(err)
 			}
 			check = time.Now().Add(r.maker.cfg.CheckEvery)
 		}
@@ -121,7 +123,7 @@ func (r *run) beginDay(e *record.Entry, date string) (err error) {
 }
 
 // endDay publishes the day in the making, if there is one. The manifest comes last: if the process is killed before, the next run makes the
-// day again. A published day has all files, and the books to continue with.
+// day again. A published day has all files, and the books to continue with. A bucket that does not answer is waited for.
 func (r *run) endDay(ctx context.Context) error {
 	if r.day == nil {
 		return nil
@@ -131,17 +133,7 @@ func (r *run) endDay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.day.upload(ctx, r.store, m); err != nil {
-		return err
-	}
-	if err := r.store.saveBooks(ctx, m.Date, r.books); err != nil {
-		return err
-	}
-	published, err := r.store.putDay(ctx, m)
-	if err != nil {
-		return err
-	}
-	if err := r.store.sweep(ctx, published); err != nil {
+	if err := r.maker.persist(ctx, func() error { return r.publish(ctx, m) }); err != nil {
 		return err
 	}
 	bytes := int64(0)
@@ -152,6 +144,21 @@ func (r *run) endDay(ctx context.Context) error {
 	r.maker.update(func(s *Status) { s.Day = max(s.Day, m.Date) })
 	r.discard()
 	return nil
+}
+
+// publish writes the day in the making to the bucket. It may be called again after an error: to read a day's records again takes long.
+func (r *run) publish(ctx context.Context, m *Manifest) error {
+	if err := r.day.upload(ctx, r.store, m); err != nil {
+		return err
+	}
+	if err := r.store.saveBooks(ctx, m.Date, r.books); err != nil {
+		return err
+	}
+	published, err := r.store.putDay(ctx, m)
+	if err != nil {
+		return err
+	}
+	return r.store.sweep(ctx, published)
 }
 
 func (r *run) discard() {

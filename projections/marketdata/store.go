@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	gocloud "gocloud.dev/blob"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/dataset"
@@ -81,15 +84,20 @@ const (
 	writeWithin  = 5 * time.Minute
 	hashInKey    = 8 // bytes
 	lengthOfDate = len(time.DateOnly)
+
+	concurrentReads = blob.Pending / 2 // of manifests
 )
 
 // Store is the folder of a journal in the bucket. It is safe for concurrent use.
 type Store struct {
-	bucket Bucket
-	folder string
+	bucket  Bucket
+	folder  string
+	now     func() time.Time
+	loading singleflight.Group // of Recent
 
-	mu    sync.Mutex
-	known map[string]read // by key; a manifest changes only if its files were lost and another build made them again
+	mu     sync.Mutex
+	known  map[string]read // by key; a manifest changes only if its files were lost and another build made them again
+	recent recent
 }
 
 // read is a manifest that was read.
@@ -106,7 +114,7 @@ type stamp struct {
 
 // NewStore returns the store of a journal in a bucket. All keys begin with prefix.
 func NewStore(bucket Bucket, prefix string, journal scalar.ID) *Store {
-	return &Store{bucket: bucket, folder: prefix + journal.String() + "/", known: make(map[string]read)}
+	return &Store{bucket: bucket, folder: prefix + journal.String() + "/", now: time.Now, known: make(map[string]read)}
 }
 
 func (s *Store) dayKey(date string) string   { return s.folder + daysFolder + date + daySuffix }
@@ -148,21 +156,49 @@ func (s *Store) dates(ctx context.Context, folder, suffix string) (map[string]st
 	return all, nil
 }
 
-// Days returns the manifests in the order of their dates.
+// damagedError says that a blob is not the manifest that its key promises. Its day counts as missing, and is made again.
+type damagedError struct {
+	key    string
+	reason error
+}
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("marketdata: %s is not the manifest of its day: %v", e.key, e.reason)
+}
+
+func (e *damagedError) Unwrap() error { return e.reason }
+
+func damaged(err error) bool {
+	var d *damagedError
+	return errors.As(err, &d)
+}
+
+// Days returns the manifests in the order of their dates, except damaged ones.
 func (s *Store) Days(ctx context.Context) (all []Manifest, err error) {
 	listed, err := s.dates(ctx, daysFolder, daySuffix)
 	if err != nil {
 		return nil, err
 	}
+	var mu sync.Mutex
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(concurrentReads)
 	for date, stamp := range listed {
-		m, err := s.day(ctx, date, stamp)
-		if blob.Missing(err) { // deleted since
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *m)
+		reads.Go(func() error {
+			m, err := s.day(ctx, date, stamp)
+			if blob.Missing(err) || damaged(err) { // deleted since, or to be replaced
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, *m)
+			return nil
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, func(x, y Manifest) int { return strings.Compare(x.Date, y.Date) })
 	return all, nil
@@ -199,7 +235,7 @@ func (s *Store) readDay(ctx context.Context, date string) (*Manifest, error) {
 		err = errors.New("its content is not that of its name")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("marketdata: %s is not the manifest of a day, delete it to have the day made again: %w", s.dayKey(date), err)
+		return nil, &damagedError{s.dayKey(date), err}
 	}
 	return m, nil
 }
@@ -265,6 +301,9 @@ func (s *Store) putDay(ctx context.Context, m *Manifest) (*Manifest, error) {
 		return m, err
 	}
 	there, err := s.readDay(ctx, m.Date)
+	if damaged(err) {
+		return m, s.bucket.Write(ctx, s.dayKey(m.Date), content, writeWithin)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -293,19 +332,21 @@ func (s *Store) sweep(ctx context.Context, m *Manifest) error {
 	return s.bucket.Delete(ctx, keysOf(sizes)...)
 }
 
-// drop deletes the files and the manifests of the days before a date. A manifest goes last: without it, nothing would name the files.
+// drop deletes the days before a date: the files, the saved books, and the manifests. A manifest goes last: without it, nothing would name
+// the files. The last day stays, because a maker continues after it.
 func (s *Store) drop(ctx context.Context, before string) (days int, err error) {
 	listed, err := s.dates(ctx, daysFolder, daySuffix)
 	if err != nil {
 		return 0, err
 	}
-	for date := range listed {
+	dates := slices.Sorted(maps.Keys(listed))
+	for _, date := range dates[:max(0, len(dates)-1)] {
 		if date >= before {
-			continue
+			break
 		}
 		sizes, err := s.sizes(ctx, date)
 		if err == nil {
-			err = s.bucket.Delete(ctx, append(keysOf(sizes), s.dayKey(date))...)
+			err = s.bucket.Delete(ctx, append(keysOf(sizes), s.booksKey(date), s.dayKey(date))...)
 		}
 		if err != nil {
 			return days, err

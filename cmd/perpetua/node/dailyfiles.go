@@ -19,7 +19,13 @@ import (
 // dailyFiles are the daily files of public market data in the node's bucket.
 type dailyFiles struct {
 	maker *marketdata.Maker // nil unless this node makes them
+	made  bool              // whether the setting asks for files
+	// A store limits its concurrent questions to the bucket. The maker has its own one, so that downloads do not keep it waiting.
+	serving, making dailyStore
+}
 
+// dailyStore is a store of the daily files.
+type dailyStore struct {
 	mu    sync.Mutex
 	store *marketdata.Store // nil before the journal is founded
 }
@@ -27,38 +33,39 @@ type dailyFiles struct {
 // openDailyFiles creates the maker, if the node has the role archive and the setting asks for files.
 func (n *Node) openDailyFiles() error {
 	age, made, err := n.Settings.PublicDataAge()
-	if err != nil || !made || !n.Roles.Archive {
+	if n.daily.made = made; err != nil || !made || !n.Roles.Archive {
 		return err
 	}
 	venue, err := n.followers.of(journals.Trading)
 	if err != nil {
 		return err
 	}
-	n.daily.maker = marketdata.NewMaker(marketdata.MakerConfig{Store: n.dailyStore, Keep: age,
+	n.daily.maker = marketdata.NewMaker(marketdata.MakerConfig{Store: n.dailyStore(&n.daily.making), Keep: age,
 		From:   func(at record.Position) marketdata.Source { return journal.NewTail(venue.client, venue.Rules, 0, at) },
 		Logger: n.Logger.With("part", "daily files", "journal", venue.Name())})
 	return nil
 }
 
-// dailyStore returns the store of the files, or nil if the journal is not founded yet.
-func (n *Node) dailyStore(ctx context.Context) (*marketdata.Store, error) {
-	d := &n.daily
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.store != nil {
+// dailyStore returns a function that opens d. It returns nil if the journal is not founded yet.
+func (n *Node) dailyStore(d *dailyStore) func(ctx context.Context) (*marketdata.Store, error) {
+	return func(ctx context.Context) (*marketdata.Store, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.store != nil {
+			return d.store, nil
+		}
+		id, founded, err := n.stores.client.JournalID(ctx, journals.Trading)
+		if err != nil || !founded {
+			return nil, err
+		}
+		d.store = marketdata.NewStore(blob.NewStore(n.stores.snapshots.bucket), n.Settings.PublicDataPrefix(), id)
 		return d.store, nil
 	}
-	id, founded, err := n.stores.client.JournalID(ctx, journals.Trading)
-	if err != nil || !founded {
-		return nil, err
-	}
-	d.store = marketdata.NewStore(blob.NewStore(n.stores.snapshots.bucket), n.Settings.PublicDataPrefix(), id)
-	return d.store, nil
 }
 
 // dataInterface returns the configuration of the routes below /data/.
 func (n *Node) dataInterface(venue *follower) handler.Config {
-	return handler.Config{Store: n.dailyStore, LogTime: func() scalar.Time { return scalar.Time(venue.time.Load()) }}
+	return handler.Config{Store: n.dailyStore(&n.daily.serving), Made: n.daily.made, LogTime: func() scalar.Time { return scalar.Time(venue.time.Load()) }}
 }
 
 // dailyMetrics report how far this node has made daily files.
