@@ -147,7 +147,7 @@ func visitState(s *State, c *pack.Coder) {
 
 // imported visits the imports of opening balances and positions.
 func (v *visit) imported() {
-	pack.List(v.Coder, &v.imports, 100, func(x *OpeningImport) {
+	pack.List(v.Coder, &v.imports, 8, func(x *OpeningImport) {
 		c := v.Coder
 		for _, text := range [...]*string{&x.Source, &x.SHA256, &x.ImportedBy} {
 			pack.String(c, text)

@@ -283,3 +283,20 @@ func TestImportWhileChargesAreOwed(t *testing.T) {
 	}
 	j.checkReplay()
 }
+
+// TestManyImportsAreSaved reads a state with many imports, the fields of which are short, as it was saved.
+func TestManyImportsAreSaved(t *testing.T) {
+	var codes []string
+	for n := range 40 {
+		codes = append(codes, fmt.Sprint("A", n))
+	}
+	j := openingVenue(t, codes...)
+	for n, code := range codes {
+		j.state = reread(t, j.state)
+		mustDo(j, &ImportOpening{opening.File{Source: "b", SHA256: fmt.Sprintf("%064x", n),
+			Lines: []opening.Line{{Number: 2, CustomerCode: code, Currency: currency, Amount: fixed.Decimal{Coef: 1}}}}})
+	}
+	if saved := reread(t, j.state); len(saved.imports) != len(codes) {
+		t.Errorf("%d imports", len(saved.imports))
+	}
+}
