@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -82,10 +81,11 @@ func (d *day) discard() {
 	d.files = nil
 }
 
-// temporary is a file without a name.
+// temporary is a temporary file, without a name where the system can do that.
 type temporary struct {
 	table  string
 	os     *os.File
+	named  bool
 	buffer *bufio.Writer
 	sum    hash.Hash
 	bytes  int64
@@ -96,9 +96,8 @@ func newTemporary(table string) (*temporary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("marketdata: a temporary file: %w", err)
 	}
-	// Without a name, the file ends with the process, also if that is killed. Systems that can't do that delete it in discard.
-	_ = os.Remove(f.Name())
-	return &temporary{table: table, os: f, buffer: bufio.NewWriterSize(f, 1<<16), sum: sha256.New()}, nil
+	named := os.Remove(f.Name()) != nil // without a name, the file ends with the process, also if that is killed
+	return &temporary{table: table, os: f, named: named, buffer: bufio.NewWriterSize(f, 1<<16), sum: sha256.New()}, nil
 }
 
 // Write implements io.Writer.
@@ -111,7 +110,7 @@ func (t *temporary) Write(b []byte) (int, error) {
 
 func (t *temporary) discard() {
 	_ = t.os.Close()
-	if err := os.Remove(t.os.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return // the operating system deletes temporary files some day
+	if t.named {
+		_ = os.Remove(t.os.Name())
 	}
 }

@@ -92,10 +92,13 @@ func (m *Maker) Make(ctx context.Context) error {
 	}
 	tip := m.cfg.Tip.Position().Sequence
 	missing := m.missing(saved, tip, time.Now())
-	var trimmed *record.TrimmedError // without an archive, only later snapshots can be made
+	var skipped error
 	for i := 0; i < len(missing); {
 		made, err := m.from(ctx, missing[i:])
-		if i += made; errors.As(err, &trimmed) {
+		i += made
+		var trimmed *record.TrimmedError
+		if errors.As(err, &trimmed) { // without an archive, only later snapshots can be made
+			skipped = err
 			i++
 		} else if err != nil {
 			return err
@@ -111,10 +114,7 @@ func (m *Maker) Make(ctx context.Context) error {
 			return err
 		}
 	}
-	if trimmed != nil {
-		return trimmed
-	}
-	return nil
+	return skipped
 }
 
 // missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, the multiples of Every
