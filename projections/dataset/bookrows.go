@@ -13,8 +13,9 @@ import (
 // booksTable is the name of the table of books. Its rows depend on the records before them; those of other tables do not.
 const booksTable = "books"
 
-// bookRow is a price level of a book at the end of a second. Sequence is the last record of the second in the range.
-type bookRow struct {
+// PriceLevel is a price level of a book at the end of a second, as the public interface shows it. Sequence is the last record of the
+// second in the range.
+type PriceLevel struct {
 	Place
 	Second scalar.Time `parquet:"second,timestamp(microsecond),delta,id(4)"`
 	Symbol string      `parquet:"symbol,dict,id(5)"`
@@ -22,7 +23,12 @@ type bookRow struct {
 	Level  int64       `parquet:"level,id(7)"`
 	Price  number      `parquet:"price,optional,decimal(18:38),id(8)"`
 	Amount number      `parquet:"amount,decimal(18:38),id(9)"`
-	Orders int64       `parquet:"orders,id(10)"`
+}
+
+// bookRow is a price level with the number of its orders.
+type bookRow struct {
+	PriceLevel
+	Orders int64 `parquet:"orders,id(10)"`
 }
 
 // tableOfBooks returns the table of books. Its writers add the records to the books.
@@ -66,7 +72,7 @@ func (w *bookWriter[T]) close(key, value string) (rows int64, err error) {
 
 // endSecond writes the books that have changed in the second of the last record, and returns the number of rows.
 func (w *bookWriter[T]) endSecond() (rows int64, err error) {
-	row := bookRow{Place: *w.last, Second: secondOf(w.last.Time)}
+	row := bookRow{PriceLevel: PriceLevel{Place: *w.last, Second: secondOf(w.last.Time)}}
 	write := func(side string, levels []level) {
 		if len(levels) == 0 { // so that a reader sees that nothing rests there any more
 			levels = []level{{}}

@@ -42,32 +42,17 @@ func publicTradeRows(m *maker, e *record.Entry, add func(publicTradeRow)) {
 	}
 }
 
-// publicBookRow is a bookRow without the number of orders, which the public interface does not show.
-type publicBookRow struct {
-	Place
-	Second scalar.Time `parquet:"second,timestamp(microsecond),delta,id(4)"`
-	Symbol string      `parquet:"symbol,dict,id(5)"`
-	Side   string      `parquet:"side,dict,id(6)"`
-	Level  int64       `parquet:"level,id(7)"`
-	Price  number      `parquet:"price,optional,decimal(18:38),id(8)"`
-	Amount number      `parquet:"amount,decimal(18:38),id(9)"`
-}
-
-func newPublicBookRow(r bookRow) publicBookRow {
-	return publicBookRow{r.Place, r.Second, r.Symbol, r.Side, r.Level, r.Price, r.Amount}
-}
-
 // publicTables returns the tables of a Day. Their rows have members of events with the disclosure class public, and the levels of the books
 // as the public interface shows them.
 func publicTables() []table {
-	schema := parquet.NewSchema(booksTable, parquet.SchemaOf(new(publicBookRow)))
+	schema := parquet.NewSchema(booksTable, parquet.SchemaOf(new(PriceLevel)))
 	return []table{
 		tableOfVersion(PublicVersion, "trading", "trades", publicTradeRows),
 		tableOfVersion(PublicVersion, "trading", "funding_rates", fundingRateRows),
 		tableOfVersion(PublicVersion, "trading", "prices", priceRows),
 		{booksTable, "trading", sha256.Sum256([]byte(schema.String())), columnsOf(schema), func(w io.Writer, books *Books) rowWriter {
 			books.unsettle() // a reader of one day needs the books that rest from the day before
-			return &bookWriter[publicBookRow]{books: books, to: newGenericWriter[publicBookRow](w, booksTable, PublicVersion), form: newPublicBookRow}
+			return &bookWriter[PriceLevel]{books: books, to: newGenericWriter[PriceLevel](w, booksTable, PublicVersion), form: func(row bookRow) PriceLevel { return row.PriceLevel }}
 		}},
 	}
 }

@@ -101,7 +101,7 @@ func TestDays(t *testing.T) {
 	var trades []publicTradeRow
 	var prices []priceRow
 	var rates []fundingRateRow
-	var books []publicBookRow
+	var books []PriceLevel
 	for _, date := range dates {
 		if !maps.Equal(all[date], again[date]) || len(all[date]) != len(PublicTables()) {
 			t.Errorf("the files of %s differ when they are made again from saved books", date)
@@ -114,7 +114,7 @@ func TestDays(t *testing.T) {
 				t.Errorf("a trade of %v is in the file of %s", r.Time, date)
 			}
 		}
-		books = append(books, rowsIn[publicBookRow](t, all[date][booksTable])...)
+		books = append(books, rowsIn[PriceLevel](t, all[date][booksTable])...)
 	}
 	over := func(at scalar.Time) bool { return DateOf(at) > dates[len(dates)-1] }
 	var wantTrades []publicTradeRow
@@ -129,7 +129,7 @@ func TestDays(t *testing.T) {
 	wantBooks := map[string]string{} // by symbol and second, from the ranges
 	for _, r := range rowsOf[bookRow](t, dir, booksTable) {
 		if !over(r.Time) {
-			wantBooks[fmt.Sprint(r.Symbol, r.Second)] += fmt.Sprintln(newPublicBookRow(r).content())
+			wantBooks[fmt.Sprint(r.Symbol, r.Second)] += fmt.Sprintln(r.content())
 		}
 	}
 	seen, last := map[string]string{}, map[string]string{}
@@ -164,7 +164,7 @@ func TestDays(t *testing.T) {
 func parseDay(date string) (scalar.Time, error) { return scalar.ParseTime(date + "T00:00:00.000000Z") }
 
 // content is a row without its place.
-func (r publicBookRow) content() [4]any { return [4]any{r.Side, r.Level, r.Price, r.Amount} }
+func (r PriceLevel) content() [4]any { return [4]any{r.Side, r.Level, r.Price, r.Amount} }
 
 // sameRows compares rows by their text: a premium is a pointer.
 func sameRows[T any](t testing.TB, what string, got, want []T) {
