@@ -25,7 +25,7 @@ type PriceLevel struct {
 	Amount number      `parquet:"amount,decimal(18:38),id(9)"`
 }
 
-// bookRow is a price level with the number of its orders.
+// bookRow is a price level and the number of orders there.
 type bookRow struct {
 	PriceLevel
 	Orders int64 `parquet:"orders,id(10)"`

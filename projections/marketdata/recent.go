@@ -17,13 +17,13 @@ type recent struct {
 // Recent returns the days that Days has returned less than two seconds ago. Concurrent callers share one call of Days. The caller MUST NOT
 // change the days.
 func (s *Store) Recent(ctx context.Context) ([]Manifest, error) {
-	s.mu.Lock()
-	last := s.recent
-	s.mu.Unlock()
-	if !last.at.IsZero() && s.now().Sub(last.at) < recentFor {
-		return last.days, nil
+	if days, ok := s.fresh(); ok {
+		return days, nil
 	}
 	loaded := s.loading.DoChan("", func() (any, error) {
+		if days, ok := s.fresh(); ok { // another call has ended since the caller looked
+			return days, nil
+		}
 		at := s.now()
 		days, err := s.Days(context.WithoutCancel(ctx)) // the others wait for it too
 		if err != nil {
@@ -41,4 +41,12 @@ func (s *Store) Recent(ctx context.Context) ([]Manifest, error) {
 		days, _ := l.Val.([]Manifest)
 		return days, l.Err
 	}
+}
+
+// fresh returns the days of the last call of Days, if they are recent.
+func (s *Store) fresh() (days []Manifest, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.recent
+	return last.days, !last.at.IsZero() && s.now().Sub(last.at) < recentFor
 }
