@@ -16,12 +16,15 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
 
-# The rules under domain and the protocol of a term run no goroutines (the linter sees to it), and with the race detector their
-# properties take ten times as long. What two readers of one state or book share is tested with it: these tests have two.
-PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim))$$
+# The rules under domain, the protocol of a term, and the columns of an archive run no goroutines (the linter sees to it), and with
+# the race detector their properties take ten times as long. What two readers of one state or book share is tested with it: these
+# tests have two.
+PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim|archive/columns))$$
 SHARED := ^(TestScenarios|TestLookingChangesNothing)$$
 # Hundreds of verifications of whole logs. The other tests of the package run the same goroutines.
 REPEATED := ^TestCorruptions$$
+# These send Postgres hundreds of statements, one after the other, and run no goroutines.
+SEQUENTIAL := ^Test((Onboarding)?ListsStayNarrow|EveryColumnOfEveryTableIsCompared|OnboardingIsComparedInEveryColumn)$$
 
 .PHONY: help
 help: ## list the targets
@@ -59,17 +62,18 @@ test: ## all tests; `make race` runs them with the race detector
 
 .PHONY: race
 race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
-	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 -timeout 25m -skip '$(REPEATED)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 -timeout 25m -skip '$(REPEATED)|$(SEQUENTIAL)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
 	$(GO) test -vet=off -race -timeout 25m -run '$(SHARED)' ./domain/book ./domain/trading
 
-# What does not differ with the broker.
-PAGES  := ^Test(AxeIsVendored|.*Accessible|.*Page|Console.*|ReferenceIsTriedOut|Compose.*|Dashboard.*|Readme(FilesAreIgnored|IsShort|Links))$$
+# What does not differ with the broker: the commands of the READMEs never see KAFKA_BROKERS, and a follower without brokers
+# follows a venue that has its own.
+SAME   := ^Test(AxeIsVendored|.*Accessible|.*Page|Console.*|ReferenceIsTriedOut|Compose.*|RolesOfAManagedPostgres|Dashboard.*|Readme.*|FollowWithoutBrokers)$$
 # Of cmd/perpetua, the packages with tests on KAFKA_BROKERS. The others would repeat themselves.
 BROKER := ./cmd/perpetua/e2e ./cmd/perpetua/node ./cmd/perpetua/tools ./streams/journal/... ./streams/broker/kafkatest ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./streams/trim
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 -timeout 25m -skip '$(PAGES)' $(BROKER)
+	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 -timeout 25m -skip '$(SAME)' $(BROKER)
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read

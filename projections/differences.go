@@ -130,8 +130,8 @@ func (c *comparison) table(name string) error {
 
 func layoutOf(ctx context.Context, tx pgx.Tx, name string) (l layout, err error) {
 	l.name, l.whole = name, make(map[string]bool)
-	rows, err := tx.Query(ctx, `SELECT column_name::text, data_type::text FROM information_schema.columns
-		WHERE table_schema = current_schema() AND table_name = $1 ORDER BY 1`, name)
+	rows, err := tx.Query(ctx, `SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute
+		WHERE attrelid = format('%I.%I', current_schema(), $1::text)::regclass AND attnum > 0 AND NOT attisdropped ORDER BY 1`, name)
 	if err != nil {
 		return l, err
 	}
@@ -171,7 +171,7 @@ func texts(columns []string) string {
 
 // digest returns the number of rows and a digest of the columns, as Digests does.
 func (l *layout) digest(ctx context.Context, tx pgx.Tx) (d Digest, err error) {
-	err = tx.QueryRow(ctx, digestOf("ROW("+texts(l.columns)+")::text")+l.from()).Scan(&d.Rows, &d.Sum)
+	err = tx.QueryRow(ctx, digestOf("ROW("+texts(l.columns)+")::text", l.from())).Scan(&d.Rows, &d.Sum)
 	return d, err
 }
 
