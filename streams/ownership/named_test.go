@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -81,7 +82,7 @@ func serving(log string, e record.Entry) Term {
 
 func newFinder(t *testing.T, client *journal.Client, neighbors Neighbors) *Finder {
 	t.Helper()
-	f, err := NewFinder(client, neighbors, "trading")
+	f, err := NewFinder(client, neighbors, "http://self", "trading")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +136,45 @@ func TestTheLogNamesTheOwnerWhileNoCoordinatorAnswers(t *testing.T) {
 		if n := nodes.times("http://a"); n != 1 {
 			t.Errorf("%s: the owner was asked %d times whether it is", name, n)
 		}
+	}
+}
+
+// TestANodeDoesNotAskItself has the log name the address of the node that asks, where another process owned the journal before.
+func TestANodeDoesNotAskItself(t *testing.T) {
+	nodes := newTown()
+	f := newFinder(t, newCluster(t).client(t), nodes)
+	f.Read("trading", 0, taken(3, "http://self"))
+	for range 3 {
+		var refused *submit.NotAcceptedError
+		if _, err := f.Submit(t.Context(), "trading", journaltest.Say("hello")); !errors.As(err, &refused) || !refused.Unowned {
+			t.Fatalf("the command is sent to %v", err)
+		}
+		if url, err := f.Owner(t.Context(), "trading", 0); url != "" || err != nil {
+			t.Fatalf("the owner is %q (%v)", url, err)
+		}
+	}
+	if n := nodes.times("http://self"); n != 0 {
+		t.Errorf("the node asked itself %d times", n)
+	}
+}
+
+// TestQuestionsToANodeThatCannotHelpBecomeRare has a node ask a dead one whenever it may, for a minute. Each answer reaches
+// ten clients.
+func TestQuestionsToANodeThatCannotHelpBecomeRare(t *testing.T) {
+	var n named
+	start := time.Unix(1e9, 0)
+	var times []time.Duration
+	for at := time.Duration(0); at < time.Minute; at += time.Millisecond {
+		if n.worthAsking(start.Add(at)) {
+			times = append(times, at)
+			for range 10 {
+				n.doubt(start.Add(at))
+			}
+		}
+	}
+	ms := time.Millisecond
+	if want := []time.Duration{0, 51 * ms, 152 * ms, 353 * ms, 754 * ms, 1555 * ms, 2556 * ms}; len(times) > 70 || !slices.Equal(times[:len(want)], want) {
+		t.Errorf("the node was asked %d times, first at %v", len(times), times[:len(want)])
 	}
 }
 
