@@ -121,6 +121,26 @@ func TestReadyzWithFailingProjections(t *testing.T) {
 	b.readiness(t, n, "ready", nil)
 }
 
+// TestReadyzLooksAtTheRowsOfOthers has a single node that answers reads without writing the rows, as a node of `run` does that lacks the
+// role. Nobody writes them.
+func TestReadyzLooksAtTheRowsOfOthers(t *testing.T) {
+	b := newBench(t, journals.All())
+	b.config.Roles = Roles{Engine: true, API: true}
+	n := b.start(t)
+	n.Announce()
+	eventually(t, "the rows are known to be behind", func() string {
+		said := strings.Join(n.rowFaults(time.Now().Add(2*stillAfter)), "; ")
+		for _, name := range journals.All().Names() {
+			if !strings.Contains(said, name+": its rows are behind") {
+				return said
+			}
+		}
+		return ""
+	})
+	b.rows.Away(true)
+	b.readiness(t, n, "unready", map[string]string{"api": "Postgres has not answered since"})
+}
+
 // TestPace tells rows that catch up from rows that stand still, for a node that does not write them itself.
 func TestPace(t *testing.T) {
 	var p pace
