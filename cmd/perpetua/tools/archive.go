@@ -124,7 +124,7 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 			return archived{}, err
 		}
 		past := func() (*archive.Archive, error) { return former.archive(ctx, j.Name(), 0) }
-		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past, everySecond(j.Name()+", archived", progress(std))); err != nil {
+		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past, everySecond(j.Name()+", archived", std.Progress())); err != nil {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
 		return verifyArchive(ctx, config(j.Name()), std)
@@ -280,7 +280,7 @@ func verifyArchive(ctx context.Context, cfg archive.Config, std settings.IO) (ar
 	if err != nil {
 		return archived{}, err
 	}
-	s, err := a.Verify(ctx, everySecond(cfg.Journal+", verified", progress(std)))
+	s, err := a.Verify(ctx, everySecond(cfg.Journal+", verified", std.Progress()))
 	if err != nil {
 		return archived{}, err
 	}
