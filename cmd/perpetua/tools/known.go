@@ -209,3 +209,24 @@ func holdAll(ctx context.Context, s *settings.Settings, client *journal.Client, 
 	defer h.close()
 	return h.hold(ctx, client, out, journals.All()...)
 }
+
+// keepHead renews the copies of the head of the venue's archive, as the role archive does. A trim goes no further than the oldest copy.
+func keepHead(ctx context.Context, s *settings.Settings, cfg archive.Config) error {
+	a, err := archive.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	h := a.Head()
+	if h == nil {
+		return nil
+	}
+	known := openAtHand(ctx, s)
+	defer known.close()
+	failed := known.failed
+	for _, copied := range known.heads {
+		if err := copied.Keep(ctx, *h); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: the archive is complete, and its head is not kept in %s: %w", cfg.Journal, copied, err))
+		}
+	}
+	return failed
+}
