@@ -37,7 +37,8 @@ type Finder struct {
 const (
 	assignmentAge   = 250 * time.Millisecond // maximum age of an answer of the group
 	retryPause      = 50 * time.Millisecond  // before another question to a node that could not help, or to the group
-	longestPause    = time.Second            // before another question to a node that failed to help many times in a row
+	longestPause    = time.Second            // the same, for a node that has not helped for long
+	pauseShare      = 8                      // a pause is this part of the time for which a node has not helped
 	queryTimeout    = time.Second            // for a question to a node or to the group
 	confirmationAge = time.Second            // maximum age of a confirmation that Owner accepts
 	searchTimeout   = 2 * time.Second        // for finding another owner, after a command was sent to a wrong one
@@ -106,7 +107,7 @@ func (n *named) good(age time.Duration) bool {
 }
 
 // worthAsking reports whether the node may be asked now.
-func (n *named) worthAsking(now time.Time) bool { return !n.foreign && now.Sub(n.doubted) > n.pause }
+func (n *named) worthAsking(now time.Time) bool { return !n.foreign && now.Sub(n.doubted) > n.pause() }
 
 // shared runs a function once for all concurrent callers with the same key. It waits no longer than queryTimeout,
 // because a client that dials a hanging broker ignores its context.

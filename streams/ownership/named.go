@@ -61,10 +61,10 @@ type named struct {
 	hash    record.Hash // of the taken record; zero if it was not read but came with a snapshot
 	journal scalar.ID   // zero in the same case
 
-	confirmed time.Time     // when the node last confirmed the name; zero if it has not since doubted
-	foreign   bool          // the node serves another log
-	doubted   time.Time     // when a request to the node last failed
-	pause     time.Duration // after doubted, before the node is asked again
+	confirmed time.Time // when the node last confirmed the name; zero if it has not since doubted
+	foreign   bool      // the node serves another log
+	failing   time.Time // since when requests to the node have failed
+	doubted   time.Time // when one of them last began a pause
 }
 
 // Read passes the finder a record of a journal's log. It MUST be called with every record that this node reads, in order. It
@@ -121,7 +121,7 @@ func (f *Finder) confirm(ctx context.Context, p place, n named) error {
 		err = fmt.Errorf("ownership: %s serves another log of %s/%d", n.url, p.journal, p.partition)
 		f.note(p, n.term, func(n *named) { n.confirmed, n.foreign = time.Time{}, true })
 	default:
-		f.note(p, n.term, func(n *named) { n.confirmed, n.doubted, n.pause = time.Now(), time.Time{}, 0 })
+		f.note(p, n.term, func(n *named) { n.confirmed, n.failing, n.doubted = time.Now(), time.Time{}, time.Time{} })
 		f.mu.Lock()
 		f.wake()
 		f.mu.Unlock()
@@ -143,17 +143,21 @@ func (n *named) differs(here string, t Term) bool {
 	return n.hash != t.Taken
 }
 
-// doubt notes that a request to the node has failed. The pause before the next question doubles with each question that
-// fails, until the node confirms the name. Other requests that fail in the meantime do not count: many clients may learn
-// of one failure.
+// doubt notes that a request to the node has failed. Other requests that fail during the pause after it do not prolong it:
+// many clients may learn of one failure, and the node would never be asked again.
 func (n *named) doubt(now time.Time) {
-	switch {
-	case n.doubted.IsZero():
-		n.pause = retryPause
-	case now.Sub(n.doubted) > n.pause:
-		n.pause = min(2*n.pause, longestPause)
+	if n.failing.IsZero() {
+		n.failing = now
 	}
-	n.doubted = now
+	if now.Sub(n.doubted) > n.pause() {
+		n.doubted = now
+	}
+}
+
+// pause returns how long the node is not asked after it was doubted: the longer requests have failed, the longer, so that a
+// short failure is soon found to be over.
+func (n *named) pause() time.Duration {
+	return min(max(n.doubted.Sub(n.failing)/pauseShare, retryPause), longestPause)
 }
 
 // note applies a change to the named owner of a partition if its term is still the given one.
