@@ -52,6 +52,9 @@ func (s *State) visit(c *pack.Coder) {
 				s.addWebhook(w)
 			}
 		})
+		if c.Err() != nil {
+			return
+		}
 	}
 	s.visitDeliveries(c)
 	pack.Int(c, &s.made)
