@@ -124,7 +124,8 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	defer stop()
 	former := newArchives(r.Settings)
 	defer former.close()
-	return each(&r, std, func(j journals.Journal) (archived, error) {
+	var complete []archive.Config
+	err = each(&r, std, func(j journals.Journal) (archived, error) {
 		if _, err := prepareLog(ctx, r.Settings, client, j, 0, std.Err); err != nil {
 			return archived{}, err
 		}
@@ -133,11 +134,15 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
 		done, err := verifyArchive(ctx, config(j.Name()), std)
-		if err == nil && own {
-			err = keepHead(ctx, r.Settings, config(j.Name()))
+		if err == nil {
+			complete = append(complete, config(j.Name()))
 		}
 		return done, err
 	})
+	if err != nil || !own {
+		return err
+	}
+	return keepHeads(ctx, r.Settings, complete)
 }
 
 // own reports whether the archive is the one that the venue trims by.

@@ -222,3 +222,26 @@ func TestArchiveRenewsTheHeadOfTheVenue(t *testing.T) {
 		}
 	}
 }
+
+// TestArchiveIsCompleteWithoutItsCopies archives two journals in the venue's own bucket while Postgres is away.
+func TestArchiveIsCompleteWithoutItsCopies(t *testing.T) {
+	const n, inRange = 100, 32
+	all, _, _ := termsOf("trading", n, 0)
+	dir := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	std, out := outputTo(new(bytes.Buffer)), new(bytes.Buffer)
+	std.Out, std.ArchiveRange = out, inRange
+	err := Log(t.Context(), []string{"archive", "--data", dir, "--to", blob.URLOf(filepath.Join(dir, blob.Folder)), "--database-url", "postgres://127.0.0.1:1/x",
+		"--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))}, std)
+	if err == nil || !strings.Contains(err.Error(), "the archive is complete, but") {
+		t.Errorf("Postgres is away: %v", err)
+	}
+	for _, name := range journals.All().Names() {
+		if !strings.Contains(out.String(), name+": ") {
+			t.Errorf("%s is not archived: %s", name, out)
+		}
+	}
+	h, err := archive.HeadFolder{Dir: filepath.Join(dir, "archive-heads")}.Head(t.Context(), "trading", 0)
+	if err != nil || h == nil || h.Base.Sequence != n/inRange*inRange {
+		t.Errorf("the head in the folder is %+v (%v)", h, err)
+	}
+}
