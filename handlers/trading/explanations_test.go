@@ -112,8 +112,11 @@ func TestTheExplanationOfAnOrderThatTheRowsLack(t *testing.T) {
 	if r := v.Send("broker-a", "GET", path, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE"); r.Header.Get("Retry-After") != "1" {
 		t.Errorf("the client is to ask again after %q seconds", r.Header.Get("Retry-After"))
 	}
+	unknown := a1 + "/orders/00000000-0000-8000-8000-000000000000/explain"
+	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE")
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
 	explained(t, v.Send("broker-a", "GET", path, ""), "order")
+	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(404, "UNKNOWN_ORDER")
 }
