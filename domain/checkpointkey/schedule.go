@@ -84,7 +84,7 @@ func (s *Schedule) Clone() Schedule { return Schedule{slices.Clone(s.rotations)}
 
 // Visit visits the schedule. Reading fills s, which is new.
 func (s *Schedule) Visit(v *pack.Coder) {
-	pack.List(v, &s.rotations, 6, func(r *Rotation) {
+	pack.List(v, &s.rotations, func(r *Rotation) {
 		pack.Int(v, &r.Sequence)
 		pack.Small(v, &r.Generation)
 		pack.String(v, &r.Previous)

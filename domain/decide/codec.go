@@ -27,7 +27,7 @@ func (m *Memory) visit(c *pack.Coder) {
 		return
 	}
 	var last remembered
-	n := c.Len(m.count(c), 6)
+	n := c.Len(m.count(c))
 	if !c.Reading() {
 		m.valid(func(e expiring, r remembered) {
 			r.visit(c, &e.key, &last)
@@ -36,9 +36,9 @@ func (m *Memory) visit(c *pack.Coder) {
 		return
 	}
 	if n > 0 {
-		m.keys, m.queue = make(map[memoryKey]remembered, n), make([]expiring, 0, n)
+		m.keys, m.queue = make(map[memoryKey]remembered, c.Room(n)), make([]expiring, 0, c.Room(n))
 	}
-	for range n {
+	for ; n > 0 && c.Err() == nil; n-- {
 		var k memoryKey
 		var r remembered
 		r.visit(c, &k, &last)

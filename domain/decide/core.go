@@ -122,7 +122,7 @@ func (c *Core) Visit(v *pack.Coder) {
 	c.checkpointKeys.Visit(v)
 	c.Memory.visit(v)
 	c.fourEyes.visit(v)
-	pack.Map(v, &c.sources, strings.Compare, 3, func(name string, a applied) (string, applied) {
+	pack.Map(v, &c.sources, strings.Compare, func(name string, a applied) (string, applied) {
 		pack.Word(v, &name)
 		pack.Int(v, &a.source)
 		pack.Int(v, &a.sequence)

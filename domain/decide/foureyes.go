@@ -374,7 +374,7 @@ func (f *fourEyes) end(at Stamp, e proposalEnded) {
 // visit visits the policy and the proposals. Reading fills f, which is zero.
 func (f *fourEyes) visit(v *pack.Coder) {
 	f.policy.visit(v)
-	pack.List(v, &f.proposals, 32, func(p *Proposal) {
+	pack.List(v, &f.proposals, func(p *Proposal) {
 		p.visit(v)
 		v.Check(len(p.Objects) > 0 && jsontext.Value(p.Content).IsValid() && p.Status != "")
 		if v.Reading() && p.Status == StatusOpen {

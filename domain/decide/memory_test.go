@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -164,5 +165,17 @@ func TestAKeyUsedBeforeRoutesWereToldApart(t *testing.T) {
 	}
 	if got, _ := said(&m, 25*scalar.Hour, 7, corporates.command(true)); got != 7 {
 		t.Errorf("a day later: %d", got)
+	}
+}
+
+// TestADamagedMemoryIsReadToTheDamage reads a memory that claims to have many keys, the first of which is damaged.
+func TestADamagedMemoryIsReadToTheDamage(t *testing.T) {
+	const keys = 1 << 10
+	saved := binary.AppendUvarint([]byte{0, 0}, keys)
+	saved = append(saved, 9) // the number of a word that does not exist
+	saved = append(saved, make([]byte, 8*keys)...)
+	var m Memory
+	if err := pack.Read(saved, m.visit); !errors.Is(err, pack.ErrForm) || len(m.queue) > 1 {
+		t.Errorf("%d keys were read: %v", len(m.queue), err)
 	}
 }

@@ -105,7 +105,7 @@ func setPolicy(p *SetPolicy, actions []Action) (Event, error) {
 // visit visits the policy. Reading fills p, which is zero.
 func (p *Policy) visit(v *pack.Coder) {
 	pack.Small(v, &p.ProposalSeconds)
-	pack.Slice(v, &p.Rules, 2, func(r *PolicyRule, v *pack.Coder) {
+	pack.Slice(v, &p.Rules, func(r *PolicyRule, v *pack.Coder) {
 		pack.Word(v, &r.Action)
 		pack.Optional(v, &r.Threshold, func(d *fixed.Decimal, v *pack.Coder) {
 			pack.Int(v, &d.Coef)

@@ -222,7 +222,7 @@ func (p *Proposal) visit(v *pack.Coder) {
 	}
 	pack.Word(v, &p.Status)
 	pack.String(v, &p.Content)
-	pack.Slice(v, &p.Objects, 1, func(o *string, v *pack.Coder) { pack.String(v, o) })
+	pack.Slice(v, &p.Objects, func(o *string, v *pack.Coder) { pack.String(v, o) })
 	pack.String(v, &p.Reference)
 	pack.String(v, &p.Fingerprint)
 	for _, n := range [...]*int64{&p.Seen, &p.Sequence, &p.Changed, &p.EndedAt} {

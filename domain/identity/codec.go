@@ -18,16 +18,16 @@ func Codec() decide.StateCodec {
 
 // visit visits the whole state. What is read goes into s, which is new.
 func (s *State) visit(c *pack.Coder) {
-	pack.Ordered(c, &s.brokerOrder, s.brokers, 3, func(b *Broker) string { return b.visit(c) })
-	pack.Ordered(c, &s.userOrder, s.users, 12, func(u *User) string { return u.visit(c) })
-	pack.List(c, &s.keys, 5, func(k *SigningKey) { k.visit(c) })
+	pack.Ordered(c, &s.brokerOrder, s.brokers, func(b *Broker) string { return b.visit(c) })
+	pack.Ordered(c, &s.userOrder, s.users, func(u *User) string { return u.visit(c) })
+	pack.List(c, &s.keys, func(k *SigningKey) { k.visit(c) })
 	var keys []*APIKey
 	for _, username := range s.userOrder {
 		if !c.Reading() {
 			keys = append(keys, s.APIKeys(username)...)
 		}
 	}
-	pack.List(c, &keys, 13, func(k *APIKey) {
+	pack.List(c, &keys, func(k *APIKey) {
 		k.visit(c)
 		if c.Reading() {
 			_, twice := s.apiKeys.byHash[hashOf(k)]
@@ -56,7 +56,7 @@ func (u *User) visit(c *pack.Coder) string {
 	if c.Reading() && some {
 		u.Scopes = []string{}
 	}
-	pack.Slice(c, &u.Scopes, 1, visitWord)
+	pack.Slice(c, &u.Scopes, visitWord)
 	c.Bool(&u.IsActive)
 	c.Bool(&u.IsVerified)
 	pack.Optional(c, &u.RateLimit, (*RateLimit).visit)
@@ -82,9 +82,9 @@ func (k *APIKey) visit(c *pack.Coder) {
 	pack.String(c, &k.Name)
 	pack.String(c, &k.Prefix)
 	pack.Bytes(c, &k.Hash)
-	pack.Slice(c, &k.Scopes, 1, visitWord)
+	pack.Slice(c, &k.Scopes, visitWord)
 	pack.String(c, &k.CustomerCode)
-	pack.Slice(c, &k.IPAllowList, 1, func(network *string, c *pack.Coder) { pack.String(c, network) })
+	pack.Slice(c, &k.IPAllowList, func(network *string, c *pack.Coder) { pack.String(c, network) })
 	pack.Int(c, &k.ExpiresAt)
 	pack.Int(c, &k.Created)
 	pack.Int(c, &k.LastUsed)

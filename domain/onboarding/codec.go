@@ -29,32 +29,32 @@ func Codec() decide.StateCodec {
 	}}
 }
 
-const (
-	idSize       = len(scalar.ID{})
-	deliverySize = 150 // about how many bytes a delivery takes
-)
+const deliverySize = 150 // about how many bytes a delivery takes
 
 // visit visits the whole state. What is read goes into s, which is new.
 func (s *State) visit(c *pack.Coder) {
-	pack.Ordered(c, &s.ownerOrder, s.owners, idSize, func(f *file) scalar.ID { return s.visitFile(c, f) })
-	pack.Ordered(c, &s.questionnaireOrder, s.questionnaires, idSize, func(q *asked) scalar.ID { return q.visit(c) })
-	pack.Ordered(c, &s.entitlementOrder, s.entitlements, idSize, func(e *entitlement.Definition) scalar.ID {
+	pack.Ordered(c, &s.ownerOrder, s.owners, func(f *file) scalar.ID { return s.visitFile(c, f) })
+	pack.Ordered(c, &s.questionnaireOrder, s.questionnaires, func(q *asked) scalar.ID { return q.visit(c) })
+	pack.Ordered(c, &s.entitlementOrder, s.entitlements, func(e *entitlement.Definition) scalar.ID {
 		visitDefinition(e, c)
 		return e.ID
 	})
 	tenants := slices.Sorted(maps.Keys(s.hooksOf)) // none while reading
-	for n := range c.Len(len(tenants), 1) {
+	for n := range c.Len(len(tenants)) {
 		var hooks []*Webhook
 		if !c.Reading() {
 			hooks = s.Webhooks(tenants[n])
 		}
-		pack.List(c, &hooks, idSize, func(w *Webhook) {
+		pack.List(c, &hooks, func(w *Webhook) {
 			w.visit(c)
 			if c.Reading() {
 				c.Check(s.webhooks[w.ID] == nil)
 				s.addWebhook(w)
 			}
 		})
+		if c.Err() != nil {
+			return
+		}
 	}
 	s.visitDeliveries(c)
 	pack.Int(c, &s.made)
@@ -91,20 +91,20 @@ func (s *State) visitFile(c *pack.Coder, f *file) scalar.ID {
 		c.Check(!taken && len(o.ExternalID) == sha256.Size)
 		s.external[externalKey(o)] = o.ID
 	}
-	pack.Ordered(c, &f.documents, s.documents, idSize, func(d *Document) scalar.ID {
+	pack.Ordered(c, &f.documents, s.documents, func(d *Document) scalar.ID {
 		if c.Reading() {
 			d.Ref = o.Ref
 		}
 		d.visit(c)
 		return d.ID
 	})
-	pack.Map(c, &f.answered, compareIDs, idSize, func(id scalar.ID, a entitlement.Answered) (scalar.ID, entitlement.Answered) {
+	pack.Map(c, &f.answered, compareIDs, func(id scalar.ID, a entitlement.Answered) (scalar.ID, entitlement.Answered) {
 		c.Raw(id[:])
 		pack.Small(c, &a.Version)
 		pack.Int(c, &a.Sequence)
 		return id, a
 	})
-	pack.List(c, &f.triggers, idSize, func(t *Trigger) {
+	pack.List(c, &f.triggers, func(t *Trigger) {
 		t.visit(c)
 		if c.Reading() {
 			t.Ref = o.Ref
@@ -135,7 +135,7 @@ func (x *Erasure) visit(c *pack.Coder) {
 	pack.Int(c, &x.ErasedAt)
 	pack.String(c, &x.KeyID)
 	pack.Int(c, &x.KeyDestroyed)
-	pack.Slice(c, &x.Positions, 1, func(p *int64, c *pack.Coder) { pack.Int(c, p) })
+	pack.Slice(c, &x.Positions, func(p *int64, c *pack.Coder) { pack.Int(c, p) })
 }
 
 func (d *Document) visit(c *pack.Coder) {
@@ -162,14 +162,14 @@ func (t *Trigger) visit(c *pack.Coder) {
 	pack.Word(c, &t.Terms.Name)
 	pack.Word(c, &t.Terms.Approval)
 	c.Bool(&t.Terms.OpensTradingAccount)
-	pack.Slice(c, &t.Needs.Pinned, idSize, func(p *entitlement.Pinned, c *pack.Coder) {
+	pack.Slice(c, &t.Needs.Pinned, func(p *entitlement.Pinned, c *pack.Coder) {
 		c.Raw(p.QuestionnaireID[:])
 		pack.Small(c, &p.Version)
 	})
-	pack.Slice(c, &t.Needs.Requests, idSize, func(r *entitlement.Request, c *pack.Coder) {
+	pack.Slice(c, &t.Needs.Requests, func(r *entitlement.Request, c *pack.Coder) {
 		c.Raw(r.ID[:])
 		pack.Int(c, &r.Sequence)
-		pack.Slice(c, &r.Questionnaires, idSize, visitID)
+		pack.Slice(c, &r.Questionnaires, visitID)
 	})
 	c.Bool(&t.Needs.VideoPlanned)
 	pack.Word(c, &t.Needs.Video)
@@ -179,11 +179,11 @@ func (t *Trigger) visit(c *pack.Coder) {
 	if c.Reading() && some {
 		t.Open = []entitlement.Requirement{}
 	}
-	pack.Slice(c, &t.Open, idSize, func(r *entitlement.Requirement, c *pack.Coder) {
+	pack.Slice(c, &t.Open, func(r *entitlement.Requirement, c *pack.Coder) {
 		pack.Word(c, &r.Source)
 		c.Raw(r.Request[:])
 		pack.Int(c, &r.Sequence)
-		pack.Slice(c, &r.Questionnaires, idSize, visitID)
+		pack.Slice(c, &r.Questionnaires, visitID)
 	})
 }
 
@@ -199,7 +199,7 @@ func (q *asked) visit(c *pack.Coder) scalar.ID {
 	c.Raw(q.OwnerTypeID[:])
 	c.Bool(&q.IsPublished)
 	pack.Int(c, &q.Created)
-	pack.List(c, &q.versions, idSize, func(v *questionnaire.Version) {
+	pack.List(c, &q.versions, func(v *questionnaire.Version) {
 		if c.Reading() {
 			q.published = append(q.published, false)
 			v.Number, v.QuestionnaireID = len(q.published), q.ID
@@ -207,7 +207,7 @@ func (q *asked) visit(c *pack.Coder) scalar.ID {
 		c.Bool(&q.published[v.Number-1])
 		c.Raw(v.ID[:])
 		pack.Int(c, &v.Created)
-		pack.Slice(c, &v.Questions, idSize, visitQuestion)
+		pack.Slice(c, &v.Questions, visitQuestion)
 	})
 	return q.ID
 }
@@ -222,7 +222,7 @@ func visitQuestion(q *questionnaire.Question, c *pack.Coder) {
 	if c.Reading() {
 		q.Options = []questionnaire.Option{}
 	}
-	pack.Slice(c, &q.Options, idSize, func(o *questionnaire.Option, c *pack.Coder) {
+	pack.Slice(c, &q.Options, func(o *questionnaire.Option, c *pack.Coder) {
 		c.Raw(o.ID[:])
 		pack.String(c, &o.Label)
 		pack.String(c, &o.Value)
@@ -238,7 +238,7 @@ func visitDefinition(e *entitlement.Definition, c *pack.Coder) {
 	if c.Reading() {
 		e.Questionnaires = []entitlement.Item{}
 	}
-	pack.Slice(c, &e.Questionnaires, idSize, func(item *entitlement.Item, c *pack.Coder) {
+	pack.Slice(c, &e.Questionnaires, func(item *entitlement.Item, c *pack.Coder) {
 		c.Raw(item.QuestionnaireID[:])
 		pack.Small(c, &item.Position)
 	})
@@ -264,7 +264,7 @@ func (w *Webhook) visit(c *pack.Coder) {
 	if c.Reading() {
 		w.Types = []webhook.EventType{}
 	}
-	pack.Slice(c, &w.Types, 1, func(t *webhook.EventType, c *pack.Coder) { pack.Word(c, t) })
+	pack.Slice(c, &w.Types, func(t *webhook.EventType, c *pack.Coder) { pack.Word(c, t) })
 	w.Key.visit(c)
 	pack.Optional(c, &w.Next, (*SigningKey).visit)
 	for _, time := range [...]*scalar.Time{&w.NextFrom, &w.Created, &w.Disabled, &w.Failing} {
@@ -279,14 +279,14 @@ func (s *State) visitDeliveries(c *pack.Coder) {
 		return
 	}
 	open, closed := s.OpenDeliveries(), s.closedInOrder() // none while reading
-	pack.List(c, &open, idSize, func(d *Delivery) {
+	pack.List(c, &open, func(d *Delivery) {
 		d.visit(c)
 		if c.Reading() {
 			c.Check(s.deliveries[d.ID] == nil && d.Status.IsOpen() && d.Closed == 0)
 			s.addDelivery(d)
 		}
 	})
-	pack.List(c, &closed, idSize, func(d *Delivery) {
+	pack.List(c, &closed, func(d *Delivery) {
 		d.visit(c)
 		if c.Reading() {
 			c.Check(s.deliveries[d.ID] == nil && !d.Status.IsOpen() && d.Closed != 0)
@@ -320,7 +320,7 @@ func (l *dueList) visit(c *pack.Coder) {
 		sorted = l.queue.Sorted()
 	}
 	for n, entries := range [...][]*dueEntry{sorted, l.aside} {
-		pack.List(c, &entries, idSize, func(e *dueEntry) {
+		pack.List(c, &entries, func(e *dueEntry) {
 			pack.Byte(c, &e.Kind)
 			c.Raw(e.about[:])
 			pack.Int(c, &e.Time)

@@ -168,7 +168,7 @@ func Bytes[T ~[]byte](c *Coder, p *T) {
 	if !c.reading {
 		c.w.uint(uint64(len(*p)))
 		c.w.raw(*p)
-	} else if n := c.r.len(1); n > 0 {
+	} else if n := c.r.len(); n > 0 {
 		*p = make(T, n)
 		c.r.raw(*p)
 	}
@@ -193,15 +193,23 @@ func (c *Coder) word(s string) string {
 	return s
 }
 
-// Len visits the number of elements of a list: n, if the Coder is writing. Reading fails if elements of at least
-// least bytes each cannot be that many.
-func (c *Coder) Len(n, least int) int {
+// Len visits the number of elements of a list: n, if the Coder is writing. An element takes at least one byte, so
+// reading fails if fewer bytes are left. The number may still be damaged: a visit MUST stop at the first element that
+// fails, and make room at first only for Room elements.
+func (c *Coder) Len(n int) int {
 	if c.reading {
-		return c.r.len(least)
+		return c.r.len()
 	}
 	c.w.uint(uint64(n))
 	return n
 }
+
+// bytesPerRoom is the size of an element for which Room makes room without having read it.
+const bytesPerRoom = 8
+
+// Room returns for how many of the n elements of a list that is read room can be made before they are read: n, or fewer
+// if n may be damaged. The list grows beyond them as elements are read, so memory is proportional to the bytes read.
+func (c *Coder) Room(n int) int { return min(n, c.r.left()/bytesPerRoom) }
 
 // Index visits a number below a limit: n, if the Coder is writing. It returns 0 if reading fails.
 func (c *Coder) Index(n, limit int) int {
@@ -228,9 +236,9 @@ func (c *Coder) each(n int, visit func(int)) {
 	c.more += like + like/32
 }
 
-// Slice visits a list of elements of at least least bytes each. If there are none, nil is read.
-func Slice[T any](c *Coder, p *[]T, least int, visit func(*T, *Coder)) {
-	n := c.Len(len(*p), least)
+// Slice visits a list of elements. If there are none, nil is read.
+func Slice[T any](c *Coder, p *[]T, visit func(*T, *Coder)) {
+	n := c.Len(len(*p))
 	if !c.reading {
 		c.each(n, func(i int) { visit(&(*p)[i], c) })
 		return
@@ -242,15 +250,15 @@ func Slice[T any](c *Coder, p *[]T, least int, visit func(*T, *Coder)) {
 	}
 }
 
-// List visits a list of pointers to elements of at least least bytes each. Reading appends each element after it was
-// visited, and stops where it fails.
-func List[T any](c *Coder, p *[]*T, least int, visit func(*T)) {
-	n := c.Len(len(*p), least)
+// List visits a list of pointers to elements. Reading appends each element after it was visited, and stops where it
+// fails.
+func List[T any](c *Coder, p *[]*T, visit func(*T)) {
+	n := c.Len(len(*p))
 	if !c.reading {
 		c.each(n, func(i int) { visit((*p)[i]) })
 		return
 	}
-	*p = slices.Grow(*p, n)
+	*p = slices.Grow(*p, c.Room(n))
 	for n > 0 && c.r.err == nil {
 		one := new(T)
 		visit(one)
@@ -261,8 +269,8 @@ func List[T any](c *Coder, p *[]*T, least int, visit func(*T)) {
 
 // Ordered visits the values of a map in the order of their keys in a list. Visit returns the key of the value. Reading
 // adds to both and fails where a key comes twice.
-func Ordered[K comparable, V any](c *Coder, order *[]K, m map[K]*V, least int, visit func(*V) K) {
-	n := c.Len(len(*order), least)
+func Ordered[K comparable, V any](c *Coder, order *[]K, m map[K]*V, visit func(*V) K) {
+	n := c.Len(len(*order))
 	if !c.reading {
 		c.each(n, func(i int) { visit(m[(*order)[i]]) })
 		return
@@ -277,17 +285,17 @@ func Ordered[K comparable, V any](c *Coder, order *[]K, m map[K]*V, least int, v
 	}
 }
 
-// Map visits the entries of a map, of at least least bytes each, in the order of their keys. The visit returns the key and
-// the value, which are new while reading. Reading makes the map if it is nil, and fails where a key comes twice.
-func Map[K comparable, V any](c *Coder, p *map[K]V, compare func(a, b K) int, least int, visit func(K, V) (K, V)) {
-	n := c.Len(len(*p), least)
+// Map visits the entries of a map in the order of their keys. The visit returns the key and the value, which are new
+// while reading. Reading makes the map if it is nil, and fails where a key comes twice.
+func Map[K comparable, V any](c *Coder, p *map[K]V, compare func(a, b K) int, visit func(K, V) (K, V)) {
+	n := c.Len(len(*p))
 	if !c.reading {
 		keys := sortedKeys(*p, compare)
 		c.each(n, func(i int) { visit(keys[i], (*p)[keys[i]]) })
 		return
 	}
 	if *p == nil {
-		*p = make(map[K]V, n)
+		*p = make(map[K]V, c.Room(n))
 	}
 	for n > 0 && c.r.err == nil {
 		key, value := visit(*new(K), *new(V))

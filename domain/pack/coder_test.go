@@ -2,9 +2,13 @@ package pack_test
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"math"
 	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +45,7 @@ func (i *item) visit(c *pack.Coder) { pack.String(c, &i.Name) }
 
 func (f *form) visit(c *pack.Coder) {
 	var table pack.Table[item]
-	pack.Slice(c, &f.Numbers, 1, func(n *int64, c *pack.Coder) { pack.Int(c, n) })
+	pack.Slice(c, &f.Numbers, func(n *int64, c *pack.Coder) { pack.Int(c, n) })
 	for i := range f.Near {
 		near := int64(0)
 		if i > 0 {
@@ -55,17 +59,17 @@ func (f *form) visit(c *pack.Coder) {
 	c.Bool(&f.Bool)
 	c.Raw(f.Raw[:])
 	pack.String(c, &f.Text)
-	pack.Slice(c, &f.Words, 1, func(w *string, c *pack.Coder) { pack.Word(c, w) })
+	pack.Slice(c, &f.Words, func(w *string, c *pack.Coder) { pack.Word(c, w) })
 	pack.Bytes(c, &f.Bytes)
-	pack.List(c, &f.Items, 1, func(i *item) {
+	pack.List(c, &f.Items, func(i *item) {
 		i.visit(c)
 		table.Add(c, i)
 	})
 	if c.Reading() {
 		f.Ordered = make(map[string]*item)
 	}
-	pack.Ordered(c, &f.Order, f.Ordered, 1, func(i *item) string { i.visit(c); return i.Name })
-	pack.Map(c, &f.Map, strings.Compare, 2, func(k string, i item) (string, item) {
+	pack.Ordered(c, &f.Order, f.Ordered, func(i *item) string { i.visit(c); return i.Name })
+	pack.Map(c, &f.Map, strings.Compare, func(k string, i item) (string, item) {
 		pack.Word(c, &k)
 		i.visit(c)
 		return k, i
@@ -120,7 +124,7 @@ func TestInvalidValuesFail(t *testing.T) {
 		bytes []byte
 		visit func(*pack.Coder)
 	}{
-		"a list longer than what is left": {[]byte{3, 0, 0}, func(c *pack.Coder) { c.Len(0, 2) }},
+		"a list longer than what is left": {[]byte{3, 0, 0}, func(c *pack.Coder) { c.Len(0) }},
 		"a word that was not written":     {[]byte{3}, func(c *pack.Coder) { pack.Word(c, new(string)) }},
 		"a boolean of 2":                  {[]byte{2}, func(c *pack.Coder) { c.Bool(new(bool)) }},
 		"an index beyond the end":         {[]byte{3}, func(c *pack.Coder) { c.Index(0, 3) }},
@@ -130,10 +134,10 @@ func TestInvalidValuesFail(t *testing.T) {
 		"more than 32 bits":               {full[:9], func(c *pack.Coder) { pack.Small(c, new(int)) }},
 		"a failed check":                  {nil, func(c *pack.Coder) { c.Check(false) }},
 		"a name that comes twice": {[]byte{2, 1, 'a', 1, 'a'}, func(c *pack.Coder) {
-			pack.Ordered(c, new([]string), make(map[string]*item), 1, func(i *item) string { i.visit(c); return i.Name })
+			pack.Ordered(c, new([]string), make(map[string]*item), func(i *item) string { i.visit(c); return i.Name })
 		}},
 		"a key that comes twice": {[]byte{2, 1, 'a', 1, 'a'}, func(c *pack.Coder) {
-			pack.Map(c, &twice, strings.Compare, 1, func(k string, n int) (string, int) { pack.String(c, &k); return k, n })
+			pack.Map(c, &twice, strings.Compare, func(k string, n int) (string, int) { pack.String(c, &k); return k, n })
 		}},
 	} {
 		err := pack.Read(test.bytes, func(c *pack.Coder) {
@@ -155,8 +159,8 @@ func TestTheSizeOfALongListIsEstimated(t *testing.T) {
 		lists[i] = make([]int64, 500)
 	}
 	visit := func(c *pack.Coder) {
-		pack.Slice(c, &lists, 1, func(l *[]int64, c *pack.Coder) {
-			pack.Slice(c, l, 1, func(n *int64, c *pack.Coder) { visited++; pack.Int(c, n) })
+		pack.Slice(c, &lists, func(l *[]int64, c *pack.Coder) {
+			pack.Slice(c, l, func(n *int64, c *pack.Coder) { visited++; pack.Int(c, n) })
 		})
 	}
 	size, looked := pack.Size(visit), visited
@@ -165,6 +169,73 @@ func TestTheSizeOfALongListIsEstimated(t *testing.T) {
 	}
 	if looked > 5000 {
 		t.Errorf("%d elements were visited", looked)
+	}
+}
+
+// lists are a list of each kind, of n elements of one byte each.
+func lists(n int) map[string]struct {
+	bytes []byte
+	visit func(*pack.Coder, func())
+} {
+	type list = struct {
+		bytes []byte
+		visit func(*pack.Coder, func())
+	}
+	head := binary.AppendUvarint(nil, uint64(n))
+	zeros := append(slices.Clip(head), make([]byte, n)...)
+	keys := slices.Clone(zeros) // keys must differ
+	for i := range n {
+		keys[len(head)+i] = byte(i % 0x80)
+	}
+	return map[string]list{
+		"Slice": {zeros, func(c *pack.Coder, each func()) {
+			pack.Slice(c, new([]int64), func(n *int64, c *pack.Coder) { each(); pack.Int(c, n) })
+		}},
+		"List": {zeros, func(c *pack.Coder, each func()) {
+			pack.List(c, new([]*int64), func(n *int64) { each(); pack.Int(c, n) })
+		}},
+		"Ordered": {keys, func(c *pack.Coder, each func()) {
+			pack.Ordered(c, new([]int64), make(map[int64]*int64), func(n *int64) int64 { each(); pack.Int(c, n); return *n })
+		}},
+		"Map": {keys, func(c *pack.Coder, each func()) {
+			pack.Map(c, new(map[int64]int64), cmp.Compare[int64], func(k, v int64) (int64, int64) { each(); pack.Int(c, &k); return k, v })
+		}},
+		"Bytes": {zeros, func(c *pack.Coder, each func()) {
+			b := []byte(nil)
+			if pack.Bytes(c, &b); len(b) > 0 {
+				each()
+			}
+		}},
+	}
+}
+
+// TestElementsOfOneByteAreRead reads lists the elements of which are as short as an element can be.
+func TestElementsOfOneByteAreRead(t *testing.T) {
+	for name, list := range lists(100) {
+		n := 0
+		if err := pack.Read(list.bytes, func(c *pack.Coder) { list.visit(c, func() { n++ }) }); err != nil || n == 0 {
+			t.Errorf("%s of 100 elements: %d were read (%v)", name, n, err)
+		}
+	}
+}
+
+// TestADamagedLengthAllocatesLittle reads lists of a million elements, the first of which is damaged. What is allocated
+// is in proportion to the bytes, not to the size of the elements that the list claims to have.
+func TestADamagedLengthAllocatesLittle(t *testing.T) {
+	const n = 1 << 20
+	for name, list := range lists(n) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := pack.Read(list.bytes, func(c *pack.Coder) {
+			list.visit(c, func() { c.Check(false) })
+		})
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, pack.ErrForm) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 6*n {
+			t.Errorf("%s: %d bytes were allocated for %d", name, bytes, n)
+		}
 	}
 }
 

@@ -117,11 +117,11 @@ func (r *reader) int() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// Len reads the number of the elements that follow, each of at least size bytes. The reader fails if its remaining input
+// len reads the number of the elements that follow, each of at least one byte. The reader fails if its remaining input
 // is too short for them.
-func (r *reader) len(size int) int {
+func (r *reader) len() int {
 	n := r.uint()
-	if n > uint64(r.left()/size) {
+	if n > uint64(r.left()) {
 		r.fail(ErrForm)
 		return 0
 	}
@@ -175,7 +175,7 @@ func (r *reader) raw(b []byte) {
 }
 
 func (r *reader) string() string {
-	n := r.len(1)
+	n := r.len()
 	r.at += n
 	return string(r.bytes[r.at-n : r.at])
 }

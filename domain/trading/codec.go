@@ -117,8 +117,8 @@ func visitState(s *State, c *pack.Coder) {
 	pack.Int(c, &s.time)
 	pack.Int(c, &s.due.arrived)
 	v.entry(&s.settlement, dueEntry{Slot: schedule.Slot{Kind: dueSettlement}})
-	pack.List(c, &s.listing, 30, v.instrument)
-	pack.List(c, &s.registered, 20, v.account)
+	pack.List(c, &s.listing, v.instrument)
+	pack.List(c, &s.registered, v.account)
 	v.numberAccounts()
 	pack.Int(c, &s.fund.updated)
 	v.holdings(s.fund)
@@ -135,7 +135,7 @@ func visitState(s *State, c *pack.Coder) {
 	v.dueWork()
 	v.recentOrders()
 	v.visitWithdrawals()
-	pack.Map(c, &s.venue, cmp.Compare[ledger.Account], 2, func(name ledger.Account, balance fixed.Money) (ledger.Account, fixed.Money) {
+	pack.Map(c, &s.venue, cmp.Compare[ledger.Account], func(name ledger.Account, balance fixed.Money) (ledger.Account, fixed.Money) {
 		pack.Word(c, &name)
 		pack.Int(c, &balance)
 		return name, balance
@@ -147,7 +147,7 @@ func visitState(s *State, c *pack.Coder) {
 
 // imported visits the imports of opening balances and positions.
 func (v *visit) imported() {
-	pack.List(v.Coder, &v.imports, 8, func(x *OpeningImport) {
+	pack.List(v.Coder, &v.imports, func(x *OpeningImport) {
 		c := v.Coder
 		for _, text := range [...]*string{&x.Source, &x.SHA256, &x.ImportedBy} {
 			pack.String(c, text)
@@ -269,7 +269,7 @@ func visitInstrument(i *market.Instrument, c *pack.Coder) {
 	for _, n := range [...]*int{&i.MaxLeverage, &i.FundingIntervalSeconds, &i.IndexStaleSeconds} {
 		pack.Small(c, n)
 	}
-	pack.Slice(c, &i.Tiers, 6, func(t *market.Tier, c *pack.Coder) {
+	pack.Slice(c, &i.Tiers, func(t *market.Tier, c *pack.Coder) {
 		pack.Int(c, &t.NotionalFrom)
 		visitDecimal(&t.InitMarginReq, c)
 		visitDecimal(&t.MaintMarginReq, c)
@@ -337,7 +337,7 @@ func (v *visit) numberAccounts() {
 
 // holdings visits an account's positions, and which of them is being deleveraged.
 func (v *visit) holdings(a *account) {
-	pack.List(v.Coder, &a.positions, 10, func(h *position) { v.position(a, h) })
+	pack.List(v.Coder, &a.positions, func(h *position) { v.position(a, h) })
 	deleveraging := 0
 	for n, h := range a.positions {
 		if h == a.deleveraging {
@@ -395,7 +395,7 @@ func (v *visit) transfers(a *account) {
 	if v.Reading() {
 		a.transfers = nil
 	}
-	pack.Map(v.Coder, &a.transfers, strings.Compare, 3, func(name string, t transfer) (string, transfer) {
+	pack.Map(v.Coder, &a.transfers, strings.Compare, func(name string, t transfer) (string, transfer) {
 		pack.String(v.Coder, &name)
 		pack.String(v.Coder, &t.fingerprint)
 		pack.Int(v.Coder, &t.sequence)
@@ -406,7 +406,7 @@ func (v *visit) transfers(a *account) {
 // finalNames visits the remembered names of an account's final orders, in the order in which these became final.
 func (v *visit) finalNames(a *account) {
 	r := a.references.finals.first
-	for range v.Len(a.references.finals.length, 4) {
+	for range v.Len(a.references.finals.length) {
 		if v.Reading() {
 			r = new(reference)
 		}
@@ -416,6 +416,9 @@ func (v *visit) finalNames(a *account) {
 			r.final = true
 			a.references.hold(r)
 			a.references.finals.push(r)
+			if v.Err() != nil {
+				return
+			}
 		} else {
 			r = r.inFinals.after
 		}
@@ -431,7 +434,7 @@ func (v *visit) reference(r *reference) {
 // recentOrders visits the final orders that are remembered by code.
 func (v *visit) recentOrders() {
 	ring := v.recent.ring
-	n := v.Len(len(ring), 17)
+	n := v.Len(len(ring))
 	next := v.Index(v.recent.next, max(n, 1))
 	if v.Reading() {
 		if v.check(n <= recentOrders); v.Err() != nil {
@@ -456,7 +459,7 @@ func (v *visit) recentOrders() {
 }
 
 func (v *visit) visitWithdrawals() {
-	pack.Map(v.Coder, &v.withdrawals, compareIDs, 27, func(_ scalar.ID, w *withdrawal) (scalar.ID, *withdrawal) {
+	pack.Map(v.Coder, &v.withdrawals, compareIDs, func(_ scalar.ID, w *withdrawal) (scalar.ID, *withdrawal) {
 		if v.Reading() {
 			w = new(withdrawal)
 		}

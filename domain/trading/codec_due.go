@@ -11,10 +11,10 @@ import (
 
 // visitSessions visits the sessions of each gateway and then the sessions that have ended, all with their live orders.
 func (v *visit) visitSessions() {
-	pack.List(v.Coder, &v.gateways, 20, func(g *gateway) {
+	pack.List(v.Coder, &v.gateways, func(g *gateway) {
 		v.Raw(g.id[:])
 		v.entry(&g.due, dueEntry{Slot: schedule.Slot{Kind: dueGateway}, gateway: g})
-		pack.List(v.Coder, &g.sessions, 18, func(w *session) {
+		pack.List(v.Coder, &g.sessions, func(w *session) {
 			if v.session(w); v.Reading() {
 				w.gateway = g
 			}
@@ -24,7 +24,7 @@ func (v *visit) visitSessions() {
 		}
 	})
 	over := v.endedSessions()
-	pack.List(v.Coder, &over, 19, func(w *session) {
+	pack.List(v.Coder, &over, func(w *session) {
 		v.entry(&w.due, dueEntry{Slot: schedule.Slot{Kind: dueSession}, session: w})
 		v.check(w.due != nil)
 		v.session(w)
@@ -49,7 +49,7 @@ func (v *visit) session(w *session) {
 	pack.String(v.Coder, &w.username)
 	pack.Word(v.Coder, &w.broker)
 	codes := v.live(w)
-	pack.Slice(v.Coder, &codes, 16, func(code *scalar.ID, c *pack.Coder) { c.Raw(code[:]) })
+	pack.Slice(v.Coder, &codes, func(code *scalar.ID, c *pack.Coder) { c.Raw(code[:]) })
 	if !v.Reading() {
 		return
 	}
@@ -70,7 +70,7 @@ func (v *visit) session(w *session) {
 func (v *visit) instants() {
 	pack.Int(v.Coder, &v.State.fixed)
 	for _, i := range v.listing {
-		pack.List(v.Coder, &i.charges, 7, func(x *charge) { v.instant(i, x) })
+		pack.List(v.Coder, &i.charges, func(x *charge) { v.instant(i, x) })
 		v.visitHolders(i)
 		if v.Reading() {
 			for _, x := range i.charges {
@@ -100,7 +100,7 @@ func (v *visit) instant(i *instrument, x *charge) {
 
 func (v *visit) visitHolders(i *instrument) {
 	h := i.holders.first
-	for range v.Len(i.holders.length, 2) {
+	for range v.Len(i.holders.length) {
 		if pack.Ref(v.Coder, &h, &v.positions); v.Reading() {
 			if v.Err() != nil || h.instrument != i || h.size == 0 || h.inHolders.before != nil || i.holders.first == h {
 				v.Fail(errContradiction)
@@ -125,7 +125,7 @@ func (v *visit) visitHolders(i *instrument) {
 // accounts.
 func (v *visit) dueWork() {
 	c := v.Coder
-	pack.Slice(c, &v.aside, 4, func(a *asideEntry, c *pack.Coder) {
+	pack.Slice(c, &v.aside, func(a *asideEntry, c *pack.Coder) {
 		if c.Reading() {
 			a.dueEntry = new(dueEntry)
 		}

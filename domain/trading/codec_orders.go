@@ -21,9 +21,9 @@ type orderNumbers struct {
 // liveOrders visits the orders in the books and then the live orders that do not rest: those that wait for a price, and
 // those that sweep.
 func (v *visit) liveOrders() {
-	n := v.Len(v.State.orders.Len(), 24)
+	n := v.Len(v.State.orders.Len())
 	if v.Reading() {
-		v.orders.read = make([]*resting, 1, n+1)
+		v.orders.read = make([]*resting, 1, v.Room(n)+1)
 	} else {
 		v.orders.written = make([]uint32, v.State.orders.Numbers()+1)
 	}
@@ -52,7 +52,7 @@ func (v *visit) bookSide(i *instrument, side book.Side) {
 			n, at, o = level.Orders, level.Price, level.Front()
 			level = level.Worse()
 		}
-		if n = v.Len(n, 24); n == 0 {
+		if n = v.Len(n); n == 0 {
 			return
 		}
 		pack.Delta(v.Coder, &at, price)
@@ -61,7 +61,9 @@ func (v *visit) bookSide(i *instrument, side book.Side) {
 			one := v.order(o, side, price)
 			if !v.Reading() {
 				o = o.Next()
-			} else if one != nil {
+			} else if one == nil {
+				return
+			} else {
 				v.place(i, one)
 			}
 		}
@@ -282,7 +284,7 @@ func (v *visit) number(o *resting, last *int64) *resting {
 // cannot be in the list.
 func (v *visit) numbers(written []*resting, add func(*resting) bool) {
 	last := int64(0)
-	for n := range v.Len(len(written), 1) {
+	for n := range v.Len(len(written)) {
 		if !v.Reading() {
 			v.number(written[n], &last)
 		} else if o := v.number(nil, &last); o == nil || !add(o) {
@@ -317,7 +319,7 @@ func (v *visit) lists() {
 // name.
 func (v *visit) arrivals(a *account) (named int) {
 	last := int64(0)
-	n := v.Len(a.liveOrders, 1)
+	n := v.Len(a.liveOrders)
 	if !v.Reading() {
 		for o := range a.orders(nil) {
 			if v.number(o, &last); o.Value.remembered() != nil {
@@ -360,7 +362,7 @@ func (v *visit) otherNames(a *account, named int) {
 	if !v.Reading() && a.references.finals.length+named != len(a.references.names) {
 		names = a.otherNames()
 	}
-	pack.List(v.Coder, &names, 4, func(r *reference) {
+	pack.List(v.Coder, &names, func(r *reference) {
 		pack.String(v.Coder, &r.name)
 		v.reference(r)
 		if v.Reading() {

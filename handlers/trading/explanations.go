@@ -61,13 +61,13 @@ func (h *Handler) explainOrder(c echo.Context) error {
 	scope := projections.Scope{CustomerCode: of.customer}
 	var placed projections.Paged[orders.Order]
 	var later projections.Paged[trades.Trade]
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+	err = h.rows.Find(c, h.venue, func(ctx context.Context, db projections.DB) (found bool, asOf int64, err error) {
 		if placed, err = orders.History(ctx, db, orders.Filter{Scope: scope, Code: code}, projections.Page{Size: 1}); err != nil || len(placed.Rows) == 0 {
-			return placed.AsOf, err
+			return false, placed.AsOf, err
 		}
 		after := projections.Key{Sequence: placed.Rows[0].Key.Sequence + 1, Ordinal: -1}
 		later, err = trades.Page(ctx, db, trades.Filter{Scope: scope, OrderCode: code}, projections.Page{Size: maxLaterTrades, After: &after})
-		return placed.AsOf, err
+		return true, placed.AsOf, err
 	})
 	switch {
 	case err != nil:

@@ -1,12 +1,14 @@
 package trading_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
 
 // explanation is what the tests read of an explanation.
@@ -88,4 +90,33 @@ func TestExplanations(t *testing.T) {
 	}
 	v.Send("broker-a", "GET", a1+"/records/"+fmt.Sprint(tip+1)+"/explain", "").Code(409, "NOT_YET_DECIDED")
 	v.Send("broker-a", "GET", a1+"/orders/00000000-0000-8000-8000-000000000000/explain", "").Code(404, "UNKNOWN_ORDER")
+}
+
+// TestTheExplanationOfAnOrderThatTheRowsLack holds the rows back. Until they have the order, nobody says that it does not exist.
+func TestTheExplanationOfAnOrderThatTheRowsLack(t *testing.T) {
+	pool := projectiontest.Database(t)
+	v := fundedOn(t, tradingtest.On(t, pool, pool))
+	held, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := func() error { return held.Rollback(context.WithoutCancel(t.Context())) }
+	// After a failure, the runner must end too.
+	defer func() { _ = release() }()
+	// Readers pass this lock.
+	if _, err := held.Exec(t.Context(), "LOCK TABLE orders IN EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", "60000")).Want(201).Text("code")
+	path := a1 + "/orders/" + code + "/explain"
+	if r := v.Send("broker-a", "GET", path, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE"); r.Header.Get("Retry-After") != "1" {
+		t.Errorf("the client is to ask again after %q seconds", r.Header.Get("Retry-After"))
+	}
+	unknown := a1 + "/orders/00000000-0000-8000-8000-000000000000/explain"
+	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE")
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	explained(t, v.Send("broker-a", "GET", path, ""), "order")
+	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(404, "UNKNOWN_ORDER")
 }

@@ -110,6 +110,46 @@ func openInTime(ctx context.Context, u *url.URL, open func(*url.URL) (*blob.Buck
 	}
 }
 
+// pathOf returns the path in the URL of a folder.
+func pathOf(u *url.URL) string {
+	path := filepath.FromSlash(u.Path)
+	if u.Host == "." {
+		return strings.TrimPrefix(path, string(filepath.Separator))
+	}
+	return path
+}
+
+// Same reports whether two URLs name the same bucket. It opens neither. URLs that it cannot compare are not the same.
+func Same(a, b string) bool {
+	one, err := normal(a)
+	if err != nil {
+		return false
+	}
+	other, err := normal(b)
+	return err == nil && one == other
+}
+
+// normal returns the URL of a bucket in the form that all its URLs have.
+func normal(at string) (string, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return "", err
+	}
+	query := u.Query()
+	if u.Scheme == folderScheme {
+		query.Del("create_dir")
+		if u.Path, err = filepath.Abs(pathOf(u)); err != nil {
+			return "", err
+		}
+		if real, err := filepath.EvalSymlinks(u.Path); err == nil {
+			u.Path = real
+		}
+		u.Host = ""
+	}
+	u.Path, u.RawPath, u.RawQuery = strings.TrimSuffix(u.Path, "/"), "", query.Encode()
+	return u.String(), nil
+}
+
 // openFolder opens a bucket in a folder.
 func openFolder(u *url.URL) (*blob.Bucket, error) {
 	query := u.Query()
@@ -125,11 +165,7 @@ func openFolder(u *url.URL) (*blob.Bucket, error) {
 	if _, err := folderOf(prefix); err != nil {
 		return nil, fmt.Errorf("blob store: the prefix: %w", err)
 	}
-	path := filepath.FromSlash(u.Path)
-	if u.Host == "." {
-		path = strings.TrimPrefix(path, string(filepath.Separator))
-	}
-	driver, err := newFolder(path, create)
+	driver, err := newFolder(pathOf(u), create)
 	if err != nil {
 		return nil, fmt.Errorf("blob store: %w", err)
 	}

@@ -69,6 +69,9 @@ type Config struct {
 	Sync bool
 	// Logger receives the broker's log messages. Nil means slog.Default().
 	Logger *slog.Logger
+	// Checked is called while Start checks the log: with the bytes that it has checked, and with the bytes of the whole log. It may be
+	// nil. Opening the log after that takes about as long.
+	Checked func(bytes, of int64)
 	// SegmentBytes is the size from which a batch begins another segment; 16 MiB if zero. Only whole segments can be trimmed.
 	SegmentBytes int
 	// SizeCheck is the interval between comparisons of the log's size with SizeLimit. Zero means one minute.
@@ -147,7 +150,7 @@ func (b *Broker) open(ctx context.Context, config Config) (err error) {
 			return fmt.Errorf("broker: %w", err)
 		}
 	}
-	report, err := b.scan(ctx, config.tellEvery)
+	report, err := b.scan(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -173,7 +176,7 @@ func (b *Broker) open(ctx context.Context, config Config) (err error) {
 const tellEvery = 10 * time.Second
 
 // scan scans the folder. It logs the progress at intervals: every byte of the log is read, so a large one takes minutes.
-func (b *Broker) scan(ctx context.Context, every time.Duration) (*Report, error) {
+func (b *Broker) scan(ctx context.Context, config Config) (*Report, error) {
 	all, err := segmentBytes(b.dir)
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
@@ -181,7 +184,10 @@ func (b *Broker) scan(ctx context.Context, every time.Duration) (*Report, error)
 	done, last, told := int64(0), time.Now(), false
 	report, err := scan(ctx, b.dir, func(bytes int64) {
 		done += bytes
-		if now := time.Now(); now.Sub(last) >= every {
+		if config.Checked != nil {
+			config.Checked(done, all)
+		}
+		if now := time.Now(); now.Sub(last) >= config.tellEvery {
 			last, told = now, true
 			b.logger.Info("checking the embedded log", "bytes", done, "of", all)
 		}

@@ -20,7 +20,7 @@ import (
 type Finder struct {
 	client    *journal.Client
 	neighbors Neighbors         // nil: names in the log cannot be confirmed
-	self      string            // URL of this node if it may own partitions; "" otherwise
+	self      string            // URL of this node; "" if other nodes do not reach it
 	names     map[string]string // journals by topic
 	group     *group
 
@@ -37,19 +37,22 @@ type Finder struct {
 const (
 	assignmentAge   = 250 * time.Millisecond // maximum age of an answer of the group
 	retryPause      = 50 * time.Millisecond  // before another question to a node that could not help, or to the group
+	longestPause    = time.Second            // the same, for a node that has not helped for long
+	pauseShare      = 8                      // a pause is this part of the time for which a node has not helped
 	queryTimeout    = time.Second            // for a question to a node or to the group
 	confirmationAge = time.Second            // maximum age of a confirmation that Owner accepts
 	searchTimeout   = 2 * time.Second        // for finding another owner, after a command was sent to a wrong one
 )
 
 // NewFinder returns a finder of the owners of the named journals. It asks nodes through neighbors; if that is nil, it
-// asks only the group. The caller must close it.
-func NewFinder(client *journal.Client, neighbors Neighbors, journals ...string) (*Finder, error) {
+// asks only the group. self is the URL of this node, which it never asks: an earlier process at the same address may be
+// the owner that the log names. It is "" for a process that is not a node. The caller must close the finder.
+func NewFinder(client *journal.Client, neighbors Neighbors, self string, journals ...string) (*Finder, error) {
 	kc, err := client.KafkaFor(journal.ForAdmin)
 	if err != nil {
 		return nil, err
 	}
-	f := &Finder{client: client, neighbors: neighbors, names: make(map[string]string), group: newGroup(kc, client.Prefix()+Group),
+	f := &Finder{client: client, neighbors: neighbors, self: self, names: make(map[string]string), group: newGroup(kc, client.Prefix()+Group),
 		named: make(map[place]*named), changed: make(chan struct{})}
 	for _, name := range journals {
 		f.names[client.Topic(name)] = name
@@ -73,7 +76,7 @@ func (f *Finder) owner(ctx context.Context, p place, age time.Duration) (url str
 	if known && n.good(age) {
 		return n.url, nil
 	}
-	if known && n.worthAsking() && n.url != f.self {
+	if known && n.worthAsking(time.Now()) && n.url != f.self {
 		key := fmt.Sprintf("%s/%d at %s", p.journal, p.partition, n.url)
 		err := f.shared(ctx, key, func(ctx context.Context) error { return f.confirm(ctx, p, n) })
 		if err == nil {
@@ -103,7 +106,8 @@ func (n *named) good(age time.Duration) bool {
 	return !n.confirmed.IsZero() && (age == 0 || time.Since(n.confirmed) < age)
 }
 
-func (n *named) worthAsking() bool { return !n.foreign && time.Since(n.doubted) > retryPause }
+// worthAsking reports whether the node may be asked now.
+func (n *named) worthAsking(now time.Time) bool { return !n.foreign && now.Sub(n.doubted) > n.pause() }
 
 // shared runs a function once for all concurrent callers with the same key. It waits no longer than queryTimeout,
 // because a client that dials a hanging broker ignores its context.

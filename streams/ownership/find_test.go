@@ -28,7 +28,7 @@ func TestAwayBrokersAreToldOfOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	f, err := NewFinder(c, nil, "trading")
+	f, err := NewFinder(c, nil, "", "trading")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,8 @@ type named struct {
 
 	confirmed time.Time // when the node last confirmed the name; zero if it has not since doubted
 	foreign   bool      // the node serves another log
-	doubted   time.Time // when a request to the node last failed
+	failing   time.Time // since when requests to the node have failed
+	doubted   time.Time // when one of them last began a pause
 }
 
 // Read passes the finder a record of a journal's log. It MUST be called with every record that this node reads, in order. It
@@ -106,21 +107,21 @@ func (f *Finder) confirm(ctx context.Context, p place, n named) error {
 	}
 	answer, err := f.neighbors.Term(ctx, n.url, Question{Journal: p.journal, Partition: p.partition})
 	if err != nil {
-		f.note(p, n.term, func(n *named) { n.doubted = time.Now() })
+		f.note(p, n.term, func(n *named) { n.doubt(time.Now()) })
 		return err
 	}
 	switch {
 	case answer.Serving && answer.Log == "":
 		err = fmt.Errorf("ownership: %s does not know which log of %s/%d it serves", n.url, p.journal, p.partition)
-		f.note(p, n.term, func(n *named) { n.doubted = time.Now() })
+		f.note(p, n.term, func(n *named) { n.doubt(time.Now()) })
 	case !answer.Serving || answer.Log == here && answer.Term < n.term:
-		f.note(p, n.term, func(n *named) { n.confirmed, n.doubted = time.Time{}, time.Now() })
+		f.note(p, n.term, func(n *named) { n.confirmed = time.Time{}; n.doubt(time.Now()) })
 		err = fmt.Errorf("ownership: %s does not own %s/%d", n.url, p.journal, p.partition)
 	case n.differs(here, answer):
 		err = fmt.Errorf("ownership: %s serves another log of %s/%d", n.url, p.journal, p.partition)
 		f.note(p, n.term, func(n *named) { n.confirmed, n.foreign = time.Time{}, true })
 	default:
-		f.note(p, n.term, func(n *named) { n.confirmed, n.doubted = time.Now(), time.Time{} })
+		f.note(p, n.term, func(n *named) { n.confirmed, n.failing, n.doubted = time.Now(), time.Time{}, time.Time{} })
 		f.mu.Lock()
 		f.wake()
 		f.mu.Unlock()
@@ -142,6 +143,23 @@ func (n *named) differs(here string, t Term) bool {
 	return n.hash != t.Taken
 }
 
+// doubt notes that a request to the node has failed. Other requests that fail during the pause after it do not prolong it:
+// many clients may learn of one failure, and the node would never be asked again.
+func (n *named) doubt(now time.Time) {
+	if n.failing.IsZero() {
+		n.failing = now
+	}
+	if now.Sub(n.doubted) > n.pause() {
+		n.doubted = now
+	}
+}
+
+// pause returns how long the node is not asked after it was doubted: the longer requests have failed, the longer, so that a
+// short failure is soon found to be over.
+func (n *named) pause() time.Duration {
+	return min(max(n.doubted.Sub(n.failing)/pauseShare, retryPause), longestPause)
+}
+
 // note applies a change to the named owner of a partition if its term is still the given one.
 func (f *Finder) note(p place, term int64, change func(*named)) {
 	f.mu.Lock()
@@ -156,7 +174,8 @@ func (f *Finder) doubt(p place, url string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := f.named[p]; n != nil && n.url == url {
-		n.confirmed, n.doubted = time.Time{}, time.Now()
+		n.confirmed = time.Time{}
+		n.doubt(time.Now())
 	}
 	if f.urls[p] == url {
 		f.urlsAt = time.Time{} // ask the group again

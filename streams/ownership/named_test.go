@@ -81,7 +81,7 @@ func serving(log string, e record.Entry) Term {
 
 func newFinder(t *testing.T, client *journal.Client, neighbors Neighbors) *Finder {
 	t.Helper()
-	f, err := NewFinder(client, neighbors, "trading")
+	f, err := NewFinder(client, neighbors, "http://self", "trading")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +134,53 @@ func TestTheLogNamesTheOwnerWhileNoCoordinatorAnswers(t *testing.T) {
 		}
 		if n := nodes.times("http://a"); n != 1 {
 			t.Errorf("%s: the owner was asked %d times whether it is", name, n)
+		}
+	}
+}
+
+// TestANodeDoesNotAskItself has the log name the address of the node that asks, where another process owned the journal before.
+func TestANodeDoesNotAskItself(t *testing.T) {
+	nodes := newTown()
+	f := newFinder(t, newCluster(t).client(t), nodes)
+	f.Read("trading", 0, taken(3, "http://self"))
+	for range 3 {
+		var refused *submit.NotAcceptedError
+		if _, err := f.Submit(t.Context(), "trading", journaltest.Say("hello")); !errors.As(err, &refused) || !refused.Unowned {
+			t.Fatalf("the command is sent to %v", err)
+		}
+		if url, err := f.Owner(t.Context(), "trading", 0); url != "" || err != nil {
+			t.Fatalf("the owner is %q (%v)", url, err)
+		}
+	}
+	if n := nodes.times("http://self"); n != 0 {
+		t.Errorf("the node asked itself %d times", n)
+	}
+}
+
+// TestQuestionsToANodeThatCannotHelpBecomeRare has requests to a node fail for a minute: questions only, or also those of a
+// client that fails every 10 ms. The node is asked soon at first, and later once a second.
+func TestQuestionsToANodeThatCannotHelpBecomeRare(t *testing.T) {
+	for name, client := range map[string]time.Duration{"questions only": time.Hour, "a client fails too": 10 * time.Millisecond} {
+		var n named
+		start := time.Unix(1e9, 0)
+		asked, last := 0, time.Duration(0)
+		for at := time.Duration(0); at < time.Minute; at += time.Millisecond {
+			now := start.Add(at)
+			asks := n.worthAsking(now)
+			if asks || at%client == 0 {
+				n.doubt(now)
+			}
+			if !asks {
+				continue
+			}
+			// It would have learned with little delay that the node helps again.
+			if most := min(max(last/pauseShare, retryPause), longestPause) + 10*time.Millisecond; at-last > most {
+				t.Errorf("%s: the node was asked after %v, and then after %v", name, last, at)
+			}
+			asked, last = asked+1, at
+		}
+		if asked < 60 || asked > 100 || time.Minute-last > longestPause+10*time.Millisecond {
+			t.Errorf("%s: the node was asked %d times, last after %v", name, asked, last)
 		}
 	}
 }

@@ -113,11 +113,10 @@ func New(cfg Config) (*Node, error) {
 	for _, r := range cfg.Rules {
 		names = append(names, r.Journal())
 	}
-	find, err := NewFinder(cfg.Client, cfg.Neighbors, names...)
+	find, err := NewFinder(cfg.Client, cfg.Neighbors, cfg.URL, names...)
 	if err != nil {
 		return nil, err
 	}
-	find.self = cfg.URL
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
 		find: find, owners: make(map[place]*journal.Owner),
 		ready: make(map[place]*standby), runs: make(map[place]*run),

@@ -112,7 +112,7 @@ func TestTwoNodesShareAndFindEachOther(t *testing.T) {
 
 func TestAFinderSendsEverythingElsewhere(t *testing.T) {
 	c := journaltest.NewClient(t, "trading", "identity")
-	f, err := ownership.NewFinder(c, nil, "trading", "identity")
+	f, err := ownership.NewFinder(c, nil, "", "trading", "identity")
 	if err != nil {
 		t.Fatal(err)
 	}

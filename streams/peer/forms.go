@@ -22,9 +22,6 @@ type Form struct {
 	Hash uint64
 }
 
-// formSize is less than the size of any form.
-const formSize = 9
-
 func (f *Form) visit(c *pack.Coder) {
 	pack.String(c, &f.Type)
 	var b [8]byte
@@ -36,7 +33,7 @@ func (f *Form) visit(c *pack.Coder) {
 }
 
 // visitForms visits the list that each side sends of a journal's forms. It is sorted by type.
-func visitForms(all *[]Form) func(*pack.Coder) { return list(all, formSize, (*Form).visit) }
+func visitForms(all *[]Form) func(*pack.Coder) { return list(all, (*Form).visit) }
 
 // FormsOf returns the forms of the payloads of a journal.
 func FormsOf(payloads *decide.Payloads) []Form {

@@ -35,9 +35,9 @@ func drawMessage(t *rapid.T) message {
 func TestMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Custom(drawMessage), 1, 5).Draw(t, "commands")
-		frame := appendFrame(nil, newProver(secret, toOwner), kindSubmit, list(&all, messageSize, (*message).visit))
+		frame := appendFrame(nil, newProver(secret, toOwner), kindSubmit, list(&all, (*message).visit))
 		var got []message
-		err := newFrames(bytes.NewReader(frame)).expect(newProver(secret, toOwner), kindSubmit, maxFrame, list(&got, messageSize, (*message).visit))
+		err := newFrames(bytes.NewReader(frame)).expect(newProver(secret, toOwner), kindSubmit, maxFrame, list(&got, (*message).visit))
 		if err != nil || !reflect.DeepEqual(all, got) {
 			t.Fatalf("%v\n%+v\n%+v", err, all, got)
 		}
@@ -90,7 +90,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add(s)
 	}
 	all := []message{{number: 1, kind: "say", payload: []byte(`{"Word":"w"}`)}, {number: 2, after: true, kind: "say"}}
-	f.Add(pack.Append(nil, list(&all, messageSize, (*message).visit)))
+	f.Add(pack.Append(nil, list(&all, (*message).visit)))
 	some := answers{now: 1, all: []answer{{number: 1, kind: applied, value: []byte("{}")}, {number: 2, kind: refused, refusal: decide.Refuse(decide.Conflict, "NO", "no")},
 		{number: 3, kind: notAccepted, reason: "full"}, {number: 4, kind: unknown}}}
 	f.Add(pack.Append(nil, some.visit))
@@ -105,7 +105,7 @@ func FuzzFrames(f *testing.F) {
 		var back welcome
 		var o opened
 		var numbers []uint64
-		for name, visit := range map[string]func(*pack.Coder){"commands": list(&commands, messageSize, (*message).visit), "answers": got.visit,
+		for name, visit := range map[string]func(*pack.Coder){"commands": list(&commands, (*message).visit), "answers": got.visit,
 			"hello": hi.visit, "welcome": back.visit, "opened": o.visit(withForms), "opened before forms": o.visit(withoutForms), "forms": visitForms(&o.forms), "numbers": visitNumbers(&numbers)} {
 			if pack.Read(b, visit) != nil {
 				continue

@@ -42,9 +42,6 @@ type message struct {
 	payload    []byte // JSON
 }
 
-// messageSize is less than the size of any message.
-const messageSize = 24
-
 func (m *message) visit(c *pack.Coder) {
 	c.Uint(&m.number)
 	c.Bool(&m.after)
@@ -102,9 +99,6 @@ type answer struct {
 	reason     string // of notAccepted, notOwner and failed
 }
 
-// answerSize is less than the size of any answer.
-const answerSize = 2
-
 func (a *answer) visit(c *pack.Coder) {
 	c.Uint(&a.number)
 	pack.Byte(c, &a.kind)
@@ -137,14 +131,14 @@ func visitRefusal(r *decide.Refusal, c *pack.Coder) {
 	pack.Word(c, &r.Alarm)
 }
 
-// list visits the content of a frame: elements of at least least bytes.
-func list[T any](all *[]T, least int, visit func(*T, *pack.Coder)) func(*pack.Coder) {
-	return func(c *pack.Coder) { pack.Slice(c, all, least, visit) }
+// list visits the content of a frame.
+func list[T any](all *[]T, visit func(*T, *pack.Coder)) func(*pack.Coder) {
+	return func(c *pack.Coder) { pack.Slice(c, all, visit) }
 }
 
 // visitNumbers visits the commands that a Cancel frame names.
 func visitNumbers(all *[]uint64) func(*pack.Coder) {
-	return list(all, 1, func(n *uint64, c *pack.Coder) { c.Uint(n) })
+	return list(all, func(n *uint64, c *pack.Coder) { c.Uint(n) })
 }
 
 // visitStamp visits the clock in a Pong frame.
@@ -160,7 +154,7 @@ type answers struct {
 
 func (a *answers) visit(c *pack.Coder) {
 	pack.Int(c, &a.now)
-	pack.Slice(c, &a.all, answerSize, (*answer).visit)
+	pack.Slice(c, &a.all, (*answer).visit)
 }
 
 // position returns the position of an answer in a shard.

@@ -116,7 +116,7 @@ func (s *session) take(k kind, body []byte) error {
 	switch k {
 	case kindSubmit:
 		var all []message
-		if err := pack.Read(body, list(&all, messageSize, (*message).visit)); err != nil {
+		if err := pack.Read(body, list(&all, (*message).visit)); err != nil {
 			return err
 		}
 		return s.submit(all)

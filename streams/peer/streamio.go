@@ -63,7 +63,7 @@ func (st *stream) writeWaiting() error {
 			return nil
 		}
 		st.shard.client.metrics.sent(len(commands))
-		if err := st.write(kindSubmit, list(&commands, messageSize, (*message).visit)); err != nil {
+		if err := st.write(kindSubmit, list(&commands, (*message).visit)); err != nil {
 			return err
 		}
 	}

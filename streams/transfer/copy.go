@@ -2,11 +2,8 @@ package transfer
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -82,7 +79,7 @@ func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(work 
 		return Summary{}, fmt.Errorf("read again what was copied to %s: %w", to, err)
 	}
 	tip, wrote := read.chain.Position(), written.chain.Position()
-	if written.records != read.records || !tip.Equal(wrote) || string(written.sum.Sum(nil)) != string(read.sum.Sum(nil)) {
+	if !tip.Equal(wrote) || !written.sum.Equal(&read.sum) {
 		return Summary{}, fmt.Errorf("%s does not hold what was copied to it: %d records up to %v, while %s has %d up to %v",
 			to, written.records, wrote, from, read.records, tip)
 	}
@@ -201,14 +198,14 @@ func examine(ctx context.Context, rules decide.Rules, b *record.Base, log Log, t
 // examination summarizes the records read from a log.
 type examination struct {
 	chain            *journal.Verifier
-	sum              hash.Hash // over all parts that a copy must preserve
+	sum              Sum
 	records, skipped int64
 	after            int64 // number of skipped records since the last valid one
 }
 
 // newExamination begins at a base, or at the genesis if b is nil.
 func newExamination(rules decide.Rules, b *record.Base) *examination {
-	x := &examination{chain: journal.NewVerifier(rules, 0), sum: sha256.New()}
+	x := &examination{chain: journal.NewVerifier(rules, 0)}
 	if b != nil {
 		x.chain.StartAt(*b)
 	}
@@ -228,31 +225,8 @@ func (x *examination) add(r *kgo.Record) error {
 		x.skipped++
 	}
 	x.records++
-	x.number(r.Timestamp.UnixMilli())
-	x.bytes(r.Key)
-	x.bytes(r.Value)
-	x.number(int64(len(r.Headers)))
-	for _, h := range r.Headers {
-		x.bytes([]byte(h.Key))
-		x.bytes(h.Value)
-	}
+	x.sum.Add(r)
 	return nil
-}
-
-// bytes adds bytes to the sum, preceded by their length, so that different records never have the same sum.
-func (x *examination) bytes(b []byte) {
-	n := int64(len(b))
-	if b == nil {
-		n = -1
-	}
-	x.number(n)
-	x.sum.Write(b)
-}
-
-func (x *examination) number(n int64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	x.sum.Write(b[:])
 }
 
 // telling returns tell for one kind of work.

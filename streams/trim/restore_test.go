@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,6 +116,80 @@ func TestRestoreTellsProgress(t *testing.T) {
 	}
 }
 
+// reads counts how often each object of a bucket is read.
+type reads struct {
+	archive.Store
+	mu sync.Mutex
+	of map[string]int
+}
+
+// Read implements archive.Store.
+func (s *reads) Read(ctx context.Context, key string, most int64) ([]byte, error) {
+	s.mu.Lock()
+	s.of[key]++
+	s.mu.Unlock()
+	return s.Store.Read(ctx, key, most)
+}
+
+// TestRestoreDecodesTwice decodes the archive to verify it and to append it, and compares the topic without it.
+func TestRestoreDecodesTwice(t *testing.T) {
+	l := newLog(t, never, false)
+	for name, c := range map[string]struct {
+		there []*kgo.Record
+		want  int
+	}{"its end is lost": {l.all[:100], 2}, "nothing is lost": {l.all, 1}} {
+		o := l.elsewhere(c.there...)
+		cfg := o.archive()
+		counted := &reads{Store: cfg.Store, of: make(map[string]int)}
+		cfg.Store = counted
+		a, err := archive.Open(t.Context(), cfg)
+		must(t, err)
+		_, err = wholelog.Restore{Client: o.client, Rules: rules, Archive: a, Keepers: []base.Keeper{o.bases}}.Run(t.Context())
+		must(t, err)
+		ranges := 0
+		for key, n := range counted.of {
+			if strings.Contains(key, "/range-") {
+				if ranges++; n != c.want {
+					t.Errorf("%s: %s was read %d times", name, key, n)
+				}
+			}
+		}
+		if ranges == 0 {
+			t.Errorf("%s: no range was read: %v", name, counted.of)
+		}
+	}
+}
+
+// TestRestoreComparesWhatItAppended loses the beginning of the topic while the end is appended.
+func TestRestoreComparesWhatItAppended(t *testing.T) {
+	l := newLog(t, never, false)
+	o := l.elsewhere(l.all[:100]...)
+	a, err := archive.Open(t.Context(), o.archive())
+	must(t, err)
+	lose := func(work string, n int64) {
+		if work == wholelog.Appended && n == 1 {
+			o.delete(50)
+		}
+	}
+	_, err = wholelog.Restore{Client: o.client, Rules: rules, Archive: a, Keepers: []base.Keeper{o.bases}, Told: lose}.Run(t.Context())
+	var conflict *wholelog.ConflictError
+	if !errors.As(err, &conflict) || conflict.Sequence != 0 || conflict.Appended != int64(len(l.all)-100) {
+		t.Errorf("the beginning of the topic is lost: %v", err)
+	}
+}
+
+// delete deletes the records of the topic before an offset.
+func (l *log) delete(offset int64) {
+	l.t.Helper()
+	all := make(kadm.Offsets)
+	all.Add(kadm.Offset{Topic: l.client.Topic(rules.Name), At: offset})
+	kc, err := l.client.Kafka()
+	must(l.t, err)
+	defer kc.Close()
+	deleted, err := kadm.NewClient(kc).DeleteRecords(l.t.Context(), all)
+	must(l.t, errors.Join(err, deleted.Error()))
+}
+
 // TestRestoreRefuses wants what contradicts the archive named, and nothing changed.
 func TestRestoreRefuses(t *testing.T) {
 	l := newLog(t, never, false)
@@ -145,13 +220,7 @@ func TestRestoreRefuses(t *testing.T) {
 		}
 	}
 	emptied := l.elsewhere(l.all[:20]...)
-	all := make(kadm.Offsets)
-	all.Add(kadm.Offset{Topic: emptied.client.Topic(rules.Name), At: 20})
-	kc, err := emptied.client.Kafka()
-	must(t, err)
-	defer kc.Close()
-	deleted, err := kadm.NewClient(kc).DeleteRecords(t.Context(), all)
-	must(t, errors.Join(err, deleted.Error()))
+	emptied.delete(20)
 	if _, err := emptied.restore(0); err == nil || !strings.Contains(err.Error(), "all its records were deleted") {
 		t.Errorf("a topic whose records were all deleted: %v", err)
 	}

@@ -40,7 +40,7 @@ type Restore struct {
 const (
 	Compared      = "compared"       // of the archive with the topic
 	Appended      = "appended"       // to the topic
-	ComparedAgain = "compared again" // with what was appended
+	ComparedAgain = "compared again" // the topic, with what was verified
 )
 
 func (r *Restore) told(work string, records int64) {
@@ -76,7 +76,8 @@ func (e *ConflictError) Error() string {
 }
 
 // Run verifies the archive, compares it with the topic and the known positions, appends what is missing, and reads the topic
-// again. An interrupted run is continued by the next one.
+// again: it must hold the very records that were verified. So the archive is decoded twice, or once if nothing is missing. An
+// interrupted run is continued by the next one.
 func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 	name := r.Rules.Journal()
 	end := End(r.Archive)
@@ -115,6 +116,10 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 	if done.Appended, err = w.append(ctx, done.Found, topicEnd); err != nil {
 		return done, fmt.Errorf("restore %s: %d records were appended: %w", name, done.Appended, err)
 	}
+	if equal, err := w.holds(ctx); equal && err == nil {
+		return done, nil
+	}
+	// The archive is decoded again only to say what is wrong.
 	again := &walk{Restore: r, name: name, from: done.From, base: done.Base, work: ComparedAgain}
 	if _, _, err := again.compare(ctx); err != nil {
 		var conflict *ConflictError
@@ -189,6 +194,8 @@ type walk struct {
 	base     *record.Base
 	work     string
 	complete bool // the topic holds everything that the archive has
+
+	verified transfer.Sum // of the records of the archive
 }
 
 func (w *walk) conflict(sequence int64, format string, args ...any) error {
@@ -221,6 +228,7 @@ func (w *walk) compare(ctx context.Context) (found int64, end record.Position, e
 			return found, end, err
 		}
 		read++
+		w.verified.Add(r)
 		w.told(w.work, read)
 		if topicErr == nil {
 			if part := transfer.Differs(r, have); part != "" {
@@ -252,6 +260,25 @@ func (w *walk) compare(ctx context.Context) (found int64, end record.Position, e
 		return found, end, w.conflict(last.Sequence, "it is a known position (%v), and the archive ends with record %d: the log would have lost its end", last, end.Sequence)
 	}
 	return found, end, nil
+}
+
+// holds reports whether the topic begins with the records that compare has verified.
+func (w *walk) holds(ctx context.Context) (bool, error) {
+	topic, err := w.topic(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer topic.Close()
+	var found transfer.Sum
+	for found.Records() < w.verified.Records() {
+		r, err := topic.Next(ctx)
+		if err != nil {
+			return false, err
+		}
+		found.Add(r)
+		w.told(ComparedAgain, found.Records())
+	}
+	return found.Equal(&w.verified), nil
 }
 
 // topic returns the records of the topic from the first one that the log must hold.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/launch"
@@ -107,25 +108,34 @@ func dispatch(ctx context.Context, args []string, std settings.IO) int {
 			continue
 		}
 		err := c.run(ctx, args[1:], std)
+		name := c.called(args[1:])
 		var wrong *settings.UsageError
 		var refused *operate.Problem
 		switch {
 		case err == nil, errors.Is(err, flag.ErrHelp):
 			return exitDone
 		case errors.As(err, &wrong):
-			fmt.Fprintf(std.Err, "perpetua %s: %s\n", c.name, wrong.Error())
+			fmt.Fprintf(std.Err, "perpetua %s: %s\n", name, wrong.Error())
 			return exitUsage
 		case errors.As(err, &refused):
-			fmt.Fprintf(std.Err, "perpetua %s: %s\n", c.name, err.Error())
+			fmt.Fprintf(std.Err, "perpetua %s: %s\n", name, err.Error())
 			return exitFailed
 		default:
-			fmt.Fprintf(std.Err, "perpetua %s: %s\n", c.name, oneLine(err.Error()))
+			fmt.Fprintf(std.Err, "perpetua %s: %s\n", name, oneLine(err.Error()))
 			return exitFailed
 		}
 	}
 	fmt.Fprintf(std.Err, "perpetua: unknown command %q\n\n", args[0])
 	usage(std.Err)
 	return exitUsage
+}
+
+// called returns the name of the command that the arguments select: the command's, followed by its subcommand's if they begin with one.
+func (c subcommand) called(args []string) string {
+	if len(args) > 0 && slices.ContainsFunc(nested(c.name), func(n subcommand) bool { return n.name == args[0] }) {
+		return c.name + " " + args[0]
+	}
+	return c.name
 }
 
 // oneLine joins the lines of an error and drops repeated ones: pgx writes a line for each address that it tried.

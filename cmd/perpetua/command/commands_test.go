@@ -309,3 +309,22 @@ func TestErrorsAreOneLine(t *testing.T) {
 		t.Error("one line is changed")
 	}
 }
+
+// TestErrorsNameTheSubcommand gives a wrong flag to each command, and to each of its subcommands.
+func TestErrorsNameTheSubcommand(t *testing.T) {
+	var l line
+	check := func(args ...string) {
+		t.Helper()
+		name := strings.Join(args, " ")
+		if code := l.run(t.Context(), nil, append(args, "--no-such-flag")...); code == exitDone || !strings.HasPrefix(l.err.String(), "perpetua "+name+": ") {
+			t.Errorf("%s: %d: %s", name, code, &l.err)
+		}
+	}
+	for _, name := range []string{"log", "audit", "config", "admin"} {
+		for _, n := range nested(name) {
+			check(name, n.name)
+		}
+	}
+	check("log")
+	check("doctor")
+}

@@ -78,7 +78,7 @@ func newClusterOn(t *testing.T, v *venue, brokers []string) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	if c.finder, err = ownership.NewFinder(client, nil, journals.All().Names()...); err != nil {
+	if c.finder, err = ownership.NewFinder(client, nil, "", journals.All().Names()...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.finder.Close)

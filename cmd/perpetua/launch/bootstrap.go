@@ -85,7 +85,7 @@ func (m *member) served(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer client.Close()
-	finder, err := ownership.NewFinder(client, nil, m.journals.Names()...)
+	finder, err := ownership.NewFinder(client, nil, "", m.journals.Names()...)
 	if err != nil {
 		return false, err
 	}

@@ -67,7 +67,7 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 		}
 		o.owners = o.engine
 	} else {
-		finder, err := ownership.NewFinder(s.client, o.neighbors, c.Journals.Names()...)
+		finder, err := ownership.NewFinder(s.client, o.neighbors, url, c.Journals.Names()...)
 		if err != nil {
 			return engine{}, err
 		}

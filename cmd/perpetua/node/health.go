@@ -249,9 +249,6 @@ func (n *Node) clockFault(name string) string {
 
 // rowFaults returns the errors of the rows, for the roles that write or read them.
 func (n *Node) rowFaults(now time.Time) (faults []string) {
-	if n.Alone && !n.Roles.Projector {
-		return nil // without a projector there are no rows to read
-	}
 	if since, lost := n.health.prober.lost(); lost {
 		faults = append(faults, fmt.Sprintf("Postgres has not answered since %v", scalar.TimeOf(since)))
 	}

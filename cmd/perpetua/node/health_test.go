@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -119,6 +120,56 @@ func TestReadyzWithFailingProjections(t *testing.T) {
 	b.readiness(t, n, "unready", map[string]string{"api": reason, "projector": reason})
 	on.Store(false)
 	b.readiness(t, n, "ready", nil)
+}
+
+// TestReadyzLooksAtTheRowsOfOthers has a single node that answers reads without writing the rows, as a node of `run` does that lacks the
+// role. Nobody writes them.
+func TestReadyzLooksAtTheRowsOfOthers(t *testing.T) {
+	b := newBench(t, journals.All())
+	b.config.Roles = Roles{Engine: true, API: true}
+	n := b.start(t)
+	n.Announce()
+	eventually(t, "the rows are known to be behind", func() string {
+		said := strings.Join(n.rowFaults(time.Now().Add(2*stillAfter)), "; ")
+		for _, name := range journals.All().Names() {
+			if !strings.Contains(said, name+": its rows are behind") {
+				return said
+			}
+		}
+		return ""
+	})
+	b.rows.Away(true)
+	b.readiness(t, n, "unready", map[string]string{"api": "Postgres has not answered since"})
+}
+
+// TestReadyzWhileAnotherNodeWritesTheRows has a node that only answers reads beside one that owns the journals and writes the rows.
+func TestReadyzWhileAnotherNodeWritesTheRows(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		b := newBench(t, journals.All())
+		writer := b.config
+		writer.ID, writer.Alone, writer.Roles = "writer", false, Roles{Engine: true, Projector: true}
+		w, _ := b.run(t, writer)
+		w.Announce()
+		b.readiness(t, w, "ready", nil)
+		b.config.Alone, b.config.Roles = alone, Roles{API: true}
+		n := b.start(t)
+		n.Announce()
+		b.readiness(t, n, "ready", nil)
+		eventually(t, "the rows are known to be current", func() string {
+			for _, f := range n.followers {
+				f.pace.mu.Lock()
+				at := f.pace.at
+				f.pace.mu.Unlock()
+				if folded := f.fold.Position().Sequence; folded < 0 || at < folded {
+					return fmt.Sprintf("%s: the rows are at %d, and the fold at %d", f.Name(), at, folded)
+				}
+			}
+			return ""
+		})
+		if faults := n.rowFaults(time.Now()); len(faults) > 0 {
+			t.Errorf("alone %v: %v", alone, faults)
+		}
+	}
 }
 
 // TestPace tells rows that catch up from rows that stand still, for a node that does not write them itself.

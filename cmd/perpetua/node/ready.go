@@ -107,7 +107,7 @@ func (n *Node) awaitTip(ctx context.Context, f *follower) error {
 	if err := f.fold.WaitTip(ctx); err != nil {
 		return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
 	}
-	if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // a lone node without a projector has no rows to read
+	if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // nobody may write the rows that a lone node reads
 		return nil
 	}
 	if err := f.rows.Wait(ctx, f.fold.Position().Sequence); err != nil {

@@ -30,6 +30,18 @@ func StandardIO() IO {
 	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ}
 }
 
+// Progress returns a function that prints a line about the progress of a command, or nil if Err is not a terminal.
+func (i IO) Progress() func(line string) {
+	terminal, ok := i.Err.(*os.File)
+	if !ok {
+		return nil
+	}
+	if about, err := terminal.Stat(); err != nil || about.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return func(line string) { fmt.Fprintln(terminal, line) }
+}
+
 // UsageError is an error in the command line or a setting. Its exit code is 2.
 type UsageError struct{ message string }
 

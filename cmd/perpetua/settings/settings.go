@@ -79,6 +79,7 @@ type Settings struct {
 	PasswordMemory uint32        // copied from IO; there is no flag
 	ClockAhead     time.Duration // copied from IO; there is no flag
 	ArchiveRange   int64         // copied from IO; there is no flag
+	Progress       func(string)  // of IO, or nil
 	SegmentBytes   int           // copied from IO; there is no flag
 }
 
@@ -208,7 +209,7 @@ func (v flagValue) Set(text string) error {
 // Parse reads defaults, environment and flags; later ones override earlier ones. extra declares a command's own flags.
 // Arguments after the flags are a usage error.
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
-	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead, ArchiveRange: std.ArchiveRange, SegmentBytes: std.SegmentBytes}
+	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead, ArchiveRange: std.ArchiveRange, SegmentBytes: std.SegmentBytes, Progress: std.Progress()}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Parse returns the error, and printHelp writes the help
 	if extra != nil {

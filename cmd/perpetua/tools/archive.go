@@ -97,7 +97,8 @@ func (r *archiveRequest) box(ctx context.Context) (*seal.Box, error) {
 }
 
 // ArchiveLog archives the journals, or one of them, in a bucket: all full ranges, and later records as the tail. The venue may be
-// running, also in the role archive. ArchiveLog then reads the archive back and verifies it. With --list it prints what an archive
+// running, also in the role archive. ArchiveLog then reads the archive back and verifies it. If the bucket is the one that the venue
+// trims by, ArchiveLog renews the copies of the archive's head. With --list it prints what an archive
 // holds instead.
 func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log archive", "to", "URL of the bucket to archive to: file, or in binaries for clouds s3, gs, azblob", args, std)
@@ -106,6 +107,10 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	}
 	if r.list {
 		return r.listArchives(ctx, std)
+	}
+	own, err := r.own()
+	if err != nil {
+		return err
 	}
 	config, done, err := r.open(ctx, r.at)
 	if err != nil {
@@ -119,16 +124,31 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	defer stop()
 	former := newArchives(r.Settings)
 	defer former.close()
-	return each(&r, std, func(j journals.Journal) (archived, error) {
+	var complete []archive.Config
+	err = each(&r, std, func(j journals.Journal) (archived, error) {
 		if _, err := prepareLog(ctx, r.Settings, client, j, 0, std.Err); err != nil {
 			return archived{}, err
 		}
 		past := func() (*archive.Archive, error) { return former.archive(ctx, j.Name(), 0) }
-		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past, everySecond(j.Name()+", archived", progress(std))); err != nil {
+		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past, everySecond(j.Name()+", archived", std.Progress())); err != nil {
 			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
 		}
-		return verifyArchive(ctx, config(j.Name()), std)
+		done, err := verifyArchive(ctx, config(j.Name()), std)
+		if err == nil {
+			complete = append(complete, config(j.Name()))
+		}
+		return done, err
 	})
+	if err != nil || !own {
+		return err
+	}
+	return keepHeads(ctx, r.Settings, complete)
+}
+
+// own reports whether the archive is the one that the venue trims by.
+func (r *archiveRequest) own() (bool, error) {
+	at, err := r.ArchiveBucketURL()
+	return r.keyFile == "" && err == nil && blob.Same(r.at, at), err
 }
 
 // VerifyArchive reads an archive and verifies every record in it. It needs no log.
@@ -280,7 +300,7 @@ func verifyArchive(ctx context.Context, cfg archive.Config, std settings.IO) (ar
 	if err != nil {
 		return archived{}, err
 	}
-	s, err := a.Verify(ctx, everySecond(cfg.Journal+", verified", progress(std)))
+	s, err := a.Verify(ctx, everySecond(cfg.Journal+", verified", std.Progress()))
 	if err != nil {
 		return archived{}, err
 	}

@@ -3,8 +3,10 @@ package tools
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
@@ -194,4 +197,51 @@ func within(ctx context.Context, t *testing.T) context.Context {
 	some, stop := context.WithTimeout(ctx, 50*time.Millisecond)
 	t.Cleanup(stop)
 	return some
+}
+
+// TestArchiveRenewsTheHeadOfTheVenue archives a data folder in the bucket that a trim reads, and in another one.
+func TestArchiveRenewsTheHeadOfTheVenue(t *testing.T) {
+	const n, inRange = 100, 32
+	all, _, _ := termsOf("trading", n, 0)
+	dir := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	heads := archive.HeadFolder{Dir: filepath.Join(dir, "archive-heads")}
+	std := outputTo(new(bytes.Buffer))
+	std.ArchiveRange = inRange
+	other, own := blob.URLOf(t.TempDir()), blob.URLOf(filepath.Join(dir, blob.Folder))
+	for _, c := range []struct {
+		to   string
+		want int64 // first record after the head
+	}{{other, 0}, {own, n / inRange * inRange}, {other, n / inRange * inRange}} {
+		err := Log(t.Context(), []string{"archive", "--data", dir, "--to", c.to, "--journal", "trading", "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))}, std)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := heads.Head(t.Context(), "trading", 0)
+		if err != nil || (h == nil) != (c.want == 0) || h != nil && h.Base.Sequence != c.want {
+			t.Errorf("after an archive in %s the head that is kept is %+v (%v), want one before record %d", c.to, h, err, c.want)
+		}
+	}
+}
+
+// TestArchiveIsCompleteWithoutItsCopies archives two journals in the venue's own bucket while Postgres is away.
+func TestArchiveIsCompleteWithoutItsCopies(t *testing.T) {
+	const n, inRange = 100, 32
+	all, _, _ := termsOf("trading", n, 0)
+	dir := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	std, out := outputTo(new(bytes.Buffer)), new(bytes.Buffer)
+	std.Out, std.ArchiveRange = out, inRange
+	err := Log(t.Context(), []string{"archive", "--data", dir, "--to", blob.URLOf(filepath.Join(dir, blob.Folder)), "--database-url", "postgres://127.0.0.1:1/x",
+		"--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))}, std)
+	if err == nil || !strings.Contains(err.Error(), "the archive is complete, but") {
+		t.Errorf("Postgres is away: %v", err)
+	}
+	for _, name := range journals.All().Names() {
+		if !strings.Contains(out.String(), name+": ") {
+			t.Errorf("%s is not archived: %s", name, out)
+		}
+	}
+	h, err := archive.HeadFolder{Dir: filepath.Join(dir, "archive-heads")}.Head(t.Context(), "trading", 0)
+	if err != nil || h == nil || h.Base.Sequence != n/inRange*inRange {
+		t.Errorf("the head in the folder is %+v (%v)", h, err)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -74,7 +73,7 @@ func auditRows(ctx context.Context, s *settings.Settings, std settings.IO) ([]re
 		return nil, nil, err
 	}
 	defer remove()
-	return readmodels.Audit{Live: live, Replay: journals.All().Replay(client, beside, progress(std))}.Run(ctx)
+	return readmodels.Audit{Live: live, Replay: journals.All().Replay(client, beside, std.Progress())}.Run(ctx)
 }
 
 // audited is the JSON output of an audit.
@@ -91,19 +90,6 @@ func positions(at []record.LogPosition) string {
 		texts[i] = p.String()
 	}
 	return strings.Join(texts, ", ")
-}
-
-// progress returns a function that prints the progress of a long command on the terminal, or nil if there is no
-// terminal.
-func progress(std settings.IO) func(string) {
-	terminal, ok := std.Err.(*os.File)
-	if !ok {
-		return nil
-	}
-	if about, err := terminal.Stat(); err != nil || about.Mode()&os.ModeCharDevice == 0 {
-		return nil
-	}
-	return func(line string) { fmt.Fprintln(terminal, line) }
 }
 
 // OpenReadModels returns a pool on the database that the settings name.

@@ -114,7 +114,7 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 		return c, err
 	}
 	defer records.Close()
-	told := everySecond(j.Name()+", decoded", progress(std))
+	told := everySecond(j.Name()+", decoded", std.Progress())
 	for {
 		r, err := records.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -141,7 +141,7 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 	case b != nil:
 		c.Error = "the records before the base are not at hand, so it was not folded from its beginning"
 	case c.Records > 0:
-		if _, err := foldWhole(ctx, client, j, everySecond(j.Name()+", applied", progress(std)), nil); record.Final(err) {
+		if _, err := foldWhole(ctx, client, j, everySecond(j.Name()+", applied", std.Progress()), nil); record.Final(err) {
 			c.Error = err.Error()
 		} else if err != nil {
 			return c, err
@@ -196,7 +196,7 @@ func prepareSnapshot(ctx context.Context, client *journal.Client, store *snapsho
 		return -1, nil
 	}
 	var maker *snapshot.Maker
-	at, err := foldWhole(ctx, client, j, everySecond(j.Name()+", applied for the snapshot", progress(std)), func(fold *follow.Fold) {
+	at, err := foldWhole(ctx, client, j, everySecond(j.Name()+", applied for the snapshot", std.Progress()), func(fold *follow.Fold) {
 		maker = snapshot.NewMaker(snapshot.MakerConfig{Store: store, Client: client, Rules: j.Rules, Codec: j.Codec, Fold: fold, Node: "log compat",
 			Records: 1, Interval: time.Minute})
 	})

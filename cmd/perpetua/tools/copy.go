@@ -162,7 +162,7 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	if err := target.keepBase(ctx, from, std); err != nil {
 		return copied{}, err
 	}
-	done, err := transfer.Copy(ctx, j.Rules, from, to, tellWork(j.Name(), progress(std)))
+	done, err := transfer.Copy(ctx, j.Rules, from, to, tellWork(j.Name(), std.Progress()))
 	if err != nil {
 		return copied{}, err
 	}
@@ -245,7 +245,7 @@ func openSource(ctx context.Context, s *settings.Settings, said string) (*place,
 	if opened || err != nil {
 		return p, err
 	}
-	brokers, stop, err := folderBrokers(ctx, said)
+	brokers, stop, err := folderBrokers(ctx, said, s.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 		folder.Close()
 		return nil, err
 	}
-	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler)})
+	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler), Checked: tellChecked(s.Progress, time.Now)})
 	if err != nil {
 		folder.Close()
 		return nil, err
@@ -395,7 +395,7 @@ func (p *place) moved(ctx context.Context, name string, copied int64, std settin
 
 // folderBrokers returns the brokers of the log in a data folder: those of the node that runs on the folder, or else an
 // embedded one that serves the log until stop is called.
-func folderBrokers(ctx context.Context, dir string) (brokers []string, stop func(), err error) {
+func folderBrokers(ctx context.Context, dir string, progress func(string)) (brokers []string, stop func(), err error) {
 	folder := local.Folder{Dir: dir}
 	running, ok, err := local.ReadRunFile(folder.Path("run.json"))
 	if err != nil {
@@ -407,7 +407,7 @@ func folderBrokers(ctx context.Context, dir string) (brokers []string, stop func
 	if _, err := os.Stat(folder.Path("kafka")); err != nil {
 		return nil, nil, fmt.Errorf("no log in %s: %w", dir, err)
 	}
-	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler)})
+	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler), Checked: tellChecked(progress, time.Now)})
 	if err != nil {
 		return nil, nil, err
 	}

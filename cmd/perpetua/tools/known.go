@@ -209,3 +209,37 @@ func holdAll(ctx context.Context, s *settings.Settings, client *journal.Client, 
 	defer h.close()
 	return h.hold(ctx, client, out, journals.All()...)
 }
+
+// keepHeads renews the copies of the heads of the venue's archives, as the role archive does. A trim goes no further than the oldest
+// copy. A node that runs on the data folder keeps the copy there itself.
+func keepHeads(ctx context.Context, s *settings.Settings, archives []archive.Config) error {
+	rows, done, failed := rowsAtHand(ctx, s)
+	defer done()
+	var copies []archive.Heads
+	if rows != nil {
+		copies = append(copies, projections.ArchiveHeads{Pool: rows})
+	}
+	if ours, running, err := folderOfLog(s); err == nil && ours && running.PID == 0 {
+		copies = append(copies, s.ArchiveHeads())
+	}
+	for _, cfg := range archives {
+		a, err := archive.Open(ctx, cfg)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", cfg.Journal, err))
+			continue
+		}
+		h := a.Head()
+		if h == nil {
+			continue
+		}
+		for _, copied := range copies {
+			if err := copied.Keep(ctx, *h); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s: its head is not kept in %s: %w", cfg.Journal, copied, err))
+			}
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("the archive is complete, but not all copies of its head are renewed: %w", failed)
+	}
+	return nil
+}

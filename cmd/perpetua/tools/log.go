@@ -138,7 +138,7 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 	brokers, stop := s.Brokers(), func() {}
 	if len(brokers) == 0 {
 		var err error
-		if brokers, stop, err = folderBrokers(ctx, s.Data); err != nil {
+		if brokers, stop, err = folderBrokers(ctx, s.Data, s.Progress); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -118,7 +118,7 @@ const coordinatorWait = 30 * time.Second
 
 // checkStopped returns an error if engines are at work on the brokers of a client. where describes the brokers for humans.
 func checkStopped(ctx context.Context, client *journal.Client, table journals.Table, where string) error {
-	finder, err := ownership.NewFinder(client, nil, table.Names()...)
+	finder, err := ownership.NewFinder(client, nil, "", table.Names()...)
 	if err != nil {
 		return err
 	}

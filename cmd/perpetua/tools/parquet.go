@@ -159,7 +159,7 @@ func (r *parquetRequest) export(ctx context.Context, j journals.Journal, source 
 		return exported{}, err
 	}
 	defer w.Abandon()
-	read, report := int64(0), everySecond(j.Name(), progress(std))
+	read, report := int64(0), everySecond(j.Name(), std.Progress())
 	after, known := w.After()
 	err = source(ctx, j.Rules, after, known, func(e *record.Entry) error {
 		if read++; report != nil {

@@ -125,7 +125,7 @@ func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, ar
 	if err != nil {
 		return one, err
 	}
-	work := wholelog.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions, Told: tellWork(j.Name(), progress(std))}
+	work := wholelog.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions, Told: tellWork(j.Name(), std.Progress())}
 	done, err := work.Run(ctx)
 	if err != nil {
 		return one, err

@@ -73,7 +73,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place string, err error) {
 	brokers := s.Brokers()
 	if len(brokers) == 0 {
-		embedded, stop, err := folderBrokers(ctx, s.Data)
+		embedded, stop, err := folderBrokers(ctx, s.Data, s.Progress)
 		if err != nil {
 			return id, "", err
 		}

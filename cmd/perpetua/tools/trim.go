@@ -88,7 +88,7 @@ func TrimLog(ctx context.Context, args []string, std settings.IO) error {
 	defer done()
 	all := []trimmed{}
 	for _, j := range r.journals {
-		report, err := t.Run(ctx, j, r.policy, false, everySecond(j.Name()+", compared", progress(std)))
+		report, err := t.Run(ctx, j, r.policy, false, everySecond(j.Name()+", compared", std.Progress()))
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func openTrimmable(ctx context.Context, s *settings.Settings, dry bool) (client 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, SegmentBytes: s.SegmentBytes, Logger: slog.New(slog.DiscardHandler)})
+	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, SegmentBytes: s.SegmentBytes, Logger: slog.New(slog.DiscardHandler), Checked: tellChecked(s.Progress, time.Now)})
 	if err != nil {
 		folder.Close()
 		return nil, nil, nil, err

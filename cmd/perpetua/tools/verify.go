@@ -199,7 +199,7 @@ func (r *verifyRequest) verify(ctx context.Context, j journals.Journal, at *veri
 	if r.signed != nil && r.signed.journal == j.Name() {
 		cfg.Checkpoint = &r.signed.Checkpoint
 	}
-	cfg.Told = everySecond(j.Name(), progress(std))
+	cfg.Told = everySecond(j.Name(), std.Progress())
 	return verify.Verify(ctx, cfg)
 }
 
@@ -229,6 +229,28 @@ func everySecond(name string, line func(string)) func(int64) {
 		if now := time.Now(); now.Sub(last) >= time.Second {
 			last = now
 			line(fmt.Sprintf("%s: %d records, %.0f a second", name, n, float64(n)/now.Sub(began).Seconds()))
+		}
+	}
+}
+
+// checkedEvery is the time between two lines of the progress of a broker's check.
+const checkedEvery = 3 * time.Second
+
+// tellChecked returns what prints the progress while an embedded broker checks its log, if that takes long. line may be nil.
+func tellChecked(line func(string), now func() time.Time) func(bytes, of int64) {
+	if line == nil {
+		return nil
+	}
+	last, told := now(), false
+	return func(bytes, of int64) {
+		const mega = 1_000_000
+		switch at := now(); {
+		case told && bytes >= of:
+			told = false
+			line(fmt.Sprintf("%d MB of the embedded log are checked; opening it takes as long", of/mega))
+		case at.Sub(last) >= checkedEvery:
+			last, told = at, true
+			line(fmt.Sprintf("checking the embedded log: %d of %d MB", bytes/mega, of/mega))
 		}
 	}
 }

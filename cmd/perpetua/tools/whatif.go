@@ -75,7 +75,7 @@ func WhatIf(ctx context.Context, args []string, std settings.IO) error {
 	if r.Source, err = at.source(ctx, r.journals[0]); err != nil {
 		return err
 	}
-	r.Progress = everySecond(journals.Trading, progress(std))
+	r.Progress = everySecond(journals.Trading, std.Progress())
 	report, err := whatif.Run(ctx, r.Config)
 	if wrong := new(whatif.InvalidError); errors.As(err, &wrong) {
 		return settings.Usagef("%v", err)

@@ -27,7 +27,7 @@ func (p *Principal) visit(c *pack.Coder) {
 	pack.String(c, &p.Username)
 	pack.String(c, &p.Broker)
 	pack.String(c, &p.Customer)
-	pack.Slice(c, &p.Scopes, 1, func(s *string, c *pack.Coder) { pack.String(c, s) })
+	pack.Slice(c, &p.Scopes, func(s *string, c *pack.Coder) { pack.String(c, s) })
 	pack.Int(c, &expires)
 	pack.String(c, &p.KID)
 	c.Raw(p.APIKey[:])

@@ -6,13 +6,17 @@ package rows
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Source is a source of a journal's rows.
@@ -27,6 +31,39 @@ type Source struct {
 // response's position.
 func (s Source) Read(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error {
 	return rest.ReadRows(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
+}
+
+// Find is Read for an object that the rows may not contain yet. query reports whether it found the object. If it did not,
+// and the rows are behind the journal's fold, Find waits for the rows and reads them again. If that takes too long, the error
+// is SOURCE_UNAVAILABLE, because the object may exist.
+func (s Source) Find(c echo.Context, fold record.Follower, query func(context.Context, projections.DB) (found bool, asOf int64, err error)) error {
+	known := fold.Position().Sequence
+	found, at := false, int64(-1)
+	read := func() error {
+		return s.Read(c, func(ctx context.Context, db projections.DB) (_ int64, err error) {
+			found, at, err = query(ctx, db)
+			return at, err
+		})
+	}
+	if err := read(); err != nil || found || at >= known {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(c.Request().Context(), findLimit)
+	defer cancel()
+	if err := s.Wait(waiting, known); err != nil {
+		return behind(fmt.Errorf("the rows are at record %d, and not at %d: %w", at, known, err))
+	}
+	if err := read(); err != nil || found || at >= known {
+		return err
+	}
+	return behind(fmt.Errorf("the rows are at record %d again, and not at %d", at, known)) // Postgres has lost its last transactions
+}
+
+// findLimit is how long Find waits for rows that are behind.
+const findLimit = 2 * time.Second
+
+func behind(err error) error {
+	return problem.Unavailable("SOURCE_UNAVAILABLE", "The rows are behind the log, and do not contain this yet.", time.Second).Because(err)
 }
 
 // A PageOf reads a page of a list.
