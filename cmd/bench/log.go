@@ -17,6 +17,7 @@ import (
 // logRequest holds the arguments of `bench log`.
 type logRequest struct {
 	to      string
+	on      journal.Config // the brokers to append to; none for a file
 	records int64
 	gap     time.Duration // between two commands, on average
 	age     time.Duration // of the last record
@@ -26,7 +27,9 @@ type logRequest struct {
 func parseLog(args []string, log io.Writer) (l logRequest, err error) {
 	fs := flag.NewFlagSet("bench log", flag.ContinueOnError)
 	fs.SetOutput(log)
-	fs.StringVar(&l.to, "to", "", "`file` to write, which perpetua log copy reads; .zst compresses it")
+	fs.StringVar(&l.to, "to", "", "`file` to write, which perpetua log copy reads (.zst compresses it), or brokers (host:port,…) whose topic trading is empty")
+	fs.StringVar(&l.on.Prefix, "topic-prefix", "", "prefix of the topic's name on brokers")
+	compression := fs.String("compression", "", "of the batches on brokers: none, gzip, snappy, lz4, zstd")
 	fs.Int64Var(&l.records, "records", 1_000_000, "number of records")
 	fs.DurationVar(&l.gap, "gap", 240*time.Millisecond, "time between two commands, on average")
 	fs.DurationVar(&l.age, "age", 50*time.Hour, "age of the last record")
@@ -44,20 +47,28 @@ func parseLog(args []string, log io.Writer) (l logRequest, err error) {
 	case l.records < 1 || l.gap < time.Microsecond || l.age < 0:
 		return l, &usageError{"--records, --gap and --age must be above zero"}
 	}
+	l.on.Brokers = transfer.Brokers(l.to)
+	if l.on.Brokers == nil && *compression+l.on.Prefix != "" {
+		return l, &usageError{"--topic-prefix and --compression need brokers"}
+	}
+	if l.on.Compression, err = journal.ParseCompression(*compression); err != nil {
+		return l, &usageError{"--compression: " + err.Error()}
+	}
 	return l, nil
 }
 
-// writeLog writes a file with a trading journal of random orders, which the rules have decided. It runs no venue, so that a
-// log of ten million records takes minutes. `perpetua log copy` makes a venue's log of the file.
+// writeLog writes a trading journal of random orders, which the rules have decided, to a file or to an empty topic. It runs no
+// venue, so that a log of ten million records takes minutes. `perpetua log copy` makes a venue's log of a file.
 func writeLog(ctx context.Context, args []string, log io.Writer) error {
 	l, err := parseLog(args, log)
 	if err != nil {
 		return err
 	}
-	to, err := transfer.Target(l.to, "trading").Append(ctx, nil)
+	to, release, err := l.open(ctx)
 	if err != nil {
 		return err
 	}
+	defer release()
 	start := time.Now()
 	w := &logWriter{ctx: ctx, to: to, records: l.records, log: log, start: start}
 	m := newMarketplace(l.seed, scalar.TimeOf(start.Add(-l.age-time.Duration(l.records)*l.gap)), l.gap, w.write)
@@ -65,14 +76,36 @@ func writeLog(ctx context.Context, args []string, log io.Writer) error {
 	if err := errors.Join(err, to.Close(ctx)); err != nil {
 		return err
 	}
-	if err := transfer.Finish(l.to); err != nil {
-		return err
+	if l.on.Brokers == nil {
+		if err := transfer.Finish(l.to); err != nil {
+			return err
+		}
 	}
 	w.report()
 	return nil
 }
 
-// logWriter appends entries to a file.
+// open opens the file, or the topic. close ends what the appender uses.
+func (l *logRequest) open(ctx context.Context) (to transfer.Appender, close func(), err error) {
+	if l.on.Brokers == nil {
+		to, err = transfer.Target(l.to, "trading").Append(ctx, nil)
+		return to, func() {}, err
+	}
+	client, err := journal.NewClient(l.on)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = client.EnsureTopics(ctx, "trading"); err == nil {
+		to, err = transfer.AppendAt(client, "trading", "brokers "+l.to, 0)
+	}
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return to, client.Close, nil
+}
+
+// logWriter appends entries.
 type logWriter struct {
 	ctx     context.Context
 	to      transfer.Appender

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/verify"
 )
@@ -39,6 +42,41 @@ func TestWrittenLogIsRightlyDecided(t *testing.T) {
 	}
 }
 
+// TestLogIsWrittenToBrokers appends a log to a topic, compressed. A second log does not follow it.
+func TestLogIsWrittenToBrokers(t *testing.T) {
+	fake := kfake.MustCluster(kfake.NumBrokers(1))
+	t.Cleanup(fake.Close)
+	client, err := journal.NewClient(journal.Config{Brokers: fake.ListenAddrs(), Prefix: "long."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	to := strings.Join(fake.ListenAddrs(), ",")
+	args := []string{"log", "--to", to, "--topic-prefix", "long.", "--compression", "zstd", "--records", "3000"}
+	if err := run(t.Context(), args, nil, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	topic := transfer.Topic(client, "trading", to)
+	report, err := verify.Verify(t.Context(), verify.Config{Rules: trading.Rules(), Codec: trading.Codec(), Payloads: trading.Payloads(),
+		Source: verify.FromLog(topic), Model: reference.New()})
+	if err != nil || report.Difference != nil || report.Records < 3000 {
+		t.Fatal(report.Records, err, report.Difference)
+	}
+	records, err := topic.Records(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	const zstd = 4 // Kafka's number of this compression
+	if first, err := records.Next(t.Context()); err != nil || first.Attrs.CompressionType() != zstd {
+		t.Fatal(err, first)
+	}
+	var end *transfer.EndError
+	if err := run(t.Context(), args, nil, io.Discard, io.Discard); !errors.As(err, &end) || end.Found != report.Records {
+		t.Errorf("a second log: %v", err)
+	}
+}
+
 // countTypes counts the members "type" of a log by their values.
 func countTypes(t *testing.T, path string) map[string]int {
 	t.Helper()
@@ -65,7 +103,8 @@ func countTypes(t *testing.T, path string) map[string]int {
 
 // TestLogUsage refuses arguments.
 func TestLogUsage(t *testing.T) {
-	for _, args := range [][]string{{}, {"--to", "x", "--records", "0"}, {"--to", "x", "--gap", "0s"}, {"--to", "x", "y"}, {"--nonsense"}} {
+	for _, args := range [][]string{{}, {"--to", "x", "--records", "0"}, {"--to", "x", "--gap", "0s"}, {"--to", "x", "y"}, {"--nonsense"},
+		{"--to", "x", "--compression", "zstd"}, {"--to", "x:1", "--compression", "brotli"}, {"--to", "x", "--topic-prefix", "p"}} {
 		var wrong *usageError
 		if err := writeLog(t.Context(), args, io.Discard); !errors.As(err, &wrong) {
 			t.Errorf("%v: %v", args, err)

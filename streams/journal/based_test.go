@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -489,6 +490,27 @@ func TestKnownPositionsOfATrimmedLog(t *testing.T) {
 		if c.as == nil && err != nil || c.as != nil && !errors.As(err, c.as) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestADeletedPositionIsNotSearchedFor: the offset of the base says that the topic can't hold it. A search takes some twenty fetches,
+// and is repeated three times before a position is believed to be missing.
+func TestADeletedPositionIsNotSearchedFor(t *testing.T) {
+	const n, at = 3000, 2000
+	b := newBased(newFake(t), n, rand.New(rand.NewPCG(1, 1)))
+	b.trim(at)
+	var fetches atomic.Int64
+	b.fake.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.fake.KeepControl()
+		fetches.Add(1)
+		return nil, nil, false
+	})
+	var trimmed *record.TrimmedError
+	if err := b.client.HoldsKnown(b.context(), b.rules, 0, knows{b.valid[3].Position}); !errors.As(err, &trimmed) {
+		t.Error(err)
+	}
+	if n := fetches.Load(); n > 2 {
+		t.Errorf("%d fetches for a record that the topic can't hold", n)
 	}
 }
 

@@ -159,8 +159,13 @@ func (k *lookup) tryIn(ctx context.Context, span span) error {
 	}
 	k.locator = l
 	var missing []record.Position
+	doubtful := false
 	for i, p := range k.left {
-		offset, found, err := l.search(ctx, p, span.floor(p.Sequence), span.end)
+		var offset int64
+		found, deleted := false, span.deleted(p.Sequence)
+		if !deleted { // a search takes some twenty fetches
+			offset, found, err = l.search(ctx, p, span.floor(p.Sequence), span.end)
+		}
 		switch {
 		case err != nil:
 			k.left = append(missing, k.left[i:]...)
@@ -171,12 +176,13 @@ func (k *lookup) tryIn(ctx context.Context, span span) error {
 			k.at[p.Hash], k.based = span.first-1, true
 		default:
 			missing = append(missing, p)
+			doubtful = doubtful || !deleted
 		}
 	}
 	if k.left = missing; len(missing) == 0 {
 		return nil
 	}
-	if k.doubts++; k.doubts < certain {
+	if k.doubts++; doubtful && k.doubts < certain {
 		return fmt.Errorf("journal: asking again, since %s/%d does not show %v between the offsets %d and %d", name, k.partition, missing[0], span.start, span.end)
 	}
 	return k.scan(ctx, span)

@@ -49,6 +49,11 @@ func (s span) ceiling(sequence int64) int64 {
 	return s.end - 1
 }
 
+// deleted reports whether a trim has deleted the valid record with a sequence.
+func (s span) deleted(sequence int64) bool {
+	return s.base != nil && sequence < s.base.Sequence && s.ceiling(sequence) < s.start
+}
+
 // trimmed returns a *record.TrimmedError for a position that the topic does not hold any more.
 func (s span) trimmed(have record.Position) error {
 	return &record.TrimmedError{Base: *s.base, Have: have}

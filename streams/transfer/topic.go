@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -16,6 +18,17 @@ import (
 // describes the brokers for humans. The topic must exist.
 func Topic(client *journal.Client, name, where string) Log {
 	return &topic{client, name, where}
+}
+
+// brokersPattern matches a list of broker addresses.
+var brokersPattern = regexp.MustCompile(`^[^/,]+:[0-9]+(,[^/,]+:[0-9]+)*$`)
+
+// Brokers returns the addresses in a list like host:port,host:port, or nil for the name of a file or a folder.
+func Brokers(said string) []string {
+	if !brokersPattern.MatchString(said) {
+		return nil
+	}
+	return strings.Split(said, ",")
 }
 
 type topic struct {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -220,9 +219,6 @@ const (
 	inFile    = "file"
 )
 
-// brokersPattern matches a list of broker addresses. No other kind of place has that form.
-var brokersPattern = regexp.MustCompile(`^[^/,]+:[0-9]+(,[^/,]+:[0-9]+)*$`)
-
 // kindOf returns the kind of a place, from its name and the file or folder with that name.
 func kindOf(said string) string {
 	about, err := os.Stat(said)
@@ -231,7 +227,7 @@ func kindOf(said string) string {
 		return inFolder
 	case err == nil:
 		return inFile
-	case brokersPattern.MatchString(said):
+	case transfer.Brokers(said) != nil:
 		return onBrokers
 	case filepath.Ext(said) != "" && !strings.HasSuffix(said, string(filepath.Separator)):
 		return inFile
@@ -283,7 +279,7 @@ func openNamed(ctx context.Context, s *settings.Settings, said, prefix string) (
 	case inFile:
 		p.path = said
 	case onBrokers:
-		err = p.connect(ctx, s, strings.Split(said, ","), prefix, func() {})
+		err = p.connect(ctx, s, transfer.Brokers(said), prefix, func() {})
 	default:
 		return p, false, nil
 	}
