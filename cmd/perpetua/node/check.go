@@ -57,6 +57,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, _, err = s.PublicDataAge()
 	check(err)
+	_, err = s.TilesAge()
+	check(err)
 	_, err = s.Lifetime()
 	check(err)
 	_, err = tailEvery(s)

@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -37,9 +38,12 @@ type transparencyLog struct {
 	stores *stores
 	blobs  *blob.Store
 	box    *seal.Box
-	logger *slog.Logger
-	run    atomic.Pointer[transparency.Follower] // nil until it runs here
-	sends  atomic.Pointer[transparency.Cosigner] // nil if no witnesses are asked here
+	// archive returns where the journal is archived. It is nil if the node cannot read archives.
+	archive func() archive.Config
+	tiles   time.Duration // age from which leaf tiles and bundles are deleted; 0 for never
+	logger  *slog.Logger
+	run     atomic.Pointer[transparency.Follower] // nil until it runs here
+	sends   atomic.Pointer[transparency.Cosigner] // nil if no witnesses are asked here
 
 	mu     sync.Mutex
 	reader *transparency.Reader
@@ -51,8 +55,13 @@ type transparencyLog struct {
 func (n *Node) transparencyLogs() (all treeLogs) {
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
-		all = append(all, &transparencyLog{follower: f, host: n.Settings.TLogHost, policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
-			logger: n.Logger.With("part", "tlog", "journal", f.Name())})
+		l := &transparencyLog{follower: f, host: n.Settings.TLogHost, policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
+			logger: n.Logger.With("part", "tlog", "journal", f.Name())}
+		l.tiles, _ = n.Settings.TilesAge() // checked before
+		if n.Follow == nil {
+			l.archive = func() archive.Config { return n.Settings.ArchiveConfig(n.stores.archive, n.Box, f.Name(), 0) }
+		}
+		all = append(all, l)
 	}
 	return all
 }
@@ -83,7 +92,7 @@ func (l *transparencyLog) published(ctx context.Context) (*transparency.Reader, 
 
 func (l *transparencyLog) newReader(o transparency.Origin) *transparency.Reader {
 	pool := l.stores.pool
-	return transparency.NewReader(o, transparency.NewStore(l.blobs, o), projections.SignedTrees{Pool: pool}, projections.CosignedTrees{Pool: pool})
+	return transparency.NewReader(o, l.store(o), projections.SignedTrees{Pool: pool}, projections.CosignedTrees{Pool: pool})
 }
 
 // tlogAgain is the wait after the key store or the log did not answer.
@@ -127,7 +136,7 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *tr
 	if err != nil {
 		return nil, nil, err
 	}
-	store := transparency.NewStore(l.blobs, o)
+	store := l.store(o)
 	signed, err := l.everSigned(ctx, o)
 	if err != nil {
 		return nil, nil, err
@@ -168,6 +177,7 @@ func (l *transparencyLog) signed() (sequence int64, runs bool) {
 type treeGauges struct {
 	n                *Node
 	unsigned, halted *prometheus.Desc
+	stored           *prometheus.Desc
 	witness          *prometheus.Desc
 }
 
@@ -176,6 +186,7 @@ func newTreeGauges(n *Node) *treeGauges {
 	return &treeGauges{n,
 		prometheus.NewDesc("perpetua_tlog_unsigned_seconds", "Time since this node read the oldest record that no checkpoint covers; 0 if there is none.", journal, nil),
 		prometheus.NewDesc("perpetua_tlog_halted", "1 if the log contradicts what was signed, so that this node signs no more checkpoints.", journal, nil),
+		prometheus.NewDesc("perpetua_tlog_stored_from", "Sequence of the first record whose leaves are in the bucket. The leaves of earlier records are made from the archive.", journal, nil),
 		prometheus.NewDesc("perpetua_tlog_witness_up", "1 if the witness cosigned the checkpoint that this node last sent to it.", []string{"journal", "witness"}, nil)}
 }
 
@@ -183,6 +194,7 @@ func newTreeGauges(n *Node) *treeGauges {
 func (g *treeGauges) Describe(ch chan<- *prometheus.Desc) {
 	ch <- g.unsigned
 	ch <- g.halted
+	ch <- g.stored
 	ch <- g.witness
 }
 
@@ -202,6 +214,7 @@ func (g *treeGauges) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(g.unsigned, prometheus.GaugeValue, unsigned, l.Name())
 		ch <- prometheus.MustNewConstMetric(g.halted, prometheus.GaugeValue, halted, l.Name())
+		ch <- prometheus.MustNewConstMetric(g.stored, prometheus.GaugeValue, float64(s.StoredFrom), l.Name())
 		if c := l.sends.Load(); c != nil {
 			g.collectWitnesses(ch, l.Name(), c.Status())
 		}

@@ -39,11 +39,12 @@ func (l *transparencyLog) cosigner(o transparency.Origin, store *transparency.St
 		Heads: projections.SignedTrees{Pool: pool}, Cosigned: projections.CosignedTrees{Pool: pool}, Logger: l.logger})
 }
 
-// runAll extends the tree, asks the witnesses, and proves rotations, until the context ends or the log is invalid.
+// runAll extends the tree, asks the witnesses, proves rotations, and deletes old tiles, until the context ends or the log is invalid.
 func (l *transparencyLog) runAll(ctx context.Context, f *transparency.Follower, c *transparency.Cosigner) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.Run(ctx) })
 	g.Go(func() error { return l.proveRotations(ctx) })
+	g.Go(func() error { return l.thin(ctx, f) })
 	if c != nil {
 		l.sends.Store(c)
 		g.Go(func() error { return c.Run(ctx) })

@@ -1,0 +1,231 @@
+package transparency
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/commitment"
+)
+
+// Archive computes record roots from an archive of the log. It is safe for concurrent use.
+type Archive interface {
+	// Roots returns the roots of the records with the sequences [from, to). The error is fs.ErrNotExist if the archive does not
+	// reach that far.
+	Roots(ctx context.Context, from, to int64) ([]commitment.Hash, error)
+	// Before returns the number of records in full ranges of the archive that end before a time.
+	Before(ctx context.Context, t time.Time) (int64, error)
+}
+
+const (
+	// span is the number of records of a full tile of level 1. Their leaf tiles and bundles are deleted together.
+	span = width * width
+	// maxDerived bounds the leaves in memory: 1 MiB.
+	maxDerived = 64
+	// deriveWait bounds the wait for the leaves that others asked for. Anybody may ask for those of a public log.
+	deriveWait = 5 * time.Second
+	// storedFromKey names the blob with the sequence of the first record whose leaves are stored.
+	storedFromKey = "stored-from"
+)
+
+// errBusy reports that too many others ask for leaves that are not stored.
+var errBusy = errors.New("transparency: too many old tiles are asked for")
+
+// derived makes leaves that the bucket does not have.
+type derived struct {
+	archive Archive
+	turn    chan struct{}
+
+	mu   sync.Mutex
+	made map[int64]leaves // by the index of the tile
+}
+
+// leaves are a full leaf tile and its entry bundle.
+type leaves struct{ tile, bundle []byte }
+
+func (l leaves) of(level int) []byte {
+	if level == bundles {
+		return l.bundle
+	}
+	return l.tile
+}
+
+// WithArchive returns a store of the same log that derives leaf tiles and entry bundles from an archive if the bucket does not have
+// them, and that can delete them.
+func (s *Store) WithArchive(a Archive) *Store {
+	return &Store{s.blobs, s.folder, &derived{archive: a, turn: make(chan struct{}, 1), made: make(map[int64]leaves)}}
+}
+
+// derive returns a full leaf tile or bundle. The error is fs.ErrNotExist if the archive does not have its records, or if no full
+// tile of level 1 covers it.
+func (s *Store) derive(ctx context.Context, t tlog.Tile) ([]byte, error) {
+	d := s.derived
+	if l, ok := d.find(t.N); ok {
+		return l.of(t.L), nil
+	}
+	late := time.NewTimer(deriveWait)
+	defer late.Stop()
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-late.C:
+		return nil, errBusy
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if l, ok := d.find(t.N); ok {
+		return l.of(t.L), nil
+	}
+	above, err := s.above(ctx, t.N/width)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := d.archive.Roots(ctx, t.N*width, (t.N+1)*width)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not stored, and is made from the archive: %w", TilePath(t), err)
+	}
+	l, err := leavesOf(roots, t.N, above)
+	if err != nil {
+		return nil, err
+	}
+	d.keep(t.N, l)
+	return l.of(t.L), nil
+}
+
+func (d *derived) find(index int64) (leaves, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l, ok := d.made[index]
+	return l, ok
+}
+
+func (d *derived) keep(index int64, l leaves) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.made) >= maxDerived {
+		for another := range d.made { // an arbitrary one
+			delete(d.made, another)
+			break
+		}
+	}
+	d.made[index] = l
+}
+
+// above returns the stored full tile of level 1 with an index.
+func (s *Store) above(ctx context.Context, index int64) ([]byte, error) {
+	return s.stored(ctx, tlog.Tile{H: height, L: 1, N: index, W: width})
+}
+
+// leavesOf returns the leaves of the records of a full tile, after it has compared their hash with that in the tile of level 1 above.
+func leavesOf(roots []commitment.Hash, index int64, above []byte) (l leaves, err error) {
+	if len(roots) != width {
+		return l, fmt.Errorf("%w: the archive has %d records of tile %d", ErrDamaged, len(roots), index)
+	}
+	hashes := make([]tlog.Hash, width)
+	for i, root := range roots {
+		entry := Entry(root)
+		l.bundle = append(binary.BigEndian.AppendUint16(l.bundle, EntrySize), entry[:]...)
+		hashes[i] = leafHash(&entry)
+	}
+	l.tile = concatenated(hashes)
+	if at := index % width * tlog.HashSize; commitment.RootOf(hashes) != tlog.Hash(above[at:at+tlog.HashSize]) {
+		return l, fmt.Errorf("%w: the archive has other records than the tree from record %d on", ErrDamaged, index*width)
+	}
+	return l, nil
+}
+
+// Thin is that of Store, for the tree that the follower extends. It does nothing while another node extends the tree, or this one builds
+// it again.
+func (f *Follower) Thin(ctx context.Context, older time.Time) error {
+	s := f.Status()
+	if s.Halted || s.Size == 0 || s.Size < s.Signed {
+		return nil
+	}
+	from, err := f.cfg.Store.Thin(ctx, older, s.Signed)
+	f.update(func(s *Status) { s.StoredFrom = from })
+	return err
+}
+
+// Thin deletes the leaf tiles and entry bundles of archived records that are older than a time, except those of the last span of
+// a tree of a size. Before it deletes the leaves of a span, it derives them and compares their hashes with the tree. It returns the
+// sequence of the first record whose leaves are stored. A process may be killed at any time: the next one continues.
+func (s *Store) Thin(ctx context.Context, older time.Time, size int64) (from int64, err error) {
+	if s.derived == nil {
+		return 0, nil
+	}
+	if from, err = s.storedFrom(ctx); err != nil {
+		return 0, err
+	}
+	end, err := s.derived.archive.Before(ctx, older)
+	if err != nil {
+		return from, err
+	}
+	for ; from+span <= min(end, size-span); from += span {
+		if err := s.thin(ctx, from); err != nil {
+			return from, fmt.Errorf("the leaves from record %d on stay in the bucket: %w", from, err)
+		}
+		next := strconv.FormatInt(from+span, 10)
+		if err := s.blobs.Write(ctx, s.folder+storedFromKey, []byte(next), blob.Patience); err != nil {
+			return from, err
+		}
+	}
+	return from, nil
+}
+
+// thin deletes the leaves of a span.
+func (s *Store) thin(ctx context.Context, from int64) error {
+	above, err := s.above(ctx, from/span)
+	if err != nil {
+		return err
+	}
+	roots, err := s.derived.archive.Roots(ctx, from, from+span)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for first := from / width; len(roots) > 0; first++ {
+		if _, err := leavesOf(roots[:min(width, len(roots))], first, above); err != nil {
+			return err
+		}
+		for _, level := range []int{0, bundles} {
+			keys = append(keys, s.folder+TilePath(tlog.Tile{H: height, L: level, N: first, W: width}))
+		}
+		roots = roots[width:]
+	}
+	if len(keys) != 2*width {
+		return fmt.Errorf("%w: the archive has records of %d tiles", ErrDamaged, len(keys)/2)
+	}
+	return s.blobs.Delete(ctx, keys...)
+}
+
+// maxNumber bounds the bytes of a sequence.
+const maxNumber = 20
+
+// storedFrom returns the sequence of the first record whose leaves are stored, or a smaller one.
+func (s *Store) storedFrom(ctx context.Context) (int64, error) {
+	text, err := s.blobs.Read(ctx, s.folder+storedFromKey, maxNumber)
+	if blob.Missing(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || n < 0 || n%span != 0 {
+		return 0, nil // deleting once more does no harm
+	}
+	return n, nil
+}
+
+// storesAll forgets that leaves were deleted, because the tree is built again.
+func (s *Store) storesAll(ctx context.Context) error {
+	return s.blobs.Delete(ctx, s.folder+storedFromKey)
+}
