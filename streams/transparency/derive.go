@@ -32,7 +32,7 @@ const (
 	maxDerived = 64
 	// deriveWait bounds the wait for the leaves that others asked for. Anybody may ask for those of a public log.
 	deriveWait = 5 * time.Second
-	// storedFromKey names the blob with the sequence of the first record whose leaves are stored.
+	// storedFromKey names the blob with the sequence of the first record with stored leaves.
 	storedFromKey = "stored-from"
 )
 
@@ -156,7 +156,7 @@ func (f *Follower) Thin(ctx context.Context, older time.Time) error {
 
 // Thin deletes the leaf tiles and entry bundles of archived records that are older than a time, except those of the last span of
 // a tree of a size. Before it deletes the leaves of a span, it derives them and compares their hashes with the tree. It returns the
-// sequence of the first record whose leaves are stored. A process may be killed at any time: the next one continues.
+// sequence of the first record with stored leaves. A process may be killed at any time: the next one continues.
 func (s *Store) Thin(ctx context.Context, older time.Time, size int64) (from int64, err error) {
 	if s.derived == nil {
 		return 0, nil
@@ -209,7 +209,7 @@ func (s *Store) thin(ctx context.Context, from int64) error {
 // maxNumber bounds the bytes of a sequence.
 const maxNumber = 20
 
-// storedFrom returns the sequence of the first record whose leaves are stored, or a smaller one.
+// storedFrom returns the sequence of the first record with stored leaves, or a smaller one.
 func (s *Store) storedFrom(ctx context.Context) (int64, error) {
 	text, err := s.blobs.Read(ctx, s.folder+storedFromKey, maxNumber)
 	if blob.Missing(err) {

@@ -68,7 +68,7 @@ type Status struct {
 	Signed   int64     // size of the last checkpoint that this node knows
 	Unsigned time.Time // when the first record that no checkpoint covers was read; zero if there is none
 	Halted   bool      // the log contradicts what was signed, and nothing is signed any more
-	// StoredFrom is the sequence of the first record whose leaves Thin has left in the store.
+	// StoredFrom is the sequence of the first record with stored leaves, as of the last Thin.
 	StoredFrom int64
 }
 

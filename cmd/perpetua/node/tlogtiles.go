@@ -31,7 +31,7 @@ type archivedRoots struct {
 	root func(context.Context, record.Entry) (commitment.Hash, error) // nil until the first root; guarded by mu
 }
 
-// open returns the archive as it is now.
+// open reads the manifests of the archive.
 func (a *archivedRoots) open(ctx context.Context) (*archive.Archive, error) {
 	return archive.Open(ctx, a.log.archive())
 }

@@ -186,7 +186,7 @@ func newTreeGauges(n *Node) *treeGauges {
 	return &treeGauges{n,
 		prometheus.NewDesc("perpetua_tlog_unsigned_seconds", "Time since this node read the oldest record that no checkpoint covers; 0 if there is none.", journal, nil),
 		prometheus.NewDesc("perpetua_tlog_halted", "1 if the log contradicts what was signed, so that this node signs no more checkpoints.", journal, nil),
-		prometheus.NewDesc("perpetua_tlog_stored_from", "Sequence of the first record whose leaves are in the bucket. The leaves of earlier records are made from the archive.", journal, nil),
+		prometheus.NewDesc("perpetua_tlog_stored_from", "Sequence of the first record with leaves in the bucket. The leaves of earlier records are made from the archive.", journal, nil),
 		prometheus.NewDesc("perpetua_tlog_witness_up", "1 if the witness cosigned the checkpoint that this node last sent to it.", []string{"journal", "witness"}, nil)}
 }
 
