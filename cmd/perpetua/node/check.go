@@ -73,6 +73,7 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.Witnesses()
 	check(err)
+	check(checkOpenLogs(s))
 	if err := transparency.CheckHost(s.TLogHost); err != nil {
 		check(settings.Usagef("--tlog-host: %v", err))
 	}

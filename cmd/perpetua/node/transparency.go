@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
@@ -34,6 +34,7 @@ import (
 type transparencyLog struct {
 	*follower
 	host   string
+	open   bool                 // needs no token
 	policy *transparency.Policy // nil if there are no witnesses
 	stores *stores
 	blobs  *blob.Store
@@ -55,7 +56,7 @@ type transparencyLog struct {
 func (n *Node) transparencyLogs() (all treeLogs) {
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
-		l := &transparencyLog{follower: f, host: n.Settings.TLogHost, policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
+		l := &transparencyLog{follower: f, host: n.Settings.TLogHost, open: slices.Contains(openLogs(n.Settings), f.Name()), policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
 			logger: n.Logger.With("part", "tlog", "journal", f.Name())}
 		l.tiles, _ = n.Settings.TilesAge() // checked before
 		if n.Follow == nil {
@@ -101,7 +102,7 @@ const tlogAgain = 2 * time.Second
 // Run extends the tree until the context ends.
 func (l *transparencyLog) Run(ctx context.Context) error {
 	for {
-		f, c, err := l.open(ctx)
+		f, c, err := l.start(ctx)
 		if err == nil {
 			l.run.Store(f)
 			return l.runAll(ctx, f, c)
@@ -118,9 +119,9 @@ func (l *transparencyLog) Run(ctx context.Context) error {
 	}
 }
 
-// open returns the follower of the log. It waits until the journal is founded. It makes the keys of a log that is new.
+// start returns the follower of the log. It waits until the journal is founded. It makes the keys of a log that is new.
 // The cosigner is nil if the log has no witnesses.
-func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *transparency.Cosigner, error) {
+func (l *transparencyLog) start(ctx context.Context) (*transparency.Follower, *transparency.Cosigner, error) {
 	if err := l.fold.Wait(ctx, 0); err != nil {
 		return nil, nil, err
 	}
@@ -295,12 +296,9 @@ func (l *transparencyLog) roots(ctx context.Context, id scalar.ID, published boo
 	}, nil
 }
 
-// publicLogs returns the journals with a public transparency log.
-func publicLogs() []string { return []string{journals.Trading} }
-
 // tlogInterface returns the configuration of the routes of the transparency logs.
 func (n *Node) tlogInterface(auth *rest.Auth) tlog.Config {
-	return tlog.Config{Auth: auth, Public: publicLogs(), Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
+	return tlog.Config{Auth: auth, Public: openLogs(n.Settings), Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
 		l, err := n.logs.of(name, partition)
 		if err != nil {
 			return nil, scalar.ID{}, err

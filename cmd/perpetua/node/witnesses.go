@@ -10,15 +10,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
-// witnesses returns the policy of the witnesses of a log, or nil if it has none. A policy without logs is for the public ones: the
-// size of another log reveals how busy the brokers are.
+// witnesses returns the policy of the witnesses of a log, or nil if it has none. A policy without logs applies to those that need
+// no token: the size of another log reveals how busy the brokers are.
 func (l *transparencyLog) witnesses(o transparency.Origin) *transparency.Policy {
 	p := l.policy
 	switch {
 	case p == nil:
 		return nil
 	case len(p.Logs) == 0:
-		if !slices.Contains(publicLogs(), l.Name()) {
+		if !l.open {
 			return nil
 		}
 	case !slices.ContainsFunc(p.Logs, func(k transparency.LogKey) bool { return k.Name() == o.String() }):
