@@ -28,8 +28,10 @@ type Archive interface {
 const (
 	// span is the number of records of a full tile of level 1. Their leaf tiles and bundles are deleted together.
 	span = width * width
-	// maxDerived bounds the leaves in memory: 1 MiB.
-	maxDerived = 64
+	// together is the number of tiles with roots that are read at once: an archive decodes thousands of records to return one.
+	together = 32
+	// maxRead bounds the roots in memory, in reads: 8 MiB.
+	maxRead = 32
 	// deriveWait bounds the wait for the leaves that others asked for. Anybody may ask for those of a public log.
 	deriveWait = 5 * time.Second
 	// storedFromKey names the blob with the sequence of the first record with stored leaves.
@@ -45,31 +47,41 @@ type derived struct {
 	turn    chan struct{}
 
 	mu   sync.Mutex
-	made map[int64]leaves // by the index of the tile
-}
-
-// leaves are a full leaf tile and its entry bundle.
-type leaves struct{ tile, bundle []byte }
-
-func (l leaves) of(level int) []byte {
-	if level == bundles {
-		return l.bundle
-	}
-	return l.tile
+	read map[int64][]commitment.Hash // the roots of together tiles, by the index of the first tile divided by that number
 }
 
 // WithArchive returns a store of the same log that derives leaf tiles and entry bundles from an archive if the bucket does not have
 // them, and that can delete them.
 func (s *Store) WithArchive(a Archive) *Store {
-	return &Store{s.blobs, s.folder, &derived{archive: a, turn: make(chan struct{}, 1), made: make(map[int64]leaves)}}
+	return &Store{s.blobs, s.folder, &derived{archive: a, turn: make(chan struct{}, 1), read: make(map[int64][]commitment.Hash)}}
 }
 
 // derive returns a full leaf tile or bundle. The error is fs.ErrNotExist if the archive does not have its records, or if no full
 // tile of level 1 covers it.
 func (s *Store) derive(ctx context.Context, t tlog.Tile) ([]byte, error) {
-	d := s.derived
-	if l, ok := d.find(t.N); ok {
-		return l.of(t.L), nil
+	above, err := s.above(ctx, t.N/width)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := s.derived.roots(ctx, t.N/together)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not stored, and is made from the archive: %w", TilePath(t), err)
+	}
+	at := int(t.N % together * width)
+	l, err := leavesOf(roots[min(at, len(roots)):min(at+width, len(roots))], t.N, above)
+	if err != nil {
+		return nil, err
+	}
+	if t.L == bundles {
+		return l.bundle, nil
+	}
+	return l.tile, nil
+}
+
+// roots returns the roots of a read.
+func (d *derived) roots(ctx context.Context, n int64) ([]commitment.Hash, error) {
+	if roots := d.find(n); roots != nil {
+		return roots, nil
 	}
 	late := time.NewTimer(deriveWait)
 	defer late.Stop()
@@ -81,43 +93,36 @@ func (s *Store) derive(ctx context.Context, t tlog.Tile) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if l, ok := d.find(t.N); ok {
-		return l.of(t.L), nil
+	if roots := d.find(n); roots != nil {
+		return roots, nil
 	}
-	above, err := s.above(ctx, t.N/width)
-	if err != nil {
-		return nil, err
+	roots, err := d.archive.Roots(ctx, n*together*width, (n+1)*together*width)
+	if err == nil {
+		d.keep(n, roots)
 	}
-	roots, err := d.archive.Roots(ctx, t.N*width, (t.N+1)*width)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not stored, and is made from the archive: %w", TilePath(t), err)
-	}
-	l, err := leavesOf(roots, t.N, above)
-	if err != nil {
-		return nil, err
-	}
-	d.keep(t.N, l)
-	return l.of(t.L), nil
+	return roots, err
 }
 
-func (d *derived) find(index int64) (leaves, bool) {
+func (d *derived) find(n int64) []commitment.Hash {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l, ok := d.made[index]
-	return l, ok
+	return d.read[n]
 }
 
-func (d *derived) keep(index int64, l leaves) {
+func (d *derived) keep(n int64, roots []commitment.Hash) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.made) >= maxDerived {
-		for another := range d.made { // an arbitrary one
-			delete(d.made, another)
+	if len(d.read) >= maxRead {
+		for another := range d.read { // an arbitrary one
+			delete(d.read, another)
 			break
 		}
 	}
-	d.made[index] = l
+	d.read[n] = roots
 }
+
+// leaves are a full leaf tile and its entry bundle.
+type leaves struct{ tile, bundle []byte }
 
 // above returns the stored full tile of level 1 with an index.
 func (s *Store) above(ctx context.Context, index int64) ([]byte, error) {
