@@ -109,7 +109,7 @@ func TestThin(t *testing.T) {
 		{oldTree, oldTree, 2 * span, 2}, // the leaves of the last span stay
 	} {
 		archive.size, archive.asked = c.archived, 0
-		if from, err := s.Thin(t.Context(), time.Unix(c.older, 0), oldTree); err != nil || from != c.from {
+		if from, err := s.Thin(t.Context(), time.Unix(c.older, 0), oldTree, always); err != nil || from != c.from {
 			t.Fatalf("%+v: the leaves are stored from %d on: %v", c, from, err)
 		}
 		if deleted += archive.asked; deleted != c.asked {
@@ -138,7 +138,7 @@ func TestThin(t *testing.T) {
 func TestProofsOverThinnedTiles(t *testing.T) {
 	tiles, roots := treeTiles()
 	s, _ := storeTiles(t, tiles, &testArchive{1, oldTree, -1, nil, 0})
-	if _, err := s.Thin(t.Context(), time.Unix(oldTree, 0), oldTree); err != nil {
+	if _, err := s.Thin(t.Context(), time.Unix(oldTree, 0), oldTree, always); err != nil {
 		t.Fatal(err)
 	}
 	top := tlog.Tree{N: oldTree, Hash: roots[oldTree]}
@@ -176,7 +176,7 @@ func TestThinNeedsTheArchive(t *testing.T) {
 		{testArchive{1, oldTree, -1, away, 0}, away},
 	} {
 		s, bucket := storeTiles(t, tiles, &c.archive)
-		from, err := s.Thin(t.Context(), time.Unix(oldTree, 0), oldTree)
+		from, err := s.Thin(t.Context(), time.Unix(oldTree, 0), oldTree, always)
 		if !errors.Is(err, c.want) || from > span {
 			t.Errorf("%+v: from %d on: %v", c.archive, from, err)
 		}
@@ -221,10 +221,10 @@ func TestThinIsKilled(t *testing.T) {
 	for _, left := range []int{0, 300, 2 * width, 2*width + 1, 4*width + 1} {
 		s, bucket := storeTiles(t, tiles, archive)
 		dying := &Store{blobs: killed{blob.NewStore(bucket), &killer{end: func() {}, left: left}}, folder: testOrigin.folder()}
-		if _, err := dying.WithArchive(archive).Thin(t.Context(), time.Unix(oldTree, 0), oldTree); !errors.Is(err, errKilled) {
+		if _, err := dying.WithArchive(archive).Thin(t.Context(), time.Unix(oldTree, 0), oldTree, always); !errors.Is(err, errKilled) {
 			t.Fatalf("after %d changes: %v", left, err)
 		}
-		if from, err := s.Thin(t.Context(), time.Unix(oldTree, 0), oldTree); err != nil || from != 2*span {
+		if from, err := s.Thin(t.Context(), time.Unix(oldTree, 0), oldTree, always); err != nil || from != 2*span {
 			t.Fatalf("after %d changes, the leaves are stored from %d on: %v", left, from, err)
 		}
 		for _, tile := range tiles {

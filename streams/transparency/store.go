@@ -49,10 +49,13 @@ func NewStore(blobs *blob.Store, origin Origin) *Store {
 
 // Read returns the content of a tile or bundle. If the partial one is gone, it is the beginning of the full one. If neither
 // exists, or has the size that it must have, a store with an archive derives leaves. Without, the error is fs.ErrNotExist.
-func (s *Store) Read(ctx context.Context, t tlog.Tile) ([]byte, error) {
+func (s *Store) Read(ctx context.Context, t tlog.Tile) ([]byte, error) { return s.read(ctx, t, false) }
+
+// read is Read, for a guest or for this process.
+func (s *Store) read(ctx context.Context, t tlog.Tile, guest bool) ([]byte, error) {
 	data, err := s.stored(ctx, t)
 	if errors.Is(err, fs.ErrNotExist) && s.derived != nil && t.L <= 0 {
-		if data, err = s.derive(ctx, full(t)); err == nil {
+		if data, err = s.derive(ctx, full(t), guest); err == nil {
 			data = data[:t.W*unit(t.L)]
 		}
 	}
