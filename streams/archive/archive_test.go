@@ -48,7 +48,7 @@ func TestAnArchiveReturnsTheTopic(t *testing.T) {
 	}
 }
 
-// TestAnyPart reads [from, to) as the records of the topic that count to it.
+// TestAnyPart reads [from, to) as the records of the topic that count to it, and the values of the valid ones among them.
 func TestAnyPart(t *testing.T) {
 	p := newTopic(t, 4).grow(280)
 	cfg := testConfig(t, newMemory())
@@ -64,12 +64,29 @@ func TestAnyPart(t *testing.T) {
 	}
 	for _, c := range [][2]int64{{0, 1}, {0, 128}, {1, 2}, {127, 129}, {128, 128}, {50, 200}, {256, 280}, {279, 5000}, {280, 5000}, {3000, 5000}} {
 		var want []*kgo.Record
+		var values [][]byte
 		for i, r := range p.records {
 			if s := sequences[i]; s >= c[0] && s < c[1] {
 				want = append(want, r)
+				if isValid(p, i) {
+					values = append(values, r.Value)
+				}
 			}
 		}
 		checkEqual(t, read(t, cfg, c[0], c[1]), want)
+		a, err := Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for value, err := range a.Values(t.Context(), c[0], c[1]) {
+			if err != nil || len(values) == 0 || !bytes.Equal(value, values[0]) {
+				t.Fatalf("%v: %s is not the next value: %v", c, value, err)
+			}
+			values = values[1:]
+		}
+		if len(values) > 0 {
+			t.Errorf("%v: %d values are missing", c, len(values))
+		}
 	}
 }
 

@@ -222,27 +222,51 @@ func (c Chunk) Record(i int) (offset int64, value []byte, hash record.Hash, kafk
 // returned. After an error no record follows. topic is the name that the records get.
 func (a *Archive) Records(ctx context.Context, topic string, from, to int64) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
-		d, err := newDecoders()
+		err := a.each(ctx, from, to, func(o *object, v *verified, i int) bool {
+			r, err := o.kafka(v, i, topic)
+			return yield(r, err) && err == nil
+		})
 		if err != nil {
 			yield(nil, err)
-			return
-		}
-		for i, m := range a.parts() {
-			// A full range ends with a valid record. A tail may have skipped ones after it, which count to the next record.
-			full := i < len(a.sealed)
-			if m.Base.Sequence < from || full && m.Base.Sequence == from || m.First >= to {
-				continue
-			}
-			o, err := readObject(ctx, &a.cfg, m)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !o.records(ctx, d, topic, from, to, yield) {
-				return
-			}
 		}
 	}
+}
+
+// Values returns the values of the valid records with the sequences [from, to). They are verified before they are returned. After an
+// error no value follows. The caller MUST NOT change a value.
+func (a *Archive) Values(ctx context.Context, from, to int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		err := a.each(ctx, from, to, func(_ *object, v *verified, i int) bool {
+			return v.sequences[i] < 0 || yield(v.value(i), nil)
+		})
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// each calls do with the records of the sequences [from, to), verified and in order, until it returns false. A record that readers
+// skip counts to the valid record after it.
+func (a *Archive) each(ctx context.Context, from, to int64, do func(o *object, v *verified, i int) bool) error {
+	d, err := newDecoders()
+	if err != nil {
+		return err
+	}
+	for i, m := range a.parts() {
+		// A full range ends with a valid record. A tail may have skipped ones after it, which count to the next record.
+		full := i < len(a.sealed)
+		if m.Base.Sequence < from || full && m.Base.Sequence == from || m.First >= to {
+			continue
+		}
+		o, err := readObject(ctx, &a.cfg, m)
+		if err != nil {
+			return err
+		}
+		if more, err := o.each(ctx, d, from, to, do); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // ahead decodes chunks in order, several at the same time.
@@ -280,8 +304,8 @@ func (o *object) ahead(ctx context.Context, d *decoders, chunks []int) (next fun
 	return next, func() { cancel(); working.Wait() }
 }
 
-// records passes the records of an object to yield. It returns false if yield did, or after an error.
-func (o *object) records(ctx context.Context, d *decoders, topic string, from, to int64, yield func(*kgo.Record, error) bool) bool {
+// each is that of Archive for one object. It returns false once do did.
+func (o *object) each(ctx context.Context, d *decoders, from, to int64, do func(o *object, v *verified, i int) bool) (more bool, err error) {
 	var wanted []int
 	for i, h := range o.heads {
 		if h.First < to && (i+1 == len(o.heads) || o.heads[i+1].First >= from) {
@@ -293,8 +317,7 @@ func (o *object) records(ctx context.Context, d *decoders, topic string, from, t
 	for range wanted {
 		v, err := next()
 		if v == nil {
-			yield(nil, err)
-			return false
+			return false, err
 		}
 		before := v.First // the next valid record, before which a skipped one comes
 		for i, s := range v.sequences {
@@ -306,15 +329,14 @@ func (o *object) records(ctx context.Context, d *decoders, topic string, from, t
 				continue
 			}
 			if at >= to {
-				return true
+				return true, nil
 			}
-			r, err := o.kafka(v, i, topic)
-			if !yield(r, err) || err != nil {
-				return false
+			if !do(o, v, i) {
+				return false, nil
 			}
 		}
 	}
-	return true
+	return true, nil
 }
 
 // kafka returns a record as the topic had it.

@@ -68,6 +68,8 @@ type Status struct {
 	Signed   int64     // size of the last checkpoint that this node knows
 	Unsigned time.Time // when the first record that no checkpoint covers was read; zero if there is none
 	Halted   bool      // the log contradicts what was signed, and nothing is signed any more
+	// StoredFrom is the sequence of the first record with stored leaves, as of the last Thin.
+	StoredFrom int64
 }
 
 // NewFollower returns a follower. It does nothing before Run.
@@ -204,7 +206,7 @@ func (f *Follower) open(ctx context.Context) (*writer, error) {
 	}
 	if w.again {
 		f.log.Warn("the tree is built again from the log")
-		return w, nil
+		return w, f.cfg.Store.storesAll(ctx)
 	}
 	tree, err := f.cfg.Store.Restore(ctx, head.Size, head.Root)
 	if err != nil {

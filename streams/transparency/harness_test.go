@@ -225,7 +225,7 @@ func (v *venue) follower(k *killer) *Follower {
 	cfg := Config{Origin: testOrigin, Store: v.store, Heads: v.heads, Signer: v.signer, From: v.log.from, Root: v.log.root,
 		Every: time.Nanosecond, Standby: time.Millisecond, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
 	if k != nil {
-		cfg.Store = &Store{killed{blob.NewStore(v.bucket), k}, testOrigin.folder()}
+		cfg.Store = &Store{blobs: killed{blob.NewStore(v.bucket), k}, folder: testOrigin.folder()}
 		cfg.Heads = killedHeads{v.heads, k}
 		signer := *v.signer
 		signer.heads = cfg.Heads

@@ -2,6 +2,7 @@ package transparency
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
@@ -127,7 +128,8 @@ func (r *Reader) Rotation(ctx context.Context, generation int) ([]byte, error) {
 	return r.store.Rotation(ctx, generation)
 }
 
-// Tile returns a tile or bundle of the published tree, or of a smaller one.
+// Tile returns a tile or bundle of the published tree, or of a smaller one. One that the tree has and that cannot be read is not
+// fs.ErrNotExist.
 func (r *Reader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
 	// Published trees only grow, so an old checkpoint suffices for the tiles that it covers.
 	c, err := r.signed.within(ctx, r.origin, time.Hour)
@@ -140,5 +142,10 @@ func (r *Reader) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
 	case widthAt(t.L, t.N, c.Size) < t.W:
 		return nil, fmt.Errorf("the tree of size %d has no %s: %w", c.Size, TilePath(t), fs.ErrNotExist)
 	}
-	return r.store.Read(ctx, t)
+	data, err := r.store.read(ctx, t, true)
+	// Only trees that were published have partial tiles.
+	if errors.Is(err, fs.ErrNotExist) && (t.W == width || widthAt(t.L, t.N, c.Size) == width) {
+		err = fmt.Errorf("the tree of size %d has a tile that is lost: %v", c.Size, err) //nolint:errorlint // it is not ErrNotExist to the caller
+	}
+	return data, err
 }

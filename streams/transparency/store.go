@@ -29,8 +29,9 @@ const (
 // Store holds the tiles, the bundles and the last checkpoint of one log in a bucket, under the paths of tlog-tiles below the
 // log's folder, which a static web server can serve. A Store is safe for concurrent use.
 type Store struct {
-	blobs  objects
-	folder string
+	blobs   objects
+	folder  string
+	derived *derived // nil without an archive
 }
 
 // objects is the part of blob.Store that a Store needs. Tests make it fail.
@@ -42,11 +43,27 @@ type objects interface {
 }
 
 // NewStore returns the store of a log in a bucket.
-func NewStore(blobs *blob.Store, origin Origin) *Store { return &Store{blobs, origin.folder()} }
+func NewStore(blobs *blob.Store, origin Origin) *Store {
+	return &Store{blobs: blobs, folder: origin.folder()}
+}
 
 // Read returns the content of a tile or bundle. If the partial one is gone, it is the beginning of the full one. If neither
-// exists, or has the size that it must have, the error is fs.ErrNotExist.
-func (s *Store) Read(ctx context.Context, t tlog.Tile) ([]byte, error) {
+// exists, or has the size that it must have, a store with an archive derives leaves. Without, the error is fs.ErrNotExist.
+func (s *Store) Read(ctx context.Context, t tlog.Tile) ([]byte, error) { return s.read(ctx, t, false) }
+
+// read is Read, for a guest or for this process.
+func (s *Store) read(ctx context.Context, t tlog.Tile, guest bool) ([]byte, error) {
+	data, err := s.stored(ctx, t)
+	if errors.Is(err, fs.ErrNotExist) && s.derived != nil && t.L <= 0 {
+		if data, err = s.derive(ctx, full(t), guest); err == nil {
+			data = data[:t.W*unit(t.L)]
+		}
+	}
+	return data, err
+}
+
+// stored is Read without deriving.
+func (s *Store) stored(ctx context.Context, t tlog.Tile) ([]byte, error) {
 	size := t.W * unit(t.L)
 	data, err := s.blobs.Read(ctx, s.folder+TilePath(t), width*int64(unit(t.L))+1)
 	if blob.Missing(err) && t.W < width {

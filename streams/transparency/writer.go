@@ -78,7 +78,10 @@ func (w *writer) pass(ctx context.Context) error {
 	if root := w.tree.Root(); root != w.must.Hash {
 		return fmt.Errorf("%w: at size %d it gives the root %v, not %v", ErrInconsistent, w.must.N, root, w.must.Hash)
 	}
-	return w.store(ctx)
+	if err := w.store(ctx); err != nil {
+		return err
+	}
+	return w.cfg.Store.storesAll(ctx) // a node that has just lost the tree may have deleted some leaves, and marked that
 }
 
 // flush stores the completed tiles.

@@ -78,7 +78,9 @@ func TestTransparencyLogs(t *testing.T) {
 	v := startVenue(t)
 	v.trades()
 	before := v.signedTree(len(v.records("trading")))
+	v.must(401, "", http.MethodGet, "/tlog/onboarding/0/checkpoint", nil)
 	v.kill()
+	v.env = append(v.env, "PERPETUA_TLOG_OPEN=onboarding")
 	v.start()
 	v.must(201, "broker-a", http.MethodPost, annasOrders, `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"65000.0"}`)
 	after := v.signedTree(len(v.records("trading")))
@@ -90,7 +92,8 @@ func TestTransparencyLogs(t *testing.T) {
 		t.Errorf("from %d records to %d: %v", before.N, after.N, err)
 	}
 	v.must(401, "", http.MethodGet, "/tlog/identity/0/checkpoint", nil)
-	v.must(401, "", http.MethodGet, "/tlog/onboarding/0/tile/0/000", nil)
+	v.must(401, "", http.MethodGet, "/tlog/identity/0/tile/0/000", nil)
+	v.must(200, "", http.MethodGet, "/tlog/onboarding/0/key", nil)
 	v.must(404, "", http.MethodGet, "/tlog/trading/1/checkpoint", nil)
 	for _, journal := range []string{"trading", "identity", "onboarding"} {
 		v.verifiesInPython(journal)
@@ -112,7 +115,7 @@ func (v *venue) verifiesInPython(journal string) {
 		return
 	}
 	args := []string{"../../../handlers/tlog/testdata/verify.py", v.REST + "/tlog/" + journal + "/0"}
-	if journal != "trading" {
+	if journal == "identity" {
 		args = append(args, "", v.token("broker-a"))
 	}
 	said, err := exec.CommandContext(v.t.Context(), python, args...).CombinedOutput()

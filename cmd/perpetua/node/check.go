@@ -57,6 +57,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, _, err = s.PublicDataAge()
 	check(err)
+	_, err = s.TilesAge()
+	check(err)
 	_, err = s.Lifetime()
 	check(err)
 	_, err = tailEvery(s)
@@ -71,6 +73,7 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.Witnesses()
 	check(err)
+	check(checkOpenLogs(s))
 	if err := transparency.CheckHost(s.TLogHost); err != nil {
 		check(settings.Usagef("--tlog-host: %v", err))
 	}

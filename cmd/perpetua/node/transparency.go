@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -33,13 +34,17 @@ import (
 type transparencyLog struct {
 	*follower
 	host   string
+	open   bool                 // needs no token
 	policy *transparency.Policy // nil if there are no witnesses
 	stores *stores
 	blobs  *blob.Store
 	box    *seal.Box
-	logger *slog.Logger
-	run    atomic.Pointer[transparency.Follower] // nil until it runs here
-	sends  atomic.Pointer[transparency.Cosigner] // nil if no witnesses are asked here
+	// archive returns where the journal is archived. It is nil if the node cannot read archives.
+	archive func() archive.Config
+	tiles   time.Duration // age from which leaf tiles and bundles are deleted; 0 for never
+	logger  *slog.Logger
+	run     atomic.Pointer[transparency.Follower] // nil until it runs here
+	sends   atomic.Pointer[transparency.Cosigner] // nil if no witnesses are asked here
 
 	mu     sync.Mutex
 	reader *transparency.Reader
@@ -51,8 +56,13 @@ type transparencyLog struct {
 func (n *Node) transparencyLogs() (all treeLogs) {
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
-		all = append(all, &transparencyLog{follower: f, host: n.Settings.TLogHost, policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
-			logger: n.Logger.With("part", "tlog", "journal", f.Name())})
+		l := &transparencyLog{follower: f, host: n.Settings.TLogHost, open: slices.Contains(openLogs(n.Settings), f.Name()), policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
+			logger: n.Logger.With("part", "tlog", "journal", f.Name())}
+		l.tiles, _ = n.Settings.TilesAge() // checked before
+		if n.Follow == nil {
+			l.archive = func() archive.Config { return n.Settings.ArchiveConfig(n.stores.archive, n.Box, f.Name(), 0) }
+		}
+		all = append(all, l)
 	}
 	return all
 }
@@ -83,7 +93,7 @@ func (l *transparencyLog) published(ctx context.Context) (*transparency.Reader, 
 
 func (l *transparencyLog) newReader(o transparency.Origin) *transparency.Reader {
 	pool := l.stores.pool
-	return transparency.NewReader(o, transparency.NewStore(l.blobs, o), projections.SignedTrees{Pool: pool}, projections.CosignedTrees{Pool: pool})
+	return transparency.NewReader(o, l.store(o), projections.SignedTrees{Pool: pool}, projections.CosignedTrees{Pool: pool})
 }
 
 // tlogAgain is the wait after the key store or the log did not answer.
@@ -92,7 +102,7 @@ const tlogAgain = 2 * time.Second
 // Run extends the tree until the context ends.
 func (l *transparencyLog) Run(ctx context.Context) error {
 	for {
-		f, c, err := l.open(ctx)
+		f, c, err := l.start(ctx)
 		if err == nil {
 			l.run.Store(f)
 			return l.runAll(ctx, f, c)
@@ -109,9 +119,9 @@ func (l *transparencyLog) Run(ctx context.Context) error {
 	}
 }
 
-// open returns the follower of the log. It waits until the journal is founded. It makes the keys of a log that is new.
+// start returns the follower of the log. It waits until the journal is founded. It makes the keys of a log that is new.
 // The cosigner is nil if the log has no witnesses.
-func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *transparency.Cosigner, error) {
+func (l *transparencyLog) start(ctx context.Context) (*transparency.Follower, *transparency.Cosigner, error) {
 	if err := l.fold.Wait(ctx, 0); err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +137,7 @@ func (l *transparencyLog) open(ctx context.Context) (*transparency.Follower, *tr
 	if err != nil {
 		return nil, nil, err
 	}
-	store := transparency.NewStore(l.blobs, o)
+	store := l.store(o)
 	signed, err := l.everSigned(ctx, o)
 	if err != nil {
 		return nil, nil, err
@@ -168,6 +178,7 @@ func (l *transparencyLog) signed() (sequence int64, runs bool) {
 type treeGauges struct {
 	n                *Node
 	unsigned, halted *prometheus.Desc
+	stored           *prometheus.Desc
 	witness          *prometheus.Desc
 }
 
@@ -176,6 +187,7 @@ func newTreeGauges(n *Node) *treeGauges {
 	return &treeGauges{n,
 		prometheus.NewDesc("perpetua_tlog_unsigned_seconds", "Time since this node read the oldest record that no checkpoint covers; 0 if there is none.", journal, nil),
 		prometheus.NewDesc("perpetua_tlog_halted", "1 if the log contradicts what was signed, so that this node signs no more checkpoints.", journal, nil),
+		prometheus.NewDesc("perpetua_tlog_stored_from", "Sequence of the first record with leaves in the bucket. The leaves of earlier records are made from the archive.", journal, nil),
 		prometheus.NewDesc("perpetua_tlog_witness_up", "1 if the witness cosigned the checkpoint that this node last sent to it.", []string{"journal", "witness"}, nil)}
 }
 
@@ -183,6 +195,7 @@ func newTreeGauges(n *Node) *treeGauges {
 func (g *treeGauges) Describe(ch chan<- *prometheus.Desc) {
 	ch <- g.unsigned
 	ch <- g.halted
+	ch <- g.stored
 	ch <- g.witness
 }
 
@@ -202,6 +215,7 @@ func (g *treeGauges) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(g.unsigned, prometheus.GaugeValue, unsigned, l.Name())
 		ch <- prometheus.MustNewConstMetric(g.halted, prometheus.GaugeValue, halted, l.Name())
+		ch <- prometheus.MustNewConstMetric(g.stored, prometheus.GaugeValue, float64(s.StoredFrom), l.Name())
 		if c := l.sends.Load(); c != nil {
 			g.collectWitnesses(ch, l.Name(), c.Status())
 		}
@@ -282,12 +296,9 @@ func (l *transparencyLog) roots(ctx context.Context, id scalar.ID, published boo
 	}, nil
 }
 
-// publicLogs returns the journals with a public transparency log.
-func publicLogs() []string { return []string{journals.Trading} }
-
 // tlogInterface returns the configuration of the routes of the transparency logs.
 func (n *Node) tlogInterface(auth *rest.Auth) tlog.Config {
-	return tlog.Config{Auth: auth, Public: publicLogs(), Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
+	return tlog.Config{Auth: auth, Public: openLogs(n.Settings), Log: func(ctx context.Context, name string, partition int32) (tlog.Log, scalar.ID, error) {
 		l, err := n.logs.of(name, partition)
 		if err != nil {
 			return nil, scalar.ID{}, err

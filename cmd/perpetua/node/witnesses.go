@@ -10,15 +10,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
-// witnesses returns the policy of the witnesses of a log, or nil if it has none. A policy without logs is for the public ones: the
-// size of another log reveals how busy the brokers are.
+// witnesses returns the policy of the witnesses of a log, or nil if it has none. A policy without logs applies to those that need
+// no token: the size of another log reveals how busy the brokers are.
 func (l *transparencyLog) witnesses(o transparency.Origin) *transparency.Policy {
 	p := l.policy
 	switch {
 	case p == nil:
 		return nil
 	case len(p.Logs) == 0:
-		if !slices.Contains(publicLogs(), l.Name()) {
+		if !l.open {
 			return nil
 		}
 	case !slices.ContainsFunc(p.Logs, func(k transparency.LogKey) bool { return k.Name() == o.String() }):
@@ -39,11 +39,12 @@ func (l *transparencyLog) cosigner(o transparency.Origin, store *transparency.St
 		Heads: projections.SignedTrees{Pool: pool}, Cosigned: projections.CosignedTrees{Pool: pool}, Logger: l.logger})
 }
 
-// runAll extends the tree, asks the witnesses, and proves rotations, until the context ends or the log is invalid.
+// runAll extends the tree, asks the witnesses, proves rotations, and deletes old tiles, until the context ends or the log is invalid.
 func (l *transparencyLog) runAll(ctx context.Context, f *transparency.Follower, c *transparency.Cosigner) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.Run(ctx) })
 	g.Go(func() error { return l.proveRotations(ctx) })
+	g.Go(func() error { return l.thin(ctx, f) })
 	if c != nil {
 		l.sends.Store(c)
 		g.Go(func() error { return c.Run(ctx) })

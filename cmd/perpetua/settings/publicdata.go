@@ -2,6 +2,11 @@ package settings
 
 import "time"
 
+const (
+	forever  = "forever"
+	leastAge = 24 * time.Hour
+)
+
 // PublicDataPrefix returns the prefix of the keys of the daily files, in the bucket of --blob-url. It ends with a slash. Venues that share
 // a bucket have topics with different prefixes, and so different folders.
 func (s *Settings) PublicDataPrefix() string { return withSlash("data/" + s.Kafka.Prefix) }
@@ -12,12 +17,22 @@ func (s *Settings) PublicDataAge() (age time.Duration, made bool, err error) {
 	switch s.PublicData {
 	case "off":
 		return 0, false, nil
-	case "forever":
+	case forever:
 		return 0, true, nil
 	}
-	const least = 24 * time.Hour
-	if age, ok := parseAge(s.PublicData); ok && age >= least {
+	if age, ok := parseAge(s.PublicData); ok && age >= leastAge {
 		return age, true, nil
 	}
 	return 0, false, Usagef("--public-data takes days or a time of a day or more, like 400d or 9600h, forever, or off, not %q", s.PublicData)
+}
+
+// TilesAge returns the age from which the leaves of transparency logs are deleted, or 0 for never. The error is a usage error.
+func (s *Settings) TilesAge() (time.Duration, error) {
+	if s.TLogTiles == forever {
+		return 0, nil
+	}
+	if age, ok := parseAge(s.TLogTiles); ok && age >= leastAge {
+		return age, nil
+	}
+	return 0, Usagef("--tlog-tiles takes days or a time of a day or more, like 90d or 2160h, or forever, not %q", s.TLogTiles)
 }

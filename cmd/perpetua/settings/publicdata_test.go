@@ -25,3 +25,13 @@ func TestPublicDataAge(t *testing.T) {
 		}
 	}
 }
+
+func TestTilesAge(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"forever": 0, "90d": 90 * leastAge, "24h": leastAge, "23h": -1, "0": -1, "off": -1, "": -1} {
+		s := &Settings{TLogTiles: text}
+		if age, err := s.TilesAge(); (err == nil) != (want >= 0) || err == nil && age != want {
+			t.Errorf("%q: %v, %v", text, age, err)
+		}
+	}
+}

@@ -68,6 +68,8 @@ type Settings struct {
 	}
 	PublicData string // age, as text; see PublicDataAge
 	History    string // age, as text; see HistoryAge
+	TLogTiles  string // age, as text; see TilesAge
+	TLogOpen   string // journals, separated by commas
 	// Webhooks holds the settings of connections to receivers, as text.
 	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 	Log      struct{ Level, Format string }
@@ -129,6 +131,8 @@ func Table() []Setting {
 		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.Files.ScannerURL }},
 		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.Files.LinkLifetime }},
 		{Name: "tlog-host", usage: "host name that the origins of the transparency logs begin with, best the public one: another name begins new logs", preset: "localhost", text: func(s *Settings) *string { return &s.TLogHost }},
+		{Name: "tlog-open", usage: "further journals whose transparency logs need no token: onboarding, identity, or both separated by a comma (default: none); their sizes reveal how busy the brokers are", text: func(s *Settings) *string { return &s.TLogOpen }},
+		{Name: "tlog-tiles", usage: "how long the entries and the leaves of transparency logs stay in the bucket once they are archived: days or a time, like 90d or 2160h, or forever; older ones are made from the archive when they are asked for", preset: "90d", text: func(s *Settings) *string { return &s.TLogTiles }},
 		{Name: "witness-policy", Of: OfTrim, usage: "file of the witnesses that cosign the checkpoints of transparency logs, with their URLs (c2sp.org/tlog-policy); receipts wait for its quorum (default: none)", text: func(s *Settings) *string { return &s.WitnessPolicy }},
 		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.Kafka.Prefix }},
 		{Name: "compression", Of: OfWriter, usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
