@@ -30,7 +30,7 @@ type Archive interface {
 const (
 	// span is the number of records of a full tile of level 1. Their leaf tiles and bundles are deleted together.
 	span = width * width
-	// together is the number of tiles with roots that are read at once: an archive decodes thousands of records to return one.
+	// together is the number of tiles in one read of roots: an archive decodes thousands of records to return one.
 	together = 32
 	// maxRead bounds the roots in memory, in reads: 8 MiB.
 	maxRead = 32
