@@ -2,8 +2,10 @@ package liabilities
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -122,6 +124,24 @@ func (p *Proof) verify() error {
 	}
 	if value != p.Value {
 		return refused("value", "it is %s, and the parts sum to %s", p.Value, value)
+	}
+	return p.whole()
+}
+
+// whole returns an error unless the parts are those into which the nonce splits the value, in their order. Without this, a broker
+// that hands on a proof could leave parts out and state a lower value.
+func (p *Proof) whole() error {
+	values, n := Split(p.Nonce, p.Value)
+	if n != len(p.Parts) {
+		return refused("parts", "there are %d, and the nonce splits the value into %d", len(p.Parts), n)
+	}
+	order := Order(p.Nonce)
+	parts := []int{0, 1, 2, 3}[:n]
+	slices.SortFunc(parts, func(a, b int) int { return cmp.Or(cmp.Compare(order[a], order[b]), cmp.Compare(a, b)) })
+	for i, part := range parts {
+		if p.Parts[i].Value != values[part] {
+			return refused(fmt.Sprintf("parts[%d].value", i), "it is %s, and the nonce splits %s so that it is %s", p.Parts[i].Value, p.Value, values[part])
+		}
 	}
 	return nil
 }

@@ -213,6 +213,44 @@ func TestTamperedProofs(t *testing.T) {
 	})
 }
 
+// leaveOut takes a part out of a proof, and out of its value.
+func leaveOut(p *form.Proof, i int) {
+	p.Parts = slices.Delete(slices.Clone(p.Parts), i, i+1)
+	p.Value = form.Amount{}
+	for _, part := range p.Parts {
+		p.Value, _ = p.Value.Plus(part.Value)
+	}
+}
+
+// TestPartsLeftOut takes each part out of the proof of each customer that has three or four. What is left leads to the root, but is not
+// the customer's value.
+func TestPartsLeftOut(t *testing.T) {
+	all := customers(rand.New(rand.NewPCG(13, 14)), 60)
+	tree, err := liabilities.Build(treeKey, 4711, slices.Clone(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	statement := published(tree)
+	seen := 0
+	for _, c := range all {
+		whole, _ := tree.Prove(statement, c.Code)
+		if len(whole.Parts) == form.MinParts {
+			continue
+		}
+		for i := range whole.Parts {
+			p := *whole
+			leaveOut(&p, i)
+			if err := p.Verify(&statement); err == nil || !strings.Contains(err.Error(), "parts") {
+				t.Errorf("%s without part %d of %d, of the value %s: %v", c.Code, i, len(whole.Parts), c.Value, err)
+			}
+			seen++
+		}
+	}
+	if seen < 60 {
+		t.Errorf("only %d proofs with three or four parts", seen)
+	}
+}
+
 // TestTamperedFields changes one member of a proof at a time, and expects an error that names the place.
 func TestTamperedFields(t *testing.T) {
 	all := customers(rand.New(rand.NewPCG(9, 10)), 23)
@@ -239,6 +277,7 @@ func TestTamperedFields(t *testing.T) {
 		{"a leaf beyond", "parts[1].index", func(p *form.Proof) { p.Parts[1].Index = p.Recorded.Leaves }},
 		{"one leaf twice", "parts[1].index", func(p *form.Proof) { p.Parts[1] = p.Parts[0] }},
 		{"a part too few", "parts: there", func(p *form.Proof) { p.Parts = p.Parts[:1] }},
+		{"a part left out of the value", "parts", func(p *form.Proof) { leaveOut(p, len(p.Parts)-1) }},
 		{"no part", "parts: there", func(p *form.Proof) { p.Parts = nil }},
 		{"a shorter path", "parts[0].path", func(p *form.Proof) { p.Parts[0].Path = p.Parts[0].Path[1:] }},
 		{"another step", "parts[0].path", func(p *form.Proof) { p.Parts[0].Path[2].Hash[0]++ }},

@@ -107,7 +107,31 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	if proven {
 		next.Checkpoint, next.remembered = string(best.note), best.Opened
 	}
+	m.unproven(&r, next, best, proven)
 	return r, next
+}
+
+// unproven raises Stale at a place that has served no tiles which prove its checkpoint for too long. Otherwise, a place could sign a
+// fork, let it grow, and withhold the tiles, which is only Unreachable.
+func (m *Monitor) unproven(r *Report, next State, best seen, proven bool) {
+	if proven {
+		for url, p := range next.Places {
+			p.UnprovenAt = time.Time{}
+			next.Places[url] = p
+		}
+		return
+	}
+	p, known := next.Places[best.place]
+	if !known { // the remembered checkpoint is the largest one
+		return
+	}
+	if p.UnprovenAt.IsZero() {
+		p.UnprovenAt = r.Time
+		next.Places[best.place] = p
+	}
+	if r.Time.Sub(p.UnprovenAt) > m.cfg.Stale {
+		r.Alarms = append(r.Alarms, Alarm{Stale, best.place, "its tiles have proven no checkpoint since " + p.UnprovenAt.Format(time.RFC3339)})
+	}
 }
 
 // serious reports whether there are alarms other than Stale and Unreachable.

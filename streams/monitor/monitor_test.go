@@ -181,6 +181,28 @@ func TestMissingTiles(t *testing.T) {
 	w.check(monitor.Fork)
 }
 
+// TestWithheldTiles: a fork that grows without tiles becomes stale, although its checkpoints are new. Tiles end that.
+func TestWithheldTiles(t *testing.T) {
+	a := newPlace(t).grow(1, 1000)
+	w := watch(t, policyOf(t, a), a)
+	w.check()
+	whole := newPlace(t).grow(2, 2000)
+	withhold := func() { a.files = map[string][]byte{"checkpoint": whole.files["checkpoint"]} }
+	withhold()
+	w.check(monitor.Unreachable)
+	whole.grow(2, 3000)
+	withhold()
+	w.now = w.now.Add(time.Hour)
+	w.check(monitor.Stale, monitor.Unreachable)
+	w.check(monitor.Stale, monitor.Unreachable) // the state remembers it
+	whole = newPlace(t).grow(1, 4000)
+	a.files = whole.files
+	w.check()
+	whole.grow(1, 5000)
+	withhold()
+	w.check(monitor.Unreachable) // the time begins again
+}
+
 // TestShorterForks: a place that is new has a shorter tree than the remembered one, which the tiles of another place prove.
 func TestShorterForks(t *testing.T) {
 	a, b := newPlace(t).grow(1, 1000), newPlace(t).grow(2, 500)

@@ -34,6 +34,8 @@ type Place struct {
 	Since    time.Time `json:"since"`    // when it was first seen with so many records
 	// CosignedAt is the time of its last cosignature; before the first one, it is when the monitor first asked for it.
 	CosignedAt time.Time `json:"cosigned_at,omitzero"`
+	// UnprovenAt is when the place first served a checkpoint without the tiles that prove it; zero if the last one was proven.
+	UnprovenAt time.Time `json:"unproven_at,omitzero"`
 }
 
 func (s State) clone() State {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -163,6 +164,15 @@ func TestCheckPage(t *testing.T) {
 	b.checks(change(last, func(p map[string]any) { p["customer_code"] = "SOMEBODY" }), "Not valid: parts[0]: the path leads to another root")
 	b.checks(change(last, func(p map[string]any) { statement(p)["timestamp"] = "2020-01-01T00:00:00.000000Z" }), "Not valid: timestamp: the recorded statement has")
 	b.checks(change(last, func(p map[string]any) { statement(p)["deficits"] = "7" }), "is not what was paid in")
+	b.checks(change(last, func(p map[string]any) { // a part that is left out, also of the value
+		parts := p["parts"].([]any)[1:]
+		sum := new(big.Int)
+		for _, part := range parts {
+			value, _ := new(big.Int).SetString(part.(map[string]any)["value"].(string), 10)
+			sum.Add(sum, value)
+		}
+		p["parts"], p["value"] = parts, sum.String()
+	}), "Not valid: parts: the nonce splits the value into others")
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
 	}

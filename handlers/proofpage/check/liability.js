@@ -34,6 +34,23 @@ async function parent(left, right) {
   return { sum, hash: await sha256(new Uint8Array([1]), left.hash, bigEndian(left.sum, 16), right.hash, bigEndian(right.sum, 16)) };
 }
 
+// words returns an HMAC as four numbers.
+async function words(key, label) {
+  const view = new DataView((await hmac(key, utf8(label))).buffer);
+  return [0, 8, 16, 24].map((at) => view.getBigUint64(at));
+}
+
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+// split returns the parts of a value in the order of their leaves.
+async function split(nonce, value) {
+  const random = await words(nonce, "parts\0");
+  const cuts = random.slice(1, 2 + Number(random[0] % 3n)).map((r) => (value * r) >> 64n).sort(compare);
+  const order = await words(nonce, "order\0");
+  return [...cuts, value].map((to, i) => ({ value: to - (i ? cuts[i - 1] : 0n), order: order[i] }))
+    .sort((a, b) => compare(a.order, b.order)).map((part) => part.value); // a stable sort
+}
+
 // verifyLiability verifies a proof against a recorded statement, or against its own if that is null. It returns the statement.
 export async function verifyLiability(proof, statement) {
   insist(proof.format === "perpetua-liabilities-v1", `format: ${proof.format} is unknown`);
@@ -62,6 +79,8 @@ export async function verifyLiability(proof, statement) {
     [last, sum] = [part.index, sum + value];
   }
   insist(sum === number(proof.value, "value"), "value: the parts have another sum");
+  const parts = await split(nonce, sum);
+  insist(parts.length === proof.parts.length && parts.every((value, i) => value === BigInt(proof.parts[i].value)), "parts: the nonce splits the value into others");
   if (statement) {
     for (const member of new Set([...Object.keys(recorded), ...Object.keys(statement)])) {
       const [here, there] = [recorded, statement].map((of) => JSON.stringify(of[member]));

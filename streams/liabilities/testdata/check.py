@@ -103,6 +103,9 @@ def check_proof(proof):
             at = parent(other, at) if index >> height & 1 else parent(at, other)
         assert at == (number(recorded["total"]), hash_of(recorded["root"])), "leaf %d" % index
     assert total == number(proof["value"])
+    order = words(mac(nonce, b"order\0"))
+    parts = sorted(enumerate(split(nonce, total)), key=lambda one: (order[one[0]], one[0]))
+    assert [number(part["value"]) for part in proof["parts"]] == [value for _, value in parts], "the parts are others than those of the value"
 
 
 def check(vectors):
