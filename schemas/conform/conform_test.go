@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,6 +136,34 @@ func TestEveryOperationIsComplete(t *testing.T) {
 			if strings.HasPrefix(part, "{") && !named[strings.Trim(part, "{}")] {
 				t.Errorf("%s: the parameter %s is not described", r, part)
 			}
+		}
+	}
+}
+
+// onePerson are the operators' actions that no policy covers, by a name in their paths.
+var onePerson = map[string]bool{"brokers": true, "index-prices": true, "confirm": true, "reject": true, "withdraw": true, "commitments": true, "questionnaires": true,
+	"hold": true, "documents": true, "webhook_deliveries": true}
+
+// TestWritesAreDescribed: each write says that a body may be too large or of another type, and each of an operator that a
+// policy may cover says that the answer may be a proposal.
+func TestWritesAreDescribed(t *testing.T) {
+	o := open(t)
+	for _, r := range o.Routes() {
+		if r.Method == http.MethodGet {
+			continue
+		}
+		at := "/paths/" + Escape(r.Path) + "/" + strings.ToLower(r.Method) + "/responses/"
+		has := func(status string) bool {
+			response, _ := o.At(at + status)
+			return response != nil
+		}
+		if !has("413") || !has("415") {
+			t.Errorf("%s does not say 413 and 415", r)
+		}
+		single := slices.ContainsFunc(strings.Split(r.Path, "/"), func(name string) bool { return onePerson[name] }) &&
+			r.Path != "/admin/v1/entitlement_triggers/{id}/reject"
+		if strings.HasPrefix(r.Path, "/admin/") && has("202") == single {
+			t.Errorf("%s says 202: %t", r, !single)
 		}
 	}
 }
