@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,35 @@ func TestVerifyUsage(t *testing.T) {
 		var wrong *settings.UsageError
 		if _, err := verifyWith(t, args...); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// TestNoTornFileIsRead: a file with a changed or missing record is refused by all that read records from files. The record of an owner that
+// lost a race, and a second copy, are skipped.
+func TestNoTornFileIsRead(t *testing.T) {
+	records := brokers(t, 9)
+	changed := func(n int) *kgo.Record {
+		r := *records[n]
+		r.Value = bytes.Replace(r.Value, []byte(`"name":"Broker"`), []byte(`"name":"broker"`), 1)
+		return &r
+	}
+	for name, c := range map[string]struct {
+		records []*kgo.Record
+		read    int
+		torn    bool
+	}{
+		"whole":         {records, 11, false},
+		"a second copy": {slices.Insert(slices.Clone(records), 6, records[5]), 11, false},
+		"a lost race":   {slices.Insert(slices.Clone(records), 6, changed(5)), 11, false},
+		"changed":       {slices.Concat(records[:5], []*kgo.Record{changed(5)}, records[6:]), 6, true},
+		"missing":       {slices.Concat(records[:5], records[6:]), 5, true},
+	} {
+		n := 0
+		err := readLog(t.Context(), given{records: c.records}, identity.Rules(), record.Before, false, func(*record.Entry) error { n++; return nil })
+		var torn *record.DivergedError
+		if errors.As(err, &torn) != c.torn || !c.torn && err != nil || n != c.read || c.torn && torn.Have.Sequence != 5 {
+			t.Errorf("%s: %d records, %v", name, n, err)
 		}
 	}
 }
