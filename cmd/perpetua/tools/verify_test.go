@@ -134,6 +134,49 @@ func TestVerifyAFile(t *testing.T) {
 	}
 }
 
+// TestNoEmptyFileIsRead: a file without a record of the wanted journals is an error of each verb that reads files, which makes nothing.
+func TestNoEmptyFileIsRead(t *testing.T) {
+	dir := t.TempDir()
+	to, empty, compressed, users := filepath.Join(dir, "to"), filepath.Join(dir, "empty.jsonl"), filepath.Join(dir, "empty.jsonl.zst"), filepath.Join(dir, "users.jsonl")
+	for _, path := range []string{empty, compressed} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := transfer.Copy(t.Context(), identity.Rules(), given{records: brokers(t, 2)}, transfer.Target(users, "identity"), nil)
+	if err := errors.Join(err, transfer.Finish(users)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, others, says string }{
+		{empty, "", "the file is empty"},
+		{compressed, "", "the file is empty"},
+		{users, "trading", "the file has no record of trading"},
+	} {
+		for _, args := range [][]string{
+			{"audit", "verify", "--file", c.file}, {"audit", "what-if", "--file", c.file},
+			{"log", "parquet", "--file", c.file, "--to", to}, {"log", "copy", "--from", c.file, "--to", to},
+			{"log", "copy", "--from", c.file, "--to", to + ".jsonl"},
+		} {
+			if c.others != "" && args[1] != "what-if" {
+				args = append(args, "--journal", c.others)
+			}
+			run := Log
+			if args[0] == "audit" {
+				run = Audit
+			}
+			var out bytes.Buffer
+			err := run(t.Context(), args[1:], outputTo(&out))
+			var usage *settings.UsageError
+			if err == nil || errors.As(err, &usage) || !strings.Contains(err.Error(), c.file+": "+c.says) {
+				t.Errorf("%s: %v\n%s", args, err, &out)
+			}
+			if made, _ := filepath.Glob(to + "*"); len(made) > 0 {
+				t.Errorf("%s made %s", args, made)
+			}
+		}
+	}
+}
+
 // TestVerifyUsage refuses arguments that do not go together.
 func TestVerifyUsage(t *testing.T) {
 	for _, args := range [][]string{
