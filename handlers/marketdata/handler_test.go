@@ -214,6 +214,8 @@ func TestTheBucketIsSpared(t *testing.T) {
 		{[]string{"Range", "bytes=-10"}, 206, 1},
 		{[]string{"Range", "bytes=0-0"}, 206, 1},
 		{[]string{"If-None-Match", tag}, 304, 0},
+		{[]string{"If-Match", tag}, 200, 1},
+		{[]string{"If-Match", `"other"`}, 412, 0},
 		{[]string{"Range", "bytes=999999999-"}, 416, 0},
 		{[]string{"Range", "bytes=8-15", "If-Range", tag}, 206, 1},
 	} {
@@ -221,6 +223,9 @@ func TestTheBucketIsSpared(t *testing.T) {
 		a := v.ask(t, http.MethodGet, path, c.headers...)
 		if opens := v.files.opens.Load() - before; a.StatusCode != c.status || opens != c.opens {
 			t.Errorf("%.60q: %d, with %d readers", c.headers, a.StatusCode, opens)
+		}
+		if c.status == 412 && (!strings.Contains(a.body, `"FILE_DIFFERS"`) || a.Header.Get("Content-Type") != "application/problem+json" || a.Header.Get("ETag") != "") {
+			t.Errorf("%.60q: %s %v", c.headers, a.body, a.Header)
 		}
 		if c.status == 200 && int64(len(a.body)) != *all[0].Bytes {
 			t.Errorf("%.60q: %d bytes", c.headers, len(a.body))

@@ -67,6 +67,8 @@ func (p *pieces) WriteHeader(status int) {
 	switch status {
 	case http.StatusRequestedRangeNotSatisfiable:
 		p.problem = problem.New(status, "RANGE_NOT_SATISFIABLE", "The file does not have the bytes that the header Range asks for.")
+	case http.StatusPreconditionFailed:
+		p.problem = problem.New(status, "FILE_DIFFERS", "The file does not have the ETag that the header If-Match names.")
 	case http.StatusOK, http.StatusPartialContent:
 		if err := p.content.open(); err != nil {
 			p.problem = unavailable(err)
