@@ -168,6 +168,32 @@ func TestWritesAreDescribed(t *testing.T) {
 	}
 }
 
+// TestReadsOfThePastAreDescribed: each read that takes as_of says that its answer may not be final, and that its 404 has a position.
+func TestReadsOfThePastAreDescribed(t *testing.T) {
+	o, found := open(t), 0
+	for _, r := range o.Routes() {
+		at := "/paths/" + Escape(r.Path) + "/" + strings.ToLower(r.Method)
+		list, _ := o.At(at + "/parameters")
+		items, _ := list.([]any)
+		for i := range items {
+			if p, _ := o.At(fmt.Sprintf("%s/parameters/%d", at, i)); p.(map[string]any)["name"] != "as_of" {
+				continue
+			}
+			found++
+			if h, _ := o.At(at + "/responses/200/headers/X-Log-Position-Final"); h == nil {
+				t.Errorf("%s: the answer has no X-Log-Position-Final", r)
+			}
+			missing, where := o.At(at + "/responses/404")
+			if h, _ := o.At(where + "/headers/X-Log-Position"); missing != nil && h == nil {
+				t.Errorf("%s: the 404 has no X-Log-Position", r)
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d reads take as_of", found)
+	}
+}
+
 func TestResponse(t *testing.T) {
 	o := open(t)
 	header := func(pairs ...string) http.Header {
