@@ -35,7 +35,7 @@ func SourceOf(path, journal string, all []string) Log {
 func Target(path, journal string) Log { return &file{path: path, journal: journal} }
 
 // CheckHolds returns an error if a file that a copy has written has no record of any of the journals with these names, for example
-// because it is empty. It says nothing about a line that cannot be read, which the reader of its journal reports.
+// because it is empty. It ignores a line that cannot be read: the reader of the journal reports it.
 func CheckHolds(ctx context.Context, path string, journals []string) error {
 	records, err := Source(path, "").Records(ctx)
 	if err != nil {
