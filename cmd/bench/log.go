@@ -19,7 +19,7 @@ type logRequest struct {
 	to      string
 	on      journal.Config // the brokers to append to; none for a file
 	records int64
-	gap     time.Duration // between two commands, on average
+	gap     time.Duration // between two records, on average
 	age     time.Duration // of the last record
 	seed    uint64
 }
@@ -31,7 +31,7 @@ func parseLog(args []string, log io.Writer) (l logRequest, err error) {
 	fs.StringVar(&l.on.Prefix, "topic-prefix", "", "prefix of the topic's name on brokers")
 	compression := fs.String("compression", "", "of the batches on brokers: none, gzip, snappy, lz4, zstd")
 	fs.Int64Var(&l.records, "records", 1_000_000, "number of records")
-	fs.DurationVar(&l.gap, "gap", 240*time.Millisecond, "time between two commands, on average")
+	fs.DurationVar(&l.gap, "gap", 240*time.Millisecond, "time between two records, on average")
 	fs.DurationVar(&l.age, "age", 50*time.Hour, "age of the last record")
 	fs.Uint64Var(&l.seed, "seed", 1, "seed of the random choices")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -71,7 +71,8 @@ func writeLog(ctx context.Context, args []string, log io.Writer) error {
 	defer release()
 	start := time.Now()
 	w := &logWriter{ctx: ctx, to: to, records: l.records, log: log, start: start}
-	m := newMarketplace(l.seed, scalar.TimeOf(start.Add(-l.age-time.Duration(l.records)*l.gap)), l.gap, w.write)
+	end := start.Add(-l.age)
+	m := newMarketplace(l.seed, scalar.TimeOf(end.Add(-time.Duration(l.records)*l.gap)), scalar.TimeOf(end), w.left, w.write)
 	err = m.trade(func() bool { return w.written < l.records })
 	if err := errors.Join(err, to.Close(ctx)); err != nil {
 		return err
@@ -128,6 +129,9 @@ func (w *logWriter) write(e record.Entry) error {
 	r.Offset = e.Position.Sequence
 	return w.to.Append(w.ctx, r)
 }
+
+// left returns the number of entries that are still to be written.
+func (w *logWriter) left() int64 { return w.records - w.written }
 
 func (w *logWriter) report() {
 	fmt.Fprintf(w.log, "%d of %d records, %d bytes of values, %.0f s\n", w.written, w.records, w.bytes, time.Since(w.start).Seconds())

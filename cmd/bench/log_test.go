@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
@@ -74,6 +75,39 @@ func TestLogIsWrittenToBrokers(t *testing.T) {
 	var end *transfer.EndError
 	if err := run(t.Context(), args, nil, io.Discard, io.Discard); !errors.As(err, &end) || end.Found != report.Records {
 		t.Errorf("a second log: %v", err)
+	}
+}
+
+// TestTheLastRecordIsOfTheAge: whatever the gap, the last record is about as old as --age says, and no record is later. The last step may leave
+// many records at once.
+func TestTheLastRecordIsOfTheAge(t *testing.T) {
+	for _, gap := range []time.Duration{time.Millisecond, 8 * time.Second, 15 * time.Minute} {
+		path, before := filepath.Join(t.TempDir(), "log"+gap.String()+".jsonl"), time.Now().Add(-time.Minute)
+		if err := writeLog(t.Context(), []string{"--records", "3000", "--gap", gap.String(), "--age", "1m", "--to", path}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		after := time.Now().Add(-time.Minute)
+		records, err := transfer.Source(path, "trading").Records(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer records.Close()
+		var first, last time.Time
+		for {
+			r, err := records.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last = r.Timestamp; first.IsZero() {
+				first = last
+			}
+		}
+		if last.Before(before.Add(-100*gap)) || last.After(after.Add(time.Millisecond)) || first.After(after.Add(-2900*gap)) {
+			t.Errorf("with a gap of %s, the records are from %s to %s, which should be after %s", gap, first, last, before)
+		}
 	}
 }
 

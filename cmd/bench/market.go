@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -28,8 +27,9 @@ const (
 type marketplace struct {
 	engine      *engine
 	random      *rand.Rand
-	gap         scalar.Time // between two commands, on average
-	names       int64       // number of references so far
+	end         scalar.Time  // of the last record
+	left        func() int64 // records until then
+	names       int64        // number of references so far
 	instruments []*indexed
 	customers   []*account
 	written     func(record.Entry) error
@@ -57,8 +57,9 @@ type quote struct {
 	side      order.Action
 }
 
-// newMarketplace returns a market without records. written gets each entry in order.
-func newMarketplace(seed uint64, begin scalar.Time, gap time.Duration, written func(record.Entry) error) *marketplace {
+// newMarketplace returns a market without records. written gets each entry in order, and left returns how many entries are to
+// come until end.
+func newMarketplace(seed uint64, begin, end scalar.Time, left func() int64, written func(record.Entry) error) *marketplace {
 	list := func(underlying string, price int64, tick, step uint8, lot int64) *indexed {
 		i := contract()
 		i.Symbol, i.Underlying = underlying+"USDC_PERP", underlying
@@ -68,7 +69,7 @@ func newMarketplace(seed uint64, begin scalar.Time, gap time.Duration, written f
 	}
 	return &marketplace{
 		engine: &engine{state: trading.NewState(), id: scalar.ID{1}, at: record.Before, time: begin},
-		random: rand.New(rand.NewPCG(seed, 1)), gap: scalar.Time(gap.Microseconds()), written: written,
+		random: rand.New(rand.NewPCG(seed, 1)), end: end, left: left, written: written,
 		instruments: []*indexed{list("BTC", 650_000, 1, 3, 40), list("ETH", 350_000, 2, 2, 80), list("SOL", 150_000, 3, 1, 200)},
 	}
 }
@@ -243,7 +244,7 @@ func (m *marketplace) must(by decide.Actor, p decide.Payload) error {
 // do decides a command a moment after the last one, and before it the work that has become due. A refusal leaves no record, and
 // the decision is empty.
 func (m *marketplace) do(by decide.Actor, p decide.Payload) (decide.Decision, error) {
-	m.engine.time += 1 + scalar.Time(m.random.Int64N(2*int64(m.gap)+1))
+	m.engine.time += m.pause()
 	if err := m.settle(); err != nil {
 		return decide.Decision{}, err
 	}
@@ -256,6 +257,14 @@ func (m *marketplace) do(by decide.Actor, p decide.Payload) (decide.Decision, er
 		return d, fmt.Errorf("%s: %w", c.Type, err)
 	}
 	return d, m.append(c.Recorded(), d)
+}
+
+// pause returns the time until the next command. Refused commands leave no record, and a step may leave many. So the average follows
+// from the records that are left, and the last one is at the end.
+func (m *marketplace) pause() scalar.Time {
+	left := m.end - m.engine.time
+	mean := max(0, left) / scalar.Time(max(1, m.left()))
+	return min(1+scalar.Time(m.random.Int64N(2*int64(mean)+1)), max(1, left))
 }
 
 // metadata returns the fingerprint of a request and, for one in four, a key.

@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
 
 // These are the bounds and the default of the time for which a proposal is open, in seconds.
@@ -84,14 +85,14 @@ func setPolicy(p *SetPolicy, actions []Action) (Event, error) {
 		return nil, InvalidField("proposal_seconds", "a proposal is open for 60 seconds to 30 days")
 	}
 	after := Policy{Rules: make([]PolicyRule, 0, len(p.Rules)), ProposalSeconds: p.ProposalSeconds}
-	for _, r := range p.Rules {
+	for i, r := range p.Rules {
 		at := slices.IndexFunc(actions, func(a Action) bool { return a.Name == r.Action })
 		if at < 0 || slices.ContainsFunc(after.Rules, func(o PolicyRule) bool { return o.Action == r.Action }) {
-			return nil, InvalidField("action", "the journal has no action "+r.Action+", or it is named twice")
+			return nil, invalidRule(i, "action", "the journal has no action "+r.Action+", or it is named twice")
 		}
 		if r.Threshold != nil {
 			if actions[at].Unit == "" || r.Threshold.Sign() < 0 || !r.Threshold.Readable() {
-				return nil, InvalidField("threshold", "a threshold is not negative, and "+r.Action+" must have an amount")
+				return nil, invalidRule(i, "threshold", "a threshold is not negative, and "+r.Action+" must have an amount")
 			}
 			trimmed := r.Threshold.Trim()
 			r.Threshold = &trimmed
@@ -100,6 +101,13 @@ func setPolicy(p *SetPolicy, actions []Action) (Event, error) {
 	}
 	slices.SortFunc(after.Rules, func(a, b PolicyRule) int { return strings.Compare(a.Action, b.Action) })
 	return &PolicySet{after}, nil
+}
+
+// invalidRule is InvalidField for a field of a rule. The field of the refusal names the rule: rules[0].action.
+func invalidRule(at int, field, message string) *Refusal {
+	r := InvalidField(field, message)
+	r.Field = validation.At("rules", at, field).String()
+	return r
 }
 
 // visit visits the policy. Reading fills p, which is zero.

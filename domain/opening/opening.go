@@ -107,7 +107,7 @@ func (l *Line) check(add func(path validation.Path, code, message string)) {
 		return
 	}
 	if _, fits := fixed.MoneyOf(l.Amount); !fits || l.Amount.Sign() <= 0 {
-		add(At(l.Number, "amount"), "INVALID_AMOUNT", "the amount of a balance must be positive and have at most 8 decimals")
+		add(At(l.Number, "amount"), "INVALID_AMOUNT", "the amount of a balance must be positive, at most 92233720368.54775807, and have at most 8 decimals")
 	}
 	if l.Lot != 0 || !l.EntryPrice.IsZero() {
 		add(At(l.Number), "INVALID_LINE", "only a position has an entry price and a lot")

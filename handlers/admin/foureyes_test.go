@@ -213,19 +213,23 @@ func TestFourEyesAtOnce(t *testing.T) {
 // TestBadPolicies sends policies and names of proposals that do not exist.
 func TestBadPolicies(t *testing.T) {
 	v := twoOperators(t)
-	for body, code := range map[string]string{
-		`{}`:                                   "VALIDATION_FAILED",
-		`{"rules":[{}]}`:                       "VALIDATION_FAILED",
-		`{"rules":[{"action":"order.place"}]}`: "INVALID_ACTION",
-		`{"rules":[{"action":"owner.erase"}]}`: "INVALID_ACTION",
-		`{"rules":[],"proposal_seconds":59}`:   "VALIDATION_FAILED",
-		`{"rules":[{"action":"rules.activate"},{"action":"rules.activate"}]}`:        "INVALID_ACTION",
-		`{"rules":[{"action":"rules.activate","threshold":"5"}]}`:                    "INVALID_THRESHOLD",
-		`{"rules":[{"action":"withdrawal.request","threshold":"-1"}]}`:               "INVALID_THRESHOLD",
-		`{"rules":[{"action":"withdrawal.request","threshold":"many"}]}`:             "VALIDATION_FAILED",
-		`{"rules":[{"action":"withdrawal.request","at":"1"}],"proposal_seconds":60}`: "VALIDATION_FAILED",
+	for _, c := range []struct{ body, code, field string }{
+		{`{}`, "VALIDATION_FAILED", "rules"},
+		{`{"rules":[{}]}`, "VALIDATION_FAILED", "rules[0].action"},
+		{`{"rules":[{"action":"order.place"}]}`, "INVALID_ACTION", "rules[0].action"},
+		{`{"rules":[{"action":"owner.erase"}]}`, "INVALID_ACTION", "rules[0].action"},
+		{`{"rules":[],"proposal_seconds":59}`, "VALIDATION_FAILED", "proposal_seconds"},
+		{`{"rules":[{"action":"rules.activate"},{"action":"rules.activate"}]}`, "INVALID_ACTION", "rules[1].action"},
+		{`{"rules":[{"action":"rules.activate","threshold":"5"}]}`, "INVALID_THRESHOLD", "rules[0].threshold"},
+		{`{"rules":[{"action":"rules.activate"},{"action":"withdrawal.request","threshold":"-1"}]}`, "INVALID_THRESHOLD", "rules[1].threshold"},
+		{`{"rules":[{"action":"withdrawal.request","threshold":"many"}]}`, "VALIDATION_FAILED", "rules[0].threshold"},
+		{`{"rules":[{"action":"withdrawal.request","at":"1"}],"proposal_seconds":60}`, "VALIDATION_FAILED", "rules[0].at"},
 	} {
-		v.Send("operator", "PUT", base+"/four-eyes/trading", body).Code(400, code)
+		r := v.Send("operator", "PUT", base+"/four-eyes/trading", c.body)
+		r.Code(400, c.code)
+		if !strings.Contains(r.Body, `"field":"`+c.field+`"`) {
+			t.Errorf("%s: %s, without the field %s", c.body, r.Body, c.field)
+		}
 	}
 	v.Send("operator", "PUT", base+"/four-eyes/nothing", `{"rules":[]}`).Code(404, "UNKNOWN_JOURNAL")
 	v.Send("operator", "GET", base+"/four-eyes/nothing", "").Code(404, "UNKNOWN_JOURNAL")

@@ -42,9 +42,6 @@ func readOpening(raw []byte) (*opening.File, []validation.FieldError) {
 	sum := sha256.Sum256(raw)
 	r := &openingReader{raw: raw, file: opening.File{SHA256: hex.EncodeToString(sum[:])}, errs: validation.Errors{Limit: validation.MaxErrors}}
 	r.read()
-	if len(r.errs.List) == 0 {
-		r.file.Check(&r.errs)
-	}
 	return &r.file, r.errs.List
 }
 
@@ -138,7 +135,8 @@ func (r *openingReader) done(f *input.Form) bool {
 	return false
 }
 
-// end compares the last line with the lines before it. Without an error in one of them, also their numbers and sums.
+// end compares the last line with the lines before it. Without an error in one of them, also their numbers and sums. The lines
+// are checked first, because the sum of an amount that is too large means nothing.
 func (r *openingReader) end(f *input.Form, at int) {
 	r.ended = true
 	balances, positions := f.Integer("balances", 0, opening.MaxLines), f.Integer("positions", 0, opening.MaxLines)
@@ -149,6 +147,9 @@ func (r *openingReader) end(f *input.Form, at int) {
 	if is := sha256.Sum256(r.raw[:at]); sum != hex.EncodeToString(is[:]) {
 		r.fail("sha256", "CHECKSUM_MISMATCH", "the lines before the last one have the SHA-256 %x: the file is damaged", is)
 		return
+	}
+	if len(r.errs.List) == 0 {
+		r.file.Check(&r.errs)
 	}
 	if len(r.errs.List) > 0 {
 		return

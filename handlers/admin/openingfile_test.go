@@ -73,6 +73,36 @@ func TestNoDamagedFileIsRead(t *testing.T) {
 	}
 }
 
+// TestFaultsNameTheirLine: an amount that cannot be counted is an error of its line, and not of the sums in the last one. The last
+// line has a total of its own, so that no sum can hide the error.
+func TestFaultsNameTheirLine(t *testing.T) {
+	header := `{"type":"perpetua-opening","version":1,"source":"books"}`
+	balance := func(amount string) string {
+		return `{"type":"balance","customer_code":"A-1","currency":"USDC","amount":"` + amount + `"}`
+	}
+	position := func(amount, price string) string {
+		return `{"type":"position","customer_code":"A-1","symbol":"BTCUSDC_PERP","amount":"` + amount + `","entry_price":"` + price + `"}`
+	}
+	for _, c := range []struct{ line, total, want string }{
+		{balance("99999999999"), "99999999999", "line[2].amount INVALID_AMOUNT"},
+		{balance("92233720369"), "0", "line[2].amount INVALID_AMOUNT"},
+		{balance("99999999999999999999"), "0", "line[2].amount TOO_MANY_DIGITS"},
+		{balance("1.123456789"), "1.123456789", "line[2].amount INVALID_AMOUNT"},
+		{balance("-5"), "-5", "line[2].amount INVALID_AMOUNT"},
+		{balance("5"), "6", "line[3].balance_total SUM_MISMATCH"},
+		{position("99999999999", "1"), "0", "line[2].amount INVALID_AMOUNT"},
+		{position("1", "0"), "0", "line[2].entry_price INVALID_PRICE"},
+	} {
+		body := header + "\n" + c.line + "\n"
+		balances := strings.Count(body, `"balance"`)
+		_, errs := readOpening([]byte(body + fmt.Sprintf(`{"type":"end","balances":%d,"balance_total":"%s","positions":%d,"position_total":"0","sha256":"%x"}`,
+			balances, c.total, 1-balances, sha256.Sum256([]byte(body)))))
+		if len(errs) != 1 || errs[0].Path.String()+" "+errs[0].Code != c.want {
+			t.Errorf("%s with the total %s: %+v, not %s", c.line, c.total, errs, c.want)
+		}
+	}
+}
+
 // FuzzReadOpening: whatever is sent, the reader returns a file that passes its checks, or errors with their lines.
 func FuzzReadOpening(f *testing.F) {
 	f.Add([]byte(sampleOpening()))

@@ -191,5 +191,5 @@ func (cfg *Config) missing(days []marketdata.Manifest, date string, begins scala
 	case len(days) > 0 && date < days[len(days)-1].Date:
 		return problem.NotFound("DATA_NOT_FOUND", "The venue's log has no records of "+date+", or its files are being made again. GET /data/ lists the files.")
 	}
-	return problem.NotFound("DATA_NOT_MADE", "The day "+date+" is over, and its files are not made yet.").RetryAfter(retryAfter)
+	return problem.NotFound("DATA_NOT_MADE", "The day "+date+" is over. Its files are not made yet, or the venue's log has no records of it.").RetryAfter(retryAfter)
 }

@@ -208,7 +208,14 @@ func TestTheBucketIsSpared(t *testing.T) {
 		{nil, 200, 1},
 		{[]string{"Range", "bytes=8-15"}, 206, 1},
 		{[]string{"Range", "bytes=" + strings.Repeat("4-5,", 2000) + "4-5"}, 200, 1},
+		{[]string{"Range", "items=8-15"}, 200, 1}, // RFC 9110, 14.2: a unit that is not understood is ignored
+		{[]string{"Range", "bytes=-0"}, 200, 1},
+		{[]string{"Range", "bytes=-00 "}, 200, 1},
+		{[]string{"Range", "bytes=-10"}, 206, 1},
+		{[]string{"Range", "bytes=0-0"}, 206, 1},
 		{[]string{"If-None-Match", tag}, 304, 0},
+		{[]string{"If-Match", tag}, 200, 1},
+		{[]string{"If-Match", `"other"`}, 412, 0},
 		{[]string{"Range", "bytes=999999999-"}, 416, 0},
 		{[]string{"Range", "bytes=8-15", "If-Range", tag}, 206, 1},
 	} {
@@ -216,6 +223,9 @@ func TestTheBucketIsSpared(t *testing.T) {
 		a := v.ask(t, http.MethodGet, path, c.headers...)
 		if opens := v.files.opens.Load() - before; a.StatusCode != c.status || opens != c.opens {
 			t.Errorf("%.60q: %d, with %d readers", c.headers, a.StatusCode, opens)
+		}
+		if c.status == 412 && (!strings.Contains(a.body, `"FILE_DIFFERS"`) || a.Header.Get("Content-Type") != "application/problem+json" || a.Header.Get("ETag") != "") {
+			t.Errorf("%.60q: %s %v", c.headers, a.body, a.Header)
 		}
 		if c.status == 200 && int64(len(a.body)) != *all[0].Bytes {
 			t.Errorf("%.60q: %d bytes", c.headers, len(a.body))
@@ -258,6 +268,7 @@ func TestProblems(t *testing.T) {
 		{"/data/trades/2026-11-23.parquet", 404, "The first day with files is 2026-11-24"},
 		{"/data/trades/2026-11-25.parquet", 404, "no records of 2026-11-25"},
 		{"/data/trades/2026-11-27.parquet", 404, "DATA_NOT_MADE"},
+		{"/data/trades/2026-11-27.parquet", 404, "or the venue's log has no records of it"},
 		{"/data/trades/2099-01-01.parquet", 404, "DATA_DAY_NOT_OVER"},
 		{"/data/?table=orders", 400, `"field":"table"`},
 		{"/data/?from=yesterday&to=2026-13-01", 400, `"field":"to"`},

@@ -39,13 +39,16 @@ func send(c echo.Context, s *marketdata.Store, date string, f *marketdata.File) 
 	return to.problem
 }
 
-// oneRange returns the request without a header Range that asks for several ranges, so that the answer is the whole file. The bucket would
-// be asked again for each range, and a header has room for thousands of them.
+// oneRange returns the request without a header Range that ServeContent must not see, so that the answer is the whole file: several
+// ranges, because the bucket would be asked again for each, and a header has room for thousands of them; a unit other than bytes,
+// which RFC 9110 says to ignore; and the last 0 bytes, which have no valid Content-Range.
 func oneRange(r *http.Request) *http.Request {
-	if strings.Contains(r.Header.Get("Range"), ",") {
-		r = r.Clone(r.Context())
-		r.Header.Del("Range")
+	wanted := r.Header.Get("Range")
+	if of, bytes := strings.CutPrefix(wanted, "bytes="); bytes && !strings.Contains(of, ",") && (!strings.HasPrefix(of, "-") || strings.Trim(of, "-0 \t") != "") {
+		return r
 	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Range")
 	return r
 }
 
@@ -64,6 +67,8 @@ func (p *pieces) WriteHeader(status int) {
 	switch status {
 	case http.StatusRequestedRangeNotSatisfiable:
 		p.problem = problem.New(status, "RANGE_NOT_SATISFIABLE", "The file does not have the bytes that the header Range asks for.")
+	case http.StatusPreconditionFailed:
+		p.problem = problem.New(status, "FILE_DIFFERS", "The file does not have the ETag that the header If-Match names.")
 	case http.StatusOK, http.StatusPartialContent:
 		if err := p.content.open(); err != nil {
 			p.problem = unavailable(err)

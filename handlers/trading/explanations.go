@@ -108,5 +108,5 @@ func (h *Handler) explained() explanations.Source {
 }
 
 func unknownRecord() *problem.Problem {
-	return problem.NotFound("UNKNOWN_RECORD", "There is no such record about the customer.")
+	return problem.NotFound("UNKNOWN_RECORD", "There is no such record, or it changes no order, position, leverage, or money of the customer.")
 }

@@ -88,6 +88,20 @@ func TestExplanations(t *testing.T) {
 	for path, code := range map[string]string{"0": "UNKNOWN_RECORD", "1": "UNKNOWN_RECORD"} {
 		v.Send("broker-a", "GET", a1+"/records/"+path+"/explain", "").Code(404, code)
 	}
+	registrations := 0 // change no order, position, leverage, or money
+	for _, e := range v.Trading.Entries() {
+		if e.Record.Command.Type != "customer.register" {
+			continue
+		}
+		registrations++
+		r := v.Send("broker-a", "GET", fmt.Sprintf("%s/records/%d/explain", a1, e.Position.Sequence), "").Code(404, "UNKNOWN_RECORD")
+		if !strings.Contains(r.Body, "it changes no order, position, leverage, or money of the customer") {
+			t.Error(r.Body)
+		}
+	}
+	if registrations == 0 {
+		t.Error("no record registers a customer")
+	}
 	v.Send("broker-a", "GET", a1+"/records/"+fmt.Sprint(tip+1)+"/explain", "").Code(409, "NOT_YET_DECIDED")
 	v.Send("broker-a", "GET", a1+"/orders/00000000-0000-8000-8000-000000000000/explain", "").Code(404, "UNKNOWN_ORDER")
 }

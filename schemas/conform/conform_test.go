@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -136,6 +137,60 @@ func TestEveryOperationIsComplete(t *testing.T) {
 				t.Errorf("%s: the parameter %s is not described", r, part)
 			}
 		}
+	}
+}
+
+// onePerson are the operators' actions that no policy covers, by a name in their paths.
+var onePerson = map[string]bool{"brokers": true, "index-prices": true, "confirm": true, "reject": true, "withdraw": true, "commitments": true, "questionnaires": true,
+	"hold": true, "documents": true, "webhook_deliveries": true}
+
+// TestWritesAreDescribed: each write says that a body may be too large or of another type, and each of an operator that a
+// policy may cover says that the answer may be a proposal.
+func TestWritesAreDescribed(t *testing.T) {
+	o := open(t)
+	for _, r := range o.Routes() {
+		if r.Method == http.MethodGet {
+			continue
+		}
+		at := "/paths/" + Escape(r.Path) + "/" + strings.ToLower(r.Method) + "/responses/"
+		has := func(status string) bool {
+			response, _ := o.At(at + status)
+			return response != nil
+		}
+		if !has("413") || !has("415") {
+			t.Errorf("%s does not say 413 and 415", r)
+		}
+		single := slices.ContainsFunc(strings.Split(r.Path, "/"), func(name string) bool { return onePerson[name] }) &&
+			r.Path != "/admin/v1/entitlement_triggers/{id}/reject"
+		if strings.HasPrefix(r.Path, "/admin/") && has("202") == single {
+			t.Errorf("%s says 202: %t", r, !single)
+		}
+	}
+}
+
+// TestReadsOfThePastAreDescribed: each read that takes as_of says that its answer may not be final, and that its 404 has a position.
+func TestReadsOfThePastAreDescribed(t *testing.T) {
+	o, found := open(t), 0
+	for _, r := range o.Routes() {
+		at := "/paths/" + Escape(r.Path) + "/" + strings.ToLower(r.Method)
+		list, _ := o.At(at + "/parameters")
+		items, _ := list.([]any)
+		for i := range items {
+			if p, _ := o.At(fmt.Sprintf("%s/parameters/%d", at, i)); p.(map[string]any)["name"] != "as_of" {
+				continue
+			}
+			found++
+			if h, _ := o.At(at + "/responses/200/headers/X-Log-Position-Final"); h == nil {
+				t.Errorf("%s: the answer has no X-Log-Position-Final", r)
+			}
+			missing, where := o.At(at + "/responses/404")
+			if h, _ := o.At(where + "/headers/X-Log-Position"); missing != nil && h == nil {
+				t.Errorf("%s: the 404 has no X-Log-Position", r)
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d reads take as_of", found)
 	}
 }
 

@@ -23,3 +23,8 @@ func NewVerifier(rules decide.Rules, partition int32) *Verifier {
 func (v *Verifier) Verify(r *kgo.Record) (valid bool, err error) {
 	return v.Verifier.Verify(r.Offset, r.Value, func(e record.Entry) error { return VerifyKafka(e, v.journal, r) })
 }
+
+// Skip passes a record that readers skip to a Tear.
+func Skip(t *record.Tear, journal string, r *kgo.Record) {
+	t.Skip(r.Offset, r.Value, func(e record.Entry) error { return VerifyKafka(e, journal, r) })
+}

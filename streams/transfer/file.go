@@ -34,6 +34,35 @@ func SourceOf(path, journal string, all []string) Log {
 // A copy into an existing file appends the new records.
 func Target(path, journal string) Log { return &file{path: path, journal: journal} }
 
+// CheckHolds returns an error if a file that a copy has written has no record of any of the journals with these names, for example
+// because it is empty. It ignores a line that cannot be read: the reader of the journal reports it.
+func CheckHolds(ctx context.Context, path string, journals []string) error {
+	records, err := Source(path, "").Records(ctx)
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	for lines := records.(*fileRecords); ctx.Err() == nil; {
+		text, err := lines.line()
+		if errors.Is(err, io.EOF) && lines.number == 0 {
+			return fmt.Errorf("%s: the file is empty", path)
+		}
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s: the file has no record of %s", path, strings.Join(journals, ", "))
+		}
+		if err != nil {
+			return nil
+		}
+		if b, err := parseBase(text); b != nil || err != nil {
+			continue
+		}
+		if journal, _, err := parseLine(text); err != nil || slices.Contains(journals, journal) {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
 type file struct {
 	path     string
 	journal  string

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
@@ -21,6 +22,15 @@ type Message struct {
 	// Kafka has the key, the headers and the timestamp. It is nil if the source has not stored them because they are those that
 	// a writer gives to the value.
 	Kafka *kgo.Record
+}
+
+// Skip passes a message that readers skip to a Tear.
+func (m *Message) Skip(t *record.Tear, name string) {
+	if m.Kafka != nil {
+		journal.Skip(t, name, m.Kafka)
+		return
+	}
+	t.Skip(m.Offset, m.Value, func(record.Entry) error { return nil })
 }
 
 // Source is the log to verify.

@@ -92,13 +92,14 @@ type run struct {
 	liquidations liquidations // from From on
 }
 
-// read reads the log, to To unless the run is cumulative.
+// read reads the log, to To unless the run is cumulative. A log that was edited, or lacks a record, is a *record.DivergedError.
 func (r *run) read(ctx context.Context, batches verify.Batches) error {
 	chain := record.NewChain(trading.Rules(), 0, record.Before)
+	tear := record.NewTear(chain)
 	for {
 		batch, err := batches.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return tear.Torn()
 		}
 		if err != nil {
 			return err
@@ -109,8 +110,10 @@ func (r *run) read(ctx context.Context, batches verify.Batches) error {
 				return err
 			}
 			if !ok {
+				batch[i].Skip(tear, chain.Journal())
 				continue
 			}
+			tear.Admit(e.Position)
 			if err := guard(e.Position.Sequence, func() error { return r.entry(e) }); err != nil {
 				return err
 			}

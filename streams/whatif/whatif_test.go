@@ -1,6 +1,7 @@
 package whatif_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/whatif"
 )
 
@@ -130,6 +132,39 @@ func TestAnEndOfAMargin(t *testing.T) {
 			t.Errorf("%v: %v, %+v", err, r.Different, r.Differences)
 		}
 	})
+}
+
+// TestATornLog: a log with a changed record, or without one, is an error that names the record, and not a shorter log. The record of
+// an owner that lost a race is none.
+func TestATornLog(t *testing.T) {
+	build := func() *venue {
+		v := open(t, 5)
+		v.trade("bea", "ann", "0.01", "50000")
+		v.trade("bea", "ann", "0.02", "50000")
+		return v
+	}
+	whole := build()
+	n := len(whole.values)
+	lost := bytes.Replace(whole.values[n-3], []byte(`"outcome":"accepted"`), []byte(`"outcome":"rejected"`), 1)
+	for name, c := range map[string]struct {
+		values [][]byte
+		torn   bool
+	}{
+		"whole":       {whole.values, false},
+		"a lost race": {append(slices.Clone(whole.values[:n-1]), lost, whole.values[n-1]), false},
+		"changed":     {append(append(slices.Clone(whole.values[:n-3]), lost), whole.values[n-2:]...), true},
+		"missing":     {append(slices.Clone(whole.values[:n-3]), whole.values[n-2:]...), true},
+	} {
+		v := build()
+		v.values = c.values
+		v.kinds(func(t *testing.T, cfg whatif.Config) {
+			_, err := v.run(cfg, "BTCUSDC_PERP.taker_fee=10")
+			var torn *record.DivergedError
+			if errors.As(err, &torn) != c.torn || !c.torn && err != nil || c.torn && torn.Have.Sequence != int64(n-3) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
 }
 
 // TestAContradiction: a recorded change gives the instrument a margin that the override does not permit. On the recorded state the run

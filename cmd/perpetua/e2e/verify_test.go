@@ -10,7 +10,7 @@ import (
 )
 
 // TestAuditVerify verifies the journals of a running venue against its signed checkpoint, an archive and a file of them, and finds
-// a row that was changed.
+// a row that was changed, also when the venue has stopped.
 func TestAuditVerify(t *testing.T) {
 	t.Parallel()
 	v := startVenue(t)
@@ -55,8 +55,11 @@ func TestAuditVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := v.command("audit", "verify").CombinedOutput(); err == nil || !strings.Contains(string(out), "ANNA, currency USDC): balance is 1, ") {
-		t.Errorf("a row was changed: %v\n%s", err, out)
+	for _, when := range []string{"while the venue runs", "after it has stopped"} {
+		if out, err := v.command("audit", "verify").CombinedOutput(); err == nil || !strings.Contains(string(out), "ANNA, currency USDC): balance is 1, ") {
+			t.Errorf("a row was changed, %s: %v\n%s", when, err, out)
+		}
+		verify("--rows=false")
+		v.stop()
 	}
-	verify("--rows=false")
 }

@@ -329,10 +329,10 @@ func (p *place) source(name string, std settings.IO) transfer.Log {
 }
 
 // hold compares the logs of a source with every known position: a log that lost its end must not become the backup of
-// the complete one.
+// the complete one. A file must have a record of one of the journals.
 func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
 	if p.kind == inFile {
-		return nil // only the chain of a file can be verified
+		return transfer.CheckHolds(ctx, p.path, table.Names()) // and only the chain of a file can be verified
 	}
 	of := *s
 	of.Kafka.Brokers = p.said

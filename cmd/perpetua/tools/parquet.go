@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
 
 // exported is the JSON output of ParquetLog for one journal.
@@ -145,8 +146,7 @@ func (r *parquetRequest) open(ctx context.Context, std settings.IO) (source reco
 		config, done, err := a.open(ctx, settings.Existing(r.archive))
 		return archiveSource(config), done, err
 	case r.file != "":
-		_, err := os.Stat(r.file)
-		return fileSource(r.file), func() {}, err
+		return fileSource(r.file), func() {}, transfer.CheckHolds(ctx, r.file, r.journals.Names())
 	}
 	client, done, err := OpenLog(ctx, r.Settings)
 	return topicSource(r.Settings, client, std.Err), done, err

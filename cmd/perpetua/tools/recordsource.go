@@ -83,7 +83,7 @@ func archiveSource(config func(journal string) archive.Config) recordSource {
 	}
 }
 
-// readLog is a recordSource of one log.
+// readLog is a recordSource of one log. A log that was edited, or lacks a record, is a *record.DivergedError once it was read to its end.
 func readLog(ctx context.Context, log transfer.Log, rules decide.Rules, after record.Position, known bool, add func(*record.Entry) error) error {
 	chain := record.NewChain(rules, 0, record.Before)
 	b, err := log.Base(ctx)
@@ -97,6 +97,7 @@ func readLog(ctx context.Context, log transfer.Log, rules decide.Rules, after re
 		chain.StartAt(*b)
 	}
 	chain.DecodeFrom(after.Sequence + 1)
+	tear := record.NewTear(chain)
 	records, err := log.Records(ctx)
 	if err != nil {
 		return err
@@ -117,12 +118,20 @@ func readLog(ctx context.Context, log transfer.Log, rules decide.Rules, after re
 		if err != nil {
 			return err
 		}
-		if !ok || e.Position.Sequence <= after.Sequence {
+		if !ok {
+			journal.Skip(tear, rules.Journal(), r)
+			continue
+		}
+		tear.Admit(e.Position)
+		if e.Position.Sequence <= after.Sequence {
 			continue
 		}
 		if err := add(&e); err != nil {
 			return err
 		}
+	}
+	if err := tear.Torn(); err != nil {
+		return err
 	}
 	if at := chain.Position(); known && at.Sequence < after.Sequence {
 		return &record.DivergedError{Journal: rules.Journal(), Have: after, Found: at, Reason: "the log ends before it"}

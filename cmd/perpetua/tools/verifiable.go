@@ -41,6 +41,9 @@ func (r *verifyRequest) open(ctx context.Context, std settings.IO) (*verifiable,
 		}
 		return r.withSnapshots(ctx, &verifiable{archive: config, close: done})
 	case r.file != "":
+		if err := transfer.CheckHolds(ctx, r.file, r.journals.Names()); err != nil {
+			return nil, err
+		}
 		all := journals.All().Names()
 		return r.withSnapshots(ctx, &verifiable{close: func() {}, log: func(journal string) transfer.Log {
 			return transfer.SourceOf(r.file, journal, all)

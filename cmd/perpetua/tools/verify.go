@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
@@ -117,7 +118,8 @@ func VerifyLog(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	defer at.close()
+	closeLog := sync.OnceFunc(at.close)
+	defer closeLog()
 	switch {
 	case r.signed != nil:
 		at.keys = r.signed.Keys
@@ -142,6 +144,7 @@ func VerifyLog(ctx context.Context, args []string, std settings.IO) error {
 		}
 	}
 	if wrong == nil && at.rows {
+		closeLog() // broker and database of a stopped venue serve in one place at a time, and auditRows opens them again
 		if wrong, err = r.compareRows(ctx, &out, std); err != nil {
 			return err
 		}

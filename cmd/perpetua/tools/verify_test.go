@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +134,49 @@ func TestVerifyAFile(t *testing.T) {
 	}
 }
 
+// TestNoEmptyFileIsRead: a file without a record of the wanted journals is an error of each verb that reads files, which makes nothing.
+func TestNoEmptyFileIsRead(t *testing.T) {
+	dir := t.TempDir()
+	to, empty, compressed, users := filepath.Join(dir, "to"), filepath.Join(dir, "empty.jsonl"), filepath.Join(dir, "empty.jsonl.zst"), filepath.Join(dir, "users.jsonl")
+	for _, path := range []string{empty, compressed} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := transfer.Copy(t.Context(), identity.Rules(), given{records: brokers(t, 2)}, transfer.Target(users, "identity"), nil)
+	if err := errors.Join(err, transfer.Finish(users)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, others, says string }{
+		{empty, "", "the file is empty"},
+		{compressed, "", "the file is empty"},
+		{users, "trading", "the file has no record of trading"},
+	} {
+		for _, args := range [][]string{
+			{"audit", "verify", "--file", c.file}, {"audit", "what-if", "--file", c.file},
+			{"log", "parquet", "--file", c.file, "--to", to}, {"log", "copy", "--from", c.file, "--to", to},
+			{"log", "copy", "--from", c.file, "--to", to + ".jsonl"},
+		} {
+			if c.others != "" && args[1] != "what-if" {
+				args = append(args, "--journal", c.others)
+			}
+			run := Log
+			if args[0] == "audit" {
+				run = Audit
+			}
+			var out bytes.Buffer
+			err := run(t.Context(), args[1:], outputTo(&out))
+			var usage *settings.UsageError
+			if err == nil || errors.As(err, &usage) || !strings.Contains(err.Error(), c.file+": "+c.says) {
+				t.Errorf("%s: %v\n%s", args, err, &out)
+			}
+			if made, _ := filepath.Glob(to + "*"); len(made) > 0 {
+				t.Errorf("%s made %s", args, made)
+			}
+		}
+	}
+}
+
 // TestVerifyUsage refuses arguments that do not go together.
 func TestVerifyUsage(t *testing.T) {
 	for _, args := range [][]string{
@@ -142,6 +186,35 @@ func TestVerifyUsage(t *testing.T) {
 		var wrong *settings.UsageError
 		if _, err := verifyWith(t, args...); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// TestNoTornFileIsRead: a file with a changed or missing record is refused by all that read records from files. The record of an owner that
+// lost a race, and a second copy, are skipped.
+func TestNoTornFileIsRead(t *testing.T) {
+	records := brokers(t, 9)
+	changed := func(n int) *kgo.Record {
+		r := *records[n]
+		r.Value = bytes.Replace(r.Value, []byte(`"name":"Broker"`), []byte(`"name":"broker"`), 1)
+		return &r
+	}
+	for name, c := range map[string]struct {
+		records []*kgo.Record
+		read    int
+		torn    bool
+	}{
+		"whole":         {records, 11, false},
+		"a second copy": {slices.Insert(slices.Clone(records), 6, records[5]), 11, false},
+		"a lost race":   {slices.Insert(slices.Clone(records), 6, changed(5)), 11, false},
+		"changed":       {slices.Concat(records[:5], []*kgo.Record{changed(5)}, records[6:]), 6, true},
+		"missing":       {slices.Concat(records[:5], records[6:]), 5, true},
+	} {
+		n := 0
+		err := readLog(t.Context(), given{records: c.records}, identity.Rules(), record.Before, false, func(*record.Entry) error { n++; return nil })
+		var torn *record.DivergedError
+		if errors.As(err, &torn) != c.torn || !c.torn && err != nil || n != c.read || c.torn && torn.Have.Sequence != 5 {
+			t.Errorf("%s: %d records, %v", name, n, err)
 		}
 	}
 }
