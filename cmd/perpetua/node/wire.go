@@ -65,6 +65,7 @@ func (n *Node) wire() error {
 		tokens.RefuseKeys()
 	}
 	tokens.Follows(identities.fold)
+	tokens.MayLack(func() bool { return n.health.phase.Load() == starting })
 	if n.engine.served != nil {
 		n.engine.served.JudgedBy(tokens.Judge)
 	}

@@ -32,12 +32,16 @@ func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
 		return Admission{}, problem.Unauthorized("A bearer token is required.")
 	}
 	judged := g.tokens.sequence()
+	starting := g.tokens.starting != nil && g.tokens.starting() // before the token is looked at
 	p, account, err := g.tokens.verify(token, address)
 	if errors.Is(err, errNoAudience) {
 		return Admission{}, problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
 	}
 	if errors.Is(err, errKeysElsewhere) {
 		return Admission{}, problem.Unauthorized("This node takes no API keys, because it cannot record their use. Log in at the venue and send the token.").Because(err)
+	}
+	if err != nil && starting {
+		return Admission{}, problem.Unavailable("NOT_READY", "The node is starting and has not read all users and keys yet.", time.Second).Because(err)
 	}
 	if err != nil {
 		return Admission{}, problem.Unauthorized("The bearer token is not valid.").Because(err)

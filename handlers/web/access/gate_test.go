@@ -56,6 +56,32 @@ func TestRateLimit(t *testing.T) {
 	want(200, "")
 }
 
+// TestGateOfAStartingNode: a node that has not read all users cannot say that a token is invalid.
+func TestGateOfAStartingNode(t *testing.T) {
+	d := newDesk()
+	starting := true
+	d.tokens.MayLack(func() bool { return starting })
+	g := NewGate(d.tokens)
+	token := d.good()
+	known := d.people.accounts["u"]
+	delete(d.people.accounts, "u")
+	if status, h := asked(g, token); status != 503 || h.Get("Retry-After") != "1" {
+		t.Errorf("an unknown user, while the node starts: %d %v", status, h)
+	}
+	d.people.accounts["u"] = known
+	if status, _ := asked(g, token); status != 200 {
+		t.Errorf("a known user, while the node starts: %d", status)
+	}
+	if status, _ := asked(g, ""); status != 401 {
+		t.Errorf("no token, while the node starts: %d", status)
+	}
+	delete(d.people.accounts, "u")
+	starting = false
+	if status, _ := asked(g, token); status != 401 {
+		t.Errorf("an unknown user: %d", status)
+	}
+}
+
 // TestRateLimitOfAnAPIKey: a key with a limit of its own has a bucket of its own, whatever its user and other keys ask for;
 // without one it counts towards its user's.
 func TestRateLimitOfAnAPIKey(t *testing.T) {

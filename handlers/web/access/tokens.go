@@ -37,6 +37,7 @@ type Tokens struct {
 	keyless    bool            // no API key is accepted
 	audience   func() Audience // nil: any audience is accepted
 	fold       record.Follower // behind identities; nil if unknown
+	starting   func() bool     // users and keys may be missing; nil: never
 
 	mu       sync.Mutex
 	verified map[string]verified // by token
@@ -65,6 +66,10 @@ func (t *Tokens) For(audience func() Audience) { t.audience = audience }
 
 // Follows names the fold that the identities are read from. It MUST be called before the first request.
 func (t *Tokens) Follows(f record.Follower) { t.fold = f }
+
+// MayLack sets a function that reports whether the node is starting, so that users and keys of the log may be missing. It MUST be
+// called before the first request, and the function MUST NOT block.
+func (t *Tokens) MayLack(starting func() bool) { t.starting = starting }
 
 // sequence returns the sequence of the identity fold, or -1 if it is not known.
 func (t *Tokens) sequence() int64 {
