@@ -16,10 +16,10 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
 
-# The rules under domain, the protocol of a term, and the columns of an archive run no goroutines (the linter sees to it), and with
-# the race detector their properties take ten times as long. What two readers of one state or book share is tested with it: these
-# tests have two.
-PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim|archive/columns))$$
+# The rules under domain, the protocol of a term, the columns of an archive, the Parquet files, and the stories of events run no
+# goroutines (the linter sees to it), and with the race detector their properties take ten times as long. What two readers of one
+# state or book share is tested with it: these tests have two.
+PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim|archive/columns)|projections/dataset|schemas/events/.*)$$
 SHARED := ^(TestScenarios|TestLookingChangesNothing)$$
 # Hundreds of verifications of whole logs. The other tests of the package run the same goroutines.
 REPEATED := ^TestCorruptions$$
