@@ -48,11 +48,14 @@ type Options struct {
 	Hashes int
 	// PasswordMemory is the memory argument that SealPassword gets.
 	PasswordMemory uint32
+	// Starting reports whether the node is starting, so that Identity may lack users. It may be nil.
+	Starting func() bool
 }
 
 // Handler serves the login and the key set.
 type Handler struct {
 	identity record.Follower
+	starting func() bool
 	box      *seal.Box
 	signer   *signer
 	attempts *attempts
@@ -68,8 +71,12 @@ func newHandler(o Options, c cost) *Handler {
 	if o.Hashes <= 0 {
 		o.Hashes = min(max(runtime.GOMAXPROCS(0), 1), 8)
 	}
+	if o.Starting == nil {
+		o.Starting = func() bool { return false }
+	}
 	return &Handler{
 		identity: o.Identity,
+		starting: o.Starting,
 		box:      o.Box,
 		signer: &signer{identity: o.Identity, box: o.Box, issuer: o.Issuer, audience: o.Audience, now: o.Now,
 			unsealed: make(map[string]ed25519.PrivateKey)},
@@ -121,12 +128,16 @@ func (h *Handler) login(c echo.Context) error {
 	result := undecided // also if the client disconnects, which is neither a guess nor a success
 	defer func() { h.attempts.finish(attempt, result) }()
 
+	starting := h.starting() // before the user is looked up
 	user, err := h.verify(ctx, username, password)
 	if err != nil {
 		return err
 	}
 	if user == nil || !user.IsActive {
-		result = failed
+		result = failed // also while the node starts: guesses count
+		if starting {
+			return problem.Unavailable("NOT_READY", "The node is starting and has not read all users yet.", time.Second)
+		}
 		return problem.New(http.StatusBadRequest, "LOGIN_BAD_CREDENTIALS", "The username or the password is wrong.")
 	}
 	result = succeeded // the password was correct, even if a later step fails

@@ -325,6 +325,34 @@ func TestLoginWithoutKey(t *testing.T) {
 	}
 }
 
+// TestLoginAtAStartingNode: a node that has not read all users cannot say that one does not exist. Guesses count as ever.
+func TestLoginAtAStartingNode(t *testing.T) {
+	d := newDesk(t)
+	d.addKey()
+	starting := true
+	d.login.starting = func() bool { return starting }
+	if w := d.try("later", "right", ""); w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "NOT_READY") {
+		t.Errorf("an unknown user: %d %s", w.Code, w.Body)
+	}
+	if w := d.try("user", "right", ""); w.Code != 200 {
+		t.Errorf("a known user: %d %s", w.Code, w.Body)
+	}
+	for range 50 {
+		if w := d.try("user", "wrong", ""); w.Code == 429 {
+			break
+		} else if w.Code != 503 {
+			t.Fatalf("a wrong password: %d %s", w.Code, w.Body)
+		}
+	}
+	if w := d.try("user", "wrong", ""); w.Code != 429 {
+		t.Errorf("after many wrong passwords: %d %s", w.Code, w.Body)
+	}
+	starting = false
+	if w := d.try("later", "right", ""); w.Code != 400 {
+		t.Errorf("an unknown user of a node that has started: %d %s", w.Code, w.Body)
+	}
+}
+
 func TestLoginWithAnotherMasterKey(t *testing.T) {
 	d := newDesk(t)
 	d.addKey()

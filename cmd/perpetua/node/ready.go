@@ -55,6 +55,9 @@ func (n *Node) CatchUp(ctx context.Context) error {
 // Announce makes /readyz report the actual state. Before that, it reports that the node is starting.
 func (n *Node) Announce() { n.health.phase.CompareAndSwap(starting, serves) }
 
+// starting reports whether the node may still lack users and keys that the log has.
+func (n *Node) starting() bool { return n.health.phase.Load() == starting }
+
 // owned reports whether a journal has an owner with a valid term: this node, or a node that is both the owner according
 // to the finder and the last one to have taken the journal.
 func (n *Node) owned(ctx context.Context, f *follower) bool {

@@ -65,7 +65,7 @@ func (n *Node) wire() error {
 		tokens.RefuseKeys()
 	}
 	tokens.Follows(identities.fold)
-	tokens.MayLack(func() bool { return n.health.phase.Load() == starting })
+	tokens.MayLack(n.starting)
 	if n.engine.served != nil {
 		n.engine.served.JudgedBy(tokens.Judge)
 	}
@@ -95,7 +95,7 @@ func (n *Node) wire() error {
 	interfaces.Register(forSockets)
 	if n.Roles.API || n.Roles.Engine { // an engine serves REST too, so that it can be operated without an API node
 		login.New(login.Options{Identity: identities.fold, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
-			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
+			PasswordMemory: n.Settings.PasswordMemory, Starting: n.starting}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.engine.commands, Identity: identities.fold, Venue: venue.fold}).Register(e)
 		from, err := n.onboardingInterface(auth, owners, states)
 		if err != nil {
