@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // headAt returns the head of an archive that ends with a record.
@@ -92,7 +93,8 @@ func TestALogWithoutWhatWasArchived(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			r, err := o.Submit(ctx, journaltest.Say(word))
+			c := journaltest.Say(word)
+			r, err := journaltest.Insist(func() (submit.Result, error) { return o.Submit(ctx, c) })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -93,7 +93,7 @@ func TestReadersReadNothingSealed(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	if err := projections.AddReader(ctx, admin, name, "other", 150*time.Millisecond); err != nil {
+	if err := projections.AddReader(ctx, admin, name, "other", 2*time.Second); err != nil {
 		t.Error(err)
 	}
 	again := projectiontest.Open(t, projectiontest.As(t, url, name, "other"))

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
@@ -240,7 +241,7 @@ func TestALogWithoutTheLastSignedRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { done <- o.Run(ctx) }()
@@ -252,7 +253,8 @@ func TestALogWithoutTheLastSignedRecord(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			r, err := o.Submit(ctx, journaltest.Say(word))
+			c := journaltest.Say(word)
+			r, err := journaltest.Insist(func() (submit.Result, error) { return o.Submit(ctx, c) })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,6 +22,9 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
+// nobody is an address at which nobody listens. The system gives its port to no process that leaves the choice to it.
+const nobody = "127.0.0.1:1"
+
 // receiver is an HTTPS server for example.com on loopback, and what vouches for it.
 func receiver(t *testing.T, h http.HandlerFunc) (*httptest.Server, *x509.CertPool) {
 	t.Helper()
@@ -203,12 +206,7 @@ func TestEgressProxy(t *testing.T) {
 			t.Errorf("a proxy that answers %.40q: %d, %s, counted as %s", answer, a.status, a.failure, a.outcome())
 		}
 	}
-	away, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	away.Close()
-	d.Proxy, _ = ParseProxy("http://" + away.Addr().String())
+	d.Proxy, _ = ParseProxy("http://" + nobody)
 	if a := try(t, d, "https://127.0.0.1:"+portOf(t, s)+"/"); !strings.HasPrefix(a.failure, webhook.EgressFailed+": ") {
 		t.Errorf("a proxy that is away: %d, %s", a.status, a.failure)
 	}
@@ -324,12 +322,7 @@ func TestAnswers(t *testing.T) {
 	if a := try(t, Dialing{Allowed: loopback}, strings.Replace(plain.URL, "http:", "https:", 1)); a.status != 0 || a.failure == "" {
 		t.Errorf("a receiver without TLS: %+v", a)
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	if a := try(t, Dialing{Allowed: loopback}, "https://"+closed.Addr().String()); !strings.HasPrefix(a.failure, "CONNECTION_REFUSED") {
+	if a := try(t, Dialing{Allowed: loopback}, "https://"+nobody); !strings.HasPrefix(a.failure, "CONNECTION_REFUSED") {
 		t.Errorf("nobody there: %+v", a)
 	}
 	failing := Dialing{Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no answer") }}

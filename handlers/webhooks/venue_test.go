@@ -164,7 +164,8 @@ func do[E decide.Event](v *venue, by decide.Actor, p decide.Payload) E {
 }
 
 func decided[E decide.Event](v *venue, by decide.Actor, p decide.Payload) (none E, err error) {
-	result, err := v.owner.Submit(context.Background(), decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: by, Payload: p})
+	c := decide.Command{ID: operation.NewID(), Type: p.CommandType(), Actor: by, Payload: p}
+	result, err := journaltest.Insist(func() (submit.Result, error) { return v.owner.Submit(context.Background(), c) })
 	if err != nil {
 		return none, err
 	}

@@ -387,7 +387,7 @@ func TestTwoFillers(t *testing.T) {
 
 func until(t testing.TB, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it did not happen in time")
 		}

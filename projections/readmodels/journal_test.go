@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -65,7 +66,8 @@ func TestFollowAJournal(t *testing.T) {
 	do := func(actor decide.Actor, kind string, payload any) submit.Result {
 		t.Helper()
 		id++
-		result, err := owner.Submit(ctx, decide.Command{ID: scalar.ID{0xc0, id}, Type: kind, Actor: actor, Payload: payload})
+		c := decide.Command{ID: scalar.ID{0xc0, id}, Type: kind, Actor: actor, Payload: payload}
+		result, err := journaltest.Insist(func() (submit.Result, error) { return owner.Submit(ctx, c) })
 		must(t, err)
 		return result
 	}

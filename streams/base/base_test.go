@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -57,13 +58,15 @@ func (hung) String() string { return "a hung source" }
 
 // TestNewestDoesNotWaitForAHungSource returns what the others have.
 func TestNewestDoesNotWaitForAHungSource(t *testing.T) {
-	h := make(hung)
-	defer close(h)
-	found, err := base.Newest(t.Context(), []base.Source{h, static("b", at(10))}, 50*time.Millisecond, "trading", 0)
-	if err != nil || found.Base == nil || *found.Base != at(10) || !errors.Is(found.Silent, context.DeadlineExceeded) ||
-		!strings.Contains(found.Silent.Error(), "a hung source") {
-		t.Errorf("%v, %v, %v", found.Base, found.Silent, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := make(hung)
+		defer close(h)
+		found, err := base.Newest(t.Context(), []base.Source{h, static("b", at(10))}, 50*time.Millisecond, "trading", 0)
+		if err != nil || found.Base == nil || *found.Base != at(10) || !errors.Is(found.Silent, context.DeadlineExceeded) ||
+			!strings.Contains(found.Silent.Error(), "a hung source") {
+			t.Errorf("%v, %v, %v", found.Base, found.Silent, err)
+		}
+	})
 }
 
 // TestNewestComparesAllCopies finds a contradiction in any order of the sources.
@@ -76,7 +79,7 @@ func TestNewestComparesAllCopies(t *testing.T) {
 		for _, i := range order {
 			sources = append(sources, copies[i])
 		}
-		found, err := base.Newest(t.Context(), sources, time.Second, "trading", 0)
+		found, err := base.Newest(t.Context(), sources, time.Minute, "trading", 0)
 		if err == nil || !strings.Contains(err.Error(), "contradict each other: record 9 has the hashes") {
 			t.Errorf("in the order %v: %v, %v", order, found.Base, err)
 		}
@@ -115,7 +118,7 @@ func TestNewest(t *testing.T) {
 		"a base of another journal":  {sources: []base.Source{static("a", at(10)), static("b", other)}, refused: "one is of the journal"},
 		"other partitions of others": {sources: []base.Source{static("a", record.Base{Journal: "trading", Partition: 1})}},
 	} {
-		found, err := base.Newest(t.Context(), c.sources, time.Second, "trading", 0)
+		found, err := base.Newest(t.Context(), c.sources, time.Minute, "trading", 0)
 		var refused *record.BaseError
 		if c.refused != "" {
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.refused) || !record.Final(err) {
@@ -212,12 +215,12 @@ func TestFolderIsDamaged(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := base.Newest(t.Context(), []base.Source{f, static("b", at(10))}, time.Second, "trading", 0)
+		_, err := base.Newest(t.Context(), []base.Source{f, static("b", at(10))}, time.Minute, "trading", 0)
 		var refused *record.BaseError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "the copy in b is sound, so delete this file") {
 			t.Errorf("%s: %v", what, err)
 		}
-		_, err = base.Newest(t.Context(), []base.Source{f, static("b")}, time.Second, "trading", 0)
+		_, err = base.Newest(t.Context(), []base.Source{f, static("b")}, time.Minute, "trading", 0)
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "no other source has a sound copy") {
 			t.Errorf("%s, without another copy: %v", what, err)
 		}

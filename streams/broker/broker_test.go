@@ -181,7 +181,7 @@ func TestSegmentsRoll(t *testing.T) {
 func TestTransactionsAreRefused(t *testing.T) {
 	b := start(t, t.TempDir())
 	c := client(t, b.Addrs(), kgo.TransactionalID("t"))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	createTopic(t, client(t, b.Addrs()), topic, nil)
 	err := c.BeginTransaction()

@@ -32,7 +32,7 @@ func TestNearAndFarAreOneBroker(t *testing.T) {
 	if got := values(t, b.Addrs(), topic); !slices.Equal(got, want) {
 		t.Errorf("over loopback there are %d records", len(got))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	reader := client(t, b.Addrs(), kgo.Dialer(b.Dial), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(0)}}))
 	var got []string

@@ -229,8 +229,8 @@ func TestFirstFailedSyncStops(t *testing.T) {
 
 // givesUp makes a producer that does not try for ever: an idempotent one would, for what it has sent has no outcome.
 func givesUp() []kgo.Opt {
-	return []kgo.Opt{kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.UnknownTopicRetries(0), kgo.RecordDeliveryTimeout(time.Second),
-		kgo.MetadataMinAge(10 * time.Millisecond), kgo.RetryTimeout(time.Second)}
+	return []kgo.Opt{kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.UnknownTopicRetries(0), kgo.RecordDeliveryTimeout(time.Minute),
+		kgo.MetadataMinAge(10 * time.Millisecond), kgo.RetryTimeout(time.Minute)}
 }
 
 func (d *slowDisk) failOnce(err error) {

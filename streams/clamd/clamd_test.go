@@ -131,13 +131,8 @@ func TestADaemonThatHearsNoMore(t *testing.T) {
 }
 
 func TestADaemonThatIsAway(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := "tcp://" + l.Addr().String()
-	l.Close()
-	if _, err := scan(t, t.Context(), gone, limits, "x"); !errors.Is(err, clamd.ErrAway) {
+	// Nobody listens at port 1. A port that was free a moment ago may have been given to another process.
+	if _, err := scan(t, t.Context(), "tcp://127.0.0.1:1", limits, "x"); !errors.Is(err, clamd.ErrAway) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	if _, err := scan(t, t.Context(), "unix://"+t.TempDir()+"/no.ctl", limits, "x"); !errors.Is(err, clamd.ErrAway) {

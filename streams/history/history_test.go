@@ -103,7 +103,7 @@ func newVenue(t *testing.T) *venue {
 	v.fold = follow.New(c, rules, 0)
 	running(t, v.owner.Run)
 	running(t, v.fold.Run)
-	for range 30000 {
+	for range 90_000 {
 		if _, ok := v.owner.Serving(); ok && v.fold.Position().Sequence == termStarted {
 			return v
 		}
@@ -414,7 +414,7 @@ func TestTheMakerOfATrimmedLog(t *testing.T) {
 
 func until(t *testing.T, is func() bool) {
 	t.Helper()
-	for range 30000 {
+	for range 90_000 {
 		if is() {
 			return
 		}

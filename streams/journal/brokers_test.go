@@ -117,7 +117,7 @@ func TestASilentDialIsGivenUpInTime(t *testing.T) {
 		}
 		var timeout net.Error
 		if deadline := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout(); !deadline ||
-			took < dialTimeout-100*time.Millisecond || took > dialTimeout+3*time.Second {
+			took < dialTimeout-100*time.Millisecond || took >= 10*time.Second {
 			t.Errorf("%s: given up after %v: %v", name, took, err)
 		}
 	}
@@ -143,7 +143,7 @@ func deaf(t *testing.T) string {
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*unix.SockaddrInet4).Port))
 	for range 16 {
-		c, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		c, err := net.DialTimeout("tcp", address, 2*time.Second) // a busy machine may need long for one that succeeds
 		if err != nil {
 			return address
 		}

@@ -121,7 +121,7 @@ func (c *Client) sharedFeeds() (tip, catching *feed) {
 // arrivedAt waits until a feed is the one at the tip, and there is no other.
 func (c *Client) arrivedAt(t *testing.T, f *feed) {
 	t.Helper()
-	for range 15000 {
+	for range 45_000 {
 		if tip, catching := c.sharedFeeds(); tip == f && catching == nil {
 			return
 		}

@@ -400,7 +400,7 @@ func (x *running) until(what string, ok func() bool) {
 // eventually waits for a condition, up to a bound that only a failure meets.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 15000 {
+	for range 45_000 {
 		if ok() {
 			return
 		}

@@ -19,7 +19,7 @@ import (
 func (r *rig) raws(from record.Position) (located record.Position, offsets []int64, err error) {
 	reader := journal.NewRawReader(r.client, r.rules, 0, from)
 	defer reader.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if located, err = reader.Locate(ctx); err != nil {
 		return located, nil, err

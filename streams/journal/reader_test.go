@@ -54,7 +54,7 @@ func values(entries []record.Entry) (list [][]byte) {
 func (r *rig) poll(from record.Position) ([]int64, error) {
 	reader := journal.NewReader(r.client, r.rules, 0, from)
 	defer reader.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	entries, err := reader.Poll(ctx)
 	var list []int64

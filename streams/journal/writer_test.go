@@ -144,7 +144,7 @@ func TestAFullWindowIsNotAccepted(t *testing.T) {
 		}
 		// What fails is held after everything before it was decided. It is not accepted if the window is full or intake has
 		// stopped.
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		if _, err := o.Submit(ctx, command(&bad{"panic"})); !notAccepted(err) {
 			t.Fatalf("a command that panics: %v", err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // shifted is the machine's clock, and wrong.
@@ -57,7 +58,8 @@ func TestANodeWhoseClockIsOffDoesNotJoin(t *testing.T) {
 	eventually(t, "there is an alarm", func() bool { return alarms["wrong"]() == 1 })
 	n := begin("right", 0, func(context.Context) (time.Time, error) { return time.Time{}, errors.New("away") })
 	eventually(t, "the right one serves", func() bool { return n.serves("trading") })
-	if _, err := n.Submit(t.Context(), "trading", journaltest.Say("hello")); err != nil {
+	c := journaltest.Say("hello")
+	if _, err := journaltest.Insist(func() (submit.Result, error) { return n.Submit(t.Context(), "trading", c) }); err != nil {
 		t.Fatal(err)
 	}
 	late := begin("late", -2*time.Minute, nil) // by the log, which it folds before it joins

@@ -94,7 +94,7 @@ func (c cluster) moveCoordinator() {
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 6000 {
+	for range 18_000 {
 		if ok() {
 			return
 		}

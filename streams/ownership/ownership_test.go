@@ -50,7 +50,7 @@ func (n *node) serves(name string) bool { _, ok := n.Serving(name, 0); return ok
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 6000 {
+	for range 18_000 {
 		if ok() {
 			return
 		}

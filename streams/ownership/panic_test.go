@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // A standby that the rules fail goes away without taking the process along; the owner finds the same and says so.
@@ -22,7 +23,8 @@ func TestAPanicOfTheRulesEndsTheNodeByName(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- o.Run(ctx) }()
 	eventually(t, "the hardy one serves", func() bool { _, ok := o.Serving(); return ok })
-	if _, err := o.Submit(ctx, journaltest.Say("poison")); err != nil {
+	poison := journaltest.Say("poison")
+	if _, err := journaltest.Insist(func() (submit.Result, error) { return o.Submit(ctx, poison) }); err != nil {
 		t.Fatal(err)
 	}
 	stop()

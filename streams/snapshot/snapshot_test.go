@@ -93,7 +93,7 @@ func running(t *testing.T, run func(context.Context) error) (stop func()) {
 
 func (v *venue) until(is func() bool) {
 	v.t.Helper()
-	for range 30000 {
+	for range 90_000 {
 		if is() {
 			return
 		}
@@ -129,7 +129,7 @@ func (v *venue) follow(c codec, seed *record.Seed, records int64) (*Maker, *foll
 
 func (v *venue) wait(f record.Follower, p record.Position) {
 	v.t.Helper()
-	ctx, cancel := context.WithTimeout(v.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(v.t.Context(), time.Minute)
 	defer cancel()
 	if err := f.Wait(ctx, p.Sequence); err != nil {
 		v.t.Fatal(err)

@@ -246,7 +246,7 @@ func TestFeedAuthenticatesAgain(t *testing.T) {
 		if got != "authenticate token-2" {
 			t.Errorf("the socket is told %s", got)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the socket is told nothing")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
@@ -71,7 +70,7 @@ func TestPortsCloseTogether(t *testing.T) {
 	}()
 	<-begun
 	s := &serving{server: clients.Config, peers: &peerPort{server: peers}}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.shutdownPorts(ctx); err != nil {
 		t.Error(err)

@@ -95,10 +95,7 @@ func TestAKeyStoreOfAnotherVenue(t *testing.T) {
 	}
 	person := owner.Ref{Type: owner.PersonType, ID: operation.NewID()}
 	payload := &onboarding.RegisterOwner{Ref: person, Fields: []byte("sealed"), ExternalID: b.config.Box.ExternalID("b", owner.PersonType, "p")}
-	if _, err := n.Submitter().Submit(t.Context(), journals.Onboarding, decide.Command{ID: operation.NewID(), Type: payload.CommandType(),
-		Actor: decide.Actor{Broker: "b"}, Payload: payload}); err != nil {
-		t.Fatal(err)
-	}
+	n.submit(t, journals.Onboarding, decide.Command{ID: operation.NewID(), Type: payload.CommandType(), Actor: decide.Actor{Broker: "b"}, Payload: payload})
 	if err := n.keysBelong(t.Context()); !errors.Is(err, errForeignKeys) {
 		t.Errorf("the key store has no key: %v", err)
 	}

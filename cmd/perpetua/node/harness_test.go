@@ -13,9 +13,12 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func TestMain(m *testing.M) {
@@ -99,6 +102,16 @@ func (b *bench) run(t *testing.T, c Config) (n *Node, stop func()) {
 		t.Fatal(err)
 	}
 	return n, stop
+}
+
+// submit has a command decided. What a busy machine refuses for the time being is sent again.
+func (n *Node) submit(t *testing.T, journal string, c decide.Command) submit.Result {
+	t.Helper()
+	r, err := journaltest.Insist(func() (submit.Result, error) { return n.Submitter().Submit(t.Context(), journal, c) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // get returns a status and reads a JSON body.

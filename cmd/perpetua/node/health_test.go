@@ -113,9 +113,7 @@ func TestReadyzWithFailingProjections(t *testing.T) {
 	n.Announce()
 	b.readiness(t, n, "ready", nil)
 	on.Store(true)
-	if _, err := n.Submitter().Submit(t.Context(), "words", journaltest.Say("hello")); err != nil {
-		t.Fatal(err)
-	}
+	n.submit(t, "words", journaltest.Say("hello"))
 	const reason = "words: its rows can't be written"
 	b.readiness(t, n, "unready", map[string]string{"api": reason, "projector": reason})
 	on.Store(false)

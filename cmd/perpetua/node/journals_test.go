@@ -31,10 +31,7 @@ func TestAThirdJournalIsOneEntry(t *testing.T) {
 	b := newBench(t, append(journals.All(), words), "--snapshot-records", "1")
 	n := b.start(t)
 
-	said, err := n.Submitter().Submit(t.Context(), "words", journaltest.Say("hello"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := n.submit(t, "words", journaltest.Say("hello"))
 	fold, err := n.Fold("words")
 	if err != nil {
 		t.Fatal(err)

@@ -42,9 +42,7 @@ func TestCatchingUpIsTold(t *testing.T) {
 	n := b.start(t)
 	stop := n.tellProgress(time.Millisecond)
 	eventually(t, "a line of progress", func() string {
-		if _, err := n.Submitter().Submit(t.Context(), "words", journaltest.Say("hello")); err != nil {
-			t.Fatal(err)
-		}
+		n.submit(t, "words", journaltest.Say("hello"))
 		if !strings.Contains(said.String(), `msg="catching up with the log" journal=words followed=`) {
 			return "there is none"
 		}

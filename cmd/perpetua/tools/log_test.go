@@ -58,7 +58,8 @@ func oneWord(ctx context.Context, t *testing.T, rules journaltest.Words) (*journ
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	said, err := o.Submit(ctx, journaltest.Say("one"))
+	c := journaltest.Say("one")
+	said, err := journaltest.Insist(func() (submit.Result, error) { return o.Submit(ctx, c) })
 	end()
 	if ended := <-done; err != nil || ended != nil {
 		t.Fatal(err, ended)

@@ -20,7 +20,7 @@ import (
 )
 
 // Patience is how long a client waits for an expected message.
-const Patience = 30 * time.Second
+const Patience = 90 * time.Second
 
 // Message is a received message.
 type Message struct {
