@@ -76,7 +76,7 @@ func (r *Receipts) Show(c echo.Context, w Wanted) error {
 	var trimmed *record.TrimmedError
 	switch {
 	case errors.As(err, &trimmed):
-		return problem.Conflict("RECORD_ARCHIVED", "The log does not hold the record any more. The archive does.").Because(err)
+		return problem.Conflict("RECORD_ARCHIVED", "The log does not hold the record any more, and this node can't read it in the archive.").Because(err)
 	case err != nil:
 		return err
 	case !w.Concerns(e):
