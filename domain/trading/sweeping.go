@@ -5,8 +5,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Sweeping returns the order that continues to trade in the record after the one with these events, or zero if there is
-// none. Until then the order is live, but not in the book.
+// Sweeping returns the order that continues to trade in a record after the one with these events, or zero if there
+// is none. Until then the order is live, but not in the book.
 func Sweeping(events []decide.Event) scalar.ID {
 	var code scalar.ID
 	for _, e := range events {

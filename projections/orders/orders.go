@@ -22,7 +22,7 @@ var Projection = projections.NewProjection("orders", project, table.Name, histor
 type Order struct {
 	order.Order
 	Sequence int64
-	// Sweeping says that the order continues to trade in the next record. Until then it is live, but not in the book.
+	// Sweeping says that the order continues to trade in a later record. Until then it is live, but not in the book.
 	Sweeping bool
 }
 

@@ -2,11 +2,12 @@
 
 -- An order that trades more than fits one record is not in the book between its records. The rows did not say so.
 --
--- Projectors change checkpoints first. The lock stops them, so that they cannot lock the tables below in another order.
+-- Projectors change checkpoints first. The lock stops them, so that they cannot lock the tables below in another order. Questions as
+-- of a record lock the tables of history first.
 LOCK TABLE checkpoints IN SHARE ROW EXCLUSIVE MODE;
-ALTER TABLE orders ADD COLUMN sweeping boolean NOT NULL DEFAULT false;
 ALTER TABLE order_history ADD COLUMN sweeping boolean NOT NULL DEFAULT false;
-COMMENT ON COLUMN orders.sweeping IS 'Whether the order continues to trade in the next record. Until then it is live, but not in the book.';
+ALTER TABLE orders ADD COLUMN sweeping boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN orders.sweeping IS 'Whether the order continues to trade in a later record. Until then it is live, but not in the book.';
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -14,13 +15,44 @@ DECLARE
 BEGIN
     FOR name IN SELECT relid FROM pg_partition_tree('order_history') LOOP
         EXECUTE format('COMMENT ON COLUMN %s.sweeping IS %L', name,
-            'Whether the order continued to trade in the next record. Until then it was live, but not in the book.');
+            'Whether the order continued to trade in a later record. Until then it was live, but not in the book.');
     END LOOP;
 END $$;
 -- +goose StatementEnd
 
 -- The versions so far do not say it, so history begins again after the last record. A rebuild makes them from the log.
 UPDATE history_bounds SET built = greatest(built, written) WHERE journal = 'trading';
+
+-- As before, and for builds that write the column. A build without it calls the function without sweeps. Its versions do not count, as
+-- if it wrote none.
+DROP FUNCTION history_written(text, bigint, bigint);
+-- +goose StatementBegin
+CREATE FUNCTION history_written(of text, first bigint, last bigint, sweeps boolean DEFAULT false) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    tables text[] := CASE of WHEN 'trading' THEN ARRAY['order_history', 'balance_history', 'position_history']
+        ELSE ARRAY['owner_history', 'document_history', 'trigger_history'] END;
+    name   text;
+    before bigint;
+BEGIN
+    IF of = 'trading' AND NOT sweeps THEN
+        RETURN;
+    END IF;
+    UPDATE history_bounds SET written = last WHERE journal = of AND written = first - 1;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    SELECT written INTO before FROM history_bounds WHERE journal = of;
+    UPDATE history_bounds SET built = first - 1, written = last WHERE journal = of;
+    IF of = 'trading' THEN
+        PERFORM history_partitions(first);
+        -- An earlier build has changed these rows, and left the column as it was.
+        UPDATE orders SET sweeping = false WHERE live AND sweeping AND sequence > before AND sequence < first;
+    END IF;
+    FOREACH name IN ARRAY tables LOOP
+        EXECUTE format('DELETE FROM %I WHERE until >= $1', name) USING first;
+    END LOOP;
+END $$;
+-- +goose StatementEnd
 
 -- The views of the book, without such orders. In a schema beside the live one the migration of the last views has dropped them.
 -- +goose StatementBegin
