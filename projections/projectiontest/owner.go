@@ -135,9 +135,9 @@ func (o *Owner) Sweep(amended, setAside bool) {
 		o.do(actor(maker), trading.CommandPlaceOrder, limit(maker, order.Sell, 1, 650_500+n))
 	}
 	price := fixed.Decimal{Coef: 651_000, Scale: 1}
-	kind, payload := trading.CommandPlaceOrder, any(limit(taker, order.Buy, 1500, price.Coef))
+	kind, payload := trading.CommandPlaceOrder, any(limit(taker, order.Buy, 2500, price.Coef))
 	if amended {
-		o.do(actor(taker), trading.CommandPlaceOrder, limit(taker, order.Buy, 1500, 649_000))
+		o.do(actor(taker), trading.CommandPlaceOrder, limit(taker, order.Buy, 2500, 649_000))
 		kind, payload = trading.CommandAmendOrder, &trading.AmendOrder{CustomerCode: taker, OrderCode: o.State.OpenOrders(taker)[0].Code, LimitPrice: &price}
 	}
 	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: kind, Actor: actor(taker), Payload: payload})
@@ -154,6 +154,9 @@ func (o *Owner) Sweep(amended, setAside bool) {
 		o.do(operator, decide.CommandPutBackDue, &decide.PutBackDue{Entry: o.State.SetAsideEntries()[0].Entry})
 	}
 	o.drain()
+	if rest := o.State.OpenOrders(taker); len(rest) != 1 || rest[0].Status != order.PartiallyFilled {
+		o.t.Fatalf("the remainder does not rest: %v", rest)
+	}
 }
 
 // Delist lists another instrument, rests orders on it, and withdraws it, which takes several records. It returns the symbol.
