@@ -32,7 +32,7 @@ const historyStep = 1 << 20
 // MUST come before the projections that write to them.
 func HistoryBounds(journal string) Projection {
 	return NewProjection("history", func(entries []record.Entry, batch *Batch) {
-		batch.Prepare("SELECT history_written($1, $2, $3)", journal, entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence)
+		batch.Prepare("SELECT history_written($1, $2, $3, true)", journal, entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence)
 		if journal != partitioned {
 			return
 		}

@@ -267,6 +267,7 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 	}
 	j.checkPostings(r.built)
 	j.checkTriggered(r.stamp, r.built)
+	j.checkSweeping(r.built)
 	checkState(j.t, j.state)
 	if len(j.records) < 50 || len(j.records)%16 == 0 { // in fractions, this takes its time
 		checkMargins(j.t, j.state)

@@ -172,7 +172,7 @@ func TestBooksWhileAnOrderTrades(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		o := projectiontest.NewOwner(t, 7)
 		o.Play(100)
-		o.Sweep(aside)
+		o.Sweep(false, aside)
 		delisted := o.Delist()
 		o.Play(20)
 		b, state, steps := NewBooks(), trading.NewState(), 0

@@ -22,6 +22,8 @@ var Projection = projections.NewProjection("orders", project, table.Name, histor
 type Order struct {
 	order.Order
 	Sequence int64
+	// Sweeping says that the order continues to trade in a later record. Until then it is live, but not in the book.
+	Sweeping bool
 }
 
 // row has as its key the place of the record that made the order.
@@ -38,6 +40,7 @@ var table = &projections.Table[Order]{
 		c.Text("type", func(r *row) *order.Type { return &r.Value.Type }).Fixed(),
 		c.Text("status", func(r *row) *order.Status { return &r.Value.Status }),
 		c.Whether("live", func(r *row) bool { return r.Value.Status.Live() }),
+		c.Bool("sweeping", func(r *row) *bool { return &r.Value.Sweeping }),
 		c.Decimal("amount", func(r *row) *fixed.Decimal { return &r.Value.Amount }),
 		c.Decimal("filled_amount", func(r *row) *fixed.Decimal { return &r.Value.FilledAmount }),
 		c.MoneyWhere("cash_amount", func(r *row) bool { return r.Value.CashAmount != 0 }, func(r *row) *fixed.Money { return &r.Value.CashAmount }).Fixed(),
@@ -78,11 +81,12 @@ type changed struct {
 	triggered scalar.Time // zero if none of the entries says so
 	sequence  int64
 	first     int64 // the sequence of the first entry that changes the order
+	sweeping  bool  // after the last entry
 }
 
 // row returns the order's row as the last entry so far leaves it.
 func (o *changed) row() row {
-	r := row{Key: o.created, Value: Order{*o.last, o.sequence}}
+	r := row{Key: o.created, Value: Order{*o.last, o.sequence, o.sweeping}}
 	r.Value.Triggered = o.triggered
 	return r
 }
@@ -96,6 +100,7 @@ func project(entries []record.Entry, batch *projections.Batch) {
 	var madeVersions, knownVersions []version
 	for _, e := range entries {
 		var triggered trading.Triggered
+		sweeping := trading.Sweeping(e.Record.Events)
 		for i, event := range e.Record.Events {
 			after := triggered.Order(event, e.Record.Time)
 			if after == nil {
@@ -112,6 +117,7 @@ func project(entries []record.Entry, batch *projections.Batch) {
 				knownVersions = append(knownVersions, version{Row: r.row(), Until: e.Record.Sequence})
 			}
 			r.last, r.sequence, r.triggered = after, e.Record.Sequence, max(r.triggered, after.Triggered)
+			r.sweeping = after.Code == sweeping
 			if !again && r.last.Code == e.Stamp().Derive(i) {
 				r.made, r.created = true, projections.Key{Sequence: r.sequence, Ordinal: int64(i)}
 			}

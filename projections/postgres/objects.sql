@@ -26,7 +26,7 @@ SET LOCAL perpetua.withheld = '
     perpetua_jobs.river_job perpetua_jobs.river_leader perpetua_jobs.river_migration perpetua_jobs.river_notification
     perpetua_jobs.river_queue';
 SET LOCAL perpetua.routines = '
-    count_rows() grant_readers(text[]) history_partitions(bigint) history_written(text,bigint,bigint) list_page(text[],bigint,bigint,boolean)
+    count_rows() grant_readers(text[]) history_partitions(bigint) history_written(text,bigint,bigint,boolean) list_page(text[],bigint,bigint,boolean)
     place_document() place_response() place_trigger() record_changes() track_changes(text)
     analytics.book_at(text,bigint) analytics.history_checked(bigint) analytics.position_at(text,timestamptz) analytics.recent_from(text)
     perpetua_jobs.river_job_state_in_bitmask(bit,perpetua_jobs.river_job_state)';

@@ -116,9 +116,10 @@ func (o *Owner) PlaceStops(n int) {
 	}
 }
 
-// Sweep rests many small asks, and has a larger order buy them in several records. The remainder of that order rests. If setAside is set,
-// its work is set aside after the first record, and an operator puts it back.
-func (o *Owner) Sweep(setAside bool) {
+// Sweep rests many small asks, and has a larger order buy them in several records. The remainder of that order rests. If amended is set,
+// the order rests at a lower price first, and is amended. If setAside is set, its work is set aside after the first record, and an operator
+// puts it back.
+func (o *Owner) Sweep(amended, setAside bool) {
 	o.t.Helper()
 	const makers = 260
 	first := len(o.customers)
@@ -133,12 +134,17 @@ func (o *Owner) Sweep(setAside bool) {
 	for n := range int64(makers) {
 		o.do(actor(maker), trading.CommandPlaceOrder, limit(maker, order.Sell, 1, 650_500+n))
 	}
-	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: trading.CommandPlaceOrder, Actor: actor(taker),
-		Payload: limit(taker, order.Buy, 1500, 651_000)})
+	price := fixed.Decimal{Coef: 651_000, Scale: 1}
+	kind, payload := trading.CommandPlaceOrder, any(limit(taker, order.Buy, 2500, price.Coef))
+	if amended {
+		o.do(actor(taker), trading.CommandPlaceOrder, limit(taker, order.Buy, 2500, 649_000))
+		kind, payload = trading.CommandAmendOrder, &trading.AmendOrder{CustomerCode: taker, OrderCode: o.State.OpenOrders(taker)[0].Code, LimitPrice: &price}
+	}
+	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: kind, Actor: actor(taker), Payload: payload})
 	if err != nil || o.State.Due(o.venue.time) != decide.Nothing {
 		o.t.Fatalf("the order that sweeps: %v, or other work is due", err)
 	}
-	o.append(trading.CommandPlaceOrder, actor(taker), d)
+	o.append(kind, actor(taker), d)
 	if o.State.Due(o.venue.time) == decide.Nothing {
 		o.t.Fatal("one record has all trades")
 	}
@@ -148,6 +154,9 @@ func (o *Owner) Sweep(setAside bool) {
 		o.do(operator, decide.CommandPutBackDue, &decide.PutBackDue{Entry: o.State.SetAsideEntries()[0].Entry})
 	}
 	o.drain()
+	if rest := o.State.OpenOrders(taker); len(rest) != 1 || rest[0].Status != order.PartiallyFilled {
+		o.t.Fatalf("the remainder does not rest: %v", rest)
+	}
 }
 
 // Delist lists another instrument, rests orders on it, and withdraws it, which takes several records. It returns the symbol.

@@ -331,12 +331,17 @@ func (a *analyzed) books(t *testing.T) {
 		if at%37 != 5 || len(s.Instruments()) < 2 {
 			continue
 		}
-		symbol := projectiontest.Symbols()[at%2]
-		want := depth(s, symbol)
-		check(t, fmt.Sprint("the book of ", symbol, " as of ", at), levels(t, lines(t, a.pool, fmt.Sprintf("SELECT * FROM analytics.book_at('%s', %d)", symbol, at))), want)
-		check(t, fmt.Sprint("its orders as of ", at), levels(t, lines(t, a.pool, fmt.Sprintf(`SELECT side, price, sum(amount) AS amount FROM analytics.book_orders
-			WHERE symbol = '%s' AND since <= %d AND (until > %[2]d OR until IS NULL) GROUP BY side, price`+bookOrder, symbol, at))), want)
+		a.book(t, s, projectiontest.Symbols()[at%2], at)
 	}
+}
+
+// book compares a book as of a record with that of the fold to the record.
+func (a *analyzed) book(t *testing.T, s *trading.State, symbol string, at int64) {
+	t.Helper()
+	want := depth(s, symbol)
+	check(t, fmt.Sprint("the book of ", symbol, " as of ", at), levels(t, lines(t, a.pool, fmt.Sprintf("SELECT * FROM analytics.book_at('%s', %d)", symbol, at))), want)
+	check(t, fmt.Sprint("its orders as of ", at), levels(t, lines(t, a.pool, fmt.Sprintf(`SELECT side, price, sum(amount) AS amount FROM analytics.book_orders
+		WHERE symbol = '%s' AND since <= %d AND (until > %[2]d OR until IS NULL) GROUP BY side, price`+bookOrder, symbol, at))), want)
 }
 
 func (a *analyzed) fills(t *testing.T) {

@@ -183,7 +183,9 @@ func (c *comparison) orders() error {
 	}
 	live := make(map[scalar.ID]orders.Order)
 	for _, code := range c.holders() {
-		c.state.EachOpenOrder(code, func(o *order.Order, sequence int64) { live[o.Code] = orders.Order{Order: *o, Sequence: sequence} })
+		c.state.EachOpenOrder(code, func(o *order.Order, sequence int64) {
+			live[o.Code] = orders.Order{Order: *o, Sequence: sequence, Sweeping: c.state.Sweeps(o.Code)}
+		})
 	}
 	for _, r := range rows {
 		o, ok := live[r.Code]

@@ -44,7 +44,9 @@ func (p pastTest) customer(s *trading.State, customer string, born, sequence int
 	must(p.T, err)
 	check(p.T, "registration "+what, gotBorn, born)
 	want := []orders.Order{}
-	s.EachOpenOrder(customer, func(o *order.Order, at int64) { want = append(want, orders.Order{Order: *o, Sequence: at}) })
+	s.EachOpenOrder(customer, func(o *order.Order, at int64) {
+		want = append(want, orders.Order{Order: *o, Sequence: at, Sweeping: s.Sweeps(o.Code)})
+	})
 	byCode := func(a, b orders.Order) int { return slices.Compare(a.Code[:], b.Code[:]) }
 	slices.SortFunc(open, byCode)
 	slices.SortFunc(want, byCode)
@@ -114,7 +116,7 @@ func TestRowsAsOfEqualAFold(t *testing.T) {
 					placed[o.Code] = at
 					codes = append(codes, o.Code)
 				}
-				after := orders.Order{Order: *o, Sequence: at}
+				after := orders.Order{Order: *o, Sequence: at, Sweeping: s.Sweeps(o.Code)}
 				if before := last[o.Code].Triggered; after.Triggered.IsZero() {
 					after.Triggered = before
 				}

@@ -44,6 +44,7 @@ func TestStartOnRowsBeforeTheFirstRelease(t *testing.T) {
 	if _, err := db.Exec(ctx, `DELETE FROM schema_versions WHERE version_id > 24; UPDATE schema_versions SET is_applied = true;
 		DROP SCHEMA analytics CASCADE; DROP SCHEMA lake CASCADE;
 		DROP TABLE bases, signed_trees, cosigned_trees, archive_heads, liabilities, order_history, balance_history, position_history, owner_history, document_history, trigger_history, history_bounds, proposals, onboarding_proposals;
+		ALTER TABLE orders DROP COLUMN sweeping;
 		DROP FUNCTION IF EXISTS history_partitions, history_written;
 		UPDATE balances SET balance = 1 WHERE customer_code = 'ANNA';
 		CREATE VIEW balances_by_currency AS SELECT currency, sum(balance) AS balance FROM balances GROUP BY currency;
