@@ -28,7 +28,7 @@ func (a *Auditor) leftovers() {
 }
 
 // within returns how many steps an order would trade within its limit or price band. own includes orders of the same account. A
-// reduce-only order trades no more than what is left of its account's position after the orders before it.
+// reduce-only order trades no more than its account still holds after the orders before it.
 func (a *Auditor) within(o *order, own bool) (steps int64) {
 	at := a.now
 	if a.r.resumed != nil {
@@ -50,7 +50,7 @@ func (a *Auditor) within(o *order, own bool) (steps int64) {
 	return steps
 }
 
-// trades returns how many steps of a resting order trade, and adds them to the size of its account's position.
+// trades returns the steps that a resting order trades. It updates its account's position in sizes.
 func (o *order) trades(sizes map[*account]int64) int64 {
 	size, met := sizes[o.account]
 	if !met {

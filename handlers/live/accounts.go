@@ -143,8 +143,8 @@ func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 	h.noteLiquidationPrices(&t, s)
 }
 
-// noteLiquidationPrices schedules the positions of which a record changed only the liquidation price: the rest of an account whose
-// balance or other positions it changed.
+// noteLiquidationPrices schedules positions with a new liquidation price. A new balance or position moves those of all other
+// positions of the account.
 func (h *Hub) noteLiquidationPrices(t *touched, s *trading.State) {
 	for _, customer := range t.funds {
 		of, known := s.Customer(customer)
@@ -168,10 +168,10 @@ func (h *Hub) publishAccount(d *draft, position string) {
 // touched lists the accounts and positions that a record changes, in the order of the events.
 type touched struct {
 	accounts  []string
-	positions []held   // whose size or cost changed; they may be closed now
-	margined  []held   // whose margin rate changed, if they are open
-	profiles  []string // accounts with another margin rate on every instrument
-	funds     []string // accounts whose balance or positions changed, so that every liquidation price may have
+	positions []held   // with a new size or cost; they may be closed now
+	margined  []held   // with a new margin rate; they may not be open
+	profiles  []string // accounts with a new margin rate on every instrument
+	funds     []string // accounts with a new balance or position, which moves all their liquidation prices
 }
 
 // held identifies a position.
