@@ -27,13 +27,14 @@ func (a *Auditor) leftovers() {
 	}
 }
 
-// within returns how many steps rest on the other side within the order's limit or price band. own includes orders of
-// the same account.
+// within returns how many steps an order would trade within its limit or price band. own includes orders of the same account. A
+// reduce-only order trades no more than its account still holds after the orders before it.
 func (a *Auditor) within(o *order, own bool) (steps int64) {
 	at := a.now
 	if a.r.resumed != nil {
 		at = a.r.resumed.started
 	}
+	sizes := make(map[*account]int64) // of the positions after the orders so far
 	for _, maker := range o.instrument.book[1-o.side()] {
 		reaches := !o.beyond(maker.price, o.instrument.PriceBand)
 		if limited(o.Type) {
@@ -43,9 +44,23 @@ func (a *Auditor) within(o *order, own bool) (steps int64) {
 			return steps
 		}
 		if !maker.past(at) && (own || maker.account != o.account) {
-			steps += maker.remaining
+			steps += maker.trades(sizes)
 		}
 	}
+	return steps
+}
+
+// trades returns the steps that a resting order trades. It updates its account's position in sizes.
+func (o *order) trades(sizes map[*account]int64) int64 {
+	size, met := sizes[o.account]
+	if !met {
+		size = o.account.on(o.instrument).size
+	}
+	steps := o.remaining
+	if o.ReduceOnly {
+		steps = min(steps, max(0, -sign(o.buy)*size))
+	}
+	sizes[o.account] = size + sign(o.buy)*steps
 	return steps
 }
 

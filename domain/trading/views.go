@@ -2,6 +2,7 @@ package trading
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -333,12 +334,39 @@ func sideOf(a order.Action) book.Side {
 
 // Holds reports whether a customer has an open position on an instrument.
 func (s *State) Holds(customer, symbol string) bool {
+	h := s.existing(customer, symbol)
+	return h != nil && h.size != 0
+}
+
+// NeedsMargin reports whether a customer has an open position on an instrument, or resting orders that reserve margin.
+func (s *State) NeedsMargin(customer, symbol string) bool {
+	h := s.existing(customer, symbol)
+	return h != nil && (h.size != 0 || h.bids != 0 || h.asks != 0)
+}
+
+// existing returns a customer's position on an instrument, open or not, or nil.
+func (s *State) existing(customer, symbol string) *position {
 	if a := s.accounts[customer]; a != nil {
 		for _, h := range a.positions {
 			if h.instrument.contract.Symbol == symbol {
-				return h.size != 0
+				return h
 			}
 		}
 	}
-	return false
+	return nil
+}
+
+// Held yields the symbols on which a customer has an open position.
+func (s *State) Held(customer string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		a := s.accounts[customer]
+		if a == nil {
+			return
+		}
+		for _, h := range a.positions {
+			if h.size != 0 && !yield(h.instrument.contract.Symbol) {
+				return
+			}
+		}
+	}
 }

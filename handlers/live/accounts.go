@@ -12,8 +12,8 @@ import (
 )
 
 // The channels positions and margin show the current state of accounts. A subscription begins with a snapshot of each
-// account and continues with the changes that records make. A change of the mark price alone, which may affect very
-// many accounts, is sent at most once per second (conflation.go).
+// account and continues with the changes that records make. A change of the mark price alone, or of an instrument's margins, which
+// may affect very many accounts, is sent at most once per second, and so is one of a liquidation price alone (conflation.go).
 
 const snapshot = "snapshot"
 
@@ -127,10 +127,8 @@ func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 	}
 	t := touchedBy(e.Record.Events)
 	at := h.logPosition(e.Record.Sequence).String()
-	for _, p := range t.positions {
-		position, known := s.Position(p.customer, p.symbol)
-		// A rejected order may have set the leverage. That alone does not create a position to report.
-		if known && (e.Record.Outcome == decide.Accepted || !position.Amount.IsZero()) {
+	for _, p := range t.changedPositions(s) {
+		if position, known := s.Position(p.customer, p.symbol); known {
 			broker, _ := s.CustomerBroker(p.customer)
 			d := positionDraft(update, &position, broker, e.Record.Sequence)
 			h.publishAccount(&d, at)
@@ -142,6 +140,24 @@ func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 			h.publishAccount(&d, at)
 		}
 	}
+	h.noteLiquidationPrices(&t, s)
+}
+
+// noteLiquidationPrices schedules positions with a new liquidation price. A new balance or position moves those of all other
+// positions of the account.
+func (h *Hub) noteLiquidationPrices(t *touched, s *trading.State) {
+	for _, customer := range t.funds {
+		of, known := s.Customer(customer)
+		if !known || !h.anyReads(positionsNow, of) {
+			continue
+		}
+		for symbol := range s.Held(customer) {
+			h.streams.conflation.positions[held{customer, symbol}] = true
+		}
+	}
+	for _, sent := range t.changedPositions(s) {
+		delete(h.streams.conflation.positions, sent)
+	}
 }
 
 // publishAccount is publish for a message about an account.
@@ -152,11 +168,33 @@ func (h *Hub) publishAccount(d *draft, position string) {
 // touched lists the accounts and positions that a record changes, in the order of the events.
 type touched struct {
 	accounts  []string
-	positions []held
+	positions []held   // with a new size or cost; they may be closed now
+	margined  []held   // with a new margin rate; they may not be open
+	profiles  []string // accounts with a new margin rate on every instrument
+	funds     []string // accounts with a new balance or position, which moves all their liquidation prices
 }
 
 // held identifies a position.
 type held struct{ customer, symbol string }
+
+// changedPositions returns the positions that the record changed, each once. s is the state after the record.
+func (t *touched) changedPositions(s *trading.State) []held {
+	out := slices.Clone(t.positions)
+	add := func(p held) {
+		if s.Holds(p.customer, p.symbol) && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	for _, p := range t.margined {
+		add(p)
+	}
+	for _, customer := range t.profiles {
+		for symbol := range s.Held(customer) {
+			add(held{customer, symbol})
+		}
+	}
+	return out
+}
 
 func (t *touched) account(customer string) {
 	if customer != "" && !slices.Contains(t.accounts, customer) {
@@ -164,11 +202,23 @@ func (t *touched) account(customer string) {
 	}
 }
 
+func (t *touched) money(customer string) {
+	if customer != "" && !slices.Contains(t.funds, customer) {
+		t.funds = append(t.funds, customer)
+	}
+}
+
 func (t *touched) position(customer, symbol string) {
 	t.account(customer)
+	t.money(customer)
 	if p := (held{customer, symbol}); !slices.Contains(t.positions, p) {
 		t.positions = append(t.positions, p)
 	}
+}
+
+func (t *touched) margin(customer, symbol string) {
+	t.account(customer)
+	t.margined = append(t.margined, held{customer, symbol})
 }
 
 func touchedBy(events []decide.Event) (t touched) {
@@ -182,19 +232,25 @@ func touchedBy(events []decide.Event) (t touched) {
 			}
 		}
 		if posted, ok := event.(ledger.Posted); ok {
+			_, owed := event.(*trading.FundingPosted) // the equity includes it since the funding was fixed
 			for _, p := range posted.Postings() {
-				t.account(p.CustomerCode)
+				if t.account(p.CustomerCode); !owed {
+					t.money(p.CustomerCode)
+				}
 			}
 		}
 		switch event := event.(type) {
 		case *trading.CustomerRegistered:
 			t.account(event.CustomerCode)
 		case *trading.LeverageSet:
-			t.position(event.CustomerCode, event.Symbol)
+			t.margin(event.CustomerCode, event.Symbol)
+		case *trading.LeverageChanged:
+			t.margin(event.CustomerCode, event.Symbol)
 		case *trading.FeeProfileSet:
 			t.account(event.CustomerCode)
 		case *trading.MarginProfileSet:
 			t.account(event.CustomerCode)
+			t.profiles = append(t.profiles, event.CustomerCode)
 		case *trading.WithdrawalRequested:
 			t.account(event.CustomerCode)
 		case *trading.WithdrawalCanceled:

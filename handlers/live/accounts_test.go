@@ -3,8 +3,10 @@ package live_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -327,4 +329,92 @@ func TestLiquidations(t *testing.T) {
 	late := v.dial("")
 	late.SubscribeWith(livetest.Request{Args: []string{"liquidations"}, ResumeFrom: before})
 	v.until(t, "what was missed", func() bool { return fmt.Sprint(told(late)) == fmt.Sprint(want) })
+}
+
+// asState waits until the last message about each of a customer's positions, and about its margin, has the figures of the state.
+func asState(t *testing.T, v *venue, c *livetest.Client, customer string) {
+	t.Helper()
+	v.until(t, "the figures of the state", func() bool {
+		last := make(map[string]string)
+		for _, topic := range []string{"positions", "margin"} {
+			for _, m := range c.On(topic) {
+				if f := m.Fields(); f["customer_code"] == customer {
+					last[f["symbol"]] = strings.Join([]string{f["initial_margin"], f["maintenance_margin"], f["liquidation_price"], f["used_margin"], f["order_margin"]}, " ")
+				}
+			}
+		}
+		want := make(map[string]string)
+		v.View(func(state decide.State, _ record.Position) {
+			s := state.(*trading.State)
+			for _, p := range s.Positions(customer) {
+				shown := wire.NewPosition(&p)
+				want[p.Symbol] = fmt.Sprint(shown.InitialMargin, " ", shown.MaintenanceMargin, " ", priceOf(shown.LiquidationPrice), "  ")
+			}
+			summary, _ := s.Summary(customer)
+			shown := wire.NewAccountSummary(&summary)
+			want[""] = fmt.Sprint(" ", shown.MaintenanceMargin, "  ", shown.UsedMargin, " ", shown.OrderMargin)
+		})
+		return maps.Equal(last, want)
+	})
+}
+
+// priceOf returns a price as a message has it.
+func priceOf(p wire.Price) string {
+	if fixed.Decimal(p).IsZero() {
+		return "null"
+	}
+	return fixed.Decimal(p).String()
+}
+
+// TestPositionsFollowTheirAccount: whatever changes the margin or the liquidation price of a position is sent, although it may not
+// change the position: the account's margins, a leverage without an order, the margins of the instrument, a deposit, and a trade or
+// a price of another instrument. Positions that are not open are not sent.
+func TestPositionsFollowTheirAccount(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: 20 * time.Millisecond}, nil)
+	trade := func(symbol, amount string) {
+		v.place(limit("B1", symbol, order.Sell, amount, "1000"))
+		v.place(limit("A1", symbol, order.Buy, amount, "1000"))
+	}
+	trade(btc, "1000")
+	trade(btc, "1000")
+	c := v.dial(v.reader("alpha"))
+	c.Subscribe("positions", "margin")
+	asState(t, v, c, "A1")
+	percent := func(text string) *fixed.Decimal { d := dec(text); return &d }
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"the account's margins", func() {
+			v.do(trading.CommandSetMarginProfile, &trading.SetMarginProfile{CustomerCode: "A1", InitialMargin: dec("50"), MaintenanceMargin: dec("25")})
+		}},
+		{"a leverage", func() {
+			v.do(trading.CommandSetLeverage, &trading.SetLeverage{CustomerCode: "A1", Symbol: btc, Leverage: 3})
+			v.do(trading.CommandSetLeverage, &trading.SetLeverage{CustomerCode: "A1", Symbol: eth, Leverage: 3})
+		}},
+		{"a deposit", func() {
+			v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: "A1", Currency: "USDC", Amount: 500_000 * fixed.Unit})
+		}},
+		{"an order of the other instrument", func() { v.place(limit("A1", eth, order.Buy, "7", "900")) }},
+		{"the margins of the instruments", func() {
+			for _, symbol := range []string{btc, eth} {
+				one := 1
+				v.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: symbol, InitMarginReq: percent("60"), MaintMarginReq: percent("30"), MaxLeverage: &one})
+			}
+		}},
+		{"a trade of the other instrument", func() { trade(eth, "5") }},
+		{"a price of the other instrument", func() {
+			v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: eth, Price: dec("990")})
+		}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			step.do()
+			asState(t, v, c, "A1")
+		})
+	}
+	for _, m := range c.On("positions") {
+		if m.Fields()["amount"] == "0" {
+			t.Errorf("a position that is not open: %s", m.Raw)
+		}
+	}
 }

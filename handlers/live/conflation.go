@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,8 +23,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Some channels show the current state and not each step: ticker, tickers and candles, and the effect of the mark
-// price on positions and margin. The hub collects the changes made by records and sends them once per second.
+// Some channels show the current state and not each step: ticker, tickers and candles, and the effect of instruments on positions and
+// margin. The hub collects the changes made by records and sends them once per second.
 //
 // Tickers and candles equal those of the REST interface, because they are read from it, as of the last collected
 // record or later.
@@ -33,13 +34,24 @@ const beatEvery = time.Second
 
 // conflation holds the collected changes. The hub's lock guards it.
 type conflation struct {
-	tickers map[string]bool          // symbols with changes
-	candles map[string]*candleStream // topics with subscriptions, by the suffix of the topic
-	marks   map[string]bool          // symbols with a new mark price or newly owed funding
+	tickers   map[string]bool          // symbols with changes
+	candles   map[string]*candleStream // topics with subscriptions, by the suffix of the topic
+	accounts  accountChanges
+	positions map[held]bool // positions with another liquidation price
+}
+
+// accountChanges are the changes of instruments that affect accounts.
+type accountChanges struct {
+	marks map[string]bool // symbols with a new mark price or newly owed funding, which affect their holders
+	terms map[string]bool // symbols with other margins or fees, which affect those with resting orders as well
+}
+
+func newAccountChanges() accountChanges {
+	return accountChanges{make(map[string]bool), make(map[string]bool)}
 }
 
 func newConflation() conflation {
-	return conflation{make(map[string]bool), make(map[string]*candleStream), make(map[string]bool)}
+	return conflation{make(map[string]bool), make(map[string]*candleStream), newAccountChanges(), make(map[held]bool)}
 }
 
 // candleStream is the common state of all subscriptions to one candles topic.
@@ -79,13 +91,13 @@ func (p *conflation) note(e record.Entry) {
 				k.changed = k.changed || k.symbol == event.Symbol && event.MovesLastPrice()
 			}
 		case *trading.IndexUpdated:
-			p.tickers[event.Symbol], p.marks[event.Symbol] = true, true
+			p.tickers[event.Symbol], p.accounts.marks[event.Symbol] = true, true
 		case *trading.FundingFixed: // every holder owes it from now on
-			p.tickers[event.Symbol], p.marks[event.Symbol] = true, true
+			p.tickers[event.Symbol], p.accounts.marks[event.Symbol] = true, true
 		case *trading.InstrumentListed:
 			p.tickers[event.Symbol] = true
 		case *trading.InstrumentChanged:
-			p.tickers[event.Symbol] = true
+			p.tickers[event.Symbol], p.accounts.terms[event.Symbol] = true, true
 		}
 	}
 }
@@ -108,13 +120,13 @@ func (h *Hub) runConflation(ctx context.Context) {
 func (h *Hub) flushConflated(ctx context.Context) {
 	h.mu.Lock()
 	p, at := &h.streams.conflation, h.logPosition(h.streams.last.Sequence).String()
-	tickersOf, marks := p.tickers, p.marks
-	p.tickers, p.marks = make(map[string]bool), make(map[string]bool)
+	tickersOf, accounts, liquidationPrices := p.tickers, p.accounts, p.positions
+	p.tickers, p.accounts, p.positions = make(map[string]bool), newAccountChanges(), make(map[held]bool)
 	if h.streams.failed || h.streams.index.count[ticker]+h.streams.index.count[tickers] == 0 {
 		tickersOf = nil
 	}
 	if h.streams.failed || h.streams.index.count[positionsNow]+h.streams.index.count[marginNow] == 0 {
-		marks = nil
+		accounts, liquidationPrices = accountChanges{}, nil
 	}
 	var due []*candleStream
 	for of, k := range p.candles {
@@ -133,9 +145,10 @@ func (h *Hub) flushConflated(ctx context.Context) {
 	for _, k := range due {
 		h.sendCandles(ctx, k, at)
 	}
-	if len(marks) > 0 {
-		h.sendMarks(marks)
+	if len(accounts.marks)+len(accounts.terms) > 0 {
+		h.sendAccounts(&accounts, liquidationPrices)
 	}
+	h.sendLiquidationPrices(liquidationPrices)
 }
 
 // ask reads a public list from the REST interface, as of a log position or later. It returns nil if the list is not
@@ -221,15 +234,16 @@ func (h *Hub) sendCandles(ctx context.Context, k *candleStream, at string) {
 	}
 }
 
-// sendMarks sends the subscribed accounts with a position in the symbols, in chunks.
-func (h *Hub) sendMarks(symbols map[string]bool) {
+// sendAccounts sends the subscribed accounts that changes of instruments affect, in chunks. It removes the positions that it sends
+// from due.
+func (h *Hub) sendAccounts(changes *accountChanges, due map[held]bool) {
 	brokers, customers := h.readAccounts()
 	for _, broker := range brokers {
 		for place, more := 0, true; more; place += chunk {
 			h.look(func(s *trading.State) {
 				end := min(place+chunk, s.Registered(broker))
 				for n := place; n < end; n++ {
-					h.sendMarked(s, s.CustomerAt(broker, n), symbols)
+					h.sendAffected(s, s.CustomerAt(broker, n), changes, due)
 				}
 				more = end < s.Registered(broker)
 			})
@@ -239,7 +253,20 @@ func (h *Hub) sendMarks(symbols map[string]bool) {
 		h.look(func(s *trading.State) {
 			for _, code := range part {
 				if customer, known := s.Customer(code); known && !slices.Contains(brokers, customer.Broker) && !slices.Contains(brokers, "") {
-					h.sendMarked(s, customer, symbols)
+					h.sendAffected(s, customer, changes, due)
+				}
+			}
+		})
+	}
+}
+
+// sendLiquidationPrices sends the positions in due that are still open, in chunks.
+func (h *Hub) sendLiquidationPrices(due map[held]bool) {
+	for part := range slices.Chunk(slices.Collect(maps.Keys(due)), chunk) {
+		h.look(func(s *trading.State) {
+			for _, p := range part {
+				if customer, known := s.Customer(p.customer); known && s.Holds(p.customer, p.symbol) && h.anyReads(positionsNow, customer) {
+					h.sendPosition(s, customer, p.symbol)
 				}
 			}
 		})
@@ -274,23 +301,44 @@ func (h *Hub) look(at func(s *trading.State)) {
 	})
 }
 
-// sendMarked sends an account and its positions in the symbols, if it has any and they have subscriptions.
-func (h *Hub) sendMarked(s *trading.State, customer trading.Customer, symbols map[string]bool) {
-	at, holds := h.logPosition(h.streams.last.Sequence).String(), false
-	for symbol := range symbols {
-		if !s.Holds(customer.Code, symbol) {
-			continue
-		}
-		holds = true
-		if p, known := s.Position(customer.Code, symbol); known && h.anyReads(positionsNow, customer) {
-			d := positionDraft(update, &p, customer.Broker, h.streams.last.Sequence)
-			h.publishAccount(&d, at)
+// sendAffected sends an account that changes of instruments affect, if it has subscriptions. All its positions are sent, because the
+// price of one instrument moves the liquidation prices of the others.
+func (h *Hub) sendAffected(s *trading.State, customer trading.Customer, changes *accountChanges, due map[held]bool) {
+	if !changes.affect(s, customer.Code) {
+		return
+	}
+	if h.anyReads(positionsNow, customer) {
+		for symbol := range s.Held(customer.Code) {
+			h.sendPosition(s, customer, symbol)
+			delete(due, held{customer.Code, symbol})
 		}
 	}
-	if holds && h.anyReads(marginNow, customer) {
+	if h.anyReads(marginNow, customer) {
 		for _, d := range accountDrafts(marginNow, update, s, customer.Code, customer.Broker, h.streams.last.Sequence) {
-			h.publishAccount(&d, at)
+			h.publishAccount(&d, h.logPosition(h.streams.last.Sequence).String())
 		}
+	}
+}
+
+// affect reports whether the changes affect an account.
+func (c *accountChanges) affect(s *trading.State, customer string) bool {
+	for symbol := range c.marks {
+		if s.Holds(customer, symbol) {
+			return true
+		}
+	}
+	for symbol := range c.terms {
+		if s.NeedsMargin(customer, symbol) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Hub) sendPosition(s *trading.State, customer trading.Customer, symbol string) {
+	if p, known := s.Position(customer.Code, symbol); known {
+		d := positionDraft(update, &p, customer.Broker, h.streams.last.Sequence)
+		h.publishAccount(&d, h.logPosition(h.streams.last.Sequence).String())
 	}
 }
 
