@@ -257,7 +257,13 @@ func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Cli
 			}
 		}
 	}
-	lose := each(func(p place) { n.end(p); n.standBy(ctx) })
+	away := func(reason string) func(context.Context, *kgo.Client, map[string][]int32) {
+		return each(func(p place) {
+			n.log.Info("no longer assigned", "journal", p.journal, "partition", p.partition, "reason", reason)
+			n.end(p)
+			n.standBy(ctx)
+		})
+	}
 	kc, err := n.cfg.Client.KafkaFor(journal.ForGroup,
 		kgo.ClientID(n.cfg.URL),
 		kgo.ConsumerGroup(n.find.group.name),
@@ -270,8 +276,8 @@ func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Cli
 		kgo.DisableAutoCommit(),
 		kgo.WithHooks(n.lease),
 		kgo.OnPartitionsAssigned(each(func(p place) { n.begin(working, p, failed) })),
-		kgo.OnPartitionsRevoked(lose),
-		kgo.OnPartitionsLost(lose),
+		kgo.OnPartitionsRevoked(away("the group assigns it to another node, or this one leaves")),
+		kgo.OnPartitionsLost(away("the session with the group has ended")),
 	)
 	if err != nil {
 		return nil, err
