@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestBooksWhileAnOrderTrades compares the books of the views with those of the fold after each record of an order that trades in
@@ -58,38 +59,66 @@ const before48 = `DELETE FROM schema_versions WHERE version_id > 43;
 	DROP FUNCTION history_written(text, bigint, bigint, boolean);
 	CREATE FUNCTION history_written(bigint, bigint) RETURNS void LANGUAGE sql AS ''`
 
-// TestBooksAfterAnUpgrade migrates the tables of an earlier build, in which an order has traded in several records. The views have no
-// books of that time until a rebuild.
-func TestBooksAfterAnUpgrade(t *testing.T) {
-	o := projectiontest.NewOwner(t, 7)
-	o.Play(100)
-	o.Sweep(false, false)
-	upgraded := len(o.Entries)
-	o.Play(100)
-	url, symbol := projectiontest.MigratedURL(t), projectiontest.Symbols()[0]
+// migratedAgain applies the first records to tables, and has these come from a build without the column. It returns the migrated tables,
+// which go on with the other records, and a reader of their views.
+func migratedAgain(t *testing.T, o *projectiontest.Owner, applied int) (*rebuilt, *analyzed) {
+	t.Helper()
+	url := projectiontest.MigratedURL(t)
 	old := projectiontest.Open(t, url)
-	apply(t, old, "trading", readmodels.Trading(), o.Entries[:upgraded])
+	apply(t, old, "trading", readmodels.Trading(), o.Entries[:applied])
 	_, err := old.Exec(t.Context(), before48)
 	must(t, err)
 	_, err = projections.Migrate(t.Context(), old)
 	must(t, err)
-	r := newRebuiltAt(t, url, o.Entries)
-	a := &analyzed{pool: asReader(t, url)}
-	books := func(from int64) {
-		t.Helper()
-		s := trading.NewState()
-		for _, e := range o.Entries {
-			s.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
-			at := e.Record.Sequence
-			switch _, err := a.pool.Exec(t.Context(), "SELECT * FROM analytics.book_at($1, $2)", symbol, at); {
-			case (err == nil) != (at >= from):
-				t.Errorf("as of %d: %v", at, err)
-			case err == nil && (at%50 == 0 || !trading.Sweeping(e.Record.Events).IsZero()):
-				a.book(t, s, symbol, at)
-			}
+	return newRebuiltAt(t, url, o.Entries), &analyzed{pool: asReader(t, url)}
+}
+
+// swept returns an owner after an order that traded in several records, and the number of records up to the last one after which the
+// order continued to trade.
+func swept(t *testing.T) (o *projectiontest.Owner, amid int) {
+	t.Helper()
+	o = projectiontest.NewOwner(t, 7)
+	o.Play(100)
+	o.Sweep(false, false)
+	for amid = len(o.Entries); trading.Sweeping(o.Entries[amid-1].Record.Events).IsZero(); {
+		amid--
+	}
+	return o, amid
+}
+
+// booksFrom compares the books as of the records from one on with those of the fold.
+func (a *analyzed) booksFrom(t *testing.T, entries []record.Entry, from int, compared func(record.Entry) bool) {
+	t.Helper()
+	s := trading.NewState()
+	for i, e := range entries {
+		s.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+		if i >= from && compared(e) {
+			a.book(t, s, projectiontest.Symbols()[0], e.Record.Sequence)
 		}
 	}
-	books(int64(upgraded - 1))
+}
+
+func every(record.Entry) bool { return true }
+
+// TestBooksAfterAnUpgrade migrates the tables of an earlier build, in which an order has traded in several records. The views have no
+// books of that time until a rebuild.
+func TestBooksAfterAnUpgrade(t *testing.T) {
+	o, _ := swept(t)
+	upgraded := len(o.Entries)
+	o.Play(100)
+	r, a := migratedAgain(t, o, upgraded)
+	books := func(from int) {
+		t.Helper()
+		for at := range o.Entries {
+			if _, err := a.pool.Exec(t.Context(), "SELECT * FROM analytics.book_at($1, $2)", projectiontest.Symbols()[0], at); (err == nil) != (at >= from) {
+				t.Errorf("as of %d: %v", at, err)
+			}
+		}
+		a.booksFrom(t, o.Entries, from, func(e record.Entry) bool {
+			return e.Record.Sequence%50 == 0 || !trading.Sweeping(e.Record.Events).IsZero()
+		})
+	}
+	books(upgraded - 1)
 	r.audit()
 	for _, line := range r.rebuild(false, func() {}) {
 		t.Log(line)
@@ -101,69 +130,34 @@ func TestBooksAfterAnUpgrade(t *testing.T) {
 // TestBooksAfterAnEarlierBuild has a build without the column apply the last records of an order that trades in several, and then this
 // build the records after them. The order rests, also if the earlier build writes versions.
 func TestBooksAfterAnEarlierBuild(t *testing.T) {
-	o := projectiontest.NewOwner(t, 7)
-	o.Play(100)
-	o.Sweep(false, false)
+	o, amid := swept(t)
 	rests := len(o.Entries)
 	o.Play(20)
-	amid := rests
-	for trading.Sweeping(o.Entries[amid-1].Record.Events).IsZero() {
-		amid--
-	}
-	taker := trading.Sweeping(o.Entries[amid-1].Record.Events)
-	url, symbol := projectiontest.MigratedURL(t), projectiontest.Symbols()[0]
+	url := projectiontest.MigratedURL(t)
 	live := projectiontest.Open(t, url)
 	apply(t, live, "trading", readmodels.Trading(), o.Entries[:amid])
 	applyAsBefore(t, live, o.Entries[:rests], amid)
+	taker := trading.Sweeping(o.Entries[amid-1].Record.Events)
 	tag, err := live.Exec(t.Context(), "UPDATE orders SET sweeping = true WHERE code = $1 AND live", taker) // as it was
 	must(t, err)
 	check(t, "orders that rest", tag.RowsAffected(), int64(1))
 	_, err = live.Exec(t.Context(), "SELECT history_written('trading', $1, $2)", amid, rests-1)
 	must(t, err)
 	r := newRebuiltAt(t, url, o.Entries)
-	a, s := &analyzed{pool: asReader(t, url)}, trading.NewState()
-	for i, e := range o.Entries {
-		s.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
-		if i >= rests-1 {
-			a.book(t, s, symbol, e.Record.Sequence)
-		}
-	}
+	a := &analyzed{pool: asReader(t, url)}
+	a.booksFrom(t, o.Entries, rests-1, every)
 	r.audit()
 }
 
 // TestBooksAfterAnUpgradeAmidTrades migrates the tables of an earlier build while an order trades in several records. The books are
 // right from the next of these records on, and a rebuild makes the earlier ones.
 func TestBooksAfterAnUpgradeAmidTrades(t *testing.T) {
-	o := projectiontest.NewOwner(t, 7)
-	o.Play(100)
-	o.Sweep(false, false)
-	amid := len(o.Entries)
-	for trading.Sweeping(o.Entries[amid-1].Record.Events).IsZero() {
-		amid--
-	}
-	url, symbol := projectiontest.MigratedURL(t), projectiontest.Symbols()[0]
-	old := projectiontest.Open(t, url)
-	apply(t, old, "trading", readmodels.Trading(), o.Entries[:amid])
-	_, err := old.Exec(t.Context(), before48)
-	must(t, err)
-	_, err = projections.Migrate(t.Context(), old)
-	must(t, err)
-	r := newRebuiltAt(t, url, o.Entries)
-	a := &analyzed{pool: asReader(t, url)}
-	books := func(from int) {
-		t.Helper()
-		s := trading.NewState()
-		for i, e := range o.Entries {
-			s.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
-			if i >= from {
-				a.book(t, s, symbol, e.Record.Sequence)
-			}
-		}
-	}
-	books(amid)
+	o, amid := swept(t)
+	r, a := migratedAgain(t, o, amid)
+	a.booksFrom(t, o.Entries, amid, every)
 	for _, line := range r.rebuild(false, func() {}) {
 		t.Log(line)
 	}
-	books(amid - 3)
+	a.booksFrom(t, o.Entries, amid-3, every)
 	r.audit()
 }
