@@ -25,6 +25,29 @@ func startWitness(t *testing.T) (w *witnesstest.Witness, policy string) {
 	return w, policy
 }
 
+// receipted is a trade that has a receipt.
+type receipted struct {
+	Code     string
+	Customer string `json:"customer_code"`
+	Sequence json.Number
+}
+
+// firstTrade returns the oldest trade.
+func (v *venue) firstTrade() receipted {
+	v.t.Helper()
+	var trades struct{ Records []receipted }
+	body := v.must(http.StatusOK, "broker-a", http.MethodGet, "/v1/trades?sort=asc&page_size=1", nil).Body
+	if err := json.Unmarshal(body, &trades); err != nil || len(trades.Records) != 1 {
+		v.t.Fatalf("%v: %s", err, body)
+	}
+	return trades.Records[0]
+}
+
+// receipt returns the path of the trade's receipt.
+func (r *receipted) receipt() string {
+	return "/v1/customers/" + r.Customer + "/trades/" + r.Code + "/receipt?sequence=" + r.Sequence.String()
+}
+
 // TestReceipts gets the receipt of a trade from a venue with a witness, and verifies it with the venue stopped. The witness is away at
 // first, which delays the receipt and no order.
 func TestReceipts(t *testing.T) {
@@ -32,18 +55,8 @@ func TestReceipts(t *testing.T) {
 	w, policy := startWitness(t)
 	v := startVenue(t, "--witness-policy", policy)
 	v.trades()
-	var trades struct {
-		Records []struct {
-			Code     string `json:"code"`
-			Customer string `json:"customer_code"`
-			Sequence json.Number
-		}
-	}
-	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/trades", nil).Body, &trades); err != nil || len(trades.Records) == 0 {
-		t.Fatal(err, trades)
-	}
-	trade := trades.Records[0]
-	at := "/v1/customers/" + trade.Customer + "/trades/" + trade.Code + "/receipt?sequence=" + trade.Sequence.String()
+	trade := v.firstTrade()
+	at := trade.receipt()
 	v.signedTree(len(v.records("trading"))) // it is signed, and the witness does not know the log yet
 	v.must(404, "", http.MethodGet, "/tlog/trading/0/cosigned-checkpoint", nil)
 	key := strings.TrimSpace(string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body))

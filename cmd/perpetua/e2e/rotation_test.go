@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -98,18 +97,8 @@ func TestCheckpointKeyIsRotated(t *testing.T) {
 	if err := w.Knows(old); err != nil {
 		t.Fatal(err)
 	}
-	var trades struct {
-		Records []struct {
-			Code     string
-			Customer string `json:"customer_code"`
-			Sequence json.Number
-		}
-	}
-	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/trades", nil).Body, &trades); err != nil {
-		t.Fatal(err)
-	}
-	r := trades.Records[0]
-	before := v.save("broker-a", "/v1/customers/"+r.Customer+"/trades/"+r.Code+"/receipt?sequence="+r.Sequence.String())
+	r := v.firstTrade()
+	before := v.save("broker-a", r.receipt())
 
 	if code, said := v.outcome(nil, "admin", "checkpoint-keys", "rotate", "trading"); code != exitDone || !strings.Contains(said, old) {
 		t.Fatalf("rotate: %d\n%s", code, said)

@@ -59,7 +59,7 @@ func TestTrimmedVenue(t *testing.T) {
 		v.must(201, "broker-a", http.MethodPost, annasOrders, fmt.Sprintf(`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"65%d00.0"}`, i%3))
 		v.must(201, "broker-a", http.MethodPost, bensOrders, fmt.Sprintf(`{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.010","limit_price":"6%d000.0"}`, 4+i%2))
 	}
-	answers := v.pasts(v.person(), 8)
+	answers, first := v.pasts(v.person(), 8), v.firstTrade()
 	views, log := v.views(), v.records("trading")
 	v.refused("only by itself", "log", "trim", "--trim-after", "0s")
 	v.refused("stop it to restore its log", "log", "restore")
@@ -87,6 +87,13 @@ func TestTrimmedVenue(t *testing.T) {
 	v.start()
 	v.sees("trimmed", views, log)
 	v.asksAgain("trimmed", answers)
+	waitFor(t, "a receipt of a record that was trimmed", func() bool {
+		a := v.do("broker-a", http.MethodGet, first.receipt(), nil)
+		if a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
+		return a.Status == http.StatusOK
+	})
 	compareWithFold(t, v)
 	v.tool("audit")
 	if out := v.tool("audit", "verify", "--rules"); !strings.Contains(out, fmt.Sprintf("trading: %d records from 0 on", len(v.records("trading")))) ||
@@ -153,6 +160,9 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 	v.start() // from its snapshot
 	v.refused("the archive of", "audit")
+	if a := v.do("broker-a", http.MethodGet, first.receipt(), nil); a.Status != http.StatusConflict || !strings.Contains(string(a.Body), "RECORD_ARCHIVED") {
+		t.Errorf("a receipt of a record that is nowhere: %d %s", a.Status, a.Body)
+	}
 	if out := v.tool("audit", "verify", "--journal", "trading", "--rows=false"); !strings.Contains(out, "before the first snapshot of a trimmed log") {
 		t.Errorf("without its archive, audit verify said\n%s", out)
 	}
