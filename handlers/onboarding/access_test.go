@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
@@ -135,6 +136,22 @@ func TestRestrictedAndErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	hidden("operator")
+}
+
+// TestARepeatedRegistration: a tenant that repeats a registration no longer sees an owner who was restricted or erased since.
+func TestARepeatedRegistration(t *testing.T) {
+	h := newHouse(t)
+	again := func() *tradingtest.Reply {
+		return h.Send("broker-a", "POST", api+"/persons", anna, "Idempotency-Key", "k")
+	}
+	id := again().Want(201).Text("id")
+	want(t, again().Want(201), "id", id, "first_name", "Anna")
+	h.Send("operator", "PUT", admin+"/retention", `{"seconds":3600}`).Want(200)
+	h.Send("operator", "POST", admin+"/persons/"+id+"/erase", `{"reason":"They asked for it"}`).Want(200)
+	again().Detail(404, "PERSON_NOT_FOUND")
+	h.Advance(2 * scalar.Hour)
+	h.Onboarding.Drain()
+	again().Detail(404, "PERSON_NOT_FOUND")
 }
 
 // TestAKeyThatIsGone: what can't be opened any more is as if it was not there, though the record that says so is still to come.

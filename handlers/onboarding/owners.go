@@ -91,6 +91,19 @@ func (p *corporate) operated(o *domain.Owner) any {
 // read copies the members of a body to told and validates the result. Members that are absent or null stay unchanged.
 // An empty text clears a member.
 func (h *Handler) read(body *input.Form, told fields) {
+	h.readExcept(body, told, func(validation.FieldError) bool { return false })
+}
+
+// readUnknown reads a change of an owner that the path does not name. An absent member counts as told already.
+func (h *Handler) readUnknown(body *input.Form, t owner.Type) {
+	h.readExcept(body, newFields(t), func(e validation.FieldError) bool {
+		name, top := e.Path[0].(string)
+		return e.Kind == validation.Missing && top && !body.Has(name)
+	})
+}
+
+// readExcept is read without the errors for which except returns true.
+func (h *Handler) readExcept(body *input.Form, told fields, except func(validation.FieldError) bool) {
 	take(body, told.members())
 	a := told.address()
 	body.OptionalObject("address", func(body *input.Form) {
@@ -98,7 +111,7 @@ func (h *Handler) read(body *input.Form, told fields) {
 			{"region", &a.Region}, {"country", &a.Country}})
 	})
 	for _, e := range told.check(h.cfg.Now()) {
-		if !body.Faulty(e.Path...) { // a member of the wrong type was not copied and already has an error
+		if !body.Faulty(e.Path...) && !except(e) { // a member of the wrong type was not copied and already has an error
 			body.Add(e)
 		}
 	}
@@ -124,6 +137,9 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		}
 		ref := owner.Ref{Type: t, ID: rest.RequestOf(c).IDFor("owner")}
 		e, err := h.register(c, ref, told, body)
+		if err == nil && e.Ref != ref {
+			err = h.stillActive(c, e.Ref)
+		}
 		if err != nil {
 			return err
 		}
@@ -133,6 +149,17 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		}
 		return created(c, shown)
 	}
+}
+
+// stillActive returns an error if the owner was restricted or erased after its registration. The tenant no longer sees
+// such an owner, also in the answer to a repeated request.
+func (h *Handler) stillActive(c echo.Context, ref owner.Ref) error {
+	return h.view(c, func(s *domain.State) error {
+		if o, known := s.Owner(ref); known && o.State != owner.Active {
+			return notFound(ref.Type)
+		}
+		return nil
+	})
 }
 
 // register creates an owner's key and registers the owner.
@@ -200,6 +227,7 @@ func (h *Handler) changeOwner(c echo.Context) error {
 // change applies the body to an owner's fields and submits the result.
 func (h *Handler) change(c echo.Context, t *target, body *input.Form) (*domain.OwnerChanged, error) {
 	if t.owner == nil {
+		h.readUnknown(body, t.Type)
 		return nil, body.Done()
 	}
 	row, err := h.ownerRow(c, t)

@@ -92,6 +92,27 @@ func TestChangingAPerson(t *testing.T) {
 	want(t, h.Send("broker-a", "PATCH", api+"/persons/"+other, `{"external_id":"p-1"}`).Want(200), "external_id", "p-1")
 }
 
+// TestChangingAMalformedID: the error of the path comes with those of the body, and with no others.
+func TestChangingAMalformedID(t *testing.T) {
+	h := newHouse(t)
+	for _, tt := range []struct {
+		path, body string
+		want       []string
+	}{
+		{"/persons/x", `{}`, []string{"uuid_parsing path.person_id"}},
+		{"/persons/x", `{"first_name":"Anna","address":{"city":"Berlin"}}`, []string{"uuid_parsing path.person_id"}},
+		{"/persons/x", `{"last_name":null}`, []string{"uuid_parsing path.person_id"}},
+		{"/persons/x", `{"first_name":"","nationality":"de","address":{"zip":1},"x":1}`,
+			[]string{"uuid_parsing path.person_id", "missing body.first_name", "value_error body.nationality", "extra_forbidden body.address.zip", "extra_forbidden body.x"}},
+		{"/corporates/x", `{"legal_form":"GmbH","first_name":"Anna"}`, []string{"uuid_parsing path.corporate_id", "extra_forbidden body.first_name"}},
+	} {
+		got := h.Send("broker-a", "PATCH", api+tt.path, tt.body).Details()
+		slices.Sort(got)
+		slices.Sort(tt.want)
+		same(t, tt.path+" "+tt.body, got, tt.want)
+	}
+}
+
 // TestExternalIDs are unique within a tenant and a type of owner.
 func TestExternalIDs(t *testing.T) {
 	h := newHouse(t)
