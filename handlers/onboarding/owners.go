@@ -94,7 +94,7 @@ func (h *Handler) read(body *input.Form, told fields) {
 	h.readExcept(body, told, func(validation.FieldError) bool { return false })
 }
 
-// readUnknown reads a change of an owner that the path does not name. An absent member counts as told already.
+// readUnknown reads a change whose path has no UUID. It adds the errors that the body would have for any owner.
 func (h *Handler) readUnknown(body *input.Form, t owner.Type) {
 	h.readExcept(body, newFields(t), func(e validation.FieldError) bool {
 		name, top := e.Path[0].(string)
@@ -151,8 +151,8 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 	}
 }
 
-// stillActive returns an error if the owner was restricted or erased after its registration. The tenant no longer sees
-// such an owner, also in the answer to a repeated request.
+// stillActive returns an error if the owner was restricted or erased after its registration. A repeated request must
+// not show the tenant what is hidden from its reads.
 func (h *Handler) stillActive(c echo.Context, ref owner.Ref) error {
 	return h.view(c, func(s *domain.State) error {
 		if o, known := s.Owner(ref); known && o.State != owner.Active {
