@@ -379,6 +379,36 @@ func TestTheSizeIsToldAsSoonAsItIsPassed(t *testing.T) {
 	}
 }
 
+// TestAConnectionThatWillBeClosedSaysSo refuses bodies, and reads in the answer whether the connection takes another request.
+func TestAConnectionThatWillBeClosedSaysSo(t *testing.T) {
+	s := serve(t, nil)
+	for _, tt := range []struct {
+		name   string
+		size   int64
+		length int64 // -1 if it is not told
+		closed bool
+	}{
+		{"a body that is read to its end", 20 * mib, 20 * mib, false},
+		{"a body that is too long to be read", 30 * mib, 30 * mib, true},
+		{"a body of unknown length", mib, -1, true},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, io.LimitReader(&endless{head: strings.NewReader("--b\r\n")}, tt.size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = tt.length
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if answer.StatusCode < 400 || answer.Close != tt.closed {
+			t.Errorf("%s: status %d, closed %t", tt.name, answer.StatusCode, answer.Close)
+		}
+		answer.Body.Close()
+	}
+}
+
 // TestAClientThatGoesAwayLeavesNothing cuts the connection in the middle of a file.
 func TestAClientThatGoesAwayLeavesNothing(t *testing.T) {
 	s := serve(t, nil)
