@@ -196,7 +196,7 @@ func (h *Handler) externalID(c echo.Context, t owner.Type, told fields) []byte {
 }
 
 // tries limits how often a change is repeated because of concurrent changes.
-const tries = 5
+const tries = 32
 
 // changeOwner changes the members in the body and keeps the others. The rules cannot decrypt the data, so the change
 // is applied here, to the revision of the fields that was read. If the revision has changed by the time of the

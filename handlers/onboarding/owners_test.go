@@ -217,7 +217,7 @@ func TestChangesAtOnce(t *testing.T) {
 func TestAChangeIsMadeAnew(t *testing.T) {
 	h := newHouse(t)
 	path := h.person("p-1")
-	refusals := 2
+	refusals := 20 // as if so many others changed it at the same time
 	h.Fail(func(c decide.Command) error {
 		if c.Type != "owner.change" || refusals == 0 {
 			return nil
@@ -228,7 +228,7 @@ func TestAChangeIsMadeAnew(t *testing.T) {
 	want(t, h.Send("broker-a", "PATCH", path, `{"first_name":"Ann"}`).Want(200), "first_name", "Ann")
 	refusals = 100
 	h.Send("broker-a", "PATCH", path, `{"first_name":"Bea"}`).Detail(409, "OWNER_CHANGED")
-	if refusals != 95 {
+	if refusals != 68 {
 		t.Errorf("%d tries", 100-refusals)
 	}
 	h.Fail(func(decide.Command) error { return errors.New("boom") })
