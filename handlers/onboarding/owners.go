@@ -94,7 +94,7 @@ func (h *Handler) read(body *input.Form, told fields) {
 	h.readExcept(body, told, func(validation.FieldError) bool { return false })
 }
 
-// readUnknown reads a change whose path has no UUID. It reports the errors of the body alone.
+// readUnknown reads a change if the path has no UUID. It adds the errors of the body alone.
 func (h *Handler) readUnknown(body *input.Form, t owner.Type) {
 	h.readExcept(body, newFields(t), func(e validation.FieldError) bool {
 		name, top := e.Path[0].(string)
