@@ -57,6 +57,31 @@ func TestDescriptionsAreReadByOthers(t *testing.T) {
 	}
 }
 
+// TestDescriptionsEndWhereTheyShould: outside of examples, no member is null. A comma in a text without quotes inside of braces ends
+// the text, and what follows becomes a member without a value.
+func TestDescriptionsEndWhereTheyShould(t *testing.T) {
+	sockets, err := bundle.AsyncAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"OpenAPI": schemas.OpenAPI, "AsyncAPI": sockets} {
+		var document map[string]any
+		if err := yaml.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		walk(document, "", func(at string, object map[string]any) {
+			if strings.Contains(at, "/example") { // also /examples
+				return
+			}
+			for member, value := range object {
+				if value == nil && member != "example" {
+					t.Errorf("%s: %s has a member %q without a value", name, at, member)
+				}
+			}
+		})
+	}
+}
+
 // TestDescriptionIsSound compiles every schema, follows every reference and holds every example against its schema.
 func TestDescriptionIsSound(t *testing.T) {
 	o := open(t)
