@@ -243,6 +243,7 @@ func TestResponse(t *testing.T) {
 		{"an undescribed status", "GET", fees, 418, plain, `[]`, "status 418 is not described"},
 		{"no position", "GET", fees, 200, header("Content-Type", "application/json"), `[]`, "X-Log-Position is missing"},
 		{"a bad position", "GET", fees, 200, header("Content-Type", "application/json", "X-Log-Position", "7"), `[]`, "X-Log-Position"},
+		{"a refusal without its position", "POST", "/auth/jwt/login", 400, plain, `{}`, "the header X-Log-Position is not described"},
 		{"another content type", "GET", fees, 200, header("Content-Type", "text/html", "X-Log-Position", "trading/0@7"), `[]`, "text/html is not described"},
 		{"the exact path first", "GET", "/v1/customers/C-1/orders/history", 200, plain, `[]`, "want object"},
 		{"an unknown path", "GET", "/v1/nothing", 200, plain, `[]`, "must be answered 404"},
