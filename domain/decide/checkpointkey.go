@@ -51,7 +51,7 @@ type CheckpointKeyRotated struct {
 // EventType returns "checkpoint_key.rotated".
 func (*CheckpointKeyRotated) EventType() string { return TypeCheckpointKeyRotated }
 
-// CheckpointKeys returns the rotations of the keys of the journal's transparency logs.
+// CheckpointKeys implements Facts.
 func (c *Core) CheckpointKeys() checkpointkey.Schedule { return c.checkpointKeys.Clone() }
 
 // rotateCheckpointKey decides a RotateCheckpointKey command.
@@ -80,8 +80,7 @@ func (c *Core) rotateCheckpointKey(at Stamp, p *RotateCheckpointKey) (Event, err
 	return &CheckpointKeyRotated{p.Generation, p.Previous, p.Key, at.Time + checkpointkey.Overlap}, nil
 }
 
-// MayRotateCheckpointKey returns why the key of a log, named by its origin, may not be rotated now, or nil. A node asks before it
-// makes the next key, which would otherwise be in the key store, and in its backups, long before it is used.
+// MayRotateCheckpointKey implements Facts.
 func (c *Core) MayRotateCheckpointKey(origin string, now scalar.Time) error {
 	if c.rules < c.numbers.CheckpointKeys { // an older build stops at the event
 		return Refuse(Conflict, "CHECKPOINT_KEYS_NOT_IN_FORCE", "the rules in force do not record this: activate newer ones")

@@ -74,7 +74,7 @@ const (
 	maxRecipient = 255
 )
 
-// Commitments returns the generations of the venue's secret that were in force.
+// Commitments implements Facts.
 func (c *Core) Commitments() epoch.Schedule { return c.commitments.Clone() }
 
 // committing returns a refusal if the rules in force do not have the events of commitments, at which an older build stops.

@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Core is the part of the state that all journals share: the Idempotency-Keys that were used, the last command applied
@@ -40,7 +41,27 @@ type applied struct{ source, sequence int64 }
 // NewCore returns the core before genesis.
 func NewCore(n Numbers) Core { return Core{rules: 1, numbers: n, sources: make(map[string]applied)} }
 
-// ActiveRules returns the number of the rules in force.
+// Facts are the facts of a Core that others may know. A State embeds its Core as Facts.
+type Facts interface {
+	// ActiveRules returns the number of the rules in force.
+	ActiveRules() int
+	// Commitments returns the generations of the venue's secret that were in force in the journal.
+	Commitments() epoch.Schedule
+	// CheckpointKeys returns the rotations of the keys that sign the journal's transparency logs.
+	CheckpointKeys() checkpointkey.Schedule
+	// MayRotateCheckpointKey returns why the key of a log, named by its origin, may not be rotated now, or nil. A node asks
+	// before it makes the next key, which would otherwise be in the key store, and in its backups, long before it is used.
+	MayRotateCheckpointKey(origin string, now scalar.Time) error
+	// Remembers reports whether a broker used the Idempotency-Key for a command of the type, as of the last record. If several
+	// routes produce that type, the result does not say which of them used the key.
+	Remembers(broker, command, key string) bool
+	// Policy returns the policy in force. The caller MUST NOT change it.
+	Policy() Policy
+	// Proposals returns copies of the proposals in the state, the oldest first. It has all open ones.
+	Proposals() []Proposal
+}
+
+// ActiveRules implements Facts.
 func (c *Core) ActiveRules() int { return c.rules }
 
 // Decide answers a command that was decided before, and decides the commands that every journal accepts. If done is false, the journal's own rules must decide the command. The caller must first check that

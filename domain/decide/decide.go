@@ -197,13 +197,6 @@ type Agenda interface {
 	NamesDueWork(entry string) bool
 }
 
-// Remembering is a State that reports which Idempotency-Keys it remembers.
-type Remembering interface {
-	// Remembers reports whether a broker used the key for a command of the type, as of the last record. If several
-	// routes produce that type, the result does not say which of them used the key.
-	Remembers(broker, command, key string) bool
-}
-
 // DueEntry is one piece of due work.
 type DueEntry struct {
 	Entry   string      // its name: the kind of work, a slash, and what it is about

@@ -51,10 +51,10 @@ type fourEyes struct {
 	open      int // how many have StatusOpen
 }
 
-// Policy returns the policy in force. The caller MUST NOT change it.
+// Policy implements Facts.
 func (c *Core) Policy() Policy { return c.fourEyes.policy }
 
-// Proposals returns copies of the proposals in the state, the oldest first. It has all open ones.
+// Proposals implements Facts.
 func (c *Core) Proposals() []Proposal {
 	out := make([]Proposal, len(c.proposals))
 	for i, p := range c.proposals {

@@ -104,7 +104,7 @@ func (m *Memory) find(now scalar.Time, k memoryKey) (remembered, bool) {
 	return r, found && m.Counted(now)-r.time < Remember
 }
 
-// Remembers reports whether a broker used the key for a command of the type, as of the last record.
+// Remembers implements Facts.
 func (m *Memory) Remembers(broker, command, key string) bool {
 	_, found := m.find(m.last, memoryKey{broker, command, key})
 	return found

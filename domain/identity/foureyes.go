@@ -13,12 +13,6 @@ type governed struct{ *State }
 // Governed returns the state's rules, as far as four eyes need them.
 func (s *State) Governed() decide.Governed { return governed{s} }
 
-// Policy returns the policy in force. The caller MUST NOT change it.
-func (s *State) Policy() decide.Policy { return s.core.Policy() }
-
-// Proposals returns the proposals in the state, the oldest first.
-func (s *State) Proposals() []decide.Proposal { return s.core.Proposals() }
-
 // ProtectsUsers reports whether the policy covers both new users and changes of users. Otherwise one operator can act as two
 // persons in every journal.
 func (s *State) ProtectsUsers() bool {

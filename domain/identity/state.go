@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -52,6 +50,7 @@ var eventTable = decide.NewEvents(
 // State is the fold of the identity journal. The objects that its methods return are shared: callers MUST NOT change
 // them.
 type State struct {
+	decide.Facts
 	brokers map[string]*Broker
 	users   map[string]*User
 	keys    []*SigningKey // in the order of addition, including retired keys
@@ -65,7 +64,9 @@ type State struct {
 // NewState returns the state before genesis.
 func NewState() *State {
 	numbers := decide.Numbers{Newest: rulesSupported, Commitments: rulesOfCommitments, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfCheckpointKeys}
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(numbers)}
+	s := &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(numbers)}
+	s.Facts = &s.core
+	return s
 }
 
 // Evolve applies one valid record. Events of other types, such as the journal's own, change nothing here.
@@ -143,25 +144,6 @@ func (s *State) Step(decide.Stamp, bool) decide.Decision { return decide.Decisio
 
 // SetAside is never called, since no work becomes due.
 func (s *State) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
-
-// ActiveRules returns the number of the rules in force.
-func (s *State) ActiveRules() int { return s.core.ActiveRules() }
-
-// Commitments returns the generations of the venue's secret that were in force in this journal.
-func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
-
-// CheckpointKeys returns the rotations of the keys that sign the journal's transparency logs.
-func (s *State) CheckpointKeys() checkpointkey.Schedule { return s.core.CheckpointKeys() }
-
-// MayRotateCheckpointKey is that of decide.Core.
-func (s *State) MayRotateCheckpointKey(origin string, now scalar.Time) error {
-	return s.core.MayRotateCheckpointKey(origin, now)
-}
-
-// Remembers implements decide.Remembering.
-func (s *State) Remembers(broker, command, key string) bool {
-	return s.core.Remembers(broker, command, key)
-}
 
 // Broker returns a tenant.
 func (s *State) Broker(code string) (*Broker, bool) {

@@ -55,8 +55,8 @@ func (i *Instrument) Check() []validation.FieldError {
 	}
 	if countable {
 		_, whole := unitOf(i.PriceTick.Trim(), i.AmountStep.Trim(), i.ContractSize.Trim())
-		wrong(!whole, "price_tick", "price_tick × amount_step × contract_size must be a whole multiple of 0.00000001")
-		wrong(whole && !i.countsMarks(), "price_tick", "price_tick, amount_step and contract_size have too many digits together")
+		wrong(!whole, "price_tick", "× amount_step × contract_size must be a whole multiple of 0.00000001")
+		wrong(whole && !i.countsMarks(), "price_tick", "has too many digits together with amount_step and contract_size")
 		_, whole = i.MinAmount.Over(i.AmountStep)
 		wrong(!whole, "min_amount", "must be a whole multiple of amount_step")
 		_, whole = i.MaxAmount.Over(i.AmountStep)

@@ -2,6 +2,7 @@ package market
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -77,6 +78,11 @@ func TestCheck(t *testing.T) {
 			faults := i.Normal().check()
 			if !slices.ContainsFunc(faults, func(e validation.FieldError) bool { return e.Path.String() == c.field }) {
 				t.Errorf("no fault in %s: %v", c.field, faults)
+			}
+			for _, e := range faults { // who shows the fault puts the field before the message
+				if strings.HasPrefix(e.Message, e.Path.String()) {
+					t.Errorf("the fault names its field twice: %s %s", e.Path, e.Message)
+				}
 			}
 		})
 	}

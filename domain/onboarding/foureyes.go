@@ -16,12 +16,6 @@ type governed struct{ *State }
 // Governed returns the state's rules, as far as four eyes need them.
 func (s *State) Governed() decide.Governed { return governed{s} }
 
-// Policy returns the policy in force. The caller MUST NOT change it.
-func (s *State) Policy() decide.Policy { return s.core.Policy() }
-
-// Proposals returns the proposals in the state, the oldest first.
-func (s *State) Proposals() []decide.Proposal { return s.core.Proposals() }
-
 // Act implements decide.Governed.
 func (g governed) Act(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return g.act(at, c)

@@ -1,10 +1,8 @@
 package onboarding
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
-	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -30,6 +28,7 @@ func (rules) Registry() *decide.Registry { return eventTable.Registry() }
 //
 // The state contains no sealed data of owners, since the rules could not use it.
 type State struct {
+	decide.Facts
 	core       decide.Core
 	owners     map[scalar.ID]*file
 	ownerOrder []scalar.ID // in the order of registration
@@ -57,11 +56,13 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfFourEyes}), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
+	s := &State{core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfFourEyes}), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
 		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
 		openOf: make(map[scalar.ID]map[scalar.ID]bool), closed: closedDeliveries{keep: keptClosed}, retention: DefaultRetention, due: newDueList()}
+	s.Facts = &s.core
+	return s
 }
 
 // Evolve applies one valid record. The state shares no memory with events, since others read them concurrently.
@@ -160,22 +161,3 @@ func (f *fold) entitlementChanged(e *EntitlementChanged) { f.setEntitlement(e.De
 func (f *fold) dueSetAside(e *decide.DueSetAside) { f.due.setAside(e.Entry, e.Error) }
 
 func (f *fold) duePutBack(e *decide.DuePutBack) { f.due.putBack(e.Entry) }
-
-// ActiveRules returns the number of the rules in force.
-func (s *State) ActiveRules() int { return s.core.ActiveRules() }
-
-// Commitments returns the generations of the venue's secret that were in force in this journal.
-func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
-
-// CheckpointKeys returns the rotations of the keys that sign the journal's transparency logs.
-func (s *State) CheckpointKeys() checkpointkey.Schedule { return s.core.CheckpointKeys() }
-
-// MayRotateCheckpointKey is that of decide.Core.
-func (s *State) MayRotateCheckpointKey(origin string, now scalar.Time) error {
-	return s.core.MayRotateCheckpointKey(origin, now)
-}
-
-// Remembers implements decide.Remembering.
-func (s *State) Remembers(broker, command, key string) bool {
-	return s.core.Remembers(broker, command, key)
-}

@@ -87,6 +87,7 @@ func (rules) Newest() int                { return rulesSupported }
 
 // State is the state of the trading journal after a record. Only Evolve changes it, by the methods of fold.
 type State struct {
+	decide.Facts
 	core decide.Core
 	time scalar.Time // of the last record
 	markets
@@ -156,7 +157,7 @@ type lastRecord struct {
 
 // NewState returns the state before the first record.
 func NewState() *State {
-	return &State{
+	s := &State{
 		core:    decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfFourEyes}),
 		limit:   recordBounds(),
 		markets: markets{instruments: make(map[string]*instrument)},
@@ -166,6 +167,8 @@ func NewState() *State {
 		openings:    openings{bySHA: make(map[string]*OpeningImport)},
 		connections: connections{sessions: make(map[scalar.ID]*session)},
 	}
+	s.Facts = &s.core
+	return s
 }
 
 // instrument is a listed instrument with its book and prices.

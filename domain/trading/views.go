@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
-	"github.com/perpetua-exchange/perpetua/domain/checkpointkey"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -223,25 +221,6 @@ func (s *State) Withdrawal(code scalar.ID) (ledger.Transaction, bool) {
 		return w.transaction, true
 	}
 	return ledger.Transaction{}, false
-}
-
-// ActiveRules returns the number of the rules in force.
-func (s *State) ActiveRules() int { return s.core.ActiveRules() }
-
-// Commitments returns the generations of the venue's secret that were in force in this journal.
-func (s *State) Commitments() epoch.Schedule { return s.core.Commitments() }
-
-// CheckpointKeys returns the rotations of the keys that sign the journal's transparency logs.
-func (s *State) CheckpointKeys() checkpointkey.Schedule { return s.core.CheckpointKeys() }
-
-// MayRotateCheckpointKey is that of decide.Core.
-func (s *State) MayRotateCheckpointKey(origin string, now scalar.Time) error {
-	return s.core.MayRotateCheckpointKey(origin, now)
-}
-
-// Remembers implements decide.Remembering.
-func (s *State) Remembers(broker, command, key string) bool {
-	return s.core.Remembers(broker, command, key)
 }
 
 // Time returns the time of the last record.

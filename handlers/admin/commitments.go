@@ -22,9 +22,6 @@ import (
 // maxDisclosed is the greatest number of records that one request may name.
 const maxDisclosed = 1000 * epoch.Length
 
-// committing is a State with the generations of the venue's secret.
-type committing interface{ Commitments() epoch.Schedule }
-
 // generations returns the secrets in the venue's key store.
 func (h *Handler) generations() *seal.Generations {
 	return seal.NewGenerations(h.cfg.Owners.Store(), h.cfg.Box)
@@ -33,7 +30,7 @@ func (h *Handler) generations() *seal.Generations {
 // schedule returns the generations of a journal as this node's fold has them, and the sequence of the fold's last record.
 func (h *Handler) schedule(journal string) (s epoch.Schedule, as int64) {
 	h.cfg.Folds[journal].View(func(state decide.State, at record.Position) {
-		if c, ok := state.(committing); ok {
+		if c, ok := state.(decide.Facts); ok {
 			s, as = c.Commitments(), at.Sequence
 		}
 	})

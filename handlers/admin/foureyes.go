@@ -31,9 +31,8 @@ const maxPolicyRules = 100
 // governing is the State of a journal that may have a policy.
 type governing interface {
 	decide.State
+	decide.Facts
 	Governed() decide.Governed
-	Policy() decide.Policy
-	Proposals() []decide.Proposal
 }
 
 // fourEyesRoutes returns the routes of policies and proposals.

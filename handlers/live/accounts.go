@@ -126,8 +126,9 @@ func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 		return
 	}
 	t := touchedBy(e.Record.Events)
-	at := h.logPosition(e.Record.Sequence).String()
-	for _, p := range t.changedPositions(s) {
+	at, changed := h.logPosition(e.Record.Sequence).String(), t.changedPositions(s)
+	h.streams.conflation.sent = sentAccounts{e.Record.Sequence, t.accounts, changed}
+	for _, p := range changed {
 		if position, known := s.Position(p.customer, p.symbol); known {
 			broker, _ := s.CustomerBroker(p.customer)
 			d := positionDraft(update, &position, broker, e.Record.Sequence)

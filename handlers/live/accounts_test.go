@@ -188,6 +188,39 @@ func TestMarkMoves(t *testing.T) {
 	}
 }
 
+// TestABeatRepeatsNothing: if the last record changed an account whose mark price moved before, the beat does not send the
+// account and its position a second time as of that record. It sends those that the record did not change.
+func TestABeatRepeatsNothing(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: 50 * time.Millisecond}, nil)
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	v.place(limit("B1", btc, order.Buy, "2", "1000"))
+	v.place(limit("A2", btc, order.Sell, "1", "1000"))
+	c := v.dial(v.reader("alpha"))
+	c.SubscribeWith(livetest.Request{Args: []string{"positions", "margin"}, Data: map[string]bool{"positions": true}})
+	told := func(topic, customer string, sequence int64) (n int) {
+		for _, m := range c.On(topic) {
+			if f := m.Fields(); f["customer_code"] == customer && f["position"] == fmt.Sprint("trading/0@", sequence) {
+				n++
+			}
+		}
+		return n
+	}
+	for round, met := 0, false; !met; round++ {
+		v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec(fmt.Sprint(1001 + round%9))})
+		at := v.do(trading.CommandSetLeverage, &trading.SetLeverage{CustomerCode: "A1", Symbol: btc, Leverage: 2 + round%9}).Record.Sequence
+		v.until(t, "the beat after the price", func() bool {
+			return told("margin", "A2", at)+told("margin", "A2", at-1) > 0
+		})
+		met = told("margin", "A2", at) > 0 // else the beat came between the two records
+		caughtUp(c)
+		for _, topic := range []string{"positions", "margin"} {
+			if n := told(topic, "A1", at); n != 1 {
+				t.Fatalf("%d messages on %s about an account as of the record %d", n, topic, at)
+			}
+		}
+	}
+}
+
 // TestSnapshotOfManyAccounts: a client that sees more accounts than its queue holds gets all of them, each once, and of
 // none an update before its snapshot.
 func TestSnapshotOfManyAccounts(t *testing.T) {

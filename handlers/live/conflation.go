@@ -38,6 +38,24 @@ type conflation struct {
 	candles   map[string]*candleStream // topics with subscriptions, by the suffix of the topic
 	accounts  accountChanges
 	positions map[held]bool // positions with another liquidation price
+	sent      sentAccounts
+}
+
+// sentAccounts is what publishAccounts sent for a record. While that is the last record, the interval does not send it again.
+type sentAccounts struct {
+	sequence  int64
+	accounts  []string
+	positions []held
+}
+
+// account reports whether the margin of an account was sent as of a record.
+func (s *sentAccounts) account(customer string, sequence int64) bool {
+	return s.sequence == sequence && slices.Contains(s.accounts, customer)
+}
+
+// position reports whether a position was sent as of a record.
+func (s *sentAccounts) position(p held, sequence int64) bool {
+	return s.sequence == sequence && slices.Contains(s.positions, p)
 }
 
 // accountChanges are the changes of instruments that affect accounts.
@@ -51,7 +69,8 @@ func newAccountChanges() accountChanges {
 }
 
 func newConflation() conflation {
-	return conflation{make(map[string]bool), make(map[string]*candleStream), newAccountChanges(), make(map[held]bool)}
+	return conflation{tickers: make(map[string]bool), candles: make(map[string]*candleStream), accounts: newAccountChanges(),
+		positions: make(map[held]bool)}
 }
 
 // candleStream is the common state of all subscriptions to one candles topic.
@@ -313,9 +332,9 @@ func (h *Hub) sendAffected(s *trading.State, customer trading.Customer, changes 
 			delete(due, held{customer.Code, symbol})
 		}
 	}
-	if h.anyReads(marginNow, customer) {
-		for _, d := range accountDrafts(marginNow, update, s, customer.Code, customer.Broker, h.streams.last.Sequence) {
-			h.publishAccount(&d, h.logPosition(h.streams.last.Sequence).String())
+	if sequence := h.streams.last.Sequence; h.anyReads(marginNow, customer) && !h.streams.conflation.sent.account(customer.Code, sequence) {
+		for _, d := range accountDrafts(marginNow, update, s, customer.Code, customer.Broker, sequence) {
+			h.publishAccount(&d, h.logPosition(sequence).String())
 		}
 	}
 }
@@ -335,10 +354,15 @@ func (c *accountChanges) affect(s *trading.State, customer string) bool {
 	return false
 }
 
+// sendPosition sends a position, unless the last record has sent it.
 func (h *Hub) sendPosition(s *trading.State, customer trading.Customer, symbol string) {
+	sequence := h.streams.last.Sequence
+	if h.streams.conflation.sent.position(held{customer.Code, symbol}, sequence) {
+		return
+	}
 	if p, known := s.Position(customer.Code, symbol); known {
-		d := positionDraft(update, &p, customer.Broker, h.streams.last.Sequence)
-		h.publishAccount(&d, h.logPosition(h.streams.last.Sequence).String())
+		d := positionDraft(update, &p, customer.Broker, sequence)
+		h.publishAccount(&d, h.logPosition(sequence).String())
 	}
 }
 

@@ -138,14 +138,20 @@ func TestAsOfTimes(t *testing.T) {
 			t.Errorf("as of %s (%s), want %s (%s)", got, r.Header.Get(operation.HeaderLogPositionFinal), position, final)
 		}
 	}
+	undecided := func(r *tradingtest.Reply) {
+		t.Helper()
+		if r.Code(409, "NOT_YET_DECIDED"); r.Header.Get(operation.HeaderLogPosition) != "" {
+			t.Errorf("a record that does not exist yet has the position %s", r.Header.Get(operation.HeaderLogPosition))
+		}
+	}
 	named(open(at(first.Sequence).String()), first.String(), "")
 	named(open((at(order.Sequence) - 1).String()), first.String(), "")
 	// The last record's time: another record with this time may come.
-	open(at(order.Sequence).String()).Code(409, "NOT_YET_DECIDED")
+	undecided(open(at(order.Sequence).String()))
 	v.Advance(2 * scalar.Second)
 	named(open(at(order.Sequence).String()), order.String(), "false") // the journal is idle
-	open((at(order.Sequence) + 5*scalar.Second).String()).Code(409, "NOT_YET_DECIDED")
-	open(strings.Replace(first.String(), fmt.Sprint(first.Sequence), fmt.Sprint(order.Sequence+1), 1)).Code(409, "NOT_YET_DECIDED")
+	undecided(open((at(order.Sequence) + 5*scalar.Second).String()))
+	undecided(open(strings.Replace(first.String(), fmt.Sprint(first.Sequence), fmt.Sprint(order.Sequence+1), 1)))
 	v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.3", "64000")).Want(201)
 	named(open(at(order.Sequence).String()), order.String(), "")
 
@@ -158,7 +164,7 @@ func TestAsOfTimes(t *testing.T) {
 	if got := r.Header.Values(operation.HeaderLogPosition); len(got) != 2 || got[0] != identity.String() || got[1] != v.Trading.Tip().String() {
 		t.Errorf("as of %v", got)
 	}
-	open("identity/0@100000").Code(409, "NOT_YET_DECIDED")
+	undecided(open("identity/0@100000"))
 }
 
 // someRoot is the root of no record.

@@ -205,6 +205,3 @@ func (v *Venue) change() record.Entry {
 	}
 	return v.Entry("order.cancel", actor(events[0].(trading.OrderEvent).After().CustomerCode), decide.Accepted, events...)
 }
-
-// Live returns how many of the venue's orders are live.
-func (v *Venue) Live() int { return len(v.live) }

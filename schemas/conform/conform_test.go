@@ -57,6 +57,31 @@ func TestDescriptionsAreReadByOthers(t *testing.T) {
 	}
 }
 
+// TestDescriptionsEndWhereTheyShould: outside of examples, no member is null. A comma in a text without quotes inside of braces ends
+// the text, and what follows becomes a member without a value.
+func TestDescriptionsEndWhereTheyShould(t *testing.T) {
+	sockets, err := bundle.AsyncAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"OpenAPI": schemas.OpenAPI, "AsyncAPI": sockets} {
+		var document map[string]any
+		if err := yaml.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		walk(document, "", func(at string, object map[string]any) {
+			if strings.Contains(at, "/example") { // also /examples
+				return
+			}
+			for member, value := range object {
+				if value == nil && member != "example" {
+					t.Errorf("%s: %s has a member %q without a value", name, at, member)
+				}
+			}
+		})
+	}
+}
+
 // TestDescriptionIsSound compiles every schema, follows every reference and holds every example against its schema.
 func TestDescriptionIsSound(t *testing.T) {
 	o := open(t)
@@ -218,6 +243,7 @@ func TestResponse(t *testing.T) {
 		{"an undescribed status", "GET", fees, 418, plain, `[]`, "status 418 is not described"},
 		{"no position", "GET", fees, 200, header("Content-Type", "application/json"), `[]`, "X-Log-Position is missing"},
 		{"a bad position", "GET", fees, 200, header("Content-Type", "application/json", "X-Log-Position", "7"), `[]`, "X-Log-Position"},
+		{"a refusal without its position", "POST", "/auth/jwt/login", 400, plain, `{}`, "the header X-Log-Position is not described"},
 		{"another content type", "GET", fees, 200, header("Content-Type", "text/html", "X-Log-Position", "trading/0@7"), `[]`, "text/html is not described"},
 		{"the exact path first", "GET", "/v1/customers/C-1/orders/history", 200, plain, `[]`, "want object"},
 		{"an unknown path", "GET", "/v1/nothing", 200, plain, `[]`, "must be answered 404"},

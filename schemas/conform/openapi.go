@@ -91,8 +91,9 @@ func matches(template, path string) (parameters int, ok bool) {
 	return parameters, true
 }
 
-// Response checks a response against the description: its status, its headers and content type, and its body. An
-// unknown path must have the response 404, and an undescribed method of a known path 405, both with a problem.
+// Response checks a response against the description: its status, its headers and content type, and its body. The
+// position of a refusal must be described, except under /api. An unknown path must have the response 404, and an undescribed method of
+// a known path 405, both with a problem.
 func (o *OpenAPI) Response(method, path string, status int, header http.Header, body []byte) error {
 	route, ok := o.Find(method, path)
 	if !ok {
@@ -106,11 +107,20 @@ func (o *OpenAPI) Response(method, path string, status int, header http.Header, 
 	if err := o.headers(where, header); err != nil {
 		return fmt.Errorf("%s: status %d: %w", route, status, err)
 	}
+	const position = "X-Log-Position"
+	described, _ := o.At(where + "/headers/" + position)
+	if described == nil && refusal[status] && header.Get(position) != "" && method != http.MethodGet && !strings.HasPrefix(path, "/api/") {
+		return fmt.Errorf("%s: status %d: the header %s is not described", route, status, position)
+	}
 	if err := o.body(where, header.Get("Content-Type"), body); err != nil {
 		return fmt.Errorf("%s: status %d: %w", route, status, err)
 	}
 	return nil
 }
+
+// refusal has the statuses with which an engine refuses a write.
+var refusal = map[int]bool{http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusConflict: true,
+	http.StatusRequestEntityTooLarge: true, http.StatusUnprocessableEntity: true}
 
 func (o *OpenAPI) undescribed(method, path string, status int, body []byte) error {
 	known := slices.ContainsFunc(o.routes, func(r Route) bool { _, ok := matches(r.Path, path); return ok })

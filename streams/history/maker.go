@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 )
@@ -197,7 +198,7 @@ func (m *Maker) save(ctx context.Context, at *moment) error {
 	start := time.Now()
 	h := snapshot.Header{Journal: m.cfg.Rules.Journal(), Partition: m.cfg.Partition, JournalID: at.id, Position: at.at, Time: at.time,
 		Term: at.term, URL: at.url, Codec: m.cfg.Codec.Version(), Made: start.UTC(), Node: m.cfg.Node}
-	if ruled, ok := at.state.(interface{ ActiveRules() int }); ok {
+	if ruled, ok := at.state.(decide.Facts); ok {
 		h.Rules = ruled.ActiveRules()
 	}
 	bytes, err := m.cfg.Store.Put(ctx, h, nil, m.cfg.Codec.Append(nil, at.state))

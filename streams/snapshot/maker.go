@@ -281,7 +281,7 @@ func (m *Maker) apart(ctx context.Context) error {
 func (m *Maker) header(s decide.State, at record.Position, k mark) Header {
 	h := Header{Journal: m.name, Partition: m.cfg.Partition, JournalID: k.id, Position: at, Time: k.time, Term: k.term, URL: k.url,
 		Codec: m.cfg.Codec.Version(), Made: time.Now().UTC(), Node: m.cfg.Node}
-	if ruled, ok := s.(interface{ ActiveRules() int }); ok {
+	if ruled, ok := s.(decide.Facts); ok {
 		h.Rules = ruled.ActiveRules()
 	}
 	return h

@@ -8,7 +8,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/disclose"
-	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
@@ -24,9 +23,6 @@ type Checkpoint struct {
 	// Keys returns new epoch keys of the journal. Each worker has its own.
 	Keys func(journal scalar.ID) (*commitment.Keys, error)
 }
-
-// committing is a State with the generations of the venue's secret.
-type committing interface{ Commitments() epoch.Schedule }
 
 // roots computes the record roots of one worker.
 type roots struct {
@@ -48,7 +44,7 @@ func (c *Checkpoint) roots(journal string, id scalar.ID) (*roots, error) {
 
 // add adds the root of a record to its span. state is the one before the record.
 func (r *roots) add(ctx context.Context, s *span, state decide.State, e *item) error {
-	if of, ok := state.(committing); ok {
+	if of, ok := state.(decide.Facts); ok {
 		r.keys.Schedule = of.Commitments()
 	}
 	key, err := r.keys.At(ctx, e.Position.Sequence)

@@ -107,7 +107,7 @@ func (l *statements) key(ctx context.Context, state decide.State, e *item, posit
 		}
 		l.keys = keys
 	}
-	if of, ok := state.(committing); ok {
+	if of, ok := state.(decide.Facts); ok {
 		l.keys.Schedule = of.Commitments()
 	}
 	key, err := l.keys.At(ctx, position)

@@ -82,7 +82,7 @@ func (s *seeder) newestRules(ctx context.Context) error {
 		}
 		var active int
 		fold.View(func(state decide.State, _ record.Position) {
-			active = state.(interface{ ActiveRules() int }).ActiveRules()
+			active = state.(decide.Facts).ActiveRules()
 		})
 		for n := active + 1; n <= newest; n++ {
 			if err := s.once(ctx, false, name, decide.CommandActivateRules, fmt.Sprint("rules-", n), &decide.ActivateRules{Rules: n}); err != nil {

@@ -48,7 +48,7 @@ func newCheckpointKeys(o transparency.Origin, seeds *seal.Generations, rotations
 // rotations returns the rotations of the log with an origin that the fold has applied.
 func (l *transparencyLog) rotations(o transparency.Origin) (all []checkpointkey.Rotation) {
 	l.fold.View(func(state decide.State, _ record.Position) {
-		if s, ok := state.(interface{ CheckpointKeys() checkpointkey.Schedule }); ok {
+		if s, ok := state.(decide.Facts); ok {
 			schedule := s.CheckpointKeys()
 			all = schedule.Of(o.String())
 		}
@@ -202,9 +202,7 @@ func (n *Node) nextCheckpointKey(ctx context.Context, journal string) (*decide.R
 // mayRotate returns the refusal of any rotation of the key of the log with an origin, or nil.
 func (l *transparencyLog) mayRotate(o transparency.Origin, now scalar.Time) (err error) {
 	l.fold.View(func(state decide.State, _ record.Position) {
-		if s, ok := state.(interface {
-			MayRotateCheckpointKey(origin string, now scalar.Time) error
-		}); ok {
+		if s, ok := state.(decide.Facts); ok {
 			err = s.MayRotateCheckpointKey(o.String(), now)
 		}
 	})

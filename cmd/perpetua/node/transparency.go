@@ -232,14 +232,11 @@ func (g *treeGauges) collectWitnesses(ch chan<- prometheus.Metric, journal strin
 	}
 }
 
-// committing is a State with the generations of the venue's secret.
-type committing interface{ Commitments() epoch.Schedule }
-
 // schedule returns the generations of the venue's secret as the fold has them, and the sequence of the fold's last record.
 func (f *follower) schedule() (s epoch.Schedule, as int64) {
 	f.fold.View(func(state decide.State, at record.Position) {
 		as = at.Sequence
-		if c, ok := state.(committing); ok {
+		if c, ok := state.(decide.Facts); ok {
 			s = c.Commitments()
 		}
 	})

@@ -119,7 +119,7 @@ func (f *fields) walkStruct(v reflect.Value, commit func()) {
 	}
 	for i := range v.NumField() {
 		name := typeName(v.Type()) + "." + v.Type().Field(i).Name
-		if f.derived[name] != "" {
+		if f.derived[name] != "" || isView(v.Type().Field(i)) {
 			continue
 		}
 		part := reflect.NewAt(v.Field(i).Type(), unsafe.Pointer(v.Field(i).UnsafeAddr())).Elem()
@@ -127,6 +127,9 @@ func (f *fields) walkStruct(v reflect.Value, commit func()) {
 		f.walk(part, commit)
 	}
 }
+
+// isView reports whether a field is an embedded interface: a view of other fields of the same struct.
+func isView(f reflect.StructField) bool { return f.Anonymous && f.Type.Kind() == reflect.Interface }
 
 // know notes the fields of a type and of the types that it is made of. A field without a size holds nothing to save.
 func (f *fields) know(t reflect.Type) {
@@ -144,7 +147,7 @@ func (f *fields) know(t reflect.Type) {
 		for i := range t.NumField() {
 			field := name + "." + t.Field(i).Name
 			f.known[field] = true
-			if f.derived[name] == "" && f.derived[field] == "" && t.Field(i).Type.Size() > 0 {
+			if f.derived[name] == "" && f.derived[field] == "" && t.Field(i).Type.Size() > 0 && !isView(t.Field(i)) {
 				f.open[field] = true
 				f.know(t.Field(i).Type)
 			}

@@ -59,7 +59,7 @@ func Shape(of reflect.Type) []byte {
 				fmt.Fprintf(&out, "%s\n", t)
 			}
 			for i := range t.NumField() {
-				if f := t.Field(i); shown && (!inBook || f.IsExported()) {
+				if f := t.Field(i); shown && (!inBook || f.IsExported()) && !isView(f) {
 					fmt.Fprintf(&out, "\t%s %s\n", f.Name, f.Type)
 				}
 			}

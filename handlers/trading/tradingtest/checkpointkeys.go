@@ -18,7 +18,7 @@ func (v *Venue) nextCheckpointKey(_ context.Context, journal string) (*decide.Ro
 		}
 		origin, last := checkpointkeytest.Origin(journal, j.id), checkpointkey.FirstGeneration
 		j.View(func(s decide.State, _ record.Position) {
-			schedule := s.(interface{ CheckpointKeys() checkpointkey.Schedule }).CheckpointKeys()
+			schedule := s.(decide.Facts).CheckpointKeys()
 			last += len(schedule.Of(origin))
 		})
 		return &decide.RotateCheckpointKey{Generation: last + 1, Previous: checkpointkeytest.Key(origin, byte(last)), Key: checkpointkeytest.Key(origin, byte(last+1)+v.LostKeys)}, nil

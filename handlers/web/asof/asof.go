@@ -25,6 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -97,7 +98,8 @@ const waitLimit = 2 * time.Second
 
 // Answer finds the record that the question means, sets the positions of the response, and calls read with the record's
 // sequence. The errors of read are those of projections.ReadAsOf.
-func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Context, db projections.DB, sequence int64) error) error {
+func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Context, db projections.DB, sequence int64) error) (err error) {
+	defer func() { keepNoPosition(c, err) }()
 	ctx := rest.RequestOf(c).Context()
 	sequence, err := q.find(c, s)
 	if err != nil {
@@ -249,6 +251,17 @@ func BornBy(err error, born, sequence int64, detail string) error {
 	return err
 }
 
+// keepNoPosition removes the position of the response if the record that the question means does not exist: clients may send a
+// position that they got in X-Min-Log-Position.
+func keepNoPosition(c echo.Context, err error) {
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == undecided {
+		c.Response().Header().Del(operation.HeaderLogPosition)
+		c.Response().Header().Del(operation.HeaderLogPositionFinal)
+	}
+}
+
+const undecided = "NOT_YET_DECIDED"
+
 func notYetDecided(what string) *problem.Problem {
-	return problem.Conflict("NOT_YET_DECIDED", "Which record is the last one as of "+what+" is not decided yet.").RetryAfter(time.Second)
+	return problem.Conflict(undecided, "Which record is the last one as of "+what+" is not decided yet.").RetryAfter(time.Second)
 }

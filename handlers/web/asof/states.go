@@ -78,7 +78,8 @@ func (q *Question) AnswerList(c echo.Context, s Source, read func(ctx context.Co
 
 // inTurn finds the record that the question means, and answers when it is the principal's turn. A question about a record that does
 // not exist takes no turn.
-func (q *Question) inTurn(c echo.Context, s Source, answer func(ctx context.Context, sequence int64) error) error {
+func (q *Question) inTurn(c echo.Context, s Source, answer func(ctx context.Context, sequence int64) error) (err error) {
+	defer func() { keepNoPosition(c, err) }()
 	sequence, err := q.find(c, s)
 	if err != nil {
 		return err

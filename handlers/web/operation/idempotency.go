@@ -51,7 +51,7 @@ func Remembers(a Request, f record.Follower, command string) (used bool) {
 		return false
 	}
 	f.View(func(s decide.State, _ record.Position) {
-		used = s.(decide.Remembering).Remembers(a.Principal().Broker, command, key)
+		used = s.(decide.Facts).Remembers(a.Principal().Broker, command, key)
 	})
 	return used
 }

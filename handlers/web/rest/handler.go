@@ -16,10 +16,7 @@ import (
 
 // These functions give a handler with Echo's context the methods of operation.Request.
 
-// Body parses the request's JSON object. Done reports its errors.
-func Body(c echo.Context) *input.Form { return input.Body(RequestOf(c).Content()) }
-
-// BodyOnly is Body for a route without a query (see operation.Request.OnlyForm).
+// BodyOnly parses the JSON object of a request whose route has no query (see operation.Request.OnlyForm). Done reports its errors.
 func BodyOnly(c echo.Context) *input.Form {
 	a := RequestOf(c)
 	return a.OnlyForm(a.Content())
