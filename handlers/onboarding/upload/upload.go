@@ -102,7 +102,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	}
 	defer leave()
 	in := newBody(ctx, c)
-	defer in.end()
+	defer in.end(c.Request())
 	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: rest.RequestOf(c).Keyed()}
 	f.read(boundary)
 	u, err := f.decide(others)
@@ -128,7 +128,7 @@ func Refuse(c echo.Context, err error) error {
 		return err
 	}
 	_ = control.SetWriteDeadline(time.Now().Add(pieceWithin))
-	if r := c.Request(); r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > maxRest) {
+	if r := c.Request(); r.ProtoMajor == 1 && r.Body != http.NoBody && (r.ContentLength < 0 || r.ContentLength > maxRest) {
 		c.Response().Header().Set(echo.HeaderConnection, "close")
 	}
 	c.Error(err)

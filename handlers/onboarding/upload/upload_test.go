@@ -382,17 +382,21 @@ func TestTheSizeIsToldAsSoonAsItIsPassed(t *testing.T) {
 // TestAConnectionThatWillBeClosedSaysSo refuses bodies, and reads in the answer whether the connection takes another request.
 func TestAConnectionThatWillBeClosedSaysSo(t *testing.T) {
 	s := serve(t, nil)
+	text := func(size int64) io.Reader {
+		return io.LimitReader(&endless{head: strings.NewReader("--b\r\n")}, size)
+	}
 	for _, tt := range []struct {
 		name   string
-		size   int64
+		body   io.Reader
 		length int64 // -1 if it is not told
 		closed bool
 	}{
-		{"a body that is read to its end", 20 * mib, 20 * mib, false},
-		{"a body that is too long to be read", 30 * mib, 30 * mib, true},
-		{"a body of unknown length", mib, -1, true},
+		{"a body that is read to its end", text(20 * mib), 20 * mib, false},
+		{"a body that is too long to be read", text(30 * mib), 30 * mib, true},
+		{"a body of unknown length", text(mib), -1, true},
+		{"a body of unknown length that was read to its end", strings.NewReader("--b--\r\n"), -1, false},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, io.LimitReader(&endless{head: strings.NewReader("--b\r\n")}, tt.size))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, tt.body)
 		if err != nil {
 			t.Fatal(err)
 		}
