@@ -155,6 +155,21 @@ func TestARepeatedRegistration(t *testing.T) {
 	again().Detail(404, "PERSON_NOT_FOUND")
 }
 
+// TestPositionsOfARepeatedRegistration: like the first one it waits for no position, and a 404 names what it is as of.
+func TestPositionsOfARepeatedRegistration(t *testing.T) {
+	h := newHouse(t)
+	again := func() *tradingtest.Reply {
+		return h.Send("broker-a", "POST", api+"/persons", anna, "Idempotency-Key", "k", operation.HeaderMinLogPosition, "none/0@1")
+	}
+	id := again().Want(201).Text("id")
+	again().Want(201)
+	h.Send("operator", "PUT", admin+"/retention", `{"seconds":3600}`).Want(200)
+	h.Send("operator", "POST", admin+"/persons/"+id+"/erase", `{"reason":"They asked for it"}`).Want(200)
+	hidden := again()
+	hidden.Detail(404, "PERSON_NOT_FOUND")
+	same(t, "position", hidden.Header[operation.HeaderLogPosition], []string{h.Onboarding.Tip().String()})
+}
+
 // TestAKeyThatIsGone: what can't be opened any more is as if it was not there, though the record that says so is still to come.
 func TestAKeyThatIsGone(t *testing.T) {
 	h := newHouse(t)

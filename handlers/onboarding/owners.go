@@ -138,7 +138,7 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		ref := owner.Ref{Type: t, ID: rest.RequestOf(c).IDFor("owner")}
 		e, err := h.register(c, ref, told, body)
 		if err == nil && e.Ref != ref {
-			err = h.stillActive(c, e.Ref)
+			err = h.stillWritable(c, e.Ref)
 		}
 		if err != nil {
 			return err
@@ -151,15 +151,20 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 	}
 }
 
-// stillActive returns an error if the owner was restricted or erased after its registration. A repeated request must
+// stillWritable returns an error if the owner was restricted or erased after its registration. A repeated request must
 // not show the tenant what is hidden from its reads.
-func (h *Handler) stillActive(c echo.Context, ref owner.Ref) error {
-	return h.view(c, func(s *domain.State) error {
-		if o, known := s.Owner(ref); known && o.State != owner.Active {
-			return notFound(ref.Type)
-		}
+func (h *Handler) stillWritable(c echo.Context, ref owner.Ref) error {
+	hidden, at := false, int64(-1)
+	err := rest.ViewDecided(c, journalName, h.cfg.Onboarding, func(s *domain.State, sequence int64) error {
+		o, known := s.Owner(ref)
+		hidden, at = known && !writable(rest.PrincipalOf(c), o), sequence
 		return nil
 	})
+	if err != nil || !hidden {
+		return err
+	}
+	rest.SetReadPosition(c, journalName, at)
+	return notFound(ref.Type)
 }
 
 // register creates an owner's key and registers the owner.
