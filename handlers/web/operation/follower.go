@@ -24,8 +24,8 @@ func View[S decide.State](a Request, name string, f record.Follower, look func(s
 	return err
 }
 
-// ViewDecided is View for a request whose command has been decided. It waits for the position of the command's record,
-// ignores X-Min-Log-Position, and leaves the response's position as it is.
+// ViewDecided is like View, but for use after the request's command was decided. It waits for the command's record and
+// ignores X-Min-Log-Position. The response keeps its position.
 func ViewDecided[S decide.State](a Request, name string, f record.Follower, look func(s S, sequence int64) error) error {
 	if err := awaitOf(a, name, f); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (s Source) Read(c echo.Context, query func(context.Context, projections.DB)
 	return rest.ReadRows(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
 }
 
-// ReadDecided is Read for a request whose command has been decided. It ignores X-Min-Log-Position.
+// ReadDecided is like Read, but for use after the request's command was decided. It ignores X-Min-Log-Position.
 func (s Source) ReadDecided(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error {
 	return rest.ReadRowsOf(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
 }
