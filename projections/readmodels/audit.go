@@ -67,7 +67,7 @@ func (a Audit) compare(ctx context.Context, r *replay, live pgx.Tx) error {
 		return err
 	}
 	err = inSnapshot(ctx, a.Beside, func(made pgx.Tx) (err error) {
-		r.found, err = projections.Differences(ctx, live, made, from, mostDifferences, func(table string) { r.tell("compared %s", table) })
+		r.found, err = projections.Differences(ctx, live, made, from, mostDifferences, func(table string) { r.tell("compared " + table) })
 		return err
 	})
 	if err != nil {

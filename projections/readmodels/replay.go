@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -114,17 +115,24 @@ func (r *replay) follow(ctx context.Context, goals []record.Position) error {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			for i, j := range r.journals {
-				r.tell("%s: %d of %d records", j.Rules.Journal(), j.runner.Position().Sequence+1, goals[i].Sequence+1)
-			}
+			r.tell(r.progress(goals))
 		}
 	}
 }
 
-func (r *replay) tell(format string, args ...any) {
+func (r *replay) tell(progress string) {
 	if r.Told != nil {
-		r.Told(fmt.Sprintf(format, args...))
+		r.Told(progress)
 	}
+}
+
+// progress says how many records of each journal have rows.
+func (r *replay) progress(goals []record.Position) string {
+	parts := make([]string, len(r.journals))
+	for i, j := range r.journals {
+		parts[i] = fmt.Sprintf("%s %d of %d", j.Rules.Journal(), j.runner.Position().Sequence+1, goals[i].Sequence+1)
+	}
+	return "records: " + strings.Join(parts, ", ")
 }
 
 // fold applies records up to the goal. It returns a *record.DivergedError if the log does not hold the goal. It does

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -30,16 +31,28 @@ func StandardIO() IO {
 	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ}
 }
 
-// Progress returns a function that prints a line about the progress of a command, or nil if Err is not a terminal.
+// progressEvery is the time between two lines of progress that are not printed on a terminal.
+const progressEvery = 30 * time.Second
+
+// Progress returns a function that prints a line about the progress of a command to Err. If Err is not a terminal, a command that
+// takes long prints one line in 30 seconds, and a shorter one prints none.
 func (i IO) Progress() func(line string) {
-	terminal, ok := i.Err.(*os.File)
-	if !ok {
-		return nil
+	every := progressEvery
+	if f, ok := i.Err.(*os.File); ok {
+		if about, err := f.Stat(); err == nil && about.Mode()&os.ModeCharDevice != 0 {
+			every = 0
+		}
 	}
-	if about, err := terminal.Stat(); err != nil || about.Mode()&os.ModeCharDevice == 0 {
-		return nil
+	var mu sync.Mutex
+	last := time.Now()
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(last) >= every {
+			last = now
+			fmt.Fprintln(i.Err, line)
+		}
 	}
-	return func(line string) { fmt.Fprintln(terminal, line) }
 }
 
 // UsageError is an error in the command line or a setting. Its exit code is 2.

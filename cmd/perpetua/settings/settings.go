@@ -81,7 +81,7 @@ type Settings struct {
 	PasswordMemory uint32        // copied from IO; there is no flag
 	ClockAhead     time.Duration // copied from IO; there is no flag
 	ArchiveRange   int64         // copied from IO; there is no flag
-	Progress       func(string)  // of IO, or nil
+	Progress       func(string)  // of IO
 	SegmentBytes   int           // copied from IO; there is no flag
 }
 

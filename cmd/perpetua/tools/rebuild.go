@@ -41,7 +41,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	defer remove()
 	print := func(line string) { fmt.Fprintln(std.Out, line) }
 	table := journals.All()
-	rebuild := readmodels.Rebuild{Replay: table.Replay(client, beside, print), Live: live, Schema: readmodels.RebuildSchema, CompareOnly: compareOnly, Print: print,
+	rebuild := readmodels.Rebuild{Replay: table.Replay(client, beside, std.Progress()), Live: live, Schema: readmodels.RebuildSchema, CompareOnly: compareOnly, Print: print,
 		// The new rows replace positions that only the live rows hold. So the log is checked against those positions
 		// again: it may have lost its end while it was read.
 		Confirm: func(ctx context.Context) error { return holdAll(ctx, s, client, live, io.Discard) }}

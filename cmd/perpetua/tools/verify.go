@@ -208,9 +208,6 @@ func (r *verifyRequest) verify(ctx context.Context, j journals.Journal, at *veri
 
 // tellWork returns everySecond for several kinds of work that follow one another.
 func tellWork(name string, line func(string)) func(work string, records int64) {
-	if line == nil {
-		return nil
-	}
 	var last string
 	var tell func(int64)
 	return func(work string, n int64) {
@@ -223,9 +220,6 @@ func tellWork(name string, line func(string)) func(work string, records int64) {
 
 // everySecond returns a function that prints how many records are done, and how fast, once a second.
 func everySecond(name string, line func(string)) func(int64) {
-	if line == nil {
-		return nil
-	}
 	began := time.Now()
 	last := began
 	return func(n int64) {
@@ -239,11 +233,8 @@ func everySecond(name string, line func(string)) func(int64) {
 // checkedEvery is the time between two lines of the progress of a broker's check.
 const checkedEvery = 3 * time.Second
 
-// tellChecked returns what prints the progress while an embedded broker checks its log, if that takes long. line may be nil.
+// tellChecked returns what prints the progress while an embedded broker checks its log, if that takes long.
 func tellChecked(line func(string), now func() time.Time) func(bytes, of int64) {
-	if line == nil {
-		return nil
-	}
 	last, told := now(), false
 	return func(bytes, of int64) {
 		const mega = 1_000_000

@@ -46,7 +46,7 @@ func TestBodyTypeAndSize(t *testing.T) {
 			if chunked {
 				c.Request().ContentLength = -1
 			}
-			if got := strings.Join(problemtest.Found(t, Body(c).Done()), ", "); got != test.want {
+			if got := strings.Join(problemtest.Found(t, BodyOnly(c).Done()), ", "); got != test.want {
 				t.Errorf("%s, %d bytes: got %q, want %q", test.contentType, len(test.body), got, test.want)
 			}
 		}
@@ -56,7 +56,7 @@ func TestBodyTypeAndSize(t *testing.T) {
 func TestCompressedBody(t *testing.T) {
 	c := post(`{}`)
 	c.Request().Header.Set("Content-Encoding", "gzip")
-	if got := strings.Join(problemtest.Found(t, Body(c).Done()), ", "); got != "UNSUPPORTED_CONTENT_ENCODING" {
+	if got := strings.Join(problemtest.Found(t, BodyOnly(c).Done()), ", "); got != "UNSUPPORTED_CONTENT_ENCODING" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -68,7 +68,7 @@ func TestBodyHeadersGivenTwice(t *testing.T) {
 	} {
 		c := post(`{}`)
 		c.Request().Header[name] = values
-		if got := strings.Join(problemtest.Found(t, Body(c).Done()), ", "); got != name+" DUPLICATE_FIELD" {
+		if got := strings.Join(problemtest.Found(t, BodyOnly(c).Done()), ", "); got != name+" DUPLICATE_FIELD" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
@@ -92,15 +92,15 @@ func TestFingerprint(t *testing.T) {
 		return cmd.Metadata.Fingerprint
 	}
 	a, b, other := post(`{"a":"1","b":2}`), post(` { "b" : 2, "a": "\u0031" }`), post(`{"a":"1","b":3}`)
-	if of(a, Body(a)) != of(b, Body(b)) {
+	if of(a, BodyOnly(a)) != of(b, BodyOnly(b)) {
 		t.Error("the same content in another spelling has another fingerprint")
 	}
-	if of(a) == of(a, Body(post(`{}`))) || of(b, Body(post(`{"a":"1","b":2}`))) == of(other, Body(other)) {
+	if of(a) == of(a, BodyOnly(post(`{}`))) || of(b, BodyOnly(post(`{"a":"1","b":2}`))) == of(other, BodyOnly(other)) {
 		t.Error("other content has the same fingerprint")
 	}
 	method := post(`{}`)
 	method.Request().Method = http.MethodPatch
-	if of(method, Body(method)) == of(a, Body(post(`{}`))) {
+	if of(method, BodyOnly(method)) == of(a, BodyOnly(post(`{}`))) {
 		t.Error("another method has the same fingerprint")
 	}
 	params := func(values ...string) string {

@@ -28,7 +28,7 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 			return err
 		}
 		a.Traced.Command = operation.NewID()
-		b := Body(c)
+		b := BodyOnly(c)
 		name := b.String("name")
 		if err := b.Done(); err != nil {
 			return err

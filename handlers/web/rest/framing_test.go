@@ -19,7 +19,7 @@ import (
 func TestTwoEnds(t *testing.T) {
 	served := 0
 	e := serve(t, Options{}, func(c echo.Context) error {
-		b := Body(c)
+		b := BodyOnly(c)
 		b.String("name")
 		if err := b.Done(); err != nil {
 			return err

@@ -41,7 +41,7 @@ func TestAnAnswerWaitsForWhoJudgesTheNext(t *testing.T) {
 				return submit.Result{Entry: &record.Entry{Record: new(record.Record)}, Position: record.LogPosition{Journal: "identity", Sequence: 8}}, test.refused
 			})}
 			node := httptest.NewServer(serve(t, Options{}, func(c echo.Context) error {
-				b := Body(c)
+				b := BodyOnly(c)
 				b.String("name")
 				if _, err := to.Execute(RequestOf(c), named("thing.make"), b); err != nil {
 					return err

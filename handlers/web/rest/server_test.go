@@ -438,7 +438,7 @@ func (f waitFunc) Wait(ctx context.Context, _ int64) error { return f(ctx) }
 func TestNewCommand(t *testing.T) {
 	c := post(`{"reference_id":"r"}`)
 	RequestOf(c).Admission.Principal = &access.Principal{Username: "u", Broker: "b", Customer: "C1"}
-	b := Body(c)
+	b := BodyOnly(c)
 	cmd, err := RequestOf(c).NewCommand(named("order.place"), b)
 	if err != nil || cmd.Type != "order.place" || cmd.Payload != named("order.place") || cmd.Actor != (decide.Actor{Sub: "u", Broker: "b", Customer: "C1"}) {
 		t.Errorf("the command is %+v, %v", cmd, err)
@@ -446,14 +446,14 @@ func TestNewCommand(t *testing.T) {
 	if len(cmd.Metadata.Fingerprint) != 32 || cmd.Metadata.Key != "" || cmd.ID[6]>>4 != 7 || cmd.ID[8]>>6 != 2 {
 		t.Errorf("the command keeps %+v and has the id %v", cmd.Metadata, cmd.ID)
 	}
-	plain, err := RequestOf(post(`{}`)).NewCommand(named("order.place"), Body(post(`{}`)))
+	plain, err := RequestOf(post(`{}`)).NewCommand(named("order.place"), BodyOnly(post(`{}`)))
 	if err != nil || plain.Metadata != (decide.Metadata{}) {
 		t.Errorf("without key and reference the command keeps %+v, %v", plain.Metadata, err)
 	}
 	for header, ok := range map[string]bool{"a-B.9:_": true, "": false, "a b": false, strings.Repeat("x", 65): false, "ä": false} {
 		c := post(`{}`)
 		c.Request().Header.Set(operation.HeaderIdempotencyKey, header)
-		cmd, err := RequestOf(c).NewCommand(named("t"), Body(c))
+		cmd, err := RequestOf(c).NewCommand(named("t"), BodyOnly(c))
 		if ok != (err == nil) || ok && (cmd.Metadata.Key != header || cmd.Metadata.Fingerprint == "") {
 			t.Errorf("key %q: %+v, %v", header, cmd.Metadata, err)
 		}
