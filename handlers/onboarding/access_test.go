@@ -8,8 +8,10 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
 
 // body is one that the write at a route takes, or would.
@@ -137,6 +139,37 @@ func TestRestrictedAndErased(t *testing.T) {
 	hidden("operator")
 }
 
+// TestARepeatedRegistration: a tenant that repeats a registration no longer sees an owner who was restricted or erased since.
+func TestARepeatedRegistration(t *testing.T) {
+	h := newHouse(t)
+	again := func() *tradingtest.Reply {
+		return h.Send("broker-a", "POST", api+"/persons", anna, "Idempotency-Key", "k")
+	}
+	id := again().Want(201).Text("id")
+	want(t, again().Want(201), "id", id, "first_name", "Anna")
+	h.Send("operator", "PUT", admin+"/retention", `{"seconds":3600}`).Want(200)
+	h.Send("operator", "POST", admin+"/persons/"+id+"/erase", `{"reason":"They asked for it"}`).Want(200)
+	again().Detail(404, "PERSON_NOT_FOUND")
+	h.Advance(2 * scalar.Hour)
+	h.Onboarding.Drain()
+	again().Detail(404, "PERSON_NOT_FOUND")
+}
+
+// TestPositionsOfARepeatedRegistration: like the first one it waits for no position, and a 404 names what it is as of.
+func TestPositionsOfARepeatedRegistration(t *testing.T) {
+	h := newHouse(t)
+	again := func() *tradingtest.Reply {
+		return h.Send("broker-a", "POST", api+"/persons", anna, "Idempotency-Key", "k", operation.HeaderMinLogPosition, "none/0@1")
+	}
+	id := again().Want(201).Text("id")
+	again().Want(201)
+	h.Send("operator", "PUT", admin+"/retention", `{"seconds":3600}`).Want(200)
+	h.Send("operator", "POST", admin+"/persons/"+id+"/erase", `{"reason":"They asked for it"}`).Want(200)
+	hidden := again()
+	hidden.Detail(404, "PERSON_NOT_FOUND")
+	same(t, "position", hidden.Header[operation.HeaderLogPosition], []string{h.Onboarding.Tip().String()})
+}
+
 // TestAKeyThatIsGone: what can't be opened any more is as if it was not there, though the record that says so is still to come.
 func TestAKeyThatIsGone(t *testing.T) {
 	h := newHouse(t)
@@ -164,6 +197,36 @@ func TestOwnWritesAreRead(t *testing.T) {
 	h.Send("broker-a", "GET", api+"/persons", "", operation.HeaderMinLogPosition, "onboarding/0@99999").Detail(412, "LOG_POSITION_NOT_REACHED")
 	h.Send("broker-a", "GET", api+"/persons", "", operation.HeaderMinLogPosition, "trading/0@1").Detail(412, "LOG_POSITION_NOT_REACHED")
 	same(t, "no position", h.Send("broker-a", "GET", api+"/persons", "", operation.HeaderMinLogPosition, "x").Details(), []string{"value_error header.X-Min-Log-Position"})
+}
+
+// TestPositionsOfWrites: a write that waits for X-Min-Log-Position is described with 412, and no other is.
+func TestPositionsOfWrites(t *testing.T) {
+	h := newHouse(t)
+	bodies := map[string]string{
+		"PUT " + admin + "/four-eyes/onboarding": `{"rules":[]}`,
+		"PATCH " + admin + "/instruments/none":   `{"taker_fee":"5"}`,
+	}
+	for _, r := range h.OpenAPI().Routes() {
+		described, _ := h.OpenAPI().At("/paths/" + conform.Escape(r.Path) + "/" + strings.ToLower(r.Method) + "/responses/412")
+		if r.Method == http.MethodGet || r.Path == "/auth/jwt/login" {
+			continue
+		}
+		path := strings.NewReplacer("{journal}", "onboarding", "{symbol}", "none", "{id}", nothing, "_id}", "}").Replace(r.Path)
+		for _, name := range []string{"{person}", "{corporate}", "{document}", "{questionnaire}", "{webhook}", "{delivery}"} {
+			path = strings.ReplaceAll(path, name, nothing)
+		}
+		sent, user := bodies[r.Method+" "+path], "operator"
+		if sent == "" {
+			sent = "{}"
+		}
+		if !strings.HasPrefix(path, admin) {
+			user = "broker-a"
+		}
+		got := h.Send(user, r.Method, path, sent, operation.HeaderMinLogPosition, "none/0@1")
+		if waits := got.Status == http.StatusPreconditionFailed; waits != (described != nil) {
+			t.Errorf("%s waits: %t, described: %t: %d %s", r, waits, described != nil, got.Status, got.Body)
+		}
+	}
 }
 
 // TestUnknownAddresses are answered as FastAPI does, with methods that an address does not take.

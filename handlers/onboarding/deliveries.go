@@ -105,13 +105,16 @@ func (h *Handler) getDelivery(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.showDelivery(c, v.ID, func(*rows.Delivery) {})
+	return h.showDelivery(c, h.rows.Read, v.ID, func(*rows.Delivery) {})
 }
 
+// A rowReader is one of the methods of rows.Source that read rows.
+type rowReader func(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error
+
 // showDelivery responds with a delivery after applying change to the row.
-func (h *Handler) showDelivery(c echo.Context, id scalar.ID, change func(*rows.Delivery)) error {
+func (h *Handler) showDelivery(c echo.Context, read rowReader, id scalar.ID, change func(*rows.Delivery)) error {
 	var out []wire.Delivery
-	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+	err := read(c, func(ctx context.Context, db projections.DB) (int64, error) {
 		found, known, asOf, err := rows.OneDelivery(ctx, db, viewer(c), id)
 		if err != nil || !known {
 			return asOf, err

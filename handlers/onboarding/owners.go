@@ -91,6 +91,19 @@ func (p *corporate) operated(o *domain.Owner) any {
 // read copies the members of a body to told and validates the result. Members that are absent or null stay unchanged.
 // An empty text clears a member.
 func (h *Handler) read(body *input.Form, told fields) {
+	h.readExcept(body, told, func(validation.FieldError) bool { return false })
+}
+
+// readUnknown reads a change if the path has no UUID. It adds the errors of the body alone.
+func (h *Handler) readUnknown(body *input.Form, t owner.Type) {
+	h.readExcept(body, newFields(t), func(e validation.FieldError) bool {
+		name, top := e.Path[0].(string)
+		return e.Kind == validation.Missing && top && !body.Has(name)
+	})
+}
+
+// readExcept is read without the errors for which except returns true.
+func (h *Handler) readExcept(body *input.Form, told fields, except func(validation.FieldError) bool) {
 	take(body, told.members())
 	a := told.address()
 	body.OptionalObject("address", func(body *input.Form) {
@@ -98,7 +111,7 @@ func (h *Handler) read(body *input.Form, told fields) {
 			{"region", &a.Region}, {"country", &a.Country}})
 	})
 	for _, e := range told.check(h.cfg.Now()) {
-		if !body.Faulty(e.Path...) { // a member of the wrong type was not copied and already has an error
+		if !body.Faulty(e.Path...) && !except(e) { // a member of the wrong type was not copied and already has an error
 			body.Add(e)
 		}
 	}
@@ -124,6 +137,9 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		}
 		ref := owner.Ref{Type: t, ID: rest.RequestOf(c).IDFor("owner")}
 		e, err := h.register(c, ref, told, body)
+		if err == nil && e.Ref != ref {
+			err = h.stillWritable(c, e.Ref)
+		}
 		if err != nil {
 			return err
 		}
@@ -133,6 +149,22 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		}
 		return created(c, shown)
 	}
+}
+
+// stillWritable returns an error if the owner was restricted or erased after its registration. A repeated request must
+// not show the tenant what is hidden from its reads.
+func (h *Handler) stillWritable(c echo.Context, ref owner.Ref) error {
+	hidden, at := false, int64(-1)
+	err := rest.ViewDecided(c, journalName, h.cfg.Onboarding, func(s *domain.State, sequence int64) error {
+		o, known := s.Owner(ref)
+		hidden, at = known && !writable(rest.PrincipalOf(c), o), sequence
+		return nil
+	})
+	if err != nil || !hidden {
+		return err
+	}
+	rest.SetReadPosition(c, journalName, at)
+	return notFound(ref.Type)
 }
 
 // register creates an owner's key and registers the owner.
@@ -168,8 +200,11 @@ func (h *Handler) externalID(c echo.Context, t owner.Type, told fields) []byte {
 	return h.cfg.Box.ExternalID(rest.PrincipalOf(c).Broker, t, told.externalID())
 }
 
-// tries limits how often a change is repeated because of concurrent changes.
-const tries = 5
+// tries limits how often a change is repeated because of concurrent changes, and changeWithin limits the time for it.
+const (
+	tries        = 32
+	changeWithin = 10 * time.Second
+)
 
 // changeOwner changes the members in the body and keeps the others. The rules cannot decrypt the data, so the change
 // is applied here, to the revision of the fields that was read. If the revision has changed by the time of the
@@ -180,32 +215,45 @@ func (h *Handler) changeOwner(c echo.Context) error {
 		return err
 	}
 	body := t.body(c)
+	if t.owner == nil {
+		h.readUnknown(body, t.Type)
+		return body.Done()
+	}
+	e, err := h.changeLatest(c, t, body)
+	if err != nil {
+		return err
+	}
+	shown, err := h.showOwner(c.Request().Context(), &e.Owner, e.Fields)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+// changeLatest applies the body to the latest revision of an owner's fields. It gives up if the rows do not reach a
+// revision newer than the refused one, because the rules would refuse that one again.
+func (h *Handler) changeLatest(c echo.Context, t *target, body *input.Form) (*domain.OwnerChanged, error) {
+	began, outdated := h.cfg.Now(), int64(0)
 	for try := 1; ; try++ {
-		e, err := h.change(c, t, body)
+		row, err := h.ownerRow(c, t) // after a refusal, the read waits for its position
+		if err != nil {
+			return nil, err
+		}
+		if row.Revision <= outdated {
+			return nil, rowsBehind()
+		}
+		e, err := h.change(c, t, body, &row)
 		var refused *decide.Refusal
-		if errors.As(err, &refused) && refused.Code == domain.CodeOwnerChanged && try < tries {
-			continue // the next read waits for the position of the refusal
+		outrun := errors.As(err, &refused) && refused.Code == domain.CodeOwnerChanged
+		if !outrun || try == tries || h.cfg.Now().Sub(began) >= changeWithin {
+			return e, err
 		}
-		if err != nil {
-			return err
-		}
-		shown, err := h.showOwner(c.Request().Context(), &e.Owner, e.Fields)
-		if err != nil {
-			return err
-		}
-		return c.JSON(http.StatusOK, shown)
+		outdated = row.Revision
 	}
 }
 
-// change applies the body to an owner's fields and submits the result.
-func (h *Handler) change(c echo.Context, t *target, body *input.Form) (*domain.OwnerChanged, error) {
-	if t.owner == nil {
-		return nil, body.Done()
-	}
-	row, err := h.ownerRow(c, t)
-	if err != nil {
-		return nil, err
-	}
+// change applies the body to the fields in a row and submits the result.
+func (h *Handler) change(c echo.Context, t *target, body *input.Form, row *view.Owner) (*domain.OwnerChanged, error) {
 	ctx, told := c.Request().Context(), newFields(t.Type)
 	if err := h.open(ctx, t.Ref, seal.OwnerFields(t.Ref), row.Fields, told); err != nil {
 		return nil, err
@@ -215,6 +263,7 @@ func (h *Handler) change(c echo.Context, t *target, body *input.Form) (*domain.O
 		return nil, err
 	}
 	payload := &domain.ChangeOwner{Ref: t.Ref, Revision: row.Revision, ExternalID: h.externalID(c, t.Type, told)}
+	var err error
 	if payload.Fields, err = h.seal(ctx, t.Ref, seal.OwnerFields(t.Ref), told); err != nil {
 		return nil, err
 	}

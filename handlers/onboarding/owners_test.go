@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -90,6 +91,27 @@ func TestChangingAPerson(t *testing.T) {
 	h.Send("broker-a", "PATCH", api+"/persons/"+other, `{"external_id":"p-1"}`).Detail(409, "EXTERNAL_ID_TAKEN")
 	h.Send("broker-a", "PATCH", path, `{"external_id":"p-9"}`).Want(200)
 	want(t, h.Send("broker-a", "PATCH", api+"/persons/"+other, `{"external_id":"p-1"}`).Want(200), "external_id", "p-1")
+}
+
+// TestChangingAMalformedID: the error of the path comes with those of the body, and with no others.
+func TestChangingAMalformedID(t *testing.T) {
+	h := newHouse(t)
+	for _, tt := range []struct {
+		path, body string
+		want       []string
+	}{
+		{"/persons/x", `{}`, []string{"uuid_parsing path.person_id"}},
+		{"/persons/x", `{"first_name":"Anna","address":{"city":"Berlin"}}`, []string{"uuid_parsing path.person_id"}},
+		{"/persons/x", `{"last_name":null}`, []string{"uuid_parsing path.person_id"}},
+		{"/persons/x", `{"first_name":"","nationality":"de","address":{"zip":1},"x":1}`,
+			[]string{"uuid_parsing path.person_id", "missing body.first_name", "value_error body.nationality", "extra_forbidden body.address.zip", "extra_forbidden body.x"}},
+		{"/corporates/x", `{"legal_form":"GmbH","first_name":"Anna"}`, []string{"uuid_parsing path.corporate_id", "extra_forbidden body.first_name"}},
+	} {
+		got := h.Send("broker-a", "PATCH", api+tt.path, tt.body).Details()
+		slices.Sort(got)
+		slices.Sort(tt.want)
+		same(t, tt.path+" "+tt.body, got, tt.want)
+	}
 }
 
 // TestExternalIDs are unique within a tenant and a type of owner.
@@ -192,26 +214,56 @@ func TestChangesAtOnce(t *testing.T) {
 	want(t, h.Send("broker-a", "GET", path, "").Want(200), "first_name", "Ann", "email", "a@example.org", "phone", "+491")
 }
 
-// TestAChangeIsMadeAnew from the fields as they are by then: the rows may be behind, and somebody else faster. It ends.
+// outrun makes others change the owner at path n times, each time shortly before another change is decided.
+func (h *house) outrun(path string, n int, meanwhile func()) (left *int) {
+	left, inside := &n, false
+	h.Fail(func(c decide.Command) error {
+		if c.Type != domain.CommandChangeOwner || *left == 0 || inside {
+			return nil
+		}
+		*left--
+		inside = true
+		h.Send("broker-a", "PATCH", path, fmt.Sprintf(`{"last_name":"Name %d"}`, *left)).Want(200)
+		inside = false
+		meanwhile()
+		return nil
+	})
+	return left
+}
+
+// TestAChangeIsMadeAnew from the fields as they are by then, if somebody else is faster. It ends.
 func TestAChangeIsMadeAnew(t *testing.T) {
 	h := newHouse(t)
 	path := h.person("p-1")
-	refusals := 2
-	h.Fail(func(c decide.Command) error {
-		if c.Type != "owner.change" || refusals == 0 {
-			return nil
-		}
-		refusals--
-		return &submit.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "OWNER_CHANGED"}, AsOf: h.Onboarding.Tip()}
-	})
-	want(t, h.Send("broker-a", "PATCH", path, `{"first_name":"Ann"}`).Want(200), "first_name", "Ann")
-	refusals = 100
+	h.outrun(path, 20, func() {})
+	want(t, h.Send("broker-a", "PATCH", path, `{"first_name":"Ann"}`).Want(200), "first_name", "Ann", "last_name", "Name 0")
+	left := h.outrun(path, 100, func() {})
 	h.Send("broker-a", "PATCH", path, `{"first_name":"Bea"}`).Detail(409, "OWNER_CHANGED")
-	if refusals != 95 {
-		t.Errorf("%d tries", 100-refusals)
+	if *left != 68 {
+		t.Errorf("%d tries", 100-*left)
+	}
+	left = h.outrun(path, 100, func() { h.Advance(4 * scalar.Second) })
+	h.Send("broker-a", "PATCH", path, `{"first_name":"Bea"}`).Detail(409, "OWNER_CHANGED")
+	if *left != 97 {
+		t.Errorf("%d tries in 12 seconds", 100-*left)
 	}
 	h.Fail(func(decide.Command) error { return errors.New("boom") })
 	h.Send("broker-a", "PATCH", path, `{"first_name":"Bea"}`).Detail(500, "Internal Server Error")
+}
+
+// TestAChangeOfOldRows: a revision that was refused is not sent again.
+func TestAChangeOfOldRows(t *testing.T) {
+	h := newHouse(t)
+	path := h.person("p-1")
+	sent := 0
+	h.Fail(func(decide.Command) error {
+		sent++
+		return &submit.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: domain.CodeOwnerChanged}, AsOf: h.Onboarding.Tip()}
+	})
+	h.Send("broker-a", "PATCH", path, `{"first_name":"Ann"}`).Detail(503, "NOT_ACCEPTED")
+	if sent != 1 {
+		t.Errorf("%d commands", sent)
+	}
 }
 
 // TestListsOfOwners: newest first, by pages, with all five fields; past the end there is nothing.

@@ -166,9 +166,10 @@ func (h *Handler) replayAnyDelivery(c echo.Context) error {
 	return h.showReplayed(c, e)
 }
 
-// showReplayed responds with the delivery as the record left it, so that a repeated request gets the first response.
+// showReplayed responds with the delivery as the record left it, so that a repeated request gets the first response. It
+// ignores X-Min-Log-Position: the replay has taken effect, and 412 would say otherwise.
 func (h *Handler) showReplayed(c echo.Context, e *domain.DeliveryReplayed) error {
-	return h.showDelivery(c, e.ID, func(d *rows.Delivery) {
+	return h.showDelivery(c, h.rows.ReadDecided, e.ID, func(d *rows.Delivery) {
 		d.Status, d.NextAttempt, d.Attempts = webhook.Pending, 0, e.Attempts
 	})
 }

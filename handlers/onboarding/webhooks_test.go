@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/document/format/formattest"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 )
 
 // TestFailingForFiveDays: five days of failures alone disable a registration, and show when. Nothing is tried then, but all is
@@ -93,7 +94,7 @@ func TestWhatMayBeReplayed(t *testing.T) {
 	w.look(hook)
 	w.ends(one, "dead")
 	w.answers(200, "")
-	want(t, w.Send("operator", "POST", admin+"/webhook_deliveries/"+id+"/replay", "").Want(200), "status", "pending")
+	want(t, w.Send("operator", "POST", admin+"/webhook_deliveries/"+id+"/replay", "", operation.HeaderMinLogPosition, "none/0@1").Want(200), "status", "pending")
 	w.look(hook)
 	if n := len(w.ends(one, "delivered").Fields()["attempts"].([]any)); n != 3 {
 		t.Errorf("%d attempts", n)

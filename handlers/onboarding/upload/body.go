@@ -54,6 +54,7 @@ type body struct {
 	allowed int64     // bytes that may still arrive, besides granted ones
 	set     time.Time // time of the last renewal of the deadline
 	failed  error     // the error, other than EOF, that ended the reading
+	whole   bool      // the body was read to its end
 }
 
 // pieceSize is the size of one read.
@@ -78,7 +79,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.set = now
 	}
 	n, err := b.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if b.whole = errors.Is(err, io.EOF); err != nil && !b.whole {
 		b.failed = err
 	}
 	if b.allowed -= int64(n); b.allowed < 0 {
@@ -87,7 +88,11 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end extends the deadline of the response, which otherwise counts from the beginning of the request.
-func (b *body) end() {
+// end extends the deadline of the response, which otherwise counts from the beginning of the request. It takes a body that
+// was read to its end from the request, so that Refuse does not close the connection because of it.
+func (b *body) end(r *http.Request) {
+	if b.whole {
+		r.Body = http.NoBody
+	}
 	_ = b.control.SetWriteDeadline(time.Now().Add(time.Minute))
 }

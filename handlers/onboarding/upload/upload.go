@@ -102,7 +102,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	}
 	defer leave()
 	in := newBody(ctx, c)
-	defer in.end()
+	defer in.end(c.Request())
 	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: rest.RequestOf(c).Keyed()}
 	f.read(boundary)
 	u, err := f.decide(others)
@@ -113,9 +113,12 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	return u, nil
 }
 
+// maxRest is the number of bytes that Refuse reads after the response.
+const maxRest = onboarding.MaxFile + maxOverhead
+
 // Refuse responds with an error and then reads the rest of the body for a while. A client that reads the response
-// only after sending its complete body would otherwise find the connection broken. Refuse returns the error, which
-// has been written.
+// only after sending its complete body would otherwise find the connection broken. If the body may be longer than
+// maxRest, the response announces that the connection will be closed. Refuse returns the error, which has been written.
 func Refuse(c echo.Context, err error) error {
 	if err == nil || c.Request().Context().Err() != nil {
 		return err
@@ -125,12 +128,15 @@ func Refuse(c echo.Context, err error) error {
 		return err
 	}
 	_ = control.SetWriteDeadline(time.Now().Add(pieceWithin))
+	if r := c.Request(); r.ProtoMajor == 1 && r.Body != http.NoBody && (r.ContentLength < 0 || r.ContentLength > maxRest) {
+		c.Response().Header().Set(echo.HeaderConnection, "close")
+	}
 	c.Error(err)
 	if control.Flush() != nil || c.Request().Header.Get("Expect") != "" {
 		return err // a client that sent Expect reads the response before the body
 	}
 	_ = control.SetReadDeadline(time.Now().Add(pieceWithin))
-	_, _ = io.CopyN(io.Discard, c.Request().Body, onboarding.MaxFile+maxOverhead)
+	_, _ = io.CopyN(io.Discard, c.Request().Body, maxRest)
 	return err
 }
 

@@ -379,6 +379,40 @@ func TestTheSizeIsToldAsSoonAsItIsPassed(t *testing.T) {
 	}
 }
 
+// TestAConnectionThatWillBeClosedSaysSo refuses bodies, and reads in the answer whether the connection takes another request.
+func TestAConnectionThatWillBeClosedSaysSo(t *testing.T) {
+	s := serve(t, nil)
+	text := func(size int64) io.Reader {
+		return io.LimitReader(&endless{head: strings.NewReader("--b\r\n")}, size)
+	}
+	for _, tt := range []struct {
+		name   string
+		body   io.Reader
+		length int64 // -1 if it is not told
+		closed bool
+	}{
+		{"a body that is read to its end", text(20 * mib), 20 * mib, false},
+		{"a body that is too long to be read", text(30 * mib), 30 * mib, true},
+		{"a body of unknown length", text(mib), -1, true},
+		{"a body of unknown length that was read to its end", strings.NewReader("--b--\r\n"), -1, false},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, tt.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = tt.length
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if answer.StatusCode < 400 || answer.Close != tt.closed {
+			t.Errorf("%s: status %d, closed %t", tt.name, answer.StatusCode, answer.Close)
+		}
+		answer.Body.Close()
+	}
+}
+
 // TestAClientThatGoesAwayLeavesNothing cuts the connection in the middle of a file.
 func TestAClientThatGoesAwayLeavesNothing(t *testing.T) {
 	s := serve(t, nil)

@@ -64,34 +64,51 @@ func (f *Form) AddOnce(e validation.FieldError) {
 func (f *Form) OptionalWhole(name string) Optional[int64] {
 	n := f.member(name, false)
 	if n != nil && n.kind == '0' && !form.IsInteger(n.text) {
-		if v, is := whole(n.text); is {
-			return Optional[int64]{v, true}
+		if plain, is := whole(n.text); is {
+			return f.plain(name, plain)
 		}
 	}
 	return f.integer(name, false, MinInteger, MaxInteger)
 }
 
-// whole returns the value of a JSON number that is a 64-bit integer. It is exact; float64 arithmetic would take
-// 1e-400 for 0.
-func whole(text string) (int64, bool) {
+// plain reads an integer without point or exponent, which stands for the member.
+func (f *Form) plain(name, text string) Optional[int64] {
+	v, failed := form.Integer(MinInteger, MaxInteger).Read(form.Value{Kind: '0', Text: []byte(text)})
+	if failed != nil {
+		f.fail(name, *failed)
+	}
+	return Optional[int64]{v, failed == nil}
+}
+
+// whole returns a JSON number that is an integer, without point and exponent. An integer that is too large for 64 bits
+// has at least 20 digits. The result is exact; float64 arithmetic would take 1e-400 for 0.
+func whole(text string) (plain string, is bool) {
 	sign, text := text[:len(text)-len(strings.TrimPrefix(text, "-"))], strings.TrimPrefix(text, "-")
-	mantissa, power := text, 0
+	mantissa, exponent := text, ""
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		var err error
-		if power, err = strconv.Atoi(text[i+1:]); err != nil {
-			return 0, false
-		}
-		mantissa = text[:i]
+		mantissa, exponent = text[:i], text[i+1:]
 	}
 	before, after, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimRight(before+after, "0")
 	if strings.Trim(digits, "0") == "" {
-		return 0, true
+		return "0", true
 	}
-	power += len(before) - len(digits) // exponent relative to the last nonzero digit
-	if power < 0 || power > len("9223372036854775807") {
-		return 0, false
+	power := len(before) - len(digits) // exponent relative to the last nonzero digit
+	if exponent != "" {
+		n, err := strconv.Atoi(exponent)
+		if err != nil { // more digits than an int has
+			n = maxPower
+			if exponent[0] == '-' {
+				n = -maxPower
+			}
+		}
+		power += max(-maxPower, min(n, maxPower))
 	}
-	v, err := strconv.ParseInt(sign+digits+strings.Repeat("0", power), 10, 64)
-	return v, err == nil
+	if power < 0 {
+		return "", false
+	}
+	return sign + strings.TrimLeft(digits+strings.Repeat("0", min(power, len("9223372036854775807")+1)), "0"), true
 }
+
+// maxPower is greater than the length of any number in a body.
+const maxPower = 1 << 30

@@ -19,21 +19,36 @@ func View[S decide.State](a Request, name string, f record.Follower, look func(s
 	if err := f.Err(); err != nil {
 		return problem.SourceFailed(err)
 	}
-	var (
-		err  error
-		asOf int64
-	)
+	asOf, err := inspect(f, look)
+	a.SetReadPosition(name, asOf)
+	return err
+}
+
+// ViewDecided is like View, but for use after the request's command was decided. It waits for the command's record and
+// ignores X-Min-Log-Position. The response keeps its position.
+func ViewDecided[S decide.State](a Request, name string, f record.Follower, look func(s S, sequence int64) error) error {
+	if err := awaitOf(a, name, f); err != nil {
+		return err
+	}
+	if err := f.Err(); err != nil {
+		return problem.SourceFailed(err)
+	}
+	_, err := inspect(f, look)
+	return err
+}
+
+// inspect calls look with the state of a follower. It returns the sequence of the state, and look's error.
+func inspect[S decide.State](f record.Follower, look func(s S, sequence int64) error) (asOf int64, err error) {
 	f.View(func(s decide.State, at record.Position) {
 		asOf = at.Sequence
 		err = look(s.(S), asOf)
 	})
-	a.SetReadPosition(name, asOf)
-	// A record that failed while being applied leaves an inconsistent state. It may have come between the check of
-	// Err above and the view.
+	// A record that failed while being applied leaves an inconsistent state. It may have come between the caller's check
+	// of Err and the view.
 	if ended := f.Err(); ended != nil {
-		return problem.SourceFailed(ended)
+		return asOf, problem.SourceFailed(ended)
 	}
-	return err
+	return asOf, err
 }
 
 // Names returns the names of journals in the order in which responses visit them.

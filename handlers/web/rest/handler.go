@@ -81,6 +81,11 @@ func View[S decide.State](c echo.Context, name string, f record.Follower, look f
 	return operation.View(RequestOf(c), name, f, look)
 }
 
+// ViewDecided is operation.ViewDecided.
+func ViewDecided[S decide.State](c echo.Context, name string, f record.Follower, look func(s S, sequence int64) error) error {
+	return operation.ViewDecided(RequestOf(c), name, f, look)
+}
+
 // ViewAll is operation.ViewAll.
 func ViewAll(c echo.Context, folds map[string]record.Follower, look func(name string, s decide.State)) error {
 	return operation.ViewAll(RequestOf(c), folds, look)

@@ -33,6 +33,11 @@ func (s Source) Read(c echo.Context, query func(context.Context, projections.DB)
 	return rest.ReadRows(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
 }
 
+// ReadDecided is like Read, but for use after the request's command was decided. It ignores X-Min-Log-Position.
+func (s Source) ReadDecided(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error {
+	return rest.ReadRowsOf(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
+}
+
 // Find is Read for an object that the rows may not contain yet. query reports whether it found the object. If it did not,
 // and the rows are behind the journal's fold, Find waits for the rows and reads them again. If that takes too long, the error
 // is SOURCE_UNAVAILABLE, because the object may exist.
