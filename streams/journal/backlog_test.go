@@ -247,7 +247,8 @@ func TestABacklogIsTakenInOrder(t *testing.T) {
 			b.put(records)
 			next := int64(0)
 			for !b.empty() {
-				piece, seen := b.next(plain)
+				took := b.next(plain)
+				piece, seen := took.records, took.seen
 				if len(piece) == 0 || len(piece) > 4 || (seen != nil) != (!plain && n > 4) || seen != nil && len(seen) != len(piece) {
 					t.Fatalf("of %d: %d records, %d of them looked at", n, len(piece), len(seen))
 				}
