@@ -334,7 +334,7 @@ func TestTheMakerBoundsTheRecordsToApply(t *testing.T) {
 	v := newVenue(t)
 	v.say(24) // to 25
 	maker := func(c codec, keep time.Duration) *history.Maker {
-		return history.NewMaker(history.MakerConfig{Config: v.config(), Journal: v.journal(c), Store: v.saved, Node: "n1", Every: 5, Forever: 10, Keep: keep})
+		return history.NewMaker(history.MakerConfig{Config: v.config(), Journal: v.journal(c), Store: v.saved, Node: "n1", Every: 5, Forever: 10, Spend: 1, Keep: keep})
 	}
 	makes := func(m *history.Maker, want string) {
 		t.Helper()
@@ -373,27 +373,70 @@ func TestTheMakerBoundsTheRecordsToApply(t *testing.T) {
 	v.check(history.New(v.config(), v.journal(2)), 37)
 }
 
+// TestTheMakerKeepsMoreOfSmallSnapshots: the size of a snapshot at a multiple of Forever decides the distance of those before it. A
+// snapshot that is kept at a smaller distance is made if it is missing, and again with another codec.
+func TestTheMakerKeepsMoreOfSmallSnapshots(t *testing.T) {
+	v := newVenue(t)
+	v.say(44) // to 45
+	sizes := make(map[int64]int64)
+	makes := func(c codec, spend int64, want string) {
+		t.Helper()
+		m := history.NewMaker(history.MakerConfig{Config: v.config(), Journal: v.journal(c), Store: v.saved, Node: "n1", Every: 5, Forever: 20,
+			Spend: spend, Keep: -time.Hour})
+		for range 2 {
+			if err := m.Make(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		saved, err := v.saved.Saved(t.Context(), "trading", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, x := range saved {
+			got = append(got, fmt.Sprint(x.Position.Sequence, ".", x.Codec))
+			sizes[x.Position.Sequence] = x.Bytes
+		}
+		if list := strings.Join(got, " "); list != want {
+			t.Errorf("with %d bytes a record, it has %s and not %s", spend, list, want)
+		}
+	}
+	makes(1, 1, "45.1 40.1 35.1 30.1 20.1")
+	if sizes[20] >= sizes[40] || sizes[40] >= 2*sizes[20] {
+		t.Fatal(sizes)
+	}
+	makes(1, sizes[20]/5+1, "45.1 40.1 35.1 30.1 20.1 15.1 10.1 5.1")
+	makes(1, sizes[40]/5+1, "45.1 40.1 35.1 30.1 25.1 20.1 15.1 10.1 5.1")
+	makes(2, sizes[40]/5+9, "45.2 40.2 35.2 30.2 25.2 20.2 15.2 10.2 5.2")
+	makes(2, sizes[40]/10+1, "45.2 40.2 35.2 30.2 20.2 10.2")
+	makes(2, sizes[20]/10-1, "45.2 40.2 35.2 30.2 20.2")
+}
+
 // trimmed is a source that holds the records after a sequence.
 type trimmed struct {
 	history.Source
 	from int64
+	lost int // readers that it had no records for
 }
 
-func (x trimmed) After(r decide.Rules, partition int32, at record.Position) history.Records {
+func (x *trimmed) After(r decide.Rules, partition int32, at record.Position) history.Records {
 	if at.Sequence < x.from {
-		return noRecords{}
+		x.lost++
+		return noRecords(x.from + 1)
 	}
 	return x.Source.After(r, partition, at)
 }
 
-type noRecords struct{}
+// noRecords are those before a base.
+type noRecords int64
 
-func (noRecords) PollFor(context.Context, int64) ([]record.Entry, error) {
-	return nil, &record.TrimmedError{}
+func (n noRecords) PollFor(context.Context, int64) ([]record.Entry, error) {
+	return nil, &record.TrimmedError{Base: record.Base{Sequence: int64(n)}}
 }
 func (noRecords) Close() {}
 
-// TestTheMakerOfATrimmedLog: a snapshot that can't be made without the trimmed records does not stop the later ones.
+// TestTheMakerOfATrimmedLog: a snapshot that can't be made without the trimmed records does not stop the later ones. Those before the
+// base are not tried one by one.
 func TestTheMakerOfATrimmedLog(t *testing.T) {
 	v := newVenue(t)
 	v.say(24) // to 25
@@ -401,7 +444,8 @@ func TestTheMakerOfATrimmedLog(t *testing.T) {
 	if err := history.NewMaker(maker).Make(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	maker.Every, maker.Forever, maker.Source = 5, 10, trimmed{v.source, 20}
+	source := &trimmed{Source: v.source, from: 20}
+	maker.Every, maker.Forever, maker.Source = 5, 5, source
 	var lost *record.TrimmedError
 	if err := history.NewMaker(maker).Make(t.Context()); !errors.As(err, &lost) {
 		t.Errorf("it says %v", err)
@@ -409,6 +453,9 @@ func TestTheMakerOfATrimmedLog(t *testing.T) {
 	saved, err := v.saved.Saved(t.Context(), "trading", 0)
 	if err != nil || len(saved) != 2 || saved[0].Position.Sequence != 25 || saved[1].Position.Sequence != 20 {
 		t.Errorf("it has %v, %v", saved, err)
+	}
+	if source.lost != 1 {
+		t.Errorf("it has tried %d snapshots before the base", source.lost)
 	}
 }
 

@@ -12,11 +12,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 )
 
-// The distances at which a Maker makes snapshots, and how long it keeps them.
+// The distances at which a Maker makes snapshots, and which of them it keeps.
 const (
 	Every   = 100_000   // records between snapshots
-	Forever = 1_000_000 // records between those that are kept for ever; a multiple of Every
+	Forever = 1_000_000 // records between those that are kept for ever, at most; a multiple of Every
 	Keep    = 7 * 24 * time.Hour
+	// Spend is the bytes for each record that the snapshots that are kept for ever may take, where a distance below Forever does not
+	// take more. It is about twice what an archive takes.
+	Spend = 180
 )
 
 // MakerConfig configures a Maker.
@@ -25,16 +28,18 @@ type MakerConfig struct {
 	Journal
 	Store *snapshot.Store // of the snapshots that the maker makes, which nothing else writes to; also one of Config.Stores
 	Node  string          // name of this node
-	// Every and Forever are the distances in records, and Keep is the age. Zero stands for the constants.
-	Every, Forever int64
-	Keep           time.Duration
-	Pause          time.Duration // between two looks; zero for ten seconds
+	// Every and Forever are the distances in records, Keep is the age, and Spend is in bytes for a record. Zero stands for the
+	// constants.
+	Every, Forever, Spend int64
+	Keep                  time.Duration
+	Pause                 time.Duration // between two looks; zero for ten seconds
 	// May reports whether the venue may write to the bucket. A nil May permits it always.
 	May func() bool
 }
 
 // Maker makes snapshots of a journal at fixed distances: after each record with a sequence that is a multiple of Every. It keeps
-// those at multiples of Forever, and deletes the others when they are older than Keep and at least Forever records behind the tip.
+// those at multiples of Forever. Between two of these it also keeps those at multiples of a smaller distance, if they are small: see
+// Spend. It deletes the others when they are older than Keep and at least Forever records behind the tip.
 //
 // Snapshots of an older codec are made again with this build's codec, and then deleted. Snapshots of a newer codec stay:
 // another node has a newer build. The maker's state is separate from those of States. Several nodes may make the same
@@ -54,6 +59,9 @@ func NewMaker(cfg MakerConfig) *Maker {
 	}
 	if cfg.Keep == 0 {
 		cfg.Keep = Keep
+	}
+	if cfg.Spend == 0 {
+		cfg.Spend = Spend
 	}
 	if cfg.Pause == 0 {
 		cfg.Pause = 10 * time.Second
@@ -83,7 +91,8 @@ func (m *Maker) Run(ctx context.Context) error {
 	}
 }
 
-// Make makes all snapshots that are missing, in ascending order, and deletes those that are not kept any more.
+// Make makes all snapshots that are missing, in ascending order, and deletes those that are not kept any more. If it makes one at a
+// multiple of Forever, the next call makes the missing ones before that.
 func (m *Maker) Make(ctx context.Context) error {
 	name := m.cfg.Rules.Journal()
 	saved, err := m.cfg.Store.Saved(ctx, name, m.cfg.Partition)
@@ -99,7 +108,8 @@ func (m *Maker) Make(ctx context.Context) error {
 		var trimmed *record.TrimmedError
 		if errors.As(err, &trimmed) { // without an archive, only later snapshots can be made
 			skipped = err
-			i++
+			for i++; i < len(missing) && missing[i] < trimmed.Base.Sequence; i++ {
+			}
 		} else if err != nil {
 			return err
 		}
@@ -117,14 +127,18 @@ func (m *Maker) Make(ctx context.Context) error {
 	return skipped
 }
 
-// missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, the multiples of Every
-// among the last Forever records, and the young ones of an older codec.
+// missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, those of smaller
+// distances that are kept for ever, the multiples of Every among the last Forever records, and the young ones of an older codec.
 func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list []int64) {
 	codec := m.cfg.Codec.Version()
 	have := make(map[int64]bool)
 	want := make(map[int64]bool)
+	distances := m.distances(saved)
 	for at := m.cfg.Forever; at <= tip; at += m.cfg.Forever {
 		want[at] = true
+		for between := at - m.cfg.Forever + distances.before(at); between < at; between += distances.before(at) {
+			want[between] = true
+		}
 	}
 	for at := tip - tip%m.cfg.Every; at > max(0, tip-m.cfg.Forever); at -= m.cfg.Every {
 		want[at] = true
@@ -132,7 +146,7 @@ func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list 
 	for _, s := range saved {
 		if s.Codec >= codec {
 			have[s.Position.Sequence] = true
-		} else if m.wanted(s, tip, now) {
+		} else if m.wanted(s, distances, tip, now) {
 			want[s.Position.Sequence] = true
 		}
 	}
@@ -145,10 +159,48 @@ func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list 
 	return list
 }
 
+// distances are the records between two snapshots that are kept for ever, by the multiple of forever at the end of a stretch. The
+// size of the snapshot there decides, so all nodes decide the same. Where there is none yet, the distance is forever.
+type distances struct {
+	forever int64
+	of      map[int64]int64
+}
+
+// before returns the distance before a multiple of forever.
+func (d distances) before(end int64) int64 {
+	if of, ok := d.of[end]; ok {
+		return of
+	}
+	return d.forever
+}
+
+// keeps reports whether a snapshot after a record is kept for ever.
+func (d distances) keeps(at int64) bool {
+	end := (at + d.forever - 1) / d.forever * d.forever
+	return at%d.before(end) == 0
+}
+
+// distances returns the smallest distances at which the snapshots do not take more than Spend.
+func (m *Maker) distances(saved []snapshot.Saved) distances {
+	d := distances{m.cfg.Forever, make(map[int64]int64)}
+	for _, s := range saved {
+		end := s.Position.Sequence
+		if end%m.cfg.Forever != 0 {
+			continue
+		}
+		of := m.cfg.Every
+		for of < m.cfg.Forever && (m.cfg.Forever%of != 0 || s.Bytes > m.cfg.Spend*of) {
+			of += m.cfg.Every
+		}
+		d.of[end] = max(d.of[end], of) // of several codecs, the larger snapshot decides
+	}
+	return d
+}
+
 // wanted reports whether a snapshot is kept, apart from its codec.
-func (m *Maker) wanted(s snapshot.Saved, tip int64, now time.Time) bool {
+func (m *Maker) wanted(s snapshot.Saved, d distances, tip int64, now time.Time) bool {
 	at := s.Position.Sequence
-	return at%m.cfg.Forever == 0 || at%m.cfg.Every == 0 && (at > tip-m.cfg.Forever || now.Sub(s.Written) <= m.cfg.Keep)
+	return d.keeps(at) || at%m.cfg.Every == 0 && (at > tip-m.cfg.Forever || now.Sub(s.Written) <= m.cfg.Keep)
 }
 
 // old returns the snapshots that are not kept any more: by age, or because there is one of a newer codec.
@@ -157,8 +209,9 @@ func (m *Maker) old(saved []snapshot.Saved, tip int64, now time.Time) (old []sna
 	for _, s := range saved {
 		newest[s.Position.Sequence] = max(newest[s.Position.Sequence], s.Codec)
 	}
+	distances := m.distances(saved)
 	for _, s := range saved {
-		if !m.wanted(s, tip, now) || s.Codec < newest[s.Position.Sequence] && s.Codec < m.cfg.Codec.Version() {
+		if !m.wanted(s, distances, tip, now) || s.Codec < newest[s.Position.Sequence] && s.Codec < m.cfg.Codec.Version() {
 			old = append(old, s)
 		}
 	}
