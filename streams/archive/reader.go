@@ -223,8 +223,9 @@ func (c Chunk) Record(i int) (offset int64, value []byte, hash record.Hash, kafk
 // returned. After an error no record follows. topic is the name that the records get.
 func (a *Archive) Records(ctx context.Context, topic string, from, to int64) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
+		b := newRebuilder(topic)
 		err := a.each(ctx, from, to, func(o *object, v *verified, i int) bool {
-			r, err := o.kafka(v, i, topic)
+			r, err := o.kafka(v, i, b)
 			return yield(r, err) && err == nil
 		})
 		if err != nil {
@@ -352,15 +353,17 @@ func (o *object) each(ctx context.Context, d *decoders, from, to int64, do func(
 }
 
 // kafka returns a record as the topic had it.
-func (o *object) kafka(v *verified, i int, topic string) (*kgo.Record, error) {
-	s := o.stored(v, i)
-	s.Topic = topic
-	if s.Plain {
-		if err := rebuild(o.log, s.Record); err != nil {
-			return nil, o.wrong(v.sequences[i], err)
-		}
+func (o *object) kafka(v *verified, i int, b *rebuilder) (*kgo.Record, error) {
+	if v.parts[i] != nil {
+		r := o.stored(v, i).Record
+		r.Topic = b.topic
+		return r, nil
 	}
-	return s.Record, nil
+	r, err := b.rebuild(o.log, v.offsets[i], v.value(i))
+	if err != nil {
+		return nil, o.wrong(v.sequences[i], err)
+	}
+	return r, nil
 }
 
 // stored returns a record without what its value determines.
