@@ -42,8 +42,8 @@ func (c *Client) SetHistory(h History) { c.cfg.History = h }
 const pastBatch = 1024
 
 // past reads the records from a reader's position up to the base, or to the last one that the reader's caller needs, from the
-// history. A goroutine reads ahead of the reader. Its context is not that of the reader's caller, who may wait for a second only:
-// the history may take longer to begin.
+// history. A goroutine reads ahead of the reader. A call of the reader may end after a second, and the history may take longer to
+// begin, so the goroutine has another context.
 type past struct {
 	base    record.Base
 	to      int64      // sequence of the first record that is not read: that of the base, or a lower one

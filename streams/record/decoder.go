@@ -55,7 +55,8 @@ type recordBuffer struct {
 	events [3]decide.Event
 }
 
-// Head decodes a value without its events. The value MUST be one that DecodeHead accepts: Head does not look at all of it.
+// Head decodes a value without its events. The value MUST be one that DecodeHead accepts: Head does not read the
+// events.
 func (d *Decoder) Head(value []byte) (*Record, error) {
 	if room, ok := d.head(value, nil); ok {
 		return &room.Record, nil
