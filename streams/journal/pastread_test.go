@@ -89,6 +89,30 @@ func TestTheHistoryIsReadUpToWhatIsNeeded(t *testing.T) {
 	}
 }
 
+// TestTheHistoryIsReadOnceFromTheBeginning: a reader that begins before the genesis, and expects no certain record, asks for all
+// records before the base, once.
+func TestTheHistoryIsReadOnceFromTheBeginning(t *testing.T) {
+	const n, at = 300, 200
+	b := newBased(newRig(t), n, rand.New(rand.NewPCG(7, 1)))
+	h := &asked{wholeHistory: wholeHistory{b.history}}
+	b.client.SetHistory(h)
+	b.trim(at)
+	r := journal.NewReader(b.client, b.rules, 0, record.Before)
+	defer r.Close()
+	if err := r.ToTip(b.context(), func([]record.Entry) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if spans := h.take(); !slices.Equal(spans, [][2]int64{{0, at}}) {
+		t.Errorf("it has asked for %v", spans)
+	}
+	if e, err := b.client.ReadAt(b.context(), b.rules, 0, record.Before, 0); err != nil || e.Position.Sequence != 0 {
+		t.Error(e.Position, err)
+	}
+	if spans := h.take(); !slices.Equal(spans, [][2]int64{{0, 1}}) {
+		t.Errorf("for the genesis, it has asked for %v", spans)
+	}
+}
+
 // TestAnAuditChecksWhatTheHistoryStores: the key of a record that is not plain. A plain record has none.
 func TestAnAuditChecksWhatTheHistoryStores(t *testing.T) {
 	const n, at, odd = 300, 200, 120

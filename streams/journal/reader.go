@@ -36,7 +36,7 @@ type Reader struct {
 	backlog   *backlog
 
 	past      *past // records before the base are read from the history; nil otherwise
-	until     int64 // the last record that the caller has asked for, beyond which the history is not read ahead; 0 if not known
+	until     int64 // the last record that the caller has asked for, beyond which the history is not read ahead; -1 if not known
 	lost      bool  // the topic does not lead from the position to the base
 	session   *session
 	verifying bool // the next record must be the one at the position
@@ -60,7 +60,7 @@ type Reader struct {
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
-		audit: client.cfg.Audit}
+		until: record.Before.Sequence, audit: client.cfg.Audit}
 	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
 }
