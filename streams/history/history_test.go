@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -143,6 +144,20 @@ func (v *venue) journal(c codec) history.Journal {
 
 func (v *venue) config() history.Config {
 	return history.Config{Client: v.client, Source: v.source, Stores: []*snapshot.Store{v.saved}}
+}
+
+// list returns the snapshots, also as their sequences with their codecs.
+func (v *venue) list() (saved []snapshot.Saved, list string) {
+	v.t.Helper()
+	saved, err := v.saved.Saved(v.t.Context(), "trading", 0)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	var all []string
+	for _, x := range saved {
+		all = append(all, fmt.Sprint(x.Position.Sequence, ".", x.Codec))
+	}
+	return saved, strings.Join(all, " ")
 }
 
 // wordsTo are the words of the state after a record: the genesis and the term have none.
@@ -341,15 +356,7 @@ func TestTheMakerBoundsTheRecordsToApply(t *testing.T) {
 		if err := m.Make(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		saved, err := v.saved.Saved(t.Context(), "trading", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, x := range saved {
-			got = append(got, fmt.Sprint(x.Position.Sequence, ".", x.Codec))
-		}
-		if list := strings.Join(got, " "); list != want {
+		if _, list := v.list(); list != want {
 			t.Errorf("it has %s and not %s", list, want)
 		}
 	}
@@ -383,21 +390,14 @@ func TestTheMakerKeepsMoreOfSmallSnapshots(t *testing.T) {
 		t.Helper()
 		m := history.NewMaker(history.MakerConfig{Config: v.config(), Journal: v.journal(c), Store: v.saved, Node: "n1", Every: 5, Forever: 20,
 			Spend: spend, Keep: -time.Hour})
-		for range 2 {
-			if err := m.Make(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		saved, err := v.saved.Saved(t.Context(), "trading", 0)
-		if err != nil {
+		if err := m.Make(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		var got []string
+		saved, list := v.list()
 		for _, x := range saved {
-			got = append(got, fmt.Sprint(x.Position.Sequence, ".", x.Codec))
 			sizes[x.Position.Sequence] = x.Bytes
 		}
-		if list := strings.Join(got, " "); list != want {
+		if list != want {
 			t.Errorf("with %d bytes a record, it has %s and not %s", spend, list, want)
 		}
 	}
@@ -410,6 +410,153 @@ func TestTheMakerKeepsMoreOfSmallSnapshots(t *testing.T) {
 	makes(2, sizes[40]/5+9, "45.2 40.2 35.2 30.2 25.2 20.2 15.2 10.2 5.2")
 	makes(2, sizes[40]/10+1, "45.2 40.2 35.2 30.2 20.2 10.2")
 	makes(2, sizes[20]/10-1, "45.2 40.2 35.2 30.2 20.2")
+}
+
+// starts is a source that remembers where its readers start. first, if it is not nil, is called before the reader after a sequence.
+type starts struct {
+	history.Source
+	at    []int64
+	first map[int64]func()
+}
+
+func (s *starts) After(r decide.Rules, partition int32, at record.Position) history.Records {
+	s.at = append(s.at, at.Sequence)
+	if do := s.first[at.Sequence]; do != nil {
+		do()
+	}
+	return s.Source.After(r, partition, at)
+}
+
+// TestTheNewestSnapshotsComeFirst: a venue whose older builds kept one snapshot per stretch gets the others from the newest stretch to
+// the oldest. A snapshot that becomes due in the meantime comes before those of the next stretch.
+func TestTheNewestSnapshotsComeFirst(t *testing.T) {
+	v := newVenue(t)
+	v.say(64) // to 65
+	source := &starts{Source: v.source}
+	cfg := history.MakerConfig{Config: v.config(), Journal: v.journal(1), Store: v.saved, Node: "n1", Every: 5, Forever: 20, Spend: 1, Keep: -time.Hour}
+	cfg.Source = source
+	if err := history.NewMaker(cfg).Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, list := v.list(); list != "65.1 60.1 55.1 50.1 40.1 20.1" {
+		t.Fatalf("it has %s", list)
+	}
+	source.at, source.first = nil, map[int64]func(){20: func() { v.say(5) }}
+	cfg.Spend = 1 << 30
+	if err := history.NewMaker(cfg).Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(source.at, []int64{40, 20, 25, 30, 65, -1, 5, 10}) {
+		t.Errorf("it has read from %v", source.at)
+	}
+	if _, list := v.list(); list != "70.1 65.1 60.1 55.1 50.1 45.1 40.1 35.1 30.1 25.1 20.1 15.1 10.1 5.1" {
+		t.Errorf("it has %s", list)
+	}
+}
+
+// TestANewCodecTakesOnePass: nothing can begin from the snapshots of another codec, so those of all distances are made in one pass,
+// also where older builds have left fewer.
+func TestANewCodecTakesOnePass(t *testing.T) {
+	v := newVenue(t)
+	v.say(44) // to 45
+	source := &starts{Source: v.source}
+	cfg := history.MakerConfig{Config: v.config(), Journal: v.journal(1), Store: v.saved, Node: "n1", Every: 5, Forever: 20, Spend: 1, Keep: -time.Hour}
+	cfg.Source = source
+	if err := history.NewMaker(cfg).Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	source.at, cfg.Journal, cfg.Spend = nil, v.journal(2), 1<<30
+	if err := history.NewMaker(cfg).Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(source.at, []int64{-1, 5, 10, 15, 20, 25, 30, 35, 40}) {
+		t.Errorf("it has read from %v", source.at)
+	}
+	if _, list := v.list(); list != "45.2 40.2 35.2 30.2 25.2 20.2 15.2 10.2 5.2" {
+		t.Errorf("it has %s", list)
+	}
+}
+
+// TestALargeSnapshotOfAnOlderBuildDeletesNothing: an older build that is still making its snapshots makes one of another size. It goes,
+// and the distance stays that of the newest codec.
+func TestALargeSnapshotOfAnOlderBuildDeletesNothing(t *testing.T) {
+	v := newVenue(t)
+	v.say(44) // to 45
+	m := history.NewMaker(history.MakerConfig{Config: v.config(), Journal: v.journal(2), Store: v.saved, Node: "n1", Every: 5, Forever: 20,
+		Spend: 1000, Keep: -time.Hour})
+	if err := m.Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	saved, want := v.list()
+	if want != "45.2 40.2 35.2 30.2 25.2 20.2 15.2 10.2 5.2" {
+		t.Fatalf("it has %s", want)
+	}
+	large := make([]byte, 100_000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(large)
+	for _, x := range saved {
+		if x.Position.Sequence == 20 {
+			h := snapshot.Header{Journal: "trading", Position: x.Position, Codec: 1, Made: time.Now(), Node: "n2"}
+			if _, err := v.saved.Put(t.Context(), h, nil, large); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, list := v.list(); !strings.Contains(list, "20.1") {
+		t.Fatalf("it has %s", list)
+	}
+	if err := m.Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, list := v.list(); list != want {
+		t.Errorf("it has %s", list)
+	}
+}
+
+// damaged is a source whose archive lacks a record.
+type damaged struct {
+	history.Source
+	at    int64
+	tries int // of readers to read it
+}
+
+func (d *damaged) After(r decide.Rules, partition int32, at record.Position) history.Records {
+	return &damagedRecords{d.Source.After(r, partition, at), d, at.Sequence}
+}
+
+type damagedRecords struct {
+	history.Records
+	*damaged
+	from int64
+}
+
+func (d *damagedRecords) PollFor(ctx context.Context, sequence int64) ([]record.Entry, error) {
+	if d.from < d.at && sequence >= d.at {
+		d.tries++
+		return nil, &record.TrimmedError{Base: record.Base{Sequence: 61}, Archive: journal.ErrHistory}
+	}
+	return d.Records.PollFor(ctx, sequence)
+}
+
+// TestTheMakerOfADamagedArchive: the snapshots that do not need the damaged record are made. The record is tried once.
+func TestTheMakerOfADamagedArchive(t *testing.T) {
+	v := newVenue(t)
+	v.say(64) // to 65
+	source := &damaged{Source: v.source, at: 23}
+	cfg := history.MakerConfig{Config: v.config(), Journal: v.journal(1), Store: v.saved, Node: "n1", Every: 20, Forever: 20}
+	if err := history.NewMaker(cfg).Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Every, cfg.Spend, cfg.Source = 5, 1<<30, source
+	var lost *record.TrimmedError
+	if err := history.NewMaker(cfg).Make(t.Context()); !errors.As(err, &lost) {
+		t.Errorf("it says %v", err)
+	}
+	if _, list := v.list(); list != "65.1 60.1 55.1 50.1 45.1 40.1 20.1 15.1 10.1 5.1" {
+		t.Errorf("it has %s", list)
+	}
+	if source.tries != 1 {
+		t.Errorf("it has tried to read the damaged record %d times", source.tries)
+	}
 }
 
 // trimmed is a source that holds the records after a sequence.
