@@ -33,6 +33,7 @@ func TestAnArchiveReturnsTheTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkEqual(t, read(t, cfg, 0, math.MaxInt64), p.records)
+		checkStored(t, cfg, 0, math.MaxInt64, p.records)
 		a, err := Open(ctx, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -74,6 +75,7 @@ func TestAnyPart(t *testing.T) {
 			}
 		}
 		checkEqual(t, read(t, cfg, c[0], c[1]), want)
+		checkStored(t, cfg, c[0], c[1], want)
 		a, err := Open(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

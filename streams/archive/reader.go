@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -222,12 +223,24 @@ func (c Chunk) Record(i int) (offset int64, value []byte, hash record.Hash, kafk
 // returned. After an error no record follows. topic is the name that the records get.
 func (a *Archive) Records(ctx context.Context, topic string, from, to int64) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
+		b := newRebuilder(topic)
 		err := a.each(ctx, from, to, func(o *object, v *verified, i int) bool {
-			r, err := o.kafka(v, i, topic)
+			r, err := o.kafka(v, i, b)
 			return yield(r, err) && err == nil
 		})
 		if err != nil {
 			yield(nil, err)
+		}
+	}
+}
+
+// Stored is Records for a reader of the log, with the hashes that were verified. Of a plain record it does not make the key, the
+// headers and the timestamp. The caller MUST NOT change a record.
+func (a *Archive) Stored(ctx context.Context, from, to int64) iter.Seq2[journal.Stored, error] {
+	return func(yield func(journal.Stored, error) bool) {
+		err := a.each(ctx, from, to, func(o *object, v *verified, i int) bool { return yield(o.stored(v, i), nil) })
+		if err != nil {
+			yield(journal.Stored{}, err)
 		}
 	}
 }
@@ -340,17 +353,28 @@ func (o *object) each(ctx context.Context, d *decoders, from, to int64, do func(
 }
 
 // kafka returns a record as the topic had it.
-func (o *object) kafka(v *verified, i int, topic string) (*kgo.Record, error) {
-	r := &kgo.Record{Topic: topic, Partition: o.log.partition, Offset: v.offsets[i], Value: v.value(i)}
-	if p := v.parts[i]; p != nil {
+func (o *object) kafka(v *verified, i int, b *rebuilder) (*kgo.Record, error) {
+	if v.parts[i] != nil {
+		r := o.stored(v, i).Record
+		r.Topic = b.topic
+		return r, nil
+	}
+	r, err := b.rebuild(o.log, v.offsets[i], v.value(i))
+	if err != nil {
+		return nil, o.wrong(v.sequences[i], err)
+	}
+	return r, nil
+}
+
+// stored returns a record without what its value determines.
+func (o *object) stored(v *verified, i int) journal.Stored {
+	r := &kgo.Record{Partition: o.log.partition, Offset: v.offsets[i], Value: v.value(i)}
+	p := v.parts[i]
+	if p != nil {
 		r.Key, r.Headers, r.Timestamp = p.Key, p.Headers, p.Timestamp
 		if p.Value == nil {
 			r.Value = nil
 		}
-		return r, nil
 	}
-	if err := rebuild(o.log, r); err != nil {
-		return nil, o.wrong(v.sequences[i], err)
-	}
-	return r, nil
+	return journal.Stored{Record: r, Sequence: v.sequences[i], Hash: v.hashes[i], Plain: p == nil}
 }

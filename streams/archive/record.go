@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -53,15 +54,30 @@ func isPlain(l log, r *kgo.Record) bool {
 	return journal.VerifyKafka(record.Entry{Record: head, Journal: l.id, Value: r.Value}, l.journal, r) == nil
 }
 
-// rebuild sets key, headers and timestamp of a plain record.
-func rebuild(l log, r *kgo.Record) error {
-	head, err := record.DecodeHead(r.Value)
+// rebuilder sets key, headers and timestamp of plain records. It is not safe for concurrent use.
+type rebuilder struct {
+	decoder  *record.Decoder
+	topic    string
+	log      log
+	messages *journal.Messages // of the log; nil before the first record
+}
+
+func newRebuilder(topic string) *rebuilder {
+	return &rebuilder{decoder: record.NewDecoder(decide.NewRegistry()), topic: topic}
+}
+
+// rebuild returns a plain record of a log as the topic had it.
+func (b *rebuilder) rebuild(l log, offset int64, value []byte) (*kgo.Record, error) {
+	head, err := b.decoder.Head(value)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	want := journal.KafkaRecord(r.Topic, l.journal, l.partition, l.id, head, r.Value)
-	r.Key, r.Headers, r.Timestamp = want.Key, want.Headers, want.Timestamp
-	return nil
+	if b.messages == nil || b.log != l {
+		b.log, b.messages = l, journal.NewMessages(b.topic, l.journal, l.partition, l.id)
+	}
+	r := b.messages.Record(head, value)
+	r.Offset = offset
+	return r, nil
 }
 
 // content computes the hash of everything that a range must preserve.

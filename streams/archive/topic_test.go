@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -299,6 +300,35 @@ func read(t testing.TB, cfg Config, from, to int64) []*kgo.Record {
 		all = append(all, r)
 	}
 	return all
+}
+
+// checkStored compares what a reader of the log gets with the records as the topic had them.
+func checkStored(t testing.TB, cfg Config, from, to int64, want []*kgo.Record) {
+	t.Helper()
+	a, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for s, err := range a.Stored(t.Context(), from, to) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == len(want) {
+			t.Fatalf("more than %d records", n)
+		}
+		w := want[n]
+		if s.Offset != w.Offset || !bytes.Equal(s.Value, w.Value) || s.Hash != sha256.Sum256(w.Value) {
+			t.Fatalf("%v is stored as %v", w, s)
+		}
+		if !s.Plain && (!bytes.Equal(s.Key, w.Key) || len(s.Headers) != len(w.Headers) || !s.Timestamp.Equal(w.Timestamp)) {
+			t.Fatalf("%v is not plain and is stored as %v", w, s)
+		}
+		n++
+	}
+	if n != len(want) {
+		t.Fatalf("%d stored records, not %d", n, len(want))
+	}
 }
 
 // checkEqual compares records, with null and empty bytes.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -13,11 +12,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 )
 
-// The distances at which a Maker makes snapshots, and how long it keeps them.
+// The distances at which a Maker makes snapshots, and which of them it keeps.
 const (
 	Every   = 100_000   // records between snapshots
-	Forever = 1_000_000 // records between those that are kept for ever; a multiple of Every
+	Forever = 1_000_000 // records between those that are kept for ever, at most; a multiple of Every
 	Keep    = 7 * 24 * time.Hour
+	// Spend is the bytes for each record that the snapshots that are kept for ever may take, where a distance below Forever does not
+	// take more. It is about twice what an archive takes.
+	Spend = 180
 )
 
 // MakerConfig configures a Maker.
@@ -26,16 +28,18 @@ type MakerConfig struct {
 	Journal
 	Store *snapshot.Store // of the snapshots that the maker makes, which nothing else writes to; also one of Config.Stores
 	Node  string          // name of this node
-	// Every and Forever are the distances in records, and Keep is the age. Zero stands for the constants.
-	Every, Forever int64
-	Keep           time.Duration
-	Pause          time.Duration // between two looks; zero for ten seconds
+	// Every and Forever are the distances in records, Keep is the age, and Spend is in bytes for a record. Zero stands for the
+	// constants.
+	Every, Forever, Spend int64
+	Keep                  time.Duration
+	Pause                 time.Duration // between two looks; zero for ten seconds
 	// May reports whether the venue may write to the bucket. A nil May permits it always.
 	May func() bool
 }
 
 // Maker makes snapshots of a journal at fixed distances: after each record with a sequence that is a multiple of Every. It keeps
-// those at multiples of Forever, and deletes the others when they are older than Keep and at least Forever records behind the tip.
+// those at multiples of Forever. Between two of these it also keeps those at multiples of a smaller distance, if they are small: see
+// Spend. It deletes the others when they are older than Keep and at least Forever records behind the tip.
 //
 // Snapshots of an older codec are made again with this build's codec, and then deleted. Snapshots of a newer codec stay:
 // another node has a newer build. The maker's state is separate from those of States. Several nodes may make the same
@@ -56,6 +60,9 @@ func NewMaker(cfg MakerConfig) *Maker {
 	if cfg.Keep == 0 {
 		cfg.Keep = Keep
 	}
+	if cfg.Spend == 0 {
+		cfg.Spend = Spend
+	}
 	if cfg.Pause == 0 {
 		cfg.Pause = 10 * time.Second
 	}
@@ -71,10 +78,8 @@ func NewMaker(cfg MakerConfig) *Maker {
 // Run makes what is missing until the context ends.
 func (m *Maker) Run(ctx context.Context) error {
 	for {
-		if m.cfg.May == nil || m.cfg.May() {
-			if err := m.Make(ctx); err != nil && ctx.Err() == nil {
-				m.log.Warn("no history snapshot could be made", "error", err)
-			}
+		if err := m.Make(ctx); err != nil && ctx.Err() == nil {
+			m.log.Warn("no history snapshot could be made", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -84,86 +89,95 @@ func (m *Maker) Run(ctx context.Context) error {
 	}
 }
 
-// Make makes all snapshots that are missing, in ascending order, and deletes those that are not kept any more.
+// Make makes all snapshots that are missing, and deletes those that are not kept any more. It looks at the tip again after
+// each step, so that new snapshots do not wait for all the old ones.
 func (m *Maker) Make(ctx context.Context) error {
+	t := tries{done: make(map[int64]bool)}
+	for m.cfg.May == nil || m.cfg.May() {
+		more, err := m.step(ctx, &t)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	return t.lost
+}
+
+// tries are what one call of Make has tried. It tries nothing twice.
+type tries struct {
+	done map[int64]bool // by sequence
+	base int64          // the records before it are lost, and no archive has them
+	lost error          // the last error about records that are lost
+}
+
+// left returns the sequences that were not tried.
+func (t *tries) left(list []int64) (left []int64) {
+	for _, at := range list {
+		if at >= t.base && !t.done[at] {
+			left = append(left, at)
+		}
+	}
+	return left
+}
+
+// step makes the next missing snapshots, and deletes old ones. It returns false if there was nothing to make.
+func (m *Maker) step(ctx context.Context, t *tries) (more bool, err error) {
 	name := m.cfg.Rules.Journal()
 	saved, err := m.cfg.Store.Saved(ctx, name, m.cfg.Partition)
 	if err != nil {
-		return err
+		return false, err
 	}
 	tip := m.cfg.Tip.Position().Sequence
-	missing := m.missing(saved, tip, time.Now())
-	var skipped error
-	for i := 0; i < len(missing); {
-		made, err := m.from(ctx, missing[i:])
-		i += made
-		var trimmed *record.TrimmedError
-		if errors.As(err, &trimmed) { // without an archive, only later snapshots can be made
-			skipped = err
-			i++
-		} else if err != nil {
-			return err
-		}
-	}
+	missing := m.missing(saved, tip, time.Now(), t)
 	if len(missing) > 0 {
+		if err := m.makeAll(ctx, missing, t); err != nil {
+			return false, err
+		}
 		if saved, err = m.cfg.Store.Saved(ctx, name, m.cfg.Partition); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if old := m.old(saved, tip, time.Now()); len(old) > 0 {
 		if err := m.cfg.Store.Remove(ctx, name, m.cfg.Partition, old...); err != nil {
+			return false, err
+		}
+	}
+	return len(missing) > 0, nil
+}
+
+// makeAll makes snapshots, in ascending order. It leaves out those that need lost records.
+func (m *Maker) makeAll(ctx context.Context, missing []int64, t *tries) error {
+	for len(missing) > 0 {
+		made, err := m.from(ctx, missing)
+		for _, at := range missing[:made] {
+			t.done[at] = true
+		}
+		var trimmed *record.TrimmedError
+		if errors.As(err, &trimmed) {
+			m.lose(trimmed, missing[made:], t)
+		} else if err != nil {
 			return err
 		}
+		missing = t.left(missing)
 	}
-	return skipped
+	return nil
 }
 
-// missing returns the sequences at which a snapshot is missing, in ascending order: the multiples of Forever, the multiples of Every
-// among the last Forever records, and the young ones of an older codec.
-func (m *Maker) missing(saved []snapshot.Saved, tip int64, now time.Time) (list []int64) {
-	codec := m.cfg.Codec.Version()
-	have := make(map[int64]bool)
-	want := make(map[int64]bool)
-	for at := m.cfg.Forever; at <= tip; at += m.cfg.Forever {
-		want[at] = true
+// lose gives up the first of the missing snapshots and those that need the same records. Without an archive, these are all before
+// the base. With a damaged one, these are the others of the stretch: the next stretch may begin with a snapshot.
+func (m *Maker) lose(trimmed *record.TrimmedError, missing []int64, t *tries) {
+	t.lost = trimmed
+	if trimmed.Archive == nil {
+		t.base = trimmed.Base.Sequence
 	}
-	for at := tip - tip%m.cfg.Every; at > max(0, tip-m.cfg.Forever); at -= m.cfg.Every {
-		want[at] = true
-	}
-	for _, s := range saved {
-		if s.Codec >= codec {
-			have[s.Position.Sequence] = true
-		} else if m.wanted(s, tip, now) {
-			want[s.Position.Sequence] = true
+	end := endOf(missing[0], m.cfg.Forever)
+	for i, at := range missing {
+		if i == 0 || at <= end && at < trimmed.Base.Sequence {
+			t.done[at] = true
 		}
 	}
-	for at := range want {
-		if !have[at] && at <= tip {
-			list = append(list, at)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// wanted reports whether a snapshot is kept, apart from its codec.
-func (m *Maker) wanted(s snapshot.Saved, tip int64, now time.Time) bool {
-	at := s.Position.Sequence
-	return at%m.cfg.Forever == 0 || at%m.cfg.Every == 0 && (at > tip-m.cfg.Forever || now.Sub(s.Written) <= m.cfg.Keep)
-}
-
-// old returns the snapshots that are not kept any more: by age, or because there is one of a newer codec.
-func (m *Maker) old(saved []snapshot.Saved, tip int64, now time.Time) (old []snapshot.Saved) {
-	newest := make(map[int64]int)
-	for _, s := range saved {
-		newest[s.Position.Sequence] = max(newest[s.Position.Sequence], s.Codec)
-	}
-	for _, s := range saved {
-		if !m.wanted(s, tip, now) || s.Codec < newest[s.Position.Sequence] && s.Codec < m.cfg.Codec.Version() {
-			old = append(old, s)
-		}
-	}
-	return old
 }
 
 // from makes the first of the missing snapshots, and those after it that are nearer to it than any other snapshot is.

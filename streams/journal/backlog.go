@@ -27,6 +27,7 @@ type backlog struct {
 	registry *decide.Registry
 	piece    int            // records in a piece
 	rest     []*kgo.Record  // records of pieces that are not started
+	stored   []Stored       // the same records, if they come from the history; else nil
 	lanes    []*lane        // one more than may run at the same time: the caller still reads the piece it took last
 	begun    int            // pieces started since the lanes were made
 	taken    int            // pieces taken, of those started
@@ -36,9 +37,15 @@ type backlog struct {
 // lane decodes one piece after another.
 type lane struct {
 	decoder *record.Decoder
+	taken
+	done chan struct{}
+}
+
+// taken is a piece as the chain processes it.
+type taken struct {
 	records []*kgo.Record
-	seen    []record.Decoded
-	done    chan struct{}
+	stored  []Stored         // the same records, if they come from the history; else nil
+	seen    []record.Decoded // the decoded form of each value, if the piece was decoded ahead; else nil
 }
 
 func newBacklog(registry *decide.Registry) *backlog {
@@ -49,26 +56,33 @@ func newBacklog(registry *decide.Registry) *backlog {
 func (b *backlog) empty() bool { return len(b.rest) == 0 && b.begun == b.taken }
 
 // put adds fetched records. The backlog must be empty.
-func (b *backlog) put(records []*kgo.Record) { b.rest = records }
+func (b *backlog) put(records []*kgo.Record) { b.rest, b.stored = records, nil }
+
+// putStored is put for records of the history.
+func (b *backlog) putStored(stored []Stored) {
+	records := make([]*kgo.Record, len(stored))
+	for i := range stored {
+		records[i] = stored[i].Record
+	}
+	b.rest, b.stored = records, stored
+}
 
 // peek returns the record that first would take.
 func (b *backlog) peek() *kgo.Record { return b.rest[0] }
 
-// first takes one record. No piece may be in progress.
+// first takes one record of the topic. No piece may be in progress.
 func (b *backlog) first() *kgo.Record {
 	k := b.rest[0]
 	b.rest = b.rest[1:]
 	return k
 }
 
-// next takes a piece. If the piece was decoded ahead, next also returns the decoded form of each value. Both slices are
-// valid until the next call. plain says that decoding ahead would be wasted work.
-func (b *backlog) next(plain bool) ([]*kgo.Record, []record.Decoded) {
+// next takes a piece. Its slices are valid until the next call. plain says that decoding ahead would be wasted work.
+func (b *backlog) next(plain bool) taken {
 	if b.begun == b.taken {
 		if n := b.cut(); plain || n == len(b.rest) || !b.widen() {
-			records := b.rest[:n]
-			b.rest, b.lanes = b.rest[n:], nil // drop the lanes, which would retain their decoded records
-			return records, nil
+			b.lanes = nil // they would retain their decoded records
+			return b.take(n)
 		}
 	}
 	for len(b.rest) > 0 && b.begun-b.taken < len(b.lanes)-1 {
@@ -82,13 +96,22 @@ func (b *backlog) next(plain bool) ([]*kgo.Record, []record.Decoded) {
 	if len(b.rest) > 0 {
 		b.begin()
 	}
-	return l.records, l.seen
+	return l.taken
+}
+
+// take removes n records from the rest.
+func (b *backlog) take(n int) (t taken) {
+	t.records, b.rest = b.rest[:n], b.rest[n:]
+	if b.stored != nil {
+		t.stored, b.stored = b.stored[:n], b.stored[n:]
+	}
+	return t
 }
 
 // drop waits for the running goroutines and discards all records.
 func (b *backlog) drop() {
 	b.under.Wait()
-	b.rest, b.lanes, b.begun, b.taken = nil, nil, 0, 0
+	b.rest, b.stored, b.lanes, b.begun, b.taken = nil, nil, nil, 0, 0
 }
 
 // cut returns the number of records in the next piece.
@@ -117,8 +140,10 @@ func (b *backlog) widen() bool {
 
 // begin starts a goroutine that decodes the next piece.
 func (b *backlog) begin() {
-	n, l := b.cut(), b.lanes[b.begun%len(b.lanes)]
-	l.records, b.rest = b.rest[:n], b.rest[n:]
+	l := b.lanes[b.begun%len(b.lanes)]
+	seen := l.seen
+	l.taken = b.take(b.cut())
+	l.seen = seen[:0]
 	b.begun++
 	b.under.Go(func() {
 		l.decode()
@@ -127,9 +152,13 @@ func (b *backlog) begin() {
 }
 
 func (l *lane) decode() {
-	l.seen = l.seen[:0]
-	for _, k := range l.records {
-		s := record.Decoded{Hash: sha256.Sum256(k.Value)}
+	for i, k := range l.records {
+		var s record.Decoded
+		if l.stored != nil {
+			s.Hash = l.stored[i].Hash
+		} else {
+			s.Hash = sha256.Sum256(k.Value)
+		}
 		if r, err := l.decoder.Decode(k.Value); err == nil {
 			s.Record = r
 		}

@@ -247,7 +247,8 @@ func TestABacklogIsTakenInOrder(t *testing.T) {
 			b.put(records)
 			next := int64(0)
 			for !b.empty() {
-				piece, seen := b.next(plain)
+				took := b.next(plain)
+				piece, seen := took.records, took.seen
 				if len(piece) == 0 || len(piece) > 4 || (seen != nil) != (!plain && n > 4) || seen != nil && len(seen) != len(piece) {
 					t.Fatalf("of %d: %d records, %d of them looked at", n, len(piece), len(seen))
 				}
@@ -273,6 +274,54 @@ func TestABacklogIsTakenInOrder(t *testing.T) {
 		b.drop()
 		if !b.empty() || b.lanes != nil {
 			t.Fatalf("of %d something is left", n)
+		}
+	}
+}
+
+// TestABacklogOfTheHistory: each record comes with what the history stores of it, and its hash is not computed again. Records of the
+// topic after it come alone, with a hash of their values.
+func TestABacklogOfTheHistory(t *testing.T) {
+	wide(t)
+	values := history(t, 60)
+	b := newBacklog(trading.Rules().Registry())
+	b.piece = 4
+	var topic []*kgo.Record
+	var past []Stored
+	for i, v := range values {
+		k := &kgo.Record{Offset: int64(i), Value: v}
+		topic = append(topic, k)
+		past = append(past, Stored{Record: k, Sequence: int64(i), Hash: record.Hash{byte(i), 1}, Plain: i%3 > 0})
+	}
+	for _, stored := range []bool{true, false, true} {
+		for _, plain := range []bool{false, true} {
+			if stored {
+				b.putStored(past)
+			} else {
+				b.put(topic)
+			}
+			next := 0
+			for !b.empty() {
+				took := b.next(plain)
+				if (took.stored != nil) != stored || (took.seen != nil) == plain {
+					t.Fatalf("stored: %t, plain: %t: %+v", stored, plain, took)
+				}
+				for i, k := range took.records {
+					if k != topic[next] || stored && took.stored[i] != past[next] {
+						t.Fatalf("%d comes in the place of %d", k.Offset, next)
+					}
+					want := record.Hash(sha256.Sum256(k.Value))
+					if stored {
+						want = past[next].Hash
+					}
+					if !plain && took.seen[i].Hash != want {
+						t.Fatalf("stored: %t: record %d has the hash %v", stored, next, took.seen[i].Hash)
+					}
+					next++
+				}
+			}
+			if next != len(values) {
+				t.Fatalf("%d of %d records", next, len(values))
+			}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -19,8 +18,18 @@ type History interface {
 	// readers skip counts to the valid record after it. It MUST return an error that is ErrHistory if the records are lost or
 	// damaged; after any other error the caller asks again.
 	Records(ctx context.Context, journal string, partition int32, from, to int64) iter.Seq2[*kgo.Record, error]
+	// Stored is Records for a reader, which needs the hashes, and of most records nothing but the value.
+	Stored(ctx context.Context, journal string, partition int32, from, to int64) iter.Seq2[Stored, error]
 	// Holds returns nil if the history has, by its own account, all records before a base. Its errors are those of Records.
 	Holds(ctx context.Context, b record.Base) error
+}
+
+// Stored is a record of a History.
+type Stored struct {
+	*kgo.Record             // the offset and the value, and the rest unless the record is plain
+	Sequence    int64       // of a valid record; -1 if readers skip it
+	Hash        record.Hash // the SHA-256 of the value, which the History MUST have computed from these bytes
+	Plain       bool        // key, headers and timestamp are those that KafkaRecord computes from the value
 }
 
 // ErrHistory is an error of a History that lacks records. Asking again does not help.
@@ -32,10 +41,12 @@ func (c *Client) SetHistory(h History) { c.cfg.History = h }
 // pastBatch is the number of records in a piece.
 const pastBatch = 1024
 
-// past reads the records from a reader's position up to the base from the history. A goroutine reads ahead of the reader. It has a
-// context of its own: a caller of the reader may wait for a second only, and the history may take longer to begin.
+// past reads the records from a reader's position up to the base, or to the last one that the reader's caller needs, from the
+// history. A goroutine reads ahead of the reader. A call of the reader may end after a second, and the history may take longer to
+// begin, so the goroutine has another context.
 type past struct {
 	base    record.Base
+	to      int64      // sequence of the first record that is not read: that of the base, or a lower one
 	checked chan error // gets the answer whether the history has the position and leads to the base
 	pieces  chan piece
 	err     error // after the last piece
@@ -45,23 +56,18 @@ type past struct {
 
 // piece is a part of the past, and the error after it: a final one, or one after which the reader begins again.
 type piece struct {
-	records []*kgo.Record
+	records []Stored
 	err     error
 }
 
-func newPast(c *Client, b record.Base, at record.Position) *past {
+// newPast begins to read the records after a position, up to the one before the sequence to.
+func newPast(c *Client, b record.Base, at record.Position, to int64) *past {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &past{base: b, checked: make(chan error, 1), pieces: make(chan piece, 2), cancel: cancel}
+	p := &past{base: b, to: to, checked: make(chan error, 1), pieces: make(chan piece, 2), cancel: cancel}
 	p.done.Go(func() {
 		defer close(p.pieces)
-		err := c.cfg.History.Holds(ctx, b)
-		if err != nil {
-			err = lacking(b, at, err)
-		} else {
-			err = c.heldInPast(ctx, b, at)
-		}
-		if p.checked <- err; err != nil {
-			p.send(ctx, piece{nil, err})
+		if err := c.cfg.History.Holds(ctx, b); err != nil {
+			p.refuse(ctx, lacking(b, at, err))
 			return
 		}
 		p.read(ctx, c.cfg.History, at)
@@ -69,13 +75,37 @@ func newPast(c *Client, b record.Base, at record.Position) *past {
 	return p
 }
 
-// read sends the records after a position.
+// refuse answers that the reader can't begin at its position.
+func (p *past) refuse(ctx context.Context, err error) {
+	p.checked <- err
+	p.send(ctx, piece{nil, err})
+}
+
+// read finds the record of a position and sends those after it.
 func (p *past) read(ctx context.Context, h History, at record.Position) {
-	var some []*kgo.Record
-	for r, err := range h.Records(ctx, p.base.Journal, p.base.Partition, at.Sequence+1, p.base.Sequence) {
-		if err != nil {
+	found := at.IsBefore()
+	if found {
+		p.checked <- nil
+	}
+	var some []Stored
+	for r, err := range h.Stored(ctx, p.base.Journal, p.base.Partition, max(at.Sequence, 0), p.to) {
+		switch {
+		case err != nil && !found:
+			p.refuse(ctx, lacking(p.base, at, err))
+			return
+		case err != nil:
 			p.send(ctx, piece{some, lacking(p.base, at, err)})
 			return
+		case !found && r.Hash == at.Hash:
+			found = true
+			p.checked <- nil
+			continue
+		case !found && r.Sequence >= at.Sequence:
+			p.refuse(ctx, &record.DivergedError{Journal: p.base.Journal, Partition: p.base.Partition, Have: at,
+				Found: record.Position{Offset: r.Offset, Sequence: r.Sequence, Hash: r.Hash}, Reason: "the archive has another record with its sequence"})
+			return
+		case !found: // readers skip it
+			continue
 		}
 		if some = append(some, r); len(some) == pastBatch {
 			if !p.send(ctx, piece{some, nil}) {
@@ -83,6 +113,10 @@ func (p *past) read(ctx context.Context, h History, at record.Position) {
 			}
 			some = nil
 		}
+	}
+	if !found {
+		p.refuse(ctx, lacking(p.base, at, fmt.Errorf("%w: no record %d", ErrHistory, at.Sequence)))
+		return
 	}
 	p.send(ctx, piece{some, nil})
 }
@@ -116,7 +150,11 @@ func (r *Reader) startPast(err error) error {
 		r.chain.SetID(gone.Base.JournalID)
 	}
 	r.lookup, r.lost = nil, false
-	r.past = newPast(r.client, gone.Base, at)
+	to := gone.Base.Sequence
+	if r.until > at.Sequence {
+		to = min(to, r.until+1)
+	}
+	r.past = newPast(r.client, gone.Base, at, to)
 	return nil
 }
 
@@ -140,28 +178,15 @@ func (r *Reader) awaitPast(ctx context.Context) (ok bool, err error) {
 
 // heldInPast returns nil if the history has the record of a position before a base, and a *record.DivergedError if it has another
 // one.
-func (c *Client) heldInPast(ctx context.Context, b record.Base, p record.Position) error {
-	if p.IsBefore() {
-		return nil
+func (c *Client) heldInPast(ctx context.Context, b record.Base, at record.Position) error {
+	p := newPast(c, b, at, at.Sequence+1)
+	defer p.stop()
+	select {
+	case err := <-p.checked:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	var other error
-	for r, failed := range c.cfg.History.Records(ctx, b.Journal, b.Partition, p.Sequence, p.Sequence+1) {
-		if failed != nil {
-			return lacking(b, p, failed)
-		}
-		hash := record.Hash(sha256.Sum256(r.Value))
-		if hash == p.Hash {
-			return nil
-		}
-		if sequence, ok := record.SequenceOf(r.Value); ok && sequence == p.Sequence { // or one that readers skip
-			other = &record.DivergedError{Journal: b.Journal, Partition: b.Partition, Have: p,
-				Found: record.Position{Offset: r.Offset, Sequence: sequence, Hash: hash}, Reason: "the archive has another record with its sequence"}
-		}
-	}
-	if other != nil {
-		return other
-	}
-	return lacking(b, p, fmt.Errorf("%w: no record %d", ErrHistory, p.Sequence))
 }
 
 // lacking returns the final error of a reader whose position is before the base, if the history lacks what it needs, and
@@ -173,7 +198,7 @@ func lacking(b record.Base, at record.Position, err error) error {
 	return fmt.Errorf("journal: the records before record %d of %s/%d: %w", b.Sequence, b.Journal, b.Partition, err)
 }
 
-// readPast returns the next records before the base. After the last one, the reader continues in the topic.
+// readPast returns the next records before the base. After the last one, the reader continues in the topic, or begins again.
 func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err error) {
 	if r.backlog.empty() {
 		select {
@@ -182,7 +207,7 @@ func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err erro
 				return nil, r.endPast()
 			}
 			r.past.err = p.err
-			r.backlog.put(p.records)
+			r.backlog.putStored(p.records)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -190,10 +215,10 @@ func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err erro
 	if r.backlog.empty() {
 		return nil, nil
 	}
-	records, seen := r.backlog.next(r.chain.SkipsDecoding())
-	entries = make([]record.Entry, 0, len(records))
-	for i, message := range records {
-		entry, ok, err := r.admit(message, seen, i)
+	next := r.backlog.next(r.chain.SkipsDecoding())
+	entries = make([]record.Entry, 0, len(next.records))
+	for i := range next.records {
+		entry, ok, err := r.admit(next, i)
 		if err != nil {
 			return entries, err
 		}
@@ -206,14 +231,14 @@ func (r *Reader) readPast(ctx context.Context) (entries []record.Entry, err erro
 	return entries, nil
 }
 
-// endPast checks that the history leads to the base.
+// endPast checks that the history leads to the base, or to the record up to which it was read.
 func (r *Reader) endPast() error {
-	b, at, err := r.past.base, r.chain.Position(), r.past.err
+	b, to, at, err := r.past.base, r.past.to, r.chain.Position(), r.past.err
 	r.closeSession()
 	switch {
 	case err != nil:
 		return err
-	case at.Equal(b.Before()):
+	case at.Equal(b.Before()), to < b.Sequence && at.Sequence == to-1:
 		return nil
 	}
 	return lacking(b, at, fmt.Errorf("%w: it leads to %v, and the base follows %v", ErrHistory, at, b.Before()))

@@ -14,8 +14,21 @@ import (
 // KafkaRecord returns the Kafka record for a value. Key, headers and timestamp are computed from the value and repeat parts of
 // it, so that tools can route and filter without decoding it.
 func KafkaRecord(topic, journal string, partition int32, id scalar.ID, r *record.Record, value []byte) *kgo.Record {
-	to := newAddress(topic, journal, partition, id)
-	return new(message).fill(&to, r, value)
+	return NewMessages(topic, journal, partition, id).Record(r, value)
+}
+
+// Messages makes the Kafka records of one partition as KafkaRecord does. It is safe for concurrent use. The records share
+// bytes, which MUST NOT be changed.
+type Messages struct{ to address }
+
+// NewMessages returns the Messages of a partition of the journal with an identity.
+func NewMessages(topic, journal string, partition int32, id scalar.ID) *Messages {
+	return &Messages{newAddress(topic, journal, partition, id)}
+}
+
+// Record returns the Kafka record for a value.
+func (m *Messages) Record(r *record.Record, value []byte) *kgo.Record {
+	return new(message).fill(&m.to, r, value)
 }
 
 // address holds the parts that all Kafka records of one partition have in common. The records share its bytes, which MUST NOT

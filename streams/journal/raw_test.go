@@ -87,6 +87,16 @@ func (h wholeHistory) Records(_ context.Context, _ string, _ int32, from, to int
 	}
 }
 
+func (h wholeHistory) Stored(_ context.Context, _ string, _ int32, from, to int64) iter.Seq2[journal.Stored, error] {
+	return func(yield func(journal.Stored, error) bool) {
+		for _, e := range h.valid[from:to] {
+			if !yield(journal.Stored{Record: h.kafka[e.Position.Offset], Sequence: e.Position.Sequence, Hash: e.Position.Hash}, nil) {
+				return
+			}
+		}
+	}
+}
+
 // TestARawReaderStaysInTheTopic: before the base, it says so and passes over no record, although other readers get those from the
 // history. So it does if the log is trimmed while it reads.
 func TestARawReaderStaysInTheTopic(t *testing.T) {

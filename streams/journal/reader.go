@@ -36,6 +36,7 @@ type Reader struct {
 	backlog   *backlog
 
 	past      *past // records before the base are read from the history; nil otherwise
+	until     int64 // the last record that the caller has asked for, beyond which the history is not read ahead; -1 if not known
 	lost      bool  // the topic does not lead from the position to the base
 	session   *session
 	verifying bool // the next record must be the one at the position
@@ -59,7 +60,7 @@ type Reader struct {
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
-		audit: client.cfg.Audit}
+		until: record.Before.Sequence, audit: client.cfg.Audit}
 	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
 }
@@ -229,14 +230,16 @@ func (r *Reader) alarm(err error) {
 	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.Journal(), kind).Inc()
 }
 
-// admit applies the rule of validity to record i of a piece. The reader of an audit also compares its key and headers.
-func (r *Reader) admit(message *kgo.Record, seen []record.Decoded, i int) (entry record.Entry, ok bool, err error) {
-	if seen == nil {
+// admit applies the rule of validity to record i of a piece. The reader of an audit also compares its key and headers, which
+// are not stored for a plain record.
+func (r *Reader) admit(t taken, i int) (entry record.Entry, ok bool, err error) {
+	message := t.records[i]
+	if t.seen == nil {
 		entry, ok, err = r.chain.Admit(message.Offset, message.Value)
 	} else {
-		entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, seen[i])
+		entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, t.seen[i])
 	}
-	if err == nil && ok && r.audit {
+	if err == nil && ok && r.audit && (t.stored == nil || !t.stored[i].Plain) {
 		if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
 			return entry, false, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
 		}
@@ -251,9 +254,9 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			return nil, nil
 		}
 	}
-	records, seen := r.backlog.next(r.chain.SkipsDecoding())
-	entries = make([]record.Entry, 0, len(records))
-	for i, message := range records {
+	next := r.backlog.next(r.chain.SkipsDecoding())
+	entries = make([]record.Entry, 0, len(next.records))
+	for i, message := range next.records {
 		if message.Offset < r.chain.Position().Offset+1 {
 			continue
 		}
@@ -265,7 +268,7 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			}
 			return entries, err
 		}
-		entry, ok, err := r.admit(message, seen, i)
+		entry, ok, err := r.admit(next, i)
 		if err != nil {
 			return entries, err
 		}

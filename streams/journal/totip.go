@@ -77,8 +77,10 @@ func (r *Reader) to(ctx context.Context, end int64, each func([]record.Entry) er
 }
 
 // PollFor is Poll for a caller that expects the record with a sequence, which the reader has not reached. If the log
-// has lost its end and stops before that record, the error is ErrNoRecord instead of an endless wait.
+// has lost its end and stops before that record, the error is ErrNoRecord instead of an endless wait. The history is not read
+// beyond that record.
 func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []record.Entry, err error) {
+	r.until = sequence
 	got := func(some []record.Entry) error {
 		if entries = some; len(some) > 0 {
 			return errFound
@@ -108,6 +110,7 @@ func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32
 	r := NewReader(c, rules, partition, from)
 	r.chain.DecodeFrom(sequence)
 	r.OrBase(sequence)
+	r.until = sequence
 	defer r.Close()
 	var found record.Entry
 	err := r.ToTip(ctx, func(entries []record.Entry) error {

@@ -55,9 +55,17 @@ type recordBuffer struct {
 	events [3]decide.Event
 }
 
-// written is the fast path. It reports whether it could decode the value. It gives up on the journal's own records and,
-// early, on records with another Prev than prev, unless prev is nil.
-func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
+// Head decodes a value without its events. The value MUST be one that DecodeHead accepts: Head does not read the
+// events.
+func (d *Decoder) Head(value []byte) (*Record, error) {
+	if room, ok := d.head(value, nil); ok {
+		return &room.Record, nil
+	}
+	return DecodeHead(value)
+}
+
+// head is the part of the fast path before the events.
+func (d *Decoder) head(value []byte, prev *Hash) (*recordBuffer, bool) {
 	r := &d.reader
 	r.Reset(value, &d.words)
 	r.Raw(`{"sequence":`)
@@ -85,6 +93,17 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	if t := room.Command.Type; r.Failed() || t == TypeGenesis || t == TypeTermStarted {
 		return nil, false
 	}
+	return room, true
+}
+
+// written is the fast path. It reports whether it could decode the value. It gives up on the journal's own records and,
+// early, on records with another Prev than prev, unless prev is nil.
+func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
+	room, ok := d.head(value, prev)
+	if !ok {
+		return nil, false
+	}
+	r := &d.reader
 	room.Events = room.events[:0]
 	for {
 		r.Raw(`{"type":`)

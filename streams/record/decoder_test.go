@@ -57,6 +57,9 @@ func checkDecoders(t testing.TB, fast, slow *Decoder, value []byte) (accepted bo
 	var want *Record
 	e, err := parseEnvelope(value)
 	if err == nil {
+		if head, failed := fast.Head(value); failed != nil || !reflect.DeepEqual(head, &e.record) {
+			t.Fatalf("%s\nhas the head\n%+v (%v)\nand should have\n%+v", value, head, failed, &e.record)
+		}
 		want, err = e.finish(slow.own, slow.rules)
 	}
 	got, ok := fast.written(value, nil)

@@ -18,6 +18,7 @@ type Saved struct {
 	Position record.Position
 	Codec    int
 	Written  time.Time
+	Bytes    int64 // of the file
 }
 
 // Saved returns the snapshots of a partition of every codec version, in descending order of sequence.
@@ -28,7 +29,8 @@ func (s *Store) Saved(ctx context.Context, journalName string, partition int32) 
 	}
 	all := make([]Saved, len(l.names))
 	for i, n := range l.names {
-		all[i] = Saved{n.Position, n.Codec, l.written[n.String()]}
+		o := l.blobs[n.String()]
+		all[i] = Saved{n.Position, n.Codec, o.ModTime, o.Size}
 	}
 	return all, nil
 }

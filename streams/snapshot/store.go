@@ -84,9 +84,9 @@ func (s *Store) list(ctx context.Context, journalName string, partition int32) (
 
 // listing is the content of a partition's folder.
 type listing struct {
-	names     []name               // snapshots, in descending order of sequence
-	written   map[string]time.Time // when they were written, by name
-	abandoned []string             // keys of abandoned temporary files
+	names     []name                         // snapshots, in descending order of sequence
+	blobs     map[string]*gocloud.ListObject // by name
+	abandoned []string                       // keys of abandoned temporary files
 }
 
 var errNoKey = errors.New("without the venue's key nobody can tell which snapshots are its own")
@@ -98,7 +98,7 @@ func (s *Store) listFolder(ctx context.Context, journalName string, partition in
 		return l, errNoKey
 	}
 	at := s.folder(journalName, partition)
-	l.written = make(map[string]time.Time)
+	l.blobs = make(map[string]*gocloud.ListObject)
 	found, err := s.all(ctx, journalName, partition)
 	for _, o := range found {
 		plain, own := isSealed(s.cfg.Key, o.Key)
@@ -106,7 +106,7 @@ func (s *Store) listFolder(ctx context.Context, journalName string, partition in
 		switch {
 		case own && ok:
 			l.names = append(l.names, n)
-			l.written[n.String()] = o.ModTime
+			l.blobs[n.String()] = o
 		case blob.Abandoned(o):
 			l.abandoned = append(l.abandoned, o.Key)
 		case !blob.Temporary(o.Key):

@@ -64,6 +64,22 @@ func (h Archives) Records(ctx context.Context, name string, partition int32, fro
 	}
 }
 
+// Stored implements journal.History.
+func (h Archives) Stored(ctx context.Context, name string, partition int32, from, to int64) iter.Seq2[journal.Stored, error] {
+	return func(yield func(journal.Stored, error) bool) {
+		a, err := h.open(ctx, name, partition)
+		if err != nil {
+			yield(journal.Stored{}, err)
+			return
+		}
+		for r, err := range a.Stored(ctx, from, to) {
+			if !yield(r, h.failed(ctx, err)) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Holds implements journal.History. It reads the manifests and not the objects.
 func (h Archives) Holds(ctx context.Context, b record.Base) error {
 	a, err := h.open(ctx, b.Journal, b.Partition)

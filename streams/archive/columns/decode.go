@@ -77,15 +77,15 @@ func (d *decoder) oneRecord(i int) error {
 				return err
 			}
 			from := len(d.buf)
-			v, err := d.value(p, c, i)
-			if err != nil {
+			r := d.next()
+			if err := d.value(p, c, i, r); err != nil {
 				return err
 			}
 			if len(d.buf) > d.limit {
 				return errRange
 			}
-			v.span = spanOf(from, len(d.buf))
-			d.put(c, v)
+			d.values[r].span = spanOf(from, len(d.buf))
+			d.put(c, r)
 		}
 		if err := d.static(p.statics[len(p.columns)]); err != nil {
 			return err
@@ -102,69 +102,76 @@ func (d *decoder) static(b []byte) error {
 	return nil
 }
 
-// copy appends the text of an earlier value.
-func (d *decoder) copy(r ref) (value, error) {
-	v := d.values[r]
-	if r == 0 || v.kind == kindHash {
-		return v, errRange
-	}
-	d.buf = append(d.buf, v.of(d.buf)...)
-	return v, nil
+// next adds a value of which nothing is known yet.
+func (d *decoder) next() ref {
+	d.values = append(d.values, value{})
+	return ref(len(d.values) - 1)
 }
 
-// value appends the text of the next value of a column.
-func (d *decoder) value(p *piece, c *column, record int) (v value, err error) {
+// copy appends the text of an earlier value, and makes another value equal to it.
+func (d *decoder) copy(r, to ref) error {
+	v := &d.values[r]
+	if r == 0 || v.kind == kindHash {
+		return errRange
+	}
+	d.buf = append(d.buf, v.of(d.buf)...)
+	d.values[to] = *v
+	return nil
+}
+
+// value appends the text of the next value of a column, and sets all of the value r but its span.
+func (d *decoder) value(p *piece, c *column, record int, r ref) error {
 	op, err := c.streams[streamOps].readByte()
 	if err != nil {
-		return v, err
+		return err
 	}
 	switch {
 	case op >= opMinus:
 		if int(op-opMinus) >= len(c.slots) {
-			return v, errRange
+			return errRange
 		}
-		return d.minus(d.slot(c.slots[op-opMinus]))
+		return d.minus(d.slot(c.slots[op-opMinus]), r)
 	case op >= opSlot:
 		if int(op-opSlot) >= len(c.slots) {
-			return v, errRange
+			return errRange
 		}
-		return d.copy(d.slot(c.slots[op-opSlot]))
+		return d.copy(d.slot(c.slots[op-opSlot]), r)
 	case op >= opNumber:
-		return d.number(p, c, op)
+		return d.number(p, c, op, r)
 	case op >= opObject:
-		return d.copy(d.object(p, int(op-opObject), c.hole, false).member(c.name))
+		return d.copy(d.object(p, int(op-opObject), c.hole, false).member(c.name), r)
 	case op == opBefore:
-		return d.copy(c.now)
+		return d.copy(c.now, r)
 	case op == opHash:
 		if d.out.Prev[record] >= 0 {
-			return v, errRange
+			return errRange
 		}
 		d.out.Prev[record] = len(d.buf)
 		d.buf = append(d.buf, noHash...)
-		return value{kind: kindHash}, nil
+		d.values[r].kind = kindHash
+		return nil
+	case op == opEntry:
+		return d.entry(c, r)
 	}
-	if op == opEntry {
-		return d.entry(c)
-	}
-	return v, d.literal(c, op, record)
+	return d.literal(c, op, record, r)
 }
 
 // entry appends a text of the dictionary.
-func (d *decoder) entry(c *column) (v value, err error) {
+func (d *decoder) entry(c *column, r ref) error {
 	n, err := c.streams[streamIndexes].readUvarint()
 	if err != nil {
-		return v, err
+		return err
 	}
 	if n >= uint64(len(c.dict.entries)) {
-		return v, errRange
+		return errRange
 	}
-	return d.copy(c.dict.entries[n])
+	return d.copy(c.dict.entries[n], r)
 }
 
-func (d *decoder) minus(r ref) (value, error) {
-	w := d.values[r]
+func (d *decoder) minus(r, to ref) error {
+	w := &d.values[r]
 	if r == 0 || w.kind != kindNumber || w.n == 0 {
-		return w, errRange
+		return errRange
 	}
 	b := w.of(d.buf)
 	if b[0] == '-' {
@@ -172,43 +179,43 @@ func (d *decoder) minus(r ref) (value, error) {
 	} else {
 		d.buf = append(append(d.buf, '-'), b...)
 	}
-	w.number, w.object = -w.number, 0
-	return w, nil
+	v := &d.values[to]
+	v.kind, v.format, v.number = kindNumber, w.format, -w.number
+	return nil
 }
 
-func (d *decoder) number(p *piece, c *column, op byte) (v value, err error) {
+func (d *decoder) number(p *piece, c *column, op byte, r ref) error {
 	n, err := c.streams[streamNumbers].readVarint()
 	if err != nil {
-		return v, err
+		return err
 	}
-	v.kind = kindNumber
-	which := int(op - opNumber)
+	kind, which := kindNumber, int(op-opNumber)
 	if op >= opTime {
-		v.kind, which = kindTime, int(op-opTime)
+		kind, which = kindTime, int(op-opTime)
 	}
 	if which < len(c.bases) {
-		n += d.baseOf(p, c, c.bases[which], v.kind)
+		n += d.baseOf(p, c, c.bases[which], kind)
 	} else if which > 0 {
-		return v, errRange
+		return errRange
 	}
-	v.number = n
-	ok := false
-	if v.kind == kindTime {
+	v, ok := &d.values[r], false
+	v.kind, v.number = kind, n
+	if kind == kindTime {
 		d.buf, ok = appendTime(d.buf, n)
 	} else {
 		if v.format, err = c.streams[streamFormats].readByte(); err != nil {
-			return v, err
+			return err
 		}
 		d.buf, ok = appendNumber(d.buf, n, v.format)
 	}
 	if !ok {
-		return v, errRange
+		return errRange
 	}
-	return v, nil
+	return nil
 }
 
 // literal appends the text of an operation that needs no other value.
-func (d *decoder) literal(c *column, op byte, record int) error {
+func (d *decoder) literal(c *column, op byte, record int, r ref) error {
 	indexes := &c.streams[streamIndexes]
 	switch op {
 	case opText:
@@ -225,7 +232,7 @@ func (d *decoder) literal(c *column, op byte, record int) error {
 		}
 		d.buf = append(d.buf, b...)
 		if len(b) <= maxEntry {
-			c.dict.entries = append(c.dict.entries, ref(len(d.values)))
+			c.dict.entries = append(c.dict.entries, r)
 		}
 		return nil
 	case opHex:
@@ -245,7 +252,7 @@ func (d *decoder) literal(c *column, op byte, record int) error {
 	case opOwn, opOther:
 		return d.derived(indexes, op, record)
 	case opUUID, opUUID7:
-		return d.uuid(c, op)
+		return d.uuid(c, op, r)
 	}
 	return errRange
 }
@@ -280,7 +287,7 @@ func (d *decoder) derived(indexes *stream, op byte, record int) error {
 	return nil
 }
 
-func (d *decoder) uuid(c *column, op byte) error {
+func (d *decoder) uuid(c *column, op byte, r ref) error {
 	var id scalar.ID
 	if op == opUUID {
 		b, err := d.raw.take(16)
@@ -313,7 +320,7 @@ func (d *decoder) uuid(c *column, op byte) error {
 		copy(id[9:], b[2:])
 	}
 	d.buf, _ = id.AppendText(d.buf)
-	c.dict.entries = append(c.dict.entries, ref(len(d.values)))
+	c.dict.entries = append(c.dict.entries, r)
 	return nil
 }
 

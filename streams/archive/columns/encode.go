@@ -220,7 +220,8 @@ func (e *encoder) walk(visit func(p *piece, c *column, v *value)) {
 					}
 					e.recent[c.seat] = e.see(c, v)
 				}
-				e.put(c, *v)
+				e.values = append(e.values, *v)
+				e.put(c, ref(len(e.values)-1))
 			}
 			e.endRow(p)
 		}

@@ -209,13 +209,11 @@ func (e *entity) member(name int) ref {
 	return e.last[name]
 }
 
-// put adds the value of a column in the current row.
-func (m *model) put(c *column, v value) {
-	r := ref(len(m.values))
-	m.values = append(m.values, v)
+// put makes a value that of a column in the current row.
+func (m *model) put(c *column, r ref) {
 	m.row = append(m.row, r)
 	c.now, c.record = r, m.record
-	if v.kind == kindTime && m.time == 0 {
+	if v := &m.values[r]; v.kind == kindTime && m.time == 0 {
 		m.time = v.number
 	}
 }
