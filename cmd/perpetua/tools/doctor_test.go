@@ -13,6 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -250,5 +252,37 @@ func TestDiagnosisIsPrinted(t *testing.T) {
 	}
 	if err := json.Unmarshal(object.Bytes(), &read); err != nil || read.Healthy || read.Warnings != 1 || len(read.Findings) != 3 || read.Findings[1].Verdict != isFailed {
 		t.Errorf("as JSON %s, read as %+v, %v", &object, read, err)
+	}
+}
+
+// TestABucketThatRefusesWrites: doctor writes to the buckets, because one that can only be read looks healthy otherwise.
+func TestABucketThatRefusesWrites(t *testing.T) {
+	folder := t.TempDir()
+	s := &settings.Settings{}
+	s.Stores.ArchiveURL = blob.URLOf(folder)
+	examine := func() *diagnosis {
+		d := &diagnosis{}
+		d.checkArchive(t.Context(), s)
+		return d
+	}
+	if d := examine(); !d.holds(isGood, "takes writes") {
+		t.Errorf("%v", d.findings)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "doctor", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := os.RemoveAll(filepath.Join(folder, "doctor")); err != nil {
+		t.Fatal(err)
+	}
+	// A file in place of the folder refuses writes, also those of the superuser.
+	if err := os.WriteFile(filepath.Join(folder, "doctor"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d := examine(); !d.holds(isFailed, "refuses writes") {
+		t.Errorf("%v", d.findings)
+	}
+	s.Stores.ArchiveURL = blob.URLOf(filepath.Join(folder, "none"))
+	if d := examine(); !d.holds(isFailed, "none") {
+		t.Errorf("%v", d.findings)
 	}
 }
