@@ -34,6 +34,9 @@ func (s *Settings) PeerServerTLS() (*tls.Config, error) {
 // CheckAdvertise returns an error if other nodes could not reach this one at its URL.
 func (s *Settings) CheckAdvertise() error {
 	p := &s.Peer
+	if _, ok := webURL(s.Advertise); s.Advertise != "" && !ok {
+		return Usagef("--advertise takes a URL like http://10.0.0.5:8080, not %q", s.Advertise)
+	}
 	host, _, err := net.SplitHostPort(p.Listen)
 	if err != nil { // there is no such port, or its address is reported elsewhere
 		return nil
@@ -48,4 +51,4 @@ func (s *Settings) CheckAdvertise() error {
 }
 
 // PeerClientTLS returns the TLS configuration of connections to other nodes.
-func (s *Settings) PeerClientTLS() (*tls.Config, error) { return trusting("peer", s.Peer.CA) }
+func (s *Settings) PeerClientTLS() (*tls.Config, error) { return trusting("--peer-ca-file", s.Peer.CA) }
