@@ -3,6 +3,7 @@ package files_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +78,12 @@ func (p place) lies(t *testing.T) (all []string) {
 
 func (p place) keep(t *testing.T, of owner.Ref, id byte, content []byte) files.File {
 	t.Helper()
-	d, err := p.Create(t.Context(), of, scalar.ID{15: id})
+	return p.keepAs(t, of, scalar.ID{15: id}, content)
+}
+
+func (p place) keepAs(t *testing.T, of owner.Ref, id scalar.ID, content []byte) files.File {
+	t.Helper()
+	d, err := p.Create(t.Context(), of, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +223,37 @@ func (j *told) Settle(context.Context) error {
 	return nil
 }
 func (j *told) Needs(id scalar.ID, _ string) bool { return slices.Contains(j.now, id) }
+
+func (*told) Since() (time.Time, bool) { return time.Unix(1_000_000_000, 0), true }
+
+// since is a journal without documents, and perhaps without any upload.
+type since struct {
+	told
+	at  time.Time
+	any bool
+}
+
+func (j *since) Since() (time.Time, bool) { return j.at, j.any }
+
+// TestASweepKeepsFilesOfAnotherLog: what was uploaded before the first owner of this log was registered is another venue's, or of
+// a log that was lost and may be restored.
+func TestASweepKeepsFilesOfAnotherLog(t *testing.T) {
+	p := open(t)
+	at := time.UnixMilli(1_800_000_000_000)
+	var id scalar.ID
+	binary.BigEndian.PutUint64(id[:], uint64(at.UnixMilli())<<16|0x7000)
+	p.keepAs(t, anna, id, marked)
+	for _, c := range []struct {
+		at      time.Time
+		any     bool
+		removed int
+	}{{time.Time{}, false, 0}, {at.Add(time.Millisecond), true, 0}, {at, true, 1}} {
+		s := files.Sweeper{Store: p.Store, Journal: &since{at: c.at, any: c.any}, Age: time.Nanosecond}
+		if n, err := s.Sweep(t.Context()); n != c.removed || err != nil {
+			t.Errorf("first upload at %v, %v: %d files were removed, %v", c.at, c.any, n, err)
+		}
+	}
+}
 
 func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
 	p := open(t)

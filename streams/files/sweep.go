@@ -3,6 +3,7 @@ package files
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,9 @@ type Journal interface {
 	// Needs reports whether the journal has a document with its file under the key source, and the file may still be
 	// read.
 	Needs(document scalar.ID, source string) bool
+	// Since returns the time before which no file of this journal was uploaded, or false if it has none. Earlier files in the
+	// bucket are those of another venue, or of a log that was lost and may be restored.
+	Since() (time.Time, bool)
 }
 
 // Sweeper removes files that are no longer needed: those of unfinished uploads and those of erased owners.
@@ -87,7 +91,8 @@ func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 		if err != nil {
 			return removed, err
 		}
-		unknown := slices.DeleteFunc(old, s.needed)
+		since, any := s.Journal.Since()
+		unknown := slices.DeleteFunc(old, func(key string) bool { return s.foreign(key, since, any) || s.needed(key) })
 		if len(unknown) == 0 {
 			continue
 		}
@@ -128,11 +133,25 @@ func (s *Sweeper) isOld(o *gocloud.ListObject) bool {
 	return time.Since(o.ModTime) > age
 }
 
+// foreign reports whether a file was uploaded before any file of the journal, by the time in the document's id.
+func (s *Sweeper) foreign(key string, since time.Time, any bool) bool {
+	id, err := documentOf(key)
+	if err != nil || blob.Temporary(key) {
+		return false
+	}
+	return !any || id[6]>>4 == 7 && binary.BigEndian.Uint64(id[:])>>16 < uint64(since.UnixMilli())
+}
+
+// documentOf returns the document with its file under a key.
+func documentOf(key string) (scalar.ID, error) {
+	return scalar.ParseID(key[strings.LastIndexByte(key, '/')+1:])
+}
+
 func (s *Sweeper) needed(key string) bool {
 	if blob.Temporary(key) { // its writer was killed
 		return false
 	}
-	id, err := scalar.ParseID(key[strings.LastIndexByte(key, '/')+1:])
+	id, err := documentOf(key)
 	if err != nil || s.Store.key(id) != key {
 		return true // not a file of this store
 	}
