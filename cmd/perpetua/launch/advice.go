@@ -1,0 +1,18 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// advise adds to the error of a log that lacks known records what an operator can do about it.
+func advise(err error) error {
+	var lost *record.DivergedError
+	if !errors.As(err, &lost) {
+		return err
+	}
+	return fmt.Errorf("%w. If the log lost records, perpetua log restore appends those that the archive has. Otherwise restore a backup "+
+		"into a new folder, or give up what the log lacks with perpetua admin forget-log --journal %s", err, lost.Journal)
+}
