@@ -7,8 +7,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// advise adds to the error of a log that lacks known records what an operator can do about it.
+// advise adds to the error of a log that lacks records what an operator can do about it.
 func advise(err error) error {
+	var trimmed *record.TrimmedError
+	if errors.As(err, &trimmed) {
+		return fmt.Errorf("%w. The archive of this venue has them; --archive-url names it", err)
+	}
 	var lost *record.DivergedError
 	if !errors.As(err, &lost) {
 		return err

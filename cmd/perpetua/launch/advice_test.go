@@ -21,6 +21,9 @@ func TestAdvice(t *testing.T) {
 	if !errors.Is(err, error(lost)) {
 		t.Errorf("%v: its cause is lost", err)
 	}
+	if err := advise(&record.TrimmedError{}); !strings.Contains(err.Error(), "LOG_TRIMMED") || !strings.Contains(err.Error(), "--archive-url") {
+		t.Error(err)
+	}
 	if other := errors.New("other"); advise(other) != other || advise(nil) != nil {
 		t.Error("another error is changed")
 	}

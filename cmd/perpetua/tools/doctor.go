@@ -228,7 +228,7 @@ func (d *diagnosis) checkArchive(ctx context.Context, s *settings.Settings) {
 
 // judgeWrites writes an object to a bucket and removes it.
 func (d *diagnosis) judgeWrites(ctx context.Context, check string, bucket *gocloud.Bucket) {
-	name := "doctor/" + rand.Text()
+	name := "doctor-" + rand.Text()
 	if err := bucket.WriteAll(ctx, name, []byte("written by perpetua doctor\n"), nil); err != nil {
 		d.add(check, isFailed, "it refuses writes: %v", err)
 		return
@@ -329,6 +329,7 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 	if ahead := time.Until(at); ahead > clockTolerance {
 		d.judgeClockOfLog(name, ahead)
 	}
+	d.checkHistory(ctx, client, name)
 	if rows != nil {
 		d.judgeRows(name, tip.Sequence, k.rows, k.rowsErr)
 	}
@@ -337,6 +338,27 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 		if k.snapshotsErr != nil {
 			d.add("snapshots "+name, isFailed, "%v", k.snapshotsErr)
 		}
+	}
+}
+
+// checkHistory checks that the archive has the records that were trimmed from a journal.
+func (d *diagnosis) checkHistory(ctx context.Context, client *journal.Client, name string) {
+	trimmed, err := client.TrimmedAt(ctx, name, 0)
+	if trimmed == nil && err == nil {
+		return
+	}
+	check := "archive " + name
+	if err != nil {
+		d.add(check, isFailed, "%v", err)
+		return
+	}
+	switch _, lacks, err := client.Beginning(ctx, name, 0); {
+	case err != nil:
+		d.add(check, isFailed, "%v", err)
+	case lacks != nil:
+		d.add(check, isFailed, "the records before %d were trimmed from the log, and the archive does not have them; --archive-url names it: %v", trimmed.Sequence, lacks)
+	default:
+		d.add(check, isGood, "it has the %d records that were trimmed from the log", trimmed.Sequence)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -259,7 +260,7 @@ func TestDiagnosisIsPrinted(t *testing.T) {
 func TestABucketThatRefusesWrites(t *testing.T) {
 	folder := t.TempDir()
 	s := &settings.Settings{}
-	s.Stores.ArchiveURL = blob.URLOf(folder)
+	s.Stores.ArchiveURL = blob.URLOf(folder) + "?prefix=venue/"
 	examine := func() *diagnosis {
 		d := &diagnosis{}
 		d.checkArchive(t.Context(), s)
@@ -268,14 +269,15 @@ func TestABucketThatRefusesWrites(t *testing.T) {
 	if d := examine(); !d.holds(isGood, "takes writes") {
 		t.Errorf("%v", d.findings)
 	}
-	if left, err := filepath.Glob(filepath.Join(folder, "doctor", "*")); err != nil || len(left) > 0 {
+	venue := filepath.Join(folder, "venue")
+	if left, err := os.ReadDir(venue); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if err := os.RemoveAll(filepath.Join(folder, "doctor")); err != nil {
+	if err := os.Remove(venue); err != nil {
 		t.Fatal(err)
 	}
 	// A file in place of the folder refuses writes, also those of the superuser.
-	if err := os.WriteFile(filepath.Join(folder, "doctor"), nil, 0o600); err != nil {
+	if err := os.WriteFile(venue, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if d := examine(); !d.holds(isFailed, "refuses writes") {
@@ -283,6 +285,26 @@ func TestABucketThatRefusesWrites(t *testing.T) {
 	}
 	s.Stores.ArchiveURL = blob.URLOf(filepath.Join(folder, "none"))
 	if d := examine(); !d.holds(isFailed, "none") {
+		t.Errorf("%v", d.findings)
+	}
+}
+
+// TestTheArchiveLacksTrimmedRecords: the venue starts without its archive, so only doctor tells before the records are needed.
+func TestTheArchiveLacksTrimmedRecords(t *testing.T) {
+	dir, _ := trimmedFolder(t, 300, 200)
+	s, err := settings.Parse("doctor", []string{"--data", dir}, outputTo(io.Discard), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, stop, err := OpenLog(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	d := &diagnosis{}
+	d.checkHistory(t.Context(), client, "trading")
+	d.checkHistory(t.Context(), client, "identity")
+	if len(d.findings) != 1 || !d.holds(isFailed, "archive trading the records before 200 were trimmed") {
 		t.Errorf("%v", d.findings)
 	}
 }
