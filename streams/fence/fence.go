@@ -172,7 +172,7 @@ func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place stri
 	return takeOver(ctx, keys, of, place, wait, begun, ErrDamaged)
 }
 
-// TakeOverLost is TakeOver for a venue whose key store lost the fence. It creates a fence as TakeOver replaces a damaged one. The
+// TakeOverLost is TakeOver for a key store that lost the fence. It creates one like that which replaces a damaged fence. The
 // caller MUST know that the key store is the venue's: an unmounted one has no fence either.
 func TakeOverLost(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
 	return takeOver(ctx, keys, of, place, wait, begun, ErrDamaged, ErrNone)
