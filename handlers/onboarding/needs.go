@@ -41,6 +41,12 @@ func (n fileJournal) Settle(ctx context.Context) error {
 	return n.fold.Wait(ctx, refused.AsOf.Sequence)
 }
 
+// Knows reports whether the journal has a document.
+func (n fileJournal) Knows(document scalar.ID) (found bool) {
+	n.fold.View(func(s decide.State, _ record.Position) { _, found = s.(*domain.State).Document(document) })
+	return found
+}
+
 // Since returns the time at which the first owner was registered.
 func (n fileJournal) Since() (at time.Time, any bool) {
 	n.fold.View(func(s decide.State, _ record.Position) {

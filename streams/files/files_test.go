@@ -214,6 +214,7 @@ func TestWhatIsGivenUpLeavesNothing(t *testing.T) {
 // told is a journal that knows documents, some of them only once it has settled.
 type told struct {
 	now, later []scalar.ID
+	gone       []scalar.ID // documents that it has and does not need
 	settled    int
 }
 
@@ -224,7 +225,8 @@ func (j *told) Settle(context.Context) error {
 }
 func (j *told) Needs(id scalar.ID, _ string) bool { return slices.Contains(j.now, id) }
 
-func (*told) Since() (time.Time, bool) { return time.Unix(1_000_000_000, 0), true }
+func (j *told) Knows(id scalar.ID) bool { return slices.Contains(j.gone, id) }
+func (*told) Since() (time.Time, bool)  { return time.Unix(1_000_000_000, 0), true }
 
 // since is a journal without documents, and perhaps without any upload.
 type since struct {
@@ -242,13 +244,17 @@ func TestASweepKeepsFilesOfAnotherLog(t *testing.T) {
 	at := time.UnixMilli(1_800_000_000_000)
 	var id scalar.ID
 	binary.BigEndian.PutUint64(id[:], uint64(at.UnixMilli())<<16|0x7000)
-	p.keepAs(t, anna, id, marked)
 	for _, c := range []struct {
 		at      time.Time
 		any     bool
+		gone    []scalar.ID
 		removed int
-	}{{time.Time{}, false, 0}, {at.Add(time.Millisecond), true, 0}, {at, true, 1}} {
-		s := files.Sweeper{Store: p.Store, Journal: &since{at: c.at, any: c.any}, Age: time.Nanosecond}
+	}{
+		{time.Time{}, false, nil, 0}, {at.Add(time.Millisecond), true, nil, 0}, {at, true, nil, 1},
+		{at.Add(time.Millisecond), true, []scalar.ID{id}, 1}, // the clock of the upload was behind
+	} {
+		p.keepAs(t, anna, id, marked)
+		s := files.Sweeper{Store: p.Store, Journal: &since{told{gone: c.gone}, c.at, c.any}, Age: time.Nanosecond}
 		if n, err := s.Sweep(t.Context()); n != c.removed || err != nil {
 			t.Errorf("first upload at %v, %v: %d files were removed, %v", c.at, c.any, n, err)
 		}

@@ -40,6 +40,8 @@ type Journal interface {
 	// Needs reports whether the journal has a document with its file under the key source, and the file may still be
 	// read.
 	Needs(document scalar.ID, source string) bool
+	// Knows reports whether the journal has a document, also one that is not needed any more.
+	Knows(document scalar.ID) bool
 	// Since returns the time before which no file of this journal was uploaded, or false if it has none. Earlier files in the
 	// bucket are those of another venue, or of a log that was lost and may be restored.
 	Since() (time.Time, bool)
@@ -133,10 +135,11 @@ func (s *Sweeper) isOld(o *gocloud.ListObject) bool {
 	return time.Since(o.ModTime) > age
 }
 
-// foreign reports whether a file was uploaded before any file of the journal, by the time in the document's id.
+// foreign reports whether the journal does not know a file, which was uploaded before any file of the journal by the time in the
+// document's id.
 func (s *Sweeper) foreign(key string, since time.Time, any bool) bool {
 	id, err := documentOf(key)
-	if err != nil || blob.Temporary(key) {
+	if err != nil || blob.Temporary(key) || s.Journal.Knows(id) {
 		return false
 	}
 	return !any || id[6]>>4 == 7 && binary.BigEndian.Uint64(id[:])>>16 < uint64(since.UnixMilli())
