@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -51,8 +52,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	defer keys.Close()
 	take := fence.TakeOver
 	if lost {
-		// An empty folder, where a file system is not mounted, has no master key.
-		if _, err := s.FindMaster(ctx); err != nil {
+		if err := checkLostStore(ctx, s, keys); err != nil {
 			return err
 		}
 		take = fence.TakeOverLost
@@ -81,6 +81,29 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	}
 	fmt.Fprintf(std.Out, "the venue %s acts here, at epoch %d\n", f.Venue, f.Epoch)
 	return nil
+}
+
+// errEmptyStore reports a key store with nothing that shows that it is the venue's.
+var errEmptyStore = errors.New("the key store has neither the master key nor the first secret of record roots, which a backup has: " +
+	"restore " + seal.File + ", commitment/, and tlog/ into it, or look at --key-url, and whether its file system is mounted")
+
+// checkLostStore returns an error if a key store without a fence may not be the venue's. An empty folder, where a file system is not
+// mounted, has nothing of the venue. The environment may hold the master key, so finding that key proves nothing of the store.
+func checkLostStore(ctx context.Context, s *settings.Settings, keys *seal.KeyStore) error {
+	box, err := s.FindMaster(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{seal.File, seal.WrappedFile} {
+		if _, err := keys.Read(ctx, name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_, err = seal.NewGenerations(keys, box).Get(ctx, 1)
+	if errors.Is(err, seal.ErrNoSecret) {
+		return errEmptyStore
+	}
+	return err
 }
 
 // placeOf returns the journal id of the venue that the settings name, and the place of the venue's log. The embedded
