@@ -228,14 +228,14 @@ func (j *told) Needs(id scalar.ID, _ string) bool { return slices.Contains(j.now
 func (j *told) Knows(id scalar.ID) bool { return slices.Contains(j.gone, id) }
 func (*told) Since() (time.Time, bool)  { return time.Unix(1_000_000_000, 0), true }
 
-// since is a journal without documents, and perhaps without any upload.
+// since is a journal that needs no document. It knows its first owner, if it has one, once it has settled, as at the start of a node.
 type since struct {
 	told
 	at  time.Time
 	any bool
 }
 
-func (j *since) Since() (time.Time, bool) { return j.at, j.any }
+func (j *since) Since() (time.Time, bool) { return j.at, j.any && j.settled > 0 }
 
 // TestASweepKeepsFilesOfAnotherLog: what was uploaded before the first owner of this log was registered is another venue's, or of
 // a log that was lost and may be restored.

@@ -43,7 +43,8 @@ type Journal interface {
 	// Knows reports whether the journal has a document, also one that is not needed any more.
 	Knows(document scalar.ID) bool
 	// Since returns the time before which no file of this journal was uploaded, or false if it has none. Earlier files in the
-	// bucket are those of another venue, or of a log that was lost and may be restored.
+	// bucket are those of another venue, or of a log that was lost and may be restored. It MUST be called after Settle: at a node's
+	// start the journal may not be read yet.
 	Since() (time.Time, bool)
 }
 
@@ -93,15 +94,15 @@ func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 		if err != nil {
 			return removed, err
 		}
-		since, any := s.Journal.Since()
-		unknown := slices.DeleteFunc(old, func(key string) bool { return s.foreign(key, since, any) || s.needed(key) })
+		unknown := slices.DeleteFunc(old, s.needed)
 		if len(unknown) == 0 {
 			continue
 		}
 		if err := s.Journal.Settle(ctx); err != nil {
 			return removed, err
 		}
-		for _, key := range slices.DeleteFunc(unknown, s.needed) {
+		since, any := s.Journal.Since()
+		for _, key := range slices.DeleteFunc(unknown, func(key string) bool { return s.needed(key) || s.foreign(key, since, any) }) {
 			if s.May != nil {
 				if err := s.May(ctx); err != nil {
 					return removed, err
