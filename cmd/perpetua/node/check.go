@@ -48,7 +48,6 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	check(s.CheckKafka())
 	check(s.CheckDatabase())
-	check(s.CheckOrigins())
 	check(checkTraceEndpoint(s))
 	_, _, err = snapshotPace(s)
 	check(err)

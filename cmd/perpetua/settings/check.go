@@ -16,8 +16,6 @@ var topicPrefix = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 func (s *Settings) CheckKafka() error {
 	k := &s.Kafka
 	switch {
-	case k.CA != "" && !k.TLS:
-		return Usagef("--kafka-ca-file needs --kafka-tls: without it, connections are not encrypted")
 	case k.SASL != "" && (k.User == "" || k.Password == ""):
 		return Usagef("--kafka-sasl %s needs --kafka-user and --kafka-password", k.SASL)
 	case !topicPrefix.MatchString(k.Prefix) || len(k.Prefix) > maxPrefix:
@@ -37,21 +35,26 @@ func (s *Settings) CheckDatabase() error {
 	return nil
 }
 
-// CheckOrigins validates the origins of pages. A browser sends a scheme, a host, and perhaps a port.
-func (s *Settings) CheckOrigins() error {
-	for _, origin := range s.CORSOrigins() {
-		if origin != "*" && !isOrigin(origin) {
-			return Usagef("--cors-origins takes origins like https://app.example, separated by commas, not %q", origin)
+// Doubtful returns the settings that are not what they seem to be, although a node can start with them. Nodes warn of them and do not
+// refuse them, because a deployment may have run with them for long.
+func (s *Settings) Doubtful() (doubts []error) {
+	if s.Kafka.CA != "" && !s.Kafka.TLS {
+		doubts = append(doubts, Usagef("--kafka-ca-file needs --kafka-tls: without it, connections are not encrypted"))
+	}
+	if _, ok := webURL(s.Advertise); s.Advertise != "" && !ok {
+		doubts = append(doubts, Usagef("--advertise takes a URL like http://10.0.0.5:8080, not %q", s.Advertise))
+	}
+	for _, o := range s.CORSOrigins() {
+		if o != "*" && o != "null" && !origin.MatchString(o) {
+			doubts = append(doubts, Usagef("--cors-origins takes origins like https://app.example, separated by commas, not %q", o))
 		}
 	}
-	return nil
+	return doubts
 }
 
-// isOrigin reports whether a text is the URL of a web server without a path.
-func isOrigin(text string) bool {
-	u, ok := webURL(text)
-	return ok && text == u.Scheme+"://"+u.Host
-}
+// origin matches the origins that browsers send: a scheme, a host, and perhaps a port, without a path and capital letters. * and ?
+// stand for other characters. The pages of applications have schemes of their own.
+var origin = regexp.MustCompile(`^[a-z*?][a-z0-9+.*?-]*://[^/\\\s#@A-Z]+$`)
 
 // webURL returns the parsed URL of a web server. It is false for any other text.
 func webURL(text string) (*url.URL, bool) {

@@ -34,9 +34,6 @@ func (s *Settings) PeerServerTLS() (*tls.Config, error) {
 // CheckAdvertise returns an error if other nodes could not reach this one at its URL.
 func (s *Settings) CheckAdvertise() error {
 	p := &s.Peer
-	if _, ok := webURL(s.Advertise); s.Advertise != "" && !ok {
-		return Usagef("--advertise takes a URL like http://10.0.0.5:8080, not %q", s.Advertise)
-	}
 	host, _, err := net.SplitHostPort(p.Listen)
 	if err != nil { // there is no such port, or its address is reported elsewhere
 		return nil
