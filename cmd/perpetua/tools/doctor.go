@@ -233,8 +233,10 @@ func (d *diagnosis) judgeWrites(ctx context.Context, check string, bucket *goclo
 		d.add(check, isFailed, "it refuses writes: %v", err)
 		return
 	}
-	if err := bucket.Delete(ctx, name); err != nil {
-		d.add(check, isFailed, "it refuses to remove objects: %v", err)
+	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
+	defer cancel()
+	if err := bucket.Delete(removing, name); err != nil {
+		d.add(check, isFailed, "it refuses to remove the object %s, which doctor wrote: %v", name, err)
 		return
 	}
 	d.add(check, isGood, "accessible, and takes writes")
