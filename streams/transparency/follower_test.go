@@ -90,7 +90,7 @@ func TestTwoFollowers(t *testing.T) {
 }
 
 // TestUnsignedWhileTheBucketFails: the age of the oldest unsigned record grows while no checkpoint can be written, although the
-// follower reads the record again at each attempt.
+// follower begins again after each failure.
 func TestUnsignedWhileTheBucketFails(t *testing.T) {
 	heads, log := new(memoryHeads), newLog(9, 300)
 	v := newVenue(t, log, heads)
