@@ -116,7 +116,7 @@ func (v *sendLoop) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, 
 }
 
 // unlessLost returns nil if err reports that an owner's key was lost: the key store has the fence of this venue, and not the key.
-// Notices about that owner are then sent without what the key sealed. Otherwise they, and all that the same job sends, would wait
+// Notices about that owner are then sent without what the key sealed. Otherwise they and the other deliveries of the job would wait
 // for ever. It returns any other error unchanged. A store that is not mounted has no fence either.
 func (v *sendLoop) unlessLost(ctx context.Context, of owner.Ref, err error) error {
 	if !errors.Is(err, seal.ErrMissing) {

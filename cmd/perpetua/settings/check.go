@@ -53,7 +53,7 @@ func (s *Settings) Doubtful() (doubts []error) {
 }
 
 // origin matches the origins that browsers send: a scheme, a host, and perhaps a port, without a path and capital letters. * and ?
-// stand for other characters. The pages of applications have schemes of their own.
+// stand for other characters. Pages of applications have other schemes.
 var origin = regexp.MustCompile(`^[a-z*?][a-z0-9+.*?-]*://[^/\\\s#@A-Z]+$`)
 
 // webURL returns the parsed URL of a web server. It is false for any other text.

@@ -173,7 +173,7 @@ func Fenced(err error) *Problem {
 		"This venue is a copy and changes no keys: another holds its fence. An operator can have it take over: perpetua admin take-over.").Because(err)
 }
 
-// keyMissingRetry is the delay after which a client may ask again for data whose key is missing. An operator has to act first.
+// keyMissingRetry is the delay after which a client may ask again for data without a key. An operator has to act first.
 const keyMissingRetry = time.Minute
 
 // KeyMissing returns the 503 for data of an owner without a key: the key store lost it, or is not that of the venue.
