@@ -76,6 +76,14 @@ func (s *State) FirstOwners(n int) []owner.Ref {
 	return out
 }
 
+// OldestOwner returns the time at which the first owner was registered. It is false if there is none.
+func (s *State) OldestOwner() (at scalar.Time, any bool) {
+	if len(s.ownerOrder) == 0 {
+		return 0, false
+	}
+	return s.owners[s.ownerOrder[0]].owner.Created, true
+}
+
 // HeldOwners returns the owners that are held.
 func (s *State) HeldOwners() []owner.Ref {
 	var out []owner.Ref

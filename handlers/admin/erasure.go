@@ -271,6 +271,7 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 		if !known {
 			return ownerUnknown(ref.Type)
 		}
+		return problem.KeyMissing(err)
 	case errors.Is(err, seal.ErrAway):
 		return problem.Unavailable("KEYS_UNAVAILABLE", "The key store can't be asked now.", time.Second).Because(err)
 	}

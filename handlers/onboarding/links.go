@@ -215,7 +215,7 @@ func (h *Handler) openFile(ctx context.Context, d *domain.Document) (io.ReadClos
 		f.Close()
 	}
 	switch {
-	case errors.Is(err, seal.ErrDestroyed), errors.Is(err, seal.ErrAway):
+	case errors.Is(err, seal.ErrDestroyed), errors.Is(err, seal.ErrAway), errors.Is(err, seal.ErrMissing):
 		return nil, sealing(d.Ref, err)
 	case errors.Is(err, blob.ErrSilent):
 		return nil, problem.Unavailable("FILES_UNAVAILABLE", "Files can't be read now.", time.Second).Because(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
@@ -38,6 +39,22 @@ func (n fileJournal) Settle(ctx context.Context) error {
 		return fmt.Errorf("the journal does not settle: %w", err)
 	}
 	return n.fold.Wait(ctx, refused.AsOf.Sequence)
+}
+
+// Knows reports whether the journal has a document.
+func (n fileJournal) Knows(document scalar.ID) (found bool) {
+	n.fold.View(func(s decide.State, _ record.Position) { _, found = s.(*domain.State).Document(document) })
+	return found
+}
+
+// Since returns the time at which the first owner was registered.
+func (n fileJournal) Since() (at time.Time, any bool) {
+	n.fold.View(func(s decide.State, _ record.Position) {
+		var first scalar.Time
+		first, any = s.(*domain.State).OldestOwner()
+		at = first.Std()
+	})
+	return at, any
 }
 
 // Needs reports whether a document has its file under the key and its owner is not erased.

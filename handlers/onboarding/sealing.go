@@ -54,6 +54,8 @@ func sealing(of owner.Ref, err error) error {
 		return problem.Fenced(err)
 	case errors.Is(err, seal.ErrAway):
 		return problem.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
+	case errors.Is(err, seal.ErrMissing):
+		return problem.KeyMissing(err)
 	}
 	return err
 }

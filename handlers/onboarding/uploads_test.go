@@ -275,7 +275,7 @@ func TestWhichFilesAreNeeded(t *testing.T) {
 	h.Send("operator", "PUT", admin+"/retention", `{"seconds":0}`).Want(200)
 	h.Send("operator", "POST", strings.Replace(leaves, api, admin, 1)+"/erase", `{"reason":"r"}`).Want(200)
 	h.Onboarding.Drain()
-	orphan := strings.Replace(kept, kept[strings.LastIndexByte(kept, '/')+1:][:8], "00000000", 1)
+	orphan := kept[:len(kept)-12] + "0000" + kept[len(kept)-8:] // of the same time, and in the same folder
 	if err := h.Bucket.Copy(t.Context(), orphan, kept, nil); err != nil {
 		t.Fatal(err)
 	}

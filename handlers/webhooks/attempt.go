@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -102,7 +103,7 @@ func (v *sendLoop) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, 
 	var reason string
 	if n.Reason.Sealed != nil {
 		plain, err := v.cfg.Owners.Open(ctx, n.Reason.Sealed, seal.Reason(n.Ref, n.TriggerID))
-		if err != nil {
+		if err = v.unlessLost(ctx, n.Ref, err); err != nil {
 			return nil, err
 		}
 		reason = string(plain)
@@ -112,6 +113,22 @@ func (v *sendLoop) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, 
 		return nil, err
 	}
 	return b.Encode()
+}
+
+// unlessLost returns nil if err reports that an owner's key was lost: the key store has the fence of this venue, and not the key.
+// Notices about that owner are then sent without what the key sealed. Otherwise they and the other deliveries of the job would wait
+// for ever. It returns any other error unchanged. A store that is not mounted has no fence either.
+func (v *sendLoop) unlessLost(ctx context.Context, of owner.Ref, err error) error {
+	if !errors.Is(err, seal.ErrMissing) {
+		return err
+	}
+	if v.cfg.Confirm != nil {
+		if failed := v.cfg.Confirm(ctx); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	v.cfg.Logger.Warn("webhooks: the key of an owner is lost: what it sealed is not sent or kept", "owner", of.String(), "error", err)
+	return nil
 }
 
 // signing returns the signing keys of a webhook: the current one and, during a rotation, the next one.

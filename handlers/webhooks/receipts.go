@@ -25,7 +25,7 @@ func (v *sendLoop) record(d *delivery, tenant string, a attempt) known {
 		DurationMS: a.took.Milliseconds(), StatusCode: a.status, Error: a.failure, Reply: reply, RetryAfter: a.retryAfter})
 }
 
-// sealed encrypts the beginning of a reply, with retries. It returns nil if the owner's key is destroyed, and false
+// sealed encrypts the beginning of a reply, with retries. It returns nil if the owner's key is destroyed or lost, and false
 // if the sender stopped first.
 func (v *sendLoop) sealed(d *delivery, tenant string, reply []byte) (c []byte, ok bool) {
 	if len(reply) == 0 {
@@ -55,5 +55,5 @@ func (v *sendLoop) seal(ctx context.Context, d *delivery, tenant string, reply [
 	if errors.Is(err, seal.ErrDestroyed) {
 		return nil, nil
 	}
-	return c, err
+	return c, v.unlessLost(ctx, d.queue.Ref, err)
 }

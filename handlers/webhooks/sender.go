@@ -54,7 +54,9 @@ type Config struct {
 	Box    *seal.Box
 	Client *http.Client
 	// May returns nil if the venue may send now. It is called before each attempt; it may be nil.
-	May      func(ctx context.Context) error
+	May func(ctx context.Context) error
+	// Confirm returns nil if the key store is that of the venue now. It is called if an owner's key is missing; it may be nil.
+	Confirm  func(ctx context.Context) error
 	Schedule webhook.Schedule
 	Logger   *slog.Logger
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -130,14 +131,14 @@ func Create(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string
 	return Read(ctx, keys, of)
 }
 
-// write replaces a fence.
-func write(ctx context.Context, keys *seal.KeyStore, of scalar.ID, f Fence) error {
+// write writes a fence with store, which creates or replaces an object.
+func write(ctx context.Context, store func(ctx context.Context, name string, content []byte) error, of scalar.ID, f Fence) error {
 	f.Changed = time.Now().UTC().Truncate(time.Microsecond)
 	content, err := f.encode()
 	if err != nil {
 		return err
 	}
-	return keys.Replace(ctx, name(of), content)
+	return store(ctx, name(of), content)
 }
 
 // Renew rewrites a fence that an older build wrote for the log at a place: it recorded the former place. Any other fence is
@@ -155,7 +156,7 @@ func renew(ctx context.Context, keys *seal.KeyStore, of scalar.ID, f Fence, form
 		return f, nil
 	}
 	f.Place = place
-	return f, write(ctx, keys, of, f)
+	return f, write(ctx, keys.Replace, of, f)
 }
 
 // ErrOther reports that the fence changed during a take-over.
@@ -168,8 +169,20 @@ var ErrOther = errors.New("another process has changed the fence during the take
 // A damaged fence is replaced; begun gets its error. The epoch then is the current Unix time, which is above every counted
 // epoch. The venue id is the one that a venue at the place creates its fence with, so holds of another id stay.
 func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
+	return takeOver(ctx, keys, of, place, wait, begun, ErrDamaged)
+}
+
+// TakeOverLost is TakeOver for a key store that lost the fence. It creates one like that which replaces a damaged fence. The
+// caller MUST know that the key store is the venue's: an unmounted one has no fence either.
+func TakeOverLost(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
+	return takeOver(ctx, keys, of, place, wait, begun, ErrDamaged, ErrNone)
+}
+
+// takeOver is TakeOver. It replaces a fence that cannot be read because of one of the errors in replaced.
+func takeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration,
+	begun func(f Fence, damage error), replaced ...error) (Fence, error) {
 	f, damage := Read(ctx, keys, of)
-	if errors.Is(damage, ErrDamaged) {
+	if slices.ContainsFunc(replaced, func(e error) bool { return errors.Is(damage, e) }) {
 		f = newFence(of, place)
 		f.Epoch = f.Created.Unix()
 	} else if damage != nil {
@@ -180,7 +193,11 @@ func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place stri
 	}
 	if damage != nil || f.Place != place {
 		f.Epoch, f.Place, f.Settling = f.Epoch+1, place, true
-		if err := write(ctx, keys, of, f); err != nil {
+		store := keys.Replace
+		if errors.Is(damage, ErrNone) {
+			store = keys.Create
+		}
+		if err := write(ctx, store, of, f); err != nil {
 			return Fence{}, err
 		}
 	}
@@ -200,7 +217,7 @@ func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place stri
 		return Fence{}, fmt.Errorf("%w: epoch %d, its log at %s", ErrOther, now.Epoch, now.Place)
 	}
 	now.Settling = false
-	return now, write(ctx, keys, of, now)
+	return now, write(ctx, keys.Replace, of, now)
 }
 
 // NotHolderError reports that a venue cannot be moved because it does not hold the fence.
@@ -246,7 +263,7 @@ func Move(ctx context.Context, keys *seal.KeyStore, of scalar.ID, from, to strin
 		return Fence{}, &NotHolderError{f, from}
 	}
 	f.Place = to
-	return f, write(ctx, keys, of, f)
+	return f, write(ctx, keys.Replace, of, f)
 }
 
 // VenueAt derives a venue id from a place, so that nodes that start together compute the same id. It identifies the venue that

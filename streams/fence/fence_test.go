@@ -295,6 +295,30 @@ func TestTakeOverOfADamagedFence(t *testing.T) {
 	}
 }
 
+// TestLostFence: a key store without a fence gets one only from TakeOverLost. Its epoch is above those of the lost one, and an
+// interrupted attempt can be repeated.
+func TestLostFence(t *testing.T) {
+	keys, err := seal.OpenKeyStore(t.Context(), "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	if _, err := TakeOver(t.Context(), keys, onboarding, "here", 0, nil); !errors.Is(err, ErrNone) {
+		t.Fatalf("taking over without a fence: %v", err)
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	if _, err := TakeOverLost(interrupted, keys, onboarding, "here", time.Hour, func(Fence, error) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Fatalf("interrupted: %v", err)
+	}
+	f, err := TakeOverLost(t.Context(), keys, onboarding, "here", 0, nil)
+	if err != nil || f.Place != "here" || f.Settling || f.Epoch < f.Created.Unix() {
+		t.Fatalf("taken over: %+v, %v", f, err)
+	}
+	if again, err := TakeOver(t.Context(), keys, onboarding, "here", time.Hour, nil); err != nil || again.Epoch != f.Epoch {
+		t.Errorf("taken over again: %+v, %v", again, err)
+	}
+}
+
 // TestCallersOfAKeyStoreThatHangs: while it is away, Check returns at once. Calls of Confirm share a read, and end with their
 // contexts.
 func TestCallersOfAKeyStoreThatHangs(t *testing.T) {

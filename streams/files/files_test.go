@@ -3,6 +3,7 @@ package files_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +78,12 @@ func (p place) lies(t *testing.T) (all []string) {
 
 func (p place) keep(t *testing.T, of owner.Ref, id byte, content []byte) files.File {
 	t.Helper()
-	d, err := p.Create(t.Context(), of, scalar.ID{15: id})
+	return p.keepAs(t, of, scalar.ID{15: id}, content)
+}
+
+func (p place) keepAs(t *testing.T, of owner.Ref, id scalar.ID, content []byte) files.File {
+	t.Helper()
+	d, err := p.Create(t.Context(), of, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +214,7 @@ func TestWhatIsGivenUpLeavesNothing(t *testing.T) {
 // told is a journal that knows documents, some of them only once it has settled.
 type told struct {
 	now, later []scalar.ID
+	gone       []scalar.ID // documents that it has and does not need
 	settled    int
 }
 
@@ -217,6 +224,42 @@ func (j *told) Settle(context.Context) error {
 	return nil
 }
 func (j *told) Needs(id scalar.ID, _ string) bool { return slices.Contains(j.now, id) }
+
+func (j *told) Knows(id scalar.ID) bool { return slices.Contains(j.gone, id) }
+func (*told) Since() (time.Time, bool)  { return time.Unix(1_000_000_000, 0), true }
+
+// since is a journal that needs no document. It knows its first owner, if it has one, once it has settled, as at the start of a node.
+type since struct {
+	told
+	at  time.Time
+	any bool
+}
+
+func (j *since) Since() (time.Time, bool) { return j.at, j.any && j.settled > 0 }
+
+// TestASweepKeepsFilesOfAnotherLog: what was uploaded before the first owner of this log was registered is another venue's, or of
+// a log that was lost and may be restored.
+func TestASweepKeepsFilesOfAnotherLog(t *testing.T) {
+	p := open(t)
+	at := time.UnixMilli(1_800_000_000_000)
+	var id scalar.ID
+	binary.BigEndian.PutUint64(id[:], uint64(at.UnixMilli())<<16|0x7000)
+	for _, c := range []struct {
+		at      time.Time
+		any     bool
+		gone    []scalar.ID
+		removed int
+	}{
+		{time.Time{}, false, nil, 0}, {at.Add(time.Millisecond), true, nil, 0}, {at, true, nil, 1},
+		{at.Add(time.Millisecond), true, []scalar.ID{id}, 1}, // the clock of the upload was behind
+	} {
+		p.keepAs(t, anna, id, marked)
+		s := files.Sweeper{Store: p.Store, Journal: &since{told{gone: c.gone}, c.at, c.any}, Age: time.Nanosecond}
+		if n, err := s.Sweep(t.Context()); n != c.removed || err != nil {
+			t.Errorf("first upload at %v, %v: %d files were removed, %v", c.at, c.any, n, err)
+		}
+	}
+}
 
 func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
 	p := open(t)

@@ -3,6 +3,7 @@ package files
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,12 @@ type Journal interface {
 	// Needs reports whether the journal has a document with its file under the key source, and the file may still be
 	// read.
 	Needs(document scalar.ID, source string) bool
+	// Knows reports whether the journal has a document, also one that is not needed any more.
+	Knows(document scalar.ID) bool
+	// Since returns the time before which no file of this journal was uploaded, or false if it has none. Earlier files in the
+	// bucket are those of another venue, or of a log that was lost and may be restored. It MUST be called after Settle: at a node's
+	// start the journal may not be read yet.
+	Since() (time.Time, bool)
 }
 
 // Sweeper removes files that are no longer needed: those of unfinished uploads and those of erased owners.
@@ -94,7 +101,8 @@ func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 		if err := s.Journal.Settle(ctx); err != nil {
 			return removed, err
 		}
-		for _, key := range slices.DeleteFunc(unknown, s.needed) {
+		since, any := s.Journal.Since()
+		for _, key := range slices.DeleteFunc(unknown, func(key string) bool { return s.needed(key) || s.foreign(key, since, any) }) {
 			if s.May != nil {
 				if err := s.May(ctx); err != nil {
 					return removed, err
@@ -128,11 +136,26 @@ func (s *Sweeper) isOld(o *gocloud.ListObject) bool {
 	return time.Since(o.ModTime) > age
 }
 
+// foreign reports whether the journal does not know a file, which was uploaded before any file of the journal by the time in the
+// document's id.
+func (s *Sweeper) foreign(key string, since time.Time, any bool) bool {
+	id, err := documentOf(key)
+	if err != nil || blob.Temporary(key) || s.Journal.Knows(id) {
+		return false
+	}
+	return !any || id[6]>>4 == 7 && binary.BigEndian.Uint64(id[:])>>16 < uint64(since.UnixMilli())
+}
+
+// documentOf returns the document with its file under a key.
+func documentOf(key string) (scalar.ID, error) {
+	return scalar.ParseID(key[strings.LastIndexByte(key, '/')+1:])
+}
+
 func (s *Sweeper) needed(key string) bool {
 	if blob.Temporary(key) { // its writer was killed
 		return false
 	}
-	id, err := scalar.ParseID(key[strings.LastIndexByte(key, '/')+1:])
+	id, err := documentOf(key)
 	if err != nil || s.Store.key(id) != key {
 		return true // not a file of this store
 	}

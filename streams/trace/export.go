@@ -28,14 +28,31 @@ type Config struct {
 	Metrics  prometheus.Registerer // nil for none
 }
 
+// CheckEndpoint returns an error if the text is not a URL that Config.Endpoint may have.
+func CheckEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	_, err := parseEndpoint(endpoint)
+	return err
+}
+
+func parseEndpoint(endpoint string) (*url.URL, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("the endpoint must be a URL like http://localhost:4318, not %q", endpoint)
+	}
+	return u, nil
+}
+
 // Open returns a tracer that exports spans to a collector, in batches and in the background. If the collector is slow
 // or does not answer, spans are lost, but requests are never delayed.
 func Open(ctx context.Context, c Config) (*Tracer, error) {
 	var options []otlptracehttp.Option
 	if c.Endpoint != "" {
-		u, err := url.Parse(c.Endpoint)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("trace: the endpoint must be a URL like http://localhost:4318, not %q", c.Endpoint)
+		u, err := parseEndpoint(c.Endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("trace: %w", err)
 		}
 		if strings.Trim(u.Path, "/") == "" {
 			u.Path = "/v1/traces"

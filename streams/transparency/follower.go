@@ -56,10 +56,32 @@ type Follower struct {
 	cfg Config
 	log *slog.Logger
 
-	damaged bool // the stored tiles are not those of the recorded head; of the goroutine of Run
+	// The goroutine of Run has these.
+	damaged  bool     // the stored tiles are not those of the recorded head
+	unsigned unsigned // kept while stores fail and the tree is read again
 
 	mu     sync.Mutex
 	status Status
+}
+
+// unsigned is the oldest record that no checkpoint covers.
+type unsigned struct {
+	sequence int64
+	read     time.Time // when it was first read; zero if there is no such record
+}
+
+// add notes a record that was read and is not signed.
+func (u *unsigned) add(sequence int64) {
+	if u.read.IsZero() {
+		*u = unsigned{sequence, time.Now()}
+	}
+}
+
+// sign notes that a checkpoint of a size was published.
+func (u *unsigned) sign(size int64) {
+	if u.sequence < size {
+		*u = unsigned{}
+	}
 }
 
 // Status says how far a follower has come.
@@ -107,7 +129,10 @@ func (f *Follower) Run(ctx context.Context) error {
 	for {
 		err := f.lead(ctx)
 		f.damaged = errors.Is(err, ErrDamaged)
-		f.update(func(s *Status) { s.Size, s.Unsigned = 0, time.Time{} })
+		if errors.Is(err, ErrMoved) {
+			f.unsigned = unsigned{} // the other node signs it
+		}
+		f.update(func(s *Status) { s.Size, s.Unsigned = 0, f.unsigned.read })
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -214,7 +239,11 @@ func (f *Follower) open(ctx context.Context) (*writer, error) {
 	}
 	w.tree, w.at = tree, head.Position
 	// A process that was killed may have recorded the head and not published its checkpoint.
-	return w, w.announce(ctx, head)
+	if err := w.announce(ctx, head); err != nil {
+		return nil, err
+	}
+	f.unsigned.sign(head.Size)
+	return w, nil
 }
 
 // signed returns the largest tree that is known to be signed. The published checkpoint is larger than the head if Postgres was

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,6 +87,41 @@ func TestTwoFollowers(t *testing.T) {
 	if len(heads.all) < 200 {
 		t.Errorf("%d heads", len(heads.all))
 	}
+}
+
+// TestUnsignedWhileTheBucketFails: the age of the oldest unsigned record grows while no checkpoint can be written, although the
+// follower begins again after each failure.
+func TestUnsignedWhileTheBucketFails(t *testing.T) {
+	heads, log := new(memoryHeads), newLog(9, 300)
+	v := newVenue(t, log, heads)
+	var failures atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	k := &killer{left: 1 << 30, end: func() { failures.Add(1) }}
+	f := v.follower(k)
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	await := func(what string, is func(Status) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !is(f.Status()); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %+v", what, f.Status())
+			}
+		}
+	}
+	await("before", func(s Status) bool { return s.Signed == 300 && s.Unsigned.IsZero() })
+	k.allow(0)
+	log.grow(10)
+	await("unsigned", func(s Status) bool { return failures.Load() > 0 && !s.Unsigned.IsZero() })
+	first := f.Status().Unsigned
+	await("still unsigned", func(s Status) bool {
+		if !s.Unsigned.Equal(first) {
+			t.Fatalf("unsigned since %v, then since %v", first, s.Unsigned)
+		}
+		return failures.Load() > 5
+	})
+	k.allow(1 << 30)
+	await("after", func(s Status) bool { return s.Signed == 310 && s.Unsigned.IsZero() })
 }
 
 // TestDamagedTiles are found at the start and at the next proof. The tree is built again, byte by byte.

@@ -157,6 +157,13 @@ func (k *killer) change() error {
 	return nil
 }
 
+// allow sets how many changes succeed from now on.
+func (k *killer) allow(changes int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.left = changes
+}
+
 // killed is a bucket of a process that is killed.
 type killed struct {
 	*blob.Store

@@ -25,7 +25,6 @@ type writer struct {
 	again bool
 
 	published time.Time // when a checkpoint was last due
-	first     time.Time // when the first record that is not signed was read; zero if there is none
 }
 
 // waiting reports whether there is something to sign.
@@ -62,10 +61,8 @@ func (w *writer) append(ctx context.Context, e record.Entry) error {
 	}
 	w.tree.Append(root, func(t Tile) { w.pending = append(w.pending, t) })
 	w.at = e.Position
-	if w.first.IsZero() {
-		w.first = time.Now()
-	}
-	w.update(func(s *Status) { s.Size, s.Unsigned = w.tree.Size(), w.first })
+	w.unsigned.add(e.Position.Sequence)
+	w.update(func(s *Status) { s.Size, s.Unsigned = w.tree.Size(), w.unsigned.read })
 	if w.again && w.tree.Size() == w.must.N {
 		return w.pass(ctx)
 	}
@@ -126,8 +123,9 @@ func (w *writer) publish(ctx context.Context) error {
 	if err := w.announce(ctx, next); err != nil {
 		return err
 	}
-	w.head, w.first, w.again = next, time.Time{}, false
-	w.update(func(s *Status) { s.Signed, s.Unsigned = next.Size, time.Time{} })
+	w.head, w.again = next, false
+	w.unsigned.sign(next.Size)
+	w.update(func(s *Status) { s.Signed, s.Unsigned = next.Size, w.unsigned.read })
 	return nil
 }
 

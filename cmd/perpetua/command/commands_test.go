@@ -169,7 +169,15 @@ func TestConfigCheck(t *testing.T) {
 		"nothing like it":       {[]string{"PERPETUA_COLOUR=red"}, nil, exitFailed, []string{"PERPETUA_COLOUR is not a setting\n"}},
 		"all at once": {[]string{"PERPETUA_LISTEN=nonsense", "PERPETUA_LOG_LEVEL=loud"}, []string{"--role", "boss", "--trace-ratio", "2", "--key-url", "s3://", "--master-key", "abc"},
 			exitFailed, []string{"--listen takes", "--log-level takes", "--role takes", "--trace-ratio takes", "s3://bucket?region=", "32 bytes in padded base64"}},
-		"a switch that is none": {[]string{"PERPETUA_SYNC=maybe"}, nil, exitFailed, []string{"PERPETUA_SYNC: --sync takes true or false"}},
+		"URLs": {nil, []string{"--advertise", "10.0.0.5:8080", "--trace-endpoint", "collector", "--cors-origins", "https://a.example, a b", "--database-url", "nonsense"},
+			exitFailed, []string{"--advertise takes", "--trace-endpoint: ", `not "a b"`, "--database-url takes"}},
+		"good URLs": {nil, []string{"--advertise", "https://engine.test:8443/", "--trace-endpoint", "http://localhost:4318", "--cors-origins", "https://a.example,http://127.0.0.1:3000",
+			"--database-url", "postgres://u:p@h/d", "--topic-prefix", "a.b-C_1"}, exitDone, []string{"can be used"}},
+		"a Kafka without a password":      {nil, []string{"--kafka-sasl", "plain", "--kafka-user", "engine"}, exitFailed, []string{"--kafka-sasl plain needs --kafka-user and --kafka-password"}},
+		"authorities without encryption":  {nil, []string{"--kafka-ca-file", "ca.pem"}, exitFailed, []string{"--kafka-ca-file needs --kafka-tls"}},
+		"a service that is none":          {nil, []string{"--kms-url", "secret"}, exitFailed, []string{"--kms-url takes"}},
+		"a prefix that no topic may have": {nil, []string{"--topic-prefix", "a b"}, exitFailed, []string{"--topic-prefix takes"}},
+		"a switch that is none":           {[]string{"PERPETUA_SYNC=maybe"}, nil, exitFailed, []string{"PERPETUA_SYNC: --sync takes true or false"}},
 	} {
 		if code := l.run(t.Context(), test.env, append([]string{"config", "check"}, test.args...)...); code != test.code {
 			t.Errorf("%s: %d: %s%s", name, code, &l.out, &l.err)

@@ -407,6 +407,9 @@ func TestRunContract(t *testing.T) {
 			t.Errorf("%s kept the lost password", u.Username)
 		}
 	}
+	if !strings.Contains(v.output.said(), "these users have new passwords") {
+		t.Errorf("nothing is said of new passwords:\n%s", v.output)
+	}
 	v.token("operator")
 	r, err := v.client.PostForm(v.REST+"/auth/jwt/login", map[string][]string{"username": {"operator"}, "password": {passwords[0].Password}})
 	if err != nil {

@@ -72,7 +72,7 @@ func TestLostLog(t *testing.T) {
 	if code := v.ended(); code != exitFailed {
 		t.Errorf("without its log, perpetua exits with %d, want %d:\n%s", code, exitFailed, v.output)
 	}
-	for _, want := range []string{"LOG_DIVERGED: journal ", " does not hold sequence "} { // of whichever is found lost first
+	for _, want := range []string{"LOG_DIVERGED: journal ", " does not hold sequence ", "perpetua log restore", "perpetua admin forget-log --journal "} { // of whichever is found lost first
 		if !strings.Contains(v.output.said(), want) {
 			t.Errorf("without its log, perpetua does not say %s:\n%s", want, v.output)
 		}

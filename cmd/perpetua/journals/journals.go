@@ -6,6 +6,7 @@ package journals
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -82,7 +83,7 @@ func All() Table {
 func (t Table) Of(name string) (Journal, error) {
 	i := slices.IndexFunc(t, func(j Journal) bool { return j.Name() == name })
 	if i < 0 {
-		return Journal{}, settings.Usagef("there is no journal %q", name)
+		return Journal{}, settings.Usagef("there is no journal %q: they are %s", name, strings.Join(t.Names(), ", "))
 	}
 	return t[i], nil
 }

@@ -39,7 +39,7 @@ type checked struct {
 }
 
 // CheckConfig validates the settings in force as a node does at its start, and looks for misspelled variables in the environment. It
-// opens no connection. It fails if it finds anything.
+// opens no connection. It fails if it finds anything, also what a node only warns of.
 func CheckConfig(args []string, std settings.IO) error {
 	var asJSON bool
 	s, err := settings.Parse("config check", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
@@ -51,7 +51,7 @@ func CheckConfig(args []string, std settings.IO) error {
 	if err != nil {
 		found.Problems = append(found.Problems, err.Error())
 	} else {
-		for _, wrong := range node.CheckSettings(s) {
+		for _, wrong := range append(node.CheckSettings(s), s.Doubtful()...) {
 			found.Problems = append(found.Problems, wrong.Error())
 		}
 		found.Unknown = append(found.Unknown, s.Unknown()...)

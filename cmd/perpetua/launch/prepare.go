@@ -17,11 +17,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// begin writes the first lines of a node's log: the version, and warnings about misspelled variables. It returns a usage error that
+// begin writes the first lines of a node's log: the version, and warnings about misspelled variables and doubtful settings. It returns a usage error that
 // lists every invalid setting.
 func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	version.Current().Log(log, command)
 	s.WarnUnknown(log)
+	for _, doubt := range s.Doubtful() {
+		log.Warn("a setting is not what it seems to be", "error", doubt)
+	}
 	if wrong := node.CheckSettings(s); len(wrong) > 0 {
 		return settings.Usagef("%s", strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
 	}

@@ -136,6 +136,7 @@ func (s *seeder) users(ctx context.Context, path string) ([]local.User, error) {
 		}
 	}
 	if fresh && known > 0 {
+		s.node.Logger.Warn("the file of the first users' passwords was missing: these users have new passwords", "file", path, "users", known)
 		return users, local.WriteUsers(path, users)
 	}
 	return users, nil

@@ -50,7 +50,7 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 		n.Logger.Info("ready", "url", n.URL(), "roles", m.settings.Roles)
 		return local.WriteRunFile(runJSON, runFileOf(n, m.settings))
 	})
-	return errors.Join(err, local.RemoveRunFile(runJSON))
+	return advise(errors.Join(err, local.RemoveRunFile(runJSON)))
 }
 
 // runFileOf returns the run.json of a node. It omits the users and the database's password.

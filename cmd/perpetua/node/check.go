@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
@@ -45,6 +46,9 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.KafkaOptions()
 	check(err)
+	check(s.CheckKafka())
+	check(s.CheckDatabase())
+	check(checkTraceEndpoint(s))
 	_, _, err = snapshotPace(s)
 	check(err)
 	_, err = s.TrustedProxies()
@@ -151,6 +155,14 @@ func retries(s *settings.Settings) (schedule webhook.Schedule, err error) {
 		return nil, settings.Usagef("--webhook-retries: %v", err)
 	}
 	return schedule, nil
+}
+
+// checkTraceEndpoint validates the URL of the collector of traces.
+func checkTraceEndpoint(s *settings.Settings) error {
+	if err := trace.CheckEndpoint(s.Trace.Endpoint); err != nil {
+		return settings.Usagef("--trace-endpoint: %v", err)
+	}
+	return nil
 }
 
 // traceRatio returns the share of commands that are traced.

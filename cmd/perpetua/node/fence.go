@@ -59,7 +59,8 @@ const (
 )
 
 // errForeignKeys reports a key store that is not the venue's.
-var errForeignKeys = errors.New("the key store has neither the fence of this venue nor the key of any owner that the log names: look at --key-url, and whether its file system is mounted")
+var errForeignKeys = errors.New("the key store has neither the fence of this venue nor the key of any owner that the log names: look at --key-url, and whether its file system is mounted. " +
+	"If they were lost for good, stop the node and enter " + settings.TakeOver + " --fence-lost")
 
 // keysBelong returns errForeignKeys if the log names owners and the key store has the keys of none of the oldest. A
 // destroyed key leaves a tombstone.

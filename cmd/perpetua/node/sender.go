@@ -40,7 +40,8 @@ func (n *Node) wireSender(owners *follower) (err error) {
 	}
 	n.sender = webhooks.New(webhooks.Config{Node: n.ID, DB: n.stores.pool, Fold: owners.fold, Rows: owners.rows, To: n.engine.commands,
 		Owners: n.stores.owners, Box: n.Box, Client: dialing.Client(webhooks.PerReceiver, webhooks.Within), Schedule: schedule, May: n.fence.watch.Check,
-		Logger: n.Logger.With("part", "webhooks")})
+		Confirm: n.fence.watch.Confirm,
+		Logger:  n.Logger.With("part", "webhooks")})
 	n.telemetry.metrics.MustRegister(n.sender.Collectors()...)
 	return nil
 }

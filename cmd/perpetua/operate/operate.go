@@ -8,7 +8,6 @@ package operate
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,6 +68,9 @@ func Command(ctx context.Context, args []string, std settings.IO) error {
 // find returns the operation that args name.
 func find(args []string, help io.Writer) (*Operation, error) {
 	all := Operations()
+	if strings.HasPrefix(args[0], "-") {
+		return nil, settings.Usagef("flags come after GROUP VERB: perpetua admin help lists the groups")
+	}
 	if !slices.ContainsFunc(all, func(o Operation) bool { return o.Group == args[0] }) {
 		return nil, settings.Usagef("there is no %q: perpetua admin help lists all that there is", args[0])
 	}
@@ -189,7 +191,7 @@ func (l *line) target() string {
 func connect(ctx context.Context, l *line, std settings.IO) (*client, error) {
 	env := func(name string) string { v, _ := std.Env(name); return v }
 	c := newClient(env("PERPETUA_ADMIN_URL"))
-	password := env("PERPETUA_ADMIN_PASSWORD")
+	password, from := env("PERPETUA_ADMIN_PASSWORD"), "PERPETUA_ADMIN_PASSWORD"
 	if c.base == "" {
 		path := filepath.Join(l.data, "run.json")
 		file, ok, err := local.ReadRunFile(path)
@@ -200,8 +202,8 @@ func connect(ctx context.Context, l *line, std settings.IO) (*client, error) {
 			return nil, fmt.Errorf("nothing runs on the data folder %s: start it, name another with --data, or set PERPETUA_ADMIN_URL", l.data)
 		}
 		c.base = file.REST
-		if at := slices.IndexFunc(file.Users, func(u local.User) bool { return u.Username == l.user }); at >= 0 {
-			password = cmp.Or(password, file.Users[at].Password)
+		if at := slices.IndexFunc(file.Users, func(u local.User) bool { return u.Username == l.user }); at >= 0 && password == "" {
+			password, from = file.Users[at].Password, path+", which has the first passwords: if it was changed, set PERPETUA_ADMIN_PASSWORD"
 		}
 	}
 	c.token = env("PERPETUA_ADMIN_TOKEN")
@@ -211,7 +213,12 @@ func connect(ctx context.Context, l *line, std settings.IO) (*client, error) {
 	case password == "":
 		return nil, fmt.Errorf("the password of %s is not known: set PERPETUA_ADMIN_PASSWORD, or PERPETUA_ADMIN_TOKEN", l.user)
 	}
-	return c, c.login(ctx, l.user, password)
+	err := c.login(ctx, l.user, password)
+	var refused *Problem
+	if errors.As(err, &refused) && refused.Code == "LOGIN_BAD_CREDENTIALS" {
+		return nil, fmt.Errorf("the venue refuses the password of %s from %s", l.user, from)
+	}
+	return c, err
 }
 
 // printAnswer writes a response: JSON indented, anything else, such as a zip, unchanged.

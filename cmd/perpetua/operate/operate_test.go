@@ -162,7 +162,7 @@ func TestCommandRepeats(t *testing.T) {
 	if _, _, err := v.call(t, "", "brokers", "list"); err == nil || err.Error() != `502 "<html>": Bad Gateway` {
 		t.Errorf("of something else it says %v", err)
 	}
-	if _, _, err := v.call(t, "", "brokers", "list", "--user", "nobody"); err == nil || err.Error() != "log in as nobody: 400 LOGIN_BAD_CREDENTIALS: Bad Request" {
+	if _, _, err := v.call(t, "", "brokers", "list", "--user", "nobody"); err == nil || err.Error() != "the venue refuses the password of nobody from PERPETUA_ADMIN_PASSWORD" {
 		t.Errorf("of a wrong password it says %v", err)
 	}
 }
@@ -172,6 +172,7 @@ func TestCommandUsage(t *testing.T) {
 	v := newVenue(t)
 	for args, want := range map[string]string{
 		"nothing list":                 `there is no "nothing": perpetua admin help lists all that there is`,
+		"--data d brokers list":        "flags come after GROUP VERB: perpetua admin help lists the groups",
 		"brokers":                      "admin brokers: do what?",
 		"brokers burn":                 `admin brokers has no "burn": perpetua admin brokers help lists what it has`,
 		"questionnaires show":          "usage: perpetua admin questionnaires show ID",
@@ -220,5 +221,19 @@ func TestCommandOnFolder(t *testing.T) {
 	}
 	if err := call("brokers", "list", "--user", "stranger"); err == nil || !strings.Contains(err.Error(), "the password of stranger is not known") {
 		t.Errorf("of a stranger: %v", err)
+	}
+}
+
+// TestAPasswordThatWasChanged: run.json has the first passwords, so a refused one may be an old one.
+func TestAPasswordThatWasChanged(t *testing.T) {
+	v := newVenue(t)
+	folder := t.TempDir()
+	if err := local.WriteRunFile(filepath.Join(folder, "run.json"), local.RunFile{PID: os.Getpid(), REST: v.URL, Users: []local.User{{Username: "operator", Password: "old"}}}); err != nil {
+		t.Fatal(err)
+	}
+	err := Command(t.Context(), []string{"brokers", "list", "--data", folder}, settings.IO{Out: io.Discard, Err: io.Discard,
+		Env: func(string) (string, bool) { return "", false }})
+	if err == nil || !strings.Contains(err.Error(), "run.json, which has the first passwords: if it was changed, set PERPETUA_ADMIN_PASSWORD") {
+		t.Error(err)
 	}
 }

@@ -3,7 +3,6 @@ package settings
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"os"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,22 +23,22 @@ func (s *Settings) KafkaTLSConfig() (*tls.Config, error) {
 	if !s.Kafka.TLS {
 		return nil, nil
 	}
-	return trusting("kafka", s.Kafka.CA)
+	return trusting("--kafka-ca-file", s.Kafka.CA)
 }
 
 // trusting returns the TLS configuration of a client that trusts the authorities in a file, or the system's if file is empty.
-func trusting(whom, file string) (*tls.Config, error) {
+func trusting(flag, file string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file == "" {
 		return c, nil
 	}
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s authorities: %w", whom, err)
+		return nil, Usagef("%s: %v", flag, err)
 	}
 	c.RootCAs = x509.NewCertPool()
 	if !c.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s authorities: no certificate in %s", whom, file)
+		return nil, Usagef("%s: no certificate in %s", flag, file)
 	}
 	return c, nil
 }

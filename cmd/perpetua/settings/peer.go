@@ -48,4 +48,4 @@ func (s *Settings) CheckAdvertise() error {
 }
 
 // PeerClientTLS returns the TLS configuration of connections to other nodes.
-func (s *Settings) PeerClientTLS() (*tls.Config, error) { return trusting("peer", s.Peer.CA) }
+func (s *Settings) PeerClientTLS() (*tls.Config, error) { return trusting("--peer-ca-file", s.Peer.CA) }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -356,6 +357,9 @@ func (s *Settings) CheckStores() (wrong []error) {
 		if err := blob.CheckURL(store.url); err != nil {
 			wrong = append(wrong, Usagef("%s: %v", store.flag, err))
 		}
+	}
+	if u, err := url.Parse(s.Stores.KMS); s.Stores.KMS != "" && (err != nil || u.Scheme == "") { // the URL may hold a secret
+		wrong = append(wrong, Usagef("--kms-url takes a URL with the scheme of a service, like awskms://"))
 	}
 	if o, err := s.master(); err != nil {
 		wrong = append(wrong, err)

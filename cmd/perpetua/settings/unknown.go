@@ -45,16 +45,16 @@ func unknownVariables(std IO) (out []Unknown) {
 	for _, pair := range std.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, testPrefix) && !slices.Contains(known, name) {
-			out = append(out, Unknown{name, nearest(name, known)})
+			out = append(out, Unknown{name, Nearest(name, known, (len(name)-len(prefix))/3)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Unknown) int { return strings.Compare(a.Variable, b.Variable) })
 	return out
 }
 
-// nearest returns the known name with the smallest edit distance, or "" if that is more than a third of the name without its prefix.
-func nearest(name string, known []string) (best string) {
-	least := max(2, len(name)-len(prefix))/3 + 1
+// Nearest returns the known name with the smallest edit distance, or "" if none is within that many edits.
+func Nearest(name string, known []string, within int) (best string) {
+	least := within + 1
 	for _, k := range known {
 		if n := edits(name, k); n < least {
 			best, least = k, n

@@ -50,7 +50,7 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 		fs.StringVar(&name, "journal", "", "journal (default: all)")
 		fs.StringVar(&r.keyFile, "key-file", "", "file with a key of 32 bytes in base64 that seals the archive instead of the master key, for a reader outside of the venue")
 		if command == "log archive" {
-			fs.BoolVar(&r.list, "list", false, "print what the archive holds, and archive nothing (default of --to: the bucket of --blob-url, which the role archive writes to)")
+			fs.BoolVar(&r.list, "list", false, "print what the archive holds, and archive nothing (default of --to: the bucket that the role archive writes to, of --archive-url or else --blob-url)")
 		}
 		settings.JSONFlag(fs, &r.json)
 	})
@@ -58,7 +58,7 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 		return r, err
 	}
 	if r.at == "" && r.list {
-		if r.at, err = r.BucketURL(); err != nil {
+		if r.at, err = r.ArchiveBucketURL(); err != nil {
 			return r, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -243,5 +244,19 @@ func TestArchiveIsCompleteWithoutItsCopies(t *testing.T) {
 	h, err := archive.HeadFolder{Dir: filepath.Join(dir, "archive-heads")}.Head(t.Context(), "trading", 0)
 	if err != nil || h == nil || h.Base.Sequence != n/inRange*inRange {
 		t.Errorf("the head in the folder is %+v (%v)", h, err)
+	}
+}
+
+// TestTheListIsOfTheVenuesArchive: without --to, `log archive --list` reads the bucket that the role archive writes to.
+func TestTheListIsOfTheVenuesArchive(t *testing.T) {
+	std := settings.IO{Out: io.Discard, Err: io.Discard, Env: func(string) (string, bool) { return "", false }}
+	for want, args := range map[string][]string{
+		"file:///archive": {"--archive-url", "file:///archive", "--blob-url", "file:///bucket"},
+		"file:///bucket":  {"--blob-url", "file:///bucket"},
+		"file:///other":   {"--archive-url", "file:///archive", "--to", "file:///other"},
+	} {
+		if r, err := parseArchive("log archive", "to", "", append(args, "--list"), std); err != nil || r.at != want {
+			t.Errorf("%v: %q, not %q: %v", args, r.at, want, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -65,8 +68,8 @@ const (
 
 // Doctor checks a deployment, before it goes live and after: Kafka's settings, the replicas, topics and tips of the journals,
 // the read models, the witnesses, Postgres, the clock, the disk, the fence and the key store. It prints a line for each
-// finding and fails if a check failed; warnings do not fail it. It creates nothing but an object in the key store, which it
-// removes.
+// finding and fails if a check failed; warnings do not fail it. It creates nothing but an object in the key store and in each
+// bucket, which it removes.
 func Doctor(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	s, err := settings.Parse("doctor", args, std, func(fs *flag.FlagSet) {
@@ -121,6 +124,7 @@ func (d *diagnosis) examine(ctx context.Context, s *settings.Settings) {
 	if saved != nil {
 		defer saved.close()
 	}
+	d.checkArchive(ctx, s)
 	d.checkLog(ctx, s, rows, saved)
 	d.checkFolderDisk(s)
 	d.checkKeys(ctx, s)
@@ -201,9 +205,41 @@ func (d *diagnosis) checkBucket(ctx context.Context, s *settings.Settings) *save
 			saved.close()
 			return nil
 		}
-		d.add("bucket", isGood, "accessible")
+		d.judgeWrites(ctx, "bucket", saved.bucket)
 	}
 	return saved
+}
+
+// checkArchive checks the bucket of the archive, if it is another one.
+func (d *diagnosis) checkArchive(ctx context.Context, s *settings.Settings) {
+	if s.Stores.ArchiveURL == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	bucket, err := blob.Open(ctx, settings.Existing(s.Stores.ArchiveURL))
+	if err != nil {
+		d.add("archive bucket", isFailed, "%v", err)
+		return
+	}
+	defer bucket.Close()
+	d.judgeWrites(ctx, "archive bucket", bucket)
+}
+
+// judgeWrites writes an object to a bucket and removes it.
+func (d *diagnosis) judgeWrites(ctx context.Context, check string, bucket *gocloud.Bucket) {
+	name := "doctor-" + rand.Text()
+	if err := bucket.WriteAll(ctx, name, []byte("written by perpetua doctor\n"), nil); err != nil {
+		d.add(check, isFailed, "it refuses writes: %v", err)
+		return
+	}
+	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
+	defer cancel()
+	if err := bucket.Delete(removing, name); err != nil {
+		d.add(check, isFailed, "it refuses to remove the object %s, which doctor wrote: %v", name, err)
+		return
+	}
+	d.add(check, isGood, "accessible, and takes writes")
 }
 
 // checkLog checks Kafka and the journals.
@@ -295,6 +331,7 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 	if ahead := time.Until(at); ahead > clockTolerance {
 		d.judgeClockOfLog(name, ahead)
 	}
+	d.checkHistory(ctx, client, name)
 	if rows != nil {
 		d.judgeRows(name, tip.Sequence, k.rows, k.rowsErr)
 	}
@@ -303,6 +340,27 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 		if k.snapshotsErr != nil {
 			d.add("snapshots "+name, isFailed, "%v", k.snapshotsErr)
 		}
+	}
+}
+
+// checkHistory checks that the archive has the records that were trimmed from a journal.
+func (d *diagnosis) checkHistory(ctx context.Context, client *journal.Client, name string) {
+	trimmed, err := client.TrimmedAt(ctx, name, 0)
+	if trimmed == nil && err == nil {
+		return
+	}
+	check := "archive " + name
+	if err != nil {
+		d.add(check, isFailed, "%v", err)
+		return
+	}
+	switch _, lacks, err := client.Beginning(ctx, name, 0); {
+	case err != nil:
+		d.add(check, isFailed, "%v", err)
+	case lacks != nil:
+		d.add(check, isFailed, "the records before %d were trimmed from the log, and the archive does not have them; --archive-url names it: %v", trimmed.Sequence, lacks)
+	default:
+		d.add(check, isGood, "it has the %d records that were trimmed from the log", trimmed.Sequence)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -250,5 +253,58 @@ func TestDiagnosisIsPrinted(t *testing.T) {
 	}
 	if err := json.Unmarshal(object.Bytes(), &read); err != nil || read.Healthy || read.Warnings != 1 || len(read.Findings) != 3 || read.Findings[1].Verdict != isFailed {
 		t.Errorf("as JSON %s, read as %+v, %v", &object, read, err)
+	}
+}
+
+// TestABucketThatRefusesWrites: doctor writes to the buckets, because one that can only be read looks healthy otherwise.
+func TestABucketThatRefusesWrites(t *testing.T) {
+	folder := t.TempDir()
+	s := &settings.Settings{}
+	s.Stores.ArchiveURL = blob.URLOf(folder) + "?prefix=venue/"
+	examine := func() *diagnosis {
+		d := &diagnosis{}
+		d.checkArchive(t.Context(), s)
+		return d
+	}
+	if d := examine(); !d.holds(isGood, "takes writes") {
+		t.Errorf("%v", d.findings)
+	}
+	venue := filepath.Join(folder, "venue")
+	if left, err := os.ReadDir(venue); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := os.Remove(venue); err != nil {
+		t.Fatal(err)
+	}
+	// A file in place of the folder refuses writes, also those of the superuser.
+	if err := os.WriteFile(venue, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d := examine(); !d.holds(isFailed, "refuses writes") {
+		t.Errorf("%v", d.findings)
+	}
+	s.Stores.ArchiveURL = blob.URLOf(filepath.Join(folder, "none"))
+	if d := examine(); !d.holds(isFailed, "none") {
+		t.Errorf("%v", d.findings)
+	}
+}
+
+// TestTheArchiveLacksTrimmedRecords: the venue starts without its archive, so only doctor tells before the records are needed.
+func TestTheArchiveLacksTrimmedRecords(t *testing.T) {
+	dir, _ := trimmedFolder(t, 300, 200)
+	s, err := settings.Parse("doctor", []string{"--data", dir}, outputTo(io.Discard), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, stop, err := OpenLog(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	d := &diagnosis{}
+	d.checkHistory(t.Context(), client, "trading")
+	d.checkHistory(t.Context(), client, "identity")
+	if len(d.findings) != 1 || !d.holds(isFailed, "archive trading the records before 200 were trimmed") {
+		t.Errorf("%v", d.findings)
 	}
 }

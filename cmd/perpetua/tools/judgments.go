@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -236,7 +237,8 @@ func (d *diagnosis) judgeFence(f fence.Fence, place string, founded bool, err er
 	switch {
 	case errors.Is(err, fence.ErrNone):
 		d.add(check, isWarning, "none in the key store, although the log has records: is it the key store of this venue? "+
-			"The first node that starts creates the fence")
+			"The first node that starts creates the fence, if the store has the key of an owner in the log. If all were lost: "+
+			settings.TakeOver+" --fence-lost")
 	case err != nil:
 		d.add(check, isFailed, "it cannot be read: %v", err)
 	case !founded:

@@ -10,20 +10,12 @@ import (
 	"io"
 	"math"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
-
-// logFilter selects the records that `perpetua log` prints.
-type logFilter struct {
-	from, to       int64
-	kind, customer string
-}
 
 // Log prints the valid records of a journal, byte for byte as in the log, one per line. It verifies the chain and fails
 // at the first record that breaks it. It reads from genesis or, if only later records are requested, from the last known
@@ -67,6 +59,9 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 	}
 	j, err := journals.All().Of(name)
 	if err != nil {
+		return err
+	}
+	if err := filter.check(j); err != nil {
 		return err
 	}
 	client, stop, err := OpenLog(ctx, s)
@@ -201,54 +196,4 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 		return nil
 	}
 	return err
-}
-
-// passes reports whether a record passes the filter.
-func (f logFilter) passes(e record.Entry) bool {
-	if e.Record.Sequence < f.from {
-		return false
-	}
-	return (f.kind == "" || f.hasType(e)) && (f.customer == "" || f.concerns(e))
-}
-
-func (f logFilter) hasType(e record.Entry) bool {
-	if e.Record.Command.Type == f.kind {
-		return true
-	}
-	for _, event := range e.Record.Events {
-		if event.EventType() == f.kind {
-			return true
-		}
-	}
-	return false
-}
-
-// concerns reports whether any customer_code in the record is the filter's customer.
-func (f logFilter) concerns(e record.Entry) bool {
-	if e.Record.Command.Actor.Customer == f.customer {
-		return true
-	}
-	var record any
-	if err := json.Unmarshal(e.Value, &record); err != nil {
-		return false
-	}
-	return names(record, f.customer)
-}
-
-func names(v any, customer string) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, member := range v {
-			if s, ok := member.(string); ok && name == "customer_code" && s == customer || names(member, customer) {
-				return true
-			}
-		}
-	case []any:
-		for _, item := range v {
-			if names(item, customer) {
-				return true
-			}
-		}
-	}
-	return false
 }

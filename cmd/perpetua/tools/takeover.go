@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -24,8 +25,11 @@ type tookOver struct {
 // TakeOver moves the fence to the venue in a data folder or on the named brokers, and returns when that venue may act. The
 // previous holder reads the new fence and stops, if it uses the same key store. Neither venue needs to run.
 func TakeOver(ctx context.Context, args []string, std settings.IO) error {
-	var asJSON bool
-	s, err := settings.Parse("admin take-over", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
+	var asJSON, lost bool
+	s, err := settings.Parse("admin take-over", args, std, func(fs *flag.FlagSet) {
+		settings.JSONFlag(fs, &asJSON)
+		fs.BoolVar(&lost, "fence-lost", false, "create the fence if the key store has none, because it was lost with the owners' keys")
+	})
 	if err != nil {
 		return err
 	}
@@ -46,8 +50,18 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer keys.Close()
-	f, err := fence.TakeOver(ctx, keys, id, place, fence.Settle, func(f fence.Fence, damage error) {
-		if damage != nil {
+	take := fence.TakeOver
+	if lost {
+		if err := checkLostStore(ctx, s, keys); err != nil {
+			return err
+		}
+		take = fence.TakeOverLost
+	}
+	f, err := take(ctx, keys, id, place, fence.Settle, func(f fence.Fence, damage error) {
+		switch {
+		case errors.Is(damage, fence.ErrNone):
+			fmt.Fprintln(std.Err, "the key store had no fence of this venue: it was created. Owners whose keys are missing can't be read")
+		case damage != nil:
 			fmt.Fprintf(std.Err, "%v: it was replaced. If the venue was moved or taken over before, holds under its former id stay in the key store, and keep their keys\n", damage)
 		}
 		if s.Stores.KeyURL == "" {
@@ -56,7 +70,8 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 		fmt.Fprintf(std.Out, "the fence is this venue's, at epoch %d; it acts in %v, once the one before must have stopped\n", f.Epoch, fence.Settle)
 	})
 	if errors.Is(err, fence.ErrNone) {
-		return fmt.Errorf("%w: name the key store of the venue with --key-url; one that was never started has no fence and needs no take-over", err)
+		return fmt.Errorf("%w: name the key store of the venue with --key-url; one that was never started has no fence and needs no take-over. "+
+			"If this is the venue's key store, and the fence was lost with the owners' keys, add --fence-lost", err)
 	}
 	if err != nil {
 		return err
@@ -66,6 +81,29 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	}
 	fmt.Fprintf(std.Out, "the venue %s acts here, at epoch %d\n", f.Venue, f.Epoch)
 	return nil
+}
+
+// errEmptyStore reports a key store with nothing that shows that it is the venue's.
+var errEmptyStore = errors.New("the key store has neither the master key nor the first secret of record roots, which a backup has: " +
+	"restore " + seal.File + ", commitment/, and tlog/ into it, or look at --key-url, and whether its file system is mounted")
+
+// checkLostStore returns an error if a key store without a fence may not be the venue's. An empty folder, where a file system is not
+// mounted, has nothing of the venue. The environment may hold the master key, so finding that key proves nothing of the store.
+func checkLostStore(ctx context.Context, s *settings.Settings, keys *seal.KeyStore) error {
+	box, err := s.FindMaster(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{seal.File, seal.WrappedFile} {
+		if _, err := keys.Read(ctx, name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_, err = seal.NewGenerations(keys, box).Get(ctx, 1)
+	if errors.Is(err, seal.ErrNoSecret) {
+		return errEmptyStore
+	}
+	return err
 }
 
 // placeOf returns the journal id of the venue that the settings name, and the place of the venue's log. The embedded

@@ -172,3 +172,12 @@ func Fenced(err error) *Problem {
 	return New(http.StatusServiceUnavailable, "FENCED",
 		"This venue is a copy and changes no keys: another holds its fence. An operator can have it take over: perpetua admin take-over.").Because(err)
 }
+
+// keyMissingRetry is the delay after which a client may ask again for data without a key. An operator has to act first.
+const keyMissingRetry = time.Minute
+
+// KeyMissing returns the 503 for data of an owner without a key: the key store lost it, or is not that of the venue.
+func KeyMissing(err error) *Problem {
+	return Unavailable("KEYS_UNAVAILABLE", "The key store has no key of a person or corporate in this answer. An operator must restore it, or erase the owner.",
+		keyMissingRetry).Because(err)
+}

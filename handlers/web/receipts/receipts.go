@@ -66,6 +66,9 @@ func keysAway(err error) error {
 	if errors.Is(err, seal.ErrAway) {
 		return problem.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
 	}
+	if errors.Is(err, seal.ErrMissing) {
+		return problem.KeyMissing(err)
+	}
 	return err
 }
 

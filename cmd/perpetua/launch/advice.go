@@ -1,0 +1,22 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
+)
+
+// advise adds to the error of a log that lacks records what an operator can do about it.
+func advise(err error) error {
+	var trimmed *record.TrimmedError
+	if errors.As(err, &trimmed) {
+		return fmt.Errorf("%w. The archive of this venue has them; --archive-url names it", err)
+	}
+	var lost *record.DivergedError
+	if !errors.As(err, &lost) {
+		return err
+	}
+	return fmt.Errorf("%w. If the log lost records, perpetua log restore appends those that the archive has. Otherwise restore a backup "+
+		"into a new folder, or give up what the log lacks with perpetua admin forget-log --journal %s", err, lost.Journal)
+}
