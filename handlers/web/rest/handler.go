@@ -16,7 +16,7 @@ import (
 
 // These functions give a handler with Echo's context the methods of operation.Request.
 
-// BodyOnly parses the JSON object of a request whose route has no query (see operation.Request.OnlyForm). Done reports its errors.
+// BodyOnly parses the JSON object of a request to a route without a query (see operation.Request.OnlyForm). Done reports its errors.
 func BodyOnly(c echo.Context) *input.Form {
 	a := RequestOf(c)
 	return a.OnlyForm(a.Content())
