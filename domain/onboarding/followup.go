@@ -77,7 +77,7 @@ func (s *State) FirstOwners(n int) []owner.Ref {
 }
 
 // OldestOwner returns the time at which the first owner was registered. It is false if there is none.
-func (s *State) OldestOwner() (at scalar.Time, any bool) {
+func (s *State) OldestOwner() (at scalar.Time, known bool) {
 	if len(s.ownerOrder) == 0 {
 		return 0, false
 	}

@@ -259,8 +259,6 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, seal.ErrFenced):
-		return problem.Fenced(err)
 	case errors.Is(err, seal.ErrDestroyed):
 		return ownerUnknown(ref.Type)
 	case errors.Is(err, seal.ErrMissing): // if the owner exists, the key store has lost its key
@@ -271,11 +269,8 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 		if !known {
 			return ownerUnknown(ref.Type)
 		}
-		return problem.KeyMissing(err)
-	case errors.Is(err, seal.ErrAway):
-		return problem.Unavailable("KEYS_UNAVAILABLE", "The key store can't be asked now.", time.Second).Because(err)
 	}
-	return err
+	return problem.KeysFailed(err)
 }
 
 // getErasure returns the certificate of an owner's erasure, which may be incomplete.

@@ -108,7 +108,7 @@ func (h *Handler) getDelivery(c echo.Context) error {
 	return h.showDelivery(c, h.rows.Read, v.ID, func(*rows.Delivery) {})
 }
 
-// A rowReader is one of the methods of rows.Source that read rows.
+// rowReader is one of the methods of rows.Source that read rows.
 type rowReader func(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error
 
 // showDelivery responds with a delivery after applying change to the row.

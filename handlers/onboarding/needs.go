@@ -48,13 +48,13 @@ func (n fileJournal) Knows(document scalar.ID) (found bool) {
 }
 
 // Since returns the time at which the first owner was registered.
-func (n fileJournal) Since() (at time.Time, any bool) {
+func (n fileJournal) Since() (at time.Time, begun bool) {
 	n.fold.View(func(s decide.State, _ record.Position) {
 		var first scalar.Time
-		first, any = s.(*domain.State).OldestOwner()
+		first, begun = s.(*domain.State).OldestOwner()
 		at = first.Std()
 	})
-	return at, any
+	return at, begun
 }
 
 // Needs reports whether a document has its file under the key and its owner is not erased.

@@ -3,7 +3,6 @@ package onboarding
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
@@ -47,17 +46,10 @@ func (h *Handler) fetchKeys(ctx context.Context, of []owner.Ref) error {
 // sealing converts an error of encrypting or decrypting an owner's data. A destroyed key is reported as an unknown
 // owner.
 func sealing(of owner.Ref, err error) error {
-	switch {
-	case errors.Is(err, seal.ErrDestroyed):
+	if errors.Is(err, seal.ErrDestroyed) {
 		return notFound(of.Type)
-	case errors.Is(err, seal.ErrFenced):
-		return problem.Fenced(err)
-	case errors.Is(err, seal.ErrAway):
-		return problem.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
-	case errors.Is(err, seal.ErrMissing):
-		return problem.KeyMissing(err)
 	}
-	return err
+	return problem.KeysFailed(err)
 }
 
 // personal makes the form's fingerprint a hash with the tenant's key, because the log stores it. A reader of the log

@@ -101,8 +101,8 @@ func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 		if err := s.Journal.Settle(ctx); err != nil {
 			return removed, err
 		}
-		since, any := s.Journal.Since()
-		for _, key := range slices.DeleteFunc(unknown, func(key string) bool { return s.needed(key) || s.foreign(key, since, any) }) {
+		since, begun := s.Journal.Since()
+		for _, key := range slices.DeleteFunc(unknown, func(key string) bool { return s.needed(key) || s.foreign(key, since, begun) }) {
 			if s.May != nil {
 				if err := s.May(ctx); err != nil {
 					return removed, err
@@ -137,13 +137,13 @@ func (s *Sweeper) isOld(o *gocloud.ListObject) bool {
 }
 
 // foreign reports whether the journal does not know a file, which was uploaded before any file of the journal by the time in the
-// document's id.
-func (s *Sweeper) foreign(key string, since time.Time, any bool) bool {
+// document's id. begun is false if the journal has no files.
+func (s *Sweeper) foreign(key string, since time.Time, begun bool) bool {
 	id, err := documentOf(key)
 	if err != nil || blob.Temporary(key) || s.Journal.Knows(id) {
 		return false
 	}
-	return !any || id[6]>>4 == 7 && binary.BigEndian.Uint64(id[:])>>16 < uint64(since.UnixMilli())
+	return !begun || id[6]>>4 == 7 && binary.BigEndian.Uint64(id[:])>>16 < uint64(since.UnixMilli())
 }
 
 // documentOf returns the document with its file under a key.

@@ -17,8 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// begin writes the first lines of a node's log: the version, and warnings about misspelled variables and doubtful settings. It returns a usage error that
-// lists every invalid setting.
+// begin writes the first lines of a node's log: the version, and warnings about misspelled variables and doubtful settings. It
+// returns a usage error that lists every invalid setting.
 func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	version.Current().Log(log, command)
 	s.WarnUnknown(log)

@@ -7,6 +7,7 @@ package problem
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // Problem is an error in the form of RFC 9457. It implements error, so handlers return it.
@@ -176,8 +178,18 @@ func Fenced(err error) *Problem {
 // keyMissingRetry is the delay after which a client may ask again for data without a key. An operator has to act first.
 const keyMissingRetry = time.Minute
 
-// KeyMissing returns the 503 for data of an owner without a key: the key store lost it, or is not that of the venue.
-func KeyMissing(err error) *Problem {
-	return Unavailable("KEYS_UNAVAILABLE", "The key store has no key of a person or corporate in this answer. An operator must restore it, or erase the owner.",
-		keyMissingRetry).Because(err)
+// KeysFailed returns the problem for an error of the key store: the store is away, it has no key of an owner, or another venue holds
+// its fence. Any other error is returned unchanged.
+func KeysFailed(err error) error {
+	const code = "KEYS_UNAVAILABLE"
+	switch {
+	case errors.Is(err, seal.ErrFenced):
+		return Fenced(err)
+	case errors.Is(err, seal.ErrAway):
+		return Unavailable(code, "The keys that data is sealed with can't be read now.", time.Second).Because(err)
+	case errors.Is(err, seal.ErrMissing): // the store lost it, or is not that of the venue
+		return Unavailable(code, "The key store has no key of a person or corporate in this answer. An operator must restore it, or erase the owner.",
+			keyMissingRetry).Because(err)
+	}
+	return err
 }

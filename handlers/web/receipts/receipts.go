@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
@@ -58,18 +57,7 @@ func (r Receipts) fetchKeys(ctx context.Context, found []rows.Delivery, attempts
 			owners = append(owners, ref.String())
 		}
 	}
-	return keysAway(r.Owners.Fetch(ctx, owners))
-}
-
-// keysAway converts the error for keys that cannot be read now to a problem.
-func keysAway(err error) error {
-	if errors.Is(err, seal.ErrAway) {
-		return problem.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
-	}
-	if errors.Is(err, seal.ErrMissing) {
-		return problem.KeyMissing(err)
-	}
-	return err
+	return problem.KeysFailed(r.Owners.Fetch(ctx, owners))
 }
 
 // reply decrypts the beginning of a receiver's reply. It returns nil if there was none or if the owner's key is
@@ -85,7 +73,7 @@ func (r Receipts) reply(ctx context.Context, d *rows.Delivery, sealed domain.Sea
 	if errors.Is(err, seal.ErrDestroyed) {
 		return nil, nil
 	}
-	return reply, keysAway(err)
+	return reply, problem.KeysFailed(err)
 }
 
 // showDelivery returns a delivery without its attempts.
