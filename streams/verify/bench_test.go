@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"crypto/sha256"
 	"syscall"
 	"testing"
 	"time"
@@ -35,6 +36,16 @@ func processorTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkHash hashes the values of the records, which bounds the figures of the others.
+func BenchmarkHash(b *testing.B) {
+	s := samples()[0]
+	measure(b, len(s.records), func() {
+		for _, k := range s.records {
+			sha256.Sum256(k.Value)
+		}
+	})
 }
 
 // BenchmarkVerify verifies a log in memory with one worker.
