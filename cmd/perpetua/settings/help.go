@@ -49,6 +49,8 @@ func groupsOf(command string) []Group {
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfTrim}
 	case "log copy":
 		return []Group{OfKafka, OfWriter, OfPostgres, OfStores}
+	case "log restore":
+		return []Group{OfFolder, OfKafka, OfWriter, OfPostgres, OfStores, OfLogging}
 	case "admin bootstrap":
 		return []Group{OfFolder, OfDemo, OfKafka, OfWriter, OfPostgres, OfStores, OfLogging}
 	}
