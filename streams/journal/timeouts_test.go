@@ -24,7 +24,9 @@ func TestASilentBrokerIsGivenUpInTime(t *testing.T) {
 	for name, key := range map[string]int16{"produce": kmsg.Produce.Int16(), "list offsets": kmsg.ListOffsets.Int16()} {
 		t.Run(name, func(t *testing.T) {
 			r := newFake(t)
-			o := r.owner("a").ready()
+			cfg := r.ownerConfig("a").Impatient()
+			cfg.Deadline = 0 // ten seconds
+			o := r.run(cfg).ready()
 			var first atomic.Bool
 			held, release := make(chan struct{}), make(chan struct{})
 			r.fake.ControlKey(key, func(kmsg.Request) (kmsg.Response, error, bool) {
