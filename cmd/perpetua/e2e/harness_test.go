@@ -141,7 +141,7 @@ func newVenue(t testing.TB, args ...string) *venue {
 // newWholeVenue is newVenue with an embedded Postgres.
 func newWholeVenue(t testing.TB, args ...string) *venue {
 	t.Helper()
-	withinTheHour(time.Minute)
+	withinTheHour(3 * time.Minute)
 	dir, err := projectiontest.Folder("perpetua-test-*")
 	if err != nil {
 		t.Fatal(err)
