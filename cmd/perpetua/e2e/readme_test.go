@@ -188,7 +188,7 @@ func (w *walkthrough) run() string {
 	if err := os.WriteFile(path, []byte(script.String()), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 6*time.Minute) // a loop of a document that waits for what never comes
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Minute) // a loop of a document that waits for what never comes
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", path)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // which ends what it has started, too
