@@ -149,14 +149,15 @@ func TestAFinderSendsEverythingElsewhere(t *testing.T) {
 func TestARestartedNodeComesBack(t *testing.T) {
 	c := journaltest.NewClient(t, "trading", "identity")
 	n := start(t, c, "n1")
-	eventually(t, "the node serves", func() bool { return n.serves("trading") })
+	var before int64
+	eventually(t, "the node serves", func() (ok bool) { before, ok = n.Serving("trading", 0); return ok })
 	if err := n.end(); err != nil {
 		t.Fatal(err)
 	}
 	n = start(t, c, "n1")
 	eventually(t, "the node serves again", func() bool { return n.serves("trading") })
-	if term, _ := n.Serving("trading", 0); term != 2 {
-		t.Errorf("term %d", term)
+	if term, _ := n.Serving("trading", 0); term <= before { // the next, unless a busy machine missed its heartbeats
+		t.Errorf("term %d after term %d", term, before)
 	}
 }
 
@@ -171,10 +172,11 @@ func TestAForeignTermMakesANodeLeaveAndJoinAgain(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- intruder.Run(ctx) }()
-	eventually(t, "the intruder serves", func() bool { _, ok := intruder.Serving(); return ok })
+	var intruded int64
+	eventually(t, "the intruder serves", func() (ok bool) { intruded, ok = intruder.Serving(); return ok })
 	eventually(t, "the node serves again, after the intruder's term", func() bool {
 		term, ok := n.Serving("trading", 0)
-		return ok && term == 3
+		return ok && term > intruded
 	})
 	stop()
 	var foreign *term.ForeignTermError
