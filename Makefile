@@ -52,18 +52,20 @@ AT_ONCE := -p 4
 COLLECTOR := GOGC=400 GOMEMLIMIT=2GiB
 # The race detector needs several times the memory of the heap.
 RACE_COLLECTOR := GOGC=400 GOMEMLIMIT=1GiB
+# Ends tests that hang. On a busy machine a package has taken seven minutes, without the race detector.
+LIMIT   := -timeout 1h
 TESTED  = $(shell $(GO) list $(PACKAGES))
 inorder = $(shell printf '%s\n' $(1) | grep -E '$(FIRST)') $(shell printf '%s\n' $(1) | grep -vE '$(FIRST)')
 
 # The linter runs vet.
 .PHONY: test
 test: ## all tests; `make race` runs them with the race detector
-	$(COLLECTOR) $(GO) test -vet=off $(AT_ONCE) -timeout 25m $(call inorder,$(TESTED))
+	$(COLLECTOR) $(GO) test -vet=off $(AT_ONCE) $(LIMIT) $(call inorder,$(TESTED))
 
 .PHONY: race
 race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
-	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 -timeout 25m -skip '$(REPEATED)|$(SEQUENTIAL)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
-	$(GO) test -vet=off -race -timeout 25m -run '$(SHARED)' ./domain/book ./domain/trading
+	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 $(LIMIT) -skip '$(REPEATED)|$(SEQUENTIAL)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(GO) test -vet=off -race $(LIMIT) -run '$(SHARED)' ./domain/book ./domain/trading
 
 # What does not differ with the broker: the commands of the READMEs never see KAFKA_BROKERS, and a follower without brokers
 # follows a venue that has its own.
@@ -73,24 +75,24 @@ BROKER := ./cmd/perpetua/e2e ./cmd/perpetua/node ./cmd/perpetua/tools ./streams/
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 -timeout 25m -skip '$(SAME)' $(BROKER)
+	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 $(LIMIT) -skip '$(SAME)' $(BROKER)
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
-	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e; code=$$?; cat bin/conformance-*.md; exit $$code
+	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 $(LIMIT) -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e; code=$$?; cat bin/conformance-*.md; exit $$code
 
 .PHONY: conformance-front
 conformance-front: ## the same through a node that owns no journal, with the race detector and without the report
-	PERPETUA_CONFORMANCE_FRONT=1 $(GO) test -race -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e
+	PERPETUA_CONFORMANCE_FRONT=1 $(GO) test -race -count=1 $(LIMIT) -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e
 
 .PHONY: ajv
 ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node and npm)
 	@[ -d $(TOOLS)/ajv/node_modules/ajv ] || npm install --silent --prefix $(TOOLS)/ajv ajv@8 ajv-formats@3
-	PERPETUA_TEST_AJV=$(TOOLS)/ajv $(GO) test -count=1 -v -run '^TestAjv$$' ./schemas
+	PERPETUA_TEST_AJV=$(TOOLS)/ajv $(GO) test -count=1 $(LIMIT) -v -run '^TestAjv$$' ./schemas
 
 .PHONY: kills
 kills: ## kill -9 under load, and amid funding, settlement, liquidations and batches, many times instead of a few
-	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 $(LIMIT) -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua/e2e
 
 FAULTS   ?= 20
 SEED     ?= 1
@@ -102,34 +104,34 @@ faults: build ## lose brokers and owners of a venue under load, FAULTS times as 
 
 .PHONY: upgrade
 upgrade: ## upgrade a cluster node by node under load, from 0.1.0 and from the build before streams; needs the git history
-	PERPETUA_TEST_UPGRADE=1 $(GO) test -count=1 -timeout 15m -v -run '^TestUpgrade$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_UPGRADE=1 $(GO) test -count=1 $(LIMIT) -v -run '^TestUpgrade$$' ./cmd/perpetua/e2e
 
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
-	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 -timeout 10m -run '^TestSocketsOverAMovingBook$$' ./handlers/live
-	PERPETUA_TEST_SOCKETS=10000 $(GO) test -count=1 -timeout 10m -v -run '^TestThousandsOfSockets$$' ./cmd/perpetua/e2e
-	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 -timeout 15m -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua/e2e
-	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 -timeout 10m -run '^TestRestartsMissNothing$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 $(LIMIT) -run '^TestSocketsOverAMovingBook$$' ./handlers/live
+	PERPETUA_TEST_SOCKETS=10000 $(GO) test -count=1 $(LIMIT) -v -run '^TestThousandsOfSockets$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 $(LIMIT) -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 $(LIMIT) -run '^TestRestartsMissNothing$$' ./cmd/perpetua/e2e
 
 .PHONY: maker
 maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client generated from the OpenAPI file; needs the module proxy
-	PERPETUA_TEST_MAKER=$${PERPETUA_TEST_MAKER:-10m} $(GO) test -count=1 -timeout 40m -v -run '^TestMarketMaker$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_MAKER=$${PERPETUA_TEST_MAKER:-10m} $(GO) test -count=1 $(LIMIT) -v -run '^TestMarketMaker$$' ./cmd/perpetua/e2e
 
 .PHONY: tessera
 tessera: ## verify transparency logs with Tessera's fsck and client; needs the module proxy
-	PERPETUA_TEST_TESSERA=1 $(GO) test -count=1 -v -run '^TestTessera$$' ./handlers/tlog
+	PERPETUA_TEST_TESSERA=1 $(GO) test -count=1 $(LIMIT) -v -run '^TestTessera$$' ./handlers/tlog
 
 .PHONY: witness
 witness: ## have the stock witness omniwitness cosign transparency logs and refuse forks of them; needs the module proxy
-	PERPETUA_TEST_OMNIWITNESS=1 $(GO) test -count=1 -timeout 20m -v -run '^TestOmniwitness' ./streams/transparency ./cmd/perpetua/e2e
+	PERPETUA_TEST_OMNIWITNESS=1 $(GO) test -count=1 $(LIMIT) -v -run '^TestOmniwitness' ./streams/transparency ./cmd/perpetua/e2e
 
 .PHONY: analysts
 analysts: ## read Parquet files and the DuckLake catalog with DuckDB, and build the dbt project; needs python3 and its package index
-	PERPETUA_TEST_ANALYSTS=$(TOOLS)/analysts $(GO) test -count=1 -p 1 -v -run '^(TestAnalysts|TestDuckLake(WithoutFiles)?)$$' ./projections/dataset ./projections/lake
+	PERPETUA_TEST_ANALYSTS=$(TOOLS)/analysts $(GO) test -count=1 $(LIMIT) -p 1 -v -run '^(TestAnalysts|TestDuckLake(WithoutFiles)?)$$' ./projections/dataset ./projections/lake
 
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
-	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 40m -run '^TestMarket$$' ./domain/reference
+	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 $(LIMIT) -run '^TestMarket$$' ./domain/reference
 
 STEPS    ?= 20000000
 
@@ -145,11 +147,11 @@ nodes: ## whole nodes on an in-memory network through SEEDS disturbed episodes, 
 
 .PHONY: frozen
 frozen: ## compare logs of 100,000 records and the fingerprints of requests with those of earlier builds
-	PERPETUA_TEST_FROZEN=1 $(GO) test -count=1 -timeout 15m -run '^(TestFrozen.*|TestMarket)$$' ./domain/reference ./domain/onboarding ./domain/identity ./handlers/trading ./handlers/onboarding
+	PERPETUA_TEST_FROZEN=1 $(GO) test -count=1 $(LIMIT) -run '^(TestFrozen.*|TestMarket)$$' ./domain/reference ./domain/onboarding ./domain/identity ./handlers/trading ./handlers/onboarding
 
 .PHONY: demo
 demo: ## the demo market until it has shown leverage, a stop, funding and a liquidation: two minutes
-	PERPETUA_TEST_DEMO_SHOW=1 $(GO) test -count=1 -timeout 10m -run '^TestDemoShow$$' ./cmd/perpetua/e2e
+	PERPETUA_TEST_DEMO_SHOW=1 $(GO) test -count=1 $(LIMIT) -run '^TestDemoShow$$' ./cmd/perpetua/e2e
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for a few seconds

@@ -103,7 +103,7 @@ func (g *stalled) Close() error {
 // again, finds all that was queued for it without a hole, then why it was closed.
 func TestSlowConsumer(t *testing.T) {
 	var s stalling
-	v := newVenue(t, live.Limits{QueueMessages: 20}, s.wrap)
+	v := newVenue(t, live.Limits{QueueMessages: 20, WriteWait: patience}, s.wrap)
 	topic := "orderbook-stream:" + btc
 	slow := v.dial("")
 	slow.Subscribe(topic)
@@ -217,7 +217,7 @@ func TestStalledForEver(t *testing.T) {
 // TestQueueInBytes checks the other bound of the queue.
 func TestQueueInBytes(t *testing.T) {
 	var s stalling
-	v := newVenue(t, live.Limits{QueueBytes: 1000}, s.wrap)
+	v := newVenue(t, live.Limits{QueueBytes: 1000, WriteWait: patience}, s.wrap)
 	c := v.dial("")
 	c.Subscribe("orderbook-stream:" + btc)
 	release := s.conn(0).stall()

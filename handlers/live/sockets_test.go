@@ -25,6 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -226,8 +227,8 @@ func (t *trader) act() {
 		command, payload = trading.CommandCancelAll, &trading.CancelAll{CustomerCode: t.customer}
 		t.orders = nil
 	}
-	result, err := t.x.owner.Submit(t.x.t.Context(), decide.Command{ID: record.NewCommandID(time.Now()), Type: command, Payload: payload,
-		Actor: decide.Actor{Sub: "test", Broker: brokerOf(t.customer)}})
+	c := decide.Command{ID: record.NewCommandID(time.Now()), Type: command, Payload: payload, Actor: decide.Actor{Sub: "test", Broker: brokerOf(t.customer)}}
+	result, err := journaltest.Insist(func() (submit.Result, error) { return t.x.owner.Submit(t.x.t.Context(), c) })
 	var refused *submit.RefusedError
 	if errors.As(err, &refused) {
 		return

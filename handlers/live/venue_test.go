@@ -135,9 +135,13 @@ func newVenue(t testing.TB, limits live.Limits, wrap live.Wrap, options ...func(
 	return v
 }
 
-// emptyVenue starts a hub over a journal that still has to be replayed.
+// emptyVenue starts a hub over a journal that still has to be replayed. It pings only if the limits say how often: on a busy machine
+// a test may not read for longer than a node waits for a pong.
 func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap, options ...func(*live.Config)) *venue {
 	t.Helper()
+	if limits.PingEvery == 0 {
+		limits.PingEvery, limits.PongWait = time.Hour, 2*time.Hour
+	}
 	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}), tip: make(chan struct{}),
 		clock: scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
 	cfg := live.Config{Follower: v, Journal: "trading", Tokens: v, Changes: &v.tokens, Log: v, Wrap: wrap, Limits: limits,

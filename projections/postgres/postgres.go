@@ -41,7 +41,7 @@ const (
 	database = "perpetua"
 
 	// startLimit bounds a start with crash recovery.
-	startLimit = 2 * time.Minute
+	startLimit = 5 * time.Minute
 	// stopLimit is how long a fast shutdown may take before an immediate one.
 	stopLimit = 20 * time.Second
 )

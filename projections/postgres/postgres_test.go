@@ -282,7 +282,7 @@ func TestStalePIDFileOfAnotherProcess(t *testing.T) {
 	s := start(t, dir)
 	data := ask[string](t, connect(t, s.AdminURL()), "select current_setting('data_directory')")
 	s.Close()
-	other := exec.Command("sleep", "60")
+	other := exec.Command("sleep", "3600")
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	s, err := postgres.Start(ctx, postgres.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -43,7 +43,7 @@ var templates struct {
 
 // makeTemplate copies a database and migrates the copy.
 func makeTemplate(from string, migrate func(context.Context, *pgxpool.Pool) error) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	name := newName()
 	if err := copyDatabase(name, from); err != nil {
@@ -82,7 +82,7 @@ const objectInUse = "55006"
 // copyDatabase copies a database. Postgres waits five seconds for open connections to end. On a busy machine the
 // backend of a closed connection may take longer.
 func copyDatabase(name, from string) error {
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
 		sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize() + copyOption
 		if databaseOwner != nil {
 			sql += " OWNER " + pgx.Identifier{databaseOwner.Username()}.Sanitize()
@@ -132,7 +132,7 @@ func connected(do func(context.Context, *pgx.Conn) error) error {
 	if server == "" {
 		return errors.New("projectiontest.Main was not called")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // serve runs an owner and returns a function that has words said, and one that stops it.
@@ -37,7 +38,8 @@ func serve(t *testing.T, c *journal.Client) (say func(string) record.Entry, stop
 		}
 	}
 	return func(word string) record.Entry {
-		result, err := o.Submit(context.Background(), journaltest.Say(word))
+		c := journaltest.Say(word)
+		result, err := journaltest.Insist(func() (submit.Result, error) { return o.Submit(context.Background(), c) })
 		if err != nil {
 			t.Fatal(err)
 		}

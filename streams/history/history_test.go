@@ -22,6 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var rules = journaltest.Words{Name: "trading"}
@@ -124,8 +125,8 @@ func running(t *testing.T, run func(context.Context) error) {
 func (v *venue) say(n int) (last record.Position) {
 	v.t.Helper()
 	for range n {
-		tip := v.fold.Position()
-		r, err := v.owner.Submit(v.t.Context(), journaltest.Say(fmt.Sprint(tip.Sequence+1)))
+		c := journaltest.Say(fmt.Sprint(v.fold.Position().Sequence + 1))
+		r, err := journaltest.Insist(func() (submit.Result, error) { return v.owner.Submit(v.t.Context(), c) })
 		if err != nil {
 			v.t.Fatal(err)
 		}

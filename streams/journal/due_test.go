@@ -261,7 +261,7 @@ func repeatString(s string, n int) (list []string) {
 
 func TestCommandsAreNotAcceptedWhileSomethingBlocksThemForLong(t *testing.T) {
 	r := newFake(t)
-	o := r.owner("n1").ready()
+	o := r.run(r.ownerConfig("n1").Impatient()).ready()
 	endless := o.start(command(&sweep{"a", 1 << 40}))
 	eventually(t, "it has begun", func() bool { end, err := r.client.Tip(r.context(), "trading", 0); return err == nil && end > 10 })
 	_, err := o.Submit(context.Background(), command(&add{"a", 1}))

@@ -300,9 +300,9 @@ func TestARecordThatCantBeAppliedIsAnsweredOnce(t *testing.T) {
 // that could lose its place, and yet must not be of the past.
 func TestAnOwnerThatWasOvertakenRefusesNothing(t *testing.T) {
 	r := newRig(t)
+	r.written(1)
 	a, g := r.gatedOwner("a", 2*time.Second)
 	a.ready()
-	a.do(command(&add{"a", 1}))
 	if got, _ := a.total("a"); got != "1" {
 		t.Fatalf("total %s", got)
 	}

@@ -330,11 +330,16 @@ func (r *rig) context() context.Context {
 func (r *rig) gatedOwner(node string, deadline time.Duration) (*running, *gate) {
 	r.t.Helper()
 	g := newGate()
-	cfg := r.ownerConfig(node)
+	return r.gated(r.ownerConfig(node), deadline, g), g
+}
+
+// gated runs an owner of a configuration behind a gate.
+func (r *rig) gated(cfg journal.OwnerConfig, deadline time.Duration, g *gate) *running {
+	r.t.Helper()
 	cfg.Client, cfg.Deadline = r.newClient(nil, g), deadline
 	o := r.run(cfg)
 	r.t.Cleanup(g.release)
-	return o, g
+	return o
 }
 
 // running is an owner with its Run.
@@ -346,8 +351,9 @@ type running struct {
 	err  error
 }
 
+// ownerConfig has limits that a busy machine does not exceed.
 func (r *rig) ownerConfig(node string) journal.OwnerConfig {
-	return journal.OwnerConfig{Client: r.client, Rules: r.rules, Node: node, URL: "http://" + node, Build: "test"}
+	return journal.OwnerConfig{Client: r.client, Rules: r.rules, Node: node, URL: "http://" + node, Build: "test", Deadline: time.Minute}.Patient()
 }
 
 func (r *rig) owner(node string) *running {

@@ -41,6 +41,8 @@ type OwnerConfig struct {
 
 	OtherClock  func(context.Context) (time.Time, error) // a reference for this node's clock, used if it answers; nil for none
 	AcceptClock bool                                     // take terms even if this node's clock is off
+
+	limits func(*term.Limits) // changes the limits in tests; nil for those of a node
 }
 
 // Owner owns one partition on this node: it runs terms and decides commands. The protocol is that of package term; an Owner
@@ -115,6 +117,9 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 	o.built = cfg.Client.built(o.shard)
 	limits := term.DefaultLimits()
 	limits.WindowRecords, limits.WindowBytes, limits.Deadline = windowRecords, windowBytes, cfg.Deadline
+	if cfg.limits != nil {
+		cfg.limits(&limits)
+	}
 	o.machine = term.New(term.Config{Rules: cfg.Rules, Shard: o.shard, Node: cfg.Node, URL: cfg.URL, Build: cfg.Build,
 		AcceptClock: cfg.AcceptClock, Limits: limits,
 		NewID: func(at scalar.Time) scalar.ID { return record.NewCommandID(at.Std()) }}, o.now())

@@ -65,8 +65,8 @@ func NewReader(client *Client, rules decide.Rules, partition int32, from record.
 	return r
 }
 
-// Audit makes the reader also check the key, the headers and the timestamp of every valid record. A deviation ends the
-// reader with a *record.BrokenRecordError.
+// Audit makes the reader also check the key, the headers and the timestamp of every valid record that it decodes. A deviation ends
+// the reader with a *record.BrokenRecordError.
 func (r *Reader) Audit() { r.audit = true }
 
 // OrBase lets the reader start at the base if the log does not hold its position any more and the caller needs only the
@@ -231,7 +231,7 @@ func (r *Reader) alarm(err error) {
 }
 
 // admit applies the rule of validity to record i of a piece. The reader of an audit also compares its key and headers, which
-// are not stored for a plain record.
+// are not stored for a plain record, unless the record is one that the reader does not decode.
 func (r *Reader) admit(t taken, i int) (entry record.Entry, ok bool, err error) {
 	message := t.records[i]
 	if t.seen == nil {
@@ -239,7 +239,7 @@ func (r *Reader) admit(t taken, i int) (entry record.Entry, ok bool, err error) 
 	} else {
 		entry, ok, err = r.chain.AdmitDecoded(message.Offset, message.Value, t.seen[i])
 	}
-	if err == nil && ok && r.audit && (t.stored == nil || !t.stored[i].Plain) {
+	if err == nil && ok && r.audit && entry.Record != nil && (t.stored == nil || !t.stored[i].Plain) {
 		if err := VerifyKafka(entry, r.chain.Journal(), message); err != nil {
 			return entry, false, r.chain.Broken(message.Offset, entry.Record.Sequence, err.Error(), err)
 		}

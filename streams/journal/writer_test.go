@@ -96,7 +96,8 @@ func TestASlowAcknowledgementHoldsNothingBack(t *testing.T) {
 
 func TestIntakeStopsWhenNothingIsAcknowledgedAndStartsAgain(t *testing.T) {
 	r := newRig(t)
-	o, g := r.gatedOwner("n1", time.Minute)
+	g := newGate()
+	o := r.gated(r.ownerConfig("n1").Impatient(), time.Minute, g)
 	o.ready()
 	g.withhold()
 	held := o.start(command(&add{"a", 1}))
@@ -124,7 +125,8 @@ func TestIntakeStopsWhenNothingIsAcknowledgedAndStartsAgain(t *testing.T) {
 func TestAFullWindowIsNotAccepted(t *testing.T) {
 	const window, clients = 4096, 4096 + 100
 	r := newRig(t)
-	o, g := r.gatedOwner("n1", time.Minute)
+	g := newGate()
+	o := r.gated(r.ownerConfig("n1").Impatient(), time.Minute, g)
 	o.ready()
 	taken := 0 // in all rounds
 	full := false

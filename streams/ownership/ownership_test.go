@@ -48,6 +48,12 @@ func (n *node) end() error {
 
 func (n *node) serves(name string) bool { _, ok := n.Serving(name, 0); return ok }
 
+// say has a word said in a journal that the node owns.
+func (n *node) say(name string) (submit.Result, error) {
+	c := journaltest.Say("hello")
+	return journaltest.Insist(func() (submit.Result, error) { return n.Submit(context.Background(), name, c) })
+}
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for range 18_000 {
@@ -64,7 +70,7 @@ func TestOneNodeOwnsEveryJournal(t *testing.T) {
 	n := start(t, c, "n1")
 	eventually(t, "the node serves both", func() bool { return n.serves("trading") && n.serves("identity") })
 	for _, name := range []string{"trading", "identity"} {
-		result, err := n.Submit(context.Background(), name, journaltest.Say("hello"))
+		result, err := n.say(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +107,7 @@ func TestTwoNodesShareAndFindEachOther(t *testing.T) {
 		var elsewhere *submit.ElsewhereError
 		return errors.As(err, &elsewhere) && elsewhere.URL == "http://n2:8080"
 	})
-	if _, err := n2.Submit(context.Background(), name, journaltest.Say("hello")); err != nil {
+	if _, err := n2.say(name); err != nil {
 		t.Error(err)
 	}
 	if err := n2.end(); err != nil {
@@ -143,14 +149,15 @@ func TestAFinderSendsEverythingElsewhere(t *testing.T) {
 func TestARestartedNodeComesBack(t *testing.T) {
 	c := journaltest.NewClient(t, "trading", "identity")
 	n := start(t, c, "n1")
-	eventually(t, "the node serves", func() bool { return n.serves("trading") })
+	var before int64
+	eventually(t, "the node serves", func() (ok bool) { before, ok = n.Serving("trading", 0); return ok })
 	if err := n.end(); err != nil {
 		t.Fatal(err)
 	}
 	n = start(t, c, "n1")
 	eventually(t, "the node serves again", func() bool { return n.serves("trading") })
-	if term, _ := n.Serving("trading", 0); term != 2 {
-		t.Errorf("term %d", term)
+	if term, _ := n.Serving("trading", 0); term <= before { // the next, unless a busy machine missed its heartbeats
+		t.Errorf("term %d after term %d", term, before)
 	}
 }
 
@@ -165,10 +172,11 @@ func TestAForeignTermMakesANodeLeaveAndJoinAgain(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- intruder.Run(ctx) }()
-	eventually(t, "the intruder serves", func() bool { _, ok := intruder.Serving(); return ok })
+	var intruded int64
+	eventually(t, "the intruder serves", func() (ok bool) { intruded, ok = intruder.Serving(); return ok })
 	eventually(t, "the node serves again, after the intruder's term", func() bool {
 		term, ok := n.Serving("trading", 0)
-		return ok && term == 3
+		return ok && term > intruded
 	})
 	stop()
 	var foreign *term.ForeignTermError

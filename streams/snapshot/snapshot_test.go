@@ -25,6 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var rules = journaltest.Words{Name: "trading"}
@@ -105,7 +106,8 @@ func (v *venue) until(is func() bool) {
 func (v *venue) say(words ...string) (last record.Position) {
 	v.t.Helper()
 	for _, word := range words {
-		r, err := v.owner.Submit(v.t.Context(), journaltest.Say(word))
+		c := journaltest.Say(word)
+		r, err := journaltest.Insist(func() (submit.Result, error) { return v.owner.Submit(v.t.Context(), c) })
 		if err != nil {
 			v.t.Fatal(err)
 		}

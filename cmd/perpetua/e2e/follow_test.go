@@ -209,11 +209,14 @@ func TestFollowRefusesAForgery(t *testing.T) {
 	stopped := fmt.Sprintf("trading/0@%d", n-1)
 	check := func() {
 		t.Helper()
-		waitFor(t, "the follower to stop", func() bool { return f.do("", http.MethodGet, "/readyz", nil).Status == 503 })
-		ready := string(f.do("", http.MethodGet, "/readyz", nil).Body)
-		if !strings.Contains(ready, stopped) || !strings.Contains(ready, fmt.Sprintf("record %d is wrong", n)) {
-			t.Errorf("/readyz: %s", ready)
-		}
+		waitForWord(t, "the follower to stop", func() string { // it is not ready for other reasons before
+			ready := f.do("", http.MethodGet, "/readyz", nil)
+			said := string(ready.Body)
+			if ready.Status == 503 && strings.Contains(said, stopped) && strings.Contains(said, fmt.Sprintf("record %d is wrong", n)) {
+				return ""
+			}
+			return fmt.Sprintf("/readyz: %d %s", ready.Status, said)
+		})
 		a := f.must(200, "broker-a", http.MethodGet, "/v1/customers/BEN/balances", nil)
 		if a.Header.Get("X-Log-Stopped") != stopped || string(a.Body) != string(before) {
 			t.Errorf("%s %s", a.Header, a.Body)
@@ -223,13 +226,17 @@ func TestFollowRefusesAForgery(t *testing.T) {
 		}
 		db := f.database()
 		defer db.Close(context.Background())
-		var at int64
-		if err := db.QueryRow(context.Background(), `SELECT sequence FROM checkpoints WHERE journal = 'trading'`).Scan(&at); err != nil || at != n-1 {
-			t.Errorf("the rows are at %d, want %d: %v", at, n-1, err)
-		}
-		if f.scrape().value("perpetua_follow_stopped", "journal", "trading") != 1 || f.scrape().value("perpetua_journal_alarms_total", "journal", "trading", "kind", "verify") != 1 {
-			t.Error("no metric says so")
-		}
+		waitForWord(t, "the rows to be where it stopped", func() string {
+			var at int64
+			if err := db.QueryRow(context.Background(), `SELECT sequence FROM checkpoints WHERE journal = 'trading'`).Scan(&at); err != nil || at != n-1 {
+				return fmt.Sprintf("the rows are at %d, want %d: %v", at, n-1, err)
+			}
+			return ""
+		})
+		waitFor(t, "a metric to say so", func() bool {
+			s := f.scrape()
+			return s.value("perpetua_follow_stopped", "journal", "trading") == 1 && s.value("perpetua_journal_alarms_total", "journal", "trading", "kind", "verify") == 1
+		})
 	}
 	check()
 	f.kill()
@@ -322,8 +329,13 @@ func TestFollowRefusesAnotherHistory(t *testing.T) {
 	f.kill()
 	f.env, f.prefix = []string{"PERPETUA_KAFKA_BROKERS=" + strings.Join(other.Kafka, ",")}, other.prefix
 	f.start()
-	waitFor(t, "the follower to stop", func() bool {
-		return strings.Contains(string(f.do("", http.MethodGet, "/readyz", nil).Body), `"stopped":{"identity":"identity/0@`)
+	waitForWord(t, "the follower to stop", func() string { // each journal by itself
+		var ready struct{ Stopped map[string]string }
+		a := f.do("", http.MethodGet, "/readyz", nil)
+		if err := json.Unmarshal(a.Body, &ready); err == nil && ready.Stopped["identity"] != "" && ready.Stopped["trading"] != "" {
+			return ""
+		}
+		return string(a.Body)
 	})
 	if !maps.Equal(rows, f.digests()) {
 		t.Error("the rows have changed")
@@ -332,7 +344,7 @@ func TestFollowRefusesAnotherHistory(t *testing.T) {
 	if len(a.Header.Values("X-Log-Stopped")) == 0 || strings.Contains(string(a.Body), "BTCUSDC_PERP") {
 		t.Errorf("it shows another venue's instruments: %s %s", a.Header, a.Body)
 	}
-	if f.scrape().value("perpetua_journal_alarms_total", "journal", "trading", "kind", "verify") != 1 {
-		t.Error("no alarm")
-	}
+	waitFor(t, "the alarm", func() bool {
+		return f.scrape().value("perpetua_journal_alarms_total", "journal", "trading", "kind", "verify") == 1
+	})
 }

@@ -97,7 +97,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait for something that must happen.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // venue is a `perpetua run` of its own process on a folder of its own, or on the Kafka that KAFKA_BROKERS names under
 // a topic prefix of its own.
@@ -141,7 +141,7 @@ func newVenue(t testing.TB, args ...string) *venue {
 // newWholeVenue is newVenue with an embedded Postgres.
 func newWholeVenue(t testing.TB, args ...string) *venue {
 	t.Helper()
-	withinTheHour(time.Minute)
+	withinTheHour(3 * time.Minute)
 	dir, err := projectiontest.Folder("perpetua-test-*")
 	if err != nil {
 		t.Fatal(err)

@@ -4,23 +4,22 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/program"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
+	"github.com/perpetua-exchange/perpetua/streams/broker/kafkatest"
 )
 
 // repository is the repository's root, from the folder of this package.
@@ -73,27 +72,19 @@ func readmeBlocks(t *testing.T, file string) (blocks []readmeBlock) {
 	return blocks
 }
 
-// reservedPort returns a port of the loopback interface for a program that is started later. Until the test ends the system gives
-// it to nobody who asks for any port, since it is bound here; but a server that names it may listen, as both reuse addresses.
+// reservedPort returns a port of the loopback interface for a program that is started later. It is reserved until the test ends.
 func reservedPort(t *testing.T) string {
 	t.Helper()
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	address, release, err := kafkatest.ReservePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	unix.CloseOnExec(socket)
-	t.Cleanup(func() { unix.Close(socket) })
-	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	bound, err := unix.Getsockname(socket)
+	t.Cleanup(release)
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strconv.Itoa(bound.(*unix.SockaddrInet4).Port)
+	return port
 }
 
 // walkthrough runs every sh block of a document, in order, in one shell. The shell works in a folder that looks like a
@@ -197,7 +188,7 @@ func (w *walkthrough) run() string {
 	if err := os.WriteFile(path, []byte(script.String()), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 6*time.Minute) // a loop of a document that waits for what never comes
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Minute) // a loop of a document that waits for what never comes
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", path)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // which ends what it has started, too

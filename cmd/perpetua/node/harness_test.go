@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait for something that must happen.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // bench is what a node of a test stands on: a broker and a database of its own, which the test can take away.
 type bench struct {

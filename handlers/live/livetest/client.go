@@ -20,7 +20,7 @@ import (
 )
 
 // Patience is how long a client waits for an expected message.
-const Patience = 90 * time.Second
+const Patience = 3 * time.Minute
 
 // Message is a received message.
 type Message struct {

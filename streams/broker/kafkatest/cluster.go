@@ -58,6 +58,8 @@ type Cluster struct {
 	docker *docker // nil if the nodes are processes
 	wrap   func(node int, command []string) []string
 	nodes  [clusterNodes]*clusterNode
+
+	release func() // of the nodes' ports; nil before they are reserved
 }
 
 // clusterNode is one node of a Cluster.
@@ -124,7 +126,7 @@ func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 		java = ""
 		fmt.Fprintf(config.Log, "kafkatest: no Java here, so the nodes are containers of %s\n", image())
 	}
-	// The ports are chosen before Kafka binds them, so another process may take one.
+	// Ports are reserved on 127.0.0.1 and on Linux only, so elsewhere another process may take one before Kafka binds it.
 	for attempt := 1; ; attempt++ {
 		c, err := startCluster(ctx, config, java, libs)
 		if err == nil || attempt == 3 || !errors.Is(err, errEnded) {
@@ -175,12 +177,13 @@ func startCluster(ctx context.Context, config ClusterConfig, java, libs string) 
 	return c, nil
 }
 
-// configure chooses the ports and writes the configuration of each node.
+// configure reserves the ports until Close, as nodes are restarted on them, and writes the configuration of each node.
 func (c *Cluster) configure(ctx context.Context, config ClusterConfig) error {
-	ports, err := freePorts(ctx, 2*clusterNodes)
+	ports, release, err := reservePorts(ctx, 2*clusterNodes)
 	if err != nil {
 		return err
 	}
+	c.release = release
 	at := func(node, which int) string {
 		_, port, _ := strings.Cut(ports[2*node+which], ":")
 		return config.Hosts[node] + ":" + port
@@ -328,6 +331,9 @@ func (c *Cluster) Close() error {
 		if n != nil {
 			errs = append(errs, c.Kill(n.id))
 		}
+	}
+	if c.release != nil {
+		c.release()
 	}
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,10 +118,15 @@ func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) 
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	ports, err := freePorts(ctx, 2)
+	ports, release, err := reservePorts(ctx, 2)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
 	k := &Kafka{Origin: "Apache Kafka " + kafkaVersion + " on the local Java", brokers: ports[:1]}
 	configuration, log4j := filepath.Join(dir, "server.properties"), filepath.Join(dir, "log4j2.xml")
 	err = errors.Join(
@@ -152,6 +156,7 @@ func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) 
 	kill := func() error {
 		err := command.Process.Kill()
 		<-ended
+		release()
 		if errors.Is(err, os.ErrProcessDone) {
 			err = nil
 		}
@@ -186,18 +191,23 @@ func startWithParent(command *exec.Cmd) (<-chan struct{}, error) {
 	return ended, <-started
 }
 
-// freePorts returns loopback addresses that were free a moment ago.
-func freePorts(ctx context.Context, n int) ([]string, error) {
-	var all []string
-	for range n {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+// reservePorts returns n addresses of ReservePort, and a function that releases them all.
+func reservePorts(ctx context.Context, n int) (addresses []string, release func(), err error) {
+	var releases []func()
+	release = func() {
+		for _, r := range releases {
+			r()
 		}
-		defer func() { _ = listener.Close() }() // stays open until all ports are chosen
-		all = append(all, listener.Addr().String())
 	}
-	return all, nil
+	for range n {
+		address, one, err := ReservePort(ctx)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		addresses, releases = append(addresses, address), append(releases, one)
+	}
+	return addresses, release, nil
 }
 
 func lastLines(text string, n int) string {
