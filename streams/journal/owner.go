@@ -37,6 +37,7 @@ type OwnerConfig struct {
 	Known       []Known
 	LogVerified func() bool                                 // whether the log was compared with a known position; nil for no
 	Seed        func(context.Context) (*record.Seed, error) // if it or its Seed is nil, replay starts from genesis
+	Interrupted func(*record.Seed)                          // is passed what an interrupted replay has applied; nil for none
 	Deadline    time.Duration                               // for answering a command; 10 s if zero
 
 	OtherClock  func(context.Context) (time.Time, error) // a reference for this node's clock, used if it answers; nil for none
@@ -188,12 +189,26 @@ func (o *Owner) runTerm(ctx context.Context, reads *sync.WaitGroup) (opened bool
 	t := o.newTermIO(ctx, reads)
 	defer o.endTerm(t)
 	if err := o.open(ctx, t); err != nil {
+		o.handBack()
 		return false, err
 	}
 	o.meters.terms.Inc()
 	s := o.standing()
 	o.log.Info("a term begins", "term", s.Term, "sequence", o.tip().Sequence)
 	return true, o.serve(ctx, t)
+}
+
+// handBack passes the configuration what an interrupted replay has applied.
+func (o *Owner) handBack() {
+	if o.cfg.Interrupted == nil {
+		return
+	}
+	o.mu.Lock()
+	seed := o.machine.Interrupted()
+	o.mu.Unlock()
+	if seed != nil {
+		o.cfg.Interrupted(seed)
+	}
 }
 
 // endTerm ends a term. The machine keeps the requests that have no answer.

@@ -155,11 +155,12 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	for _, k := range n.cfg.Known {
 		cfg.Known = append(cfg.Known, unverified{k, p, s})
 	}
+	cfg.Interrupted = s.keep
 	cfg.Seed = func(ctx context.Context) (*record.Seed, error) {
-		if seed := s.take(); seed != nil || s.from == nil {
+		if seed := s.take(); seed != nil {
 			return seed, nil
 		}
-		return s.from(ctx)
+		return s.start(ctx)
 	}
 	o, err := journal.NewOwner(cfg)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // standby folds a partition while this node does not own it, so that a term of this node starts with a state at the
 // tip. take hands the state over to the owner. After the node has lost the partition, the standby folds again from the
-// start.
+// start, or from where the owner's replay was interrupted.
 type standby struct {
 	client    *journal.Client
 	rules     decide.Rules
@@ -25,6 +25,7 @@ type standby struct {
 	stop     context.CancelFunc // nil while it does not fold
 	done     chan struct{}
 	seed     *record.Seed    // used only by the fold until done is closed
+	kept     *record.Seed    // of an interrupted replay of the owner; nil while the standby folds
 	observed int64           // offset after the last record that the fold has read
 	time     scalar.Time     // time of the last valid record, of this fold or earlier ones
 	anchors  *record.Anchors // of the positions that the fold has passed
@@ -60,14 +61,12 @@ func (s *standby) begin(ctx context.Context) {
 // fold folds until the context ends and returns the result. It returns nil if the log is invalid or the rules fail on
 // it: the next fold meets and reports the same error.
 func (s *standby) fold(ctx context.Context, anchors *record.Anchors) *record.Seed {
-	seed := &record.Seed{State: s.rules.NewState(), Position: record.Before}
-	if s.from != nil {
-		switch given, err := s.from(ctx); {
-		case err != nil:
-			return nil
-		case given != nil:
-			seed = given
-		}
+	seed, err := s.start(ctx)
+	if err != nil {
+		return nil
+	}
+	if seed == nil {
+		seed = &record.Seed{State: s.rules.NewState(), Position: record.Before}
 	}
 	r := journal.NewTail(s.client, s.rules, s.partition, seed.Position)
 	defer r.Close()
@@ -95,6 +94,30 @@ func (s *standby) fold(ctx context.Context, anchors *record.Anchors) *record.See
 		}
 		s.reached(next, seed.Time)
 	}
+}
+
+// keep keeps what an interrupted replay of the owner has applied.
+func (s *standby) keep(seed *record.Seed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop == nil {
+		s.kept = seed
+	}
+}
+
+// start returns the seed of a fold or a replay, which is the later of the kept one and that of from. nil means genesis.
+func (s *standby) start(ctx context.Context) (given *record.Seed, err error) {
+	s.mu.Lock()
+	kept := s.kept
+	s.kept = nil
+	s.mu.Unlock()
+	if s.from != nil {
+		given, err = s.from(ctx)
+	}
+	if kept != nil && (given == nil || given.Position.Sequence < kept.Position.Sequence) {
+		return kept, nil // an error of from does not matter
+	}
+	return given, err
 }
 
 func (s *standby) reached(next int64, time scalar.Time) {

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -82,5 +83,45 @@ func TestWhatAFailedStandbyHasMetIsStillLookedFor(t *testing.T) {
 	}
 	if seed := s.take(); seed != nil {
 		t.Errorf("it hands over %v", seed.Position)
+	}
+}
+
+// TestAFoldStartsFromTheLaterState compares what an interrupted replay has left with a snapshot.
+func TestAFoldStartsFromTheLaterState(t *testing.T) {
+	at := func(sequence int64) *record.Seed { return &record.Seed{Position: record.Position{Sequence: sequence}} }
+	away := errors.New("the bucket is away")
+	for name, tt := range map[string]struct {
+		kept, snapshot *record.Seed
+		err            error
+		want           int64 // -1 for genesis, -2 for the error
+	}{
+		"neither":            {want: -1},
+		"a snapshot":         {snapshot: at(7), want: 7},
+		"a replay":           {kept: at(5), want: 5},
+		"a later replay":     {kept: at(9), snapshot: at(7), want: 9},
+		"an older replay":    {kept: at(5), snapshot: at(7), want: 7},
+		"no snapshots":       {err: away, want: -2},
+		"a replay, no other": {kept: at(5), err: away, want: 5},
+	} {
+		s := &standby{from: func(context.Context) (*record.Seed, error) { return tt.snapshot, tt.err }}
+		s.keep(tt.kept)
+		got := int64(-1)
+		seed, err := s.start(t.Context())
+		if err != nil {
+			got = -2
+		} else if seed != nil {
+			got = seed.Position.Sequence
+		}
+		if got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+		if s.kept != nil {
+			t.Errorf("%s: it is still kept", name)
+		}
+	}
+	// A running fold has begun elsewhere, and needs no second state beside its own.
+	s := &standby{stop: func() {}}
+	if s.keep(at(5)); s.kept != nil {
+		t.Error("a running fold keeps a replay")
 	}
 }

@@ -29,6 +29,7 @@ type node struct {
 	end       int64            // where its replay ends
 	plan      term.Plan        // of Begin
 	known     int64            // the lowest known position that its term was begun with; -1 for none
+	kept      *record.Seed     // what an interrupted replay has applied
 	begun     bool             // its term was begun after the log was cut
 	unleased  bool             // it has lost its lease in this term
 	overtaken bool             // it has decided something after another term had begun
@@ -62,6 +63,7 @@ func (n *node) start() {
 	n.machine = term.New(term.Config{Rules: termtest.Rules{}, Shard: submit.Shard{Journal: "trading"}, Node: n.name, NewID: w.id, Limits: limits}, n.clock())
 	n.assigned, n.known, n.begun, n.overtaken, n.unleased = false, -1, false, false, false
 	n.sent, n.acks, n.producer, n.stale, n.asked, n.ends, n.oldEnds, n.finds, n.open = nil, nil, 0, nil, nil, nil, nil, nil, nil
+	n.kept = nil
 }
 
 // crash ends the process. Its clients get no answers, and what it has sent may still arrive.
@@ -161,6 +163,7 @@ func (n *node) endTerm(err error) {
 	rest := n.acks
 	n.release()
 	n.known, n.overtaken, n.unleased = -1, false, false
+	n.kept = n.machine.Interrupted()
 	n.step(term.End{Acks: rest})
 	var foreign *term.ForeignTermError
 	var clock *term.ClockError
@@ -191,18 +194,13 @@ func (n *node) begin() {
 	in := term.Begin{Known: []record.Position{w.witness}, End: int64(len(w.log))}
 	n.known, n.begun = w.witness.Sequence, w.cut
 	n.position, n.next = record.Before, 0
-	if len(w.snapshots) > 0 && !w.chance(3) {
-		s := w.snapshots[len(w.snapshots)-1]
-		if w.chance(2) {
-			s = w.snapshots[w.random.IntN(len(w.snapshots))]
-		}
+	if s := n.seed(); s != nil {
 		if !w.holds(s.Position) {
 			n.endTerm(n.diverged(s.Position))
 			return
 		}
-		s.State = s.State.(*termtest.Ledger).Clone()
 		s.Position = w.position(s.Position.Sequence) // its present offset
-		in.Seed = &s
+		in.Seed = s
 		n.position, n.next = s.Position, s.Position.Offset+1
 	}
 	n.end = in.End
@@ -226,6 +224,24 @@ func (n *node) begin() {
 			return
 		}
 	}
+}
+
+// seed returns what a replay starts from: what an interrupted one has applied, any snapshot, or nothing.
+func (n *node) seed() *record.Seed {
+	w := n.w
+	if kept := n.kept; kept != nil {
+		n.kept = nil
+		return kept
+	}
+	if len(w.snapshots) == 0 || w.chance(3) {
+		return nil
+	}
+	s := w.snapshots[len(w.snapshots)-1]
+	if w.chance(2) {
+		s = w.snapshots[w.random.IntN(len(w.snapshots))]
+	}
+	s.State = s.State.(*termtest.Ledger).Clone()
+	return &s
 }
 
 func (n *node) diverged(p record.Position) error {

@@ -128,6 +128,16 @@ func (m *Machine) onReplayEnded() error {
 	return nil
 }
 
+// Interrupted returns what a replay has applied, for another replay to start from. It is nil unless the machine is in a
+// replay that has neither ended nor failed. The state is the caller's: the machine MUST get End next, perhaps after Fail.
+func (m *Machine) Interrupted() *record.Seed {
+	t := &m.t
+	if m.phase != Replaying || t.folded || t.tip.IsBefore() {
+		return nil
+	}
+	return &record.Seed{State: t.state, Position: t.tip, Term: t.inTerm, Time: t.last, Journal: t.id}
+}
+
 // apply applies a valid record that this term did not decide.
 func (m *Machine) apply(e record.Entry) error {
 	if err := m.evolve(e); err != nil {
