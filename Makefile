@@ -53,7 +53,7 @@ COLLECTOR := GOGC=400 GOMEMLIMIT=2GiB
 # The race detector needs several times the memory of the heap.
 RACE_COLLECTOR := GOGC=400 GOMEMLIMIT=1GiB
 # Ends tests that hang. On a busy machine a package has taken seven minutes, without the race detector.
-LIMIT   := -timeout 1h
+LIMIT   := -timeout 30m
 TESTED  = $(shell $(GO) list $(PACKAGES))
 inorder = $(shell printf '%s\n' $(1) | grep -E '$(FIRST)') $(shell printf '%s\n' $(1) | grep -vE '$(FIRST)')
 
