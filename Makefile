@@ -28,7 +28,7 @@ SEQUENTIAL := ^Test((Onboarding)?ListsStayNarrow|EveryColumnOfEveryTableIsCompar
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F '\t' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F '\t' '{printf "  %-17s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## compile the binary to bin/perpetua
