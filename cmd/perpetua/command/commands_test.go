@@ -319,7 +319,7 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 		"no key any more":           {map[string]string{keyID: "0123abcd\n", "kafka/meta.json": "{}"}, nil, exitFailed, "there is no master key"},
 		"a damaged key":             {map[string]string{"keys/master.key": "x"}, nil, exitFailed, "master key"},
 		"a missing bucket":          {nil, []string{"--blob-url", "file://" + missing + "?create_dir=false"}, exitFailed, "no such file or directory"},
-		"a missing key store":       {nil, []string{"--key-url", "file://" + missing + "?create_dir=false"}, exitFailed, "which has to be there, is not"},
+		"a missing key store":       {nil, []string{"--key-url", "file://" + missing + "?create_dir=false"}, exitFailed, "there is no folder "},
 		"a bucket without a name":   {nil, []string{"--key-url", "s3://"}, exitUsage, "--key-url: s3: has no bucket name: use a URL like s3://bucket?region=eu-central-1"},
 		"a bucket without a driver": {nil, []string{"--key-url", "s3://keys"}, exitUsage, "go build -tags cloud ./cmd/perpetua"},
 		"no such kind of store":     {nil, []string{"--blob-url", "ftp://keys"}, exitUsage, `unknown scheme "ftp"`},
