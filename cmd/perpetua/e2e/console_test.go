@@ -258,8 +258,12 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 	b.seesNot("#banner", "Log away")
 	b.sees("#light", "Live")
 
+	host.cmd.Process.Signal(syscall.SIGSTOP)
+	b.sees("#banner", "Not ready")
 	v.kill()
+	host.cmd.Process.Signal(syscall.SIGCONT)
 	b.sees("#banner", "Connection lost", "Server unreachable")
+	b.seesNot("#banner", "Not ready")
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
 	}
