@@ -153,7 +153,7 @@ export class Account {
 
   #summary(s) {
     const figures = [
-      ["Equity", s.total_equity], ["Balance", s.balance], ["Unrealised P&L", s.unrealised_pnl, true],
+      ["Equity", s.total_equity], ["Balance", s.balance], ["Unrealized P&L", s.unrealised_pnl, true],
       ["Available", s.available_margin], ["Used margin", s.used_margin], ["Order margin", s.order_margin],
     ];
     const ratio = Number(s.margin_ratio);
@@ -186,7 +186,7 @@ export class Account {
     const focused = document.activeElement?.closest("#positions-view tr")?.dataset.symbol;
     const which = document.activeElement?.className;
     setText(byId("tab-positions"), list.length ? `Positions (${list.length})` : "Positions");
-    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Liquidation", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Margin", 1], ["Leverage", 1], ["Actions", 1]],
+    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Liquidation", 1], ["Notional", 1], ["Unrealized P&L", 1], ["Margin", 1], ["Leverage", 1], ["Actions", 1]],
       list.map((p) => el("tr", { "data-symbol": p.symbol }, cell(p.symbol), number(p.amount, sign(p.amount)), number(short(p.entry_price)), number(p.mark_price), number(p.liquidation_price, "risk"), amount(p.notional),
         profit(p), amount(p.initial_margin), number(p.leverage, "", "×"),
         actions(this.#mayTrade && el("button", { type: "button", class: "quiet protect", "aria-label": `TP/SL: take profit and stop loss for ${p.symbol}`, click: () => this.#protect(p) }, "TP/SL"),
