@@ -188,6 +188,8 @@ func TestUsageErrors(t *testing.T) {
 		"log --nonsense":                       "perpetua log: there is no flag --nonsense (perpetua log -h lists the flags)",
 		"log --to":                             "perpetua log: a value is needed after --to (perpetua log -h lists the flags)",
 		"log --from x":                         `perpetua log: invalid value "x" for flag --from: parse error (perpetua log -h lists the flags)`,
+		"log --check-all=no":                   `perpetua log: invalid boolean value "no" for --check-all: parse error (perpetua log -h lists the flags)`,
+		`log --from ":flag-x`:                  `perpetua log: invalid value "\":flag-x" for flag --from: parse error (perpetua log -h lists the flags)`,
 		"log frobnicate":                       `perpetua log: unexpected argument "frobnicate" (perpetua log -h describes the command)`,
 		"version --yaml":                       "perpetua version: there is no flag --yaml (perpetua version -h lists the flags)",
 		"receipt":                              "perpetua receipt: usage: perpetua receipt verify FILE --key KEY [flags]",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,13 +83,17 @@ func PrintUsage(std IO, command, arguments string, own []*flag.Flag) {
 	}
 }
 
+// invalidValue matches the beginning of the flag package's errors about a value, up to the hyphen before the name of the flag.
+var invalidValue = regexp.MustCompile(`^(invalid (?:boolean )?value "(?:[^"\\]|\\.)*" for (?:flag )?)-`)
+
 // FlagError returns the usage error for a command line that the flag package refuses.
 func FlagError(command string, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		text = "there is no flag --" + name
 	}
-	text = strings.ReplaceAll(strings.Replace(text, "flag needs an argument: -", "a value is needed after --", 1), "for flag -", "for flag --")
+	text = strings.Replace(text, "flag needs an argument: -", "a value is needed after --", 1)
+	text = invalidValue.ReplaceAllString(text, "${1}--")
 	return Usagef("%s (perpetua %s -h lists the flags)", text, command)
 }
 
