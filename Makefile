@@ -28,18 +28,18 @@ SEQUENTIAL := ^Test((Onboarding)?ListsStayNarrow|EveryColumnOfEveryTableIsCompar
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F '\t' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F '\t' '{printf "  %-17s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## compile the binary to bin/perpetua
 	$(GO) build -ldflags "-X $(INFO).commit=$(if $(filter +dirty,$(COMMIT)),,$(COMMIT))" -o $(BIN) ./cmd/perpetua
 
 .PHONY: run
-run: build ## bring up everything on embedded defaults and serve (ARGS="…" are passed on)
+run: build ## start a venue with an embedded broker and an embedded Postgres (ARGS="…" are passed to perpetua run)
 	@exec $(BIN) run $(ARGS)
 
 .PHONY: cluster
-cluster: build ## two nodes of each role as plain processes on one broker and one Postgres, embedded unless given
+cluster: build ## start a venue of two nodes in each role, as processes with one broker and one Postgres
 	@exec $(BIN) cluster $(ARGS)
 
 # The end-to-end tests take longest, and those of the journal mostly wait. Begun first, they leave no processor idle at the end.
@@ -63,7 +63,7 @@ test: ## all tests; `make race` runs them with the race detector
 	$(COLLECTOR) $(GO) test -vet=off $(AT_ONCE) $(LIMIT) $(call inorder,$(TESTED))
 
 .PHONY: race
-race: ## the tests of all that runs goroutines, with the race detector; needs a C compiler
+race: ## the tests of all packages that run goroutines, with the race detector; needs a C compiler
 	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 $(LIMIT) -skip '$(REPEATED)|$(SEQUENTIAL)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
 	$(GO) test -vet=off -race $(LIMIT) -run '$(SHARED)' ./domain/book ./domain/trading
 
@@ -78,11 +78,11 @@ test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFK
 	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 $(LIMIT) -skip '$(SAME)' $(BROKER)
 
 .PHONY: conformance
-conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
+conformance: ## test a running venue against every sentence of the two specifications, and print a report
 	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 $(LIMIT) -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e; code=$$?; cat bin/conformance-*.md; exit $$code
 
 .PHONY: conformance-front
-conformance-front: ## the same through a node that owns no journal, with the race detector and without the report
+conformance-front: ## the same with all requests sent to a node that owns no journal, with the race detector and without the report
 	PERPETUA_CONFORMANCE_FRONT=1 $(GO) test -race -count=1 $(LIMIT) -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua/e2e
 
 .PHONY: ajv
@@ -91,14 +91,14 @@ ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node 
 	PERPETUA_TEST_AJV=$(TOOLS)/ajv $(GO) test -count=1 $(LIMIT) -v -run '^TestAjv$$' ./schemas
 
 .PHONY: kills
-kills: ## kill -9 under load, and amid funding, settlement, liquidations and batches, many times instead of a few
+kills: ## kill -9 under load and during funding, settlement, liquidations, and batches, many times instead of a few
 	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 $(LIMIT) -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua/e2e
 
 FAULTS   ?= 20
 SEED     ?= 1
 
 .PHONY: faults
-faults: build ## lose brokers and owners of a venue under load, FAULTS times as SEED has it, and print what each cost; needs Java or Docker
+faults: build ## kill or cut off brokers and owners of a venue under load, FAULTS times from SEED, and print how long each stops it; needs Java or Docker
 	$(GO) build -o bin/faults ./cmd/faults
 	@bin/faults -perpetua $(BIN) -faults $(FAULTS) -seed $(SEED) $(ARGS) || { code=$$?; [ $$code = 3 ] || exit $$code; } # 3: there is neither
 
@@ -107,7 +107,7 @@ upgrade: ## upgrade a cluster node by node under load, from 0.1.0 and from the b
 	PERPETUA_TEST_UPGRADE=1 $(GO) test -count=1 $(LIMIT) -v -run '^TestUpgrade$$' ./cmd/perpetua/e2e
 
 .PHONY: sockets
-sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
+sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that restarts a thousand times
 	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 $(LIMIT) -run '^TestSocketsOverAMovingBook$$' ./handlers/live
 	PERPETUA_TEST_SOCKETS=10000 $(GO) test -count=1 $(LIMIT) -v -run '^TestThousandsOfSockets$$' ./cmd/perpetua/e2e
 	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 $(LIMIT) -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua/e2e
@@ -136,13 +136,13 @@ market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST
 STEPS    ?= 20000000
 
 .PHONY: sim
-sim: ## the ownership protocol through STEPS steps full of faults, from SEED on; a failure prints the seed that repeats it
+sim: ## simulate the ownership protocol through STEPS steps with crashes and lost messages, from SEED on; a failure prints its seed
 	PERPETUA_TEST_TERM_STEPS=$(STEPS) PERPETUA_TEST_TERM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v -run '^TestTerms$$' ./streams/sim
 
 SEEDS    ?= 500
 
 .PHONY: nodes
-nodes: ## whole nodes on an in-memory network through SEEDS disturbed episodes, from SEED on; a failure prints its seed
+nodes: ## simulate whole nodes on an in-memory network with crashes and cuts, for SEEDS seeds from SEED on; a failure prints its seed
 	PERPETUA_TEST_NODE_SEEDS=$(SEEDS) PERPETUA_TEST_NODE_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v -run '^TestNodes$$' ./cmd/perpetua/nodesim
 
 .PHONY: frozen
@@ -162,16 +162,16 @@ fuzz: ## every fuzz target for a few seconds
 	done
 
 .PHONY: bench
-bench: ## the Go benchmarks, each beside its raw limit
+bench: ## the Go benchmarks, each with its raw limit
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
 .PHONY: bench-run
-bench-run: build ## measure the system beside its raw limits and rivals, on an idle machine (ARGS="--only rest,live")
+bench-run: build ## compare the system with its raw limits and rivals, on an idle machine (ARGS="--only rest,live")
 	$(GO) build -o bin/bench ./cmd/bench
 	@bin/bench --perpetua $(BIN) $(ARGS)
 
 .PHONY: lint
-lint: $(LINT) ## static checks, the import directions of the design among them
+lint: $(LINT) ## static checks, also of the import directions
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt is needed on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) run $(PACKAGES)
 
@@ -179,7 +179,7 @@ $(LINT):
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 .PHONY: tidy
-tidy: ## bring go.mod and go.sum in line with the imports
+tidy: ## update go.mod and go.sum to the imports
 	$(GO) mod tidy
 
 .PHONY: clean

@@ -33,9 +33,9 @@ type Rebuild struct {
 // Rebuilt reports what a rebuild has found and done.
 type Rebuilt struct {
 	Positions   []record.LogPosition          `json:"positions"`   // of the new rows
-	Differences []string                      `json:"differences"` // between the new rows and the log; none if the rebuild went on
+	Differences []string                      `json:"differences"` // between the new rows and the log; none if the rebuild continued
 	Tables      []projections.TableDifference `json:"tables"`      // live tables that differed from the new ones
-	Switched    bool                          `json:"switched"`    // the new rows are live
+	Switched    bool                          `json:"switched"`    // the live tables equal the new ones
 	Written     int64                         `json:"written"`     // live rows
 }
 
@@ -92,7 +92,7 @@ func (b Rebuild) run(ctx context.Context, goals []record.Position, report *Rebui
 		return err
 	}
 	report.Switched, report.Written = true, done.Rows
-	b.say("switched: the new rows are live; %d rows were written, and the projector waited for at most %v",
+	b.say("the live tables equal the new ones; %d rows were written, and the projector waited for at most %v",
 		done.Rows, done.Blocked.Round(time.Millisecond))
 	return nil
 }

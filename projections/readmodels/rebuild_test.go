@@ -193,7 +193,7 @@ func TestRebuildKeepsWhatOthersBuilt(t *testing.T) {
 	// No damage: no row is written.
 	versions := r.versions()
 	check(t, "of sound rows", r.rebuild(true, nil)[1:], []string{"every table equals the live one"})
-	if printed := r.rebuild(false, func() {}); !strings.Contains(printed[len(printed)-1], "switched: the new rows are live; 0 rows were written") {
+	if printed := r.rebuild(false, func() {}); !strings.Contains(printed[len(printed)-1], "the live tables equal the new ones; 0 rows were written") {
 		t.Errorf("of sound rows: %q", printed)
 	}
 	check(t, "the versions of sound rows", r.versions(), versions)

@@ -61,7 +61,7 @@ func (s *folderStore) mounted() error {
 	}
 	if about, err := os.Stat(s.root); err != nil {
 		// Not fs.ErrNotExist, which would mean that a key does not exist.
-		return fmt.Errorf("%w: the folder %s, which has to be there, is not", ErrAway, s.root)
+		return fmt.Errorf("%w: there is no folder %s", ErrAway, s.root)
 	} else if !about.IsDir() {
 		return fmt.Errorf("%w: %s is no folder", ErrAway, s.root)
 	}

@@ -32,23 +32,23 @@ type subcommand struct {
 // subcommands lists all commands. Help and completion are derived from this table and from the output of each command for -h.
 func subcommands() []subcommand {
 	return []subcommand{
-		{"run", "bring up everything on embedded defaults and serve", launch.Run},
-		{"cluster", "two nodes of each role as processes of this machine, to try it out", launch.Cluster},
-		{"serve", "serve on a given Kafka and Postgres", launch.Serve},
-		{"follow", "follow a venue: verify its log, and answer reads from a database of this node's own", launch.Follow(tools.NewModel)},
+		{"run", "start a venue in one process, with an embedded broker and an embedded Postgres", launch.Run},
+		{"cluster", "start a venue of two nodes in each role on this machine, to try out failures", launch.Cluster},
+		{"serve", "start one node on a given Kafka and Postgres", launch.Serve},
+		{"follow", "follow a venue: verify its log, and answer reads from a separate database", launch.Follow(tools.NewModel)},
 		{"migrate", "create the topics and the database tables", launch.Migrate},
-		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
-		{"log", "print the records of a journal, checking the chain; log copy moves them, log archive, verify, trim and restore keep them in a bucket, log parquet writes them for analysts", tools.Log},
-		{"receipt", "verify a receipt without the venue: receipt verify FILE", tools.Receipt},
-		{"monitor", "compare the checkpoints of a transparency log at several places", tools.Monitor},
-		{"liabilities", "liabilities verify checks the proof of what the venue owes a customer", tools.Liabilities},
+		{"config", "print the settings in force, without secrets", launch.Config},
+		{"log", "print the records of a journal, and check its hash chain", tools.Log},
+		{"receipt", "verify receipts", tools.Receipt},
+		{"monitor", "compare the checkpoints that several places serve for one transparency log", tools.Monitor},
+		{"liabilities", "verify proofs of liabilities", tools.Liabilities},
 		{"statement", "print a customer's statement of a period as CSV, JSON, or Parquet", tools.Statement},
-		{"audit", "compare the read models with the log; audit verify verifies the log, audit what-if decides it under other parameters", tools.Audit},
+		{"audit", "compare the tables in Postgres with the log", tools.Audit},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
-		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
-		{"admin", "what operators do, over REST; bootstrap; forget a lost log; take over", adminCommand},
-		{"completion", "print the completion of a shell: bash, zsh or fish", completionCommand},
-		{"version", "print the version, the commit, the log format and the rules", versionCommand},
+		{"rebuild", "compute the tables again from the log, and correct the live ones", tools.Rebuild},
+		{"admin", "run an operator's action over REST; perpetua admin help lists them", adminCommand},
+		{"completion", "print the completion script for bash, zsh, or fish", completionCommand},
+		{"version", "print the version, the commit, the log format, and the rules", versionCommand},
 	}
 }
 
@@ -57,32 +57,32 @@ func nested(name string) []subcommand {
 	switch name {
 	case "admin":
 		return []subcommand{
-			{"bootstrap", "the first users and instruments, or new passwords", launch.Bootstrap},
-			{"forget-log", "a journal that is lost, to begin anew", tools.ForgetLog},
-			{"take-over", "a copy of a venue, to act in place of the other", tools.TakeOver},
-			{"reader", "a database user who may read the read models", tools.Reader},
+			{"bootstrap", "create the first users and instruments, or new passwords", launch.Bootstrap},
+			{"forget-log", "discard what is known of a lost journal, so that a new one can begin", tools.ForgetLog},
+			{"take-over", "let a copy of a venue act in place of the original", tools.TakeOver},
+			{"reader", "create a database user who may query the tables, or a new password", tools.Reader},
 		}
 	case "liabilities":
-		return []subcommand{{"verify", "check a customer's proof of liabilities, offline", tools.VerifyLiabilities}}
+		return []subcommand{{"verify", "verify a customer's proof of liabilities, without the venue", tools.VerifyLiabilities}}
 	case "config":
 		return []subcommand{{"check", "look for mistakes in the settings, and for misspelled variables", launch.Config}}
 	case "audit":
 		return []subcommand{
-			{"verify", "verify the journals themselves: in the topics, in a file, or in an archive", tools.VerifyLog},
-			{"what-if", "decide the journal trading again under other parameters of instruments", tools.WhatIf},
+			{"verify", "verify the journals themselves, in the topics, a file, or an archive", tools.VerifyLog},
+			{"what-if", "decide the journal trading again with other parameters of instruments", tools.WhatIf},
 		}
 	case "log":
 		return []subcommand{
-			{"copy", "copy the journals between data folders, brokers and files", tools.CopyLog},
-			{"archive", "archive the journals in a bucket", tools.ArchiveLog},
+			{"copy", "copy journals between data folders, brokers, and files", tools.CopyLog},
+			{"archive", "archive journals in a bucket", tools.ArchiveLog},
 			{"verify", "verify every record of an archive", tools.VerifyArchive},
-			{"trim", "delete what is archived and needed by nothing from the journals", tools.TrimLog},
-			{"restore", "append what the journals lack from the archive", tools.RestoreLog},
+			{"trim", "delete archived records that nothing needs from the journals", tools.TrimLog},
+			{"restore", "append the records that the journals lack, from the archive", tools.RestoreLog},
 			{"compat", "check whether this build reads and applies every record, before a switch to it", tools.CompatLog},
-			{"parquet", "write the journals as Parquet files for analysts", tools.ParquetLog},
+			{"parquet", "write journals as Parquet files for analysts", tools.ParquetLog},
 		}
 	case "receipt":
-		return []subcommand{{"verify", "verify a receipt in a file", tools.VerifyReceipt}}
+		return []subcommand{{"verify", "verify a receipt, without the venue", tools.VerifyReceipt}}
 	}
 	return nil
 }
@@ -107,8 +107,9 @@ func dispatch(ctx context.Context, args []string, std settings.IO) int {
 		if c.name != args[0] {
 			continue
 		}
-		err := c.run(ctx, args[1:], std)
 		name := c.called(args[1:])
+		std.About = about(name)
+		err := c.run(ctx, args[1:], std)
 		var wrong *settings.UsageError
 		var refused *operate.Problem
 		switch {
@@ -125,8 +126,7 @@ func dispatch(ctx context.Context, args []string, std settings.IO) int {
 			return exitFailed
 		}
 	}
-	fmt.Fprintf(std.Err, "perpetua: unknown command %q\n\n", args[0])
-	usage(std.Err)
+	fmt.Fprintf(std.Err, "perpetua: there is no command %q (perpetua help lists the commands)\n", args[0])
 	return exitUsage
 }
 
@@ -136,6 +136,29 @@ func (c subcommand) called(args []string) string {
 		return c.name + " " + args[0]
 	}
 	return c.name
+}
+
+// about returns the description of a command for its help: its summary, and its subcommands with theirs.
+func about(name string) string {
+	var out strings.Builder
+	for _, c := range subcommands() {
+		for _, n := range nested(c.name) {
+			if c.name+" "+n.name == name {
+				return n.summary
+			}
+		}
+		if c.name != name {
+			continue
+		}
+		out.WriteString(c.summary)
+		if len(nested(name)) > 0 {
+			fmt.Fprintf(&out, "\n\nSubcommands, each with flags that -h lists:")
+		}
+		for _, n := range nested(name) {
+			fmt.Fprintf(&out, "\n  %-20s  %s", name+" "+n.name, n.summary)
+		}
+	}
+	return out.String()
 }
 
 // oneLine joins the lines of an error and drops repeated ones: pgx writes a line for each address that it tried.
@@ -151,29 +174,40 @@ func oneLine(text string) string {
 }
 
 func usage(w io.Writer) {
-	fmt.Fprint(w, "usage: perpetua COMMAND [flags]   (perpetua COMMAND -h lists the flags)\n\n")
+	fmt.Fprint(w, `usage: perpetua COMMAND [flags]
+
+Start with perpetua run. perpetua COMMAND -h lists the flags and settings of a command.
+
+`)
 	for _, c := range subcommands() {
-		fmt.Fprintf(w, "  %-11s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-18s  %s\n", c.name, c.summary)
+		for _, n := range nested(c.name) {
+			fmt.Fprintf(w, "  %-18s  %s\n", c.name+" "+n.name, n.summary)
+		}
 	}
 	fmt.Fprintf(w, `
 Exit codes:
   %d  done
   %d  failed, or a check found an error
   %d  wrong command line or setting
-A node that is stopped by Ctrl-C or SIGTERM shuts down in order and exits with %d. Results go to the standard output,
-as JSON with --json; logs and errors go to the standard error.
+
+A node that is stopped by Ctrl-C or SIGTERM exits with %d. Results go to the standard output, as JSON with --json. Logs and
+errors go to the standard error.
 `, exitDone, exitFailed, exitUsage, exitDone)
 }
 
 // adminCommand runs a command that does not use the REST interface, or else an operation of the operator.
 func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 	if len(args) == 0 {
+		return settings.Usagef("name a group and a verb, such as users list (perpetua admin help lists them), or one of %s", strings.Join(withoutREST(), ", "))
+	}
+	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
 		operate.List(std.Err, "")
-		fmt.Fprint(std.Err, "\nOn the log itself, without REST:\n")
+		fmt.Fprint(std.Err, "\nThese need no running venue, but the settings of a node:\n\n")
 		for _, c := range nested("admin") {
-			fmt.Fprintf(std.Err, "  perpetua admin %-13s %s\n", c.name, c.summary)
+			fmt.Fprintf(std.Err, "  %-10s  %s\n", c.name, c.summary)
 		}
-		return settings.Usagef("which?")
+		return flag.ErrHelp
 	}
 	for _, c := range nested("admin") {
 		if c.name == args[0] {
@@ -183,20 +217,23 @@ func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 	return operate.Command(ctx, args, std)
 }
 
+// withoutREST returns the names of the commands of admin that are not operations over REST.
+func withoutREST() (names []string) {
+	for _, c := range nested("admin") {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 // versionCommand prints the version of this build.
 func versionCommand(_ context.Context, args []string, std settings.IO) error {
 	var asJSON bool
-	fs := flag.NewFlagSet("perpetua version", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	settings.JSONFlag(fs, &asJSON)
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(std.Err, "usage: perpetua version [flags]\n  --json\n        print the result as JSON\n")
+	rest, err := settings.ParseOwn("version", "[flags]", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
+	if err != nil {
 		return err
-	case err != nil:
-		return settings.Usagef("%v", err)
-	case fs.NArg() > 0:
-		return settings.Usagef("unexpected argument %q", fs.Arg(0))
+	}
+	if len(rest) > 0 {
+		return settings.Usagef("unexpected argument %q", rest[0])
 	}
 	if asJSON {
 		return std.PrintJSON(version.Current())

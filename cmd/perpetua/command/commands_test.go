@@ -68,8 +68,14 @@ func TestHelp(t *testing.T) {
 		t.Errorf("%d", code)
 	}
 	for _, c := range subcommands() {
-		if !strings.Contains(l.out.String(), "\n  "+c.name+" ") {
-			t.Errorf("help does not list %s", c.name)
+		names := []string{c.name}
+		for _, n := range nested(c.name) {
+			names = append(names, c.name+" "+n.name)
+		}
+		for _, name := range names {
+			if !strings.Contains(l.out.String(), "\n  "+name+" ") {
+				t.Errorf("help does not list %s", name)
+			}
 		}
 	}
 	if !strings.Contains(l.out.String(), "Exit codes:\n  0  ") || !strings.Contains(l.out.String(), "\n  1  ") || !strings.Contains(l.out.String(), "\n  2  ") {
@@ -133,8 +139,69 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: the help lists %d flags: %s", name, len(got), got)
 		}
 	}
-	if code := l.run(t.Context(), nil, "log", "--nonsense"); code != exitUsage || strings.Count(l.err.String(), "\n") != 1 {
-		t.Errorf("a flag that is none: %d: %s", code, &l.err)
+}
+
+// TestHelpDescribesCommands checks that the help of each command begins with its usage, and describes it and its subcommands.
+func TestHelpDescribesCommands(t *testing.T) {
+	var l line
+	describes := func(args []string, summary string) {
+		t.Helper()
+		code := l.run(t.Context(), nil, append(args, "-h")...)
+		if said := l.err.String(); code != exitDone || !strings.HasPrefix(said, "usage: perpetua "+strings.Join(args, " ")) || !strings.Contains(said, "\n"+summary) {
+			t.Errorf("%s -h: %d: %s", args, code, said)
+		}
+	}
+	for _, c := range subcommands() {
+		if c.name == "admin" { // lists operations instead
+			continue
+		}
+		describes([]string{c.name}, c.summary)
+		for _, n := range nested(c.name) {
+			if !strings.Contains(l.err.String(), "\n  "+c.name+" "+n.name+" ") {
+				t.Errorf("%s -h does not list %s: %s", c.name, n.name, &l.err)
+			}
+		}
+		for _, n := range nested(c.name) {
+			describes([]string{c.name, n.name}, n.summary)
+		}
+	}
+	describes([]string{"admin", "users", "list"}, "list the users")
+	for _, n := range nested("admin") {
+		describes([]string{"admin", n.name}, n.summary)
+	}
+	for _, args := range [][]string{{"admin", "help"}, {"admin", "-h"}} {
+		code := l.run(t.Context(), nil, args...)
+		for _, want := range []string{"\n  users list ", "\n  bootstrap ", "\n  forget-log ", "\n  take-over ", "\n  reader "} {
+			if code != exitDone || !strings.Contains(l.err.String(), want) {
+				t.Errorf("%s: %d: no %q in %s", args, code, want, &l.err)
+			}
+		}
+	}
+}
+
+// TestUsageErrors checks that a wrong command line is one line of error that says what to do.
+func TestUsageErrors(t *testing.T) {
+	var l line
+	for text, want := range map[string]string{
+		"frobnicate":                           `perpetua: there is no command "frobnicate" (perpetua help lists the commands)`,
+		"help frobnicate":                      `perpetua: there is no command "frobnicate" (perpetua help lists the commands)`,
+		"log --nonsense":                       "perpetua log: there is no flag --nonsense (perpetua log -h lists the flags)",
+		"log --to":                             "perpetua log: a value is needed after --to (perpetua log -h lists the flags)",
+		"log --from x":                         `perpetua log: invalid value "x" for flag --from: parse error (perpetua log -h lists the flags)`,
+		"log --check-all=no":                   `perpetua log: invalid boolean value "no" for --check-all: parse error (perpetua log -h lists the flags)`,
+		`log --from ":flag-x`:                  `perpetua log: invalid value "\":flag-x" for flag --from: parse error (perpetua log -h lists the flags)`,
+		"log frobnicate":                       `perpetua log: unexpected argument "frobnicate" (perpetua log -h describes the command)`,
+		"version --yaml":                       "perpetua version: there is no flag --yaml (perpetua version -h lists the flags)",
+		"receipt":                              "perpetua receipt: usage: perpetua receipt verify FILE --key KEY [flags]",
+		"liabilities":                          "perpetua liabilities: usage: perpetua liabilities verify FILE [flags]",
+		"liabilities verify":                   "perpetua liabilities verify: one FILE is needed, with the response of GET /v1/customers/CODE/liability-proof",
+		"admin":                                "perpetua admin: name a group and a verb, such as users list (perpetua admin help lists them), or one of bootstrap, forget-log, take-over, reader",
+		"admin users list --nonsense":          "perpetua admin: there is no flag --nonsense (perpetua admin users list -h lists the flags)",
+		"monitor --url https://a.example --to": "perpetua monitor: there is no flag --to (perpetua monitor -h lists the flags)",
+	} {
+		if code := l.run(t.Context(), nil, strings.Fields(text)...); code != exitUsage || l.err.String() != want+"\n" || l.out.Len() > 0 {
+			t.Errorf("%s: %d: %s%s", text, code, &l.out, &l.err)
+		}
 	}
 }
 
@@ -142,7 +209,7 @@ func TestHelp(t *testing.T) {
 func TestEveryToolHasJSON(t *testing.T) {
 	for _, s := range spots(t.Context()) {
 		switch name := strings.Join(s.path, " "); name {
-		case "", "run", "serve", "follow", "cluster", "migrate", "completion", "admin", "receipt": // no results, or none of its own
+		case "", "run", "serve", "follow", "cluster", "migrate", "completion", "admin", "receipt", "liabilities": // no results, or none of its own
 		default:
 			if s.path[0] == "admin" && (len(s.path) < 2 || !slices.ContainsFunc(nested("admin"), func(c subcommand) bool { return c.name == s.path[1] })) {
 				continue // prints JSON always; its --json is the body to send
@@ -254,7 +321,7 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 		"no key any more":           {map[string]string{keyID: "0123abcd\n", "kafka/meta.json": "{}"}, nil, exitFailed, "there is no master key"},
 		"a damaged key":             {map[string]string{"keys/master.key": "x"}, nil, exitFailed, "master key"},
 		"a missing bucket":          {nil, []string{"--blob-url", "file://" + missing + "?create_dir=false"}, exitFailed, "no such file or directory"},
-		"a missing key store":       {nil, []string{"--key-url", "file://" + missing + "?create_dir=false"}, exitFailed, "which has to be there, is not"},
+		"a missing key store":       {nil, []string{"--key-url", "file://" + missing + "?create_dir=false"}, exitFailed, "there is no folder "},
 		"a bucket without a name":   {nil, []string{"--key-url", "s3://"}, exitUsage, "--key-url: s3: has no bucket name: use a URL like s3://bucket?region=eu-central-1"},
 		"a bucket without a driver": {nil, []string{"--key-url", "s3://keys"}, exitUsage, "go build -tags cloud ./cmd/perpetua"},
 		"no such kind of store":     {nil, []string{"--blob-url", "ftp://keys"}, exitUsage, `unknown scheme "ftp"`},

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -74,9 +75,9 @@ func operations(ctx context.Context) (groups []word, below []spot) {
 	return groups, below
 }
 
-// flagLine matches a line of help that declares a flag, as printed by this program or by the flag package. The second
+// flagLine matches a line of help that declares a flag, as the help of every command prints it. The second
 // group is the type of the flag's value, which a switch does not have.
-var flagLine = regexp.MustCompile(`^  --?([a-z][a-z0-9-]*)(?: ([a-z]+))?(?:\t|$)`)
+var flagLine = regexp.MustCompile(`^  --([a-z][a-z0-9-]*)(?: ([A-Za-z]+))?$`)
 
 // flagsOf returns the flags in the help of a command.
 func flagsOf(ctx context.Context, run func(context.Context, []string, settings.IO) error, args []string) (out []word) {
@@ -103,19 +104,21 @@ func shells() []string { return []string{"bash", "zsh", "fish"} }
 
 // completionCommand prints the completion script of a shell.
 func completionCommand(ctx context.Context, args []string, std settings.IO) error {
-	if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
-		fmt.Fprint(std.Err, `usage: perpetua completion bash|zsh|fish
-
+	rest, err := settings.ParseOwn("completion", "bash|zsh|fish", args, std, func(*flag.FlagSet) {})
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(std.Err, `
   bash   source <(perpetua completion bash)
   zsh    source <(perpetua completion zsh)     after compinit
   fish   perpetua completion fish | source
 `)
-		return flag.ErrHelp
 	}
-	if len(args) != 1 || !slices.Contains(shells(), args[0]) {
+	if err != nil {
+		return err
+	}
+	if len(rest) != 1 || !slices.Contains(shells(), rest[0]) {
 		return settings.Usagef("name a shell: %s", strings.Join(shells(), ", "))
 	}
-	map[string]func(io.Writer, []spot){"bash": bash, "zsh": zsh, "fish": fish}[args[0]](std.Out, spots(ctx))
+	map[string]func(io.Writer, []spot){"bash": bash, "zsh": zsh, "fish": fish}[rest[0]](std.Out, spots(ctx))
 	return nil
 }
 

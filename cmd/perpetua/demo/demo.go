@@ -23,7 +23,10 @@ type Config struct {
 	// Newcomer is a customer that the demo registers and funds for a user who looks at the venue for the first time;
 	// none if its Customer is empty.
 	Newcomer Newcomer
-	Seed     uint64
+	// Welcome is called once, after the newcomer got its funds and the makers quoted each instrument, so that the newcomer's
+	// first order can fill. It may be nil.
+	Welcome func()
+	Seed    uint64
 	// UserAgent is the user agent of the demo's requests.
 	UserAgent string
 	Logger    *slog.Logger
@@ -74,7 +77,8 @@ type demo struct {
 	operator *user
 	user     *user
 	newcomer Newcomer
-	broker   *user // the newcomer's broker; nil if it cannot log in
+	welcomed func() // Config.Welcome
+	broker   *user  // the newcomer's broker; nil if it cannot log in
 	markets  []*market
 	makers   []maker
 	feed     *feed
@@ -90,7 +94,7 @@ type demo struct {
 func Run(ctx context.Context, c Config) {
 	d := &demo{log: c.Logger, seed: c.Seed, rest: newClient(c.REST, c.UserAgent, c.Logger), makers: makers(), failures: make(map[string]bool),
 		operator: &user{name: c.Operator, password: c.Password}, user: &user{name: userName, password: password(c.Password)},
-		newcomer: c.Newcomer}
+		newcomer: c.Newcomer, welcomed: c.Welcome}
 	defer d.rest.close()
 	if err := d.trade(ctx); err != nil && ctx.Err() == nil {
 		d.log.Error("the demo market does not run", "error", err)
@@ -122,6 +126,9 @@ func (d *demo) trade(ctx context.Context) error {
 		}
 		if err := d.turn(ctx, m, p); err != nil {
 			return err
+		}
+		if turn+1 == len(d.markets) && d.broker != nil && d.welcomed != nil {
+			d.welcomed()
 		}
 		if err := wait(ctx, p.turn/time.Duration(len(d.markets))-time.Since(began)); err != nil {
 			return err

@@ -109,8 +109,11 @@ func TestCompliancePage(t *testing.T) {
 	// It is held, and let go; the video identification is asked for and reported; then it is approved.
 	b.text("scrollTo(0, 0)")
 	b.screenshot("compliance-top")
+	caseStays := b.stays("#queue button")
 	b.keepBack("/admin/v1/entitlement_triggers/"+p.trigger, func() { b.decided("block", "We look closer.", "Block") })
 	b.sees("#case-status", "blocked")
+	b.sees("#queue", "blocked")
+	caseStays()
 	b.release() // what comes late is of a case that was open
 	if offered := b.text(`return [...document.querySelectorAll("#action option")].map((o) => o.value).join()`); offered != "release,cancel,terminate" {
 		t.Errorf("what is blocked can be: %s", offered)

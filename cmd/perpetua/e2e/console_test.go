@@ -79,8 +79,10 @@ func TestConsole(t *testing.T) {
 	v.must(201, "broker-b", http.MethodPost, "/v1/customers", map[string]string{"customer_code": "CARL"})
 	v.must(201, "operator", http.MethodPost, "/admin/v1/customers/CARL/deposits",
 		map[string]string{"currency": "USDC", "amount": "100000", "reference_id": "carl"})
+	cancelStays := b.stays("#orders-view .cancel")
 	v.sell("CARL", "0.2")
 	b.sees("#orders-view", "partially filled", "0.200")
+	cancelStays()
 	b.sees("#bids", "0.300")
 	b.sees("#trades", "0.200")
 	v.sell("CARL", "0.3")
@@ -98,9 +100,16 @@ func TestConsole(t *testing.T) {
 	b.click("#orders-view .amend")
 	b.fill("#amend [name=limit_price]", "64100.05"+enter)
 	b.sees("#amend .fault", "multiple of 0.1")
+	amendStays := b.stays("#orders-view .amend")
 	b.fill("#amend [name=limit_price]", "64100"+enter)
 	b.sees("#orders-view", "64,100.0")
 	b.sees("#bids", "64,100.0")
+	amendStays()
+	b.click("#orders-view .amend") // the button acts on the order as it is now
+	if price := b.text(`return document.querySelector("#amend [name=limit_price]").value`); price != "64100.0" {
+		t.Errorf("the dialog offers the price %s", price)
+	}
+	b.click("#amend-dialog [data-close]")
 	b.click("#orders-view .cancel")
 	b.sees("#account-result", "canceled, user request")
 	b.sees("#orders-view", "No open orders")
@@ -111,9 +120,11 @@ func TestConsole(t *testing.T) {
 	v.bid("BEN", "64900")
 	v.bid("BEN", "64800")
 	b.click("#tab-positions")
+	closeStays := b.stays("#positions-view .close")
 	b.click("#positions-view .close")
 	b.sees("#account-result", "Sell 0.500 BTCUSDC_PERP: canceled, ioc remainder", "0.200 at 64,850.0 filled")
 	b.sees("#positions-view", "0.300")
+	closeStays()
 	v.bid("BEN", "64900")
 	v.bid("BEN", "64900")
 	v.bid("BEN", "64900")
@@ -152,12 +163,11 @@ func TestConsoleForANewcomer(t *testing.T) {
 	b := startBrowser(t)
 	v := startVenue(t, "--demo")
 	waitFor(t, "the start to say whom to be", func() bool {
-		return strings.Contains(v.output.said(), "as broker-a, whose customer NEWCOMER gets 100000 USDC")
+		return strings.Contains(v.output.said(), "as broker-a and choose its customer NEWCOMER, who got 100000 USDC")
 	})
-	waitFor(t, "the newcomer's money", func() bool {
-		a := v.do("broker-a", http.MethodGet, "/v1/customers/NEWCOMER/account-summary", nil)
-		return a.Status == 200 && strings.Contains(string(a.Body), `"balance":"100000"`)
-	})
+	if a := v.do("broker-a", http.MethodGet, "/v1/customers/NEWCOMER/account-summary", nil); a.Status != 200 || !strings.Contains(string(a.Body), `"balance":"100000"`) {
+		t.Errorf("the start invites the newcomer, who has no money: %d %s", a.Status, a.Body)
+	}
 	b.open(v.REST + "/")
 	b.trader(v, "NEWCOMER")
 	b.sees("#summary", "100,000.00")
@@ -259,8 +269,12 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 	b.seesNot("#banner", "Log away")
 	b.sees("#light", "Live")
 
+	host.cmd.Process.Signal(syscall.SIGSTOP)
+	b.sees("#banner", "Not ready")
 	v.kill()
+	host.cmd.Process.Signal(syscall.SIGCONT)
 	b.sees("#banner", "Connection lost", "Server unreachable")
+	b.seesNot("#banner", "Not ready")
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
 	}
@@ -380,6 +394,19 @@ func TestConsoleShowsRisk(t *testing.T) {
 	b.screenshot("risk")
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// stays remembers an element, and returns a check that the page still has it and not one that was made in its place. A click that
+// begins before an update and ends after it would be lost on the latter.
+func (b *browser) stays(selector string) (check func()) {
+	b.t.Helper()
+	b.text(`(window.remembered ??= {})[arguments[0]] = document.querySelector(arguments[0]); return ""`, selector)
+	return func() {
+		b.t.Helper()
+		if b.text(`return String(window.remembered[arguments[0]] === document.querySelector(arguments[0]))`, selector) != "true" {
+			b.t.Errorf("the page has replaced %s", selector)
+		}
 	}
 }
 

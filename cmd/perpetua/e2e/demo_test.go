@@ -108,7 +108,7 @@ func TestDemo(t *testing.T) {
 	}
 	public.Close()
 	d.stop()
-	if said := d.output.said(); !strings.Contains(said, "demo market is on") || !strings.Contains(said, "--demo=false") {
+	if said := d.output.said(); !strings.Contains(said, "demo market trades") || !strings.Contains(said, "--demo=false") {
 		t.Errorf("run does not say that the demo is on:\n%s", said)
 	}
 	d.sound(t)

@@ -304,7 +304,7 @@ func (r clusterFile) print(w io.Writer, path string) {
 	}
 	fmt.Fprintf(w, "\n  Kafka      %s\n  Postgres   %s\n\n", strings.Join(r.Kafka, ","), r.DatabaseURL)
 	local.PrintUsers(w, r.Users)
-	fmt.Fprintf(w, "\n  The same is in %s. Ctrl-C stops all.\n", path)
+	fmt.Fprintf(w, "\n  %s has all this as JSON. Ctrl-C stops all nodes.\n", path)
 }
 
 // stop stops the nodes, one role after the other.

@@ -55,15 +55,15 @@ func (f *follow) parse(args []string, newModel func() verify.Model) (err error) 
 	var model bool
 	var key string
 	f.settings, err = settings.Parse("follow", args, f.std, func(fs *flag.FlagSet) {
-		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue's interfaces, which refusals name")
-		fs.BoolVar(&model, "rules", false, "check the journal trading against the independent model of the rules too: every start reads the log from its genesis on")
-		fs.StringVar(&key, "archive-key-file", "", "file with the key of the archive of --archive-url, which log archive --key-file sealed")
-		fs.StringVar(&f.signed.key, "tlog-key", "", "key of the venue's transparency log of trading, as GET /tlog/trading/0/key returned it once: its checkpoints are compared (default: none are)")
-		fs.Func("tlog-url", "`string`: URL of another place that serves that log, like https://mirror.example/tlog/trading/0; once for each place", func(at string) error {
+		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue, which the answer to a refused request names")
+		fs.BoolVar(&model, "rules", false, "check the journal trading against a second model of the rules too; each start then reads the log from its genesis on")
+		fs.StringVar(&key, "archive-key-file", "", "file with the key to which log archive --key-file has sealed the archive of --archive-url")
+		fs.StringVar(&f.signed.key, "tlog-key", "", "key of the venue's transparency log of trading, from GET /tlog/trading/0/key; the node then compares the checkpoints of this log (default: it compares none)")
+		fs.Func("tlog-url", "`URL` of another place that serves that log, like https://mirror.example/tlog/trading/0; once for each place", func(at string) error {
 			f.signed.places = append(f.signed.places, at)
 			return monitor.CheckPlace(at)
 		})
-		fs.DurationVar(&f.every, "archive-every", time.Minute, "time between two looks for new records in the archive, if there are no brokers to follow")
+		fs.DurationVar(&f.every, "archive-every", time.Minute, "interval at which the node looks for new records in the archive, if it follows no brokers")
 	})
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (f *follow) announce(ctx context.Context, n *node.Node, runJSON string, ser
 	if err := local.WriteRunFile(runJSON, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(f.std.Out, "\nPerpetua follows a venue (process %d)\n\n  REST       %s\n  WebSocket  %s\n  Postgres   %s\n\n  The same is in %s. Ctrl-C stops.\n",
+	fmt.Fprintf(f.std.Out, "\nPerpetua follows a venue (process %d)\n\n  REST       %s\n  WebSocket  %s\n  Postgres   %s\n\n  %s has all this as JSON. Ctrl-C stops the follower.\n",
 		r.PID, r.REST, r.WebSocket, r.DatabaseURL, runJSON)
 	return services.Supervise(ctx, func() error { return local.WriteRunFile(runJSON, describe()) })
 }

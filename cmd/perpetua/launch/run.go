@@ -141,10 +141,7 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 	}
 	r.Print(p.out, folder.Path("run.json"))
 	if p.demo(n) {
-		fmt.Fprintf(p.out, "  The demo market is on (seed %d): the first instruments move by themselves. --demo=false turns it off.\n", p.seed)
-		fmt.Fprintf(p.out, "  To trade with it: log in to the console as %s, whose customer %s gets %d USDC of it.\n",
-			newcomersBroker, newcomer, demo.NewcomerFunds)
-		fmt.Fprintln(p.out, "  To see leverage, a stop, funding and a liquidation: look at its customers CAREFUL and GAMBLER for two minutes.")
+		fmt.Fprintf(p.out, "  A demo market trades (seed %d); --demo=false turns it off.\n", p.seed)
 	}
 	if p.serving != nil {
 		p.serving(r)
@@ -165,7 +162,7 @@ func (p *program) demo(n *node.Node) bool {
 
 // trade runs the demo's makers and takers until the context ends. They use the public interfaces.
 func (p *program) trade(ctx context.Context, n *node.Node, users []local.User) {
-	c := demo.Config{REST: n.LocalURL(), Seed: p.seed, UserAgent: p.agent, Logger: p.log.With("part", "demo")}
+	c := demo.Config{REST: n.LocalURL(), Seed: p.seed, UserAgent: p.agent, Logger: p.log.With("part", "demo"), Welcome: p.welcome}
 	for _, u := range users {
 		switch u.Username {
 		case "operator":
@@ -175,6 +172,13 @@ func (p *program) trade(ctx context.Context, n *node.Node, users []local.User) {
 		}
 	}
 	demo.Run(ctx, c)
+}
+
+// welcome prints what a newcomer can do with the demo.
+func (p *program) welcome() {
+	fmt.Fprintf(p.out, "\n  To place an order, log in to the console as %s and choose its customer %s, who got %d USDC.\n",
+		newcomersBroker, newcomer, demo.NewcomerFunds)
+	fmt.Fprintln(p.out, "  Its customers CAREFUL and GAMBLER show leverage, a stop, funding, and a liquidation within two minutes.")
 }
 
 // describe returns the content of run.json.

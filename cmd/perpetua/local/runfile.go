@@ -72,10 +72,10 @@ func RemoveRunFile(path string) error {
 func (r RunFile) Print(w io.Writer, path string) {
 	fmt.Fprintf(w, "\nPerpetua is ready (process %d)\n\n", r.PID)
 	fmt.Fprintf(w, "  Console    %s/\n", r.REST)
-	fmt.Fprintf(w, "  REST       %s        (GET /openapi.yaml)\n", r.REST)
-	fmt.Fprintf(w, "  WebSocket  %s  (GET /asyncapi.yaml)\n", r.WebSocket)
+	fmt.Fprintf(w, "  REST       %s  (reference: %s/docs)\n", r.REST, r.REST)
+	fmt.Fprintf(w, "  WebSocket  %s  (reference: %s/docs/websocket)\n", r.WebSocket, r.REST)
 	fmt.Fprintf(w, "  Kafka      %s\n", strings.Join(r.Kafka, ","))
 	fmt.Fprintf(w, "  Postgres   %s\n\n", r.DatabaseURL)
 	PrintUsers(w, r.Users)
-	fmt.Fprintf(w, "\n  The same is in %s. Ctrl-C stops.\n", path)
+	fmt.Fprintf(w, "\n  %s has all this as JSON. Ctrl-C stops the venue.\n", path)
 }

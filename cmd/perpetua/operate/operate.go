@@ -36,12 +36,8 @@ type line struct {
 	arguments []string
 }
 
-// Command runs an operation. args are GROUP VERB and its arguments, with flags anywhere after the verb.
+// Command runs an operation. args are GROUP VERB and its arguments, with flags anywhere after the verb. There is at least one.
 func Command(ctx context.Context, args []string, std settings.IO) error {
-	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
-		List(std.Err, "")
-		return flag.ErrHelp
-	}
 	operation, err := find(args, std.Err)
 	if err != nil {
 		return err
@@ -69,28 +65,43 @@ func Command(ctx context.Context, args []string, std settings.IO) error {
 func find(args []string, help io.Writer) (*Operation, error) {
 	all := Operations()
 	if strings.HasPrefix(args[0], "-") {
-		return nil, settings.Usagef("flags come after GROUP VERB: perpetua admin help lists the groups")
+		return nil, settings.Usagef("flags come after GROUP VERB (perpetua admin help lists them)")
 	}
 	if !slices.ContainsFunc(all, func(o Operation) bool { return o.Group == args[0] }) {
-		return nil, settings.Usagef("there is no %q: perpetua admin help lists all that there is", args[0])
+		return nil, settings.Usagef("there is no group %q (perpetua admin help lists the groups and their verbs)", args[0])
 	}
 	if len(args) == 1 || args[1] == "-h" || args[1] == "--help" || args[1] == "help" {
-		List(help, args[0])
 		if len(args) == 1 {
-			return nil, settings.Usagef("admin %s: do what?", args[0])
+			return nil, settings.Usagef("admin %s: a verb is needed: %s", args[0], strings.Join(verbs(args[0]), ", "))
 		}
+		List(help, args[0])
 		return nil, flag.ErrHelp
 	}
 	at := slices.IndexFunc(all, func(o Operation) bool { return o.Group == args[0] && o.Verb == args[1] })
 	if at < 0 {
-		return nil, settings.Usagef("admin %s has no %q: perpetua admin %s help lists what it has", args[0], args[1], args[0])
+		return nil, settings.Usagef("admin %s has no verb %q: it has %s", args[0], args[1], strings.Join(verbs(args[0]), ", "))
 	}
 	return &all[at], nil
 }
 
+// verbs returns the verbs of a group.
+func verbs(group string) (out []string) {
+	for _, o := range Operations() {
+		if o.Group == group {
+			out = append(out, o.Verb)
+		}
+	}
+	return out
+}
+
 // List writes the operations of a group, or all if group is "".
 func List(w io.Writer, group string) {
-	fmt.Fprint(w, "usage: perpetua admin GROUP VERB [ARGUMENT…] [--data DIR | $PERPETUA_ADMIN_URL] [FILE | - | --json TEXT]\n\n")
+	fmt.Fprint(w, `usage: perpetua admin GROUP VERB [ARGUMENT…] [FILE | - | --json TEXT] [flags]
+
+FILE holds the body of the request; - is the standard input. The venue is the one that runs on the folder of --data, or at
+the address in $PERPETUA_ADMIN_URL. perpetua admin GROUP VERB -h lists the flags.
+
+`)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, o := range Operations() {
 		if group == "" || group == o.Group {
@@ -110,27 +121,27 @@ func parse(o *Operation, args []string, std settings.IO) (*line, error) {
 	}
 	l := &line{operation: o, filters: make(map[string]*string)}
 	fs := flag.NewFlagSet("perpetua admin "+o.Group+" "+o.Verb, flag.ContinueOnError)
-	fs.SetOutput(std.Err)
-	fs.StringVar(&l.data, "data", env("PERPETUA_DATA", "data"), "data folder of the venue ($PERPETUA_DATA)")
-	fs.StringVar(&l.user, "user", env("PERPETUA_ADMIN_USER", "operator"), "who does it ($PERPETUA_ADMIN_USER)")
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&l.data, "data", env("PERPETUA_DATA", "data"), "data folder of the venue [$PERPETUA_DATA]")
+	fs.StringVar(&l.user, "user", env("PERPETUA_ADMIN_USER", "operator"), "user who gives the command [$PERPETUA_ADMIN_USER]")
 	for _, name := range o.Filters {
-		l.filters[name] = fs.String(strings.ReplaceAll(name, "_", "-"), "", "parameter "+name)
+		l.filters[name] = fs.String(strings.ReplaceAll(name, "_", "-"), "", "parameter "+name+" of the request")
 	}
 	if o.Method != "GET" {
-		fs.StringVar(&l.key, "idempotency-key", "", "so that a second call does nothing (default: a new one)")
+		fs.StringVar(&l.key, "idempotency-key", "", "key of the request: a second call with the same key gets the first answer (default: a new key)")
 	}
 	if o.Body == OptionalBody || o.Body == NeedsBody {
-		fs.StringVar(&l.text, "json", "", "the body, in place of FILE (- for stdin)")
-	}
-	fs.Usage = func() {
-		fmt.Fprintf(std.Err, "usage: perpetua admin %s [flags]\n  %s\n\n", o.usage(), o.Help)
-		fs.PrintDefaults()
+		fs.StringVar(&l.text, "json", "", "body of the request, in place of FILE")
 	}
 	for { // flags may be before, between and after the arguments
 		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+			var flags []*flag.Flag
+			fs.VisitAll(func(f *flag.Flag) { flags = append(flags, f) })
+			std.About = o.Help
+			settings.PrintUsage(std, "admin", o.usage()+" [flags]", flags)
 			return nil, err
 		} else if err != nil {
-			return nil, settings.Usagef("admin %s %s: %v", o.Group, o.Verb, err)
+			return nil, settings.FlagError("admin "+o.Group+" "+o.Verb, err)
 		}
 		if fs.NArg() == 0 {
 			return l, l.check()
@@ -150,7 +161,7 @@ func (l *line) check() error {
 		least++
 	}
 	if given < least || given > most {
-		return settings.Usagef("usage: perpetua admin %s", l.operation.usage())
+		return settings.Usagef("usage: perpetua admin %s [flags]", l.operation.usage())
 	}
 	return nil
 }

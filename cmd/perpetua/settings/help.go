@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Group is a group of settings. The help of a command lists the groups that the command uses.
@@ -63,19 +65,46 @@ func flagsOf(fs *flag.FlagSet) (out []*flag.Flag) {
 	return out
 }
 
-// printHelp writes the help of a command: its own flags, then the settings that it uses.
-func printHelp(w io.Writer, command string, own []*flag.Flag) {
-	fmt.Fprintf(w, "usage: perpetua %s [flags]\n", command)
+// PrintUsage writes the beginning of the help of a command: its usage, its description, and its own flags. arguments describes what
+// follows the name of the command.
+func PrintUsage(std IO, command, arguments string, own []*flag.Flag) {
+	fmt.Fprintf(std.Err, "usage: perpetua %s %s\n", command, arguments)
+	if std.About != "" {
+		fmt.Fprintf(std.Err, "\n%s\n", std.About)
+	}
+	if len(own) > 0 {
+		fmt.Fprint(std.Err, "\nFlags:\n")
+	}
 	for _, f := range own {
 		value, usage := flag.UnquoteUsage(f)
 		preset := f.DefValue
-		if value == "" || preset == "0" || preset == strconv.Itoa(math.MaxInt64) { // off, or no limit
+		if value == "" || slices.Contains([]string{"0", "0s", "-1", strconv.Itoa(math.MaxInt64)}, preset) { // off, or no limit
 			preset = ""
 		}
-		printFlag(w, f.Name, value, usage, preset)
+		printFlag(std.Err, f.Name, value, usage, preset)
 	}
+}
+
+// invalidValue matches the beginning of the flag package's errors about a value, up to the hyphen before the name of the flag.
+var invalidValue = regexp.MustCompile(`^(invalid (?:boolean )?value "(?:[^"\\]|\\.)*" for (?:flag )?)-`)
+
+// FlagError returns the usage error for a command line that the flag package refuses.
+func FlagError(command string, err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		text = "there is no flag --" + name
+	}
+	text = strings.Replace(text, "flag needs an argument: -", "a value is needed after --", 1)
+	text = invalidValue.ReplaceAllString(text, "${1}--")
+	return Usagef("%s (perpetua %s -h lists the flags)", text, command)
+}
+
+// printHelp writes the help of a command: its own flags, then the settings that it uses.
+func printHelp(std IO, command string, own []*flag.Flag) {
+	w := std.Err
+	PrintUsage(std, command, "[flags]", own)
 	groups := groupsOf(command)
-	fmt.Fprint(w, "\nSettings, as flags or in the environment:\n")
+	fmt.Fprint(w, "\nSettings, each a flag or a variable of the environment:\n")
 	for _, d := range Table() {
 		if groups != nil && !slices.Contains(groups, d.Of) {
 			continue
@@ -90,7 +119,7 @@ func printHelp(w io.Writer, command string, own []*flag.Flag) {
 		printFlag(w, d.Name, value, d.usage+" [$"+d.Variable()+"]", preset)
 	}
 	if groups != nil {
-		fmt.Fprintf(w, "\nOther settings are accepted and have no effect here. perpetua config -h lists all settings.\n")
+		fmt.Fprintf(w, "\nThe command accepts all other settings too and ignores them. perpetua config -h lists them.\n")
 	}
 }
 

@@ -14,6 +14,7 @@ type IO struct {
 	Out, Err io.Writer
 	Env      func(string) (string, bool) // looks up an environment variable
 	Environ  func() []string             // lists the environment as NAME=value; nil to skip the search for misspelled names
+	About    string                      // description of the command, for its help; may be empty
 	// PasswordMemory is the memory for a new password hash, in KiB; 0 for a safe default. Tests that do not concern
 	// passwords use less, because hashing takes most of the time of a venue's first start.
 	PasswordMemory uint32

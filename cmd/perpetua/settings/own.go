@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 )
@@ -19,18 +18,10 @@ func ParseOwn(command, usage string, args []string, std IO, declare func(*flag.F
 	}
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(std.Err, "usage: perpetua %s %s\n", command, usage)
-		fs.VisitAll(func(f *flag.Flag) {
-			value, usage := flag.UnquoteUsage(f)
-			preset := f.DefValue
-			if value == "" || preset == "0s" {
-				preset = ""
-			}
-			printFlag(std.Err, f.Name, value, usage, preset)
-		})
+		PrintUsage(std, command, usage, flagsOf(fs))
 		return nil, err
 	case err != nil:
-		return nil, Usagef("%v (perpetua %s -h lists the flags)", err, command)
+		return nil, FlagError(command, err)
 	}
 	return append(rest, fs.Args()...), nil
 }

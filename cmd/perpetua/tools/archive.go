@@ -48,9 +48,9 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 	r.Settings, err = settings.Parse(command, args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&r.at, flagName, "", usage)
 		fs.StringVar(&name, "journal", "", "journal (default: all)")
-		fs.StringVar(&r.keyFile, "key-file", "", "file with a key of 32 bytes in base64 that seals the archive instead of the master key, for a reader outside of the venue")
+		fs.StringVar(&r.keyFile, "key-file", "", "file with a key of 32 bytes in base64 that seals the archive in place of the master key, for a reader outside the venue")
 		if command == "log archive" {
-			fs.BoolVar(&r.list, "list", false, "print what the archive holds, and archive nothing (default of --to: the bucket that the role archive writes to, of --archive-url or else --blob-url)")
+			fs.BoolVar(&r.list, "list", false, "print what the archive holds, and archive nothing; --to is then by default the bucket of --archive-url or --blob-url")
 		}
 		settings.JSONFlag(fs, &r.json)
 	})

@@ -47,12 +47,12 @@ type copied struct {
 func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 	var name string
 	c.Settings, err = settings.Parse("log copy", args, std, func(fs *flag.FlagSet) {
-		fs.StringVar(&c.from, "from", "", "data folder, brokers (host:port,…) or file to copy from")
-		fs.StringVar(&c.to, "to", "", "data folder, brokers or file to copy to; a file has an extension, and .zst compresses it")
+		fs.StringVar(&c.from, "from", "", "data folder, brokers (host:port,…), or file to copy from")
+		fs.StringVar(&c.to, "to", "", "data folder, brokers, or file to copy to; a name with an extension is a file, which .zst compresses")
 		fs.StringVar(&c.prefix, "to-prefix", "", "prefix of topic names at the target (default: --topic-prefix, which is that of the source)")
 		fs.StringVar(&name, "journal", "", "journal to copy (default: all)")
 		settings.JSONFlag(fs, &c.json)
-		fs.BoolVar(&c.move, "move", false, "then let the venue go on at the target and not at the source; needs the key store")
+		fs.BoolVar(&c.move, "move", false, "make the target the venue's log, so that the venue starts there and no longer at the source; needs the key store")
 	})
 	if err != nil {
 		return c, err

@@ -27,53 +27,40 @@ type verifiedProof struct {
 	Compared     bool                  `json:"compared"` // with a statement from another source than the proof
 }
 
-const liabilitiesUsage = `usage: perpetua liabilities verify [flags] FILE
-
-Checks the proof of a customer's liabilities in FILE, the response of GET /v1/customers/CODE/liability-proof. It needs no venue
-and no network. Without --recorded it checks the proof against the statement in it, which says nothing about the journal.
-
-  --json
-        print the result as JSON
-  --recorded string
-        file with the recorded statement: the response of GET /v1/liabilities/POSITION, or lines of perpetua log
-`
-
 // Liabilities is the command liabilities, which has one verb.
 func Liabilities(ctx context.Context, args []string, std settings.IO) error {
 	if len(args) > 0 && args[0] == "verify" {
 		return VerifyLiabilities(ctx, args[1:], std)
 	}
-	if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
-		fmt.Fprint(std.Err, liabilitiesUsage)
-		return flag.ErrHelp
+	_, err := settings.ParseOwn("liabilities", "verify FILE [flags]", args, std, func(*flag.FlagSet) {})
+	if err == nil {
+		err = settings.Usagef("usage: perpetua liabilities verify FILE [flags]")
 	}
-	return settings.Usagef("perpetua liabilities verify FILE")
+	return err
 }
 
 // VerifyLiabilities checks a customer's proof offline.
 func VerifyLiabilities(_ context.Context, args []string, std settings.IO) error {
 	var recorded string
 	var asJSON bool
-	fs := flag.NewFlagSet("perpetua liabilities verify", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.StringVar(&recorded, "recorded", "", "")
-	settings.JSONFlag(fs, &asJSON)
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(std.Err, liabilitiesUsage)
+	files, err := settings.ParseOwn("liabilities verify", "FILE [flags]", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&recorded, "recorded", "", "file with the recorded statement: the response of GET /v1/liabilities/POSITION, or lines of perpetua log "+
+			"(default: the statement in the proof, which need not be in the journal)")
+		settings.JSONFlag(fs, &asJSON)
+	})
+	if err != nil {
 		return err
-	case err != nil:
-		return settings.Usagef("%v", err)
-	case fs.NArg() != 1:
-		return settings.Usagef("one FILE with a proof is needed")
 	}
-	text, err := readBounded(fs.Arg(0))
+	if len(files) != 1 {
+		return settings.Usagef("one FILE is needed, with the response of GET /v1/customers/CODE/liability-proof")
+	}
+	text, err := readBounded(files[0])
 	if err != nil {
 		return err
 	}
 	p, err := liabilities.ParseProof(text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", fs.Arg(0), err)
+		return fmt.Errorf("%s: %w", files[0], err)
 	}
 	statement := &p.Recorded
 	if recorded != "" {
@@ -85,7 +72,7 @@ func VerifyLiabilities(_ context.Context, args []string, std settings.IO) error 
 		}
 	}
 	if err := p.Verify(statement); err != nil {
-		return fmt.Errorf("%s: %w", fs.Arg(0), err)
+		return fmt.Errorf("%s: %w", files[0], err)
 	}
 	result := verifiedProof{p.CustomerCode, p.Value, *statement, recorded != ""}
 	if asJSON {

@@ -46,13 +46,13 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 	filter := logFilter{}
 	s, err := settings.Parse("log", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&name, "journal", journals.Trading, "journal to read")
-		fs.Int64Var(&filter.from, "from", 0, "first sequence; the chain is checked from the last position before it that the read models or a snapshot remember, else from genesis")
-		fs.Int64Var(&filter.to, "to", math.MaxInt64, "last sequence")
-		fs.BoolVar(&all, "check-all", false, "check the chain from genesis on, whatever is printed")
+		fs.Int64Var(&filter.from, "from", 0, "first sequence to print; the chain is checked from the last position before it that the tables or a snapshot remember, or else from the genesis on")
+		fs.Int64Var(&filter.to, "to", math.MaxInt64, "last sequence to print")
+		fs.BoolVar(&all, "check-all", false, "check the chain from the genesis on, also with --from")
 		fs.StringVar(&filter.kind, "type", "", "only records whose command or an event has this type")
 		fs.StringVar(&filter.customer, "customer", "", "only records that concern this customer")
-		fs.BoolVar(&asJSON, "json", false, "print JSON, which is the default: each line is a record")
-		fs.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
+		fs.BoolVar(&asJSON, "json", false, "print JSON, one record a line, as this command does anyway")
+		fs.BoolVar(&follow, "follow", false, "wait for new records, until interrupted")
 	})
 	if err != nil {
 		return err

@@ -30,13 +30,13 @@ func Monitor(ctx context.Context, args []string, std settings.IO) error {
 	var r monitorRequest
 	rest, err := settings.ParseOwn("monitor", "--url URL [--url URL] --key KEY [flags]", args, std, func(fs *flag.FlagSet) {
 		r.declare(fs)
-		fs.Func("url", "`string`: URL of the log, like https://venue.example/tlog/trading/0; once for each place", func(url string) error {
+		fs.Func("url", "`URL` of the log, like https://venue.example/tlog/trading/0; once for each place", func(url string) error {
 			r.places = append(r.places, url)
 			return monitor.CheckPlace(url)
 		})
 		fs.StringVar(&r.state, "state", "", "file that remembers the last good checkpoint (default: nothing is remembered)")
 		fs.DurationVar(&r.stale, "stale", 10*time.Minute, "age at which a checkpoint is stale: of its cosignatures if the policy has witnesses, else of its last growth")
-		fs.DurationVar(&r.every, "every", 0, "go on, with this time between two checks, until an alarm; a place that does not answer is only reported")
+		fs.DurationVar(&r.every, "every", 0, "check again after this time, until an alarm; a place that does not answer is only reported (default: check once)")
 		settings.JSONFlag(fs, &r.json)
 	})
 	switch {

@@ -45,7 +45,7 @@ func parseParquet(args []string, std settings.IO) (r parquetRequest, err error) 
 	var name string
 	r.from = -1
 	r.Settings, err = settings.Parse("log parquet", args, std, func(fs *flag.FlagSet) {
-		fs.StringVar(&r.to, "to", "", "folder to write to; a later run adds what is new")
+		fs.StringVar(&r.to, "to", "", "folder to write to; a later run adds the new records")
 		fs.StringVar(&r.file, "file", "", "read the logs in a file that log copy wrote")
 		fs.StringVar(&r.archive, "archive", "", "read the archive in a bucket, named by its URL")
 		fs.StringVar(&name, "journal", "", "journal: trading or onboarding (default: both)")

@@ -34,7 +34,7 @@ func Reader(ctx context.Context, args []string, std settings.IO) error {
 	var timeout time.Duration
 	s, err := settings.Parse("admin reader", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&name, "name", "", "name of the user")
-		fs.DurationVar(&timeout, "timeout", time.Minute, "how long a query of the user may take")
+		fs.DurationVar(&timeout, "timeout", time.Minute, "time after which a query of the user is ended")
 		settings.JSONFlag(fs, &asJSON)
 	})
 	if err != nil {

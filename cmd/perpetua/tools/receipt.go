@@ -70,9 +70,9 @@ func Receipt(ctx context.Context, args []string, std settings.IO) error {
 	if len(args) > 0 && args[0] == "verify" {
 		return VerifyReceipt(ctx, args[1:], std)
 	}
-	_, err := settings.ParseOwn("receipt", "verify FILE --key KEY [--policy FILE]", args, std, func(*flag.FlagSet) {})
+	_, err := settings.ParseOwn("receipt", "verify FILE --key KEY [flags]", args, std, func(*flag.FlagSet) {})
 	if err == nil {
-		err = settings.Usagef("perpetua receipt verify FILE verifies a receipt")
+		err = settings.Usagef("usage: perpetua receipt verify FILE --key KEY [flags]")
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func RestoreLog(ctx context.Context, args []string, std settings.IO) error {
 	var err error
 	r.Settings, err = settings.Parse("log restore", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&name, "journal", "", "journal (default: all)")
-		fs.Int64Var(&r.from, "from", 0, "first record of an empty topic, rounded down to the beginning of a range; earlier records stay in the archive alone")
+		fs.Int64Var(&r.from, "from", 0, "first record of an empty topic, rounded down to the beginning of a range; earlier records stay in the archive only")
 		settings.JSONFlag(fs, &r.json)
 	})
 	if err != nil {

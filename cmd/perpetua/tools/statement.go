@@ -61,10 +61,10 @@ func Statement(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	s, err := settings.Parse("statement", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&customer, "customer", "", "code of the customer")
-		fs.StringVar(&from, "from", "", "begin of the period, inclusive: a day such as 2026-04-01, which begins at midnight UTC, or a time of RFC 3339")
+		fs.StringVar(&from, "from", "", "beginning of the period, inclusive: a day such as 2026-04-01, which begins at midnight UTC, or a time in RFC 3339")
 		fs.StringVar(&to, "to", "", "end of the period, exclusive, in the same form")
 		fs.StringVar(&format, "format", "", "csv (default), json, or parquet, which needs --out")
-		fs.StringVar(&out, "out", "", "`file` to write to, which is replaced; it gets its name when it is complete (default: standard output)")
+		fs.StringVar(&out, "out", "", "`file` to write to; an existing one is replaced when the new one is complete (default: the standard output)")
 		settings.JSONFlag(fs, &asJSON)
 	})
 	if err != nil {

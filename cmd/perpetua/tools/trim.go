@@ -49,9 +49,9 @@ func parseTrim(args []string, std settings.IO) (r trimRequest, err error) {
 	var name, before string
 	r.Settings, err = settings.Parse("log trim", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&name, "journal", "", "journal (default: all)")
-		fs.Int64Var(&r.policy.Keep, "keep", 0, "number of the last archived records to keep, beside what --trim-after keeps")
-		fs.StringVar(&before, "before", "", "keep what is not older than this time, like 2026-01-31T00:00:00Z")
-		fs.BoolVar(&r.policy.DryRun, "dry-run", false, "compare and report, and delete nothing")
+		fs.Int64Var(&r.policy.Keep, "keep", 0, "keep this many of the last archived records, in addition to those that --trim-after keeps")
+		fs.StringVar(&before, "before", "", "keep records that are not older than this time, like 2026-01-31T00:00:00Z")
+		fs.BoolVar(&r.policy.DryRun, "dry-run", false, "compare and report, but delete nothing")
 		settings.JSONFlag(fs, &r.json)
 	})
 	if err != nil {

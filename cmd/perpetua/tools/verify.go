@@ -49,10 +49,10 @@ func parseVerify(args []string, std settings.IO) (r verifyRequest, err error) {
 			r.rows = s
 			return nil
 		})
-		fs.BoolVar(&r.rules, "rules", false, "check the journal trading against the independent model of the rules too")
+		fs.BoolVar(&r.rules, "rules", false, "check the journal trading against a second model of the rules too")
 		fs.StringVar(&r.checkpoint, "checkpoint", "", "file with a signed checkpoint that the log must extend; needs the key store and the bucket")
 		r.trust.declare(fs)
-		fs.BoolVar(&r.chainOnly, "chain-only", false, "decide nothing again: check the chain, the form, the keys, the headers and the sums")
+		fs.BoolVar(&r.chainOnly, "chain-only", false, "do not decide records again: check only the chain, the form, the keys, the headers, and the sums")
 		settings.JSONFlag(fs, &r.json)
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import { describe, local, reference, utc } from "./entry.js";
 import { explainOrder, explainRecord } from "./explain.js";
 import { say, submitting } from "./form.js";
 import { Past } from "./past.js";
-import { actions, amount, cell, explainButton, flags, number, side, status, table, trigger, when } from "./rows.js";
+import { actions, amount, button, cell, explainButton, flags, number, side, status, table, trigger, when } from "./rows.js";
 
 const terminal = ["filled", "canceled", "expired", "rejected"];
 const prices = ["limit_price", "trigger_price", "stop_loss_price", "take_profit_price"]; // that an order may have
@@ -153,7 +153,7 @@ export class Account {
 
   #summary(s) {
     const figures = [
-      ["Equity", s.total_equity], ["Balance", s.balance], ["Unrealised P&L", s.unrealised_pnl, true],
+      ["Equity", s.total_equity], ["Balance", s.balance], ["Unrealized P&L", s.unrealised_pnl, true],
       ["Available", s.available_margin], ["Used margin", s.used_margin], ["Order margin", s.order_margin],
     ];
     const ratio = Number(s.margin_ratio);
@@ -168,56 +168,56 @@ export class Account {
     const orders = [...this.#orders.values()].sort((a, b) => (a.created < b.created ? 1 : -1));
     setText(byId("tab-orders"), orders.length ? `Open orders (${orders.length})` : "Open orders");
     byId("cancel-all").hidden = !this.#mayTrade || orders.length === 0;
-    const focused = document.activeElement?.closest("#orders-view tr")?.dataset.code;
-    const which = document.activeElement?.className;
     table(byId("orders-view"), "No open orders", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["In force"], ["Status"], ["Actions", 1]],
-      orders.map((o) => el("tr", { "data-code": o.code, title: `${o.code} · reference ${o.reference_id}` },
+      orders.map((o) => el("tr", { "data-key": o.code, title: `${o.code} · reference ${o.reference_id}` },
         when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),
         cell(o.time_in_force === "GTD" ? `GTD ${moment(o.expire_time)}` : o.time_in_force), status(o),
         actions(explainButton(`${o.action} ${o.amount} at ${at(o)}`, () => explainOrder(o.customer_code, o.code)),
-          this.#mayTrade && el("button", { type: "button", class: "quiet amend", "aria-label": `Amend ${o.action} ${o.amount} at ${at(o)}`, click: () => this.#openAmend(o) }, "Amend"),
-          this.#mayTrade && el("button", { type: "button", class: "quiet cancel", "aria-label": `Cancel ${o.action} ${o.amount} at ${at(o)}`, click: (e) => this.#cancel(o, e.target) }, "Cancel")))));
-    if (focused && which) byId("orders-view").querySelector(`tr[data-code="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
+          this.#mayTrade && button("amend", `Amend ${o.action} ${o.amount} at ${at(o)}`, "Amend", () => this.#openAmend(o.code)),
+          this.#mayTrade && button("cancel", `Cancel ${o.action} ${o.amount} at ${at(o)}`, "Cancel", (e) => this.#cancel(o.code, e.target))))));
     this.#changed({ orders });
   }
 
   #showPositions() {
     const list = this.positions().sort((a, b) => (a.symbol < b.symbol ? -1 : 1));
-    const focused = document.activeElement?.closest("#positions-view tr")?.dataset.symbol;
-    const which = document.activeElement?.className;
     setText(byId("tab-positions"), list.length ? `Positions (${list.length})` : "Positions");
-    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Liquidation", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Margin", 1], ["Leverage", 1], ["Actions", 1]],
-      list.map((p) => el("tr", { "data-symbol": p.symbol }, cell(p.symbol), number(p.amount, sign(p.amount)), number(short(p.entry_price)), number(p.mark_price), number(p.liquidation_price, "risk"), amount(p.notional),
+    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Liquidation", 1], ["Notional", 1], ["Unrealized P&L", 1], ["Margin", 1], ["Leverage", 1], ["Actions", 1]],
+      list.map((p) => el("tr", { "data-key": p.symbol }, cell(p.symbol), number(p.amount, sign(p.amount)), number(short(p.entry_price)), number(p.mark_price), number(p.liquidation_price, "risk"), amount(p.notional),
         profit(p), amount(p.initial_margin), number(p.leverage, "", "×"),
-        actions(this.#mayTrade && el("button", { type: "button", class: "quiet protect", "aria-label": `TP/SL: take profit and stop loss for ${p.symbol}`, click: () => this.#protect(p) }, "TP/SL"),
-          this.#mayTrade && el("button", { type: "button", class: "quiet close", "aria-label": `Close ${p.symbol} at the market`, click: (e) => this.#close(p, e.target) }, "Close")))));
-    if (focused && which) byId("positions-view").querySelector(`tr[data-symbol="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
+        actions(this.#mayTrade && button("protect", `TP/SL: take profit and stop loss for ${p.symbol}`, "TP/SL", () => this.#withPosition(p.symbol, this.#protect)),
+          this.#mayTrade && button("close", `Close ${p.symbol} at the market`, "Close", (e) => this.#withPosition(p.symbol, (now) => this.#close(now, e.target)))))));
     this.#changed({ positions: list });
+  }
+
+  // withPosition calls work with a position as it is now, unless it is closed.
+  #withPosition(symbol, work) {
+    const position = this.#positions.get(symbol);
+    if (position) work(position);
   }
 
   #fills(list) {
     table(byId("fills-view"), "No fills yet", [["Time"], ["Symbol"], ["Side"], ["Price", 1], ["Amount", 1], ["Value", 1], ["Fee", 1], ["Role"], ["Kind"], ["Actions", 1]],
-      list.map((t) => el("tr", { title: `${t.code} · order ${t.order_code}` }, when(t.timestamp), cell(t.symbol), side(t.action), number(t.price), number(t.amount),
+      list.map((t) => el("tr", { "data-key": `${t.code} ${t.action}`, title: `${t.code} · order ${t.order_code}` }, when(t.timestamp), cell(t.symbol), side(t.action), number(t.price), number(t.amount),
         amount(t.notional), number(t.fee), cell(t.role), cell(words(t.type)), actions(explainButton(`the fill of ${t.amount} at ${t.price}`, () => explainRecord(t.customer_code, t.sequence))))));
   }
 
   #history(list) {
     table(byId("history-view"), "No orders yet", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["Average", 1], ["Status"], ["Reason"], ["Actions", 1]],
-      list.map((o) => el("tr", { title: `${o.code} · reference ${o.reference_id}` }, when(o.updated), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o),
+      list.map((o) => el("tr", { "data-key": o.code, title: `${o.code} · reference ${o.reference_id}` }, when(o.updated), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o),
         number(o.amount), number(o.filled_amount), number(o.average_fill_price), status(o), cell(words(o.reason) || "–"),
         actions(explainButton(`${o.action} ${o.amount} at ${at(o)}`, () => explainOrder(o.customer_code, o.code))))));
   }
 
   #ledger(list) {
     table(byId("ledger-view"), "No ledger entries yet", [["Time"], ["Type"], ["Symbol"], ["Amount", 1], ["Balance", 1], ["Currency"], ["Status"], ["Record", 1], ["Actions", 1]],
-      list.map((t) => el("tr", { title: t.code }, when(t.timestamp), cell(words(t.type)), cell(t.symbol ?? "–"), number(t.amount, sign(t.amount)), number(t.balance),
+      list.map((t) => el("tr", { "data-key": `${t.code} ${t.sequence}`, title: t.code }, when(t.timestamp), cell(words(t.type)), cell(t.symbol ?? "–"), number(t.amount, sign(t.amount)), number(t.balance),
         cell(t.currency), cell(words(t.status)), number(String(t.sequence)),
         actions(explainButton(`${words(t.type)} of ${t.amount}`, () => explainRecord(t.customer_code, t.sequence))))));
   }
 
-  async #cancel(order, button) {
+  async #cancel(code, button) {
     button.setAttribute("aria-disabled", "true");
-    await this.#act(async () => describe(await this.#noted(request("DELETE", this.#path(`/orders/${order.code}`)))));
+    await this.#act(async () => describe(await this.#noted(request("DELETE", this.#path(`/orders/${code}`)))));
     button.removeAttribute("aria-disabled");
   }
 
@@ -265,7 +265,9 @@ export class Account {
     }
   }
 
-  #openAmend(order) {
+  #openAmend(code) {
+    const order = this.#orders.get(code);
+    if (!order) return; // it has just ended
     this.#amending = order;
     const form = byId("amend");
     for (const name of prices) {

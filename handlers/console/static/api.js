@@ -175,6 +175,7 @@ export async function watchLog() {
     if (response.ok) clear("ready");
     else report("ready", "bad", "Not ready", `The server answers ${response.status}: ${state.status ?? "it cannot serve"}. ${reasons(state)}`);
   } catch (error) {
+    clear("ready"); // it is unknown now
     report("server", "bad", error.code === "NO_ANSWER" ? "No answer" : "Server unreachable", `${error.message ?? error} What is shown may be out of date.`);
     return null;
   }

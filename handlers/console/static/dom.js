@@ -23,6 +23,46 @@ export function svg(name, attributes = {}, ...children) {
   return e;
 }
 
+// update gives a parent these children. An element stays if a child has its data-key, or neither has one and the child takes its
+// place: it gets the attributes, texts, and children of that child. So a button that is updated keeps the focus, and a click
+// during the update counts. Its listeners stay, too: they must look up whatever changes. Rows and buttons without a key are
+// always replaced. aria-disabled stays, because a request under way has set it.
+export function update(parent, children) {
+  const focused = document.activeElement;
+  const keyed = new Map();
+  const others = [];
+  for (const node of parent.childNodes) {
+    if (node.dataset?.key) keyed.set(node.dataset.key, node);
+    else others.push(node);
+  }
+  const next = children.map((child) => {
+    const key = child.dataset?.key;
+    const old = key ? keyed.get(key) : others.shift();
+    if (old?.nodeName !== child.nodeName || (!key && ["TR", "BUTTON"].includes(child.nodeName))) return child;
+    keyed.delete(key);
+    become(old, child);
+    return old;
+  });
+  const staying = new Set(next);
+  for (const node of [...parent.childNodes]) if (!staying.has(node)) node.remove();
+  let at = parent.firstChild;
+  for (const node of next) {
+    if (node === at) at = at.nextSibling;
+    else parent.insertBefore(node, at);
+  }
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus(); // its row has moved
+}
+
+function become(old, child) {
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== child.data) old.data = child.data;
+    return;
+  }
+  for (const { name } of [...old.attributes]) if (!child.hasAttribute(name) && name !== "aria-disabled") old.removeAttribute(name);
+  for (const { name, value } of child.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  update(old, [...child.childNodes]);
+}
+
 // setText changes an element's text only if it differs, which keeps selections and costs no layout.
 export function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;

@@ -72,7 +72,7 @@ function met(m) {
       ["Used margin", money(a.used_margin), a.used_margin], ["Maintenance margin", money(a.maintenance_margin), a.maintenance_margin], ["Risk", words(a.risk_state)]]),
     m.instruments.length > 0 && inBox((box) => table(box, "", [["Symbol"], ["Status"], ["Index", 1], ["Mark", 1], ["Best bid", 1], ["Best ask", 1]],
       m.instruments.map((i) => el("tr", {}, cell(i.symbol), cell(words(i.status)), number(i.index_price), number(i.mark_price), number(i.best_bid), number(i.best_ask))))),
-    inBox((box) => table(box, "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Unrealised P&L", 1]],
+    inBox((box) => table(box, "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Unrealized P&L", 1]],
       m.positions.map((p) => el("tr", {}, cell(p.symbol), number(p.amount, sign(p.amount)), number(p.entry_price), number(p.mark_price), amount(p.unrealised_pnl, sign(p.unrealised_pnl)))))),
   ];
 }

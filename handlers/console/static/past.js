@@ -135,13 +135,13 @@ export class Past {
 
   #draw(customer, orders, positions, balances) {
     table(byId("past-orders"), "No open orders at that moment", [["Placed"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["Status"], ["Actions", 1]],
-      orders.map((o) => el("tr", { title: o.code }, when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),
+      orders.map((o) => el("tr", { "data-key": o.code, title: o.code }, when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),
         status(o), actions(explainButton(`the ${o.action} order of ${o.amount}`, () => explainOrder(customer, o.code))))));
     table(byId("past-positions"), "No positions at that moment", [["Symbol"], ["Size", 1], ["Entry", 1], ["Cost", 1], ["Changed"], ["Actions", 1]],
-      positions.map((p) => el("tr", {}, cell(p.symbol), number(p.amount, sign(p.amount)), number(p.entry_price), amount(p.cost), when(p.updated),
+      positions.map((p) => el("tr", { "data-key": `${p.symbol} ${p.sequence}` }, cell(p.symbol), number(p.amount, sign(p.amount)), number(p.entry_price), amount(p.cost), when(p.updated),
         actions(explainButton(`the last change of the position in ${p.symbol}`, () => explainRecord(customer, p.sequence))))));
     table(byId("past-balances"), "No balance at that moment", [["Currency"], ["Balance", 1], ["Changed"], ["Actions", 1]],
-      balances.map((b) => el("tr", {}, cell(b.currency), number(b.balance), when(b.updated),
+      balances.map((b) => el("tr", { "data-key": `${b.currency} ${b.sequence}` }, cell(b.currency), number(b.balance), when(b.updated),
         actions(explainButton(`the last change of the ${b.currency} balance`, () => explainRecord(customer, b.sequence))))));
   }
 }

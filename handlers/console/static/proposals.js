@@ -3,7 +3,7 @@
 
 import { exchange, get } from "./api.js";
 import { grouped } from "./decimal.js";
-import { byId, el, inTurn, moment, setText, words } from "./dom.js";
+import { byId, el, inTurn, moment, setText, update, words } from "./dom.js";
 import { say, submitting } from "./form.js";
 import { actions, cell, table, when } from "./rows.js";
 
@@ -16,7 +16,7 @@ export class Proposals {
   #may = false; // whether the user may end proposals
   #turn = inTurn();
   #sizes = new Map(); // journal → proposals to list
-  #drawn = ""; // what is listed, so that nothing is drawn twice and no button loses the focus
+  #drawn = ""; // what is listed, so that nothing is drawn twice
   #shown = null; // the path of the proposal in the dialog
 
   constructor() {
@@ -84,17 +84,15 @@ export class Proposals {
     const text = JSON.stringify(lists);
     if (text === this.#drawn) return;
     this.#drawn = text;
-    const focused = document.activeElement.dataset.path;
-    byId("proposals").replaceChildren(...lists.map((list) => {
+    update(byId("proposals"), lists.map((list) => {
       const box = el("div");
       table(box, "No such proposals", [["Made"], ["Action"], ["Proposed by"], ["Status"], ["Expires"], ["Review", 1]], list.items.map((p) => row(p, () => this.#open(p))));
       const left = list.total - list.items.length;
       if (left > 0) {
-        box.append(el("p", { class: "empty" }, el("button", { type: "button", class: "quiet", click: () => this.#extend(list.journal) }, `Show more of ${left}`)));
+        box.append(el("p", { class: "empty" }, el("button", { type: "button", class: "quiet", "data-key": "more", click: () => this.#extend(list.journal) }, `Show more of ${left}`)));
       }
-      return el("div", { class: "part-of", "data-journal": list.journal }, el("h3", {}, `Journal ${list.journal}`), list.note && el("p", { class: "hint" }, list.note), box);
+      return el("div", { class: "part-of", "data-key": list.journal, "data-journal": list.journal }, el("h3", {}, `Journal ${list.journal}`), list.note && el("p", { class: "hint" }, list.note), box);
     }));
-    if (focused) reviewOf(focused)?.focus();
   }
 
   #extend(journal) {
@@ -152,8 +150,8 @@ const pathOf = (p) => `/admin/v1/four-eyes/${p.journal}/proposals/${p.id}`;
 const reviewOf = (path) => [...byId("proposals").querySelectorAll(".review")].find((b) => b.dataset.path === path);
 const title = (p) => `${words(p.action.replaceAll(".", " "))}, ${p.journal}/0@${p.sequence}`;
 
-const row = (p, open) => el("tr", { title: p.id }, when(p.created), cell(p.action), cell(p.proposed_by), status(p), when(p.expires_at),
-  actions(el("button", { type: "button", class: "quiet review", "data-path": pathOf(p), "aria-label": `Review ${title(p)} by ${p.proposed_by}`, click: open }, "Review")));
+const row = (p, open) => el("tr", { "data-key": p.id, title: p.id }, when(p.created), cell(p.action), cell(p.proposed_by), status(p), when(p.expires_at),
+  actions(el("button", { type: "button", class: "quiet review", "data-key": "review", "data-path": pathOf(p), "aria-label": `Review ${title(p)} by ${p.proposed_by}`, click: open }, "Review")));
 
 const status = (p) => el("td", {}, words(p.status), p.status === "open" && p.changed_sequence !== null && el("span", { class: "chip bad" }, "evidence changed"));
 

@@ -1,7 +1,7 @@
 // Rows and cells of the tables of an account.
 
 import { grouped, money } from "./decimal.js";
-import { el, moment, words } from "./dom.js";
+import { el, moment, update, words } from "./dom.js";
 import { isWaiting } from "./entry.js";
 
 export const cell = (text) => el("td", {}, text);
@@ -22,17 +22,21 @@ export function trigger(o) {
 
 export const flags = (o) => [words(o.type), o.post_only && "post only", o.reduce_only && "reduce only", o.cash_amount && `cash ${money(o.cash_amount)}`].filter(Boolean).join(", ");
 
-// table puts rows under headings, or a remark where there are none. On a narrow screen each row becomes a card, whose
-// cells are named by data-name.
+// table shows rows under headings, or a remark if there are none. A row with buttons needs a data-key, so that update keeps it.
+// On a narrow screen each row becomes a card, whose cells are named by data-name.
 export function table(box, none, headings, rows) {
-  if (!rows.length) return box.replaceChildren(el("p", { class: "empty" }, none));
+  if (!rows.length) return update(box, [el("p", { class: "empty" }, none)]);
   for (const row of rows) [...row.children].forEach((c, i) => c.setAttribute("data-name", headings[i][0]));
-  box.replaceChildren(el("table", { class: "list" },
-    el("thead", {}, el("tr", {}, ...headings.map(([name, right]) => el("th", { scope: "col", class: right ? "num" : null }, name)))), el("tbody", {}, ...rows)));
+  update(box, [el("table", { class: "list" },
+    el("thead", {}, el("tr", { "data-key": "headings" }, ...headings.map(([name, right]) => el("th", { scope: "col", class: right ? "num" : null }, name)))),
+    el("tbody", {}, ...rows))]);
 }
 
 // actions holds the buttons of a row.
 export const actions = (...buttons) => el("td", { class: "num actions" }, ...buttons);
 
+// button makes a button of a row. Its key is unique within the row.
+export const button = (key, name, label, click) => el("button", { type: "button", class: `quiet ${key}`, "data-key": key, "aria-label": name, click }, label);
+
 // explainButton opens the explanation of what a row shows.
-export const explainButton = (name, open) => el("button", { type: "button", class: "quiet explain", "aria-label": `Explain ${name}`, click: open }, "Explain");
+export const explainButton = (name, open) => button("explain", `Explain ${name}`, "Explain", open);

@@ -85,7 +85,7 @@ function session(reason) {
   byId("who").textContent = who ? `${who.sub} · ${who.broker}` : "";
   byId("workplace").hidden = !may;
   byId("logged-out").hidden = may;
-  byId("logged-out").textContent = who ? "This user cannot apply for anybody: the scope onboarding is needed." : "Log in as a client to apply for somebody.";
+  byId("logged-out").textContent = who ? "This user has no scope onboarding, which applications need." : "Log in as a broker to apply for a person or a corporate.";
   if (reason) report("session", "wait", "Logged out", `${reason} Log in again.`);
   else clear("session");
   forget();

@@ -1,6 +1,6 @@
 // The deliveries about an owner since a case began: what receivers were told, each attempt, and another try for what is over or waits for its retry.
 
-import { byId, el, moment, words } from "/console/dom.js";
+import { byId, el, moment, update, words } from "/console/dom.js";
 import { say } from "/console/form.js";
 import { all, post, receivers } from "./service.js";
 
@@ -20,13 +20,13 @@ const levels = { delivered: "good", dead: "bad", retrying: "wait", pending: "wai
 
 export function draw({ found, to, more }, may, done) {
   byId("deliveries-note").textContent = more ? `The newest ${bound} about this owner` : "About this owner, since the case began";
-  byId("deliveries").replaceChildren(...found.map((d) => el("li", { "data-delivery": d.id },
+  const none = el("li", { class: "dim" }, "There are none.");
+  update(byId("deliveries"), !found.length ? [none] : found.map((d) => el("li", { "data-key": `${d.id} ${d.status}`, "data-delivery": d.id },
     el("strong", { class: "grow" }, d.event_type), el("span", { class: `chip ${levels[d.status] ?? ""}` }, words(d.status)),
     el("span", { class: "note" }, moment(d.created_at), d.next_attempt_at ? `, next try ${moment(d.next_attempt_at)}` : ""),
-    may && d.status in again ? el("button", { type: "button", "aria-label": `Deliver ${again[d.status]}: ${d.event_type} of ${moment(d.created_at)}`, click: () => replay(d, done) }, `Deliver ${again[d.status]}`) : null,
+    may && d.status in again ? el("button", { type: "button", "data-key": "replay", "aria-label": `Deliver ${again[d.status]}: ${d.event_type} of ${moment(d.created_at)}`, click: () => replay(d, done) }, `Deliver ${again[d.status]}`) : null,
     el("span", { class: "note to" }, to[d.webhook_id] ? `to ${to[d.webhook_id]}` : "to a receiver that was deleted"),
     el("ol", { class: "attempts" }, ...d.attempts.map((a) => el("li", {}, attempt(a)))))));
-  if (!found.length) byId("deliveries").replaceChildren(el("li", { class: "dim" }, "There are none."));
 }
 
 const attempt = (a) => `${a.number}. ${moment(a.started_at)}, ${a.duration_ms} ms: ${a.status_code ?? a.error ?? "no answer"}${a.response ? `, “${a.response}”` : ""}`;

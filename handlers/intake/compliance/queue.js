@@ -1,6 +1,6 @@
 // The queue: cases by their state, oldest first, a page at a time. Nothing personal is in it.
 
-import { byId, el, moment, words } from "/console/dom.js";
+import { byId, el, moment, update, words } from "/console/dom.js";
 import { clearFaults, say, showFailure } from "/console/form.js";
 import { read } from "./service.js";
 
@@ -84,15 +84,13 @@ export class Queue {
     byId("queue-empty").hidden = got.items.length > 0;
     byId("earlier").disabled = got.page <= 1;
     byId("later").disabled = got.page >= got.pages;
-    const focused = document.activeElement?.dataset?.case; // a list that is drawn again keeps the focus
-    byId("queue").replaceChildren(...got.items.map((c) => el("li", {}, this.#button(c))));
-    if (focused) byId("queue").querySelector(`[data-case="${CSS.escape(focused)}"]`)?.focus();
+    update(byId("queue"), got.items.map((c) => el("li", { "data-key": c.id }, this.#button(c))));
   }
 
   #button(c) {
     const state = stateOf(c);
     const due = c.deadline ? `, due ${moment(c.deadline)}` : "";
-    return el("button", { type: "button", "data-case": c.id, "aria-current": c.id === this.current ? "true" : null, click: () => this.#chosen(c.id) },
+    return el("button", { type: "button", "data-key": "open", "data-case": c.id, "aria-current": c.id === this.current ? "true" : null, click: () => this.#chosen(c.id) },
       el("strong", {}, this.name(c.entitlement_id)), el("span", { class: `chip ${state.level}` }, state.text),
       el("small", {}, `${c.owner_type} of ${c.tenant}, since ${moment(c.created_at)}${due}`));
   }
