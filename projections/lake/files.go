@@ -3,8 +3,6 @@ package lake
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,8 +102,7 @@ const suffix = ".parquet"
 // pathOf returns the path below the table's folder. It contains a hash of the content: another build may compress
 // the same rows to other bytes, and the catalog names the size of each file.
 func pathOf(f *dataset.File) string {
-	hash := sha256.Sum256(f.Content)
-	return f.Name + "-" + hex.EncodeToString(hash[:8]) + suffix
+	return f.Name + "-" + hashInName(f.Content) + suffix
 }
 
 // folder returns the prefix of the keys of a table's files.

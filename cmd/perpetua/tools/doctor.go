@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/lake"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -125,6 +126,7 @@ func (d *diagnosis) examine(ctx context.Context, s *settings.Settings) {
 		defer saved.close()
 	}
 	d.checkArchive(ctx, s)
+	d.checkLake(ctx, s, rows)
 	d.checkLog(ctx, s, rows, saved)
 	d.checkFolderDisk(s)
 	d.checkKeys(ctx, s)
@@ -224,6 +226,22 @@ func (d *diagnosis) checkArchive(ctx context.Context, s *settings.Settings) {
 	}
 	defer bucket.Close()
 	d.judgeWrites(ctx, "archive bucket", bucket)
+}
+
+// checkLake compares the files that the DuckLake catalog names with the bucket of the archive. An empty catalog adds no finding.
+func (d *diagnosis) checkLake(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) {
+	if rows == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, chainWithin)
+	defer cancel()
+	store, done, err := s.OpenArchive(ctx)
+	if err != nil {
+		return // reported by the checks of the buckets
+	}
+	defer done()
+	is, err := lake.Catalog{Pool: rows}.Check(ctx, store, s.LakePrefix())
+	d.judgeLake(is, err)
 }
 
 // judgeWrites writes an object to a bucket and removes it.

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/projections/lake"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -276,6 +278,21 @@ func (d *diagnosis) judgeDisk(folder string, free, total uint64) {
 		d.add("disk", isWarning, "%s", room)
 	default:
 		d.add("disk", isGood, "%s", room)
+	}
+}
+
+// judgeLake judges the files of the DuckLake catalog. An empty catalog adds no finding.
+func (d *diagnosis) judgeLake(is lake.Checked, err error) {
+	const check = "lake"
+	switch wrong := len(is.Wrong); {
+	case wrong > 0:
+		d.add(check, isFailed, "%d of the %d files in the catalog are missing or damaged, the first: %s", wrong, is.Files, is.Wrong[0])
+	case errors.Is(err, context.DeadlineExceeded):
+		d.add(check, isWarning, "%d of the %d files in the catalog were read in %v, and these are whole", is.Read, is.Files, chainWithin)
+	case err != nil:
+		d.add(check, isFailed, "%v", err)
+	case is.Files > 0:
+		d.add(check, isGood, "all %d files in the catalog are whole", is.Files)
 	}
 }
 
