@@ -408,25 +408,27 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestCheck loses, cuts, and changes files of the catalog, and adds a file that the catalog does not name. A filler of an empty catalog
-// makes all of them again.
-func TestCheck(t *testing.T) {
+// TestFiles compares the files of the catalog with the bucket, and again after files were lost, cut, and changed. A filler of an empty
+// catalog makes all of them again.
+func TestFiles(t *testing.T) {
 	v := newVenue(t)
 	catalog := Catalog{v.pool, v.dir + "/lake/"}
-	check := func() Checked {
+	check := func() blob.Checked {
 		t.Helper()
-		is, err := catalog.Check(t.Context(), v.store, "lake/")
+		all, err := catalog.Files(t.Context(), "lake/")
+		must(t, err)
+		is, err := v.store.(*blob.Store).Check(t.Context(), "lake/", all)
 		must(t, err)
 		return is
 	}
-	if is := check(); is.Files != 0 || len(is.Wrong) != 0 {
+	if is := check(); is.Blobs != 0 || len(is.Wrong) != 0 {
 		t.Errorf("before the first range: %+v", is)
 	}
 	v.fillAll(t)
 	files := v.paths(t)
 	whole := func() {
 		t.Helper()
-		if is := check(); is.Files != len(files) || is.Read != len(files) || len(is.Wrong) != 0 {
+		if is := check(); is.Blobs != len(files) || is.Read != len(files) || len(is.Wrong) != 0 {
 			t.Errorf("%d whole files: %+v", len(files), is)
 		}
 	}
@@ -443,7 +445,7 @@ func TestCheck(t *testing.T) {
 	if len(is.Wrong) != 3 || is.Read != len(files)-2 {
 		t.Errorf("%+v", is)
 	}
-	for i, says := range []string{" is missing", " has 4 bytes instead of ", " has other bytes than its name says"} {
+	for i, says := range []string{" is missing", " has 4 bytes instead of ", " has other bytes than those of its hash"} {
 		if !slices.ContainsFunc(is.Wrong, func(w string) bool { return strings.HasPrefix(w, files[i]+says) }) {
 			t.Errorf("%s%s is not in %q", files[i], says, is.Wrong)
 		}

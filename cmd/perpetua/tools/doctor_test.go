@@ -16,7 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/projections/lake"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -151,14 +150,16 @@ func TestJudgments(t *testing.T) {
 		{"a key store that is away", func(d *diagnosis) {
 			d.judgeFence(fence.Fence{}, "here", true, seal.ErrAway, "")
 		}, isFailed, "fence it cannot be read: the key store does not answer"},
-		{"whole files in the lake", func(d *diagnosis) { d.judgeLake(lake.Checked{Files: 2, Read: 2}, nil) }, isGood, "lake all 2 files"},
-		{"a lost file in the lake", func(d *diagnosis) {
-			d.judgeLake(lake.Checked{Files: 2, Read: 1, Wrong: []string{"lake/main/trades/a.parquet is missing"}}, context.DeadlineExceeded)
-		}, isFailed, "1 of the 2 files in the catalog are missing or damaged, the first: lake/main/trades/a.parquet is missing"},
-		{"a large lake", func(d *diagnosis) {
-			d.judgeLake(lake.Checked{Files: 9, Read: 4}, fmt.Errorf("reading: %w", context.DeadlineExceeded))
-		}, isWarning, "4 of the 9 files"},
-		{"a lake in a bucket that is away", func(d *diagnosis) { d.judgeLake(lake.Checked{Files: 9}, errors.New("no route")) }, isFailed, "no route"},
+		{"whole files", func(d *diagnosis) { d.judgeFiles("lake", blob.Checked{Blobs: 2, Read: 2}, nil, false) }, isGood, "lake all 2 files"},
+		{"a lost file", func(d *diagnosis) {
+			d.judgeFiles("lake", blob.Checked{Blobs: 2, Read: 1, Wrong: []string{"lake/main/trades/a.parquet is missing"}}, context.DeadlineExceeded, true)
+		}, isFailed, "1 of the 2 files are missing or damaged (1 were read), the first: lake/main/trades/a.parquet is missing"},
+		{"many files", func(d *diagnosis) {
+			d.judgeFiles("lake", blob.Checked{Blobs: 9, Read: 4}, context.DeadlineExceeded, true)
+		}, isWarning, "only 4 of the 9 files"},
+		{"files in a bucket that is away", func(d *diagnosis) {
+			d.judgeFiles("lake", blob.Checked{Blobs: 9}, fmt.Errorf("no route: %w", context.DeadlineExceeded), false)
+		}, isFailed, "no route"},
 		{"little room", func(d *diagnosis) { d.judgeDisk("/data", 5<<30, 100<<30) }, isWarning, "5.0 of 100.0 GiB"},
 		{"no room", func(d *diagnosis) { d.judgeDisk("/data", 1<<20, 100<<30) }, isFailed, "a node that cannot write ends"},
 	}

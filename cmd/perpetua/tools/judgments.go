@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/projections/lake"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -281,18 +280,18 @@ func (d *diagnosis) judgeDisk(folder string, free, total uint64) {
 	}
 }
 
-// judgeLake judges the files of the DuckLake catalog. An empty catalog adds no finding.
-func (d *diagnosis) judgeLake(is lake.Checked, err error) {
-	const check = "lake"
+// judgeFiles judges the files that a catalog or a manifest names. late says that the time was not enough to read all of them. No files
+// add no finding.
+func (d *diagnosis) judgeFiles(check string, is blob.Checked, err error, late bool) {
 	switch wrong := len(is.Wrong); {
 	case wrong > 0:
-		d.add(check, isFailed, "%d of the %d files in the catalog are missing or damaged, the first: %s", wrong, is.Files, is.Wrong[0])
-	case errors.Is(err, context.DeadlineExceeded):
-		d.add(check, isWarning, "%d of the %d files in the catalog were read in %v, and these are whole", is.Read, is.Files, chainWithin)
+		d.add(check, isFailed, "%d of the %d files are missing or damaged (%d were read), the first: %s", wrong, is.Blobs, is.Read, is.Wrong[0])
+	case err != nil && late:
+		d.add(check, isWarning, "only %d of the %d files were read in %v; these are not damaged", is.Read, is.Blobs, chainWithin)
 	case err != nil:
 		d.add(check, isFailed, "%v", err)
-	case is.Files > 0:
-		d.add(check, isGood, "all %d files in the catalog are whole", is.Files)
+	case is.Blobs > 0:
+		d.add(check, isGood, "all %d files have the bytes of their hashes", is.Blobs)
 	}
 }
 
