@@ -210,6 +210,6 @@ func (cfg *Config) noRecords(ctx context.Context, days []marketdata.Manifest, at
 	if at < len(days) && days[at].First == next {
 		return true, nil
 	}
-	time, known, err := cfg.TimeOf(ctx, next)
-	return known && dataset.DateOf(time) > date, err
+	recorded, known, err := cfg.TimeOf(ctx, next)
+	return known && dataset.DateOf(recorded) > date, err
 }

@@ -72,6 +72,9 @@ type venue struct {
 	err   error
 	files *counted
 
+	days string // prefix of the keys of the manifests
+	open func() // replaces the store by one that knows no manifest yet
+
 	behind  bool  // the rows lack the records of the last day
 	rowsErr error // of a question for a record's time
 }
@@ -96,7 +99,9 @@ func newVenueThat(t *testing.T, made bool) *venue {
 	must(t, err)
 	t.Cleanup(func() { bucket.Close() })
 	v := &venue{files: &counted{Store: blob.NewStore(bucket)}}
-	v.store = marketdata.NewStore(v.files, "data/", entries[0].Journal)
+	v.open = func() { v.store = marketdata.NewStore(v.files, "data/", entries[0].Journal) }
+	v.open()
+	v.days = "data/" + entries[0].Journal.String() + "/days/"
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	m := marketdata.NewMaker(marketdata.MakerConfig{Store: func(context.Context) (*marketdata.Store, error) { return v.store, nil },
@@ -271,6 +276,17 @@ func TestADayIsNotMadeYet(t *testing.T) {
 	}
 	if a := v.ask(t, http.MethodGet, "/data/trades/2026-11-25.parquet"); !strings.Contains(a.body, "DATA_NOT_FOUND") {
 		t.Errorf("a day between two published ones: %s", a.body)
+	}
+	v.behind = false
+	found, err := v.files.List(t.Context(), v.days+"2026-11-26")
+	must(t, err)
+	must(t, v.files.Delete(t.Context(), found[0].Key))
+	v.open()
+	if a := v.ask(t, http.MethodGet, "/data/trades/2026-11-26.parquet"); a.StatusCode != 404 || !strings.Contains(a.body, "DATA_NOT_MADE") {
+		t.Errorf("a day with records and without files: %d %s", a.StatusCode, a.body)
+	}
+	if a := v.ask(t, http.MethodGet, "/data/trades/2026-11-25.parquet"); a.StatusCode != 404 || !strings.Contains(a.body, "DATA_NOT_FOUND") {
+		t.Errorf("a day without records before it: %d %s", a.StatusCode, a.body)
 	}
 	v.rowsErr = errors.New("Postgres is away")
 	if a := v.ask(t, http.MethodGet, quiet); a.StatusCode != 503 || !strings.Contains(a.body, "DATA_UNAVAILABLE") {
