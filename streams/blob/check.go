@@ -22,8 +22,9 @@ type Checked struct {
 	Wrong []string // what is wrong with each blob that is missing or damaged
 }
 
-// Check compares blobs, whose keys all begin with a prefix: first their sizes, then their bytes. It reads them in random order, so that
-// runs that end early do not always read the same ones. After an error, such as the end of the context, the result has what was found before.
+// Check compares the blobs below a prefix with the expected ones: first their sizes, then their bytes. Other blobs are ignored. The order of
+// reading is random, so that runs that end early read other blobs each time. After an error, such as the end of the context, the result has
+// the findings before it.
 func (s *Store) Check(ctx context.Context, prefix string, expected []Expected) (is Checked, err error) {
 	is.Blobs = len(expected)
 	if is.Blobs == 0 {

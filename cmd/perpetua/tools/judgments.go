@@ -280,7 +280,7 @@ func (d *diagnosis) judgeDisk(folder string, free, total uint64) {
 	}
 }
 
-// judgeFiles judges the files that a catalog or a manifest names. late says that the time was not enough to read all of them. No files
+// judgeFiles judges the files that a catalog or a manifest names. late says that the time ran out before the last one. No files
 // add no finding.
 func (d *diagnosis) judgeFiles(check string, is blob.Checked, err error, late bool) {
 	switch wrong := len(is.Wrong); {
