@@ -27,6 +27,8 @@ type Config struct {
 	Made bool
 	// LogTime returns the time of the last record that this node has read, or 0 if there is none.
 	LogTime func() scalar.Time
+	// TimeOf returns the time of a record, or false if this node does not know it.
+	TimeOf func(ctx context.Context, sequence int64) (at scalar.Time, known bool, err error)
 }
 
 // Register adds the routes.
@@ -168,7 +170,7 @@ func (cfg *Config) file(c echo.Context) error {
 	}
 	at, found := slices.BinarySearchFunc(days, date, func(m marketdata.Manifest, date string) int { return strings.Compare(m.Date, date) })
 	if !found {
-		return cfg.missing(days, date, begins)
+		return cfg.missing(c.Request().Context(), days, at, date, begins)
 	}
 	f := days[at].File(table)
 	if f == nil { // an earlier build has made the day without this table
@@ -177,8 +179,8 @@ func (cfg *Config) file(c echo.Context) error {
 	return send(c, s, date, f)
 }
 
-// missing returns the problem for a day without files.
-func (cfg *Config) missing(days []marketdata.Manifest, date string, begins scalar.Time) error {
+// missing returns the problem for a day without files. at is the index of the first day after it.
+func (cfg *Config) missing(ctx context.Context, days []marketdata.Manifest, at int, date string, begins scalar.Time) error {
 	today := cfg.today()
 	switch {
 	case !cfg.Made:
@@ -188,8 +190,26 @@ func (cfg *Config) missing(days []marketdata.Manifest, date string, begins scala
 		return problem.NotFound("DATA_DAY_NOT_OVER", fmt.Sprintf("The day %s is not over in the venue's log. It ends at %v, and its files are made when the log has a later record.", date, ends))
 	case len(days) > 0 && date < days[0].Date:
 		return problem.NotFound("DATA_NOT_FOUND", "The first day with files is "+days[0].Date+".")
-	case len(days) > 0 && date < days[len(days)-1].Date:
-		return problem.NotFound("DATA_NOT_FOUND", "The venue's log has no records of "+date+", or its files are being made again. GET /data/ lists the files.")
 	}
-	return problem.NotFound("DATA_NOT_MADE", "The day "+date+" is over. Its files are not made yet, or the venue's log has no records of it.").RetryAfter(retryAfter)
+	none, err := cfg.noRecords(ctx, days, at, date)
+	switch {
+	case err != nil:
+		return unavailable(err)
+	case none:
+		return problem.NotFound("DATA_NOT_FOUND", "The venue's log has no records of "+date+". GET /data/ lists the files.")
+	}
+	return problem.NotFound("DATA_NOT_MADE", "The day "+date+" is over, and its files are not made yet.").RetryAfter(retryAfter)
+}
+
+// noRecords reports whether the log goes from a day before date to one after it. at is the index of the first published day after it.
+func (cfg *Config) noRecords(ctx context.Context, days []marketdata.Manifest, at int, date string) (bool, error) {
+	next := int64(0) // the first record after the last published day before date
+	if at > 0 {
+		next = days[at-1].Next
+	}
+	if at < len(days) && days[at].First == next {
+		return true, nil
+	}
+	recorded, known, err := cfg.TimeOf(ctx, next)
+	return known && dataset.DateOf(recorded) > date, err
 }

@@ -71,6 +71,12 @@ type venue struct {
 	store *marketdata.Store
 	err   error
 	files *counted
+
+	days string // prefix of the keys of the manifests
+	open func() // replaces the store by one that knows no manifest yet
+
+	behind  bool  // the rows lack the records of the last day
+	rowsErr error // of a question for a record's time
 }
 
 func newVenue(t *testing.T) *venue { return newVenueThat(t, true) }
@@ -93,7 +99,9 @@ func newVenueThat(t *testing.T, made bool) *venue {
 	must(t, err)
 	t.Cleanup(func() { bucket.Close() })
 	v := &venue{files: &counted{Store: blob.NewStore(bucket)}}
-	v.store = marketdata.NewStore(v.files, "data/", entries[0].Journal)
+	v.open = func() { v.store = marketdata.NewStore(v.files, "data/", entries[0].Journal) }
+	v.open()
+	v.days = "data/" + entries[0].Journal.String() + "/days/"
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	m := marketdata.NewMaker(marketdata.MakerConfig{Store: func(context.Context) (*marketdata.Store, error) { return v.store, nil },
@@ -104,7 +112,10 @@ func newVenueThat(t *testing.T, made bool) *venue {
 	e, err := rest.New(rest.Options{})
 	must(t, err)
 	handler.Register(e.Echo, handler.Config{Made: made, Store: func(context.Context) (*marketdata.Store, error) { return v.store, v.err },
-		LogTime: func() scalar.Time { return begins + 4*scalar.Day }})
+		LogTime: func() scalar.Time { return begins + 4*scalar.Day },
+		TimeOf: func(_ context.Context, sequence int64) (scalar.Time, bool, error) {
+			return entries[sequence].Record.Time, !v.behind, v.rowsErr
+		}})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	v.url = server.URL
@@ -251,6 +262,38 @@ func TestListIsFiltered(t *testing.T) {
 	}
 }
 
+// TestADayIsNotMadeYet: only a node that knows the day of the next record can tell a day without records from one whose files are
+// being made.
+func TestADayIsNotMadeYet(t *testing.T) {
+	v := newVenue(t)
+	const quiet = "/data/trades/2026-11-27.parquet"
+	if a := v.ask(t, http.MethodGet, quiet); a.StatusCode != 404 || !strings.Contains(a.body, "DATA_NOT_FOUND") || a.Header.Get("Retry-After") != "" {
+		t.Errorf("a day without records: %d %s", a.StatusCode, a.body)
+	}
+	v.behind = true
+	if a := v.ask(t, http.MethodGet, quiet); a.StatusCode != 404 || !strings.Contains(a.body, "DATA_NOT_MADE") || a.Header.Get("Retry-After") == "" {
+		t.Errorf("a day that may have records: %d %s", a.StatusCode, a.body)
+	}
+	if a := v.ask(t, http.MethodGet, "/data/trades/2026-11-25.parquet"); !strings.Contains(a.body, "DATA_NOT_FOUND") {
+		t.Errorf("a day between two published ones: %s", a.body)
+	}
+	v.behind = false
+	found, err := v.files.List(t.Context(), v.days+"2026-11-26")
+	must(t, err)
+	must(t, v.files.Delete(t.Context(), found[0].Key))
+	v.open()
+	if a := v.ask(t, http.MethodGet, "/data/trades/2026-11-26.parquet"); a.StatusCode != 404 || !strings.Contains(a.body, "DATA_NOT_MADE") {
+		t.Errorf("a day with records and without files: %d %s", a.StatusCode, a.body)
+	}
+	if a := v.ask(t, http.MethodGet, "/data/trades/2026-11-25.parquet"); a.StatusCode != 404 || !strings.Contains(a.body, "DATA_NOT_FOUND") {
+		t.Errorf("a day without records before it: %d %s", a.StatusCode, a.body)
+	}
+	v.rowsErr = errors.New("Postgres is away")
+	if a := v.ask(t, http.MethodGet, quiet); a.StatusCode != 503 || !strings.Contains(a.body, "DATA_UNAVAILABLE") {
+		t.Errorf("without Postgres: %d %s", a.StatusCode, a.body)
+	}
+}
+
 // TestProblems asks for what is not there.
 func TestProblems(t *testing.T) {
 	v := newVenue(t)
@@ -267,8 +310,8 @@ func TestProblems(t *testing.T) {
 		{"/data/trades/2026-11-24.parquet?as_of=trading/0@1", 400, "as_of"},
 		{"/data/trades/2026-11-23.parquet", 404, "The first day with files is 2026-11-24"},
 		{"/data/trades/2026-11-25.parquet", 404, "no records of 2026-11-25"},
-		{"/data/trades/2026-11-27.parquet", 404, "DATA_NOT_MADE"},
-		{"/data/trades/2026-11-27.parquet", 404, "or the venue's log has no records of it"},
+		{"/data/trades/2026-11-27.parquet", 404, "DATA_NOT_FOUND"},
+		{"/data/trades/2026-11-27.parquet", 404, "no records of 2026-11-27"},
 		{"/data/trades/2099-01-01.parquet", 404, "DATA_DAY_NOT_OVER"},
 		{"/data/?table=orders", 400, `"field":"table"`},
 		{"/data/?from=yesterday&to=2026-13-01", 400, `"field":"to"`},

@@ -2,6 +2,7 @@ package lake
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections/dataset"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -84,6 +86,22 @@ func (c Catalog) Paths(ctx context.Context, table, name string) ([]string, error
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Files returns the files of all tables as the bucket must have them. Prefix is that of FillerConfig.
+func (c Catalog) Files(ctx context.Context, prefix string) ([]blob.Expected, error) {
+	rows, err := c.Pool.Query(ctx, `SELECT $1::text || s.path || t.path || f.path, f.file_size_bytes
+		FROM lake.ducklake_data_file f JOIN lake.ducklake_table t USING (table_id) JOIN lake.ducklake_schema s USING (schema_id)
+		WHERE f.end_snapshot IS NULL AND t.end_snapshot IS NULL ORDER BY f.data_file_id`, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("lake: reading the files of the catalog: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e blob.Expected, err error) {
+		err = row.Scan(&e.Key, &e.Size)
+		key := e.Key
+		e.Sum = func(sum [sha256.Size]byte) bool { return strings.HasSuffix(key, endOf(sum)) }
+		return e, err
+	})
 }
 
 // change runs a transaction that changes the catalog.

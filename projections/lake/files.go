@@ -104,9 +104,11 @@ const suffix = ".parquet"
 // pathOf returns the path below the table's folder. It contains a hash of the content: another build may compress
 // the same rows to other bytes, and the catalog names the size of each file.
 func pathOf(f *dataset.File) string {
-	hash := sha256.Sum256(f.Content)
-	return f.Name + "-" + hex.EncodeToString(hash[:8]) + suffix
+	return f.Name + endOf(sha256.Sum256(f.Content))
 }
+
+// endOf returns the end of the name of a file, which depends on the SHA-256 of the content.
+func endOf(sum [sha256.Size]byte) string { return "-" + hex.EncodeToString(sum[:8]) + suffix }
 
 // folder returns the prefix of the keys of a table's files.
 func (f *Filler) folder(table string) string { return f.cfg.Prefix + "main/" + table + "/" }

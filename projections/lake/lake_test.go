@@ -408,6 +408,68 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
+// TestFiles compares the files of the catalog with the bucket, and again after files were lost, cut, and changed. A filler of an empty
+// catalog makes all of them again.
+func TestFiles(t *testing.T) {
+	v := newVenue(t)
+	catalog := Catalog{v.pool, v.dir + "/lake/"}
+	check := func() blob.Checked {
+		t.Helper()
+		all, err := catalog.Files(t.Context(), "lake/")
+		must(t, err)
+		is, err := v.store.(*blob.Store).Check(t.Context(), "lake/", all)
+		must(t, err)
+		return is
+	}
+	if is := check(); is.Blobs != 0 || len(is.Wrong) != 0 {
+		t.Errorf("before the first range: %+v", is)
+	}
+	v.fillAll(t)
+	files := v.paths(t)
+	whole := func() {
+		t.Helper()
+		if is := check(); is.Blobs != len(files) || is.Read != len(files) || len(is.Wrong) != 0 {
+			t.Errorf("%d whole files: %+v", len(files), is)
+		}
+	}
+	whole()
+	must(t, v.store.Write(t.Context(), "lake/main/trades/foreign.parquet", []byte("PAR1"), time.Minute))
+	whole()
+	changed, err := os.ReadFile(filepath.Join(v.dir, files[2]))
+	must(t, err)
+	changed[len(changed)/2] ^= 1
+	must(t, os.Remove(filepath.Join(v.dir, files[0])))
+	must(t, os.WriteFile(filepath.Join(v.dir, files[1]), changed[:4], 0o600))
+	must(t, os.WriteFile(filepath.Join(v.dir, files[2]), changed, 0o600))
+	is := check()
+	if len(is.Wrong) != 3 || is.Read != len(files)-2 {
+		t.Errorf("%+v", is)
+	}
+	for i, says := range []string{" is missing", " has 4 bytes instead of ", " has other bytes than those of its hash"} {
+		if !slices.ContainsFunc(is.Wrong, func(w string) bool { return strings.HasPrefix(w, files[i]+says) }) {
+			t.Errorf("%s%s is not in %q", files[i], says, is.Wrong)
+		}
+	}
+	_, err = v.pool.Exec(t.Context(), documentedSQL(t, "The next start fills it again from the archive:"))
+	must(t, err)
+	v.fillAll(t)
+	whole()
+}
+
+// documentedSQL returns the SQL that follows a sentence in the documentation.
+func documentedSQL(t testing.TB, sentence string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "schemas", "README.md"))
+	must(t, err)
+	_, after, found := strings.Cut(string(page), sentence)
+	_, after, begins := strings.Cut(after, "```sql\n")
+	sql, _, ends := strings.Cut(after, "```")
+	if !found || !begins || !ends {
+		t.Fatalf("schemas/README.md has no SQL after %q", sentence)
+	}
+	return sql
+}
+
 // TestNoRange has a running filler define the tables of an archive without a full range, once.
 func TestNoRange(t *testing.T) {
 	v := newVenue(t)

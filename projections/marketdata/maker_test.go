@@ -392,6 +392,34 @@ func TestDamagedManifests(t *testing.T) {
 	}
 }
 
+// TestFiles compares the files with the bucket, and again after one of them was changed.
+func TestFiles(t *testing.T) {
+	v := newVenue(t, 9)
+	v.run(t, len(v.entries), v.bucket, nil)
+	check := func() blob.Checked {
+		t.Helper()
+		all, err := v.store(v.bucket).Files(t.Context())
+		must(t, err)
+		is, err := v.bucket.Check(t.Context(), "data/", all)
+		must(t, err)
+		return is
+	}
+	files := len(v.dates) * len(dataset.PublicTables())
+	if is := check(); is.Blobs != files || is.Read != files || len(is.Wrong) != 0 {
+		t.Errorf("%d whole files: %+v", files, is)
+	}
+	days, err := v.store(v.bucket).Days(t.Context())
+	must(t, err)
+	path := filepath.Join(v.dir, v.store(v.bucket).fileKey(days[1].Date, &days[1].Files[0]))
+	content, err := os.ReadFile(path)
+	must(t, err)
+	content[len(content)/2] ^= 1
+	must(t, os.WriteFile(path, content, 0o600))
+	if is := check(); is.Read != files || len(is.Wrong) != 1 || !strings.HasSuffix(path, strings.TrimSuffix(is.Wrong[0], " has other bytes than those of its hash")) {
+		t.Errorf("after a change of %s: %+v", path, is)
+	}
+}
+
 // listing counts lists.
 type listing struct {
 	*blob.Store

@@ -2,6 +2,7 @@ package marketdata
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -238,6 +239,21 @@ func (s *Store) readDay(ctx context.Context, date string) (*Manifest, error) {
 		return nil, &damagedError{s.dayKey(date), err}
 	}
 	return m, nil
+}
+
+// Files returns the files of all days as the bucket must have them.
+func (s *Store) Files(ctx context.Context) (all []blob.Expected, err error) {
+	days, err := s.Days(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range days {
+		for _, f := range days[i].Files {
+			all = append(all, blob.Expected{Key: s.fileKey(days[i].Date, &f), Size: f.Bytes,
+				Sum: func(sum [sha256.Size]byte) bool { return f.SHA256 == sum }})
+		}
+	}
+	return all, nil
 }
 
 // Open starts to read a file of a day from an offset on. The error of a missing file satisfies blob.Missing.

@@ -125,19 +125,34 @@ func TestDailyFiles(t *testing.T) {
 		t.Errorf("the last day is at %v", day)
 	}
 
-	lose := func(what string) {
+	each := func(what string, do func(path string) error) {
 		t.Helper()
 		found, err := filepath.Glob(filepath.Join(v.dir, blob.Folder, "data", "*", what))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v, %v", what, found, err)
 		}
 		for _, path := range found {
-			if err := os.Remove(path); err != nil {
+			if err := do(path); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+	lose := func(what string) { t.Helper(); each(what, os.Remove) }
 	v.stop()
+	if _, said := v.outcome(nil, "doctor"); !doctorSays(said, "ok  ", "daily files", "all 8 files") {
+		t.Errorf("doctor says of whole files\n%s", said)
+	}
+	each("trades/*", func(path string) error {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		content[len(content)/2] ^= 1
+		return os.WriteFile(path, content, 0o600)
+	})
+	if _, said := v.outcome(nil, "doctor"); !doctorSays(said, "FAIL", "daily files", "2 of the 8 files") {
+		t.Errorf("doctor says of changed files\n%s", said)
+	}
 	lose("trades/*")
 	v.start()
 	_, again := v.awaitDays(2)

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	handler "github.com/perpetua-exchange/perpetua/handlers/marketdata"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/marketdata"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -65,7 +66,10 @@ func (n *Node) dailyStore(d *dailyStore) func(ctx context.Context) (*marketdata.
 
 // dataInterface returns the configuration of the routes below /data/.
 func (n *Node) dataInterface(venue *follower) handler.Config {
-	return handler.Config{Store: n.dailyStore(&n.daily.serving), Made: n.daily.made, LogTime: func() scalar.Time { return scalar.Time(venue.time.Load()) }}
+	return handler.Config{Store: n.dailyStore(&n.daily.serving), Made: n.daily.made, LogTime: func() scalar.Time { return scalar.Time(venue.time.Load()) },
+		TimeOf: func(ctx context.Context, sequence int64) (scalar.Time, bool, error) {
+			return projections.TimeOf(ctx, n.stores.pool, record.LogPosition{Journal: journals.Trading, Sequence: sequence})
+		}}
 }
 
 // dailyMetrics report how far this node has made daily files.

@@ -74,7 +74,7 @@ func (s *Settings) ArchiveBucketURL() (string, error) {
 }
 
 // OpenArchive opens the bucket with the archive, and creates no folder for it. The caller calls done at the end.
-func (s *Settings) OpenArchive(ctx context.Context) (_ archive.Store, done func(), err error) {
+func (s *Settings) OpenArchive(ctx context.Context) (_ *blob.Store, done func(), err error) {
 	at, err := s.ArchiveBucketURL()
 	if err != nil {
 		return nil, nil, err

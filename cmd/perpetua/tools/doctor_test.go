@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,6 +150,16 @@ func TestJudgments(t *testing.T) {
 		{"a key store that is away", func(d *diagnosis) {
 			d.judgeFence(fence.Fence{}, "here", true, seal.ErrAway, "")
 		}, isFailed, "fence it cannot be read: the key store does not answer"},
+		{"whole files", func(d *diagnosis) { d.judgeFiles("lake", blob.Checked{Blobs: 2, Read: 2}, nil, false) }, isGood, "lake all 2 files"},
+		{"a lost file", func(d *diagnosis) {
+			d.judgeFiles("lake", blob.Checked{Blobs: 2, Read: 1, Wrong: []string{"lake/main/trades/a.parquet is missing"}}, context.DeadlineExceeded, true)
+		}, isFailed, "1 of the 2 files are missing or damaged (1 were read), the first: lake/main/trades/a.parquet is missing"},
+		{"many files", func(d *diagnosis) {
+			d.judgeFiles("lake", blob.Checked{Blobs: 9, Read: 4}, context.DeadlineExceeded, true)
+		}, isWarning, "only 4 of the 9 files"},
+		{"files in a bucket that is away", func(d *diagnosis) {
+			d.judgeFiles("lake", blob.Checked{Blobs: 9}, fmt.Errorf("no route: %w", context.DeadlineExceeded), false)
+		}, isFailed, "no route"},
 		{"little room", func(d *diagnosis) { d.judgeDisk("/data", 5<<30, 100<<30) }, isWarning, "5.0 of 100.0 GiB"},
 		{"no room", func(d *diagnosis) { d.judgeDisk("/data", 1<<20, 100<<30) }, isFailed, "a node that cannot write ends"},
 	}

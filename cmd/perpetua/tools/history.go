@@ -61,10 +61,11 @@ func (a *archives) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.store, a.done, err = s.OpenArchive(ctx); err != nil {
+	store, done, err := s.OpenArchive(ctx)
+	if err != nil {
 		return err
 	}
-	a.box = box
+	a.store, a.done, a.box = store, done, box
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -276,6 +277,21 @@ func (d *diagnosis) judgeDisk(folder string, free, total uint64) {
 		d.add("disk", isWarning, "%s", room)
 	default:
 		d.add("disk", isGood, "%s", room)
+	}
+}
+
+// judgeFiles judges the files that a catalog or a manifest names. late says that the time ran out before the last one. No files
+// add no finding.
+func (d *diagnosis) judgeFiles(check string, is blob.Checked, err error, late bool) {
+	switch wrong := len(is.Wrong); {
+	case wrong > 0:
+		d.add(check, isFailed, "%d of the %d files are missing or damaged (%d were read), the first: %s", wrong, is.Blobs, is.Read, is.Wrong[0])
+	case err != nil && late:
+		d.add(check, isWarning, "only %d of the %d files were read in %v; these are not damaged", is.Read, is.Blobs, chainWithin)
+	case err != nil:
+		d.add(check, isFailed, "%v", err)
+	case is.Blobs > 0:
+		d.add(check, isGood, "all %d files have the bytes of their hashes", is.Blobs)
 	}
 }
 
