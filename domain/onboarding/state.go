@@ -10,7 +10,7 @@ import (
 const RecordLimit = 3 << 20
 
 // rulesSupported is the highest number of rules that this build supports.
-const rulesSupported = rulesOfFourEyes
+const rulesSupported = rulesOfLateAttempts
 
 // Rules returns the rules of the onboarding journal.
 func Rules() decide.Rules { return rules{} }
