@@ -238,9 +238,12 @@ func (v *Venue) statement(n int64) record.Entry {
 func (v *Venue) propose(n int64) (events []decide.Event) {
 	if last := v.proposed; last != nil {
 		end := decide.ProposalEnd{ID: last.ID, Action: last.Action, ProposedBy: last.ProposedBy, Proposed: last.Seen + 1, By: "supervisor", Time: v.time}
-		if n%8 == 0 {
+		switch n % 8 {
+		case 0:
 			events = append(events, &decide.ProposalVoided{ProposalEnd: end, Changed: v.at.Sequence})
-		} else {
+		case 4:
+			events = append(events, &decide.ProposalRejected{ProposalEnd: end, Reason: "not now"})
+		default:
 			events = append(events, &decide.ProposalConfirmed{ProposalEnd: end})
 		}
 	}

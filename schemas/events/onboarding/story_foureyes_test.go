@@ -49,7 +49,7 @@ func (s *story) fourEyes() {
 	confirm(&onboarding.ReleaseOwner{Ref: one, Reason: sealed()})
 	confirm(&onboarding.SetRetention{Seconds: 60})
 	confirm(&onboarding.EraseOwner{Ref: one, Reason: sealed()})
-	s.do(olga, &decide.RejectProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID})
+	s.do(olga, &decide.RejectProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID, Reason: "AQABAgMgYSBjaXBoZXJ0ZXh0"})
 	s.do(operator, &decide.WithdrawProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID})
 	confirm(&decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600}})
 }

@@ -49,11 +49,11 @@ func (s *story) fourEyes() {
 	confirmed(&trading.ImportOpening{File: s.openingFile("b", opening.Line{Number: 2, CustomerCode: "bob", Currency: "USDC", Amount: dec("1")})})
 	other := s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: fixed.Unit}).Events[0].(*decide.ProposalMade)
 	again := s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: fixed.Unit}).Events[0].(*decide.ProposalMade)
-	s.doAs("olga", decide.CommandRejectProposal, &decide.RejectProposal{ID: again.ID})
+	s.doAs("olga", decide.CommandRejectProposal, &decide.RejectProposal{ID: again.ID, Reason: "The customer asked for less."})
 	confirmed(&trading.DepositInsurance{Amount: fixed.Unit})
 	s.doAs("olga", decide.CommandConfirmProposal, &decide.ConfirmProposal{ID: other.ID}) // voided
 	own := s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: fixed.Unit}).Events[0].(*decide.ProposalMade)
-	s.do(decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: own.ID})
+	s.do(decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: own.ID, Reason: "By mistake."})
 	confirmed(&decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600}})
 }
 
