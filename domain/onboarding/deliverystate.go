@@ -52,8 +52,8 @@ func (s *State) closeDelivery(at int64, v *Delivery) {
 	s.addClosed(at, v)
 }
 
-// cancelDeliveries cancels all open deliveries to a webhook. The state forgets what closed first. Under rules that record late
-// attempts the oldest deliveries therefore close last: they are the ones that are probably under way.
+// cancelDeliveries cancels all open deliveries to a webhook. By rules 6 the oldest deliveries close last, because their attempts may
+// be under way: the state forgets the deliveries that closed first.
 func (s *State) cancelDeliveries(at int64, id scalar.ID) {
 	all := s.openTo(id, func(*Delivery) bool { return true })
 	if s.core.ActiveRules() >= rulesOfLateAttempts {

@@ -424,7 +424,7 @@ func (h *Handler) end(c echo.Context, payload func(scalar.ID) decide.Payload, ch
 	return h.showProposal(c, id)
 }
 
-// showProposal responds with a proposal as the fold has it, without the texts of its command.
+// showProposal responds with a proposal as the fold has it, without its command's encrypted texts.
 func (h *Handler) showProposal(c echo.Context, id scalar.ID) error {
 	p, err := h.findProposal(c, id)
 	if err != nil {
