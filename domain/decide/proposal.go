@@ -221,8 +221,9 @@ const MaxProposalReason = 12 << 10
 // PROPOSAL_EXPIRED, REASONS_NOT_IN_FORCE; Invalid INVALID_REASON.
 type RejectProposal struct {
 	ID scalar.ID
-	// Reason is a text, or "". In the onboarding journal it is sealed, in base64, because it may be personal data.
-	Reason string
+	// Reason is a text, or "". In the onboarding journal it is sealed, in base64, because it may be personal data. A command without
+	// one has the form that builds before reasons read: an owner refuses members that it does not know.
+	Reason string `json:",omitzero"`
 }
 
 // CommandType returns the type of the command.
@@ -242,7 +243,7 @@ func (p *RejectProposal) Reconstruct(r *Evidence) error {
 // PROPOSAL_EXPIRED, REASONS_NOT_IN_FORCE; Invalid INVALID_REASON.
 type WithdrawProposal struct {
 	ID     scalar.ID
-	Reason string // as of RejectProposal
+	Reason string `json:",omitzero"` // as of RejectProposal
 }
 
 // CommandType returns the type of the command.
