@@ -53,7 +53,7 @@ func (s *State) closeDelivery(at int64, v *Delivery) {
 }
 
 // cancelDeliveries cancels all open deliveries to a webhook. By rules 6 the oldest deliveries close last, because their attempts may
-// be under way: the state forgets the deliveries that closed first.
+// be under way: deliveries that closed first are forgotten first.
 func (s *State) cancelDeliveries(at int64, id scalar.ID) {
 	all := s.openTo(id, func(*Delivery) bool { return true })
 	if s.core.ActiveRules() >= rulesOfLateAttempts {
