@@ -31,6 +31,7 @@ type Numbers struct {
 	Newest      int // the highest number that this build supports
 	Commitments int // the first number with the events of commitments
 	FourEyes    int // the first number with policies and proposals
+	Reasons     int // the first number with reasons for the end of proposals
 
 	CheckpointKeys int // the first number with rotations of the keys of transparency logs
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -98,9 +99,9 @@ func (c *Core) govern(at Stamp, cmd Command, s Subject, j Governed) (Decision, e
 	case *ConfirmProposal:
 		return c.confirm(at, cmd, p.ID, j)
 	case *RejectProposal:
-		return c.reject(at, cmd.Actor, p.ID)
+		return c.reject(at, cmd.Actor, p)
 	case *WithdrawProposal:
-		return c.withdraw(at, cmd.Actor, p.ID)
+		return c.withdraw(at, cmd.Actor, p)
 	case *SetPolicy:
 		if !c.policy.On() || cmd.Actor.System != "" {
 			return act(at, cmd, j)
@@ -265,23 +266,42 @@ func (c *Core) confirm(at Stamp, cmd Command, id scalar.ID, j Governed) (Decisio
 	return d, nil
 }
 
-func (c *Core) reject(at Stamp, by Actor, id scalar.ID) (Decision, error) {
-	p, err := c.pendingOfOther(at.Time, id, by)
+func (c *Core) reject(at Stamp, by Actor, r *RejectProposal) (Decision, error) {
+	p, err := c.pendingOfOther(at.Time, r.ID, by)
+	if err == nil {
+		err = c.checkReason(r.Reason)
+	}
 	if err != nil {
 		return Decision{}, err
 	}
-	return Decision{Outcome: Accepted, Events: []Event{&ProposalRejected{p.end(at, by)}}}, nil
+	return Decision{Outcome: Accepted, Events: []Event{&ProposalRejected{p.end(at, by), r.Reason}}}, nil
 }
 
-func (c *Core) withdraw(at Stamp, by Actor, id scalar.ID) (Decision, error) {
-	p, err := c.pending(at.Time, id)
-	switch {
-	case err != nil:
-		return Decision{}, err
-	case by.Sub != p.ProposedBy:
-		return Decision{}, Refuse(Forbidden, "NOT_THE_PROPOSER", "only its proposer may withdraw a proposal")
+func (c *Core) withdraw(at Stamp, by Actor, w *WithdrawProposal) (Decision, error) {
+	p, err := c.pending(at.Time, w.ID)
+	if err == nil && by.Sub != p.ProposedBy {
+		err = Refuse(Forbidden, "NOT_THE_PROPOSER", "only its proposer may withdraw a proposal")
 	}
-	return Decision{Outcome: Accepted, Events: []Event{&ProposalWithdrawn{p.end(at, by)}}}, nil
+	if err == nil {
+		err = c.checkReason(w.Reason)
+	}
+	if err != nil {
+		return Decision{}, err
+	}
+	return Decision{Outcome: Accepted, Events: []Event{&ProposalWithdrawn{p.end(at, by), w.Reason}}}, nil
+}
+
+// checkReason returns why a proposal may not be ended for this reason, or nil.
+func (c *Core) checkReason(reason string) error {
+	switch {
+	case reason == "":
+		return nil
+	case c.rules < c.numbers.Reasons:
+		return &Refusal{Kind: Conflict, Code: "REASONS_NOT_IN_FORCE", Field: "reason", Message: "the rules in force record no reasons: activate newer ones"}
+	case len(reason) > MaxProposalReason || !utf8.ValidString(reason):
+		return InvalidField("reason", "the reason is too long, or not UTF-8")
+	}
+	return nil
 }
 
 // Touch notes which open proposals a record voids. The journal calls it before Evolve. touched returns the names of the objects
@@ -362,7 +382,7 @@ func (f *fourEyes) make(at Stamp, cmd Recorded, e *ProposalMade) {
 func (f *fourEyes) end(at Stamp, e proposalEnded) {
 	for _, p := range f.proposals {
 		if p.ID == e.ended().ID && p.Status == StatusOpen {
-			p.Status, p.EndedBy, p.Ended, p.EndedAt = e.status(), e.ended().By, at.Time, at.Sequence
+			p.Status, p.EndedBy, p.Reason, p.Ended, p.EndedAt = e.status(), e.ended().By, e.why(), at.Time, at.Sequence
 			f.open--
 			if p.Status == StatusConfirmed {
 				p.Changed = 0 // its own action changed the objects

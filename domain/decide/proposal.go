@@ -40,6 +40,7 @@ type Proposal struct {
 	Changed int64
 	Status  ProposalStatus // without StatusExpired
 	EndedBy string         // the user that ended it
+	Reason  string         // of that user, or "": see RejectProposal
 	Ended   scalar.Time
 	EndedAt int64 // sequence of the record that ended it
 }
@@ -118,11 +119,15 @@ type ProposalEnd struct {
 // ended returns the data. The four events share this method.
 func (e *ProposalEnd) ended() *ProposalEnd { return e }
 
+// why returns the reason of an end that has none.
+func (*ProposalEnd) why() string { return "" }
+
 // proposalEnded is an event that ends a proposal.
 type proposalEnded interface {
 	Event
 	ended() *ProposalEnd
 	status() ProposalStatus
+	why() string
 }
 
 // EndOf returns the data of an event that ends a proposal, and the status after it. It returns false for any other event.
@@ -131,6 +136,14 @@ func EndOf(e Event) (*ProposalEnd, ProposalStatus, bool) {
 		return end.ended(), end.status(), true
 	}
 	return nil, "", false
+}
+
+// ReasonOf returns the reason that an event gives for the end of a proposal, or "".
+func ReasonOf(e Event) string {
+	if end, ok := e.(proposalEnded); ok {
+		return end.why()
+	}
+	return ""
 }
 
 // ProposalConfirmed says that a second person confirmed a proposal. The events before it in the record are those of the
@@ -143,18 +156,28 @@ func (*ProposalConfirmed) EventType() string { return TypeProposalConfirmed }
 func (*ProposalConfirmed) status() ProposalStatus { return StatusConfirmed }
 
 // ProposalRejected says that a second person rejected a proposal.
-type ProposalRejected struct{ ProposalEnd }
+type ProposalRejected struct {
+	ProposalEnd
+	Reason string `json:"reason,omitzero"`
+}
 
 // EventType returns "proposal.rejected".
 func (*ProposalRejected) EventType() string { return TypeProposalRejected }
 
+func (e *ProposalRejected) why() string { return e.Reason }
+
 func (*ProposalRejected) status() ProposalStatus { return StatusRejected }
 
 // ProposalWithdrawn says that its proposer withdrew a proposal.
-type ProposalWithdrawn struct{ ProposalEnd }
+type ProposalWithdrawn struct {
+	ProposalEnd
+	Reason string `json:"reason,omitzero"`
+}
 
 // EventType returns "proposal.withdrawn".
 func (*ProposalWithdrawn) EventType() string { return TypeProposalWithdrawn }
+
+func (e *ProposalWithdrawn) why() string { return e.Reason }
 
 func (*ProposalWithdrawn) status() ProposalStatus { return StatusWithdrawn }
 
@@ -181,35 +204,55 @@ type ConfirmProposal struct{ ID scalar.ID }
 func (*ConfirmProposal) CommandType() string { return CommandConfirmProposal }
 
 // Reconstruct implements Payload.
-func (p *ConfirmProposal) Reconstruct(r *Evidence) error { return reconstructEnd(&p.ID, r) }
+func (p *ConfirmProposal) Reconstruct(r *Evidence) error {
+	if e, ok := EventOf[proposalEnded](r); ok {
+		p.ID = e.ended().ID
+	}
+	return nil
+}
+
+// MaxProposalReason is the greatest length of a reason in bytes. In the onboarding journal it has room for 2,000 characters,
+// sealed and in base64.
+const MaxProposalReason = 12 << 10
 
 // RejectProposal asks to end a proposal of another person.
 //
 // Event: proposal.rejected. Refusals: NotFound UNKNOWN_PROPOSAL; Forbidden SELF_APPROVAL; Conflict PROPOSAL_NOT_OPEN,
-// PROPOSAL_EXPIRED.
-type RejectProposal struct{ ID scalar.ID }
+// PROPOSAL_EXPIRED, REASONS_NOT_IN_FORCE; Invalid INVALID_REASON.
+type RejectProposal struct {
+	ID scalar.ID
+	// Reason is a text, or "". In the onboarding journal it is sealed, in base64, because it may be personal data. A command without
+	// one has the form that builds before reasons read: an owner refuses members that it does not know.
+	Reason string `json:",omitzero"`
+}
 
 // CommandType returns the type of the command.
 func (*RejectProposal) CommandType() string { return CommandRejectProposal }
 
 // Reconstruct implements Payload.
-func (p *RejectProposal) Reconstruct(r *Evidence) error { return reconstructEnd(&p.ID, r) }
+func (p *RejectProposal) Reconstruct(r *Evidence) error {
+	if e, ok := EventOf[*ProposalRejected](r); ok {
+		p.ID, p.Reason = e.ID, e.Reason
+	}
+	return nil
+}
 
 // WithdrawProposal asks to end the actor's own proposal.
 //
 // Event: proposal.withdrawn. Refusals: NotFound UNKNOWN_PROPOSAL; Forbidden NOT_THE_PROPOSER; Conflict PROPOSAL_NOT_OPEN,
-// PROPOSAL_EXPIRED.
-type WithdrawProposal struct{ ID scalar.ID }
+// PROPOSAL_EXPIRED, REASONS_NOT_IN_FORCE; Invalid INVALID_REASON.
+type WithdrawProposal struct {
+	ID     scalar.ID
+	Reason string `json:",omitzero"` // as of RejectProposal
+}
 
 // CommandType returns the type of the command.
 func (*WithdrawProposal) CommandType() string { return CommandWithdrawProposal }
 
 // Reconstruct implements Payload.
-func (p *WithdrawProposal) Reconstruct(r *Evidence) error { return reconstructEnd(&p.ID, r) }
-
-func reconstructEnd(id *scalar.ID, r *Evidence) error {
-	if e, ok := EventOf[proposalEnded](r); ok {
-		*id = e.ended().ID
+func (p *WithdrawProposal) Reconstruct(r *Evidence) error {
+	if e, ok := EventOf[*ProposalWithdrawn](r); ok {
+		p.ID, p.Reason = e.ID, e.Reason
 	}
 	return nil
 }
@@ -223,6 +266,7 @@ func (p *Proposal) visit(v *pack.Coder) {
 	pack.Word(v, &p.Status)
 	pack.String(v, &p.Content)
 	pack.Slice(v, &p.Objects, func(o *string, v *pack.Coder) { pack.String(v, o) })
+	pack.String(v, &p.Reason)
 	pack.String(v, &p.Reference)
 	pack.String(v, &p.Fingerprint)
 	for _, n := range [...]*int64{&p.Seen, &p.Sequence, &p.Changed, &p.EndedAt} {

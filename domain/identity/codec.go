@@ -9,7 +9,7 @@ import (
 
 // codecVersion is the version of the encoding in this file. It MUST change with the encoding and with the fields of
 // State. TestTheFormIsThatOfItsVersion detects such changes.
-const codecVersion = 7
+const codecVersion = 8
 
 // Codec returns the codec for states of the identity journal. It encodes sealed values without opening them.
 func Codec() decide.StateCodec {

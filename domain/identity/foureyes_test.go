@@ -251,6 +251,54 @@ func TestOldRulesHaveNoPolicies(t *testing.T) {
 	}
 }
 
+// TestReasonsOfEnds: from rules 5 on, a rejection and a withdrawal may have a reason, which the proposal keeps. Earlier rules refuse
+// it, so that earlier builds can read their journals.
+func TestReasonsOfEnds(t *testing.T) {
+	l := seeded(t)
+	for rules := 2; rules <= 4; rules++ {
+		l.send(operator, &decide.ActivateRules{Rules: rules})
+	}
+	l.send(operator, user("olga", "venue", identity.ScopeOperator))
+	l.send(operator, &decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600, Rules: []decide.PolicyRule{{Action: identity.CommandChangeUser}}}})
+	propose := func() scalar.ID {
+		if got := l.send(operator, password("broker-a", "new")); got != "proposal.made" {
+			t.Fatal(got)
+		}
+		all := l.state.Proposals()
+		return all[len(all)-1].ID
+	}
+	first, second, third := propose(), propose(), propose()
+	reject, withdraw := &decide.RejectProposal{ID: first, Reason: "he left \u2013 ask HR"}, &decide.WithdrawProposal{ID: second, Reason: "a mistake"}
+	for _, tt := range []struct {
+		name string
+		by   decide.Actor
+		p    decide.Payload
+		want string
+	}{
+		{"a rejection by rules 4", olga, reject, "REASONS_NOT_IN_FORCE"},
+		{"a withdrawal by rules 4", operator, withdraw, "REASONS_NOT_IN_FORCE"},
+		{"newer rules", operator, &decide.ActivateRules{Rules: 5}, "rules.activated"},
+		{"too long", olga, &decide.RejectProposal{ID: first, Reason: strings.Repeat("x", decide.MaxProposalReason+1)}, "INVALID_REASON"},
+		{"no text", operator, &decide.WithdrawProposal{ID: second, Reason: "\xff"}, "INVALID_REASON"},
+		{"one's own", operator, reject, "SELF_APPROVAL"},
+		{"a rejection", olga, reject, "proposal.rejected"},
+		{"another one's", olga, withdraw, "NOT_THE_PROPOSER"},
+		{"a withdrawal", operator, withdraw, "proposal.withdrawn"},
+		{"without a reason", olga, &decide.RejectProposal{ID: third}, "proposal.rejected"},
+	} {
+		if got := l.send(tt.by, tt.p); got != tt.want {
+			t.Fatalf("%s: %s", tt.name, got)
+		}
+	}
+	for n, want := range []string{reject.Reason, withdraw.Reason, ""} {
+		for _, s := range []*identity.State{l.state, l.replay(), reread(t, l.state)} {
+			if p := s.Proposals()[n]; p.Reason != want || p.EndedBy == "" {
+				t.Errorf("proposal %d ended for %q", n, p.Reason)
+			}
+		}
+	}
+}
+
 // TestNothingOfOnePerson: under a policy of all actions, whatever three operators try, each event of these actions is in a record
 // that two of them made, or one by which a user changed itself without another right. Saved states go on alike.
 func TestNothingOfOnePerson(t *testing.T) {
@@ -282,9 +330,9 @@ func (l *log) drawGoverned(r *rapid.T) decide.Payload {
 		id := all[rapid.IntRange(0, len(all)-1).Draw(r, "proposal")].ID
 		switch rapid.IntRange(0, 5).Draw(r, "end") {
 		case 0:
-			return &decide.RejectProposal{ID: id}
+			return &decide.RejectProposal{ID: id, Reason: rapid.SampledFrom([]string{"", "not now"}).Draw(r, "reason")}
 		case 1:
-			return &decide.WithdrawProposal{ID: id}
+			return &decide.WithdrawProposal{ID: id, Reason: rapid.SampledFrom([]string{"", "a mistake"}).Draw(r, "reason")}
 		}
 		return &decide.ConfirmProposal{ID: id}
 	}

@@ -19,8 +19,10 @@ const (
 	rulesOfCheckpointKeys = 3
 	// rulesOfFourEyes is the first number of rules with policies and proposals (decide.Core.Govern).
 	rulesOfFourEyes = 4
+	// rulesOfReasons is the first number of rules with reasons for the end of proposals.
+	rulesOfReasons = 5
 	// rulesSupported is the highest number of rules that this build supports.
-	rulesSupported = rulesOfFourEyes
+	rulesSupported = rulesOfReasons
 )
 
 // Rules returns the rules of the identity journal.
@@ -63,7 +65,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	numbers := decide.Numbers{Newest: rulesSupported, Commitments: rulesOfCommitments, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfCheckpointKeys}
+	numbers := decide.Numbers{Newest: rulesSupported, Commitments: rulesOfCommitments, FourEyes: rulesOfFourEyes, Reasons: rulesOfReasons, CheckpointKeys: rulesOfCheckpointKeys}
 	s := &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(numbers)}
 	s.Facts = &s.core
 	return s

@@ -19,6 +19,10 @@ const (
 	TypeDeliveryAttempted = "delivery.attempted"
 )
 
+// rulesOfLateAttempts is the first number of rules that record an attempt of a canceled delivery. Earlier rules refuse it with
+// DELIVERY_NOT_OPEN.
+const rulesOfLateAttempts = 6
+
 const (
 	acknowledged = 200     // the only status that acknowledges a delivery
 	maxError     = 255     // characters
@@ -61,6 +65,9 @@ func (d *draft) deliver(w *Webhook, n *Notice) {
 }
 
 // RecordAttempt reports the result of an attempt. The sender gives this command, with the schedule that it follows.
+//
+// An attempt that was under way when its delivery was canceled is recorded too, by rules 6. The delivery stays canceled, and
+// the attempt says nothing about the webhook: another registration may have its id by now.
 //
 // Events: delivery.attempted; webhook.disabled if all attempts have failed for too long. Refusals: NotFound
 // DELIVERY_NOT_FOUND, also for a forgotten delivery; Invalid; Conflict DELIVERY_NOT_OPEN, ATTEMPT_KNOWN.
@@ -141,7 +148,7 @@ func (r *receipts) add(p *RecordAttempt) error {
 		return err
 	}
 	switch {
-	case !v.Status.IsOpen(): // its webhook was deleted during the attempt
+	case !v.Status.IsOpen() && !r.state.recordsLate(v):
 		return decide.Refuse(decide.Conflict, "DELIVERY_NOT_OPEN", "the delivery is not to be tried")
 	case p.Number != v.Attempts+1 || r.told[p.ID]: // two senders, or one that was considered dead and returned
 		return decide.Refuse(decide.Conflict, "ATTEMPT_KNOWN", "the attempt is recorded already, or one before it is not")
@@ -153,7 +160,10 @@ func (r *receipts) add(p *RecordAttempt) error {
 	if r.stateOf(v.Ref) != owner.Erased {
 		e.Reply = slices.Clone(p.Reply)
 	}
-	if p.StatusCode != acknowledged {
+	switch {
+	case !v.Status.IsOpen(): // canceled during the attempt
+		e.Status = webhook.Canceled
+	case p.StatusCode != acknowledged:
 		next, again := p.Schedule.Next(v.ID, p.Number-v.Before, r.at.Time, p.RetryAfter)
 		e.Status = webhook.Dead
 		if again {
@@ -163,8 +173,15 @@ func (r *receipts) add(p *RecordAttempt) error {
 	r.draft.add(e)
 	r.attempts = append(r.attempts, p)
 	r.told[v.ID] = true
-	r.judge(e)
+	if e.Status != webhook.Canceled {
+		r.judge(e)
+	}
 	return nil
+}
+
+// recordsLate reports whether the rules in force record an attempt of a delivery that is closed.
+func (s *State) recordsLate(v *Delivery) bool {
+	return v.Status == webhook.Canceled && s.core.ActiveRules() >= rulesOfLateAttempts
 }
 
 // judge decides whether an attempt disables its webhook: the attempt failed, and all attempts have failed for
@@ -265,7 +282,7 @@ type DeliveryAttempted struct {
 	StatusCode  int            `json:"status_code,omitzero"` // missing if there was no answer
 	Error       string         `json:"error,omitempty"`
 	Reply       Sealed         `json:"response,omitempty"`
-	Status      webhook.Status `json:"status"`
+	Status      webhook.Status `json:"status"`                   // Canceled if the delivery was canceled during the attempt
 	NextAttempt scalar.Time    `json:"next_attempt_at,omitzero"` // set if the delivery is retried
 	Time        scalar.Time    `json:"time"`
 }

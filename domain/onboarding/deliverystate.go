@@ -29,7 +29,13 @@ func (s *State) noteAttempt(at int64, e *DeliveryAttempted) {
 	c := *v // readers may hold the old delivery
 	c.Status, c.Attempts, c.NextAttempt = e.Status, e.Number, e.NextAttempt
 	s.deliveries[c.ID] = &c
-	if v.Status.IsOpen() && !c.Status.IsOpen() {
+	switch {
+	case e.Status == webhook.Canceled:
+		// The delivery closes again, here: replays rely on a closed delivery's row being as old as its closing.
+		s.closed.n--
+		s.addClosed(at, &c)
+		return
+	case v.Status.IsOpen() && !c.Status.IsOpen():
 		s.closeDelivery(at, &c)
 	}
 	if w, there := s.webhooks[c.WebhookID]; there && w.failingAfter(e) != w.Failing {
@@ -46,9 +52,14 @@ func (s *State) closeDelivery(at int64, v *Delivery) {
 	s.addClosed(at, v)
 }
 
-// cancelDeliveries cancels all open deliveries to a webhook.
+// cancelDeliveries cancels all open deliveries to a webhook. By rules 6 the oldest deliveries close last, because their attempts may
+// be under way: deliveries that closed first are forgotten first.
 func (s *State) cancelDeliveries(at int64, id scalar.ID) {
-	for _, v := range s.openTo(id, func(*Delivery) bool { return true }) {
+	all := s.openTo(id, func(*Delivery) bool { return true })
+	if s.core.ActiveRules() >= rulesOfLateAttempts {
+		slices.Reverse(all)
+	}
+	for _, v := range all {
 		s.cancelDelivery(at, v)
 	}
 }

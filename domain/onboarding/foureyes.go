@@ -10,6 +10,9 @@ import (
 // rulesOfFourEyes is the first number of rules with policies and proposals (decide.Core.Govern).
 const rulesOfFourEyes = 5
 
+// rulesOfReasons is the first number of rules with reasons for the end of proposals.
+const rulesOfReasons = 6
+
 // governed is the state as decide.Core.Govern needs it.
 type governed struct{ *State }
 

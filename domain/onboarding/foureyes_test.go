@@ -10,12 +10,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// governedOwners returns a log with owners, the newest rules, and a policy with these actions.
-func governedOwners(t *testing.T, actions ...string) *log {
-	l := owners(t)
+// newest puts the newest rules in force.
+func (l *log) newest() {
+	l.t.Helper()
 	for rules := l.state.ActiveRules() + 1; rules <= onboarding.Rules().Newest(); rules++ {
 		l.must(operator, &decide.ActivateRules{Rules: rules})
 	}
+}
+
+// governedOwners returns a log with owners, the newest rules, and a policy with these actions.
+func governedOwners(t *testing.T, actions ...string) *log {
+	l := owners(t)
+	l.newest()
 	policy := decide.Policy{ProposalSeconds: 3600}
 	for _, a := range actions {
 		policy.Rules = append(policy.Rules, decide.PolicyRule{Action: a})

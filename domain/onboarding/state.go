@@ -10,7 +10,7 @@ import (
 const RecordLimit = 3 << 20
 
 // rulesSupported is the highest number of rules that this build supports.
-const rulesSupported = rulesOfFourEyes
+const rulesSupported = rulesOfReasons
 
 // Rules returns the rules of the onboarding journal.
 func Rules() decide.Rules { return rules{} }
@@ -56,7 +56,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	s := &State{core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfFourEyes}), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
+	s := &State{core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, Reasons: rulesOfReasons, CheckpointKeys: rulesOfFourEyes}), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
 		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),

@@ -303,6 +303,64 @@ func TestDeletingCancels(t *testing.T) {
 	l.replayed()
 }
 
+// TestLateAttempts: an attempt that was under way when its delivery was canceled is recorded by rules 6. The delivery stays canceled,
+// and its registration and the tenant that takes its id hear nothing of it.
+func TestLateAttempts(t *testing.T) {
+	l := owners(t)
+	l.newest()
+	l.must(operator, &onboarding.SetRetention{})
+	l.must(alpha, hook(50))
+	l.must(alpha, hook(51))
+	l.trigger(define(entitlement.Manual, l.questionnaire("a")))
+	var about, deleted scalar.ID // by the webhook that stays, and by the one that is deleted
+	for _, v := range l.state.OpenDeliveries() {
+		if v.WebhookID == id(50) {
+			about = v.ID
+		} else {
+			deleted = v.ID
+		}
+	}
+	l.must(sender, l.attempt(deleted, 500))
+	late := map[scalar.ID]*onboarding.RecordAttempt{about: l.attempt(about, 500), deleted: l.attempt(deleted, 200)}
+	l.must(alpha, &onboarding.DeleteWebhook{ID: id(51)})
+	l.must(beta, hook(51))
+	early := l.attempt(deleted, 200)
+	early.Number++
+	l.run([]expect{
+		{"one before it is missing", sender, early, "ATTEMPT_KNOWN"},
+		{"of a deleted registration", sender, late[deleted], "delivery.attempted"},
+	})
+	if e := l.last[0].(*onboarding.DeliveryAttempted); e.Status != webhook.Canceled || e.Reply == nil || e.NextAttempt != 0 || e.Number != 2 {
+		t.Errorf("%+v", e)
+	}
+	l.must(operator, erase(ann))
+	l.steps()
+	l.run([]expect{
+		{"of who is erased", sender, late[about], "delivery.attempted"},
+		{"once more", sender, late[about], "ATTEMPT_KNOWN"},
+		{"a replay", operator, &onboarding.ReplayDelivery{ID: about, Operator: true}, "OWNER_ERASED"},
+	})
+	for of, attempts := range map[scalar.ID]int{about: 1, deleted: 2} {
+		v, _ := l.state.Delivery(of)
+		if v.Status != webhook.Canceled || v.Attempts != attempts || v.NextAttempt != 0 || v.Closed == 0 {
+			t.Errorf("%+v", v)
+		}
+	}
+	for _, hook := range []scalar.ID{id(50), id(51)} {
+		if w, _ := l.state.Webhook(hook); w.Failing != 0 {
+			t.Errorf("%+v", w)
+		}
+	}
+	last := l.records[len(l.records)-1]
+	if v, _ := l.state.Delivery(about); v.Closed != last.at.Sequence {
+		t.Errorf("closed by %d, and last changed by %d", v.Closed, last.at.Sequence)
+	}
+	if text := string(last.events[0].data); strings.Contains(text, `"response"`) || !strings.Contains(text, `"status":"canceled"`) {
+		t.Errorf("the receipt of who is erased is %s", text)
+	}
+	l.replayed()
+}
+
 // TestDisabling: five days of nothing but failures disable a registration; what is told meanwhile waits.
 func TestDisabling(t *testing.T) {
 	l := owners(t)

@@ -24,6 +24,7 @@ type proposalShape struct {
 	Seen       int64  `json:"seen"`
 	Expires    moment `json:"expires_at"`
 	Changed    int64  `json:"changed"`
+	Reason     string `json:"reason"`
 }
 
 // proposal is an open proposal.
@@ -78,6 +79,7 @@ func (a *Auditor) endProposal(n int, how string, e *proposalShape) {
 	must(n == len(r.Events)-1 && (n > 0) == (how == "confirmed"), "the record of a proposal that is %s has %d events", how, len(r.Events))
 	must((r.Outcome == "rejected") == (how == "voided"), "a proposal is %s with the outcome %s", how, r.Outcome)
 	must(how != "voided" || e.Changed > p.sequence && e.Changed < r.Sequence, "the proposal %s is voided by record %d", e.ID, e.Changed)
+	must(e.Reason == "" || a.rules >= 6 && (how == "rejected" || how == "withdrawn"), "a proposal is %s for a reason under rules %d", how, a.rules)
 	delete(a.proposals, e.ID)
 	if how == "confirmed" {
 		a.Seen.Confirmed++

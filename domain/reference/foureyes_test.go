@@ -37,7 +37,7 @@ func (c *crowd) fourEyes(code string) {
 	give(olga, &decide.ConfirmProposal{ID: one.ID})
 	give(olga, &decide.ConfirmProposal{ID: two.ID}) // voided
 	give(olga, &decide.ConfirmProposal{ID: fees.ID})
-	give(olga, &decide.RejectProposal{ID: propose(deposit(7 * fixed.Unit)).ID})
+	give(olga, &decide.RejectProposal{ID: propose(deposit(7 * fixed.Unit)).ID, Reason: "no receipt"})
 	give(operator, &decide.WithdrawProposal{ID: propose(deposit(8 * fixed.Unit)).ID})
 	off := propose(&decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600}})
 	give(olga, &decide.ConfirmProposal{ID: off.ID})

@@ -19,7 +19,7 @@ import (
 // codecVersion is the version of the format that the visit of a State defines. It must be raised with every change of
 // the format, and of the content or meaning of a State: TestTheFormIsThatOfItsVersion says when (an optional part of an order is an exception, see savedInstruction). A snapshot of another
 // version is ignored and the state is made from the log, so there are no migrations.
-const codecVersion = 18
+const codecVersion = 19
 
 // Codec returns the codec for states of the trading journal.
 func Codec() decide.StateCodec {

@@ -20,11 +20,14 @@ import (
 // Rules 4 have policies and proposals (decide.Core.Govern), and rotations of the keys of transparency logs.
 //
 // Rules 5 have imports of opening balances and positions.
+//
+// Rules 6 have reasons for the end of proposals.
 const (
 	rulesOfClients  = 2
 	rulesOfInputs   = 3
 	rulesOfFourEyes = 4
 	rulesOfOpenings = 5
+	rulesOfReasons  = 6
 )
 
 // forClients reports whether rules 2 or later are in force.

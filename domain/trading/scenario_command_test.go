@@ -118,9 +118,9 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 	case "confirm":
 		return decide.CommandConfirmProposal, &decide.ConfirmProposal{ID: s.labels[s.word()]}
 	case "reject":
-		return decide.CommandRejectProposal, &decide.RejectProposal{ID: s.labels[s.word()]}
+		return decide.CommandRejectProposal, &decide.RejectProposal{ID: s.labels[s.word()], Reason: s.reason()}
 	case "retract":
-		return decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: s.labels[s.word()]}
+		return decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: s.labels[s.word()], Reason: s.reason()}
 	case "import":
 		return CommandImportOpening, s.importPayload()
 	case "rules":

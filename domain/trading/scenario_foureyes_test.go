@@ -8,6 +8,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
+// reason reads the reason of the end of a proposal, if there is one.
+func (s *scenario) reason() string {
+	if s.accept("because") {
+		return s.word()
+	}
+	return ""
+}
+
 // policyPayload: policy [ACTION|ACTION>=AMOUNT]… [open SPAN]
 func (s *scenario) policyPayload() *decide.SetPolicy {
 	p := &decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: decide.DefaultProposalSeconds}}

@@ -66,7 +66,7 @@ const (
 	// maxCharges is about how many postings of unpaid charges a record begins with for each account that it touches.
 	// With those of a taker, a maker and the insurance fund, the record still has room for a trade.
 	maxCharges     = 32
-	rulesSupported = rulesOfOpenings // the newest rules that this build supports
+	rulesSupported = rulesOfReasons // the newest rules that this build supports
 
 	// MaxReduceOnly is the maximum number of reduce-only orders of a customer on an instrument, resting or untriggered.
 	MaxReduceOnly = 20
@@ -158,7 +158,7 @@ type lastRecord struct {
 // NewState returns the state before the first record.
 func NewState() *State {
 	s := &State{
-		core:    decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, CheckpointKeys: rulesOfFourEyes}),
+		core:    decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, Reasons: rulesOfReasons, CheckpointKeys: rulesOfFourEyes}),
 		limit:   recordBounds(),
 		markets: markets{instruments: make(map[string]*instrument)},
 		customers: customers{accounts: make(map[string]*account), registeredOf: make(map[string][]*account),

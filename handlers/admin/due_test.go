@@ -81,22 +81,22 @@ func ordered(text string, parts ...string) bool {
 // TestActivateRules checks that rules are activated once every node knows them, and one after the other.
 func TestActivateRules(t *testing.T) {
 	v := tradingtest.New(t)
-	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 6}}, {Name: "http://b", Rules: map[string]int{"trading": 5}},
+	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 7}}, {Name: "http://b", Rules: map[string]int{"trading": 6}},
 		{Name: "http://c", Err: errors.New("no answer")}}
-	refused := v.Send("operator", "POST", base+"/rules/trading", `{"rules":6}`).Code(409, "RULES_NOT_KNOWN")
-	if !strings.Contains(refused.Body, "http://b (knows 5), http://c (does not answer)") || strings.Contains(refused.Body, "http://a") {
+	refused := v.Send("operator", "POST", base+"/rules/trading", `{"rules":7}`).Code(409, "RULES_NOT_KNOWN")
+	if !strings.Contains(refused.Body, "http://b (knows 6), http://c (does not answer)") || strings.Contains(refused.Body, "http://a") {
 		t.Errorf("who does not know them: %s", refused.Body)
 	}
 	v.Nodes = v.Nodes[:1]
 	v.Send("operator", "POST", base+"/rules/trading", `{"rules":1}`).Code(409, "RULES_NOT_NEXT")
-	v.Send("operator", "POST", base+"/rules/trading", `{"rules":6}`).Code(422, "RULES_NOT_SUPPORTED") // by the owner's build, whatever it said
+	v.Send("operator", "POST", base+"/rules/trading", `{"rules":7}`).Code(422, "RULES_NOT_SUPPORTED") // by the owner's build, whatever it said
 	v.Send("operator", "POST", base+"/rules/nothing", `{"rules":2}`).Code(404, "UNKNOWN_JOURNAL")
 	v.Send("operator", "POST", base+"/rules/onboarding", `{"rules":1}`).Code(409, "RULES_NOT_KNOWN")
 	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 2, "identity": 2}}}
 	v.Send("operator", "POST", base+"/rules/identity", `{"rules":3}`).Code(409, "RULES_NOT_KNOWN")
 	v.Send("operator", "POST", base+"/rules/identity", `{"rules":1}`).Code(409, "RULES_NOT_NEXT")
-	v.Nodes[0].Rules["identity"] = 5
-	v.Send("operator", "POST", base+"/rules/identity", `{"rules":5}`).Code(422, "RULES_NOT_SUPPORTED")
+	v.Nodes[0].Rules["identity"] = 6
+	v.Send("operator", "POST", base+"/rules/identity", `{"rules":6}`).Code(422, "RULES_NOT_SUPPORTED")
 	v.Send("operator", "POST", base+"/rules/trading", `{}`).Code(400, "VALIDATION_FAILED")
 	v.Send("auditor", "POST", base+"/rules/trading", `{"rules":5}`).Code(403, "FORBIDDEN")
 }

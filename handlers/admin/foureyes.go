@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,8 +45,14 @@ func (h *Handler) fourEyesRoutes() []rest.Route {
 		read("/four-eyes/:journal/proposals", h.listProposals),
 		read(proposal, h.getProposal),
 		post(proposal+"/confirm", h.confirmProposal),
-		post(proposal+"/reject", h.endProposal(func(id scalar.ID) decide.Payload { return &decide.RejectProposal{ID: id} })),
-		post(proposal+"/withdraw", h.endProposal(func(id scalar.ID) decide.Payload { return &decide.WithdrawProposal{ID: id} })),
+		post(proposal+"/reject", h.endProposal(func(id scalar.ID) (decide.Payload, *string) {
+			p := &decide.RejectProposal{ID: id}
+			return p, &p.Reason
+		})),
+		post(proposal+"/withdraw", h.endProposal(func(id scalar.ID) (decide.Payload, *string) {
+			p := &decide.WithdrawProposal{ID: id}
+			return p, &p.Reason
+		})),
 	}
 }
 
@@ -185,6 +192,9 @@ func (h *Handler) getProposal(c echo.Context) error {
 		}
 		out.Reveal(texts)
 	}
+	if err := h.openReason(c, &p, &out); err != nil {
+		return err
+	}
 	return c.JSON(http.StatusOK, out)
 }
 
@@ -217,6 +227,76 @@ func (h *Handler) textsOf(c echo.Context, p *decide.Proposal) (map[string]string
 		return h.actionTexts(c, p)
 	}
 	return nil, nil
+}
+
+// sealReason returns the reason for the end of a proposal as the log has it. In the onboarding journal it is encrypted, with the
+// key of the owner that the proposal is about, or else with the venue's.
+func (h *Handler) sealReason(c echo.Context, id scalar.ID, reason string) (string, error) {
+	if reason == "" || rest.Param(c, "journal") != onboardingJournal {
+		return reason, nil
+	}
+	p, err := h.findProposal(c, id)
+	if err != nil {
+		return "", err
+	}
+	about, err := h.ownerOfProposal(c, &p)
+	if err != nil {
+		return "", err
+	}
+	var sealed []byte
+	if about == (owner.Ref{}) {
+		sealed, err = h.cfg.Box.Seal([]byte(reason), seal.ProposalReason(about, id))
+	} else {
+		sealed, err = h.cfg.Owners.Seal(c.Request().Context(), []byte(reason), seal.ProposalReason(about, id))
+	}
+	return base64.StdEncoding.EncodeToString(sealed), h.keyError(c, about, err)
+}
+
+// openReason adds the encrypted reason for the end of a proposal of the onboarding journal to its response, unless the owner's key
+// is destroyed.
+func (h *Handler) openReason(c echo.Context, p *decide.Proposal, out *wire.Proposal) error {
+	if p.Reason == "" || out.Journal != onboardingJournal {
+		return nil
+	}
+	sealed, err := base64.StdEncoding.DecodeString(p.Reason)
+	if err != nil {
+		return err
+	}
+	about, err := h.ownerOfProposal(c, p)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	if about == (owner.Ref{}) {
+		text, err = h.cfg.Box.Open(sealed, seal.ProposalReason(about, p.ID))
+	} else {
+		text, err = h.cfg.Owners.Open(c.Request().Context(), sealed, seal.ProposalReason(about, p.ID))
+	}
+	if err == nil {
+		reason := string(text)
+		out.EndedReason = &reason
+	}
+	if errors.Is(err, seal.ErrDestroyed) {
+		return nil
+	}
+	return h.keyError(c, about, err)
+}
+
+// ownerOfProposal returns the owner that a proposal of the onboarding journal is about, or the zero Ref.
+func (h *Handler) ownerOfProposal(c echo.Context, p *decide.Proposal) (owner.Ref, error) {
+	payload, err := p.Payload(onboarding.Payloads())
+	if err != nil {
+		return owner.Ref{}, err
+	}
+	switch p := payload.(type) {
+	case *onboarding.EraseOwner:
+		return p.Ref, nil
+	case *onboarding.ReleaseOwner:
+		return p.Ref, nil
+	case *onboarding.ActOnTrigger:
+		return h.ownerOf(c, p.ID)
+	}
+	return owner.Ref{}, nil
 }
 
 // erasureTexts decrypts the reason of a command about an owner, which the venue's key encrypts.
@@ -273,6 +353,9 @@ func unknownProposal() error {
 // before rules are activated, every node must again confirm that it supports them, and the release of a hold also removes
 // the hold from the key store.
 func (h *Handler) confirmProposal(c echo.Context) error {
+	if err := rest.NoBody(c); err != nil {
+		return err
+	}
 	err := h.end(c, func(id scalar.ID) decide.Payload { return &decide.ConfirmProposal{ID: id} }, h.mayConfirm)
 	var refused *submit.RefusedError
 	if !errors.As(err, &refused) || refused.Refusal.Code != decide.CodeProposalNotOpen {
@@ -285,19 +368,33 @@ func (h *Handler) confirmProposal(c echo.Context) error {
 	return err
 }
 
-// endProposal returns the handler of a request that ends a proposal without its action.
-func (h *Handler) endProposal(payload func(scalar.ID) decide.Payload) echo.HandlerFunc {
+// endProposal returns the handler of a request that ends a proposal without its action. payload returns the command and its reason.
+func (h *Handler) endProposal(payload func(scalar.ID) (p decide.Payload, reason *string)) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		return h.end(c, payload, func(echo.Context, scalar.ID) error { return nil })
+		body := rest.OptionalBody(c)
+		text := body.OptionalString("reason", input.MaxLength(maxReason)).Value
+		if err := body.Done(); err != nil {
+			return err
+		}
+		var forms []*input.Form
+		if text != "" { // a request without a reason keeps the fingerprint that it had before there were reasons
+			forms = append(forms, body)
+		}
+		var reason *string
+		named := func(id scalar.ID) (p decide.Payload) {
+			p, reason = payload(id)
+			return p
+		}
+		return h.end(c, named, func(c echo.Context, id scalar.ID) (err error) {
+			*reason, err = h.sealReason(c, id, text)
+			return err
+		}, forms...)
 	}
 }
 
 // end submits a command about a proposal, after a check that a repeated request does not make, and responds with the
 // proposal. A confirmation that voided it is a conflict.
-func (h *Handler) end(c echo.Context, payload func(scalar.ID) decide.Payload, check func(echo.Context, scalar.ID) error) error {
-	if err := rest.NoBody(c); err != nil {
-		return err
-	}
+func (h *Handler) end(c echo.Context, payload func(scalar.ID) decide.Payload, check func(echo.Context, scalar.ID) error, forms ...*input.Form) error {
 	id, err := proposalID(c)
 	if err != nil {
 		return err
@@ -312,7 +409,7 @@ func (h *Handler) end(c echo.Context, payload func(scalar.ID) decide.Payload, ch
 			return err
 		}
 	}
-	x, err := to.Execute(rest.RequestOf(c), p)
+	x, err := to.Execute(rest.RequestOf(c), p, forms...)
 	if err != nil {
 		return err
 	}
@@ -327,13 +424,17 @@ func (h *Handler) end(c echo.Context, payload func(scalar.ID) decide.Payload, ch
 	return h.showProposal(c, id)
 }
 
-// showProposal responds with a proposal as the fold has it, without its texts.
+// showProposal responds with a proposal as the fold has it, without its command's encrypted texts.
 func (h *Handler) showProposal(c echo.Context, id scalar.ID) error {
 	p, err := h.findProposal(c, id)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, wire.NewProposal(rest.Param(c, "journal"), &p, h.now()))
+	out := wire.NewProposal(rest.Param(c, "journal"), &p, h.now())
+	if err := h.openReason(c, &p, &out); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
 }
 
 // mayConfirm returns an error if a proposal activates rules that some node does not support, names a checkpoint key that the key

@@ -17,7 +17,7 @@ import (
 func twoOperators(t *testing.T) *tradingtest.Venue {
 	v := tradingtest.New(t)
 	v.Send("operator", "POST", base+"/users", `{"username":"olga","password":"a good password","broker":"venue","scopes":["operator","read"]}`).Want(201)
-	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 5, "onboarding": 5, "identity": 4}}}
+	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 6, "onboarding": 6, "identity": 5}}}
 	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
 	v.Send("operator", "POST", base+"/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"first"}`).Want(201)
 	return v
@@ -77,7 +77,16 @@ func TestFourEyes(t *testing.T) {
 	want(t, v.Send("auditor", "GET", proposals+"/"+stale, "").Want(200), "status", "voided", "ended_by", "olga")
 
 	halt := v.Send("operator", "PATCH", base+"/instruments/BTCUSDC_PERP", `{"status":"trade_halt"}`).Want(202).Text("id")
-	v.Send("olga", "POST", proposals+"/"+halt+"/reject", "").Want(200)
+	rejected := v.Send("olga", "POST", proposals+"/"+halt+"/reject", `{"reason":"not at night"}`, "Idempotency-Key", "r").Want(200)
+	want(t, rejected, "status", "rejected", "ended_reason", "not at night")
+	if again := v.Send("olga", "POST", proposals+"/"+halt+"/reject", `{"reason":"not at night"}`, "Idempotency-Key", "r").Want(200); again.Body != rejected.Body {
+		t.Errorf("a repeated rejection gets %s, not %s", again.Body, rejected.Body)
+	}
+	v.Send("olga", "POST", proposals+"/"+halt+"/reject", `{"reason":"another"}`, "Idempotency-Key", "r").Code(409, "IDEMPOTENCY_KEY_REUSED")
+	v.Send("olga", "POST", proposals+"/"+halt+"/reject", `{"reason":"`+strings.Repeat("x", 2001)+`"}`).Code(400, "VALIDATION_FAILED")
+	if listed := v.Send("auditor", "GET", proposals+"?status=rejected", "").Want(200); !ordered(listed.Body, rejected.Body) {
+		t.Errorf("the list is %s", listed.Body)
+	}
 	want(t, v.Send("operator", "GET", base+"/instruments/BTCUSDC_PERP", "").Want(200), "status", "open")
 	own := withdraw(t, v, "5000").Text("id")
 	want(t, v.Send("operator", "POST", proposals+"/"+own+"/withdraw", "").Want(200), "status", "withdrawn", "ended_by", "operator")
@@ -101,7 +110,7 @@ const cases = base + "/four-eyes/onboarding/proposals/"
 // governedDesk opens a desk with a second operator, the newest rules, and a policy of the onboarding journal.
 func governedDesk(t *testing.T, actions ...string) *desk {
 	d := &desk{t, twoOperators(t)}
-	for rules := 2; rules <= 5; rules++ {
+	for rules := 2; rules <= 6; rules++ {
 		d.Send("operator", "POST", base+"/rules/onboarding", fmt.Sprintf(`{"rules":%d}`, rules)) // those in force are refused
 	}
 	body := `{"rules":[{"action":"` + strings.Join(actions, `"},{"action":"`) + `"}]}`
@@ -145,6 +154,33 @@ func TestReleaseOfTwo(t *testing.T) {
 	hold()
 	d.Send("olga", "POST", cases+id+"/confirm", "").Code(409, "PROPOSAL_NOT_OPEN")
 	holds(1)
+}
+
+// TestSealedReasons: the log has the reason for the end of a proposal about an owner sealed with the owner's key, and of another one
+// with the venue's. Only the single proposal shows it, and not once the key is destroyed.
+func TestSealedReasons(t *testing.T) {
+	d := governedDesk(t, "owner.erase", "retention.set")
+	ref := d.owner("alpha", owner.PersonType, 1)
+	held := d.Send("operator", "POST", base+"/persons/"+ref.ID.String()+"/erase", `{"reason":"a request"}`).Want(202).Text("id")
+	kept := d.Send("operator", "PUT", base+"/retention", `{"seconds":60}`).Want(202).Text("id")
+	want(t, d.Send("olga", "POST", cases+held+"/reject", `{"reason":"a court still sits"}`).Want(200), "status", "rejected", "ended_reason", "a court still sits")
+	want(t, d.Send("operator", "POST", cases+kept+"/withdraw", `{"reason":"by mistake"}`).Want(200), "status", "withdrawn", "ended_reason", "by mistake")
+	want(t, d.Send("auditor", "GET", cases+held, "").Want(200), "ended_reason", "a court still sits")
+	if listed := d.Send("auditor", "GET", base+"/four-eyes/onboarding/proposals", "").Want(200).Body; strings.Contains(listed, "court") || strings.Contains(listed, "mistake") {
+		t.Errorf("the list has reasons: %s", listed)
+	}
+	for _, e := range d.Onboarding.Entries() {
+		for _, event := range e.Record.Events {
+			if reason := decide.ReasonOf(event); strings.Contains(reason, " ") {
+				t.Errorf("the log has the reason %q", reason)
+			}
+		}
+	}
+	if err := d.Owners.Destroy(t.Context(), ref.String()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, d.Send("auditor", "GET", cases+held, "").Want(200), "status", "rejected", "ended_reason", "")
+	want(t, d.Send("auditor", "GET", cases+kept, "").Want(200), "ended_reason", "by mistake")
 }
 
 // TestRefusedReleaseKeepsTheHold: without a policy too, a refused release leaves a hold that the log has.

@@ -28,9 +28,11 @@ type Proposal struct {
 	EndedBy       *string      `json:"ended_by"`
 	Ended         *scalar.Time `json:"ended"`
 	EndedSequence *int64       `json:"ended_sequence"`
+	// EndedReason is the reason of the user that ended it, if that user gave one.
+	EndedReason *string `json:"ended_reason"`
 }
 
-// NewProposal returns the response for p with its status at now.
+// NewProposal returns the response for p with its status at now. It has no texts that the log encrypts.
 func NewProposal(journal string, p *decide.Proposal, now scalar.Time) Proposal {
 	out := Proposal{ID: p.ID, Journal: journal, Action: p.Action, Status: p.StatusAt(now), Content: inTheClear(p.Content), Objects: p.Objects,
 		ProposedBy: p.ProposedBy, Seen: p.Seen, Sequence: p.Sequence, Created: p.Created, Expires: p.Expires}
@@ -39,6 +41,9 @@ func NewProposal(journal string, p *decide.Proposal, now scalar.Time) Proposal {
 	}
 	if p.Status != decide.StatusOpen {
 		out.EndedBy, out.Ended, out.EndedSequence = &p.EndedBy, &p.Ended, &p.EndedAt
+		if p.Reason != "" && journal != "onboarding" {
+			out.EndedReason = &p.Reason
+		}
 	}
 	return out
 }

@@ -176,7 +176,7 @@ func (r *Registrar) govern() {
 		all := r.State.Proposals()
 		return all[len(all)-1].ID
 	}
-	r.Do(supervisor, &decide.RejectProposal{ID: propose()})
+	r.Do(supervisor, &decide.RejectProposal{ID: propose(), Reason: "c2VhbGVk"})
 	r.Do(operator, &decide.WithdrawProposal{ID: propose()})
 	stale := propose()
 	r.Do(supervisor, &decide.ConfirmProposal{ID: propose()})

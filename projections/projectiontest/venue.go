@@ -40,6 +40,7 @@ type Venue struct {
 	// old selects entries of rules 1, in which only trigger.fired says when a stop fired.
 	old      bool
 	proposed *decide.ProposalMade // the last proposal; nil for none
+	ended    int                  // how many proposals have ended
 }
 
 // NewVenue returns a venue. Its entries are a function of the seed.
@@ -231,16 +232,19 @@ func (v *Venue) statement(n int64) record.Entry {
 	s.NetPaidIn = s.Venue.Insurance + s.Venue.Fees + s.Venue.Clearing + s.Venue.Rounding
 	s.Deficits = s.Total
 	return v.Entry(trading.CommandRecordLiabilities, decide.Actor{System: "liabilities", Broker: "venue"}, decide.Accepted,
-		append(v.propose(n), &trading.LiabilitiesRecorded{Statement: s})...)
+		append(v.propose(), &trading.LiabilitiesRecorded{Statement: s})...)
 }
 
 // propose returns the end of the last proposal, if there is one, and the next proposal. It draws no random number.
-func (v *Venue) propose(n int64) (events []decide.Event) {
+func (v *Venue) propose() (events []decide.Event) {
 	if last := v.proposed; last != nil {
 		end := decide.ProposalEnd{ID: last.ID, Action: last.Action, ProposedBy: last.ProposedBy, Proposed: last.Seen + 1, By: "supervisor", Time: v.time}
-		if n%8 == 0 {
+		switch v.ended++; v.ended % 3 {
+		case 1:
 			events = append(events, &decide.ProposalVoided{ProposalEnd: end, Changed: v.at.Sequence})
-		} else {
+		case 2:
+			events = append(events, &decide.ProposalRejected{ProposalEnd: end, Reason: "not now"})
+		default:
 			events = append(events, &decide.ProposalConfirmed{ProposalEnd: end})
 		}
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Trading maintains the table proposals, with the proposals of the trading journal.
-var Trading = projectionOf(&projections.Table[Proposal]{Name: "proposals", Journal: "trading", Keys: keys, Columns: columns()})
+var Trading = projectionOf(&projections.Table[Proposal]{Name: "proposals", Journal: "trading", Keys: keys, Columns: append(columns(),
+	c.NullText("ended_reason", func(r *row) *string { return &r.Value.Reason }))})
 
 // Onboarding maintains the table onboarding_proposals.
 var Onboarding = projectionOf(&projections.Table[Proposal]{Name: "onboarding_proposals", Journal: "onboarding", Keys: keys, Columns: columns()})
@@ -31,6 +32,9 @@ type Proposal struct {
 	// Changed is the sequence of the record that voided the proposal, or 0.
 	Changed int64
 	EndedAt int64 // sequence of the record that ended it, or 0
+	// Reason is that of the user that ended it, or "". The table of the onboarding journal does not have it: there it is encrypted
+	// and may be personal data.
+	Reason string
 }
 
 type row = projections.Row[Proposal]
@@ -69,7 +73,7 @@ func projectionOf(table *projections.Table[Proposal]) projections.Projection {
 						ProposedBy: e.ProposedBy, Broker: r.Command.Actor.Broker, Seen: e.Seen, Created: e.Created, Expires: e.Expires}})
 				}
 				if end, status, ok := decide.EndOf(event); ok {
-					x := Proposal{ID: end.ID, Status: status, EndedBy: end.By, Ended: end.Time, EndedAt: r.Sequence}
+					x := Proposal{ID: end.ID, Status: status, EndedBy: end.By, Ended: end.Time, EndedAt: r.Sequence, Reason: decide.ReasonOf(event)}
 					if voided, ok := event.(*decide.ProposalVoided); ok {
 						x.Changed = voided.Changed
 					}

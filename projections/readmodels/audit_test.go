@@ -61,11 +61,16 @@ func everyColumn() []record.Entry {
 	one := fixed.Decimal{Coef: 1}
 	full.LimitPrice, full.TriggerPrice, full.StopLossPrice, full.TakeProfitPrice, full.AverageFillPrice = one, one, one, one, one
 	full.ExpireTime, full.Triggered, full.Reason, full.Status = when, when, order.Disconnect, order.Canceled
+	made := decide.ProposalMade{ID: scalar.ID{41}, Action: "instrument.delist", Command: "instrument.delist", Content: `{"symbol":"BTCUSDC_PERP"}`,
+		Objects: []string{"instrument/BTCUSDC_PERP"}, ProposedBy: "operator", Seen: 1, Created: when, Expires: when + scalar.Day}
+	rejected := decide.ProposalRejected{ProposalEnd: decide.ProposalEnd{ID: made.ID, Action: made.Action, ProposedBy: "operator", Proposed: 2, By: "olga", Time: when}, Reason: "not now"}
 	return append(entries,
 		v.Entry("order.place", decide.Actor{Sub: "c", Broker: cash.Broker, Customer: "C0"}, decide.Accepted, &trading.OrderOpened{Order: cash}),
 		v.Entry("order.cancel", decide.Actor{Sub: "c", Broker: cash.Broker, Customer: "C0"}, decide.Accepted, &trading.OrderCanceled{Order: full}),
 		v.Entry("order.cancel", decide.Actor{Sub: "c", Broker: cash.Broker, Customer: "C0"}, decide.Accepted, &trading.OrderCanceled{Order: full}),
-		v.Entry("engine.step", decide.Engine, decide.Accepted, &paid))
+		v.Entry("engine.step", decide.Engine, decide.Accepted, &paid),
+		v.Entry(made.Command, decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &made),
+		v.Entry(decide.CommandRejectProposal, decide.Actor{Sub: "olga", Broker: "venue"}, decide.Accepted, &rejected))
 }
 
 // filled returns two databases with the rows of the same entries of all journals.

@@ -18,11 +18,13 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/decide/decidetest"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
 	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -176,6 +178,9 @@ func TestStatementsThatWrite(t *testing.T) {
 	registrar := projectiontest.NewRegistrar(t, 35)
 	registrar.Play(1200)
 	parts(readmodels.Onboarding(), "onboarding", registrar.Entries)
+	for _, end := range identified(t, registrar) {
+		apply(t, pool, "onboarding", readmodels.Onboarding(), registrar.Entries[:end])
+	}
 	// What these logs do not hold.
 	v, other := projectiontest.NewVenue(1), sent.database(t)
 	apply(t, other, "trading", readmodels.Trading(), append(v.Entries(7), v.Entry("seldom", decide.Engine, decide.Accepted,
@@ -194,6 +199,31 @@ func TestStatementsThatWrite(t *testing.T) {
 		}
 	}
 	sent.golden(t, "writes.sql")
+}
+
+// identified makes up a trigger, whose video identification is passed, and returns how many entries there are before its start, before
+// its identification, and in all.
+func identified(t *testing.T, r *projectiontest.Registrar) (ends []int) {
+	t.Helper()
+	operator := decide.Actor{Sub: "operator", Broker: "venue"}
+	accepted := func(by decide.Actor, p decide.Payload) {
+		t.Helper()
+		if code := r.Do(by, p); code != "" {
+			t.Fatal(p.CommandType(), code)
+		}
+	}
+	by := decide.Actor{Sub: "api", Broker: projectiontest.Tenants()[0]}
+	accepted(by, &domain.RegisterOwner{Ref: owner.Ref{Type: owner.PersonType, ID: r.ID()}, ExternalID: make([]byte, 32), Fields: r.Sealed()})
+	accepted(operator, &domain.CreateEntitlement{Name: "Identified", OwnerType: owner.PersonType, Approval: entitlement.Manual})
+	made := len(r.Entries) + 1
+	accepted(by, &domain.CreateTrigger{Ref: r.Owners[len(r.Owners)-1], EntitlementID: r.Entitlements[len(r.Entitlements)-1]})
+	started := len(r.Entries)
+	for _, p := range []domain.ActOnTrigger{{Action: entitlement.RequestVideoIdentification},
+		{Action: entitlement.CompleteVideoIdentification, Outcome: domain.Passed, ExternalReference: r.Sealed()}} {
+		p.ID, p.Code, p.Reason = r.Triggers[len(r.Triggers)-1], "CODE", r.Sealed()
+		accepted(operator, &p)
+	}
+	return []int{made, started, len(r.Entries)}
 }
 
 // writesAll wants the statements that insert into a table to name each of its columns.

@@ -43,6 +43,15 @@ func ofTrigger(o owner.Ref, field string, trigger scalar.ID) Place {
 	return Place{o.String(), field, "trigger/" + trigger.String()}
 }
 
+// ProposalReason is the place of the reason why a proposal about an owner was rejected or withdrawn. With the zero Ref, the
+// proposal is about no owner, and the venue's key is used.
+func ProposalReason(o owner.Ref, proposal scalar.ID) Place {
+	if o == (owner.Ref{}) {
+		return Place{"venue", "reason", "proposal/" + proposal.String()}
+	}
+	return Place{o.String(), "reason", "proposal/" + proposal.String()}
+}
+
 // DeliveryResponse is the place of a receiver's response to a delivery.
 func DeliveryResponse(o owner.Ref, delivery scalar.ID) Place {
 	return Place{o.String(), "response", "delivery/" + delivery.String()}

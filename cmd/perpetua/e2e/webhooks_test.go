@@ -23,19 +23,34 @@ func (v *venue) registerWebhook(r *webhookReceiver, path string) (id string) {
 	return made.get("id")
 }
 
-// deliveryOf reads a delivery as its tenant does.
-func (v *venue) deliveryOf(webhook, id string) (d struct {
-	Status   string
-	EventID  string `json:"event_id"`
-	Attempts []struct {
+// delivery is a delivery as clients see it.
+type delivery struct {
+	Status      string
+	EventID     string  `json:"event_id"`
+	NextAttempt *string `json:"next_attempt_at"`
+	Attempts    []struct {
 		Number     int
 		StatusCode *int `json:"status_code"`
 		Error      *string
 		Response   *string
 	}
-}) {
+}
+
+// deliveryOf reads a delivery as its tenant does.
+func (v *venue) deliveryOf(webhook, id string) delivery {
 	v.t.Helper()
-	if err := json.Unmarshal(v.must(200, "broker-a", "GET", "/api/v1/webhooks/"+webhook+"/deliveries/"+id, nil).Body, &d); err != nil {
+	return v.readDelivery("broker-a", "/api/v1/webhooks/"+webhook+"/deliveries/"+id)
+}
+
+// anyDelivery reads a delivery as operators do, also of a webhook that is deleted.
+func (v *venue) anyDelivery(id string) delivery {
+	v.t.Helper()
+	return v.readDelivery("operator", "/admin/v1/webhook_deliveries/"+id)
+}
+
+func (v *venue) readDelivery(user, path string) (d delivery) {
+	v.t.Helper()
+	if err := json.Unmarshal(v.must(200, user, "GET", path, nil).Body, &d); err != nil {
 		v.t.Fatal(err)
 	}
 	return d
@@ -140,6 +155,39 @@ func TestWebhooks(t *testing.T) {
 	v.must(404, "broker-b", "GET", one+"/deliveries", nil)
 	v.must(200, "operator", "GET", one+"/deliveries", nil)
 	v.checkFeed(test.get("event_id"), failing.get("event_id"))
+}
+
+// TestADeletionDuringAnAttempt: a registration is deleted while its receiver holds a request. The attempt is recorded all the same, and
+// the delivery stays canceled.
+func TestADeletionDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	r := newWebhookReceiver(t)
+	v := newHookedVenue(t, r)
+	v.start()
+	t.Cleanup(v.stop)
+	id := v.registerWebhook(r, "/hook")
+	r.answers.shut()
+	test := v.must(201, "broker-a", "POST", "/api/v1/webhooks/"+id+"/test", nil)
+	waitFor(t, "the request", func() bool { return len(r.came("/hook", http.StatusOK)) == 1 })
+	v.must(204, "broker-a", "DELETE", "/api/v1/webhooks/"+id, nil)
+	r.answers.open()
+	var d delivery
+	waitFor(t, "the receipt", func() bool {
+		d = v.anyDelivery(test.get("id"))
+		return len(d.Attempts) > 0
+	})
+	// The sender may have given up on a receiver that a slow machine held for too long.
+	if a := d.Attempts[0]; d.Status != "canceled" || d.NextAttempt != nil || len(d.Attempts) != 1 || a.Number != 1 || a.Error == nil && (*a.StatusCode != 200 || *a.Response != "thank you") {
+		t.Errorf("%+v", d)
+	}
+	if a := v.must(409, "operator", "POST", "/admin/v1/webhook_deliveries/"+test.get("id")+"/replay", nil); a.get("detail") != "DELIVERY_CANCELED" && a.get("code") != "DELIVERY_CANCELED" {
+		t.Errorf("%s", a.Body)
+	}
+	v.stop()
+	v.start()
+	if again := v.anyDelivery(test.get("id")); again.Status != "canceled" || len(again.Attempts) != 1 || len(r.came("/hook", 0)) != 1 {
+		t.Errorf("after a restart %+v, and %d requests came", again, len(r.came("/hook", 0)))
+	}
 }
 
 // checkFeed reads the feed one by one: of what was told, in order, nothing twice.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 )
 
@@ -93,6 +95,20 @@ func TestPayloadsTravel(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestEndsWithoutReasonsTravelToEarlierBuilds: a proposal is rejected and withdrawn also while the owner's build knows no reasons.
+func TestEndsWithoutReasonsTravelToEarlierBuilds(t *testing.T) {
+	for _, p := range []decide.Payload{&decide.RejectProposal{ID: scalar.ID{1}}, &decide.WithdrawProposal{ID: scalar.ID{1}}} {
+		b, err := peer.EncodePayload(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var earlier decide.ConfirmProposal // has the form that all three had
+		if err := peer.DecodePayload(b, &earlier); err != nil || earlier.ID != (scalar.ID{1}) {
+			t.Errorf("%s travels as %s: %v", p.CommandType(), b, err)
 		}
 	}
 }

@@ -17,6 +17,6 @@ func FourEyes() []decide.Event {
 	return []decide.Event{
 		&decide.PolicySet{Policy: decide.Policy{Rules: []decide.PolicyRule{{Action: "due.put_back"}, {Action: "withdrawal.request", Threshold: &threshold}}, ProposalSeconds: 3600}},
 		&made, &ended,
-		&decide.ProposalRejected{ProposalEnd: decide.ProposalEnd{ID: ended.ID, Action: ended.Action, ProposedBy: "operator", By: "olga", Time: 6}},
+		&decide.ProposalRejected{ProposalEnd: decide.ProposalEnd{ID: ended.ID, Action: ended.Action, ProposedBy: "operator", By: "olga", Time: 6}, Reason: "too late"},
 	}
 }

@@ -106,7 +106,8 @@ export class Proposals {
     this.#shown = path;
     setText(byId("proposal-title"), title(p));
     byId("proposal-body").replaceChildren();
-    byId("proposal-actions").hidden = true;
+    byId("proposal-actions").hidden = byId("proposal-why").hidden = true;
+    byId("proposal-end").reset();
     say(byId("proposal-result"), "wait", "Loading …");
     byId("proposal-dialog").showModal();
     try {
@@ -124,7 +125,7 @@ export class Proposals {
     if (this.#shown !== path) return;
     const held = byId("proposal-actions").contains(document.activeElement);
     byId("proposal-body").replaceChildren(...whole(p));
-    byId("proposal-actions").hidden = !this.#may || p.status !== "open";
+    byId("proposal-actions").hidden = byId("proposal-why").hidden = !this.#may || p.status !== "open";
     if (held && byId("proposal-actions").hidden) byId("proposal-dialog").querySelector("[data-close]").focus();
   }
 
@@ -134,7 +135,8 @@ export class Proposals {
     const path = this.#shown;
     let position = null;
     try {
-      const ended = await exchange("POST", `${path}/${verb}`);
+      const reason = verb === "confirm" ? "" : byId("proposal-end").elements.reason.value.trim();
+      const ended = await exchange("POST", `${path}/${verb}`, reason ? { reason } : undefined);
       position = ended.position;
       if (this.#shown === path) say(byId("proposal-result"), "good", `The proposal is ${ended.content.status}.`);
     } catch (failure) {
@@ -170,6 +172,7 @@ function whole(p) {
       ["Record", `#${grouped(String(p.sequence))}`], ["Decided on what was seen at", `#${grouped(String(p.seen))}`], ["About", p.objects.join(", ") || "–"]]),
     p.status === "open" && p.changed_sequence !== null && el("p", { class: "hint" }, `Record #${grouped(String(p.changed_sequence))} has changed what the proposal is about. A confirmation makes it void.`),
     p.ended && facts([["Ended by", p.ended_by || "the engine"], ["Ended", moment(p.ended), p.ended], ["Record of the end", `#${grouped(String(p.ended_sequence))}`]]),
+    p.ended_reason && part("Reason of the end", el("p", {}, escaped(p.ended_reason))),
     ...reasons.map((name) => part(words(name).replace(/^./, (c) => c.toUpperCase()), el("p", {}, escaped(p.content[name])))),
     part("Command", el("pre", { tabindex: "0" }, escaped(JSON.stringify(p.content, null, 2)))),
   ].filter(Boolean);

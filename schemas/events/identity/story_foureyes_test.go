@@ -97,7 +97,7 @@ func TestProposalsAreDecidedAgain(t *testing.T) {
 	late := propose(&identity.ChangeUser{Username: "olga", PasswordHash: sealed})
 	do(olga, &identity.ChangeUser{Username: "olga", PasswordHash: identity.Sealed("of its own")})
 	do(olga, &decide.ConfirmProposal{ID: late}) // voided
-	do(olga, &decide.RejectProposal{ID: propose(user("new"))})
+	do(olga, &decide.RejectProposal{ID: propose(user("new")), Reason: "Nobody knows them."})
 	do(ann, &decide.WithdrawProposal{ID: propose(user("new"))})
 	confirm(&decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600}})
 	do(ann, user("new"))

@@ -26,6 +26,7 @@ func TestTheStoryIsDecidedAgain(t *testing.T) {
 		StatusCode: 503, RetryAfter: 90 * scalar.Second}}, Schedule: webhook.Schedule{scalar.Second, scalar.Minute, scalar.Hour}})
 	s.do(operator, &decide.PutBackDue{Entry: s.state.SetAsideEntries()[0].Entry})
 	s.fourEyes()
+	s.lateAttempt()
 	s.do(operator, &decide.RotateCommitment{Generation: 1, Secret: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})
 	s.do(operator, &decide.DiscloseCommitment{From: 3, To: 9, Recipient: "Auditors & Co."})
 	log := checkpointkeytest.Origin("onboarding", s.at.Journal)

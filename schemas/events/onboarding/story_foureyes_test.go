@@ -5,6 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // fourEyes proposes each kind of action that a policy may name, and confirms it.
@@ -48,7 +49,16 @@ func (s *story) fourEyes() {
 	confirm(&onboarding.ReleaseOwner{Ref: one, Reason: sealed()})
 	confirm(&onboarding.SetRetention{Seconds: 60})
 	confirm(&onboarding.EraseOwner{Ref: one, Reason: sealed()})
-	s.do(olga, &decide.RejectProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID})
+	s.do(olga, &decide.RejectProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID, Reason: "AQABAgMgYSBjaXBoZXJ0ZXh0"})
 	s.do(operator, &decide.WithdrawProposal{ID: propose(&onboarding.SetRetention{Seconds: 61}).ID})
 	confirm(&decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600}})
+}
+
+// lateAttempt has a registration deleted during an attempt of a delivery.
+func (s *story) lateAttempt() {
+	s.do(client, &onboarding.CreateWebhook{ID: id(22), URL: "https://receiver.example/late", All: true, Key: key("late", 7)})
+	s.do(client, &onboarding.TestWebhook{ID: id(22)})
+	sent := made[*onboarding.DeliveryCreated](s).ID
+	s.do(client, &onboarding.DeleteWebhook{ID: id(22)})
+	s.do(system, &onboarding.RecordAttempt{ID: sent, Number: 1, Started: s.at.Time - scalar.Second, DurationMS: 250, StatusCode: 200, Reply: sealed()})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/opening"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -14,7 +15,7 @@ import (
 func (s *story) fourEyes() {
 	const btc = "BTCUSDC_PERP"
 	s.t.Helper()
-	s.activate(trading.Rules().Newest())
+	s.activate(5) // the later ones come with reasons, since a golden file holds a time that follows from the sequence
 	policy := decide.Policy{ProposalSeconds: 3600}
 	for _, a := range s.state.Governed().Actions() {
 		policy.Rules = append(policy.Rules, decide.PolicyRule{Action: a.Name})
@@ -55,6 +56,18 @@ func (s *story) fourEyes() {
 	own := s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: fixed.Unit}).Events[0].(*decide.ProposalMade)
 	s.do(decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: own.ID})
 	confirmed(&decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600}})
+}
+
+// reasons ends proposals for a reason, by the newest rules.
+func (s *story) reasons() {
+	s.t.Helper()
+	s.activate(trading.Rules().Newest())
+	s.do(decide.CommandSetPolicy, &decide.SetPolicy{Policy: decide.Policy{ProposalSeconds: 3600, Rules: []decide.PolicyRule{{Action: trading.CommandDepositInsurance}}}})
+	propose := func() scalar.ID {
+		return s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: fixed.Unit}).Events[0].(*decide.ProposalMade).ID
+	}
+	s.doAs("olga", decide.CommandRejectProposal, &decide.RejectProposal{ID: propose(), Reason: "The customer asked for less."})
+	s.do(decide.CommandWithdrawProposal, &decide.WithdrawProposal{ID: propose(), Reason: "By mistake."})
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -43,6 +43,7 @@ func (s *story) tell() *story {
 	s.stated()
 	s.fourEyes()
 	s.opened()
+	s.reasons()
 	return s
 }
 
