@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -26,9 +27,6 @@ func TestWrittenLogIsRightlyDecided(t *testing.T) {
 	if err := run(t.Context(), []string{"log", "--records", "6000", "--gap", "15s", "--age", age, "--to", path}, nil, io.Discard, &said); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(said.String(), "6000 of 6000 records, ") {
-		t.Errorf("it said %s", said.String())
-	}
 	report, err := verify.Verify(t.Context(), verify.Config{Rules: trading.Rules(), Codec: trading.Codec(), Payloads: trading.Payloads(),
 		Source: verify.FromLog(transfer.Source(path, "trading")), Model: reference.New()})
 	if err != nil || report.Difference != nil {
@@ -36,6 +34,10 @@ func TestWrittenLogIsRightlyDecided(t *testing.T) {
 	}
 	if report.Records < 6000 || report.Decided.Same != report.Records-2 || report.Modeled != report.Records {
 		t.Errorf("%+v", report)
+	}
+	// The last decision may take several records.
+	if want := fmt.Sprintf("%d of 6000 records, ", report.Records); !strings.HasPrefix(said.String(), want) {
+		t.Errorf("it said %s", said.String())
 	}
 	types := countTypes(t, path)
 	for _, kind := range []string{"order.amended", "order.canceled", "order.rejected", "trade.executed", "funding.posted", "settlement.posted", "trigger.fired", "stop_loss"} {

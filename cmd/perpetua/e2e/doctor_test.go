@@ -79,7 +79,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, said = v.outcome(nil, "doctor")
-	if code != exitFailed || !doctorSays(said, "FAIL", "key store", "is not") || !doctorSays(said, "FAIL", "bucket", "") {
+	if code != exitFailed || !doctorSays(said, "FAIL", "key store", "there is no folder") || !doctorSays(said, "FAIL", "bucket", "") {
 		t.Errorf("doctor exits with %d without the key store:\n%s", code, said)
 	}
 	if err := os.Rename(keys+"-away", keys); err != nil { // fails if doctor has made a folder with something in it
