@@ -23,15 +23,16 @@ type period struct {
 	market      map[string]traded
 	venue       map[[2]string]fixed.Money
 
+	posted    map[string]bool // customers with a posting until its end; shared by all periods
 	balances  map[string]fixed.Money
 	positions map[ofSymbol]standing
 	books     map[string][]string
 }
 
-func newPeriod(start time.Time, first int64) *period {
+func newPeriod(start time.Time, first int64, posted map[string]bool) *period {
 	return &period{start: start, first: first, pnl: map[string]pnl{}, transfers: map[string]fixed.Money{}, funding: map[ofSymbol]fixed.Money{},
 		fees: map[ofSymbol]fee{}, struck: map[[3]string]struck{}, market: map[string]traded{}, venue: map[[2]string]fixed.Money{},
-		balances: map[string]fixed.Money{}, positions: map[ofSymbol]standing{}, books: map[string][]string{}}
+		posted: posted, balances: map[string]fixed.Money{}, positions: map[ofSymbol]standing{}, books: map[string][]string{}}
 }
 
 // day returns the period's day as SQL prints it.
@@ -58,6 +59,7 @@ func (p *period) post(posting domainledger.Posting) {
 		p.venue[[2]string{string(posting.Account), string(posting.Type)}] += amount
 		return
 	}
+	p.posted[of] = true
 	day := p.pnl[of]
 	switch posting.Type {
 	case domainledger.Deposit, domainledger.Withdrawal:
@@ -134,8 +136,8 @@ func (p *period) end(s *trading.State) {
 	holders := []string{trading.FundCode}
 	for _, c := range s.CustomersOf("") {
 		holders = append(holders, c.Code)
-		if balance, _ := s.Balance(c.Code); balance != 0 || p.pnl[c.Code] != (pnl{}) || p.transfers[c.Code] != 0 {
-			p.balances[c.Code] = balance
+		if p.posted[c.Code] {
+			p.balances[c.Code], _ = s.Balance(c.Code)
 		}
 	}
 	for _, of := range holders {
@@ -167,12 +169,13 @@ func depth(s *trading.State, symbol string) (levels []string) {
 func periods(entries []record.Entry, length time.Duration) (all []*period) {
 	s := trading.NewState()
 	var now *period
+	posted := map[string]bool{}
 	for _, e := range entries {
 		if start := e.Record.Time.Std().Truncate(length); now == nil || !start.Equal(now.start) {
 			if now != nil {
 				now.end(s)
 			}
-			now = newPeriod(start, e.Record.Sequence)
+			now = newPeriod(start, e.Record.Sequence, posted)
 			all = append(all, now)
 		}
 		s.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
