@@ -22,8 +22,8 @@
 // Rules have a number. Rules 2 forget finished deliveries except for the last few thousand. A command that replays a
 // forgotten delivery carries its row and the sequence of the row. Rules 3 allow the replay of a delivery that waits for
 // its retry. Rules 4 record the inputs of commands: see reconstruct.go. Rules 5 have policies and proposals. Rules 6 record an
-// attempt that was under way when its delivery was canceled, and have reasons for the end of proposals. Golden journals (testdata/rules1, testdata/rules2) test that rules 1
-// and 2 still decide as they did.
+// attempt that was under way when its delivery was canceled, and have reasons for the end of proposals. Golden journals
+// (testdata/rules1, testdata/rules2) test that rules 1 and 2 still decide as they did.
 //
 // State.Arithmetic decides a record again and writes down the conditions about triggers: see explain.go.
 //

@@ -18,8 +18,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/projections/lake"
-	"github.com/perpetua-exchange/perpetua/projections/marketdata"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -70,8 +68,8 @@ const (
 
 // Doctor checks a deployment, before it goes live and after: Kafka's settings, the replicas, topics and tips of the journals,
 // the read models, the witnesses, the files of the lake and the daily files, Postgres, the clock, the disk, the fence and the
-// key store. It prints a line for each finding and fails if a check failed; warnings do not fail it. It creates nothing but an object in the key store and in each
-// bucket, which it removes.
+// key store. It prints a line for each finding and fails if a check failed; warnings do not fail it. It creates nothing but an
+// object in the key store and in each bucket, which it removes.
 func Doctor(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	s, err := settings.Parse("doctor", args, std, func(fs *flag.FlagSet) {
@@ -227,49 +225,6 @@ func (d *diagnosis) checkArchive(ctx context.Context, s *settings.Settings) {
 	}
 	defer bucket.Close()
 	d.judgeWrites(ctx, "archive bucket", bucket)
-}
-
-// checkLake compares the files that the DuckLake catalog names with the bucket of the archive.
-func (d *diagnosis) checkLake(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool, saved *saved) {
-	if rows == nil || (s.Stores.ArchiveURL == "" && saved == nil) {
-		return // reported by the checks of Postgres and the bucket
-	}
-	store, done, err := s.OpenArchive(ctx)
-	if err != nil {
-		return // reported by checkArchive
-	}
-	defer done()
-	d.checkFiles(ctx, "lake", store, s.LakePrefix(), func(ctx context.Context) ([]blob.Expected, error) {
-		return lake.Catalog{Pool: rows}.Files(ctx, s.LakePrefix())
-	})
-}
-
-// checkDailyFiles compares the daily files with their manifests.
-func (d *diagnosis) checkDailyFiles(ctx context.Context, s *settings.Settings, client *journal.Client, saved *saved) {
-	if saved == nil {
-		return // reported by checkBucket
-	}
-	store := blob.NewStore(saved.bucket)
-	d.checkFiles(ctx, "daily files", store, s.PublicDataPrefix(), func(ctx context.Context) ([]blob.Expected, error) {
-		id, founded, err := client.JournalID(ctx, journals.Trading)
-		if err != nil || !founded {
-			return nil, err
-		}
-		return marketdata.NewStore(store, s.PublicDataPrefix(), id).Files(ctx)
-	})
-}
-
-// checkFiles compares the files that named returns with a bucket. No files add no finding.
-func (d *diagnosis) checkFiles(ctx context.Context, check string, store *blob.Store, prefix string, named func(context.Context) ([]blob.Expected, error)) {
-	ctx, cancel := context.WithTimeout(ctx, chainWithin)
-	defer cancel()
-	files, err := named(ctx)
-	if err != nil {
-		d.add(check, isFailed, "%v", err)
-		return
-	}
-	is, err := store.Check(ctx, prefix, files)
-	d.judgeFiles(check, is, err, ctx.Err() != nil)
 }
 
 // judgeWrites writes an object to a bucket and removes it.
