@@ -50,9 +50,11 @@ func TestRebuildAfterChanges(t *testing.T) {
 		if changed < 8 {
 			t.Errorf("round %d: only %d changes", round, changed)
 		}
-		if n := r.recorded(); n != 0 {
-			t.Errorf("round %d: %d keys are left", round, n)
-		}
+	}
+	// A runner may still be writing when a rebuild ends, and then leaves its keys to the next one.
+	r.rebuild(false, func() { r.changeRows(admin, rng) })
+	if n := r.recorded(); n != 0 {
+		t.Errorf("%d keys are left", n)
 	}
 }
 
