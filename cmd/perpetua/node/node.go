@@ -114,7 +114,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.fence, err = openFencing(c, &n.stores, n.keysBelong); err != nil {
 		return nil, err
 	}
-	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.Listen); err != nil {
+	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.HTTP.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if n.serving.peers, err = openPeerPort(ctx, c.Settings, c.Network); err != nil {
