@@ -244,7 +244,7 @@ type task struct {
 
 // tasks returns the tasks that run until the interfaces have closed.
 func (n *Node) tasks() []task {
-	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
+	tasks := []task{{"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
 		{"uses of API keys", n.serving.uses.Run}}
 	if n.Roles.Engine {
 		tasks = append(tasks, task{"replace signing keys that were copied", n.replaceKeys})
