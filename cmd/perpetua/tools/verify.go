@@ -137,7 +137,7 @@ func VerifyLog(ctx context.Context, args []string, std settings.IO) error {
 		}
 		out.Journals = append(out.Journals, report)
 		if !r.json {
-			printReport(std.Out, &report)
+			r.print(std.Out, &report)
 		}
 		if report.Difference != nil && wrong == nil {
 			out.Equal, wrong = false, fmt.Errorf("%s: %w", j.Name(), report.Difference)
@@ -249,8 +249,8 @@ func tellChecked(line func(string), now func() time.Time) func(bytes, of int64) 
 	}
 }
 
-// printReport prints a report for humans.
-func printReport(out io.Writer, r *verify.Report) {
+// print prints a report for humans.
+func (asked *verifyRequest) print(out io.Writer, r *verify.Report) {
 	if r.Records == 0 && r.Difference == nil {
 		fmt.Fprintf(out, "%s: the log is empty\n", r.Journal)
 		return
@@ -270,7 +270,11 @@ func printReport(out io.Writer, r *verify.Report) {
 	row(d.Undecided, "made by the journal itself: its genesis, and the records that open terms")
 	row(sum(d.NotRedecided), "not re-decidable, because they do not record their input: %s", byName(d.NotRedecided))
 	row(sum(d.NotReproduced), "not reproduced, because a larger step does not fail in this build: %s", byName(d.NotReproduced))
-	row(d.Without, "before the first snapshot of a trimmed log: only their chain and form are verified")
+	why := "before the first snapshot of a trimmed log"
+	if asked.chainOnly {
+		why = "with --chain-only"
+	}
+	row(d.Without, "not decided again, %s: only their chain and form are verified", why)
 	row(sum(d.Unverified), "facts that a decision rests on and that the log does not show: %s", byName(d.Unverified))
 	row(int64(r.Snapshots), "snapshots equal the state at their record")
 	row(r.Modeled, "follow the independent model")
