@@ -1,4 +1,4 @@
-// Package collector sets the pace of the garbage collector to what a process allocates.
+// Package collector paces the garbage collector by the rate at which a process allocates.
 package collector
 
 import (
