@@ -123,7 +123,7 @@ func Statement(ctx context.Context, args []string, std settings.IO) error {
 func advised(err error) error {
 	var early *statements.NotOverError
 	if errors.As(err, &early) {
-		return fmt.Errorf("%w: name an earlier --to, or try again when the journal trading has a record after it", err)
+		return fmt.Errorf("%w: name an earlier --to, or try again when the journal trading has a record of that time or later", err)
 	}
 	return err
 }
