@@ -39,8 +39,8 @@ func Register(e *echo.Echo, c Config) {
 
 const (
 	suffix = ".parquet"
-	// listAge is how long caches may keep the list.
-	listAge = 10 * time.Second
+	// cacheAge is how long caches may keep the list, and a file, which another build may make again with other bytes.
+	cacheAge = 10 * time.Second
 	// retryAfter is the wait before a client asks again for files that are being made.
 	retryAfter = 10 * time.Second
 )
@@ -116,7 +116,7 @@ func (cfg *Config) list(c echo.Context) error {
 			}
 		}
 	}
-	return rest.CachedJSON(c, listAge, map[string][]entry{"files": all})
+	return rest.CachedJSON(c, cacheAge, map[string][]entry{"files": all})
 }
 
 // days returns the store and the published days. Without a log there are none.
@@ -149,7 +149,7 @@ func (cfg *Config) today() string {
 	return dataset.DateOf(at)
 }
 
-// file returns a file. It never changes.
+// file returns a file.
 func (cfg *Config) file(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err

@@ -179,7 +179,7 @@ func TestFiles(t *testing.T) {
 		sum := sha256.Sum256([]byte(a.body))
 		tag := `"` + hex.EncodeToString(sum[:]) + `"`
 		if a.StatusCode != http.StatusOK || hex.EncodeToString(sum[:]) != *e.SHA256 || int64(len(a.body)) != *e.Bytes || a.Header.Get("ETag") != tag ||
-			a.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || a.Header.Get("Content-Type") != "application/vnd.apache.parquet" ||
+			a.Header.Get("Cache-Control") != "public, max-age=10" || a.Header.Get("Content-Type") != "application/vnd.apache.parquet" ||
 			a.Header.Get("Accept-Ranges") != "bytes" || *e.Last < *e.First {
 			t.Errorf("%+v answers %d with %d bytes and %v", e, a.StatusCode, len(a.body), a.Header)
 		}

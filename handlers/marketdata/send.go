@@ -6,19 +6,18 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections/marketdata"
 )
 
 const (
 	mediaType = "application/vnd.apache.parquet"
-	immutable = "public, max-age=31536000, immutable"
 	// pieceLimit is how long a client may take to read one piece of a file.
 	pieceLimit = time.Minute
 )
@@ -29,11 +28,8 @@ func send(c echo.Context, s *marketdata.Store, date string, f *marketdata.File) 
 	defer content.Close()
 	h := c.Response().Header()
 	h.Set("ETag", `"`+f.SHA256.String()+`"`)
-	h.Set(echo.HeaderCacheControl, immutable)
+	rest.Public(h, cacheAge)
 	h.Set(echo.HeaderContentType, mediaType)
-	if !slices.Contains(h[echo.HeaderVary], echo.HeaderOrigin) { // a response without the header Origin has no CORS headers
-		h.Add(echo.HeaderVary, echo.HeaderOrigin)
-	}
 	to := &pieces{Response: c.Response(), control: http.NewResponseController(c.Response()), content: content}
 	http.ServeContent(to, oneRange(c.Request()), "", time.Time{}, content)
 	return to.problem

@@ -2,6 +2,7 @@ package trading_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 )
 
 // TestOtherMethods: an address that is there answers 405, and what it takes in Allow, to a method that it does not take,
-// with or without a token. Send holds each answer against the description, too.
+// with or without a token. The answer to OPTIONS has the same Allow. Send holds each answer against the description, too.
 func TestOtherMethods(t *testing.T) {
 	v := tradingtest.New(t)
 	taken := map[string][]string{} // path → methods, with the names of parameters left out
@@ -27,6 +28,28 @@ func TestOtherMethods(t *testing.T) {
 		taken[shape(r.Path)] = append(taken[shape(r.Path)], r.Method)
 	}
 	for _, r := range v.Routes() {
+		want := slices.Concat(taken[shape(r.Path)], []string{"OPTIONS"})
+		if slices.Contains(want, "GET") {
+			want = append(want, "HEAD")
+		}
+		slices.Sort(want)
+		want = slices.Compact(want)
+		allows := func(method string, h http.Header) {
+			got := strings.Split(h.Get("Allow"), ", ")
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%s %s: Allow is %q, want %q", method, r.Path, got, want)
+			}
+		}
+		for _, headers := range []http.Header{{}, {"Origin": {"https://a.example"}}} {
+			options := httptest.NewRequest(http.MethodOptions, concrete(r.Path), nil)
+			options.Header = headers
+			w := httptest.NewRecorder()
+			v.Server.ServeHTTP(w, options)
+			if w.Code != http.StatusNoContent {
+				t.Errorf("OPTIONS %s: %d", r.Path, w.Code)
+			}
+			allows("OPTIONS", w.Header())
+		}
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 			if slices.Contains(taken[shape(r.Path)], method) {
 				continue
@@ -41,15 +64,7 @@ func TestOtherMethods(t *testing.T) {
 				if reply.Status != http.StatusMethodNotAllowed || reply.Text(named) != code {
 					t.Errorf("%s %s by %q: %d %s", method, r.Path, user, reply.Status, reply.Body)
 				}
-				want := slices.Concat(taken[shape(r.Path)], []string{"OPTIONS"})
-				if slices.Contains(want, "GET") {
-					want = append(want, "HEAD")
-				}
-				got := strings.Split(reply.Header.Get("Allow"), ", ")
-				slices.Sort(got)
-				if slices.Sort(want); !slices.Equal(got, slices.Compact(want)) {
-					t.Errorf("%s %s: Allow is %q, want %q", method, r.Path, got, want)
-				}
+				allows(method, reply.Header)
 			}
 		}
 	}

@@ -134,6 +134,14 @@ func (c Catalog) Define(ctx context.Context, journal string) error {
 	return nil
 }
 
+// Locate writes where the files are to a catalog that exists. Add and Define do that too.
+func (c Catalog) Locate(ctx context.Context) error {
+	if err := c.change(ctx, func(tx pgx.Tx) error { return locate(ctx, tx, c.Data) }); err != nil {
+		return fmt.Errorf("lake: writing the place of the files to the catalog: %w", err)
+	}
+	return nil
+}
+
 // Add adds a range with its files, which MUST be durable. It reports false if the catalog has the range already. The error is an
 // *OrderError if the range does not follow the last one. Add waits for the disk.
 func (c Catalog) Add(ctx context.Context, r Range, files []DataFile) (added bool, err error) {
@@ -204,8 +212,13 @@ func begin(ctx context.Context, tx pgx.Tx, data string) (*snapshot, error) {
 		return nil, err
 	}
 	s.id++
-	_, err = tx.Exec(ctx, "UPDATE lake.ducklake_metadata SET value = $1 WHERE key = 'data_path' AND scope IS NULL AND value <> $1", data)
-	return s, err
+	return s, locate(ctx, tx, data)
+}
+
+// locate writes where the files are.
+func locate(ctx context.Context, tx pgx.Tx, data string) error {
+	_, err := tx.Exec(ctx, "UPDATE lake.ducklake_metadata SET value = $1 WHERE key = 'data_path' AND scope IS NULL AND value <> $1", data)
+	return err
 }
 
 func (s *snapshot) load(ctx context.Context) error {

@@ -130,8 +130,9 @@ func (f *Filler) halt(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// Fill adds the full ranges that the archive has and the catalog lacks. Without any, it defines the tables. The error is a *record.DivergedError if the archive
-// contradicts the catalog.
+// Fill adds the full ranges that the archive has and the catalog lacks. If the catalog has none of the journal, Fill defines the tables.
+// It also writes the place of the files, because the archive may have been moved to another bucket since the last range. The error is a
+// *record.DivergedError if the archive contradicts the catalog.
 func (f *Filler) Fill(ctx context.Context) error {
 	began := time.Now()
 	defer func() { f.update(func(s *Status) { s.Working += time.Since(began) }) }()
@@ -151,6 +152,9 @@ func (f *Filler) Fill(ctx context.Context) error {
 		}
 	} else {
 		if err := continues(a, have); err != nil {
+			return err
+		}
+		if err := f.cfg.Catalog.Locate(ctx); err != nil {
 			return err
 		}
 		next = have.Number + 1

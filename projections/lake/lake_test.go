@@ -514,6 +514,25 @@ func TestAnotherArchive(t *testing.T) {
 	}
 }
 
+// TestMovedBucket moves the archive and the files to another folder. The catalog names it before another range is full, also if each
+// journal has a range.
+func TestMovedBucket(t *testing.T) {
+	v := newVenue(t)
+	v.fillAll(t)
+	moved := filepath.Join(t.TempDir(), "moved")
+	must(t, os.Rename(v.dir, moved))
+	bucket, err := blob.Open(t.Context(), blob.URLOf(moved))
+	must(t, err)
+	defer bucket.Close()
+	v.dir, v.store = moved, blob.NewStore(bucket)
+	for _, name := range []string{"trading", "onboarding"} {
+		must(t, v.filler(name, nil).Fill(t.Context()))
+	}
+	if got := v.texts(t, "SELECT value FROM lake.ducklake_metadata WHERE key = 'data_path'"); !slices.Equal(got, []string{moved + "/lake/"}) {
+		t.Errorf("the catalog names %q, not the folder with the files", got)
+	}
+}
+
 // TestColumnsChange gives the catalog the columns of another build. The next range ends the old ones and begins the new ones.
 func TestColumnsChange(t *testing.T) {
 	v := newVenue(t)

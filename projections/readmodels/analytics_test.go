@@ -431,9 +431,10 @@ func (a *analyzed) statements(t *testing.T) {
 		}
 		check(t, "the lines of "+customer, whole, want)
 	}
+	last := a.entries[len(a.entries)-1].Record.Time
 	for p, want := range map[periodic.Period]error{
-		{CustomerCode: "nobody", From: begin, To: end}:                                     periodic.ErrNoCustomer,
-		{CustomerCode: "C1", From: begin, To: a.entries[len(a.entries)-1].Record.Time + 1}: periodic.ErrNotOver,
+		{CustomerCode: "nobody", From: begin, To: end}:  periodic.ErrNoCustomer,
+		{CustomerCode: "C1", From: begin, To: last + 1}: &periodic.NotOverError{To: last + 1, Reached: last},
 	} {
 		check(t, "the error", periodic.Read(t.Context(), a.pool, p, nil, nil), want)
 	}

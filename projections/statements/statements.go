@@ -18,12 +18,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-var (
-	// ErrNoCustomer says that no customer has the code.
-	ErrNoCustomer = errors.New("statements: there is no such customer")
-	// ErrNotOver says that the rows have not passed the end of the period, so more movements may come.
-	ErrNotOver = errors.New("statements: the period is not over")
-)
+// ErrNoCustomer says that no customer has the code.
+var ErrNoCustomer = errors.New("statements: there is no such customer")
+
+// NotOverError says that the rows have not reached the end of the period, so more movements may come.
+type NotOverError struct {
+	To      scalar.Time // the end of the period
+	Reached scalar.Time // the time of the last record that the rows contain
+}
+
+// Error implements error.
+func (e *NotOverError) Error() string {
+	return fmt.Sprintf("statements: the period ends at %v, and the tables have reached %v", e.To, e.Reached)
+}
 
 // Period says which statement to read.
 type Period struct {
@@ -79,7 +86,8 @@ func Read(ctx context.Context, db DB, p Period, head func(*Head) error, line fun
 		}
 		return readLines(ctx, tx, h, line)
 	})
-	if err != nil && !errors.Is(err, ErrNoCustomer) && !errors.Is(err, ErrNotOver) {
+	var early *NotOverError
+	if err != nil && !errors.Is(err, ErrNoCustomer) && !errors.As(err, &early) {
 		return fmt.Errorf("statements: reading that of %s: %w", p.CustomerCode, err)
 	}
 	return err
@@ -95,14 +103,14 @@ func readHead(ctx context.Context, tx pgx.Tx, p Period) (*Head, error) {
 	if !known {
 		return nil, ErrNoCustomer
 	}
-	var over bool
-	if err := tx.QueryRow(ctx, `SELECT COALESCE((SELECT time >= $2 FROM analytics.bounds), false),
+	var reached scalar.Time
+	if err := tx.QueryRow(ctx, `SELECT (SELECT time FROM analytics.bounds),
 		analytics.position_at('trading', $1::timestamptz - interval '1 microsecond'),
-		analytics.position_at('trading', $2::timestamptz - interval '1 microsecond')`, from, to).Scan(&over, &h.Before, &h.Last); err != nil {
+		analytics.position_at('trading', $2::timestamptz - interval '1 microsecond')`, from, to).Scan(column.IntoTime(&reached), &h.Before, &h.Last); err != nil {
 		return nil, err
 	}
-	if !over {
-		return nil, ErrNotOver
+	if reached < p.To {
+		return nil, &NotOverError{p.To, reached}
 	}
 	const last = `COALESCE((SELECT l.balance FROM analytics.statement_lines l WHERE l.customer_code = b.customer_code AND l.currency = b.currency
 		AND l.sequence <= %s ORDER BY l.sequence DESC, l.ordinal DESC LIMIT 1), 0)::text`

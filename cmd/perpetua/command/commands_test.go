@@ -96,8 +96,10 @@ func TestHelp(t *testing.T) {
 		has, lacks []string
 		most       int
 	}{
-		"run":                {[]string{"data", "listen", "demo", "sync", "webhook-retries"}, nil, whole},
-		"serve":              {[]string{"role", "advertise", "listen", "kafka-brokers"}, []string{"demo", "sync"}, whole},
+		"run":   {[]string{"data", "listen", "demo", "sync", "webhook-retries"}, nil, whole},
+		"serve": {[]string{"role", "advertise", "listen", "kafka-brokers"}, []string{"demo", "sync"}, whole},
+		"follow": {[]string{"rules", "venue-url", "listen", "kafka-brokers", "archive-url", "history", "snapshot-interval", "witness-policy", "trace-ratio"},
+			[]string{"scanner-url", "webhook-ca", "egress-proxy", "lake", "public-data", "tlog-tiles", "trim", "trim-quorum", "accept-clock", "role", "key-url", "master-key", "compression", "demo"}, 40},
 		"cluster":            {[]string{"each", "env", "listen"}, []string{"role", "node-id"}, whole},
 		"migrate":            {[]string{"kafka-brokers", "database-url", "topic-prefix"}, []string{"listen", "data", "blob-url"}, 12},
 		"config":             {[]string{"json", "listen", "trace-ratio"}, nil, whole + 1},

@@ -16,7 +16,8 @@ type Group int
 
 // The groups of settings.
 const (
-	OfNode     Group = iota // interfaces and background work of a node
+	OfNode     Group = iota // interfaces and background work of a node of the venue, or of one that follows it
+	OfVenue                 // those that only a node of the venue has
 	OfSelf                  // identity of a node among several
 	OfFolder                // the data folder
 	OfDemo                  // the demo market
@@ -24,8 +25,10 @@ const (
 	OfKafka                 // the brokers and topics
 	OfWriter                // how records are appended
 	OfPostgres              // the read models
-	OfStores                // the bucket, the key store and the master key
-	OfTrim                  // how far the log is trimmed, and the witnesses
+	OfStores                // the buckets
+	OfKeys                  // the key store and the master key
+	OfTrim                  // how far the log is trimmed
+	OfWitness               // the witnesses
 	OfLogging               // the process's own log
 )
 
@@ -36,27 +39,27 @@ func groupsOf(command string) []Group {
 	case "run", "config", "config check":
 		return nil
 	case "serve":
-		return []Group{OfFolder, OfSelf, OfNode, OfKafka, OfWriter, OfPostgres, OfStores, OfTrim, OfLogging}
+		return []Group{OfFolder, OfSelf, OfNode, OfVenue, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfTrim, OfWitness, OfLogging}
 	case "follow":
-		return []Group{OfFolder, OfNode, OfBroker, OfKafka, OfPostgres, OfStores, OfLogging}
+		return []Group{OfFolder, OfNode, OfBroker, OfKafka, OfPostgres, OfStores, OfWitness, OfLogging}
 	case "cluster":
-		return []Group{OfFolder, OfNode, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfTrim, OfLogging}
+		return []Group{OfFolder, OfNode, OfVenue, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfTrim, OfWitness, OfLogging}
 	case "migrate":
 		return []Group{OfKafka, OfPostgres, OfLogging}
 	case "log", "audit", "audit verify", "audit what-if", "rebuild", "admin forget-log":
-		return []Group{OfFolder, OfKafka, OfPostgres, OfStores}
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys}
 	case "statement":
 		return []Group{OfFolder, OfPostgres}
 	case "log trim":
-		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfTrim}
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfTrim, OfWitness}
 	case "log copy":
-		return []Group{OfKafka, OfWriter, OfPostgres, OfStores}
+		return []Group{OfKafka, OfWriter, OfPostgres, OfStores, OfKeys}
 	case "log restore":
-		return []Group{OfFolder, OfKafka, OfWriter, OfPostgres, OfStores, OfLogging}
+		return []Group{OfFolder, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfLogging}
 	case "admin bootstrap":
-		return []Group{OfFolder, OfDemo, OfKafka, OfWriter, OfPostgres, OfStores, OfLogging}
+		return []Group{OfFolder, OfDemo, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfLogging}
 	}
-	return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfLogging}
+	return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfLogging}
 }
 
 // flagsOf returns the flags of a set.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -104,18 +105,27 @@ func Statement(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	if out == "" {
-		return write(ctx, pool, p, std.Out)
+		return advised(write(ctx, pool, p, std.Out))
 	}
 	// Statements are as large as the movements of one customer, so one fits the memory.
 	var content bytes.Buffer
 	if err := write(ctx, pool, p, &content); err != nil {
-		return err
+		return advised(err)
 	}
 	if err := base.WriteFile(out, content.Bytes()); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	fmt.Fprintf(std.Out, "the statement of %s was written to %s\n", customer, out)
 	return nil
+}
+
+// advised adds what the user can do to the error about a period that is not over.
+func advised(err error) error {
+	var early *statements.NotOverError
+	if errors.As(err, &early) {
+		return fmt.Errorf("%w: name an earlier --to, or try again when the journal trading has a record of that time or later", err)
+	}
+	return err
 }
 
 // statementFormat returns the function that writes a statement in the format of the flags.

@@ -130,13 +130,15 @@ func TestStatement(t *testing.T) {
 	if err := run("--customer", "nobody", "--from", "2026-03-30", "--to", "2026-03-31"); !errors.Is(err, statements.ErrNoCustomer) {
 		t.Errorf("for nobody: %v", err)
 	}
-	if err := run("--customer", customer, "--from", "2026-03-30", "--to", "2027-01-01", "--format", "parquet", "--out", file+"2"); !errors.Is(err, statements.ErrNotOver) {
+	var early *statements.NotOverError
+	if err := run("--customer", customer, "--from", "2026-03-30", "--to", "2027-01-01", "--format", "parquet", "--out", file+"2"); !errors.As(err, &early) {
 		t.Errorf("as Parquet, of a period that is not over: %v", err)
 	}
 	if _, err := os.Stat(file + "2"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a refused statement leaves a file: %v", err)
 	}
-	if err := run("--customer", customer, "--from", "2026-03-30", "--to", "2027-01-01"); !errors.Is(err, statements.ErrNotOver) || out.Len() > 0 {
+	if err := run("--customer", customer, "--from", "2026-03-30", "--to", "2027-01-01"); !errors.As(err, &early) || early.Reached != end || out.Len() > 0 ||
+		!strings.Contains(err.Error(), "ends at 2027-01-01T00:00:00.000000Z, and the tables have reached "+end.String()+": name an earlier --to, or") {
 		t.Errorf("of a period that is not over: %v, %q", err, &out)
 	}
 }

@@ -33,14 +33,19 @@ func CachedJSON(c echo.Context, age time.Duration, v any) error {
 // Cached responds with public content that caches may keep for age, or with 304 if the client has it.
 func Cached(c echo.Context, age time.Duration, contentType string, b []byte) error {
 	h := c.Response().Header()
-	h.Set(echo.HeaderCacheControl, "public, max-age="+strconv.Itoa(int(age.Seconds())))
 	h.Add(echo.HeaderVary, operation.HeaderMinLogPosition) // a client that waits for its write must not get an older cached response
+	Public(h, age)
+	return Tagged(c, TagOf(b), contentType, b)
+}
+
+// Public sets the headers of public content that caches may keep for age, and must then revalidate.
+func Public(h http.Header, age time.Duration) {
+	h.Set(echo.HeaderCacheControl, "public, max-age="+strconv.Itoa(int(age.Seconds())))
 	// Vary by Origin: without an Origin header the response has no CORS header, so a cache must not serve it to
 	// pages.
 	if !slices.Contains(h[echo.HeaderVary], echo.HeaderOrigin) {
 		h.Add(echo.HeaderVary, echo.HeaderOrigin)
 	}
-	return Tagged(c, TagOf(b), contentType, b)
 }
 
 // TagOf returns the ETag of content. It is weak because the content may also be sent compressed.

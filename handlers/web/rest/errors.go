@@ -39,7 +39,7 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 			h.Set("Retry-After", strconv.FormatInt(p.Wait, 10))
 		}
 		if p.Status == http.StatusMethodNotAllowed {
-			h.Set(echo.HeaderAllow, allowed(h.Get(echo.HeaderAllow)))
+			allow(h)
 		}
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="perpetua"`)
@@ -50,14 +50,15 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 	}
 }
 
-// allowed returns the Allow header for a path with the given methods. It adds HEAD, which Echo omits, and OPTIONS,
-// which the server answers; notForOthers omits both.
-func allowed(methods string) string {
+// allow completes the header Allow of a 405 and of the answer to OPTIONS. It adds HEAD, which Echo omits, and OPTIONS, which the
+// server answers; notForOthers omits both.
+func allow(h http.Header) {
+	methods := h.Get(echo.HeaderAllow)
 	taken := func(method string) bool {
 		return method == http.MethodOptions || strings.Contains(methods, method) || method == http.MethodHead && strings.Contains(methods, http.MethodGet)
 	}
 	all := []string{http.MethodOptions, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-	return strings.Join(slices.DeleteFunc(all, func(m string) bool { return !taken(m) }), ", ")
+	h.Set(echo.HeaderAllow, strings.Join(slices.DeleteFunc(all, func(m string) bool { return !taken(m) }), ", "))
 }
 
 func writeProblem(c echo.Context, p *problem.Problem) error {

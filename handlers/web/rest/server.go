@@ -128,6 +128,13 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 	if !wholePath(r) {
 		return echo.ErrNotFound
 	}
+	if h := r.Response().Header(); r.Request().Method == http.MethodOptions {
+		r.Response().Before(func() {
+			if h.Get(echo.HeaderAllow) != "" { // there is such a path
+				allow(h)
+			}
+		})
+	}
 	if s.options.ReadOnly != nil {
 		next = s.options.ReadOnly.guard(next)
 	}
