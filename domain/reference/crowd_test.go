@@ -65,11 +65,13 @@ func tier(from fixed.Money, initial, maintenance string) market.Tier {
 // listed are the instruments: of different precision, tiers, funding intervals and guards, and one with nothing but orders.
 func listed() []*product {
 	make := func(name string, index float64, tick, step, contract string, funding, stale int, tiers ...market.Tier) *product {
-		return &product{index: index, Instrument: market.Instrument{Symbol: name + "USDC_PERP", Underlying: name, QuoteCurrency: "USDC",
+		p := &product{index: index, Instrument: market.Instrument{Symbol: name + "USDC_PERP", Underlying: name, QuoteCurrency: "USDC",
 			SettlementCurrency: "USDC", PriceTick: decimal(tick), AmountStep: decimal(step), MinAmount: decimal(step), MaxAmount: decimal("100000"),
 			ContractSize: decimal(contract), InitMarginReq: tiers[0].InitMarginReq, MaintMarginReq: tiers[0].MaintMarginReq, MaxLeverage: 13,
 			FundingIntervalSeconds: funding, PriceBand: decimal("5.00"), LimitBand: decimal("20.00"), MakerFee: decimal("2"),
 			TakerFee: decimal("5"), IndexStaleSeconds: stale, Tiers: tiers}}
+		p.MaxLeverage = min(p.MaxLeverage, p.PermittedLeverage())
+		return p
 	}
 	return []*product{
 		make("BTC", 65_000, "0.1", "0.001", "1", 3600, 10, tier(0, "5.00", "2.50")),
