@@ -65,13 +65,11 @@ func tier(from fixed.Money, initial, maintenance string) market.Tier {
 // listed are the instruments: of different precision, tiers, funding intervals and guards, and one with nothing but orders.
 func listed() []*product {
 	make := func(name string, index float64, tick, step, contract string, funding, stale int, tiers ...market.Tier) *product {
-		p := &product{index: index, Instrument: market.Instrument{Symbol: name + "USDC_PERP", Underlying: name, QuoteCurrency: "USDC",
+		return &product{index: index, Instrument: market.Instrument{Symbol: name + "USDC_PERP", Underlying: name, QuoteCurrency: "USDC",
 			SettlementCurrency: "USDC", PriceTick: decimal(tick), AmountStep: decimal(step), MinAmount: decimal(step), MaxAmount: decimal("100000"),
 			ContractSize: decimal(contract), InitMarginReq: tiers[0].InitMarginReq, MaintMarginReq: tiers[0].MaintMarginReq, MaxLeverage: 13,
 			FundingIntervalSeconds: funding, PriceBand: decimal("5.00"), LimitBand: decimal("20.00"), MakerFee: decimal("2"),
 			TakerFee: decimal("5"), IndexStaleSeconds: stale, Tiers: tiers}}
-		p.MaxLeverage = min(p.MaxLeverage, p.PermittedLeverage())
-		return p
 	}
 	return []*product{
 		make("BTC", 65_000, "0.1", "0.001", "1", 3600, 10, tier(0, "5.00", "2.50")),
@@ -90,6 +88,9 @@ func openCrowd(v *venue, seed uint64, accounts, rules int) *crowd {
 	}
 	for n, p := range c.products {
 		p.old = n == len(c.products)-1
+		if seed%2 == 1 && rules >= 6 {
+			p.MaxLeverage = min(p.MaxLeverage, p.PermittedLeverage())
+		}
 		v.give(operator, decide.Metadata{}, &trading.ListInstrument{Instrument: p.Instrument})
 	}
 	v.give(operator, decide.Metadata{}, &trading.DepositInsurance{Amount: 3_000 * fixed.Unit, ReferenceID: "first"})

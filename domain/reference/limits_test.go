@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
-// TestTheAuditorKnowsRules6: records that rules 6 refuse, made from ones that they permit. Under rules 5 the auditor accepts them.
+// TestTheAuditorKnowsRules6 has records that rules 6 refuse, made from ones that they permit. Under rules 5 the auditor accepts them.
 func TestTheAuditorKnowsRules6(t *testing.T) {
 	for rules := 5; rules <= 6; rules++ {
 		v := openVenue(t, 3, scalar.TimeOf(time.Date(2027, 3, 1, 7, 50, 0, 0, time.UTC)))
@@ -67,6 +67,13 @@ func TestTheAuditorKnowsRules6(t *testing.T) {
 		}
 		if err := replay(v.tail, func(value []byte) []byte { return value }); err != nil {
 			t.Errorf("nothing is changed, and the auditor says %v", err)
+		}
+		if rules == 5 { // what earlier rules left is right
+			give(&decide.ActivateRules{Rules: 6})
+			give(&trading.ChangeInstrument{Symbol: p.Symbol, LimitBand: &half})
+			if i, _ := v.state.Instrument(p.Symbol); i.MaxLeverage != p.MaxLeverage {
+				t.Errorf("the leverage is %d after a change of something else", i.MaxLeverage)
+			}
 		}
 	}
 }

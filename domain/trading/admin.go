@@ -90,7 +90,7 @@ func (r request) changeInstrument(payload *ChangeInstrument) (decide.Decision, e
 	if err := checkInstrument(&after); err != nil {
 		return decide.Decision{}, err
 	}
-	// The present value is not refused, so that a client may send back all that it has read.
+	// The present value is not refused, so that a client may send back the instrument that it has read.
 	if p := payload.MaxLeverage; p != nil && *p > after.MaxLeverage && *p != before.MaxLeverage {
 		return decide.Decision{}, leverageNotPermitted(after.MaxLeverage)
 	}

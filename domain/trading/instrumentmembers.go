@@ -108,7 +108,7 @@ func (s *State) Changed(i market.Instrument, p *ChangeInstrument) market.Instrum
 	return after
 }
 
-// ApplyTo returns the instrument with the payload's changes, whatever the rules in force. The caller must check it.
+// ApplyTo returns the instrument with the payload's changes as rules before 6 decide them. The caller must check it.
 func (p *ChangeInstrument) ApplyTo(i market.Instrument) market.Instrument {
 	if p.InitMarginReq != nil || p.MaintMarginReq != nil { // one tier replaces them, unless tiers are given
 		i.Tiers = nil

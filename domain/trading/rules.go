@@ -23,9 +23,9 @@ import (
 //
 // Rules 6:
 //   - Proposals have reasons for their end.
-//   - The max_leverage of an instrument is at most what its initial margin permits. A command that changes the margins lowers it; one
-//     that sets it higher is refused. An instrument that had more before keeps it until such a command.
-//   - References that the venue makes are its own: see checkTransferReference. Earlier rules also let an order have the code of the
+//   - The max_leverage of an instrument is at most what its initial margin permits: see Changed. Commands that set a higher one are
+//     refused. An instrument that had more before keeps it until a command changes it or the margins.
+//   - No command may name a transaction as the venue names its own: see checkTransferReference. And no order may have the code of the
 //     customer's unnamed live order as its name.
 const (
 	rulesOfClients  = 2

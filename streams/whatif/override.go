@@ -94,8 +94,8 @@ func (o Overrides) scheduled() string {
 	return ""
 }
 
-// of returns an instrument of the recorded world as it is in the other one, by the rules in force there. The error names the overrides
-// that the instrument does not permit.
+// of returns a recorded instrument with the overrides, under the rules in force in s. The error names the overrides that the
+// instrument does not permit.
 func (o Overrides) of(s *trading.State, i market.Instrument) (market.Instrument, error) {
 	by := o[i.Symbol]
 	if by == nil {
@@ -112,8 +112,8 @@ func (o Overrides) of(s *trading.State, i market.Instrument) (market.Instrument,
 	return after, nil
 }
 
-// events returns the events as they are in the other world, whose state is s: those that set parameters set the overridden ones to their
-// values.
+// events returns the events as they are in the other world, which has the state s: events that set parameters set the overridden ones
+// to their values.
 func (o Overrides) events(s *trading.State, recorded []decide.Event) ([]decide.Event, error) {
 	out := recorded
 	for n, e := range recorded {
