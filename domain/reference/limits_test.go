@@ -2,6 +2,7 @@ package reference_test
 
 import (
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ func TestTheAuditorKnowsRules6(t *testing.T) {
 		other := p.Instrument
 		other.Symbol, other.MaxLeverage = "LTCUSDC_PERP", 1
 		give(&trading.ListInstrument{Instrument: other})
+		listed, _ := v.state.Instrument(p.Symbol)
+		had := strconv.Itoa(listed.MaxLeverage)
 		half := decimal("50")
 		give(&trading.ChangeInstrument{Symbol: p.Symbol, InitMarginReq: &half})
 		give(&trading.ChangeInstrument{Symbol: p.Symbol, PriceBand: &half})
@@ -57,6 +60,7 @@ func TestTheAuditorKnowsRules6(t *testing.T) {
 			"another one's code":     {replace(`"free-1"`, `"`+first+`"`), "has the reserved reference " + first},
 			"a listing":              {replace(`("type":"instrument.listed".*"LTCUSDC_PERP".*"max_leverage":)1,("funding)`, `${1}90,$2`), "is listed with a leverage of 90"},
 			"a change of the margin": {replace(`("type":"instrument.changed".*"max_leverage":)2,("funding)`, `${1}3,$2`), "has a leverage of 3 after a change"},
+			"only the margin":        {replace(`("type":"instrument.changed".*"max_leverage":)2,("funding)`, `${1}`+had+`,$2`), "has a leverage of " + had + " after a change"},
 			"another change":         {replace(`("type":"instrument.changed".*"max_leverage":)2,("funding.*"price_band":"50)`, `${1}3,$2`), "has a leverage of 3 after a change"},
 			"an order":               {replace(`("code":"`+second+`".*"reference_id":")`+second, `${1}`+first), "is named like the live order " + first},
 		} {

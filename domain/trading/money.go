@@ -59,7 +59,7 @@ func (r request) checkTransferReference(f *validation.Errors, reference string) 
 	case !validReference(reference):
 		f.AddCode("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
 	case r.ownsNames() && (opening.Reserves(reference) || decide.Derivable(reference)):
-		f.AddCode("reference_id", "RESERVED_REFERENCE_ID", "reference_id must not begin with opening: or be a UUID of version 8, since the venue makes such references itself")
+		f.AddCode("reference_id", "RESERVED_REFERENCE_ID", "reference_id must not begin with opening: or be a UUID of version 8 in lower case, since the venue makes such references itself")
 	}
 }
 

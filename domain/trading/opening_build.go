@@ -143,7 +143,7 @@ func (b *openingBuilder) credit(o *openedAccount, l *opening.Line) {
 		b.fail(l.Number, "", "ALREADY_OPENED", "another file has brought the balance of %s", a.code)
 		return
 	case taken && b.ownsNames():
-		b.fail(l.Number, "", "REFERENCE_ID_REUSED", "a transaction of %s is named %s: send the file again", a.code, reference)
+		b.fail(l.Number, "", "REFERENCE_ID_REUSED", "a transaction of %s is named %s: send the file again after the next record", a.code, reference)
 		return
 	case !fits || balance > maxNotional:
 		b.fail(l.Number, "amount", "AMOUNT_ABOVE_MAXIMUM", "the venue cannot keep this much money")

@@ -24,7 +24,8 @@ import (
 // Rules 6:
 //   - Proposals have reasons for their end.
 //   - The max_leverage of an instrument is at most what its initial margin permits: see Changed. Commands that set a higher one are
-//     refused. An instrument that had more before keeps it until a command changes it or the margins.
+//     refused. An instrument that had more before keeps it until a command gives max_leverage or a
+//     margin, even unchanged.
 //   - No command may name a transaction as the venue names its own: see checkTransferReference. And no order may have the code of the
 //     customer's unnamed live order as its name.
 const (

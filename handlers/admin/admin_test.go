@@ -124,8 +124,8 @@ func TestInstruments(t *testing.T) {
 	v.Send("operator", "POST", base+"/index-prices/NOPE", `{"price":"1"}`).Code(404, "UNKNOWN_SYMBOL")
 }
 
-// TestMaxLeverage: max_leverage follows the margin down, and no request sets it higher. What is read may be sent back with a higher
-// margin.
+// TestMaxLeverage: max_leverage follows the margin down, and no request sets it higher. What is read may be
+// sent back, with a higher margin if the tiers are left out.
 func TestMaxLeverage(t *testing.T) {
 	v := tradingtest.New(t)
 	const path = base + "/instruments/BTCUSDC_PERP"
@@ -149,6 +149,7 @@ func TestMaxLeverage(t *testing.T) {
 	shown(`{"init_margin_req":"10"}`, "2")
 	shown(`{"max_leverage":10}`, "10")
 	shown(`{"init_margin_req":"25","max_leverage":10}`, "4")
+	shown(v.Send("auditor", "GET", path, "").Want(200).Body, "4")
 	refused(v.Send("operator", "POST", base+"/instruments", `{"symbol":"XRPUSDC_PERP","underlying":"XRP","price_tick":"0.0001","amount_step":"1","max_amount":"1000000","init_margin_req":"10","maint_margin_req":"5","max_leverage":11}`))
 }
 

@@ -164,7 +164,7 @@ func (o Overrides) begin(s *trading.State) (commands []*trading.ChangeInstrument
 		if listed && i.Status == market.Withdrawn {
 			return nil, invalidf("%s was withdrawn before", symbol)
 		}
-		if listed && !reflect.DeepEqual(o[symbol].change.ApplyTo(i), i) {
+		if listed && !reflect.DeepEqual(s.Changed(i, &o[symbol].change), i) {
 			commands = append(commands, &o[symbol].change)
 		}
 	}

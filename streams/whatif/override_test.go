@@ -59,6 +59,10 @@ func TestALeverageThatEarlierRulesLeft(t *testing.T) {
 		if r, err := v.run(whatif.Config{From: from, To: -1, Cumulative: cfg.Cumulative}, symbol+".maker_fee=3"); err != nil || !r.Equal() {
 			t.Errorf("%v, %+v", err, r.Differences)
 		}
+		// An override is like a change, which caps though it gives the margin that the instrument has.
+		if r, err := v.run(whatif.Config{From: from, To: from + 1, Cumulative: cfg.Cumulative}, symbol+".init_margin_req=50"); err != nil || r.Different[whatif.Acceptance] != 1 {
+			t.Errorf("the same margin: %v, %+v", err, r.Differences)
+		}
 		if _, err := v.run(cfg, symbol+".max_leverage=3"); err == nil || !strings.HasSuffix(err.Error(), ".max_leverage must be at most 2, which init_margin_req permits") {
 			t.Errorf("%v", err)
 		}

@@ -69,7 +69,9 @@ export class Entry {
 
   // change follows a change of the instrument that is shown. A leverage that it no longer permits is no longer chosen.
   change(i) {
+    const before = this.#instrument;
     this.#instrument = i;
+    if (before?.symbol === i.symbol && before.init_margin_req !== i.init_margin_req) this.#learn(); // the account's margins follow it
     const leverage = this.#field("leverage");
     for (const option of leverage.options) option.hidden = Number(option.value) > i.max_leverage;
     if (Number(leverage.value) > i.max_leverage) leverage.value = "";
