@@ -121,6 +121,15 @@ func (s Stamp) Derive(index int) scalar.ID {
 	return id
 }
 
+// Derivable reports whether a text has the form of an id that Derive returns: a UUID of version 8 in lower case.
+func Derivable(text string) bool {
+	if len(text) != 36 || text[14] != '8' {
+		return false
+	}
+	id, err := scalar.ParseID(text)
+	return err == nil && id[8]>>6 == 2 && id.String() == text
+}
+
 // Outcome is the fate of a recorded command.
 type Outcome string
 

@@ -145,7 +145,7 @@ func (i Instrument) Normal() Instrument {
 		i.Tiers = []Tier{{InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq}}
 	}
 	if i.MaxLeverage == 0 {
-		i.MaxLeverage = max(1, min(i.Tiers[0].allows(), MaxInstrumentLeverage))
+		i.MaxLeverage = i.PermittedLeverage()
 	}
 	tiers := make([]Tier, len(i.Tiers))
 	for n, t := range i.Tiers {

@@ -27,10 +27,12 @@ type Instrument struct {
 	MaxAmount    fixed.Decimal `json:"max_amount"`
 	ContractSize fixed.Decimal `json:"contract_size"`
 	// InitMarginReq and MaintMarginReq are the first tier's rates, as percentages with 2 decimals.
-	InitMarginReq          fixed.Decimal `json:"init_margin_req"`
-	MaintMarginReq         fixed.Decimal `json:"maint_margin_req"`
-	MaxLeverage            int           `json:"max_leverage"`
-	FundingIntervalSeconds int           `json:"funding_interval_seconds"`
+	InitMarginReq  fixed.Decimal `json:"init_margin_req"`
+	MaintMarginReq fixed.Decimal `json:"maint_margin_req"`
+	// MaxLeverage is the highest leverage that an order or a margin profile may set. Rules 6 of trading keep it at or below
+	// PermittedLeverage.
+	MaxLeverage            int `json:"max_leverage"`
+	FundingIntervalSeconds int `json:"funding_interval_seconds"`
 	// PriceBand is the distance from mark, in percent, within which market orders may trade.
 	PriceBand fixed.Decimal `json:"price_band"`
 	// LimitBand is how far beyond mark, in percent, a limit price may be on the side where it takes.
@@ -42,6 +44,12 @@ type Instrument struct {
 	IndexStaleSeconds int `json:"index_stale_seconds"`
 	// Tiers are the marginal margin brackets, lowest first. There is at least one.
 	Tiers []Tier `json:"margin_tiers"`
+}
+
+// PermittedLeverage returns the highest MaxLeverage that the first tier's initial margin permits: 100 % ÷ init_margin_req, rounded
+// down, from 1 to MaxInstrumentLeverage. The instrument MUST have a tier.
+func (i *Instrument) PermittedLeverage() int {
+	return max(1, min(i.Tiers[0].allows(), MaxInstrumentLeverage))
 }
 
 // Tier is a bracket of margin rates. Brackets apply like tax brackets: each to the part of the notional inside it.

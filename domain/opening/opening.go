@@ -120,6 +120,9 @@ func Reference(sequence int64, line int) string {
 	return referencePrefix + strconv.FormatInt(sequence, 10) + ":" + strconv.Itoa(line)
 }
 
+// Reserves reports whether a reference begins as every Reference does. A command MUST NOT name anything else so.
+func Reserves(reference string) bool { return strings.HasPrefix(reference, referencePrefix) }
+
 // ReferenceLine returns the line that a Reference names, or 0.
 func ReferenceLine(reference string) int {
 	rest, ok := strings.CutPrefix(reference, referencePrefix)

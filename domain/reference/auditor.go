@@ -254,6 +254,7 @@ func (a *Auditor) event(n int, name string, data []byte) {
 	case "insurance.deposited":
 		e := parse[accountShape](data)
 		a.settled(a.fund, nil)
+		a.named(e.ReferenceID, e.Code)
 		a.openedBalance(a.fund, e.Amount.v, e.ReferenceID)
 		a.post(e.Postings, []movement{{a.fund, "", "insurance", e.Amount.v}, {nil, "external", "insurance", -e.Amount.v}})
 	case "insurance.paid":

@@ -88,6 +88,9 @@ func openCrowd(v *venue, seed uint64, accounts, rules int) *crowd {
 	}
 	for n, p := range c.products {
 		p.old = n == len(c.products)-1
+		if seed%2 == 1 && rules >= 6 {
+			p.MaxLeverage = min(p.MaxLeverage, p.PermittedLeverage())
+		}
 		v.give(operator, decide.Metadata{}, &trading.ListInstrument{Instrument: p.Instrument})
 	}
 	v.give(operator, decide.Metadata{}, &trading.DepositInsurance{Amount: 3_000 * fixed.Unit, ReferenceID: "first"})

@@ -81,6 +81,13 @@ func (a *Auditor) list(e *instrumentShape) {
 	a.instruments[e.Symbol] = i
 	a.listing = append(a.listing, i)
 	i.take(e)
+	must(a.rules < 6 || i.MaxLeverage <= i.permitted(), "%s is listed with a leverage of %d, and its margin permits %d", e.Symbol, i.MaxLeverage, i.permitted())
+}
+
+// permitted returns the highest leverage that the first tier's initial margin permits, at least 1 and at most 100.
+func (i *instrument) permitted() int64 {
+	r := i.tiers[0].initial
+	return max(1, min(r.d/r.n, 100))
 }
 
 // take applies the parameters of an instrument.
@@ -99,8 +106,11 @@ func (a *Auditor) change(e *instrumentShape, delisted bool) {
 	i := a.instrument(e.Symbol)
 	must(i.status != "withdrawn", "%s was withdrawn, and changes", e.Symbol)
 	must(i.PriceTick == e.PriceTick && i.AmountStep == e.AmountStep && i.ContractSize == e.ContractSize, "%s is counted otherwise", e.Symbol)
-	interval := i.FundingIntervalSeconds
+	interval, leverage, tiers := i.FundingIntervalSeconds, i.MaxLeverage, i.tiers
 	i.take(e)
+	// What earlier rules left above the margin remains until the margins change.
+	must(a.rules < 6 || i.MaxLeverage <= i.permitted() || i.MaxLeverage == leverage && slices.Equal(i.tiers, tiers),
+		"%s has a leverage of %d after a change, and its margin permits %d", e.Symbol, i.MaxLeverage, i.permitted())
 	if interval != i.FundingIntervalSeconds && i.next != 0 {
 		i.next = i.fundingAfter(a.now)
 	}

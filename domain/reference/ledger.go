@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math/big"
+	"regexp"
 	"slices"
 )
 
@@ -77,8 +78,23 @@ func (a *Auditor) deposit(e *transactionShape) {
 	a.settled(c, nil)
 	must(e.Amount.v > 0 && e.Type == "deposit" && e.Status == "completed", "a deposit of %s is %s", text(e.Amount.v), e.Status)
 	a.post(e.Postings, []movement{{c, "", "deposit", e.Amount.v}, {nil, "external", "deposit", -e.Amount.v}})
+	a.named(e.ReferenceID, e.Code)
 	a.openedBalance(c, e.Amount.v, e.ReferenceID)
 	must(e.Balance.v == c.balance, "the deposit leaves %s, not %s", text(c.balance), text(e.Balance.v))
+}
+
+var (
+	ofOpening = regexp.MustCompile(`^opening:`)
+	ofCode    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+)
+
+// named checks the reference of a transaction, which has a code. From rules 6 on, only an import makes references of imports, and a
+// reference that looks like a code is the transaction's own.
+func (a *Auditor) named(reference, code string) {
+	if a.rules < 6 || a.r.opening != nil || reference == code {
+		return
+	}
+	must(!ofOpening.MatchString(reference) && !ofCode.MatchString(reference), "the transaction %s has the reserved reference %s", code, reference)
 }
 
 func (a *Auditor) withdrawal(e *transactionShape) {
@@ -88,6 +104,7 @@ func (a *Auditor) withdrawal(e *transactionShape) {
 	if e.Status == "pending" {
 		a.settled(c, nil)
 		must(w == nil, "the withdrawal %s is requested twice", e.Code)
+		a.named(e.ReferenceID, e.Code)
 		s := a.standing(c, a.now)
 		most := min(s.balance+s.owed-c.pending, s.available()-c.pending)
 		must(-e.Amount.v <= most, "%s requests %s of %s", c.code, text(-e.Amount.v), text(most))

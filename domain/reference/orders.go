@@ -54,6 +54,9 @@ func limited(kind string) bool {
 func (a *Auditor) newOrder(v *orderView) *order {
 	o := &order{account: a.customer(v.CustomerCode), instrument: a.instrument(v.Symbol), buy: v.Action == "buy"}
 	o.orderShape = v.orderShape
+	if same := a.orders[v.ReferenceID]; a.rules >= 6 && same != nil && v.ReferenceID != v.Code {
+		must(same.account != o.account || same.ReferenceID != same.Code, "the order %s is named like the live order %s", v.Code, same.Code)
+	}
 	return o
 }
 

@@ -39,6 +39,7 @@ type instrumentShape struct {
 	AmountStep             dec    `json:"amount_step"`
 	MinAmount              dec    `json:"min_amount"`
 	ContractSize           dec    `json:"contract_size"`
+	MaxLeverage            int64  `json:"max_leverage"`
 	FundingIntervalSeconds int64  `json:"funding_interval_seconds"`
 	PriceBand              dec    `json:"price_band"`
 	LimitBand              dec    `json:"limit_band"`
@@ -223,6 +224,7 @@ type disclosedShape struct {
 // accountShape contains the members of all events about one customer, the fund or a session. Each event has only some of
 // them.
 type accountShape struct {
+	Code              string         `json:"code"`
 	CustomerCode      string         `json:"customer_code"`
 	Symbol            string         `json:"symbol"`
 	MakerFee          dec            `json:"maker_fee"`

@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -49,6 +50,9 @@ func (r request) listInstrument(payload *ListInstrument) (decide.Decision, error
 	if err := checkInstrument(&i); err != nil {
 		return decide.Decision{}, err
 	}
+	if most := i.PermittedLeverage(); r.capsLeverage() && i.MaxLeverage > most {
+		return decide.Decision{}, leverageNotPermitted(most)
+	}
 	if r.instruments[i.Symbol] != nil {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "SYMBOL_TAKEN", Field: "symbol", Message: "the symbol is or was listed"}
 	}
@@ -57,16 +61,22 @@ func (r request) listInstrument(payload *ListInstrument) (decide.Decision, error
 
 // checkInstrument returns the first error of an instrument as Decide's answer, or nil.
 func checkInstrument(i *market.Instrument) error {
-	invalid := func(field, message string) error {
-		return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_INSTRUMENT", Field: field, Message: field + " " + message}
-	}
 	if errs := i.Check(); len(errs) > 0 {
-		return invalid(errs[0].Path.String(), errs[0].Message)
+		return invalidInstrument(errs[0].Path.String(), errs[0].Message)
 	}
 	if i.Status == market.Withdrawn {
-		return invalid("status", "must be open, post_only, cancel_only or trade_halt")
+		return invalidInstrument("status", "must be open, post_only, cancel_only or trade_halt")
 	}
 	return nil
+}
+
+func invalidInstrument(field, message string) error {
+	return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_INSTRUMENT", Field: field, Message: field + " " + message}
+}
+
+// leverageNotPermitted refuses a max_leverage above the one that the initial margin permits.
+func leverageNotPermitted(most int) error {
+	return invalidInstrument("max_leverage", "must be at most "+strconv.Itoa(most)+", which init_margin_req permits")
 }
 
 // changeInstrument decides new parameters of an instrument.
@@ -75,9 +85,14 @@ func (r request) changeInstrument(payload *ChangeInstrument) (decide.Decision, e
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	after := payload.ApplyTo(i.contract.Instrument)
+	before := &i.contract.Instrument
+	after := r.Changed(*before, payload)
 	if err := checkInstrument(&after); err != nil {
 		return decide.Decision{}, err
+	}
+	// The present value is not refused, so that a client may send back the instrument that it has read.
+	if p := payload.MaxLeverage; p != nil && *p > after.MaxLeverage && *p != before.MaxLeverage {
+		return decide.Decision{}, leverageNotPermitted(after.MaxLeverage)
 	}
 	if lifted := i.guardLifted(r.at, &after); lifted != nil {
 		return accepted(&InstrumentChanged{after}, lifted)

@@ -96,7 +96,8 @@ type ListInstrument struct {
 // CommandType returns the type of the command.
 func (*ListInstrument) CommandType() string { return CommandListInstrument }
 
-// ChangeInstrument changes those parameters of an instrument that are set. A nil field changes nothing.
+// ChangeInstrument changes those parameters of an instrument that are set. A nil field changes nothing, except that max_leverage is
+// lowered to what new margins permit: see State.Changed.
 //
 // Events: instrument.changed, and guard.set if the index price is fresh again under the new parameters. Refusals:
 // NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid INVALID_INSTRUMENT with the field.
@@ -146,7 +147,7 @@ func (*SetIndexPrice) CommandType() string { return CommandSetIndexPrice }
 // MakeDeposit credits a customer.
 //
 // Event: deposit.completed. Repeated: same ReferenceID, same fingerprint. Refusals: NotFound UNKNOWN_CUSTOMER;
-// Conflict REFERENCE_ID_REUSED; Invalid UNSUPPORTED_CURRENCY, INVALID_AMOUNT, INVALID_REFERENCE_ID,
+// Conflict REFERENCE_ID_REUSED; Invalid UNSUPPORTED_CURRENCY, INVALID_AMOUNT, INVALID_REFERENCE_ID, RESERVED_REFERENCE_ID,
 // AMOUNT_ABOVE_MAXIMUM.
 type MakeDeposit struct {
 	CustomerCode string
@@ -161,7 +162,7 @@ func (*MakeDeposit) CommandType() string { return CommandMakeDeposit }
 // DepositInsurance pays into the insurance fund.
 //
 // Event: insurance.deposited. Repeated: same ReferenceID, same fingerprint. Refusals: Conflict REFERENCE_ID_REUSED;
-// Invalid INVALID_AMOUNT, INVALID_REFERENCE_ID, AMOUNT_ABOVE_MAXIMUM.
+// Invalid INVALID_AMOUNT, INVALID_REFERENCE_ID, RESERVED_REFERENCE_ID, AMOUNT_ABOVE_MAXIMUM.
 type DepositInsurance struct {
 	Amount      fixed.Money // positive
 	ReferenceID string      // 1–64 of [A-Za-z0-9._:-], or "" for the transaction's code

@@ -47,9 +47,7 @@ func (r request) depositInsurance(payload *DepositInsurance) (decide.Decision, e
 	if payload.Amount <= 0 {
 		f.AddCode("amount", "INVALID_AMOUNT", "amount must be positive")
 	}
-	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
-		f.AddCode("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
-	}
+	r.checkTransferReference(&f, payload.ReferenceID)
 	if err := refuseFirst(f.List); err != nil {
 		return decide.Decision{}, err
 	}

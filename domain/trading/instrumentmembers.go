@@ -93,7 +93,22 @@ func (p *ChangeInstrument) SetMember(name, text string) error {
 	return fmt.Errorf("%s is not a parameter of instruments", name)
 }
 
-// ApplyTo returns the instrument with the payload's changes. The caller must check it.
+// ConcernsLeverage reports whether the payload sets max_leverage or a margin, from which a bound of max_leverage follows.
+func (p *ChangeInstrument) ConcernsLeverage() bool {
+	return p.MaxLeverage != nil || p.InitMarginReq != nil || p.MaintMarginReq != nil || len(p.Tiers) > 0
+}
+
+// Changed returns the instrument with the payload's changes, as the rules in force decide them: they may lower max_leverage. The caller
+// must check it.
+func (s *State) Changed(i market.Instrument, p *ChangeInstrument) market.Instrument {
+	after := p.ApplyTo(i)
+	if s.capsLeverage() && p.ConcernsLeverage() {
+		after.MaxLeverage = min(after.MaxLeverage, after.PermittedLeverage())
+	}
+	return after
+}
+
+// ApplyTo returns the instrument with the payload's changes as rules before 6 decide them. The caller must check it.
 func (p *ChangeInstrument) ApplyTo(i market.Instrument) market.Instrument {
 	if p.InitMarginReq != nil || p.MaintMarginReq != nil { // one tier replaces them, unless tiers are given
 		i.Tiers = nil

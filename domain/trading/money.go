@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/opening"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
 )
@@ -46,10 +47,20 @@ func (r request) transferOf(customer, in string, amount fixed.Money, reference s
 	if amount > maxNotional {
 		f.AddCode("amount", "AMOUNT_ABOVE_MAXIMUM", "amount must not be above %s", maxNotional)
 	}
-	if reference != "" && !validReference(reference) {
-		f.AddCode("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
-	}
+	r.checkTransferReference(&f, reference)
 	return a, decide.Decision{}, refuseFirst(f.List)
+}
+
+// checkTransferReference adds the errors of the reference_id of a deposit or a withdrawal; "" means none was given. The venue makes two
+// kinds of references itself, which no command may give: those of imported balances, and the codes of transactions without a name.
+func (r request) checkTransferReference(f *validation.Errors, reference string) {
+	switch {
+	case reference == "":
+	case !validReference(reference):
+		f.AddCode("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
+	case r.ownsNames() && (opening.Reserves(reference) || decide.Derivable(reference)):
+		f.AddCode("reference_id", "RESERVED_REFERENCE_ID", "reference_id must not begin with opening: or be a UUID of version 8 in lower case, since the venue makes such references itself")
+	}
 }
 
 // transaction returns the deposit or withdrawal for the record's event at index.

@@ -25,6 +25,16 @@ func (r request) named(customer, name string) (scalar.ID, error) {
 	return scalar.ID{}, decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "the customer has no live order with this name")
 }
 
+// isCodeOf reports whether a name is the code of a live order of the account that has no name. The code is then its reference_id.
+func (r request) isCodeOf(a *account, name string) bool {
+	if !decide.Derivable(name) {
+		return false
+	}
+	code, _ := scalar.ParseID(name)
+	o := r.orders.Get(code)
+	return o != nil && o.Value.position.account == a && o.Value.reference == ""
+}
+
 // namedOrder returns the customer's live order with the client's name, or with the code if the name is empty.
 func (r request) namedOrder(customer string, code scalar.ID, name string) (*resting, error) {
 	if name != "" {

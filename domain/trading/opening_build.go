@@ -130,6 +130,8 @@ func (b *openingBuilder) credit(o *openedAccount, l *opening.Line) {
 	a := o.account
 	amount, _ := fixed.MoneyOf(l.Amount)
 	balance, fits := o.balance.Plus(amount)
+	reference := opening.Reference(b.at.Sequence, l.Number)
+	_, taken := a.transfers[reference] // by a transfer under earlier rules; the next record has other references
 	switch {
 	case l.Currency != currency:
 		b.fail(l.Number, "currency", "UNSUPPORTED_CURRENCY", "the currency must be %s", currency)
@@ -140,13 +142,15 @@ func (b *openingBuilder) credit(o *openedAccount, l *opening.Line) {
 	case a.opened:
 		b.fail(l.Number, "", "ALREADY_OPENED", "another file has brought the balance of %s", a.code)
 		return
+	case taken && b.ownsNames():
+		b.fail(l.Number, "", "REFERENCE_ID_REUSED", "a transaction of %s is named %s: send the file again after the next record", a.code, reference)
+		return
 	case !fits || balance > maxNotional:
 		b.fail(l.Number, "amount", "AMOUNT_ABOVE_MAXIMUM", "the venue cannot keep this much money")
 		return
 	}
 	o.paid, o.balance = true, balance
 	b.header.Balances++
-	reference := opening.Reference(b.at.Sequence, l.Number)
 	if a.isFund() {
 		b.events = append(b.events, &InsuranceDeposited{Code: b.at.Derive(len(b.events)), Currency: currency, Amount: amount, Balance: balance, ReferenceID: reference, Created: b.at.Time})
 		return

@@ -18,6 +18,9 @@ func (r request) placeOrder(payload *PlaceOrder) (decide.Decision, error) {
 	if ref := a.references.find(payload.ReferenceID, r.core.Counted(r.at.Time)); ref != nil && payload.ReferenceID != "" {
 		return repeat(ref.fingerprint, r.command.Metadata.Fingerprint, ref.sequence)
 	}
+	if r.ownsNames() && r.isCodeOf(a, payload.ReferenceID) {
+		return decide.Decision{}, referenceReused()
+	}
 	if err := r.checkSession(); err != nil {
 		return decide.Decision{}, err
 	}

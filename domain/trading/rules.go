@@ -21,13 +21,21 @@ import (
 //
 // Rules 5 have imports of opening balances and positions.
 //
-// Rules 6 have reasons for the end of proposals.
+// Rules 6:
+//   - Proposals have reasons for their end.
+//   - The max_leverage of an instrument is at most what its initial margin permits: see Changed. Commands that set a higher one are
+//     refused. An instrument that had more before keeps it until a command gives max_leverage or a
+//     margin, even unchanged.
+//   - No command may name a transaction as the venue names its own: see checkTransferReference. And no order may have the code of the
+//     customer's unnamed live order as its name.
 const (
 	rulesOfClients  = 2
 	rulesOfInputs   = 3
 	rulesOfFourEyes = 4
 	rulesOfOpenings = 5
 	rulesOfReasons  = 6
+	rulesOfCaps     = 6
+	rulesOfOwnNames = 6
 )
 
 // forClients reports whether rules 2 or later are in force.
@@ -35,6 +43,12 @@ func (s *State) forClients() bool { return s.core.ActiveRules() >= rulesOfClient
 
 // RecordsInputs implements decide.InputRecorder.
 func (s *State) RecordsInputs() bool { return s.core.ActiveRules() >= rulesOfInputs }
+
+// capsLeverage reports whether the rules in force keep the max_leverage of instruments at what their margins permit.
+func (s *State) capsLeverage() bool { return s.core.ActiveRules() >= rulesOfCaps }
+
+// ownsNames reports whether the rules in force refuse references that the venue makes.
+func (s *State) ownsNames() bool { return s.core.ActiveRules() >= rulesOfOwnNames }
 
 // asOfRules returns a decision with the events that the rules in force permit.
 func (s *State) asOfRules(d decide.Decision) decide.Decision {

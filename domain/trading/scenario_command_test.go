@@ -198,6 +198,9 @@ func (s *scenario) placePayload(customer string) *PlaceOrder {
 		case "as":
 			s.word()
 			payload.ReferenceID = s.word()
+			if payload.ReferenceID == "code-of" {
+				payload.ReferenceID = s.labels[s.word()].String()
+			}
 		case "stop", "profit":
 			s.conditional(payload)
 		default:
@@ -281,7 +284,11 @@ func (s *scenario) listInstrument() *ListInstrument {
 		}
 	}
 	change.Symbol = i.Symbol
-	return &ListInstrument{Instrument: change.ApplyTo(i)}
+	i = change.ApplyTo(i)
+	if change.MaxLeverage == nil {
+		i.MaxLeverage = min(i.MaxLeverage, i.PermittedLeverage())
+	}
+	return &ListInstrument{Instrument: i}
 }
 
 func (s *scenario) changeInstrument() *ChangeInstrument {

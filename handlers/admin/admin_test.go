@@ -124,6 +124,35 @@ func TestInstruments(t *testing.T) {
 	v.Send("operator", "POST", base+"/index-prices/NOPE", `{"price":"1"}`).Code(404, "UNKNOWN_SYMBOL")
 }
 
+// TestMaxLeverage: max_leverage follows the margin down, and no request sets it higher. What is read may be
+// sent back, with a higher margin if the tiers are left out.
+func TestMaxLeverage(t *testing.T) {
+	v := tradingtest.New(t)
+	const path = base + "/instruments/BTCUSDC_PERP"
+	refused := func(r *tradingtest.Reply) {
+		t.Helper()
+		if got := r.Code(400, "INVALID_INSTRUMENT").Faults(); len(got) != 1 || got[0] != "max_leverage INVALID_INSTRUMENT" {
+			t.Errorf("faults %v", got)
+		}
+	}
+	shown := func(body, leverage string) {
+		t.Helper()
+		want(t, v.Send("operator", "PATCH", path, body).Want(200), "max_leverage", leverage)
+		want(t, v.Send("auditor", "GET", path, "").Want(200), "max_leverage", leverage)
+		if list := v.Send("", "GET", "/v1/instruments?symbol=BTCUSDC_PERP", "").Want(200); !strings.Contains(list.Body, `"max_leverage":`+leverage+",") {
+			t.Errorf("clients see %s", list.Body)
+		}
+	}
+	shown(`{"init_margin_req":"50"}`, "2")
+	refused(v.Send("operator", "PATCH", path, `{"max_leverage":3}`))
+	refused(v.Send("operator", "PATCH", path, `{"init_margin_req":"30","max_leverage":4}`))
+	shown(`{"init_margin_req":"10"}`, "2")
+	shown(`{"max_leverage":10}`, "10")
+	shown(`{"init_margin_req":"25","max_leverage":10}`, "4")
+	shown(v.Send("auditor", "GET", path, "").Want(200).Body, "4")
+	refused(v.Send("operator", "POST", base+"/instruments", `{"symbol":"XRPUSDC_PERP","underlying":"XRP","price_tick":"0.0001","amount_step":"1","max_amount":"1000000","init_margin_req":"10","maint_margin_req":"5","max_leverage":11}`))
+}
+
 // TestDelistInstrumentWithManyOrders answers after the last of its orders is canceled.
 func TestDelistInstrumentWithManyOrders(t *testing.T) {
 	v := tradingtest.New(t)
@@ -153,6 +182,15 @@ func TestMoney(t *testing.T) {
 	}
 	v.Send("operator", "POST", deposits, `{"currency":"USDC","amount":"100","reference_id":"d-1"}`).Code(409, "REFERENCE_ID_REUSED")
 	v.Send("operator", "POST", base+"/customers/NOPE/deposits", deposit).Code(404, "UNKNOWN_CUSTOMER")
+	for path, body := range map[string]string{
+		deposits:                     `{"currency":"USDC","amount":"1","reference_id":"opening:40:2"}`,
+		withdrawals:                  `{"currency":"USDC","amount":"1","reference_id":"` + made.Text("code") + `"}`,
+		base + "/insurance/deposits": `{"amount":"1","reference_id":"opening:40:2"}`,
+	} {
+		if got := v.Send("operator", "POST", path, body).Code(400, "RESERVED_REFERENCE_ID").Faults(); len(got) != 1 || got[0] != "reference_id RESERVED_REFERENCE_ID" {
+			t.Errorf("%s: faults %v", path, got)
+		}
+	}
 
 	asked := v.Send("operator", "POST", withdrawals, `{"currency":"USDC","amount":"60","reference_id":"w-1"}`).Want(201)
 	want(t, asked, "type", "withdrawal", "amount", "-60", "status", "pending", "balance", "")

@@ -145,6 +145,11 @@ func TestLeverageAlone(t *testing.T) {
 	if got := v.Send("broker-a", "PUT", path, `{"leverage":6}`).Code(400, "LEVERAGE_ABOVE_MAXIMUM").Faults(); len(got) != 1 || got[0] != "leverage LEVERAGE_ABOVE_MAXIMUM" {
 		t.Errorf("above the instrument's: %v", got)
 	}
+	// A higher margin of the instrument is in force at once, and lowers what can be chosen.
+	v.Send("operator", "PATCH", "/admin/v1/instruments/"+btc, `{"init_margin_req":"50"}`).Want(200)
+	want(t, v.Send("broker-a", "GET", a1+"/margin-profile", "").Want(200), "leverage", "13", "instrument_margins", `[{"initial_margin":"50.00","leverage":"2","symbol":"`+btc+`"}]`)
+	v.Send("broker-a", "PUT", path, `{"leverage":3}`).Code(400, "LEVERAGE_ABOVE_MAXIMUM")
+	v.Send("operator", "PATCH", "/admin/v1/instruments/"+btc, `{"init_margin_req":"5"}`).Want(200)
 	// A repeated key is answered with the first answer, though other changes came between.
 	first := v.Send("broker-a", "DELETE", path, "", "Idempotency-Key", "k-1").Want(200)
 	if canonical(t, first.Body) != plain {

@@ -196,7 +196,7 @@ func (r *run) furtherStep(at decide.Stamp) error {
 
 // apply applies a decision to the other world, under the overrides.
 func (r *run) apply(at decide.Stamp, c decide.Recorded, d decide.Decision) error {
-	events, err := r.inForce.events(d.Events)
+	events, err := r.inForce.events(r.other, d.Events)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,8 @@ func (o Overrides) Set(text string) error {
 	return nil
 }
 
+const maxLeverage = "max_leverage"
+
 // tiers is the parameter that holds the margins of all tiers, and so excludes margins, which set those of a single one.
 const tiers = "margin_tiers"
 
@@ -92,13 +94,14 @@ func (o Overrides) scheduled() string {
 	return ""
 }
 
-// of returns an instrument in the other world. The error names the overrides that the instrument does not permit.
-func (o Overrides) of(i market.Instrument) (market.Instrument, error) {
+// of returns a recorded instrument with the overrides, under the rules in force in s. The error names the overrides that the
+// instrument does not permit.
+func (o Overrides) of(s *trading.State, i market.Instrument) (market.Instrument, error) {
 	by := o[i.Symbol]
 	if by == nil {
 		return i, nil
 	}
-	after := by.change.ApplyTo(i)
+	after := s.Changed(i, &by.change)
 	if errs := after.Check(); len(errs) > 0 {
 		path := errs[0].Path.String()
 		if !slices.Contains(by.names, tiers) {
@@ -109,15 +112,16 @@ func (o Overrides) of(i market.Instrument) (market.Instrument, error) {
 	return after, nil
 }
 
-// events returns the events as they are in the other world: those that set parameters set the overridden ones to their values.
-func (o Overrides) events(recorded []decide.Event) ([]decide.Event, error) {
+// events returns the events as they are in the other world, which has the state s: events that set parameters set the overridden ones
+// to their values.
+func (o Overrides) events(s *trading.State, recorded []decide.Event) ([]decide.Event, error) {
 	out := recorded
 	for n, e := range recorded {
 		i := parametersIn(e)
 		if i == nil || o[i.Symbol] == nil {
 			continue
 		}
-		after, err := o.of(*i)
+		after, err := o.of(s, *i)
 		if err != nil {
 			return nil, err
 		}
@@ -160,15 +164,15 @@ func (o Overrides) begin(s *trading.State) (commands []*trading.ChangeInstrument
 		if listed && i.Status == market.Withdrawn {
 			return nil, invalidf("%s was withdrawn before", symbol)
 		}
-		if listed && !reflect.DeepEqual(o[symbol].change.ApplyTo(i), i) {
+		if listed && !reflect.DeepEqual(s.Changed(i, &o[symbol].change), i) {
 			commands = append(commands, &o[symbol].change)
 		}
 	}
 	return commands, nil
 }
 
-// end returns the commands that restore the recorded values of the overridden parameters in a state. A margin has replaced the tiers,
-// so the tiers are restored.
+// end returns the commands that restore the recorded values of the overridden parameters in a state, except for max_leverage: see
+// restoreLeverage. A margin has replaced the tiers, so the tiers are restored.
 func (o Overrides) end(s, recorded *trading.State) (commands []*trading.ChangeInstrument) {
 	for _, symbol := range slices.Sorted(maps.Keys(o)) {
 		i, listed := s.Instrument(symbol)
@@ -178,7 +182,10 @@ func (o Overrides) end(s, recorded *trading.State) (commands []*trading.ChangeIn
 		}
 		c := &trading.ChangeInstrument{Symbol: symbol}
 		for _, name := range o[symbol].names {
-			if slices.Contains(margins, name) {
+			switch {
+			case name == maxLeverage:
+				continue
+			case slices.Contains(margins, name):
 				name = tiers
 			}
 			c.TakeMember(name, as)
@@ -186,4 +193,16 @@ func (o Overrides) end(s, recorded *trading.State) (commands []*trading.ChangeIn
 		commands = append(commands, c)
 	}
 	return commands
+}
+
+// restoreLeverage gives the instrument in an event its recorded max_leverage, if an override sets or lowers it. The rules refuse a
+// command that sets a value which the margins do not permit, but earlier rules may have left an instrument with one.
+func (o Overrides) restoreLeverage(recorded *trading.State, e decide.Event) {
+	i := parametersIn(e)
+	if i == nil || o[i.Symbol] == nil || !o[i.Symbol].change.ConcernsLeverage() {
+		return
+	}
+	if as, known := recorded.Instrument(i.Symbol); known {
+		i.MaxLeverage = as.MaxLeverage
+	}
 }

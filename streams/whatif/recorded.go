@@ -38,7 +38,7 @@ func (s *onRecorded) SetAside(at decide.Stamp, cause string) decide.Decision {
 // redecide.NotReproduced describes has the bytes of the record, so it counts as the same. Overridden parameters in an event that sets
 // parameters are not a difference.
 func (r *run) decideOnRecorded(e record.Entry) error {
-	events, err := r.inForce.events(e.Record.Events)
+	events, err := r.inForce.events(r.other, e.Record.Events)
 	if err != nil {
 		return err
 	}

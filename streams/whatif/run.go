@@ -167,7 +167,7 @@ func (r *run) override(at record.Position) error {
 		err = r.begin()
 	case r.other != nil && r.To >= 0 && at.Sequence == r.To+1:
 		r.inForce = nil
-		err = r.command(r.Overrides.end(r.other, r.recorded))
+		err = r.command(r.Overrides.end(r.other, r.recorded), r.Overrides.restoreLeverage)
 	default:
 		return nil
 	}
@@ -189,11 +189,12 @@ func (r *run) begin() error {
 	if err != nil {
 		return err
 	}
-	return r.command(commands)
+	return r.command(commands, func(*trading.State, decide.Event) {})
 }
 
-// command decides commands of an operator in the other world, at the time of the last record.
-func (r *run) command(all []*trading.ChangeInstrument) error {
+// command decides commands of an operator in the other world, at the time of the last record. It applies their events after restore,
+// which may use the recorded state.
+func (r *run) command(all []*trading.ChangeInstrument, restore func(recorded *trading.State, e decide.Event)) error {
 	for _, p := range all {
 		c := decide.Command{Type: p.CommandType(), Actor: decide.Actor{System: "whatif"}, Payload: p}
 		d, err := r.other.Decide(r.stamp, c)
@@ -202,6 +203,9 @@ func (r *run) command(all []*trading.ChangeInstrument) error {
 		}
 		if err != nil {
 			return err
+		}
+		for _, e := range d.Events {
+			restore(r.recorded, e)
 		}
 		r.evolve(r.stamp, c.Recorded(), d.Outcome, d.Events)
 	}

@@ -50,10 +50,12 @@ func openWith(t *testing.T, rules int, change trading.ChangeInstrument) *venue {
 	for n := 2; n <= rules; n++ {
 		v.do(operator, &decide.ActivateRules{Rules: n})
 	}
-	v.do(operator, &trading.ListInstrument{Instrument: change.ApplyTo(market.Instrument{Symbol: symbol, Underlying: "BTC", QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+	listed := change.ApplyTo(market.Instrument{Symbol: symbol, Underlying: "BTC", QuoteCurrency: "USDC", SettlementCurrency: "USDC",
 		PriceTick: number("0.1"), AmountStep: number("0.001"), MinAmount: number("0.001"), MaxAmount: number("1000"), ContractSize: number("1"),
 		InitMarginReq: number("10"), MaintMarginReq: number("6"), MaxLeverage: 10, FundingIntervalSeconds: 3600, PriceBand: number("5"), LimitBand: number("20"),
-		MakerFee: number("2"), TakerFee: number("5")})})
+		MakerFee: number("2"), TakerFee: number("5")})
+	listed.MaxLeverage = min(listed.MaxLeverage, listed.PermittedLeverage())
+	v.do(operator, &trading.ListInstrument{Instrument: listed})
 	v.index("50000")
 	v.register("ann", 1000)
 	v.register("bea", 1_000_000)

@@ -87,6 +87,8 @@ async function loadInstruments() {
     const wanted = decodeURIComponent(location.hash.slice(1));
     choose(names.includes(wanted) ? wanted : names[0]);
   }
+  const shown = instruments.find((i) => i.symbol === symbol);
+  if (shown) entry.change(shown);
   showStatus();
 }
 

@@ -57,15 +57,24 @@ export class Entry {
   }
 
   instrument(i) {
-    this.#instrument = i;
     for (const name of [...allPrices, "amount", "cash_amount"]) this.#field(name).value = "";
     for (const name of allPrices) this.#field(name).placeholder = `in steps of ${i.price_tick}`;
     this.#field("amount").placeholder = `at least ${i.min_amount}`;
     for (const unit of this.#form.querySelectorAll(".price-unit")) setText(unit, i.quote_currency);
     setText(byId("amount-unit"), i.underlying);
     setText(byId("cash-unit"), i.quote_currency);
-    for (const option of this.#field("leverage").options) option.hidden = Number(option.value) > i.max_leverage;
     this.#forget();
+    this.change(i);
+  }
+
+  // change follows a change of the instrument that is shown. A leverage that it no longer permits is no longer chosen.
+  change(i) {
+    const before = this.#instrument;
+    this.#instrument = i;
+    if (before?.symbol === i.symbol && before.init_margin_req !== i.init_margin_req) this.#learn(); // the account's margins follow it
+    const leverage = this.#field("leverage");
+    for (const option of leverage.options) option.hidden = Number(option.value) > i.max_leverage;
+    if (Number(leverage.value) > i.max_leverage) leverage.value = "";
     this.#adapt();
   }
 
