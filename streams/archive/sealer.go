@@ -52,6 +52,8 @@ type SealerConfig struct {
 type Sealer struct {
 	cfg SealerConfig
 	log *slog.Logger
+	// warned says of what Run has warned. It does not warn of the same each hour.
+	warned struct{ tail, lock bool }
 
 	mu     sync.Mutex
 	status Status
@@ -157,12 +159,12 @@ func (s *Sealer) wait(ctx context.Context, attempt int) bool {
 	}
 }
 
-// retry repeats do until it succeeds, the context ends, or the archive is wrong.
+// retry repeats do until it succeeds, the context ends, the archive is wrong, or the bucket keeps a tail.
 func (s *Sealer) retry(ctx context.Context, do func(context.Context) error) error {
 	for attempt := 0; ; attempt++ {
 		err := do(ctx)
 		var wrong *Error
-		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) {
+		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) || errors.Is(err, ErrTailKept) {
 			return err
 		}
 		s.failed(err)

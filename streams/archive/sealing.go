@@ -112,6 +112,7 @@ func (g *sealing) sealed(ctx context.Context) {
 	g.keep(ctx)
 	s := g.writer.archive.sealed[len(g.writer.archive.sealed)-1]
 	g.log.Info("sealed a range of the archive", "range", s.Range, "sequence", s.Base.Sequence-1, "bytes", s.Bytes)
+	g.checkLock(ctx, &s)
 }
 
 // keep writes the copies of the head that are not written. One that fails is tried again after the next range or tail.
@@ -135,21 +136,57 @@ func (g *sealing) keep(ctx context.Context) {
 	}
 }
 
-// tail writes the tail, after it has removed what earlier tails have left.
+// tail writes the tail, after it has removed what earlier tails have left. A bucket that keeps an earlier tail is asked again after
+// TailEvery, because its lock ends once.
 func (g *sealing) tail(ctx context.Context) error {
 	began := time.Now()
 	defer func() { g.update(func(s *Status) { s.Working += time.Since(began) }) }()
 	g.keep(ctx)
-	if err := g.retry(ctx, g.writer.Sweep); err != nil {
-		return err
+	err := g.retry(ctx, g.writer.Sweep)
+	if err == nil {
+		err = g.retry(ctx, g.writer.Tail)
 	}
-	if err := g.retry(ctx, g.writer.Tail); err != nil {
+	switch {
+	case errors.Is(err, ErrTailKept):
+		g.uncovered = time.Now()
+		g.tailKept(err)
+	case err != nil:
 		return err
+	default:
+		g.uncovered = time.Time{}
+		g.warned.tail = false
 	}
-	g.uncovered = time.Time{}
 	g.report()
 	return nil
 }
+
+// tailKept warns once that the bucket keeps an earlier tail.
+func (g *sealing) tailKept(err error) {
+	if !g.warned.tail {
+		g.log.Warn("records after the last full range are not archived, because the bucket keeps an earlier tail; full ranges are", "error", err)
+		g.warned.tail = true
+	}
+}
+
+// checkLock warns once if the store does not tell that a range is locked as asked.
+func (g *sealing) checkLock(ctx context.Context, s *Sealed) {
+	if g.cfg.Retention.For == 0 || g.warned.lock {
+		return
+	}
+	least := time.Now().Add(g.cfg.Retention.For - lockSlack)
+	for _, key := range []string{s.Object, s.Key} {
+		l, err := g.cfg.Store.Lock(ctx, key)
+		if ctx.Err() != nil || err == nil && l.Holds(least) {
+			continue
+		}
+		g.log.Warn("the bucket does not tell that a range of the archive is locked as long as it was asked to be", "object", key, "until", l.Until, "error", err)
+		g.warned.lock = true
+		return
+	}
+}
+
+// lockSlack is the time that passes at most between the writing of a range and the look at its lock.
+const lockSlack = time.Hour
 
 // report updates the status from the manifests.
 func (g *sealing) report() {
