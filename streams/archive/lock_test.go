@@ -208,7 +208,7 @@ func TestAStoreThatIgnoresLocks(t *testing.T) {
 		s := runs(t, oldTopic(t, 35).grow(400), SealerConfig{Config: cfg, TailEvery: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		s.until("the ranges", func(st Status) bool { return st.Read == 399 })
 		s.end()
-		if n := log.count("does not tell that a range"); n != want {
+		if n := log.count("does not report the requested lock"); n != want {
 			t.Errorf("%d warnings of a store that ignores locks (%t):\n%s", n, ignores, &log.text)
 		}
 	}

@@ -168,7 +168,7 @@ func (g *sealing) tailKept(err error) {
 	}
 }
 
-// checkLock warns once if the store does not tell that a range is locked as asked.
+// checkLock warns once if the store does not report the requested lock of a range.
 func (g *sealing) checkLock(ctx context.Context, s *Sealed) {
 	if g.cfg.Retention.For == 0 || g.warned.lock {
 		return
@@ -179,7 +179,7 @@ func (g *sealing) checkLock(ctx context.Context, s *Sealed) {
 		if ctx.Err() != nil || err == nil && l.Holds(least) {
 			continue
 		}
-		g.log.Warn("the bucket does not tell that a range of the archive is locked as long as it was asked to be", "object", key, "until", l.Until, "error", err)
+		g.log.Warn("the bucket does not report the requested lock of a range of the archive", "object", key, "until", l.Until, "error", err)
 		g.warned.lock = true
 		return
 	}

@@ -21,10 +21,10 @@ type Store interface {
 	Write(ctx context.Context, key string, content []byte, within time.Duration) error
 	// Create is Write for a blob that MUST NOT be replaced. It reports false if there is one.
 	Create(ctx context.Context, key string, content []byte, within time.Duration) (created bool, err error)
-	// CreateLocked is Create for a blob that MUST NOT be deleted or replaced for as long as the lock says, by anybody. Its error is
-	// blob.ErrNoLocks if the store can't see to that.
+	// CreateLocked creates a blob, and has the store refuse to delete or replace it until the lock ends. Its error is blob.ErrNoLocks if
+	// the store can't do that.
 	CreateLocked(ctx context.Context, key string, content []byte, within time.Duration, l blob.Lock) (created bool, err error)
-	// Lock returns the lock of a blob, or the zero Lock if the store tells none. Its error is blob.Missing if there is no blob.
+	// Lock returns the lock of a blob, or the zero Lock if the store reports none. Its error is blob.Missing for a missing blob.
 	Lock(ctx context.Context, key string) (blob.Lock, error)
 	// Delete deletes blobs. A missing blob is not an error. The error of a blob that the store keeps is blob.Refused.
 	Delete(ctx context.Context, keys ...string) error

@@ -60,9 +60,9 @@ func (w *Writer) Tail(ctx context.Context) error {
 	return nil
 }
 
-// replaceable returns an ErrTailKept if the bucket does not let the manifest of the tail be replaced. That has to be known before the
-// object of a new tail is written, which nobody could delete. Not every store tells the lock of a blob, so the first tail of a writer
-// is preceded by an attempt to replace the manifest by itself.
+// replaceable returns an ErrTailKept if the bucket does not let the manifest of the tail be replaced. Tail calls it before it writes the
+// object of a new tail, because that object could not be deleted either. Not every store reports the lock of a blob. So before the first
+// tail of a writer, it writes the same manifest again.
 func (w *Writer) replaceable(ctx context.Context) error {
 	cfg := &w.archive.cfg
 	key := cfg.tailKey()
@@ -135,8 +135,9 @@ const nameWithin = 2 * writeWithin
 
 // Sweep deletes the objects of former tails and the temporary files of writers that were killed. It keeps an object that was written
 // less than nameWithin before the last manifest: a writer may name it yet, or a reader may be reading it. So the object of a tail
-// is deleted only after its successor is replaced as well. Sweep compares the times of the bucket. If the bucket refuses to delete one
-// of them, Sweep deletes the others and returns an ErrTailKept. The caller MUST NOT write a tail then, whose object would remain as well.
+// is deleted only after its successor is replaced as well. Sweep compares the times of the bucket. After a
+// refusal to delete a blob, Sweep deletes the others and returns an ErrTailKept. The caller MUST NOT write a tail then, because the
+// bucket would keep its object.
 func (w *Writer) Sweep(ctx context.Context) error {
 	cfg := &w.archive.cfg
 	found, err := cfg.Store.List(ctx, cfg.folder())

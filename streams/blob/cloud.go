@@ -48,7 +48,7 @@ func applyLock(as func(any) bool, l Lock) error {
 	return nil
 }
 
-// lockOf returns what a store tells of the lock of a blob.
+// lockOf returns the lock in the attributes of a blob.
 func lockOf(about *blob.Attributes) Lock {
 	var inS3 s3.HeadObjectOutput
 	var inGoogle storage.ObjectAttrs
@@ -72,7 +72,7 @@ func lockOf(about *blob.Attributes) Lock {
 	return Lock{}
 }
 
-// lockInGoogle returns the retention of an object or, if that ends later, the one by the policy of its bucket.
+// lockInGoogle returns the retention of an object, or the retention by the policy of its bucket if that ends later.
 func lockInGoogle(about *storage.ObjectAttrs) Lock {
 	policy := Lock{Until: about.RetentionExpirationTime}
 	r := about.Retention

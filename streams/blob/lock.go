@@ -17,17 +17,17 @@ type Mode string
 const (
 	// Governance lets a user with a special permission shorten or remove a lock. In Google's store it is an unlocked retention.
 	Governance Mode = "governance"
-	// Compliance lets nobody shorten or remove a lock, also not the owner of the bucket. A lock can always be made longer.
+	// Compliance lets no user shorten or remove a lock. Users can still make it longer.
 	Compliance Mode = "compliance"
 )
 
 // Lock says until when a store refuses to delete or replace a blob. The zero Lock is none.
 type Lock struct {
 	Until time.Time
-	Mode  Mode // "" if the store does not tell, or if a policy of the bucket is the reason
+	Mode  Mode // "" if a policy of the bucket is the reason
 }
 
-// Holds reports whether the lock forbids to delete or replace the blob at a time.
+// Holds reports whether the lock protects the blob at the time now.
 func (l Lock) Holds(now time.Time) bool { return l.Until.After(now) }
 
 // Retention says how long new blobs are locked. The zero Retention locks none.
@@ -87,8 +87,8 @@ func (s *Store) CreateLocked(ctx context.Context, key string, content []byte, wi
 	return s.create(ctx, key, content, within, func(as func(any) bool) error { return applyLock(as, l) })
 }
 
-// Lock returns the lock of a blob. It is the zero Lock if the store tells none, also if a policy of the bucket protects the blob and
-// the store says nothing of that. Missing reports an error because there is no blob.
+// Lock returns the lock of a blob, or the zero Lock if the store reports none. Some stores do not report the protection by a policy of the
+// bucket. Missing reports the error for a missing blob.
 func (s *Store) Lock(ctx context.Context, key string) (Lock, error) {
 	about, err := ask(ctx, s.line, Patience, func(ctx context.Context, _ func()) (*blob.Attributes, error) {
 		return s.bucket.Attributes(ctx, key)

@@ -42,8 +42,8 @@ func (s *Settings) checkArchiveRetention() error {
 	return err
 }
 
-// CheckLocks returns an error if objects are to be locked in a bucket that says that it can't lock objects. If the bucket does not tell,
-// doubt has the reason.
+// CheckLocks asks the bucket of a retained archive whether it can lock objects. err reports a bucket that cannot. doubt reports a question
+// that failed. Without a retention it asks nothing.
 func CheckLocks(ctx context.Context, r blob.Retention, bucket *gocloud.Bucket, at string) (doubt, err error) {
 	if r.For == 0 {
 		return nil, nil
@@ -57,5 +57,5 @@ func CheckLocks(ctx context.Context, r blob.Retention, bucket *gocloud.Bucket, a
 	return err, nil
 }
 
-// locksWithin is how long a process waits at its start for a bucket to tell whether it can lock objects.
+// locksWithin limits the time of CheckLocks.
 const locksWithin = 5 * time.Second

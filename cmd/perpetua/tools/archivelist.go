@@ -36,7 +36,7 @@ type locks struct {
 	Mode  string `json:"mode,omitempty"`  // of that lock; "" if a policy of the bucket is the reason
 }
 
-// findLocks returns nil for a bucket whose store tells no locks, or without full ranges.
+// findLocks returns nil if the archive has no full ranges, or if it is not in an object store.
 func findLocks(ctx context.Context, at string, c archive.Config) (*locks, error) {
 	if !blob.TellsLocks(at) {
 		return nil, nil

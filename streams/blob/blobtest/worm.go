@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
-// Bucket is what a Worm wraps. *blob.Store implements it.
+// Bucket is a bucket without locks. *blob.Store implements it.
 type Bucket interface {
 	Read(ctx context.Context, key string, limit int64) ([]byte, error)
 	Write(ctx context.Context, key string, content []byte, within time.Duration) error
@@ -33,7 +33,7 @@ type Worm struct {
 	refused int
 }
 
-// Policy is what a Worm does without being asked.
+// Policy protects blobs that were created without a lock.
 type Policy struct {
 	// Until is the end of the lock of every blob, as by a policy of the bucket. The zero time locks only what is created with a lock.
 	Until time.Time
@@ -61,7 +61,7 @@ func (w *Worm) Locked(key string) blob.Lock {
 	return w.locks[key]
 }
 
-// check returns an error if a blob is there and locked.
+// check returns an error if a blob exists and is locked.
 func (w *Worm) check(ctx context.Context, key string, replace bool) error {
 	if _, err := w.Bucket.Read(ctx, key, 1); blob.Missing(err) {
 		return nil
@@ -76,7 +76,7 @@ func (w *Worm) check(ctx context.Context, key string, replace bool) error {
 	return refusal(ctx)
 }
 
-// Write writes a blob, unless a locked one is there.
+// Write writes or replaces a blob that is not locked.
 func (w *Worm) Write(ctx context.Context, key string, content []byte, within time.Duration) error {
 	if err := w.check(ctx, key, true); err != nil {
 		return err
