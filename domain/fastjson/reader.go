@@ -94,6 +94,35 @@ func stops(w uint64) uint64 {
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w | w | (w + ones)) & highs
 }
 
+// Unquote reads a string of printable ASCII characters, in which quotes and backslashes are escaped with a backslash, and appends
+// its text to a slice. The reader fails at other escapes.
+func (r *Reader) Unquote(to []byte) []byte {
+	b, i := r.b, r.i+1
+	if r.failed || i > len(b) || b[i-1] != '"' {
+		r.failed = true
+		return to
+	}
+	for start := i; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			r.i = i + 1
+			return append(to, b[start:i]...)
+		case c == '\\':
+			to = append(to, b[start:i]...)
+			if i++; i == len(b) || b[i] != '"' && b[i] != '\\' {
+				r.failed = true
+				return to
+			}
+			start = i // the escaped character begins the next part
+		case c < ' ' || c >= 0x7f:
+			r.failed = true
+			return to
+		}
+	}
+	r.failed = true
+	return to
+}
+
 // Fixed reads a string of n bytes without checking them. The caller must reject bytes that JSON would escape.
 func (r *Reader) Fixed(n int) []byte {
 	end := r.i + n + 1

@@ -15,32 +15,12 @@ type Auditor struct {
 	tip      [sha256.Size]byte
 	now      moment
 
-	venue       map[string]int64 // balances of the venue's accounts by name
-	funding     int64            // the sum of the postings to the funding account for instants that some accounts have not posted
-	instruments map[string]*instrument
-	listing     []*instrument
-	accounts    map[string]*account
-	everybody   []*account // the customers, in the order of registration
-	fund        *account
-	orders      map[string]*order // live orders by code
-	final       map[string]bool
-	withdrawals map[string]*withdrawal
-	arrivals    int64 // the number of orders and stops so far; orders by arrival
-	expiries    expiries
-	instants    []*instant
-	settlement  moment // the next settlement; 0 before the first index price
-	task        *task
-	gateways    map[string]moment
-	sessions    map[string]*session
-	stepped     bool                       // the last record was a step
-	rules       int                        // the number of the rules in force; 0 before the first activation
-	generation  int                        // of the venue's secret; 0 before the first rotation
-	logKeys     map[string]keyRotatedShape // the last rotation of the key of each transparency log
-	owed        *owed                      // after the last record that fixed funding; nil before the first
+	customers
+	trading
+	timetable
+	governance
 	fourEyes
-	files      map[string]bool // the hashes of the files that were imported
-	lots       map[string]bool // the lots of positions and the balances that files brought
-	lastStated int64           // the record that the last statement of liabilities is about
+	imported
 
 	Seen Seen
 	// Single says that the owner decided the next record with a single due entry, after a larger step had failed. From rules 3
@@ -48,6 +28,51 @@ type Auditor struct {
 	Single bool
 
 	r *reading
+}
+
+// customers holds the accounts and their money.
+type customers struct {
+	accounts    map[string]*account
+	everybody   []*account // in the order of registration
+	fund        *account
+	venue       map[string]int64 // balances of the venue's accounts by name
+	funding     int64            // the sum of the postings to the funding account for instants that some accounts have not posted
+	withdrawals map[string]*withdrawal
+	owed        *owed // after the last record that fixed funding; nil before the first
+	lastStated  int64 // the record that the last statement of liabilities is about
+}
+
+// trading holds the instruments and the orders.
+type trading struct {
+	instruments map[string]*instrument
+	listing     []*instrument
+	orders      map[string]*order // live orders by code
+	final       map[string]bool
+	arrivals    int64 // the number of orders and stops so far; orders by arrival
+	expiries    expiries
+	gateways    map[string]moment
+	sessions    map[string]*session
+}
+
+// timetable holds the work that falls due.
+type timetable struct {
+	instants   []*instant
+	settlement moment // the next settlement; 0 before the first index price
+	task       *task
+	stepped    bool // the last record was a step
+}
+
+// governance holds the rules in force and the keys.
+type governance struct {
+	rules      int                        // the number of the rules in force; 0 before the first activation
+	generation int                        // of the venue's secret; 0 before the first rotation
+	logKeys    map[string]keyRotatedShape // the last rotation of the key of each transparency log
+}
+
+// imported holds what files have brought.
+type imported struct {
+	files map[string]bool // their hashes
+	lots  map[string]bool // the lots of positions, and the balances
 }
 
 // Seen counts what happened in the audited records. A test uses it to assert that its scenario covered enough.
@@ -73,10 +98,11 @@ type fault string
 
 // New returns an auditor for a journal, before its first record.
 func New() *Auditor {
-	a := &Auditor{sequence: -1, venue: make(map[string]int64), instruments: make(map[string]*instrument), accounts: make(map[string]*account),
-		orders: make(map[string]*order), final: make(map[string]bool), withdrawals: make(map[string]*withdrawal),
-		files: make(map[string]bool), lots: make(map[string]bool),
-		gateways: make(map[string]moment), logKeys: make(map[string]keyRotatedShape), sessions: make(map[string]*session)}
+	a := &Auditor{sequence: -1,
+		customers:  customers{accounts: make(map[string]*account), venue: make(map[string]int64), withdrawals: make(map[string]*withdrawal)},
+		trading:    trading{instruments: make(map[string]*instrument), orders: make(map[string]*order), final: make(map[string]bool), gateways: make(map[string]moment), sessions: make(map[string]*session)},
+		governance: governance{logKeys: make(map[string]keyRotatedShape)},
+		imported:   imported{files: make(map[string]bool), lots: make(map[string]bool)}}
 	a.fund = &account{code: "insurance-fund", isFund: true, initial: rate{0, 1}, maintenance: rate{0, 1}, orders: make(map[string]*order)}
 	return a
 }

@@ -46,7 +46,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
 
 // patience bounds every wait for something that must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 var (
 	operator = decide.Actor{Sub: "operator", Broker: "venue"}

@@ -53,10 +53,8 @@ func CheckHolds(ctx context.Context, path string, journals []string) error {
 		if err != nil {
 			return nil
 		}
-		if b, err := parseBase(text); b != nil || err != nil {
-			continue
-		}
-		if journal, _, err := parseLine(text); err != nil || slices.Contains(journals, journal) {
+		journal, b, _, err := lines.parser.parse(text)
+		if err != nil || b == nil && slices.Contains(journals, journal) {
 			return nil
 		}
 	}
@@ -126,6 +124,7 @@ type fileRecords struct {
 	file    *os.File
 	zstd    *zstd.Decoder
 	lines   *bufio.Reader
+	parser  lineParser
 	number  int64        // number of the last line read, from 1
 	base    *record.Base // of the journal, if the file has it
 	begun   bool         // a base or a record of the journal was read
@@ -167,9 +166,15 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 func (r *fileRecords) wrong(err error) error { return &LineError{r.path, r.number, err} }
 
-// line returns the next line without its newline, or io.EOF.
+// line returns the next line without its newline, or io.EOF. The line is valid until the next call.
 func (r *fileRecords) line() ([]byte, error) {
-	text, err := r.lines.ReadBytes('\n')
+	text, err := r.lines.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		var rest []byte
+		begins := slices.Clone(text)
+		rest, err = r.lines.ReadBytes('\n')
+		text = append(begins, rest...)
+	}
 	if errors.Is(err, io.EOF) && len(text) == 0 {
 		return nil, io.EOF
 	}
@@ -193,30 +198,20 @@ func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 		if r.passes(text) {
 			continue
 		}
-		b, err := parseBase(text)
+		journal, b, k, err := r.parser.parse(text)
 		if err != nil {
-			return nil, r.wrong(fmt.Errorf("this is not the line of a base: %w", err))
-		}
-		if b != nil && r.all != nil && !slices.Contains(r.all, b.Journal) {
-			return nil, r.wrong(fmt.Errorf("there is no journal %q", b.Journal))
-		}
-		if b != nil {
-			if b.Journal == r.journal {
-				if r.begun {
-					return nil, r.wrong(errors.New("this base does not come before the records of its journal"))
-				}
-				r.base, r.begun = b, true
-			}
-			continue
-		}
-		journal, k, err := parseLine(text)
-		if err != nil {
-			return nil, r.wrong(fmt.Errorf("this is not the line of a record: %w", err))
+			return nil, r.wrong(err)
 		}
 		if r.all != nil && !slices.Contains(r.all, journal) {
 			return nil, r.wrong(fmt.Errorf("there is no journal %q", journal))
 		}
-		if journal == r.journal {
+		switch {
+		case journal != r.journal:
+		case b != nil && r.begun:
+			return nil, r.wrong(errors.New("this base does not come before the records of its journal"))
+		case b != nil:
+			r.base, r.begun = b, true
+		default:
 			r.begun = true
 			return k, nil
 		}

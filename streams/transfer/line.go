@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -131,6 +133,77 @@ func appendLine(b []byte, journal string, r *kgo.Record) ([]byte, error) {
 		return nil, fmt.Errorf("transfer: the record at offset %d: %w", r.Offset, err)
 	}
 	return append(into.Bytes(), '\n'), nil
+}
+
+// lineParser parses lines. It is not safe for concurrent use.
+//
+// It has a fast path for nearly all lines: those that appendLine writes of texts without other escapes than those of quotes and
+// backslashes. parse defines what a valid line is, and the fast path MUST NOT accept anything that parse reads differently.
+// FuzzLine compares them.
+type lineParser struct {
+	reader fastjson.Reader
+	words  fastjson.Words
+}
+
+// parse parses a line without its newline. The results do not refer to it. The line is either that of a base or that of a record
+// of the journal.
+func (p *lineParser) parse(text []byte) (journal string, b *record.Base, r *kgo.Record, err error) {
+	if journal, r, ok := p.written(text); ok {
+		return journal, nil, r, nil
+	}
+	if b, err = parseBase(text); err != nil {
+		return "", nil, nil, fmt.Errorf("this is not the line of a base: %w", err)
+	}
+	if b != nil {
+		return b.Journal, b, nil, nil
+	}
+	if journal, r, err = parseLine(text); err != nil {
+		return "", nil, nil, fmt.Errorf("this is not the line of a record: %w", err)
+	}
+	return journal, nil, r, nil
+}
+
+// written is the fast path. It reports whether it could parse the line.
+func (p *lineParser) written(text []byte) (journal string, r *kgo.Record, ok bool) {
+	in := &p.reader
+	in.Reset(text, &p.words)
+	in.Raw(`{"journal":`)
+	journal = in.String()
+	in.Raw(`,"partition":`)
+	partition := in.Int()
+	in.Raw(`,"offset":`)
+	offset := in.Int()
+	in.Raw(`,"timestamp":`)
+	timestamp := in.Int()
+	in.Raw(`,"key":`)
+	texts := make([]byte, 0, len(text)) // of all texts of the record, which are shorter than the line
+	next := func() []byte {
+		from := len(texts)
+		texts = in.Unquote(texts)
+		return texts[from:len(texts):len(texts)]
+	}
+	r = &kgo.Record{Offset: offset, Timestamp: time.UnixMilli(timestamp), Key: next()}
+	in.Raw(`,"headers":[`)
+	for more := !in.Try(`]`); more && !in.Failed(); more = !in.Try(`]`) {
+		if r.Headers == nil {
+			r.Headers = make([]kgo.RecordHeader, 0, 8)
+		} else {
+			in.Raw(`,`)
+		}
+		in.Raw(`[`)
+		name := in.String()
+		in.Raw(`,`)
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: next()})
+		in.Raw(`]`)
+	}
+	in.Raw(`,"value":`)
+	r.Value = next()
+	in.Raw(`}`)
+	if !in.Done() || journal == "" || partition > math.MaxInt32 {
+		return "", nil, false
+	}
+	r.Partition = int32(partition)
+	return journal, r, true
 }
 
 // parseLine parses the result of appendLine, without the newline.

@@ -405,9 +405,25 @@ func TestSourceFilesAreWhole(t *testing.T) {
 	}
 }
 
-// FuzzLine holds what a line is read as against what is written of it.
+// TestLineIsParsedFast: a line as a copy writes it takes the fast path, up to characters that are escaped in another way.
+func TestLineIsParsedFast(t *testing.T) {
+	for value, fast := range map[string]bool{`{"a":"b\\c"}`: true, "": true, "\n": false, "\x7f": false, "é": false, "\xff": false} {
+		r := &kgo.Record{Offset: 12, Timestamp: time.UnixMilli(1), Key: []byte("trading/0"), Value: []byte(value),
+			Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte("x/12")}, {Key: "ce_type", Value: []byte{}}}}
+		b, err := appendLine(nil, "trading", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		journal, got, ok := new(lineParser).written(bytes.TrimSuffix(b, []byte("\n")))
+		if ok != fast || ok && (journal != "trading" || got.Offset != 12 || Differs(r, got) != "") {
+			t.Errorf("%s: %v, %v", b, ok, got)
+		}
+	}
+}
+
+// FuzzLine holds what a line is read as against what is written of it, and the fast path against the other.
 func FuzzLine(f *testing.F) {
-	for _, r := range []*kgo.Record{{}, {Key: []byte{}, Value: []byte("\xff")}, {Headers: []kgo.RecordHeader{{Key: "a"}, {Key: "\xfe", Value: []byte("\u2028")}}}} {
+	for _, r := range []*kgo.Record{{}, {Key: []byte("k"), Value: []byte(`{"a":"\"}`), Headers: []kgo.RecordHeader{{Key: "a", Value: []byte{}}}}, {Key: []byte{}, Value: []byte("\xff")}, {Headers: []kgo.RecordHeader{{Key: "a"}, {Key: "\xfe", Value: []byte("\u2028")}}}} {
 		b, err := appendLine(nil, "trading", r)
 		if err != nil {
 			f.Fatal(err)
@@ -416,6 +432,9 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		journal, r, err := parseLine(text)
+		if name, fast, ok := new(lineParser).written(text); ok && (err != nil || name != journal || fast.Offset != r.Offset || fast.Partition != r.Partition || Differs(r, fast) != "") {
+			t.Fatalf("%q is read as %v of %s, and by the fast path as %v of %s: %v", text, r, journal, fast, name, err)
+		}
 		if err != nil {
 			return
 		}

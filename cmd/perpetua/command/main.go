@@ -6,8 +6,10 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/collector"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
@@ -16,5 +18,10 @@ import (
 func Main(args []string, std settings.IO) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	pacing, end := context.WithCancel(context.WithoutCancel(ctx)) // also while a node shuts down
+	var paced sync.WaitGroup
+	paced.Go(func() { collector.Pace(pacing) })
+	defer paced.Wait()
+	defer end()
 	return dispatch(ctx, args, std)
 }

@@ -141,7 +141,7 @@ func newVenue(t testing.TB, args ...string) *venue {
 // newWholeVenue is newVenue with an embedded Postgres.
 func newWholeVenue(t testing.TB, args ...string) *venue {
 	t.Helper()
-	withinTheHour(3 * time.Minute)
+	awaitHour(t)
 	dir, err := projectiontest.Folder("perpetua-test-*")
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +160,22 @@ func newWholeVenue(t testing.TB, args ...string) *venue {
 		v.prefix = fmt.Sprintf("test-%d-%d-", os.Getpid(), time.Now().UnixNano())
 	}
 	return v
+}
+
+// withVenues has the names of the tests that have a venue.
+var withVenues sync.Map
+
+// awaitHour calls withinTheHour before the first venue of a test and of its subtests. A wait before a later venue would let the hour
+// pass for the first one.
+func awaitHour(t testing.TB) {
+	for name := t.Name(); name != ""; name = name[:max(strings.LastIndexByte(name, '/'), 0)] {
+		if _, has := withVenues.Load(name); has {
+			return
+		}
+	}
+	withinTheHour(3 * time.Minute)
+	withVenues.Store(t.Name(), true)
+	t.Cleanup(func() { withVenues.Delete(t.Name()) })
 }
 
 // withinTheHour waits for the next hour, if that begins before a test is over which lasts so long on a busy machine. At the hour

@@ -163,7 +163,7 @@ func TestTrimmedVenue(t *testing.T) {
 	if a := v.do("broker-a", http.MethodGet, first.receipt(), nil); a.Status != http.StatusConflict || !strings.Contains(string(a.Body), "RECORD_ARCHIVED") {
 		t.Errorf("a receipt of a record that is nowhere: %d %s", a.Status, a.Body)
 	}
-	if out := v.tool("audit", "verify", "--journal", "trading", "--rows=false"); !strings.Contains(out, "before the first snapshot of a trimmed log") {
+	if out := v.tool("audit", "verify", "--journal", "trading", "--rows=false"); !strings.Contains(out, "not decided again, before the first snapshot of a trimmed log") {
 		t.Errorf("without its archive, audit verify said\n%s", out)
 	}
 	waitFor(t, "the node to warn", func() bool {

@@ -53,7 +53,7 @@ type bootstrapped struct {
 // the journals after the last record that it caused.
 func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]record.LogPosition, err error) {
 	if !engine {
-		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // no other node connects to this one
+		m.settings.HTTP.Listen, m.settings.HTTP.Advertise = "127.0.0.1:0", "" // no other node connects to this one
 		m.settings.Peer.Listen, m.settings.Peer.Cert, m.settings.Peer.Key = "", "", ""
 	}
 	n, err := m.open(ctx, node.Roles{Engine: engine}, true)
@@ -64,7 +64,7 @@ func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (
 	working, done := context.WithCancel(ctx)
 	defer done()
 	err = n.RunUntil(working, func(ctx context.Context) error {
-		if err := seedNode(ctx, n, usersPath, m.settings.Demo); err != nil {
+		if err := seedNode(ctx, n, usersPath, m.settings.Demo.On); err != nil {
 			return err
 		}
 		var err error

@@ -185,7 +185,7 @@ func (t *together) start(ctx context.Context, folder *local.Folder) error {
 			}
 			listen := "127.0.0.1:0"
 			if role == "api" && i == 0 {
-				listen = t.settings.Listen
+				listen = t.settings.HTTP.Listen
 			}
 			env := t.environment(files, "PERPETUA_DATA="+dir, "PERPETUA_NODE_ID="+name, "PERPETUA_LISTEN="+listen)
 			p, err := local.StartProcess(name, dir, env, t.err)
@@ -267,7 +267,7 @@ func readEnvFiles(files fs.FS, paths ...string) (pairs []string, err error) {
 // bootstrap creates the first users and instruments through the engines.
 func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local.User, error) {
 	s := *t.settings
-	s.Demo = t.settings.Demo && t.settings.Source("demo") != "default"
+	s.Demo.On = t.settings.Demo.On && t.settings.Source("demo") != "default"
 	m := &member{settings: &s, journals: t.journals, log: t.log, folder: folder, id: "cluster"}
 	path := folder.Path("users.json")
 	at, err := m.bootstrap(ctx, false, path)

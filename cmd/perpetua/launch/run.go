@@ -123,7 +123,7 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 	if err := n.CatchUp(ctx); err != nil {
 		return nil, err
 	}
-	seeds := seeder{n, p.settings.Demo}
+	seeds := seeder{n, p.settings.Demo.On}
 	users, err := seeds.seed(ctx, folder.Path("users.json"))
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ const (
 
 // demo reports whether the demo market runs. It needs the interfaces of this node.
 func (p *program) demo(n *node.Node) bool {
-	return p.settings.Demo && n.Roles.API && n.Roles.Live && n.Roles.Projector
+	return p.settings.Demo.On && n.Roles.API && n.Roles.Live && n.Roles.Projector
 }
 
 // trade runs the demo's makers and takers until the context ends. They use the public interfaces.

@@ -61,7 +61,7 @@ func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, lo
 			return nil, err
 		}
 		g.Go(func() (err error) {
-			e.broker, err = broker.Start(starting, broker.Config{Dir: folder.Path("kafka"), Sync: s.Sync, SegmentBytes: s.SegmentBytes, Logger: log.With("part", "broker")})
+			e.broker, err = broker.Start(starting, broker.Config{Dir: folder.Path("kafka"), Sync: s.Writer.Sync, SegmentBytes: s.SegmentBytes, Logger: log.With("part", "broker")})
 			if err == nil {
 				e.Brokers = e.broker.Addrs()
 			}

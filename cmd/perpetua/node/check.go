@@ -30,9 +30,9 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = ParseRoles(s.Roles)
 	check(err)
-	check(checkAddress("--listen", s.Listen))
-	if s.DebugListen != "" {
-		check(checkDebugAddress(s.DebugListen))
+	check(checkAddress("--listen", s.HTTP.Listen))
+	if s.HTTP.Debug != "" {
+		check(checkDebugAddress(s.HTTP.Debug))
 	}
 	_, err = s.KafkaTLSConfig()
 	check(err)
@@ -78,7 +78,7 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	_, err = s.Witnesses()
 	check(err)
 	check(checkOpenLogs(s))
-	if err := transparency.CheckHost(s.TLogHost); err != nil {
+	if err := transparency.CheckHost(s.TLog.Host); err != nil {
 		check(settings.Usagef("--tlog-host: %v", err))
 	}
 	return append(wrong, s.CheckStores()...)
@@ -109,7 +109,7 @@ func checkDebugAddress(address string) error {
 
 // CheckPorts fails if a port of the node is in use. It closes the ports again, so that connections are refused until the node serves.
 func CheckPorts(ctx context.Context, s *settings.Settings) error {
-	for _, a := range []struct{ flag, address string }{{"--listen", s.Listen}, {"--peer-listen", s.Peer.Listen}, {"--debug-listen", s.DebugListen}} {
+	for _, a := range []struct{ flag, address string }{{"--listen", s.HTTP.Listen}, {"--peer-listen", s.Peer.Listen}, {"--debug-listen", s.HTTP.Debug}} {
 		if a.address == "" {
 			continue
 		}

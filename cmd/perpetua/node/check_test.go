@@ -28,7 +28,8 @@ func TestThePeerPortHasAURL(t *testing.T) {
 		{":8443", "cert.pem", "https://engine.test:8443", true},
 		{":8443", "cert.pem", "http://engine.test:8443", false},
 	} {
-		s := &settings.Settings{Advertise: c.advertise}
+		var s settings.Settings
+		s.HTTP.Advertise = c.advertise
 		s.Peer.Listen, s.Peer.Cert = c.listen, c.cert
 		if err := s.CheckAdvertise(); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
@@ -43,7 +44,8 @@ func TestAPeerPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	s := &settings.Settings{Listen: "127.0.0.1:0"}
+	s := new(settings.Settings)
+	s.HTTP.Listen = "127.0.0.1:0"
 	s.Peer.Listen = other.Addr().String()
 	if err := CheckPorts(t.Context(), s); err == nil || !strings.Contains(err.Error(), "--peer-listen") {
 		t.Errorf("%v", err)

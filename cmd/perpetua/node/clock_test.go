@@ -136,7 +136,7 @@ func (n *Node) open(t *testing.T, seconds int) {
 func TestAVenueGoesOnAfterAClockThatWasAhead(t *testing.T) {
 	b := newBench(t, journals.All())
 	accepting := *b.config.Settings
-	accepting.AcceptClock = true
+	accepting.Writer.AcceptClock = true
 	ahead, told := b.config, b.config
 	ahead.Settings, ahead.Clock = &accepting, wrongClock{journal.SystemClock(), time.Hour}
 	told.Settings = &accepting

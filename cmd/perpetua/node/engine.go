@@ -61,7 +61,7 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 		}
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
 			Rules: c.Journals.Rules(), Known: known, Seed: s.snapshots.Seed, Neighbors: o.neighbors, Dial: c.Network.Dial,
-			OtherClock: s.postgresTime, AcceptClock: c.Settings.AcceptClock})
+			OtherClock: s.postgresTime, AcceptClock: c.Settings.Writer.AcceptClock})
 		if err != nil {
 			return engine{}, err
 		}

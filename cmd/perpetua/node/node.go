@@ -114,7 +114,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.fence, err = openFencing(c, &n.stores, n.keysBelong); err != nil {
 		return nil, err
 	}
-	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.Listen); err != nil {
+	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.HTTP.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if n.serving.peers, err = openPeerPort(ctx, c.Settings, c.Network); err != nil {
@@ -244,7 +244,7 @@ type task struct {
 
 // tasks returns the tasks that run until the interfaces have closed.
 func (n *Node) tasks() []task {
-	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
+	tasks := []task{{"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
 		{"uses of API keys", n.serving.uses.Run}}
 	if n.Roles.Engine {
 		tasks = append(tasks, task{"replace signing keys that were copied", n.replaceKeys})

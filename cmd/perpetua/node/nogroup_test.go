@@ -50,10 +50,7 @@ func TestAnAPINodeFindsTheOwnerWithoutTheGroup(t *testing.T) {
 	}
 	api, _ := b.run(t, c) // which waits until it has found the owners of all journals
 	api.Announce()
-	var s state
-	if code := b.get(t, api.URL()+"/readyz", &s); code != 200 {
-		t.Errorf("/readyz answers %d: %+v", code, s)
-	}
+	b.readiness(t, api, "ready", nil)
 	for _, f := range api.followers {
 		if at, err := api.engine.owners.Owner(t.Context(), f.Name(), 0); at != owner.URL() || err != nil {
 			t.Errorf("the owner of %s is %q, %v", f.Name(), at, err)

@@ -11,7 +11,7 @@ import (
 // openLogs returns the journals with a transparency log that needs no token: trading, and those in the settings.
 func openLogs(s *settings.Settings) []string {
 	open := []string{journals.Trading}
-	for name := range strings.SplitSeq(s.TLogOpen, ",") {
+	for name := range strings.SplitSeq(s.TLog.Open, ",") {
 		if name != "" && !slices.Contains(open, name) {
 			open = append(open, name)
 		}
@@ -23,7 +23,7 @@ func openLogs(s *settings.Settings) []string {
 func checkOpenLogs(s *settings.Settings) error {
 	for _, name := range openLogs(s) {
 		if _, err := journals.All().Of(name); err != nil {
-			return settings.Usagef("--tlog-open takes onboarding, identity, or both separated by a comma, not %q", s.TLogOpen)
+			return settings.Usagef("--tlog-open takes onboarding, identity, or both separated by a comma, not %q", s.TLog.Open)
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ func TestOpenLogs(t *testing.T) {
 		"onboarding, x":       nil,
 		"orders":              nil,
 	} {
-		s := &settings.Settings{TLogOpen: text}
+		s := new(settings.Settings)
+		s.TLog.Open = text
 		if err := checkOpenLogs(s); err == nil != (want != nil) {
 			t.Errorf("%q: %v", text, err)
 		}

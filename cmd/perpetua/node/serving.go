@@ -105,8 +105,8 @@ func (s *serving) close() {
 
 // URL returns the URL at which other nodes reach this one.
 func (n *Node) URL() string {
-	if n.Settings.Advertise != "" {
-		return strings.TrimSuffix(n.Settings.Advertise, "/")
+	if n.Settings.HTTP.Advertise != "" {
+		return strings.TrimSuffix(n.Settings.HTTP.Advertise, "/")
 	}
 	if n.serving.peers != nil {
 		return n.serving.peers.url()

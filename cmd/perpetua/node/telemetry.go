@@ -26,8 +26,8 @@ func openTelemetry(ctx context.Context, c Config) (t telemetry, err error) {
 	if t.tracer, err = openTracer(ctx, c, t.metrics); err != nil {
 		return t, err
 	}
-	if c.Settings.DebugListen != "" {
-		t.debug, err = listenDebug(ctx, c.Settings.DebugListen)
+	if c.Settings.HTTP.Debug != "" {
+		t.debug, err = listenDebug(ctx, c.Settings.HTTP.Debug)
 	}
 	return t, err
 }

@@ -56,7 +56,7 @@ type transparencyLog struct {
 func (n *Node) transparencyLogs() (all treeLogs) {
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
-		l := &transparencyLog{follower: f, host: n.Settings.TLogHost, open: slices.Contains(openLogs(n.Settings), f.Name()), policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
+		l := &transparencyLog{follower: f, host: n.Settings.TLog.Host, open: slices.Contains(openLogs(n.Settings), f.Name()), policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
 			logger: n.Logger.With("part", "tlog", "journal", f.Name())}
 		l.tiles, _ = n.Settings.TilesAge() // checked before
 		if n.Follow == nil {

@@ -58,7 +58,7 @@ func (n *Node) trimming() journals.Trimming {
 	}
 	return journals.Trimming{Client: s.client, Trimmer: trimmer, Rows: s.pool, Snapshots: s.snapshots.store, Known: s.known(n.Settings.ArchiveHeads()),
 		Heads:   []archive.Heads{projections.ArchiveHeads{Pool: s.pool}, n.Settings.ArchiveHeads()},
-		Keepers: []base.Keeper{projections.Bases{Pool: s.pool}, n.folderBases()}, TLogHost: n.Settings.TLogHost, Witnesses: n.policy,
+		Keepers: []base.Keeper{projections.Bases{Pool: s.pool}, n.folderBases()}, TLogHost: n.Settings.TLog.Host, Witnesses: n.policy,
 		Archive: func(name string) archive.Config { return n.Settings.ArchiveConfig(s.archive, n.Box, name, 0) }}
 }
 

@@ -78,7 +78,7 @@ func (n *Node) wire() error {
 	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0, n.followers.marksOf(venue.Name())), REST: forSockets, Nodes: n.engine.commands,
-		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets, ReadOnly: n.Follow.refusal()})
+		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.HTTP.Deflate, ReadOnly: n.Follow.refusal()})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
 		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.engine.commands, Keys: n.stores.owners,

@@ -138,7 +138,7 @@ func (c bubbleClock) Elapsed() time.Duration { return time.Since(c.start) }
 func always() bool                           { return true }
 func (w *world) settings() (*settings.Settings, error) {
 	return settings.Parse("test", []string{"--data", w.data, "--accept-clock"},
-		settings.IO{Err: io.Discard, Env: func(string) (string, bool) { return "", false }, PasswordMemory: 8}, nil)
+		settings.IO{Err: io.Discard, Env: func(string) (string, bool) { return "", false }, Overrides: settings.Overrides{PasswordMemory: 8}}, nil)
 }
 
 // client returns a client of the brokers on a host.
@@ -166,7 +166,7 @@ func (m *machine) start() error {
 	if err != nil {
 		return err
 	}
-	s.Listen = m.at
+	s.HTTP.Listen = m.at
 	m.life++
 	host, dead := m.host(), new(atomic.Bool)
 	dial := m.w.network.from(host, func() bool { return !dead.Load() })

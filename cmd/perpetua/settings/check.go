@@ -41,8 +41,8 @@ func (s *Settings) Doubtful() (doubts []error) {
 	if s.Kafka.CA != "" && !s.Kafka.TLS {
 		doubts = append(doubts, Usagef("--kafka-ca-file needs --kafka-tls: without it, connections are not encrypted"))
 	}
-	if _, ok := webURL(s.Advertise); s.Advertise != "" && !ok {
-		doubts = append(doubts, Usagef("--advertise takes a URL like http://10.0.0.5:8080, not %q", s.Advertise))
+	if _, ok := webURL(s.HTTP.Advertise); s.HTTP.Advertise != "" && !ok {
+		doubts = append(doubts, Usagef("--advertise takes a URL like http://10.0.0.5:8080, not %q", s.HTTP.Advertise))
 	}
 	for _, o := range s.CORSOrigins() {
 		if o != "*" && o != "null" && !origin.MatchString(o) {

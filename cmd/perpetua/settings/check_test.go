@@ -11,7 +11,8 @@ func TestOrigins(t *testing.T) {
 		"app.example": true, "https://app.example/": true, "https://app.example/page": true, "https://App.example": true, "a b": true,
 		"https://u@app.example": true, "https://": true,
 	} {
-		s := &Settings{Origins: origin}
+		var s Settings
+		s.HTTP.Origins = origin
 		if got := len(s.Doubtful()) > 0; got != doubtful {
 			t.Errorf("%s: doubtful is %v", origin, got)
 		}

@@ -15,16 +15,19 @@ type IO struct {
 	Env      func(string) (string, bool) // looks up an environment variable
 	Environ  func() []string             // lists the environment as NAME=value; nil to skip the search for misspelled names
 	About    string                      // description of the command, for its help; may be empty
-	// PasswordMemory is the memory for a new password hash, in KiB; 0 for a safe default. Tests that do not concern
-	// passwords use less, because hashing takes most of the time of a venue's first start.
+	Overrides
+}
+
+// Overrides holds what no flag sets. Tests set it; a zero field stands for the usual value.
+type Overrides struct {
+	// PasswordMemory is the memory for a new password hash, in KiB. Tests that do not concern passwords use less, because
+	// hashing takes most of the time of a venue's first start.
 	PasswordMemory uint32
 	// ClockAhead is the difference between the wall clock of this process's terms and the system clock; negative if it
 	// is behind. Tests of work that is due at an hour of the day set it, with --accept-clock.
-	ClockAhead time.Duration
-	// ArchiveRange is the number of records of a range of the archive; 0 for the usual one. Tests set it.
-	ArchiveRange int64
-	// SegmentBytes is the size of a segment of the embedded broker; 0 for its default. Tests of trims set it.
-	SegmentBytes int
+	ClockAhead   time.Duration
+	ArchiveRange int64 // the number of records of a range of the archive
+	SegmentBytes int   // of a segment of the embedded broker
 }
 
 // StandardIO returns the input and output of the process.

@@ -38,11 +38,11 @@ func (s *Settings) CheckAdvertise() error {
 	if err != nil { // there is no such port, or its address is reported elsewhere
 		return nil
 	}
-	if ip := net.ParseIP(host); s.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
+	if ip := net.ParseIP(host); s.HTTP.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return Usagef("--peer-listen %s has no host that other nodes could connect to: name this node's URL with --advertise", p.Listen)
 	}
-	if p.Cert != "" && s.Advertise != "" && !strings.HasPrefix(s.Advertise, "https://") {
-		return Usagef("--advertise takes an https URL if --peer-listen speaks TLS, not %q", s.Advertise)
+	if p.Cert != "" && s.HTTP.Advertise != "" && !strings.HasPrefix(s.HTTP.Advertise, "https://") {
+		return Usagef("--advertise takes an https URL if --peer-listen speaks TLS, not %q", s.HTTP.Advertise)
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ func TestPublicDataAge(t *testing.T) {
 		{"0", 0, false, false}, {"23h", 0, false, false}, {"-1d", 0, false, false}, {"", 0, false, false}, {"on", 0, false, false},
 		{"999999999999d", 0, false, false},
 	} {
-		s := &Settings{PublicData: c.text}
+		var s Settings
+		s.Archive.PublicData = c.text
 		age, made, err := s.PublicDataAge()
 		if age != c.age || made != c.made || (err == nil) != c.valid {
 			t.Errorf("%q: %v, %v, %v", c.text, age, made, err)
@@ -29,7 +30,8 @@ func TestPublicDataAge(t *testing.T) {
 func TestTilesAge(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"forever": 0, "90d": 90 * leastAge, "24h": leastAge, "23h": -1, "0": -1, "off": -1, "": -1} {
-		s := &Settings{TLogTiles: text}
+		var s Settings
+		s.TLog.Tiles = text
 		if age, err := s.TilesAge(); (err == nil) != (want >= 0) || err == nil && age != want {
 			t.Errorf("%q: %v, %v", text, age, err)
 		}

@@ -28,34 +28,35 @@ import (
 // Settings are the settings of a node. Each has one Name: the flag --kafka-brokers is the environment variable
 // PERPETUA_KAFKA_BROKERS. A flag overrides the environment, and the environment overrides the default.
 type Settings struct {
-	Data           string
-	NodeID         string
-	Roles          string
-	Listen         string
-	Advertise      string
-	TLogHost       string
-	WitnessPolicy  string
-	DatabaseURL    string
-	Proxies        string
-	Origins        string
-	DeflateSockets bool
-	Demo           bool
-	DemoSeed       string
-	DebugListen    string
+	Data        string
+	NodeID      string
+	Roles       string
+	DatabaseURL string
+	History     string // age, as text; see HistoryAge
 
-	// How this node writes the log.
-	Sync        bool
-	AcceptClock bool
-	Compression string
+	// HTTP holds the settings of REST, WebSocket, and Go's profiles.
+	HTTP struct {
+		Listen, Advertise, Proxies, Origins, Debug string
 
+		Deflate bool // compress the messages of sockets
+	}
+	// Peer holds the settings of a port for other nodes and of connections to theirs.
+	Peer struct{ Listen, Cert, Key, CA string }
+	Demo struct {
+		On   bool
+		Seed string
+	}
+	// Writer holds how this node writes the log.
+	Writer struct {
+		Sync, AcceptClock bool
+		Compression       string
+	}
 	// Kafka holds the settings of the connection to the brokers, and of the names there.
 	Kafka struct {
 		Brokers, Prefix, CA, SASL, User, Password string
 
 		TLS bool
 	}
-	// Peer holds the settings of a port for other nodes and of connections to theirs.
-	Peer struct{ Listen, Cert, Key, CA string }
 	// Stores holds the settings of the bucket and of the key store.
 	Stores struct{ BlobURL, ArchiveURL, KeyURL, MasterKey, KMS string }
 	// Trim holds the settings of trims, as text; see TrimPolicy.
@@ -67,24 +68,25 @@ type Settings struct {
 		TailEvery       string
 		Retention, Mode string // of locks, as text; see ArchiveRetention
 		Lake            bool   // see LakeURL
+		PublicData      string // age, as text; see PublicDataAge
 	}
-	PublicData string // age, as text; see PublicDataAge
-	History    string // age, as text; see HistoryAge
-	TLogTiles  string // age, as text; see TilesAge
-	TLogOpen   string // journals, separated by commas
+	// TLog holds the settings of the transparency logs.
+	TLog struct {
+		Host   string
+		Open   string // journals, separated by commas
+		Tiles  string // age, as text; see TilesAge
+		Policy string // file with the witnesses
+	}
 	// Webhooks holds the settings of connections to receivers, as text.
 	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 	Log      struct{ Level, Format string }
 	Trace    struct{ Endpoint, Ratio string }
 
+	Overrides              // of IO
+	Progress  func(string) // of IO
+
 	sources map[string]string // setting → flag, the variable's name, or default
 	unknown []Unknown         // misspelled variables of the environment
-
-	PasswordMemory uint32        // copied from IO; there is no flag
-	ClockAhead     time.Duration // copied from IO; there is no flag
-	ArchiveRange   int64         // copied from IO; there is no flag
-	Progress       func(string)  // of IO
-	SegmentBytes   int           // copied from IO; there is no flag
 }
 
 // Setting describes one setting.
@@ -104,16 +106,16 @@ type Setting struct {
 func Table() []Setting {
 	return []Setting{
 		{Name: "data", Of: OfFolder, usage: "folder for everything that this node stores", preset: "./data", text: func(s *Settings) *string { return &s.Data }},
-		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.Listen }},
-		{Name: "advertise", Of: OfSelf, usage: "URL at which other nodes reach this one (default: the address of --peer-listen, if there is one, or else of --listen)", text: func(s *Settings) *string { return &s.Advertise }},
+		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.HTTP.Listen }},
+		{Name: "advertise", Of: OfSelf, usage: "URL at which other nodes reach this one (default: the address of --peer-listen, if there is one, or else of --listen)", text: func(s *Settings) *string { return &s.HTTP.Advertise }},
 		{Name: "peer-listen", Of: OfSelf, usage: "address of a port that serves only other nodes, like 10.0.0.5:8443 (default: they use --listen)", text: func(s *Settings) *string { return &s.Peer.Listen }},
 		{Name: "peer-cert-file", Of: OfSelf, usage: "PEM file with the certificate of --peer-listen, read again for each connection (default: no TLS)", text: func(s *Settings) *string { return &s.Peer.Cert }},
 		{Name: "peer-key-file", Of: OfSelf, usage: "PEM file with the private key of --peer-cert-file", text: func(s *Settings) *string { return &s.Peer.Key }},
 		{Name: "peer-ca-file", Of: OfSelf, usage: "PEM file with the certificate authorities of other nodes that have an https URL (default: those of the system)", text: func(s *Settings) *string { return &s.Peer.CA }},
-		{Name: "demo", Of: OfDemo, usage: "run a demo market, whose makers and takers trade the first instruments; their index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
-		{Name: "demo-seed", Of: OfDemo, usage: "seed of the demo's random choices", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
-		{Name: "sync", Of: OfBroker, usage: "sync each batch of the embedded broker to disk before it is acknowledged", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
-		{Name: "accept-clock", usage: "own journals although this node's clock is more than a minute behind the log, or differs that much from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
+		{Name: "demo", Of: OfDemo, usage: "run a demo market, whose makers and takers trade the first instruments; their index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo.On }},
+		{Name: "demo-seed", Of: OfDemo, usage: "seed of the demo's random choices", preset: "1", text: func(s *Settings) *string { return &s.Demo.Seed }},
+		{Name: "sync", Of: OfBroker, usage: "sync each batch of the embedded broker to disk before it is acknowledged", preset: "true", toggle: func(s *Settings) *bool { return &s.Writer.Sync }},
+		{Name: "accept-clock", usage: "own journals although this node's clock is more than a minute behind the log, or differs that much from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.Writer.AcceptClock }},
 		{Name: "node-id", Of: OfSelf, usage: "name of this node among the others, which must survive restarts (default: a UUID in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
 		{Name: "role", Of: OfSelf, usage: "roles of this node, separated by commas", preset: "engine,api,projector,live,process,sender,tlog,archive,history,liabilities", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", Of: OfKafka, usage: "addresses of Kafka brokers, separated by commas, in place of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.Kafka.Brokers }},
@@ -130,18 +132,18 @@ func Table() []Setting {
 		{Name: "archive-retention", usage: "how long an object store of S3 or Google must keep the objects of full ranges of the archive from being deleted or replaced: days or a time of a day or more, like 1827d or 43848h; or none", preset: none, text: func(s *Settings) *string { return &s.Archive.Retention }},
 		{Name: "archive-retention-mode", usage: "who may end that earlier: governance, users with a special permission; or compliance, nobody", preset: string(blob.Governance), text: func(s *Settings) *string { return &s.Archive.Mode }},
 		{Name: "lake", usage: "also write the rows of each archived range as Parquet files, which are not encrypted, and name them in a DuckLake catalog in Postgres", preset: "false", toggle: func(s *Settings) *bool { return &s.Archive.Lake }},
-		{Name: "public-data", usage: "how long the daily files of public market data are kept: days or a time, like 400d or 9600h; forever; or off to make none", preset: "forever", text: func(s *Settings) *string { return &s.PublicData }},
+		{Name: "public-data", usage: "how long the daily files of public market data are kept: days or a time, like 400d or 9600h; forever; or off to make none", preset: "forever", text: func(s *Settings) *string { return &s.Archive.PublicData }},
 		{Name: "history", usage: "age at which earlier versions of rows, which reads with as_of need, are dropped: days or a time, like 400d or 9600h; 0 for never", preset: "400d", text: func(s *Settings) *string { return &s.History }},
 		{Name: "scanner-url", usage: "ClamAV daemon that scans every upload, tcp://host:port or unix:///path; while it gives no verdict, uploads are refused (default: uploads are not scanned)", text: func(s *Settings) *string { return &s.Files.ScannerURL }},
 		{Name: "link-lifetime", usage: "how long a download link is valid: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.Files.LinkLifetime }},
-		{Name: "tlog-host", usage: "host name with which the origins of the transparency logs begin, best the public one; another name begins new logs", preset: "localhost", text: func(s *Settings) *string { return &s.TLogHost }},
-		{Name: "tlog-open", usage: "further journals whose transparency logs need no token: onboarding, identity, or both separated by a comma (default: none); their sizes reveal how busy the brokers are", text: func(s *Settings) *string { return &s.TLogOpen }},
-		{Name: "tlog-tiles", usage: "how long the leaves of transparency logs stay in the bucket after they were archived: days or a time, like 90d or 2160h, or forever; nodes make older ones from the archive on request", preset: "90d", text: func(s *Settings) *string { return &s.TLogTiles }},
-		{Name: "witness-policy", Of: OfTrim, usage: "file with the witnesses that cosign the checkpoints of transparency logs, and their URLs (c2sp.org/tlog-policy); receipts wait for its quorum (default: none)", text: func(s *Settings) *string { return &s.WitnessPolicy }},
+		{Name: "tlog-host", usage: "host name with which the origins of the transparency logs begin, best the public one; another name begins new logs", preset: "localhost", text: func(s *Settings) *string { return &s.TLog.Host }},
+		{Name: "tlog-open", usage: "further journals whose transparency logs need no token: onboarding, identity, or both separated by a comma (default: none); their sizes reveal how busy the brokers are", text: func(s *Settings) *string { return &s.TLog.Open }},
+		{Name: "tlog-tiles", usage: "how long the leaves of transparency logs stay in the bucket after they were archived: days or a time, like 90d or 2160h, or forever; nodes make older ones from the archive on request", preset: "90d", text: func(s *Settings) *string { return &s.TLog.Tiles }},
+		{Name: "witness-policy", Of: OfTrim, usage: "file with the witnesses that cosign the checkpoints of transparency logs, and their URLs (c2sp.org/tlog-policy); receipts wait for its quorum (default: none)", text: func(s *Settings) *string { return &s.TLog.Policy }},
 		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.Kafka.Prefix }},
-		{Name: "compression", Of: OfWriter, usage: "compression of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
+		{Name: "compression", Of: OfWriter, usage: "compression of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Writer.Compression }},
 		{Name: "socket-compression", usage: "compress the messages of WebSocket clients that offer permessage-deflate",
-			preset: "false", toggle: func(s *Settings) *bool { return &s.DeflateSockets }},
+			preset: "false", toggle: func(s *Settings) *bool { return &s.HTTP.Deflate }},
 		{Name: "kafka-tls", Of: OfKafka, usage: "use TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.Kafka.TLS }},
 		{Name: "kafka-ca-file", Of: OfKafka, usage: "PEM file with the certificate authorities of the brokers (default: those of the system)", text: func(s *Settings) *string { return &s.Kafka.CA }},
 		{Name: "kafka-sasl", Of: OfKafka, usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.Kafka.SASL }},
@@ -149,8 +151,8 @@ func Table() []Setting {
 		{Name: "kafka-password", Of: OfKafka, usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.Kafka.Password }},
 		{Name: "master-key", Of: OfStores, usage: "master key, which encrypts all other keys: 32 bytes in base64 (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.Stores.MasterKey }},
 		{Name: "kms-url", Of: OfStores, usage: "URL of the key that encrypts the master key in the key store: base64key://, or in a binary built with -tags cloud also awskms://, gcpkms://, azurekeyvault:// (default: none)", secret: true, text: func(s *Settings) *string { return &s.Stores.KMS }},
-		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is trusted (default: none)", text: func(s *Settings) *string { return &s.Proxies }},
-		{Name: "cors-origins", usage: "origins, like https://app.example, whose web pages may call REST (default: any)", text: func(s *Settings) *string { return &s.Origins }},
+		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is trusted (default: none)", text: func(s *Settings) *string { return &s.HTTP.Proxies }},
+		{Name: "cors-origins", usage: "origins, like https://app.example, whose web pages may call REST (default: any)", text: func(s *Settings) *string { return &s.HTTP.Origins }},
 		{Name: "webhook-retries", usage: "waits before the retries of a webhook, like 5s,5m,2h (default: nine over three days)", text: func(s *Settings) *string { return &s.Webhooks.Retries }},
 		{Name: "webhook-key-overlap", usage: "how long both keys of a webhook sign after a rotation", preset: "24h", text: func(s *Settings) *string { return &s.Webhooks.KeyOverlap }},
 		{Name: "webhook-allow", usage: "networks without public addresses, like 10.0.0.0/8, to which webhooks may be sent nevertheless (default: none)", text: func(s *Settings) *string { return &s.Webhooks.Allow }},
@@ -160,7 +162,7 @@ func Table() []Setting {
 		{Name: "log-format", Of: OfLogging, usage: "form of the log: text or json", preset: "text", text: func(s *Settings) *string { return &s.Log.Format }},
 		{Name: "trace-endpoint", usage: "URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces, like http://localhost:4318 (default: none)", Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}, text: func(s *Settings) *string { return &s.Trace.Endpoint }},
 		{Name: "trace-ratio", usage: "fraction of the commands that is traced, from 0 to 1; give every node the same", preset: "1", Aliases: []string{"OTEL_TRACES_SAMPLER_ARG"}, text: func(s *Settings) *string { return &s.Trace.Ratio }},
-		{Name: "debug-listen", usage: "loopback address that serves Go's profiles, like 127.0.0.1:6060 (default: none)", text: func(s *Settings) *string { return &s.DebugListen }},
+		{Name: "debug-listen", usage: "loopback address that serves Go's profiles, like 127.0.0.1:6060 (default: none)", text: func(s *Settings) *string { return &s.HTTP.Debug }},
 	}
 }
 
@@ -217,7 +219,7 @@ func (v flagValue) Set(text string) error {
 // Parse reads defaults, environment and flags; later ones override earlier ones. extra declares a command's own flags.
 // Arguments after the flags are a usage error.
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
-	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead, ArchiveRange: std.ArchiveRange, SegmentBytes: std.SegmentBytes, Progress: std.Progress()}
+	s := &Settings{sources: make(map[string]string), Overrides: std.Overrides, Progress: std.Progress()}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Parse returns the error, and printHelp writes the help
 	if extra != nil {
@@ -253,7 +255,7 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 		return nil, Usagef("unexpected argument %q (perpetua %s -h describes the command)", fs.Arg(0), command)
 	}
 	s.unknown = unknownVariables(std)
-	if _, err := journal.ParseCompression(s.Compression); err != nil {
+	if _, err := journal.ParseCompression(s.Writer.Compression); err != nil {
 		return nil, Usagef("--compression: %v", err)
 	}
 	return s, nil
@@ -263,7 +265,7 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 func (s *Settings) Brokers() []string { return listed(s.Kafka.Brokers) }
 
 // CORSOrigins returns the origins of pages that may call the interfaces, or none for any.
-func (s *Settings) CORSOrigins() []string { return listed(s.Origins) }
+func (s *Settings) CORSOrigins() []string { return listed(s.HTTP.Origins) }
 
 // listed splits a setting at its commas.
 func listed(text string) []string {
@@ -377,9 +379,9 @@ func (s *Settings) CheckStores() (wrong []error) {
 
 // Seed returns the seed of the demo's random choices.
 func (s *Settings) Seed() (uint64, error) {
-	seed, err := strconv.ParseUint(s.DemoSeed, 10, 64)
+	seed, err := strconv.ParseUint(s.Demo.Seed, 10, 64)
 	if err != nil {
-		return 0, Usagef("--demo-seed takes a number from 0 to 2^64-1, not %q", s.DemoSeed)
+		return 0, Usagef("--demo-seed takes a number from 0 to 2^64-1, not %q", s.Demo.Seed)
 	}
 	return seed, nil
 }
@@ -428,7 +430,7 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 	if err != nil {
 		return journal.Config{}, err
 	}
-	compression, err := journal.ParseCompression(s.Compression)
+	compression, err := journal.ParseCompression(s.Writer.Compression)
 	if err != nil {
 		return journal.Config{}, Usagef("--compression: %v", err) // Parse has checked this already
 	}
@@ -458,7 +460,7 @@ func (s *Settings) BaseSources() []base.Source {
 // TrustedProxies returns the networks of proxies that are trusted to report a client's address.
 func (s *Settings) TrustedProxies() ([]*net.IPNet, error) {
 	var out []*net.IPNet
-	for _, text := range strings.Split(s.Proxies, ",") {
+	for _, text := range strings.Split(s.HTTP.Proxies, ",") {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
 		}

@@ -8,10 +8,10 @@ import (
 
 // Witnesses returns the policy of the witnesses of the transparency logs, or nil if there are none.
 func (s *Settings) Witnesses() (*transparency.Policy, error) {
-	if s.WitnessPolicy == "" {
+	if s.TLog.Policy == "" {
 		return nil, nil
 	}
-	return ReadPolicy("--witness-policy", s.WitnessPolicy)
+	return ReadPolicy("--witness-policy", s.TLog.Policy)
 }
 
 // ReadPolicy reads the policy in a file that a flag names.

@@ -154,7 +154,7 @@ func TestParquetOfEverySource(t *testing.T) {
 	again("the rest", twice, last+1-2*parquetRange, int64(len(want))-full, "--data", whole)
 
 	for _, to := range []string{t.TempDir(), twice} {
-		r := parquetRequest{Settings: &settings.Settings{ArchiveRange: parquetRange}, to: to}
+		r := parquetRequest{Settings: &settings.Settings{Overrides: settings.Overrides{ArchiveRange: parquetRange}}, to: to}
 		e, err := r.export(t.Context(), trading, archiveSource(func(string) archive.Config { return cfg }), outputTo(new(bytes.Buffer)))
 		if err != nil || e.Sequence != last || !maps.Equal(parquetFiles(t, to), want) {
 			t.Errorf("from an archive: %+v, %v", e, err)

@@ -165,7 +165,7 @@ func openTrimming(ctx context.Context, r trimRequest) (t journals.Trimming, done
 	if err != nil {
 		return t, nil, err
 	}
-	t = journals.Trimming{Client: client, Trimmer: client.Trimmer(), Rows: rows, Keepers: keepers, TLogHost: r.TLogHost, Witnesses: r.witness, Known: at.known(client), Heads: at.heads,
+	t = journals.Trimming{Client: client, Trimmer: client.Trimmer(), Rows: rows, Keepers: keepers, TLogHost: r.TLog.Host, Witnesses: r.witness, Known: at.known(client), Heads: at.heads,
 		Archive: func(name string) archive.Config { return r.ArchiveConfig(archives.store, archives.box, name, 0) }}
 	if at.saved != nil {
 		t.Snapshots = at.saved.snapshots

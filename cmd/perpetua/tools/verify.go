@@ -137,7 +137,7 @@ func VerifyLog(ctx context.Context, args []string, std settings.IO) error {
 		}
 		out.Journals = append(out.Journals, report)
 		if !r.json {
-			printReport(std.Out, &report)
+			r.print(std.Out, &report)
 		}
 		if report.Difference != nil && wrong == nil {
 			out.Equal, wrong = false, fmt.Errorf("%s: %w", j.Name(), report.Difference)
@@ -249,18 +249,18 @@ func tellChecked(line func(string), now func() time.Time) func(bytes, of int64) 
 	}
 }
 
-// printReport prints a report for humans.
-func printReport(out io.Writer, r *verify.Report) {
-	if r.Records == 0 && r.Difference == nil {
-		fmt.Fprintf(out, "%s: the log is empty\n", r.Journal)
+// print prints a report for humans.
+func (r *verifyRequest) print(out io.Writer, found *verify.Report) {
+	if found.Records == 0 && found.Difference == nil {
+		fmt.Fprintf(out, "%s: the log is empty\n", found.Journal)
 		return
 	}
-	fmt.Fprintf(out, "%s: %d records from %d on", r.Journal, r.Records, r.First)
-	if r.Difference == nil {
-		fmt.Fprintf(out, ", to hash %s", r.Tip.Hash)
+	fmt.Fprintf(out, "%s: %d records from %d on", found.Journal, found.Records, found.First)
+	if found.Difference == nil {
+		fmt.Fprintf(out, ", to hash %s", found.Tip.Hash)
 	}
 	fmt.Fprintln(out)
-	d := &r.Decided
+	d := &found.Decided
 	row := func(n int64, format string, args ...any) {
 		if n > 0 {
 			fmt.Fprintf(out, "%12d %s\n", n, fmt.Sprintf(format, args...))
@@ -270,23 +270,27 @@ func printReport(out io.Writer, r *verify.Report) {
 	row(d.Undecided, "made by the journal itself: its genesis, and the records that open terms")
 	row(sum(d.NotRedecided), "not re-decidable, because they do not record their input: %s", byName(d.NotRedecided))
 	row(sum(d.NotReproduced), "not reproduced, because a larger step does not fail in this build: %s", byName(d.NotReproduced))
-	row(d.Without, "before the first snapshot of a trimmed log: only their chain and form are verified")
-	row(sum(d.Unverified), "facts that a decision rests on and that the log does not show: %s", byName(d.Unverified))
-	row(int64(r.Snapshots), "snapshots equal the state at their record")
-	row(r.Modeled, "follow the independent model")
-	if r.NotModeled != "" {
-		fmt.Fprintf(out, "             the independent model checks no more: %s\n", r.NotModeled)
+	why := "before the first snapshot of a trimmed log"
+	if r.chainOnly {
+		why = "with --chain-only"
 	}
-	row(r.Proven, "are the records of the signed checkpoint")
+	row(d.Without, "not decided again, %s: only their chain and form are verified", why)
+	row(sum(d.Unverified), "facts that a decision rests on and that the log does not show: %s", byName(d.Unverified))
+	row(int64(found.Snapshots), "snapshots equal the state at their record")
+	row(found.Modeled, "follow the independent model")
+	if found.NotModeled != "" {
+		fmt.Fprintf(out, "             the independent model checks no more: %s\n", found.NotModeled)
+	}
+	row(found.Proven, "are the records of the signed checkpoint")
 	for _, s := range []struct {
 		verify.Skipped
 		of string
-	}{{r.Repeated, "second copies of records"}, {r.Lost, "records that lost a race"}, {r.Foreign, "values that are no records of the journal"},
-		{r.Before, "records before the base"}} {
+	}{{found.Repeated, "second copies of records"}, {found.Lost, "records that lost a race"}, {found.Foreign, "values that are no records of the journal"},
+		{found.Before, "records before the base"}} {
 		row(s.Messages, "skipped: %s, the first at offset %d", s.of, s.First)
 	}
-	if r.Difference != nil {
-		fmt.Fprintf(out, "%s: WRONG: %v\n", r.Journal, r.Difference)
+	if found.Difference != nil {
+		fmt.Fprintf(out, "%s: WRONG: %v\n", found.Journal, found.Difference)
 	}
 }
 

@@ -106,6 +106,10 @@ func TestVerifyAFile(t *testing.T) {
 	if err != nil || !strings.Contains(out, "identity: 11 records from 0 on") || !strings.Contains(out, " 9 decided again") || !strings.Contains(out, "trading: the log is empty") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	out, err = verifyWith(t, "--file", path, "--chain-only")
+	if err != nil || !strings.Contains(out, " 11 not decided again, with --chain-only") {
+		t.Errorf("%v\n%s", err, out)
+	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
-package node
+// Package collector paces the garbage collector by the rate at which a process allocates.
+package collector
 
 import (
 	"context"
@@ -76,13 +77,13 @@ func (p *heapPace) growth(allocated uint64) uint64 {
 	return min(max(recently, quietGrowth), p.most)
 }
 
-// paceCollector sets the garbage collector's pace until the context ends: the heap may grow by the bytes from heapPace
-// or by the size of the live heap, if that is larger. By default Go uses only the latter, so a node with a few
-// megabytes of live data collects dozens of times a second under load, at a high cost in processor time. paceCollector
-// does nothing if the operator has set GOGC.
-func paceCollector(ctx context.Context) error {
+// Pace sets the garbage collector's pace until the context ends: the heap may grow by the bytes from heapPace or by the size of
+// the live heap, if that is larger. By default Go uses only the latter, so a process with a few megabytes of live data, like a
+// node under load or a verification, collects dozens of times a second, at a high cost in processor time. Pace does nothing if
+// the operator has set GOGC.
+func Pace(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
-		return nil
+		return
 	}
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
@@ -99,7 +100,7 @@ func paceCollector(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 	}
