@@ -213,3 +213,58 @@ func TestAStoreThatIgnoresLocks(t *testing.T) {
 		}
 	}
 }
+
+// blunt is a bucket that refuses to replace and delete tails with an error of no known kind.
+type blunt struct{ *memory }
+
+var errBlunt = errors.New("400 InvalidRequest")
+
+func (blunt) Delete(context.Context, ...string) error                    { return errBlunt }
+func (blunt) Write(context.Context, string, []byte, time.Duration) error { return errBlunt }
+
+// TestATailThatFails stops no full range, whatever the error is, and is tried again.
+func TestATailThatFails(t *testing.T) {
+	p := oldTopic(t, 36).grow(100)
+	cfg := testConfig(t, blunt{newMemory()})
+	s := runs(t, p, SealerConfig{Config: cfg, TailEvery: time.Millisecond})
+	s.until("two failed tails", func(st Status) bool { return st.Failures >= 2 })
+	s.mu.Lock()
+	p.grow(400)
+	s.mu.Unlock()
+	s.until("the ranges", func(st Status) bool { return st.Sealed == 383 })
+}
+
+// TestAnOldTailWithoutLaterRecords is no error in a bucket that keeps it, and readers ignore it.
+func TestAnOldTailWithoutLaterRecords(t *testing.T) {
+	ctx := t.Context()
+	for name, c := range locking {
+		m := newMemory()
+		m.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		p := oldTopic(t, 37).grow(50)
+		worm := blobtest.NewWorm(m, c.policy)
+		cfg := testConfig(t, worm)
+		if _, err := worm.Create(ctx, cfg.folder()+tailName+"-00000000000000000000-ab", []byte("orphan"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.archive(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		m.now = m.now.Add(time.Hour)
+		w, err := NewWriter(ctx, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range p.grow(128).records {
+			if err := w.Add(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Sweep(ctx), w.Tail(ctx)); err != nil || worm.Refused() != 2 {
+			t.Errorf("%s: %v; refused %d times", name, err, worm.Refused())
+		}
+		if a := sound(t, cfg); a.Tail() != nil || a.Base().Sequence != 128 {
+			t.Errorf("%s: the archive ends with %+v, %+v", name, a.Base(), a.Tail())
+		}
+		checkEqual(t, read(t, cfg, 0, math.MaxInt64), p.records)
+	}
+}

@@ -154,17 +154,22 @@ func (s *Sealer) wait(ctx context.Context, attempt int) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(min(s.cfg.Retry<<min(attempt, 10), lastRetry)):
+	case <-time.After(s.pause(attempt)):
 		return true
 	}
 }
 
-// retry repeats do until it succeeds, the context ends, the archive is wrong, or the bucket keeps a tail.
+// pause returns the time before the next attempt.
+func (s *Sealer) pause(attempt int) time.Duration {
+	return min(s.cfg.Retry<<min(attempt, 10), lastRetry)
+}
+
+// retry repeats do until it succeeds, the context ends, or the archive is wrong.
 func (s *Sealer) retry(ctx context.Context, do func(context.Context) error) error {
 	for attempt := 0; ; attempt++ {
 		err := do(ctx)
 		var wrong *Error
-		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) || errors.Is(err, ErrTailKept) {
+		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) {
 			return err
 		}
 		s.failed(err)

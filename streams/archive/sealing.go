@@ -19,6 +19,7 @@ type sealing struct {
 	// The time of the record is that of another node's clock.
 	uncovered time.Time
 	covered   int64 // sequence of the last record in a range or in the tail
+	attempts  int   // to write the tail, which failed
 }
 
 // work archives the records after the last full range until an error.
@@ -136,24 +137,32 @@ func (g *sealing) keep(ctx context.Context) {
 	}
 }
 
-// tail writes the tail, after it has removed what earlier tails have left. A bucket that keeps an earlier tail is asked again after
-// TailEvery, because its lock ends once.
+// tail writes the tail, after it has removed what earlier tails have left. It tries once: full ranges must not wait for a tail that a
+// bucket refuses, in whatever words. A bucket that keeps an earlier tail is asked again after TailEvery, because its lock ends once. After
+// any other error of the bucket the next attempt comes sooner.
 func (g *sealing) tail(ctx context.Context) error {
 	began := time.Now()
 	defer func() { g.update(func(s *Status) { s.Working += time.Since(began) }) }()
 	g.keep(ctx)
-	err := g.retry(ctx, g.writer.Sweep)
+	err := g.writer.Sweep(ctx)
 	if err == nil {
-		err = g.retry(ctx, g.writer.Tail)
+		err = g.writer.Tail(ctx)
 	}
+	var wrong *Error
 	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &wrong):
+		return err
 	case errors.Is(err, ErrTailKept):
-		g.uncovered = time.Now()
+		g.uncovered, g.attempts = time.Now(), 0
 		g.tailKept(err)
 	case err != nil:
-		return err
+		g.failed(err)
+		g.uncovered = time.Now().Add(g.pause(g.attempts) - g.cfg.TailEvery)
+		g.attempts++
 	default:
-		g.uncovered = time.Time{}
+		g.uncovered, g.attempts = time.Time{}, 0
 		g.warned.tail = false
 	}
 	g.report()

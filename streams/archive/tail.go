@@ -25,10 +25,11 @@ func (w *Writer) Tail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := *w.current
-	if p.Base.Sequence = p.First + p.Records; p.Records+p.Skipped == 0 || p.Base.Sequence == 0 {
+	if w.tailless() {
 		return w.removeTail(ctx, former)
 	}
+	p := *w.current
+	p.Base.Sequence = p.First + p.Records
 	if former != nil && (former.Range > p.Range || former.Range == p.Range && former.Base.Sequence >= p.Base.Sequence && former.LastOffset >= p.LastOffset) {
 		w.archive.tail = former
 		return nil
@@ -103,14 +104,24 @@ func kept(err error) error {
 	return err
 }
 
-// removeTail removes a tail that holds nothing after the full ranges.
+// tailless reports whether there is nothing after the last full range that a tail could hold.
+func (w *Writer) tailless() bool {
+	p := w.current
+	return p.Records+p.Skipped == 0 || p.First+p.Records == 0
+}
+
+// removeTail removes a tail that holds nothing after the full ranges. One that the bucket keeps is harmless, because readers ignore it.
 func (w *Writer) removeTail(ctx context.Context, former *Tail) error {
 	w.archive.tail = nil
 	if former == nil || former.Range > w.current.Range || former.Range == w.current.Range && former.Records > 0 {
 		w.archive.tail = former // another writer has read further
 		return nil
 	}
-	return kept(w.archive.cfg.Store.Delete(ctx, w.archive.cfg.tailKey(), former.Object))
+	err := kept(w.archive.cfg.Store.Delete(ctx, w.archive.cfg.tailKey(), former.Object))
+	if errors.Is(err, ErrTailKept) {
+		return nil
+	}
+	return err
 }
 
 // readTail returns the tail that the bucket has now, or nil. It returns nil for a manifest that cannot be read, which a writer replaces.
@@ -136,8 +147,8 @@ const nameWithin = 2 * writeWithin
 // Sweep deletes the objects of former tails and the temporary files of writers that were killed. It keeps an object that was written
 // less than nameWithin before the last manifest: a writer may name it yet, or a reader may be reading it. So the object of a tail
 // is deleted only after its successor is replaced as well. Sweep compares the times of the bucket. After a
-// refusal to delete a blob, Sweep deletes the others and returns an ErrTailKept. The caller MUST NOT write a tail then, because the
-// bucket would keep its object.
+// refusal to delete a blob, Sweep deletes the others and returns an ErrTailKept if a tail is to be written. The caller MUST NOT write it
+// then, because the bucket would keep its object.
 func (w *Writer) Sweep(ctx context.Context) error {
 	cfg := &w.archive.cfg
 	found, err := cfg.Store.List(ctx, cfg.folder())
@@ -177,6 +188,9 @@ func (w *Writer) Sweep(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
+	}
+	if w.tailless() {
+		return nil
 	}
 	return refused
 }

@@ -76,7 +76,7 @@ func (n *Node) retention(ctx context.Context) (r blob.Retention, err error) {
 	}
 	doubt, err := settings.CheckLocks(ctx, r, bucket, at)
 	if doubt != nil {
-		n.Logger.With("part", "archive").Warn("the bucket does not tell whether it can lock objects; without that, nothing is archived", "error", doubt)
+		n.Logger.With("part", "archive").Warn("the bucket does not tell whether it can lock objects; if it can't, nothing is archived", "error", doubt)
 	}
 	return r, err
 }
