@@ -21,12 +21,9 @@ import (
 // partSuffix is the suffix of a file's name until the first copy into it is complete.
 const partSuffix = ".part"
 
-// Source returns the log of a journal in a complete file that a copy has written.
-func Source(path, journal string) Log { return &file{path: path, journal: journal, complete: true} }
-
-// SourceOf is Source for a file that has only records of the journals with these names. Any other name is a *LineError. The lines
-// of the other journals are not parsed.
-func SourceOf(path, journal string, all []string) Log {
+// Source returns the log of a journal in a complete file that a copy has written. all has the names of the journals of which the
+// file may have records; none stands for any. Another name is then a *LineError, and the lines of the other journals are not parsed.
+func Source(path, journal string, all ...string) Log {
 	return &file{path: path, journal: journal, complete: true, all: all}
 }
 
@@ -65,7 +62,7 @@ type file struct {
 	path     string
 	journal  string
 	complete bool     // an incomplete last line is an error, and not the result of an interrupted copy
-	all      []string // the journals that the file may have; nil for any
+	all      []string // the journals that the file may have; none for any
 }
 
 // String returns the path.
@@ -202,7 +199,7 @@ func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 		if err != nil {
 			return nil, r.wrong(err)
 		}
-		if r.all != nil && !slices.Contains(r.all, journal) {
+		if len(r.all) > 0 && !slices.Contains(r.all, journal) {
 			return nil, r.wrong(fmt.Errorf("there is no journal %q", journal))
 		}
 		switch {

@@ -41,7 +41,7 @@ func copyAll(t *testing.T, path string) {
 // inFile returns the configuration for a sample in a file.
 func (s *sample) inFile(path string) verify.Config {
 	cfg := s.Config
-	cfg.Source = verify.FromLog(transfer.SourceOf(path, s.name(), names))
+	cfg.Source = verify.FromLog(transfer.Source(path, s.name(), names...))
 	return cfg
 }
 

@@ -323,7 +323,7 @@ func (p *place) connect(ctx context.Context, s *settings.Settings, brokers []str
 // source returns the log of a journal to copy from. Records that the topic does not hold any more come from the archive.
 func (p *place) source(name string, std settings.IO) transfer.Log {
 	if p.kind == inFile {
-		return transfer.Source(p.path, name)
+		return transfer.Source(p.path, name, journals.All().Names()...)
 	}
 	return wholelog.Log(p.client, p.history, name, p.String(), func(lacking error) { fmt.Fprintf(std.Out, "%s: %v\n", name, lacking) })
 }

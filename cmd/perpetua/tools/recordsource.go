@@ -62,7 +62,7 @@ func topicSource(s *settings.Settings, client *journal.Client, out io.Writer) re
 func fileSource(path string) recordSource {
 	all := journals.All().Names()
 	return func(ctx context.Context, rules decide.Rules, after record.Position, known bool, add func(*record.Entry) error) error {
-		return readLog(ctx, transfer.SourceOf(path, rules.Journal(), all), rules, after, known, add)
+		return readLog(ctx, transfer.Source(path, rules.Journal(), all...), rules, after, known, add)
 	}
 }
 

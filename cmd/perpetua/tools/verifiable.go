@@ -46,7 +46,7 @@ func (r *verifyRequest) open(ctx context.Context, std settings.IO) (*verifiable,
 		}
 		all := journals.All().Names()
 		return r.withSnapshots(ctx, &verifiable{close: func() {}, log: func(journal string) transfer.Log {
-			return transfer.SourceOf(r.file, journal, all)
+			return transfer.Source(r.file, journal, all...)
 		}})
 	}
 	client, stop, err := OpenLog(ctx, r.Settings)
