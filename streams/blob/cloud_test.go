@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
@@ -82,6 +84,42 @@ func TestRefusalsOfStores(t *testing.T) {
 	} {
 		if got := Refused(fmt.Errorf("blob store: %w", c.err)); got != c.want {
 			t.Errorf("%v is refused: %t", c.err, got)
+		}
+	}
+}
+
+// TestLocksOfABucketInS3 tells a bucket without Object Lock from one that does not let this user ask.
+func TestLocksOfABucketInS3(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	refusal := func(code string) string { return "<Error><Code>" + code + "</Code></Error>" }
+	for _, c := range []struct {
+		status  int
+		answer  string
+		can, no bool
+	}{
+		{http.StatusOK, "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled></ObjectLockConfiguration>", true, false},
+		{http.StatusNotFound, refusal("ObjectLockConfigurationNotFoundError"), false, true},
+		{http.StatusOK, "<ObjectLockConfiguration></ObjectLockConfiguration>", false, true},
+		{http.StatusForbidden, refusal("AccessDenied"), false, false},
+		{http.StatusNotImplemented, refusal("NotImplemented"), false, false},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/records" || !r.URL.Query().Has("object-lock") {
+				t.Errorf("asked for %v", r.URL)
+			}
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, c.answer)
+		}))
+		defer s.Close()
+		at := "s3://records?region=eu-central-1&use_path_style=true&prefix=a/&endpoint=" + url.QueryEscape(s.URL)
+		bucket, err := Open(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bucket.Close()
+		if err := CheckLocks(t.Context(), bucket, at); (err == nil) != c.can || errors.Is(err, ErrNoLocks) != c.no {
+			t.Errorf("%d %s: %v", c.status, c.answer, err)
 		}
 	}
 }
