@@ -137,8 +137,8 @@ func (g *sealing) keep(ctx context.Context) {
 	}
 }
 
-// tail writes the tail, after it has removed what earlier tails have left. It tries once: full ranges must not wait for a tail that a
-// bucket refuses, in whatever words. A bucket that keeps an earlier tail is asked again after TailEvery, because its lock ends once. After
+// tail writes the tail, after it has removed what earlier tails have left. It tries once: full ranges do not wait for a tail that the
+// bucket refuses. A bucket that keeps an earlier tail is asked again after TailEvery, because its lock ends once. After
 // any other error of the bucket the next attempt comes sooner.
 func (g *sealing) tail(ctx context.Context) error {
 	began := time.Now()
