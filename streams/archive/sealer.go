@@ -52,6 +52,8 @@ type SealerConfig struct {
 type Sealer struct {
 	cfg SealerConfig
 	log *slog.Logger
+	// warned says of what Run has warned. It does not warn of the same each hour.
+	warned struct{ tail, lock bool }
 
 	mu     sync.Mutex
 	status Status
@@ -152,9 +154,14 @@ func (s *Sealer) wait(ctx context.Context, attempt int) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(min(s.cfg.Retry<<min(attempt, 10), lastRetry)):
+	case <-time.After(s.pause(attempt)):
 		return true
 	}
+}
+
+// pause returns the time before the next attempt.
+func (s *Sealer) pause(attempt int) time.Duration {
+	return min(s.cfg.Retry<<min(attempt, 10), lastRetry)
 }
 
 // retry repeats do until it succeeds, the context ends, or the archive is wrong.

@@ -19,6 +19,7 @@ type sealing struct {
 	// The time of the record is that of another node's clock.
 	uncovered time.Time
 	covered   int64 // sequence of the last record in a range or in the tail
+	attempts  int   // to write the tail, which failed
 }
 
 // work archives the records after the last full range until an error.
@@ -112,6 +113,7 @@ func (g *sealing) sealed(ctx context.Context) {
 	g.keep(ctx)
 	s := g.writer.archive.sealed[len(g.writer.archive.sealed)-1]
 	g.log.Info("sealed a range of the archive", "range", s.Range, "sequence", s.Base.Sequence-1, "bytes", s.Bytes)
+	g.checkLock(ctx, &s)
 }
 
 // keep writes the copies of the head that are not written. One that fails is tried again after the next range or tail.
@@ -135,21 +137,65 @@ func (g *sealing) keep(ctx context.Context) {
 	}
 }
 
-// tail writes the tail, after it has removed what earlier tails have left.
+// tail writes the tail, after it has removed what earlier tails have left. It tries once: full ranges do not wait for a tail that the
+// bucket refuses. A bucket that keeps an earlier tail is asked again after TailEvery, because its lock ends once. After
+// any other error of the bucket the next attempt comes sooner.
 func (g *sealing) tail(ctx context.Context) error {
 	began := time.Now()
 	defer func() { g.update(func(s *Status) { s.Working += time.Since(began) }) }()
 	g.keep(ctx)
-	if err := g.retry(ctx, g.writer.Sweep); err != nil {
-		return err
+	err := g.writer.Sweep(ctx)
+	if err == nil {
+		err = g.writer.Tail(ctx)
 	}
-	if err := g.retry(ctx, g.writer.Tail); err != nil {
+	var wrong *Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &wrong):
 		return err
+	case errors.Is(err, ErrTailKept):
+		g.uncovered, g.attempts = time.Now(), 0
+		g.tailKept(err)
+	case err != nil:
+		g.failed(err)
+		g.uncovered = time.Now().Add(g.pause(g.attempts) - g.cfg.TailEvery)
+		g.attempts++
+	default:
+		g.uncovered, g.attempts = time.Time{}, 0
+		g.warned.tail = false
 	}
-	g.uncovered = time.Time{}
 	g.report()
 	return nil
 }
+
+// tailKept warns once that the bucket keeps an earlier tail.
+func (g *sealing) tailKept(err error) {
+	if !g.warned.tail {
+		g.log.Warn("records after the last full range are not archived, because the bucket keeps an earlier tail; full ranges are", "error", err)
+		g.warned.tail = true
+	}
+}
+
+// checkLock warns once if the store does not report the requested lock of a range.
+func (g *sealing) checkLock(ctx context.Context, s *Sealed) {
+	if g.cfg.Retention.For == 0 || g.warned.lock {
+		return
+	}
+	least := time.Now().Add(g.cfg.Retention.For - lockSlack)
+	for _, key := range []string{s.Object, s.Key} {
+		l, err := g.cfg.Store.Lock(ctx, key)
+		if ctx.Err() != nil || err == nil && l.Holds(least) {
+			continue
+		}
+		g.log.Warn("the bucket does not report the requested lock of a range of the archive", "object", key, "until", l.Until, "error", err)
+		g.warned.lock = true
+		return
+	}
+}
+
+// lockSlack is the time that passes at most between the writing of a range and the look at its lock.
+const lockSlack = time.Hour
 
 // report updates the status from the manifests.
 func (g *sealing) report() {

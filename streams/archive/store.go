@@ -16,11 +16,17 @@ import (
 type Store interface {
 	// Read returns the content of a blob. Its error is blob.Missing if there is none.
 	Read(ctx context.Context, key string, limit int64) ([]byte, error)
-	// Write writes or replaces a blob. When it returns nil, the blob is durable.
+	// Write writes or replaces a blob. When it returns nil, the blob is durable. Its error is blob.Refused if the store does not let
+	// the blob be replaced.
 	Write(ctx context.Context, key string, content []byte, within time.Duration) error
 	// Create is Write for a blob that MUST NOT be replaced. It reports false if there is one.
 	Create(ctx context.Context, key string, content []byte, within time.Duration) (created bool, err error)
-	// Delete deletes blobs. A missing blob is not an error.
+	// CreateLocked creates a blob, and has the store refuse to delete or replace it until the lock ends. Its error is blob.ErrNoLocks if
+	// the store can't do that.
+	CreateLocked(ctx context.Context, key string, content []byte, within time.Duration, l blob.Lock) (created bool, err error)
+	// Lock returns the lock of a blob, or the zero Lock if the store reports none. Its error is blob.Missing for a missing blob.
+	Lock(ctx context.Context, key string) (blob.Lock, error)
+	// Delete deletes blobs. A missing blob is not an error. The error of a blob that the store keeps is blob.Refused.
 	Delete(ctx context.Context, keys ...string) error
 	// List returns the blobs with keys that begin with a prefix.
 	List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error)
@@ -43,6 +49,8 @@ type Config struct {
 	TopicPrefix string    // prefix of the journals' topics, so that venues can share a bucket
 	Journal     string
 	Partition   int32
+	// Retention locks the objects and the manifests of full ranges that a writer creates, but no tail.
+	Retention blob.Retention
 
 	sizes sizes  // those of the form, except in tests
 	codec *codec // of its own, if nil
@@ -71,6 +79,7 @@ func (c *Config) folder() string {
 const (
 	manifestName = "manifest-"
 	tailName     = "tail"
+	rangeName    = "range"
 )
 
 func (c *Config) manifestKey(n int64) string {
@@ -81,11 +90,19 @@ func (c *Config) tailKey() string { return c.folder() + tailName }
 
 // objectKey returns the key of the object of a range, or of a tail.
 func (c *Config) objectKey(m *Manifest, tail bool) string {
-	kind := "range"
+	kind := rangeName
 	if tail {
 		kind = tailName
 	}
 	return fmt.Sprintf("%s%s-%020d-%s", c.folder(), kind, m.First, m.Content)
+}
+
+// create creates a blob that is never replaced, and locks it if the archive is retained.
+func (c *Config) create(ctx context.Context, key string, content []byte) (created bool, err error) {
+	if l := c.Retention.Lock(time.Now()); l != (blob.Lock{}) {
+		return c.Store.CreateLocked(ctx, key, content, writeWithin, l)
+	}
+	return c.Store.Create(ctx, key, content, writeWithin)
 }
 
 // macKey returns the key of the MACs of manifests.

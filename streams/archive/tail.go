@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,22 +11,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
+// ErrTailKept says that the bucket does not let a tail be replaced or deleted, so that no newer one was written. A tail that can't be
+// deleted would otherwise remain each time, until its lock ends.
+var ErrTailKept = errors.New("archive: the bucket keeps an earlier tail")
+
 // Tail writes the records after the last full range as the tail, which replaces the one before, unless another writer's tail holds
 // as many. Without such records it removes the tail. It may be called again after an error. It leaves the object of the tail that
-// it replaces, because readers may be reading it: see Sweep.
+// it replaces, because readers may be reading it: see Sweep. If the bucket does not let the tail be replaced, Tail writes nothing and
+// returns an ErrTailKept.
 func (w *Writer) Tail(ctx context.Context) error {
 	cfg := &w.archive.cfg
 	former, err := w.archive.readTail(ctx)
 	if err != nil {
 		return err
 	}
-	p := *w.current
-	if p.Base.Sequence = p.First + p.Records; p.Records+p.Skipped == 0 || p.Base.Sequence == 0 {
+	if w.tailless() {
 		return w.removeTail(ctx, former)
 	}
+	p := *w.current
+	p.Base.Sequence = p.First + p.Records
 	if former != nil && (former.Range > p.Range || former.Range == p.Range && former.Base.Sequence >= p.Base.Sequence && former.LastOffset >= p.LastOffset) {
 		w.archive.tail = former
 		return nil
+	}
+	if err := w.replaceable(ctx); err != nil {
+		return err
 	}
 	if err := p.flush(w, w.entries); err != nil {
 		return err
@@ -34,27 +44,84 @@ func (w *Writer) Tail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.putObject(ctx, &p.Manifest, b); err != nil {
+	create := func(ctx context.Context, key string, content []byte) (bool, error) {
+		return cfg.Store.Create(ctx, key, content, writeWithin)
+	}
+	if err := w.putObject(ctx, &p.Manifest, b, create); err != nil {
 		return err
 	}
 	if b, err = p.encode(cfg.macKey(), tailMagic); err != nil {
 		return err
 	}
-	if err := cfg.Store.Write(ctx, cfg.tailKey(), b, writeWithin); err != nil {
+	if err := w.putTail(ctx, b); err != nil {
+		w.replaces = false
 		return err
 	}
 	w.archive.tail = &Tail{p.Manifest}
 	return nil
 }
 
-// removeTail removes a tail that holds nothing after the full ranges.
+// replaceable returns an ErrTailKept if the bucket does not let the manifest of the tail be replaced. Tail calls it before it writes the
+// object of a new tail, because that object could not be deleted either. Not every store reports the lock of a blob. So before the first
+// tail of a writer, it writes the same manifest again.
+func (w *Writer) replaceable(ctx context.Context) error {
+	cfg := &w.archive.cfg
+	key := cfg.tailKey()
+	l, err := cfg.Store.Lock(ctx, key)
+	switch {
+	case blob.Missing(err):
+		return nil
+	case err != nil:
+		return err
+	case l.Holds(time.Now()):
+		return fmt.Errorf("%w: %s is locked until %s", ErrTailKept, key, l.Until.UTC().Format(time.RFC3339))
+	case w.replaces:
+		return nil
+	}
+	b, err := cfg.Store.Read(ctx, key, maxManifest)
+	if blob.Missing(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("archive: reading %s: %w", key, err)
+	}
+	err = w.putTail(ctx, b)
+	w.replaces = err == nil
+	return err
+}
+
+// putTail writes the manifest of the tail.
+func (w *Writer) putTail(ctx context.Context, b []byte) error {
+	cfg := &w.archive.cfg
+	return kept(cfg.Store.Write(ctx, cfg.tailKey(), b, writeWithin))
+}
+
+// kept returns an ErrTailKept for an error of a bucket that refuses to replace or delete a tail, and other errors as they are.
+func kept(err error) error {
+	if blob.Refused(err) {
+		return fmt.Errorf("%w: %w", ErrTailKept, err)
+	}
+	return err
+}
+
+// tailless reports whether there is nothing after the last full range that a tail could hold.
+func (w *Writer) tailless() bool {
+	p := w.current
+	return p.Records+p.Skipped == 0 || p.First+p.Records == 0
+}
+
+// removeTail removes a tail that holds nothing after the full ranges. One that the bucket keeps is harmless, because readers ignore it.
 func (w *Writer) removeTail(ctx context.Context, former *Tail) error {
 	w.archive.tail = nil
 	if former == nil || former.Range > w.current.Range || former.Range == w.current.Range && former.Records > 0 {
 		w.archive.tail = former // another writer has read further
 		return nil
 	}
-	return w.archive.cfg.Store.Delete(ctx, w.archive.cfg.tailKey(), former.Object)
+	err := kept(w.archive.cfg.Store.Delete(ctx, w.archive.cfg.tailKey(), former.Object))
+	if errors.Is(err, ErrTailKept) {
+		return nil
+	}
+	return err
 }
 
 // readTail returns the tail that the bucket has now, or nil. It returns nil for a manifest that cannot be read, which a writer replaces.
@@ -79,7 +146,9 @@ const nameWithin = 2 * writeWithin
 
 // Sweep deletes the objects of former tails and the temporary files of writers that were killed. It keeps an object that was written
 // less than nameWithin before the last manifest: a writer may name it yet, or a reader may be reading it. So the object of a tail
-// is deleted only after its successor is replaced as well. Sweep compares the times of the bucket.
+// is deleted only after its successor is replaced as well. Sweep compares the times of the bucket. After a
+// refusal to delete a blob, Sweep deletes the others and returns an ErrTailKept if there are records for a tail. The caller MUST NOT write it
+// then, because the bucket would keep its object.
 func (w *Writer) Sweep(ctx context.Context) error {
 	cfg := &w.archive.cfg
 	found, err := cfg.Store.List(ctx, cfg.folder())
@@ -111,5 +180,17 @@ func (w *Writer) Sweep(ctx context.Context) error {
 		return err
 	}
 	orphans = slices.DeleteFunc(orphans, func(key string) bool { return named != nil && named.Object == key })
-	return cfg.Store.Delete(ctx, orphans...)
+	var refused error
+	for _, key := range orphans {
+		switch err := kept(cfg.Store.Delete(ctx, key)); {
+		case errors.Is(err, ErrTailKept):
+			refused = err
+		case err != nil:
+			return err
+		}
+	}
+	if w.tailless() {
+		return nil
+	}
+	return refused
 }

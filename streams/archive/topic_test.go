@@ -201,6 +201,15 @@ func (m *memory) Create(_ context.Context, key string, content []byte, _ time.Du
 	return m.put(key, content, false)
 }
 
+func (m *memory) CreateLocked(context.Context, string, []byte, time.Duration, blob.Lock) (bool, error) {
+	return false, blob.ErrNoLocks
+}
+
+func (m *memory) Lock(ctx context.Context, key string) (blob.Lock, error) {
+	_, err := m.Read(ctx, key, 1)
+	return blob.Lock{}, err
+}
+
 func (m *memory) Read(_ context.Context, key string, _ int64) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

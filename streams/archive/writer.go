@@ -23,6 +23,8 @@ type Writer struct {
 	term    int64
 	shift   int64 // added to the offsets of the topic
 
+	replaces bool // the bucket has let a tail be replaced
+
 	current *pending
 	full    bool    // the current range is complete, and not sealed because of an error
 	entries []entry // of the current chunk
@@ -238,7 +240,7 @@ func (w *Writer) Seal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.putObject(ctx, &p.Manifest, b); err != nil {
+	if err := w.putObject(ctx, &p.Manifest, b, w.archive.cfg.create); err != nil {
 		return err
 	}
 	sealed, err := w.putManifest(ctx, &p.Manifest)
@@ -252,9 +254,9 @@ func (w *Writer) Seal(ctx context.Context) error {
 }
 
 // putObject creates an object. If one exists, it must hold the same records, and the manifest then describes that one.
-func (w *Writer) putObject(ctx context.Context, m *Manifest, b []byte) error {
+func (w *Writer) putObject(ctx context.Context, m *Manifest, b []byte, create func(ctx context.Context, key string, content []byte) (bool, error)) error {
 	cfg := &w.archive.cfg
-	created, err := cfg.Store.Create(ctx, m.Object, b, writeWithin)
+	created, err := create(ctx, m.Object, b)
 	if err != nil {
 		return err
 	}
@@ -289,7 +291,7 @@ func (w *Writer) putManifest(ctx context.Context, m *Manifest) (*Sealed, error) 
 	if err != nil {
 		return nil, err
 	}
-	created, err := cfg.Store.Create(ctx, key, b, writeWithin)
+	created, err := cfg.create(ctx, key, b)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func CheckURL(at string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not a URL like file:///var/lib/blobs or s3://bucket", at)
 	}
-	cloud := u.Scheme == "s3" || u.Scheme == "gs" || u.Scheme == "azblob"
+	cloud := isCloud(u.Scheme)
 	switch {
 	case u.Scheme == folderScheme:
 		return nil // openFolder checks the path
@@ -56,6 +56,9 @@ func CheckURL(at string) error {
 	}
 	return nil
 }
+
+// isCloud reports whether a scheme is that of an object store.
+func isCloud(scheme string) bool { return scheme == "s3" || scheme == "gs" || scheme == "azblob" }
 
 // exampleQuery returns the query that the URL of a cloud bucket usually needs.
 func exampleQuery(scheme string) string {

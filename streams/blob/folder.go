@@ -160,6 +160,9 @@ type folderWriter struct {
 // NewTypedWriter starts to write a blob.
 func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver.WriterOptions) (driver.Writer, error) {
 	path, err := f.path(key)
+	if err == nil && opts.BeforeWrite != nil {
+		err = opts.BeforeWrite(none)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -238,6 +241,8 @@ func (f *folder) ErrorCode(err error) gcerrors.ErrorCode {
 		return gcerrors.InvalidArgument
 	case errors.Is(err, errors.ErrUnsupported):
 		return gcerrors.Unimplemented
+	case errors.Is(err, fs.ErrPermission):
+		return gcerrors.PermissionDenied
 	}
 	return gcerrors.Unknown
 }

@@ -82,10 +82,16 @@ func (s *Store) Write(ctx context.Context, key string, content []byte, within ti
 // Create writes a blob unless one with the key exists, and reports whether it did. Of several that create a blob at the same
 // time, one succeeds. The blob is then as durable as that of Write.
 func (s *Store) Create(ctx context.Context, key string, content []byte, within time.Duration) (created bool, err error) {
+	return s.create(ctx, key, content, within, nil)
+}
+
+// create is Create with a function that may change the request. It may be nil.
+func (s *Store) create(ctx context.Context, key string, content []byte, within time.Duration, change func(as func(any) bool) error) (created bool, err error) {
+	options := &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: true, BeforeWrite: change}
 	_, err = ask(ctx, s.line, within, func(ctx context.Context, _ func()) (struct{}, error) {
-		return struct{}{}, s.bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: true})
+		return struct{}{}, s.bucket.WriteAll(ctx, key, content, options)
 	})
-	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+	if gcerrors.Code(err) == gcerrors.FailedPrecondition || Refused(err) && s.exists(ctx, key) {
 		return false, nil
 	}
 	if err != nil {
@@ -94,13 +100,21 @@ func (s *Store) Create(ctx context.Context, key string, content []byte, within t
 	return true, nil
 }
 
-// Delete deletes blobs. A missing blob, which another node may have deleted, is not an error.
+// exists reports whether a store says that it has a blob. A store may refuse to create one that is locked before it looks at the
+// condition.
+func (s *Store) exists(ctx context.Context, key string) bool {
+	ok, err := ask(ctx, s.line, Patience, func(ctx context.Context, _ func()) (bool, error) { return s.bucket.Exists(ctx, key) })
+	return ok && err == nil
+}
+
+// Delete deletes blobs. A missing blob, which another node may have deleted, is not an error. The first error ends it. Refused reports
+// an error because the store keeps the blob.
 func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		_, err := ask(ctx, s.line, Patience, func(ctx context.Context, _ func()) (struct{}, error) {
 			return struct{}{}, s.bucket.Delete(ctx, key)
 		})
-		if err != nil && !Missing(err) {
+		if err != nil && (!Missing(err) || Refused(err)) {
 			return fmt.Errorf("blob store: deleting %s: %w", key, err)
 		}
 	}

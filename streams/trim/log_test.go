@@ -44,6 +44,7 @@ type log struct {
 	bases   base.Folder
 	dir     string // of the bucket
 	store   *blob.Store
+	worm    archive.Store // of the archive in place of store, if not nil
 	box     *seal.Box
 	all     []*kgo.Record // of the topic
 	valid   []int         // indexes of the valid ones
@@ -87,7 +88,11 @@ func newLog(t *testing.T, odd func(sequence int64) bool, embedded bool) *log {
 }
 
 func (l *log) archive() archive.Config {
-	return archive.Config{Store: l.store, Box: l.box, Journal: rules.Name}.WithRangeRecords(perRange)
+	c := archive.Config{Store: l.store, Box: l.box, Journal: rules.Name}
+	if l.worm != nil {
+		c.Store = l.worm
+	}
+	return c.WithRangeRecords(perRange)
 }
 
 // make makes the records.
@@ -131,14 +136,20 @@ func (l *log) append(all ...*kgo.Record) {
 // keep archives the topic.
 func (l *log) keep() {
 	l.t.Helper()
+	must(l.t, l.keepSome(l.topic()))
+}
+
+// keepSome archives some records, and returns the error of the tail.
+func (l *log) keepSome(all []*kgo.Record) error {
+	l.t.Helper()
 	w, err := archive.NewWriter(l.t.Context(), l.archive())
 	must(l.t, err)
-	for _, r := range l.topic() {
+	for _, r := range all {
 		if r.Offset >= w.Next() {
 			must(l.t, w.Add(l.t.Context(), r))
 		}
 	}
-	must(l.t, w.Tail(l.t.Context()))
+	return w.Tail(l.t.Context())
 }
 
 // topic reads the topic as it is.

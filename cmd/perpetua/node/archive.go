@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/lake"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -27,8 +28,12 @@ type archiver struct {
 }
 
 // archivers returns the archivers of all journals. They use the bucket of --archive-url.
-func (n *Node) archivers() (all []archiver, err error) {
+func (n *Node) archivers(ctx context.Context) (all []archiver, err error) {
 	every, err := tailEvery(n.Settings)
+	if err != nil {
+		return nil, err
+	}
+	retention, err := n.retention(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +44,7 @@ func (n *Node) archivers() (all []archiver, err error) {
 	for _, f := range n.followers {
 		cfg := n.Settings.ArchiveConfig(n.stores.archive, n.Box, f.Name(), 0)
 		cfg.UseCodec(codec)
+		cfg.Retention = retention
 		sealer := archive.NewSealer(archive.SealerConfig{
 			Config:    cfg,
 			From:      func(at record.Position) archive.Source { return journal.NewRawReader(f.client, f.Rules, 0, at) },
@@ -53,6 +59,26 @@ func (n *Node) archivers() (all []archiver, err error) {
 		all = append(all, archiver{sealer, f.Name(), filler})
 	}
 	return all, nil
+}
+
+// retention returns how long the archive is locked. A node that archives does not start if the bucket can't lock objects.
+func (n *Node) retention(ctx context.Context) (r blob.Retention, err error) {
+	at, err := n.Settings.ArchiveBucketURL()
+	if err != nil {
+		return r, err
+	}
+	if r, err = n.Settings.ArchiveRetention(at); err != nil || !n.Roles.Archive {
+		return r, err
+	}
+	bucket := n.stores.archived
+	if bucket == nil {
+		bucket = n.stores.snapshots.bucket
+	}
+	doubt, err := settings.CheckLocks(ctx, r, bucket, at)
+	if doubt != nil {
+		n.Logger.With("part", "archive").Warn("the bucket does not tell whether it can lock objects; if it can't, nothing is archived", "error", doubt)
+	}
+	return r, err
 }
 
 // filler returns what fills the DuckLake catalog from the ranges that a sealer has sealed, or nil.

@@ -132,7 +132,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	n.engine.learnFrom(n.followers)
 	n.logs = n.transparencyLogs()
 	n.past = n.pastStates()
-	if n.archives, err = n.archivers(); err != nil {
+	if n.archives, err = n.archivers(ctx); err != nil {
 		return nil, err
 	}
 	if err = n.openDailyFiles(); err != nil {

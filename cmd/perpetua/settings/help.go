@@ -27,6 +27,7 @@ const (
 	OfPostgres              // the read models
 	OfStores                // the buckets
 	OfKeys                  // the key store and the master key
+	OfArchive               // the locks of the archive
 	OfTrim                  // how far the log is trimmed
 	OfWitness               // the witnesses
 	OfLogging               // the process's own log
@@ -39,17 +40,19 @@ func groupsOf(command string) []Group {
 	case "run", "config", "config check":
 		return nil
 	case "serve":
-		return []Group{OfFolder, OfSelf, OfNode, OfVenue, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfTrim, OfWitness, OfLogging}
+		return []Group{OfFolder, OfSelf, OfNode, OfVenue, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfArchive, OfTrim, OfWitness, OfLogging}
 	case "follow":
 		return []Group{OfFolder, OfNode, OfBroker, OfKafka, OfPostgres, OfStores, OfWitness, OfLogging}
 	case "cluster":
-		return []Group{OfFolder, OfNode, OfVenue, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfTrim, OfWitness, OfLogging}
+		return []Group{OfFolder, OfNode, OfVenue, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfArchive, OfTrim, OfWitness, OfLogging}
 	case "migrate":
 		return []Group{OfKafka, OfPostgres, OfLogging}
 	case "log", "audit", "audit verify", "audit what-if", "rebuild", "admin forget-log":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys}
 	case "statement":
 		return []Group{OfFolder, OfPostgres}
+	case "log archive":
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfArchive, OfLogging}
 	case "log trim":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfTrim, OfWitness}
 	case "log copy":

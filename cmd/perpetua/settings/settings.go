@@ -65,9 +65,10 @@ type Settings struct {
 	Files     struct{ ScannerURL, LinkLifetime string }
 	Snapshots struct{ Records, Interval string }
 	Archive   struct {
-		TailEvery  string
-		Lake       bool   // see LakeURL
-		PublicData string // age, as text; see PublicDataAge
+		TailEvery       string
+		Retention, Mode string // of locks, as text; see ArchiveRetention
+		Lake            bool   // see LakeURL
+		PublicData      string // age, as text; see PublicDataAge
 	}
 	// TLog holds the settings of the transparency logs.
 	TLog struct {
@@ -123,11 +124,13 @@ func Table() []Setting {
 		{Name: "archive-url", Of: OfStores, usage: "URL of the bucket with the archive of the log, in the form of --blob-url (default: the bucket of --blob-url)", text: func(s *Settings) *string { return &s.Stores.ArchiveURL }},
 		{Name: "trim", Of: OfVenue, usage: "delete archived records that nothing needs from the log: on, off, or auto, which is on with the embedded broker and off with Kafka", preset: "auto", text: func(s *Settings) *string { return &s.Trim.Auto }},
 		{Name: "trim-after", Of: OfTrim, usage: "age from which a trim may delete records, 24h or more", preset: "48h", text: func(s *Settings) *string { return &s.Trim.After }},
-		{Name: "trim-quorum", Of: OfTrim, usage: "how many witnesses of --witness-policy must have cosigned a checkpoint before a trim deletes the records that it covers: none, or a number", preset: "none", text: func(s *Settings) *string { return &s.Trim.Quorum }},
+		{Name: "trim-quorum", Of: OfTrim, usage: "how many witnesses of --witness-policy must have cosigned a checkpoint before a trim deletes the records that it covers: none, or a number", preset: none, text: func(s *Settings) *string { return &s.Trim.Quorum }},
 		{Name: "key-url", Of: OfKeys, usage: "URL of the store of the owners' keys and the master key, in the form of --blob-url; keep it out of other backups (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.Stores.KeyURL }},
 		{Name: "snapshot-records", usage: "save a snapshot of a journal after this many records; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.Snapshots.Records }},
 		{Name: "snapshot-interval", usage: "save a snapshot after this time, if at least a hundredth of --snapshot-records were added", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},
 		{Name: "archive-tail", Of: OfVenue, usage: "age at which records are archived although their range of 65,536 records is not full", preset: "1h", text: func(s *Settings) *string { return &s.Archive.TailEvery }},
+		{Name: "archive-retention", Of: OfArchive, usage: "how long S3 or Google's store refuses to delete or replace the objects of full ranges of the archive: days or a time of a day or more, like 1827d or 43848h; or none", preset: none, text: func(s *Settings) *string { return &s.Archive.Retention }},
+		{Name: "archive-retention-mode", Of: OfArchive, usage: "who may end that earlier: governance, users with a special permission; or compliance, nobody", preset: string(blob.Governance), text: func(s *Settings) *string { return &s.Archive.Mode }},
 		{Name: "lake", Of: OfVenue, usage: "also write the rows of each archived range as Parquet files, which are not encrypted, and name them in a DuckLake catalog in Postgres", preset: "false", toggle: func(s *Settings) *bool { return &s.Archive.Lake }},
 		{Name: "public-data", Of: OfVenue, usage: "how long the daily files of public market data are kept: days or a time, like 400d or 9600h; forever; or off to make none", preset: "forever", text: func(s *Settings) *string { return &s.Archive.PublicData }},
 		{Name: "history", usage: "age at which earlier versions of rows, which reads with as_of need, are dropped: days or a time, like 400d or 9600h; 0 for never", preset: "400d", text: func(s *Settings) *string { return &s.History }},
@@ -359,6 +362,9 @@ func (s *Settings) CheckStores() (wrong []error) {
 		if err := blob.CheckURL(store.url); err != nil {
 			wrong = append(wrong, Usagef("%s: %v", store.flag, err))
 		}
+	}
+	if err := s.checkArchiveRetention(); err != nil {
+		wrong = append(wrong, err)
 	}
 	if u, err := url.Parse(s.Stores.KMS); s.Stores.KMS != "" && (err != nil || u.Scheme == "") { // the URL may hold a secret
 		wrong = append(wrong, Usagef("--kms-url takes a URL with the scheme of a service, like awskms://"))

@@ -12,6 +12,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
+// none is the value of a setting that asks for nothing.
+const none = "none"
+
 // TrimPolicy says when the log is trimmed.
 type TrimPolicy struct {
 	Auto   bool          // a node trims it by itself
@@ -42,7 +45,7 @@ func (s *Settings) TrimPolicy() (p TrimPolicy, err error) {
 	if p.After, err = time.ParseDuration(s.Trim.After); err != nil || p.After < least {
 		return p, Usagef("--trim-after takes a time of %v or more, like 48h, not %q", least, s.Trim.After)
 	}
-	if s.Trim.Quorum == "none" {
+	if s.Trim.Quorum == none {
 		return p, nil
 	}
 	if p.Quorum, err = strconv.Atoi(s.Trim.Quorum); err != nil || p.Quorum < 1 {

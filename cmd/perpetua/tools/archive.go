@@ -39,6 +39,7 @@ type archiveRequest struct {
 	at       string // URL of the bucket
 	keyFile  string // of the key that seals the archive instead of the master key; "" for none
 	journals journals.Table
+	retained blob.Retention // of what the command writes
 	list     bool
 	json     bool
 }
@@ -68,6 +69,11 @@ func parseArchive(command, flagName, usage string, args []string, std settings.I
 	if err := blob.CheckURL(r.at); err != nil {
 		return r, settings.Usagef("--%s: %v", flagName, err)
 	}
+	if command == "log archive" && !r.list {
+		if r.retained, err = r.ArchiveRetention(r.at); err != nil {
+			return r, err
+		}
+	}
 	r.journals, err = journals.All().Only(name)
 	return r, err
 }
@@ -82,9 +88,15 @@ func (r *archiveRequest) open(ctx context.Context, at string) (config func(journ
 	if err != nil {
 		return nil, nil, err
 	}
+	if _, err := settings.CheckLocks(ctx, r.retained, bucket, at); err != nil {
+		bucket.Close()
+		return nil, nil, err
+	}
 	store := blob.NewStore(bucket)
 	return func(journal string) archive.Config {
-		return r.ArchiveConfig(store, box, journal, 0)
+		c := r.ArchiveConfig(store, box, journal, 0)
+		c.Retention = r.retained
+		return c
 	}, func() { bucket.Close() }, nil
 }
 
@@ -131,7 +143,10 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 		}
 		past := func() (*archive.Archive, error) { return former.archive(ctx, j.Name(), 0) }
 		if err := archiveJournal(ctx, client, j.Rules, config(j.Name()), past, everySecond(j.Name()+", archived", std.Progress())); err != nil {
-			return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
+			if !errors.Is(err, archive.ErrTailKept) {
+				return archived{}, fmt.Errorf("%s: %w", j.Name(), err)
+			}
+			fmt.Fprintf(std.Err, "%s: the records after the last full range are not archived: %v\n", j.Name(), err)
 		}
 		done, err := verifyArchive(ctx, config(j.Name()), std)
 		if err == nil {
@@ -196,7 +211,8 @@ func (a archived) print(out io.Writer) {
 }
 
 // archiveJournal archives the records of a log up to its current end. It copies records that were
-// trimmed from the topic from the archive of the trim, which former opens. tell, if it is not nil, is called with the number of
+// trimmed from the topic from the archive of the trim, which former opens. The error is an archive.ErrTailKept if only the records
+// after the last full range are not archived. tell, if it is not nil, is called with the number of
 // records that the archive has.
 func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config, former func() (*archive.Archive, error), tell func(int64)) error {
 	writer, err := archive.NewWriter(ctx, cfg)

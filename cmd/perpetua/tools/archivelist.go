@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
 // listed is the JSON output of a list of archives for one journal.
@@ -23,6 +25,43 @@ type listed struct {
 	TailFrom int64   `json:"tail_from"`           // sequence of the first record after the full ranges
 	Tail     int64   `json:"tail"`                // valid records of the tail
 	TailAt   string  `json:"tail_time,omitempty"` // time of the last record of the tail
+	Locks    *locks  `json:"locks,omitempty"`     // of a store that can lock objects
+}
+
+// locks says how the objects and the manifests of full ranges are locked.
+type locks struct {
+	Blobs int    `json:"objects"`         // with the manifests
+	Open  int    `json:"unlocked"`        // of them
+	Until string `json:"until,omitempty"` // the first end of a lock
+	Mode  string `json:"mode,omitempty"`  // of that lock; "" if a policy of the bucket is the reason
+}
+
+// findLocks returns nil if the archive has no full ranges, or if it is not in an object store.
+func findLocks(ctx context.Context, at string, c archive.Config) (*locks, error) {
+	if !blob.TellsLocks(at) {
+		return nil, nil
+	}
+	found, err := archive.FindLocks(ctx, c)
+	if err != nil || found.Blobs == 0 {
+		return nil, err
+	}
+	l := &locks{Blobs: found.Blobs, Open: found.Open, Mode: string(found.Mode)}
+	if !found.Until.IsZero() {
+		l.Until = found.Until.UTC().Format(time.RFC3339)
+	}
+	return l, nil
+}
+
+// String describes the locks for humans.
+func (l *locks) String() string {
+	locked, mode := l.Blobs-l.Open, l.Mode
+	if locked == 0 {
+		return fmt.Sprintf("none of %d objects of full ranges is locked", l.Blobs)
+	}
+	if mode == "" {
+		mode = "by a policy of the bucket"
+	}
+	return fmt.Sprintf("%d of %d objects of full ranges are locked, until %s or later (%s)", locked, l.Blobs, l.Until, mode)
 }
 
 // newest is the newest manifest of an archive.
@@ -47,7 +86,9 @@ func (r *archiveRequest) listArchives(ctx context.Context, std settings.IO) erro
 		if err != nil {
 			return listed{}, err
 		}
-		return listArchive(j.Name(), a), nil
+		l := listArchive(j.Name(), a)
+		l.Locks, err = findLocks(ctx, r.at, config(j.Name()))
+		return l, err
 	})
 }
 
@@ -80,5 +121,8 @@ func (l listed) print(out io.Writer) {
 	}
 	if l.Tail > 0 {
 		fmt.Fprintf(out, "  tail: %d records from %d on, the last of %s\n", l.Tail, l.TailFrom, l.TailAt)
+	}
+	if l.Locks != nil {
+		fmt.Fprintf(out, "  %v\n", l.Locks)
 	}
 }

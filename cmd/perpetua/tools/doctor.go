@@ -125,6 +125,7 @@ func (d *diagnosis) examine(ctx context.Context, s *settings.Settings) {
 		defer saved.close()
 	}
 	d.checkArchive(ctx, s)
+	d.checkLocks(ctx, s, saved)
 	d.checkLake(ctx, s, rows, saved)
 	d.checkLog(ctx, s, rows, saved)
 	d.checkFolderDisk(s)
@@ -206,7 +207,7 @@ func (d *diagnosis) checkBucket(ctx context.Context, s *settings.Settings) *save
 			saved.close()
 			return nil
 		}
-		d.judgeWrites(ctx, "bucket", saved.bucket)
+		d.judgeWrites(ctx, "bucket", saved.bucket, false)
 	}
 	return saved
 }
@@ -224,11 +225,11 @@ func (d *diagnosis) checkArchive(ctx context.Context, s *settings.Settings) {
 		return
 	}
 	defer bucket.Close()
-	d.judgeWrites(ctx, "archive bucket", bucket)
+	d.judgeWrites(ctx, "archive bucket", bucket, true)
 }
 
-// judgeWrites writes an object to a bucket and removes it.
-func (d *diagnosis) judgeWrites(ctx context.Context, check string, bucket *gocloud.Bucket) {
+// judgeWrites writes an object to a bucket and removes it. keeps says that the bucket may refuse to remove it.
+func (d *diagnosis) judgeWrites(ctx context.Context, check string, bucket *gocloud.Bucket, keeps bool) {
 	name := "doctor-" + rand.Text()
 	if err := bucket.WriteAll(ctx, name, []byte("written by perpetua doctor\n"), nil); err != nil {
 		d.add(check, isFailed, "it refuses writes: %v", err)
@@ -236,7 +237,12 @@ func (d *diagnosis) judgeWrites(ctx context.Context, check string, bucket *goclo
 	}
 	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
 	defer cancel()
-	if err := bucket.Delete(removing, name); err != nil {
+	err := bucket.Delete(removing, name)
+	switch {
+	case keeps && blob.Refused(err):
+		d.add(check, isWarning, "accessible, takes writes, and refuses to remove objects, such as %s, which doctor wrote: it gets one tail, and later records when their range is full", name)
+		return
+	case err != nil:
 		d.add(check, isFailed, "it refuses to remove the object %s, which doctor wrote: %v", name, err)
 		return
 	}
