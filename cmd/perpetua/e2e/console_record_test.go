@@ -113,6 +113,8 @@ func TestConsoleLooksBack(t *testing.T) {
 	b.sees("#past .fault", "must be one of RFC 3339")
 	b.fill("#past [name=as_of]", "trading/0@100000"+enter)
 	b.sees("#past-result", "NOT_YET_DECIDED")
+	b.slideTo(0) // the first second with a posting, which has later records, too
+	b.sees("#past-balances", "USDC")
 	b.slideTo(1)
 	b.sees("#past-positions", "BTCUSDC_PERP", "0.200")
 	b.fill("#past [name=as_of]", "trading/0@1"+enter)
