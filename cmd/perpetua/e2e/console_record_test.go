@@ -51,6 +51,7 @@ func TestConsoleExplains(t *testing.T) {
 	}
 	b.click("#explain-body .receipt")
 	b.sees("#explain-body .result", "records has it", "receipt-trading-0-", ".json")
+	b.sees("#explain-body .result code", "perpetua receipt verify")
 	b.click("#explain-dialog [data-close]")
 
 	b.click("#tab-orders")
@@ -63,7 +64,7 @@ func TestConsoleExplains(t *testing.T) {
 	b.sees("#ledger-view", "deposit")
 	b.click("#ledger-view tr:last-child .explain")
 	b.sees("#explain-title", "transfer")
-	b.sees("#explain-body", "100,000")
+	b.sees("#explain-body", "100,000", "No rule with arithmetic")
 	b.click("#explain-dialog [data-close]")
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
