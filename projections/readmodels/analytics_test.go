@@ -466,7 +466,7 @@ func TestOnboardingFunnel(t *testing.T) {
 	apply(t, projectiontest.Open(t, url), "onboarding", readmodels.Onboarding(), r.Entries)
 	pool := asReader(t, url)
 
-	daily, started, results, created := map[string]int64{}, map[scalar.ID]bool{}, map[string]int64{}, int64(0)
+	daily, started, results, created, rejected := map[string]int64{}, map[scalar.ID]bool{}, map[string]int64{}, int64(0), int64(0)
 	for _, e := range r.Entries {
 		day := e.Record.Time.Std().Format(time.DateOnly)
 		for _, event := range e.Record.Events {
@@ -483,6 +483,9 @@ func TestOnboardingFunnel(t *testing.T) {
 				}
 				if !e.Status.IsOpen() {
 					results[string(e.Result)]++
+					if e.Status == "finished" && e.Result == "fail" {
+						rejected++
+					}
 				}
 			case *domain.ResponseAdded:
 				daily[day+" response "]++
@@ -498,10 +501,14 @@ func TestOnboardingFunnel(t *testing.T) {
 		got[l["day"]+" "+what] += l.number(t, "events")
 	}
 	check(t, "events by day", got, daily)
-	sum := lines(t, pool, `SELECT sum(created) AS created, sum(started) AS started, sum(succeeded) AS succeeded, sum(open) AS open, max(sequence) AS last
-		FROM analytics.onboarding_funnel`)[0]
+	sum := lines(t, pool, `SELECT sum(created) AS created, sum(started) AS started, sum(succeeded) AS succeeded, sum(open) AS open, sum(rejected) AS rejected,
+		sum(failed + canceled + terminated) AS ended_otherwise, max(sequence) AS last FROM analytics.onboarding_funnel`)[0]
 	check(t, "triggers", []int64{sum.number(t, "created"), sum.number(t, "started"), sum.number(t, "succeeded"), sum.number(t, "open")},
 		[]int64{created, int64(len(started)), results["success"], created - results["success"] - results["fail"]})
+	if rejected == 0 {
+		t.Error("no trigger was rejected")
+	}
+	check(t, "triggers without success", []int64{sum.number(t, "rejected"), sum.number(t, "ended_otherwise")}, []int64{rejected, results["fail"] - rejected})
 	wrong := lines(t, pool, `SELECT id FROM analytics.onboarding_cases c JOIN triggers t USING (id) WHERE ended_at IS DISTINCT FROM
 		CASE WHEN t.result IS NOT NULL THEN t.updated_at END OR (c.started_at IS NULL) <> (t.started_sequence IS NULL) LIMIT 3`)
 	check(t, "cases with other times than their triggers", len(wrong), 0)

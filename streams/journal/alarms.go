@@ -1,17 +1,27 @@
 package journal
 
 import (
+	"errors"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // logAgainAfter is the interval during which a repeated alarm of the rules is counted but not logged.
 const logAgainAfter = scalar.Minute
 
-// AlarmOfVerifier raises the alarm of a follower that verifies a journal, and has found a record that no owner writes.
+// AlarmOfVerifier raises the alarm of a follower that verifies a journal, and has found a record that no owner writes, or lacks
+// records that were trimmed.
 func (c *Client) AlarmOfVerifier(journal string, wrong error) {
 	c.cfg.Metrics.Alarms.WithLabelValues(journal, alarmVerify).Inc()
-	c.cfg.Logger.Error("the journal is followed no further: a record is wrong", "alarm", alarmVerify, "journal", journal, "error", wrong)
+	why := "a record is wrong"
+	var trimmed *record.TrimmedError
+	var base *record.BaseError
+	if errors.As(wrong, &trimmed) || errors.As(wrong, &base) {
+		why = "it lacks the beginning of the log, which an archive of the venue may have (--archive-url, --archive-key-file)"
+	}
+	c.cfg.Logger.Error("the journal is followed no further: "+why, "alarm", alarmVerify, "journal", journal, "error", wrong)
 }
 
 // repeated is an alarm that was logged recently.

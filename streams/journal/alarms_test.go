@@ -17,6 +17,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestEveryAlarmHasItsSeries: each kind of alarm that the rules have a constant for, and that this package raises, is counted
@@ -154,5 +155,25 @@ func TestAlarmsOfTheRulesAreLoggedOnceAMinute(t *testing.T) {
 	}
 	if n := testutil.ToFloat64(o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues("trading", "price_refused")); n != 240 {
 		t.Errorf("%g were counted", n)
+	}
+}
+
+// TestAlarmOfVerifierSaysWhatIsMissing: a log that was trimmed is not said to have a wrong record.
+func TestAlarmOfVerifierSaysWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		wrong error
+		says  string
+	}{
+		{&record.BrokenRecordError{Journal: "trading"}, "a record is wrong"},
+		{&record.DivergedError{Journal: "trading"}, "a record is wrong"},
+		{&record.TrimmedError{Base: record.Base{Journal: "trading"}}, "--archive-url"},
+		{&record.BaseError{Journal: "trading"}, "--archive-url"},
+	} {
+		var out bytes.Buffer
+		client := &Client{cfg: Config{Metrics: NewMetrics(), Logger: slog.New(slog.NewTextHandler(&out, nil))}}
+		client.AlarmOfVerifier("trading", c.wrong)
+		if !strings.Contains(out.String(), c.says) || strings.Contains(out.String(), "a record is wrong") != (c.says == "a record is wrong") {
+			t.Errorf("%T is logged as %s", c.wrong, out.String())
+		}
 	}
 }

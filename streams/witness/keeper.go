@@ -24,6 +24,8 @@ const (
 	answersWithin = 3 * time.Second
 )
 
+var errBehind = errors.New("the records read so far end before the last witness")
+
 // KeeperConfig configures a Keeper.
 type KeeperConfig struct {
 	Store     *Store
@@ -66,10 +68,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-tick.C:
-			if k.due(k.cfg.Fold.Position(), now) {
-				k.write(ctx)
-			}
+			k.tick(ctx, now)
 		}
+	}
+}
+
+func (k *Keeper) tick(ctx context.Context, now time.Time) {
+	if k.due(k.cfg.Fold.Position(), now) {
+		k.write(ctx, slog.LevelDebug)
 	}
 }
 
@@ -92,11 +98,13 @@ func (k *Keeper) CatchUp(ctx context.Context) {
 // stopped.
 func (k *Keeper) Stop(ctx context.Context) {
 	if k.cfg.Fold.Position().Sequence > k.last.Sequence {
-		k.write(ctx)
+		k.write(ctx, slog.LevelWarn)
 	}
 }
 
-func (k *Keeper) write(ctx context.Context) {
+// write writes a witness. It logs at the level behind that the fold is not yet where an earlier process of the node was: a fold that
+// begins with the genesis passes that position later, and only a stop before it is worth a warning.
+func (k *Keeper) write(ctx context.Context, behind slog.Level) {
 	if k.cfg.May != nil && !k.cfg.May() {
 		return
 	}
@@ -111,8 +119,12 @@ func (k *Keeper) write(ctx context.Context) {
 		err = k.cfg.Store.write(ctx, k.name, k.cfg.Partition, k.cfg.Node, at)
 	}
 	if err != nil {
+		level := slog.LevelWarn
+		if errors.Is(err, errBehind) {
+			level = behind
+		}
 		if ctx.Err() == nil {
-			k.log.Warn("no witness of the log is written", "sequence", at.Sequence, "error", err)
+			k.log.Log(ctx, level, "no witness of the log is written", "sequence", at.Sequence, "error", err)
 		}
 		return
 	}
@@ -141,7 +153,7 @@ func (k *Keeper) follows(ctx context.Context, at record.Position) error {
 			continue
 		}
 		if w.Position.Sequence > at.Sequence {
-			return fmt.Errorf("this node has seen the log up to sequence %d before", w.Position.Sequence)
+			return fmt.Errorf("%w: this node has seen the log up to sequence %d before", errBehind, w.Position.Sequence)
 		}
 		ctx, cancel := context.WithTimeout(ctx, answersWithin)
 		defer cancel()

@@ -386,6 +386,33 @@ func TestAWitnessIsWrittenAfterSoManyRecords(t *testing.T) {
 	}
 }
 
+// TestAFoldThatIsNotYetThere: a fold that reads the log from its genesis passes the last witness later. Only a stop before it is worth
+// a warning.
+func TestAFoldThatIsNotYetThere(t *testing.T) {
+	v := newVenue(t)
+	fold := follow.New(v.client, rules, 0)
+	running(t, fold.Run)
+	o, _ := v.own()
+	last := v.say(o, "one")
+	if err := fold.Wait(t.Context(), last.Sequence); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.store.write(t.Context(), "trading", 0, "n1", position(last.Sequence+5)); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	k := NewKeeper(KeeperConfig{Store: v.store, Client: v.client, Rules: rules, Fold: fold, Node: "n1"})
+	k.log = slog.New(slog.NewTextHandler(&out, nil))
+	k.tick(t.Context(), time.Now().Add(within))
+	if out.Len() > 0 {
+		t.Errorf("on its way it said %s", out.String())
+	}
+	k.Stop(t.Context())
+	if !strings.Contains(out.String(), "level=WARN") || !k.last.IsBefore() {
+		t.Errorf("at the stop it said %q, and the witness is %v", out.String(), k.last)
+	}
+}
+
 func TestABucketThatFailsHoldsNothingUp(t *testing.T) {
 	v := newVenue(t)
 	fold := follow.New(v.client, rules, 0)

@@ -51,6 +51,7 @@ func TestConsoleExplains(t *testing.T) {
 	}
 	b.click("#explain-body .receipt")
 	b.sees("#explain-body .result", "records has it", "receipt-trading-0-", ".json")
+	b.sees("#explain-body .result code", "perpetua receipt verify")
 	b.click("#explain-dialog [data-close]")
 
 	b.click("#tab-orders")
@@ -63,7 +64,7 @@ func TestConsoleExplains(t *testing.T) {
 	b.sees("#ledger-view", "deposit")
 	b.click("#ledger-view tr:last-child .explain")
 	b.sees("#explain-title", "transfer")
-	b.sees("#explain-body", "100,000")
+	b.sees("#explain-body", "100,000", "No rule with arithmetic")
 	b.click("#explain-dialog [data-close]")
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
@@ -113,6 +114,8 @@ func TestConsoleLooksBack(t *testing.T) {
 	b.sees("#past .fault", "must be one of RFC 3339")
 	b.fill("#past [name=as_of]", "trading/0@100000"+enter)
 	b.sees("#past-result", "NOT_YET_DECIDED")
+	b.slideTo(0) // the first second with a posting, which has later records, too
+	b.sees("#past-balances", "USDC")
 	b.slideTo(1)
 	b.sees("#past-positions", "BTCUSDC_PERP", "0.200")
 	b.fill("#past [name=as_of]", "trading/0@1"+enter)

@@ -78,7 +78,7 @@ function met(m) {
 }
 
 // arithmetic lists each formula with its values and its result.
-const arithmetic = (lines) => el("ol", { class: "arithmetic" }, ...lines.map((line) => el("li", {},
+const arithmetic = (lines) => lines.length === 0 ? el("p", { class: "hint" }, "No rule with arithmetic decided this record.") : el("ol", { class: "arithmetic" }, ...lines.map((line) => el("li", {},
   el("p", { class: "result-of" }, el("strong", {}, words(line.name)), line.subject && el("span", { class: "dim" }, ` ${line.subject}`), el("span", { class: "equals" }, ` = ${line.result}`)),
   el("p", { class: "formula" }, line.formula),
   el("p", { class: "values" }, Object.entries(line.values).map(([name, value]) => `${name} ${value}`).join(" · ")))));
@@ -130,7 +130,7 @@ function receipt(output, content, position) {
   const file = new File([JSON.stringify(content)], "receipt.json", { type: "application/json" });
   const name = `receipt-${position.replaceAll(/[^a-z0-9]+/g, "-")}.json`;
   const link = el("a", { href: URL.createObjectURL(file), download: name }, name);
-  say(output, "good", `The log ${origin} with ${grouped(size)} records has it. `, link, ". ", el("a", { href: "/check" }, "This page"), " and `perpetua receipt verify` check the file.");
+  say(output, "good", `The log ${origin} with ${grouped(size)} records has it. `, link, ". ", el("a", { href: "/check" }, "This page"), " and ", el("code", {}, "perpetua receipt verify"), " check the file.");
 }
 
 byId("explain-dialog").addEventListener("close", () => asked++);

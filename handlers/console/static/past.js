@@ -51,7 +51,7 @@ export class Past {
     let first = now - 60;
     try {
       const { records } = await get(this.#path("/transactions"), { page_size: 1, sort: "asc" });
-      if (records.length) first = Math.min(first, Math.floor(Date.parse(records[0].timestamp) / 1000));
+      if (records.length) first = Math.min(now, Math.floor(Date.parse(records[0].timestamp) / 1000) + 1);
     } catch {
       // the slider covers the last minute, and what is shown says why
     }
