@@ -7,12 +7,15 @@ import (
 	"testing"
 )
 
-// slideTo moves the slider of past moments to a part of its way, from 0 to 1.
+// slideTo moves the slider of past moments to a part of its way, from 0 to 1, and waits until the page shows that moment. An answer
+// that comes later would replace what is typed next.
 func (b *browser) slideTo(part float64) {
 	b.t.Helper()
 	b.text(`const [part] = arguments, s = document.querySelector("#past [name=moment]");
+		document.querySelector("#past-at").textContent = "";
 		s.value = Number(s.min) + part * (Number(s.max) - Number(s.min));
 		s.dispatchEvent(new Event("input", { bubbles: true }));`, part)
+	b.sees("#past-at", "As of trading/0@")
 }
 
 // TestConsoleExplains opens the explanations of a fill, an order and a posting, and gets a receipt.
