@@ -72,7 +72,7 @@ func lockOf(about *blob.Attributes) Lock {
 	return Lock{}
 }
 
-// lockInGoogle returns the retention of an object, or the retention by the policy of its bucket if that ends later.
+// lockInGoogle returns the later of two retentions: that of the object, and that which the policy of the bucket demands.
 func lockInGoogle(about *storage.ObjectAttrs) Lock {
 	policy := Lock{Until: about.RetentionExpirationTime}
 	r := about.Retention

@@ -372,6 +372,19 @@ func TestAShorterLogLeavesTheWitnessAsItIs(t *testing.T) {
 	}
 }
 
+// followed owns the journal, adds a record, and returns a fold that has read it, and its position.
+func (v *venue) followed() (*follow.Fold, record.Position) {
+	v.t.Helper()
+	fold := follow.New(v.client, rules, 0)
+	running(v.t, fold.Run)
+	o, _ := v.own()
+	last := v.say(o, "one")
+	if err := fold.Wait(v.t.Context(), last.Sequence); err != nil {
+		v.t.Fatal(err)
+	}
+	return fold, last
+}
+
 // TestAWitnessIsWrittenAfterSoManyRecords is about a venue that is not stopped, but killed.
 func TestAWitnessIsWrittenAfterSoManyRecords(t *testing.T) {
 	k := &Keeper{last: position(10), at: time.Now()}
@@ -390,13 +403,7 @@ func TestAWitnessIsWrittenAfterSoManyRecords(t *testing.T) {
 // a warning.
 func TestAFoldThatIsNotYetThere(t *testing.T) {
 	v := newVenue(t)
-	fold := follow.New(v.client, rules, 0)
-	running(t, fold.Run)
-	o, _ := v.own()
-	last := v.say(o, "one")
-	if err := fold.Wait(t.Context(), last.Sequence); err != nil {
-		t.Fatal(err)
-	}
+	fold, last := v.followed()
 	if err := v.store.write(t.Context(), "trading", 0, "n1", position(last.Sequence+5)); err != nil {
 		t.Fatal(err)
 	}
@@ -415,13 +422,7 @@ func TestAFoldThatIsNotYetThere(t *testing.T) {
 
 func TestABucketThatFailsHoldsNothingUp(t *testing.T) {
 	v := newVenue(t)
-	fold := follow.New(v.client, rules, 0)
-	running(t, fold.Run)
-	o, _ := v.own()
-	last := v.say(o, "one")
-	if err := fold.Wait(t.Context(), last.Sequence); err != nil {
-		t.Fatal(err)
-	}
+	fold, last := v.followed()
 	if err := os.WriteFile(filepath.Join(v.folder, "witnesses"), nil, 0o600); err != nil { // where a folder should be
 		t.Fatal(err)
 	}
@@ -442,13 +443,7 @@ func TestABucketThatFailsHoldsNothingUp(t *testing.T) {
 // TestAKeeperThatMayNot writes no witness: the bucket may be that of the venue that this one is a copy of.
 func TestAKeeperThatMayNot(t *testing.T) {
 	v := newVenue(t)
-	fold := follow.New(v.client, rules, 0)
-	running(t, fold.Run)
-	o, _ := v.own()
-	last := v.say(o, "one")
-	if err := fold.Wait(t.Context(), last.Sequence); err != nil {
-		t.Fatal(err)
-	}
+	fold, _ := v.followed()
 	may := false
 	k := NewKeeper(KeeperConfig{Store: v.store, Client: v.client, Rules: rules, Fold: fold, Node: "n1", May: func() bool { return may }})
 	for _, may = range []bool{false, true} {
