@@ -270,8 +270,8 @@ func (m *Merge) Apply(ctx context.Context) (done Merged, err error) {
 
 // The rounds of narrow.
 const (
-	rounds = 8
-	few    = 500 // rows, which are compared in milliseconds
+	rounds  = 8
+	fewRows = 500 // rows, which are compared in milliseconds
 )
 
 // narrow compares the rows that were written since the last snapshot, until a round finds few. The transaction that
@@ -283,7 +283,7 @@ func (m *Merge) narrow(ctx context.Context) error {
 			_, _ = m.conn.Exec(ctx, "ROLLBACK")
 			return err
 		}
-		if n <= few {
+		if n <= fewRows {
 			return nil
 		}
 	}

@@ -47,7 +47,7 @@ func (r *rowReader) advance() error {
 type tableComparison struct {
 	*comparison
 	*layout
-	told           int
+	reported       int
 	extra, missing []row
 	offsets        []offsetRun
 }
@@ -65,7 +65,7 @@ func (c *comparison) rows(l *layout) error {
 	}
 	defer made.rows.Close()
 	t := &tableComparison{comparison: c, layout: l}
-	for (live.next != nil || made.next != nil) && t.told+len(t.extra)+len(t.missing) < c.most {
+	for (live.next != nil || made.next != nil) && t.reported+len(t.extra)+len(t.missing) < c.most {
 		var err error
 		switch order := l.compare(live.next, made.next); {
 		case order == 0:
@@ -99,7 +99,7 @@ func (l *layout) compare(a, b row) int {
 		return compareBool(a == nil, b == nil)
 	}
 	for _, column := range l.key {
-		i := l.place(column)
+		i := l.indexOf(column)
 		order := compareTexts(a[i], b[i])
 		if l.whole[column] && a[i] != nil && b[i] != nil {
 			order = compareWhole(*a[i], *b[i])
@@ -111,7 +111,7 @@ func (l *layout) compare(a, b row) int {
 	return 0
 }
 
-func (l *layout) place(column string) int { return slices.Index(l.columns, column) }
+func (l *layout) indexOf(column string) int { return slices.Index(l.columns, column) }
 
 // compareTexts compares two texts. NULL sorts first.
 func compareTexts(a, b *string) int {
@@ -134,10 +134,10 @@ func (t *tableComparison) same(live, made row) {
 		if compareTexts(live[i], made[i]) == 0 {
 			continue
 		}
-		told := fmt.Sprintf("%s (%s): %s is %s, the log says %s", t.name, t.keyOf(made), column, show(live[i]), show(made[i]))
-		if !t.offset(column, made, told) {
-			t.tell("%s", told)
-			t.told++
+		message := fmt.Sprintf("%s (%s): %s is %s, the log says %s", t.name, t.keyOf(made), column, show(live[i]), show(made[i]))
+		if !t.offset(column, made, message) {
+			t.tell("%s", message)
+			t.reported++
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (t *tableComparison) pair() {
 func (l *layout) keyOf(r row) string {
 	parts := make([]string, len(l.key))
 	for n, column := range l.key {
-		parts[n] = column + " " + show(r[l.place(column)])
+		parts[n] = column + " " + show(r[l.indexOf(column)])
 	}
 	return strings.Join(parts, ", ")
 }
@@ -197,15 +197,15 @@ func show(text *string) string {
 type offsetRun struct {
 	journal     string
 	first, last int64
-	told        string // the message about the first record
+	message     string // the message about the first record
 }
 
 // offsetColumn contains the offset of a record in the log. Several tables have it.
 const offsetColumn = "log_offset"
 
 // offset reports whether a difference concerns the offset of a record. If so, it is kept for judgeOffsets.
-func (t *tableComparison) offset(column string, r row, told string) bool {
-	journal, sequence := t.place("journal"), t.place("sequence")
+func (t *tableComparison) offset(column string, r row, message string) bool {
+	journal, sequence := t.indexOf("journal"), t.indexOf("sequence")
 	if column != offsetColumn || journal < 0 || sequence < 0 || r[journal] == nil || r[sequence] == nil {
 		return false
 	}
@@ -217,7 +217,7 @@ func (t *tableComparison) offset(column string, r row, told string) bool {
 		t.offsets[end].last = n
 		return true
 	}
-	t.offsets = append(t.offsets, offsetRun{*r[journal], n, n, told})
+	t.offsets = append(t.offsets, offsetRun{*r[journal], n, n, message})
 	return true
 }
 
@@ -231,7 +231,7 @@ func (t *tableComparison) judgeOffsets() {
 		if !slices.ContainsFunc(t.moved, func(r offsetRun) bool {
 			return r.journal == d.journal && r.first <= d.first && d.first <= r.last && r.first < r.last
 		}) {
-			t.tell("%s", d.told)
+			t.tell("%s", d.message)
 		}
 	}
 }

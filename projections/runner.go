@@ -159,7 +159,7 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 		if at, err = r.apply(ctx, conn, at, next); err != nil {
 			// Prepared work is lost with the session. The next session reads the checkpoint again and starts there, so
 			// it does not matter whether a COMMIT without an answer took effect.
-			if fault(err) {
+			if refusedStatement(err) {
 				*limit = max(1, len(next.entries)/2) // until the batch is the failing record alone, which the message then names
 			}
 			return applied, err
@@ -301,7 +301,7 @@ func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old record.Position
 		return err
 	}
 	if r.along != nil {
-		if err := r.along(ctx, inside{conn}, p.entries); err != nil {
+		if err := r.along(ctx, runnerTx{conn}, p.entries); err != nil {
 			return err
 		}
 	}
@@ -311,8 +311,8 @@ func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old record.Position
 	return nil
 }
 
-// fault reports whether Postgres rejected a statement, rather than being down or busy.
-func fault(err error) bool {
+// refusedStatement reports whether Postgres rejected a statement, rather than being down or busy.
+func refusedStatement(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return false

@@ -225,14 +225,14 @@ func (d *delivering) calibrate(ctx context.Context, round time.Duration) (int, e
 // last receipt: to all receivers, and to all except the last.
 func (d *delivering) rate(ctx context.Context, questions int) (all, others float64, err error) {
 	start := time.Now()
-	told, last := 0, 0
+	expected, last := 0, 0
 	g, asking := errgroup.WithContext(ctx)
 	g.SetLimit(askersMany)
 	for range questions {
 		n := d.asked % tenantsMany
 		trigger := d.triggers[n][d.asked/tenantsMany%personsEach]
 		d.asked++
-		told += d.receivers[n]
+		expected += d.receivers[n]
 		if n == (receiversMany-1)%tenantsMany {
 			last++
 		}
@@ -242,9 +242,9 @@ func (d *delivering) rate(ctx context.Context, questions int) (all, others float
 		return 0, 0, err
 	}
 	if d.dead {
-		d.receipts += told - last
+		d.receipts += expected - last
 	} else {
-		d.receipts += told
+		d.receipts += expected
 	}
 	if err := d.recorded(ctx); err != nil {
 		return 0, 0, err
@@ -252,7 +252,7 @@ func (d *delivering) rate(ctx context.Context, questions int) (all, others float
 	took := time.Since(start).Seconds()
 	behind, err := d.rowsCome(ctx) // otherwise this work would slow down the rival's round
 	d.behind = max(d.behind, behind)
-	return float64(told) / took, float64(told-last) / took, err
+	return float64(expected) / took, float64(expected-last) / took, err
 }
 
 // recorded waits until all expected receipts are in the log.

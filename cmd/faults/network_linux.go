@@ -48,20 +48,20 @@ func runInside(ctx context.Context, args []string, out, errs io.Writer) (int, er
 	if err != nil {
 		return exitSetup, err
 	}
-	inside := exec.CommandContext(ctx, self, args...)
-	inside.Env = append(os.Environ(), insideVariable+"=1")
-	inside.Stdout, inside.Stderr = out, errs
-	inside.Cancel = func() error { return inside.Process.Signal(syscall.SIGTERM) }
-	inside.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
-	p, err := start(inside)
+	child := exec.CommandContext(ctx, self, args...)
+	child.Env = append(os.Environ(), insideVariable+"=1")
+	child.Stdout, child.Stderr = out, errs
+	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
+	p, err := start(child)
 	if err != nil {
 		return exitSetup, err
 	}
 	<-p.ended
-	if code := inside.ProcessState.ExitCode(); code >= 0 {
+	if code := child.ProcessState.ExitCode(); code >= 0 {
 		return code, nil
 	}
-	return exitSetup, fmt.Errorf("ended by %v", inside.ProcessState)
+	return exitSetup, fmt.Errorf("ended by %v", child.ProcessState)
 }
 
 // noNamespace returns the reason why no namespace can be created, or "".

@@ -44,7 +44,7 @@ type Order[T any] struct {
 	next      *Order[T]
 	level     *Level[T]
 	handle    uint32 // number in Orders
-	place     uint8  // index in its home bucket in Codes, if it is there
+	slot      uint8  // index in its home bucket in Codes, if it is there
 	Side      Side
 	Value     T
 }

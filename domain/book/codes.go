@@ -18,7 +18,7 @@ type Codes struct {
 	used   int
 }
 
-// shard is one of the tables. A code that finds its home bucket full is in the next bucket that had a free place.
+// shard is one of the tables. A code that finds its home bucket full is in the next bucket that had a free slot.
 type shard struct {
 	buckets []bucket // a power of two of them
 	used    int
@@ -27,38 +27,38 @@ type shard struct {
 // bucket holds numbers, each with a tag, which is a part of the code's hash. All tags are compared together and without
 // branches, which could not be predicted; the processor can continue while it waits for memory.
 type bucket struct {
-	tags   [bucketSize]uint8 // zero for a free place
+	tags   [bucketSize]uint8 // zero for a free slot
 	passed uint32            // number of codes for which this bucket was full, and which are in a later one
 	number [bucketSize]uint32
 }
 
 const (
 	bucketSize = 12
-	mostUsed   = 6 // average of used places per bucket at which a shard grows
-	vacancy    = 0 // tag of a free place
+	mostUsed   = 6 // average of used slots per bucket at which a shard grows
+	vacancy    = 0 // tag of a free slot
 )
 
-// places is a set of places of a bucket. Bit 8 × i is place i for the first eight places, and bit 8 × i + 1 is place i
+// slotSet is a set of slots of a bucket. Bit 8 × i is slot i for the first eight slots, and bit 8 × i + 1 is slot i
 // + 8.
-type places uint64
+type slotSet uint64
 
-// with returns the places with a tag. After the first one, it may also contain places with other tags.
-func (b *bucket) with(tag uint8) places {
+// with returns the slots with a tag. After the first one, it may also contain slots with other tags.
+func (b *bucket) with(tag uint8) slotSet {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	all := ones * uint64(tag)
 	x := binary.LittleEndian.Uint64(b.tags[:8]) ^ all
 	y := uint64(binary.LittleEndian.Uint32(b.tags[8:])^uint32(all)) | 0xffffffff<<32
-	return places((x-ones)&^x&tops>>7 | (y-ones)&^y&tops>>6)
+	return slotSet((x-ones)&^x&tops>>7 | (y-ones)&^y&tops>>6)
 }
 
-// first returns the first place of a set that is not empty.
-func (p places) first() int {
+// first returns the first slot of a set that is not empty.
+func (p slotSet) first() int {
 	bit := bits.TrailingZeros64(uint64(p))
 	return (bit>>3 | bit<<3) & 15
 }
 
-// others returns the set without its first place.
-func (p places) others() places { return p & (p - 1) }
+// others returns the set without its first slot.
+func (p slotSet) others() slotSet { return p & (p - 1) }
 
 // hash is the hash of a code: it selects the shard, the home bucket and the tag.
 type hash uint64
@@ -74,7 +74,7 @@ func (t *shard) home(h hash) int  { return int(uint32(h)>>1) & (len(t.buckets) -
 func (t *shard) after(at int) int { return (at + 1) & (len(t.buckets) - 1) }
 func (t *shard) full() bool       { return t.used >= mostUsed*len(t.buckets) }
 
-// vacant returns the first free place for a hash, and counts the code in the passed of all buckets that it skips.
+// vacant returns the first free slot for a hash, and counts the code in the passed of all buckets that it skips.
 func (t *shard) vacant(h hash) (*bucket, int) {
 	for at := t.home(h); ; at = t.after(at) {
 		b := &t.buckets[at]
@@ -95,8 +95,8 @@ func (t *shard) grow(code func(number uint32) scalar.ID) {
 			if tag != vacancy {
 				c := code(old[at].number[i])
 				h := hashOf(&c)
-				b, place := t.vacant(h)
-				b.tags[place], b.number[place] = tag, old[at].number[i]
+				b, slot := t.vacant(h)
+				b.tags[slot], b.number[slot] = tag, old[at].number[i]
 			}
 		}
 	}
@@ -133,10 +133,10 @@ func (c *Codes) Put(code scalar.ID, number uint32, codeOf func(number uint32) sc
 		t.grow(codeOf)
 	}
 	b, i := t.vacant(h)
-	c.place(t, b, i, h, number)
+	c.fill(t, b, i, h, number)
 }
 
-func (c *Codes) place(t *shard, b *bucket, i int, h hash, number uint32) {
+func (c *Codes) fill(t *shard, b *bucket, i int, h hash, number uint32) {
 	b.tags[i], b.number[i] = h.tag(), number
 	t.used++
 	c.used++

@@ -34,7 +34,7 @@ const (
 )
 
 func (n *node) covers(price int64) bool { return price>>n.shift>>digit == n.prefix }
-func (n *node) place(price int64) int64 { return price >> n.shift & 15 }
+func (n *node) slot(price int64) int64  { return price >> n.shift & 15 }
 
 func (x *index) node(number uint32) *node {
 	number--
@@ -68,7 +68,7 @@ func (x *index) lowest(price int64) *node {
 		if n.shift == 0 {
 			return n
 		}
-		number = n.child[n.place(price)]
+		number = n.child[n.slot(price)]
 	}
 	return nil
 }
@@ -86,16 +86,16 @@ func (x *index) put(price int64, handle uint32) {
 			x.fork(link, n, price, handle)
 			return
 		}
-		parent, link = n, &n.child[n.place(price)]
+		parent, link = n, &n.child[n.slot(price)]
 		if n.shift == 0 {
 			*link = handle
-			n.set |= 1 << n.place(price)
+			n.set |= 1 << n.slot(price)
 			return
 		}
 	}
 	*link = x.leaf(price, handle)
 	if parent != nil {
-		parent.set |= 1 << parent.place(price)
+		parent.set |= 1 << parent.slot(price)
 	}
 }
 
@@ -106,9 +106,9 @@ func (x *index) fork(link *uint32, n *node, price int64, handle uint32) {
 	shift := uint8(bits.Len64(uint64(price^other))-1) / digit * digit
 	number := x.make(price>>shift>>digit, shift)
 	fork := x.node(number)
-	fork.child[fork.place(other)] = *link
-	fork.child[fork.place(price)] = x.leaf(price, handle)
-	fork.set = 1<<fork.place(other) | 1<<fork.place(price)
+	fork.child[fork.slot(other)] = *link
+	fork.child[fork.slot(price)] = x.leaf(price, handle)
+	fork.set = 1<<fork.slot(other) | 1<<fork.slot(price)
 	*link = number
 }
 
@@ -163,7 +163,7 @@ func (x *index) remove(price int64) {
 	var above *uint32 // the link to the parent
 	link := &x.root
 	for n = x.node(*link); n.shift != 0; n = x.node(*link) {
-		above, link = link, &n.child[n.place(price)]
+		above, link = link, &n.child[n.slot(price)]
 	}
 	x.leaves--
 	x.release(*link)
@@ -173,7 +173,7 @@ func (x *index) remove(price int64) {
 	}
 	number := *above
 	n = x.node(number)
-	n.set &^= 1 << n.place(price)
+	n.set &^= 1 << n.slot(price)
 	if n.set&(n.set-1) == 0 {
 		*above = n.child[bits.TrailingZeros16(n.set)]
 		x.release(number)
@@ -184,11 +184,11 @@ func (x *index) remove(price int64) {
 func (x *index) below(price int64) uint32 {
 	last := func(set uint16) int { return 15 - bits.LeadingZeros16(set) }
 	n := x.lowest(price)
-	set := n.set & (1<<n.place(price) - 1)
+	set := n.set & (1<<n.slot(price) - 1)
 	if set == 0 { // find the nearest ancestor with a child for lower prices
 		var turn *node
-		for at := x.node(x.root); at != n; at = x.node(at.child[at.place(price)]) {
-			if lower := at.set & (1<<at.place(price) - 1); lower != 0 {
+		for at := x.node(x.root); at != n; at = x.node(at.child[at.slot(price)]) {
+			if lower := at.set & (1<<at.slot(price) - 1); lower != 0 {
 				turn, set = at, lower
 			}
 		}
@@ -200,11 +200,11 @@ func (x *index) below(price int64) uint32 {
 // above returns the handle of the next higher price. The given price must have a handle.
 func (x *index) above(price int64) uint32 {
 	n := x.lowest(price)
-	set := n.set &^ (2<<n.place(price) - 1)
+	set := n.set &^ (2<<n.slot(price) - 1)
 	if set == 0 {
 		var turn *node
-		for at := x.node(x.root); at != n; at = x.node(at.child[at.place(price)]) {
-			if higher := at.set &^ (2<<at.place(price) - 1); higher != 0 {
+		for at := x.node(x.root); at != n; at = x.node(at.child[at.slot(price)]) {
+			if higher := at.set &^ (2<<at.slot(price) - 1); higher != 0 {
 				turn, set = at, higher
 			}
 		}

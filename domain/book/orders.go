@@ -70,12 +70,12 @@ func (s *Orders[T]) New(code scalar.ID) *Order[T] {
 		o = s.at(s.used)
 		o.handle = s.used
 	}
-	o.Code, o.place = code, uint8(i)
-	s.codes.place(t, b, i, h, o.handle)
+	o.Code, o.slot = code, uint8(i)
+	s.codes.fill(t, b, i, h, o.handle)
 	return o
 }
 
-// crowded finds a place for a new code if its home bucket has codes with the same tag, is full or was full.
+// crowded finds a slot for a new code if its home bucket has codes with the same tag, is full or was full.
 func (s *Orders[T]) crowded(code scalar.ID) (*bucket, int) {
 	if s.search(code) != nil {
 		panic("book: a second order has the code " + code.String())
@@ -84,13 +84,13 @@ func (s *Orders[T]) crowded(code scalar.ID) (*bucket, int) {
 	return s.codes.shard(h).vacant(h)
 }
 
-// grow enlarges a table, and updates the places of the orders in it.
+// grow enlarges a table, and updates the slots of the orders in it.
 func (s *Orders[T]) grow(t *shard) {
 	t.grow(func(handle uint32) scalar.ID { return s.at(handle).Code })
 	for at := range t.buckets {
 		for i, handle := range t.buckets[at].number {
 			if handle != 0 {
-				s.at(handle).place = uint8(i)
+				s.at(handle).slot = uint8(i)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Orders[T]) forget(o *Order[T]) bool {
 	if t.used == 0 {
 		return false
 	}
-	b, i := &t.buckets[t.home(h)], int(o.place)
+	b, i := &t.buckets[t.home(h)], int(o.slot)
 	if i >= bucketSize || b.number[i] != o.handle {
 		return s.codes.Remove(o.Code, o.handle)
 	}

@@ -88,8 +88,8 @@ func TestOrdersKnowTheirPlaces(t *testing.T) {
 				switch o := s.at(handle); {
 				case table.home(hashOf(&o.Code)) != home:
 					elsewhere++
-				case int(o.place) != place:
-					t.Fatalf("order %d is at place %d, not %d", handle, place, o.place)
+				case int(o.slot) != place:
+					t.Fatalf("order %d is at place %d, not %d", handle, place, o.slot)
 				}
 			}
 		}

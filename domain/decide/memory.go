@@ -121,8 +121,8 @@ func KeyReused() error {
 
 // BatchKey returns the key of one command of a batch that came under a single Idempotency-Key. It contains a fingerprint
 // of the whole batch and the index of the command. A client's key cannot contain a slash.
-func BatchKey(key, fingerprint string, place int) string {
-	return key + "/" + fingerprint + "/" + strconv.Itoa(place)
+func BatchKey(key, fingerprint string, index int) string {
+	return key + "/" + fingerprint + "/" + strconv.Itoa(index)
 }
 
 // batchOf returns the name under which a batch is remembered and the fingerprint of the batch. ok is false if the key

@@ -30,9 +30,9 @@ func (w *Words) of(b []byte) string {
 		w.table, w.seed = make([]word, wordsKept), maphash.MakeSeed()
 	}
 	hash := maphash.Bytes(w.seed, b)
-	place := &w.table[hash%wordsKept]
-	if place.hash != hash || place.text != string(b) {
-		*place = word{hash, string(b)}
+	entry := &w.table[hash%wordsKept]
+	if entry.hash != hash || entry.text != string(b) {
+		*entry = word{hash, string(b)}
 	}
-	return place.text
+	return entry.text
 }

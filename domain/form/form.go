@@ -64,13 +64,13 @@ func New[T any](name string, parts ...Part[T]) *Object[T] {
 		if p.required {
 			o.required |= 1 << i
 		}
-		o.place(p)
+		o.addCanonical(p)
 	}
 	return o
 }
 
-// place adds a member to the canonical form.
-func (o *Object[T]) place(p *Part[T]) {
+// addCanonical adds a member to the canonical form.
+func (o *Object[T]) addCanonical(p *Part[T]) {
 	at := len(o.canonical)
 	if p.after != "" {
 		at = 1 + slices.IndexFunc(o.canonical, func(other *Part[T]) bool { return other.name == p.after })

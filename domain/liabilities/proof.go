@@ -58,7 +58,7 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 // Encode returns the proof as JSON without insignificant space. ParseProof reads nothing else.
 func (p *Proof) Encode() ([]byte, error) { return json.Marshal(p) }
 
-// ParseProof reads a proof that Encode returned, and possibly a line feed after it. The errors name the place.
+// ParseProof reads a proof that Encode returned, and possibly a line feed after it. The errors name the member.
 func ParseProof(text []byte) (*Proof, error) {
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	p := new(Proof)
@@ -83,9 +83,9 @@ func ParseProof(text []byte) (*Proof, error) {
 	return p, nil
 }
 
-// refused is an error with the place in the proof.
-func refused(place, format string, args ...any) error {
-	return fmt.Errorf("liabilities: "+place+": "+format, args...)
+// refused is an error with the path of a member.
+func refused(path, format string, args ...any) error {
+	return fmt.Errorf("liabilities: "+path+": "+format, args...)
 }
 
 // Verify returns nil if the statement recorded contains the customer's value. The statement must come from another source
@@ -111,14 +111,14 @@ func (p *Proof) verify() error {
 	var value Amount
 	var err error
 	for i, part := range p.Parts {
-		place := fmt.Sprintf("parts[%d]", i)
+		path := fmt.Sprintf("parts[%d]", i)
 		if i > 0 && part.Index <= p.Parts[i-1].Index {
-			return refused(place+".index", "leaf %d comes after leaf %d", part.Index, p.Parts[i-1].Index)
+			return refused(path+".index", "leaf %d comes after leaf %d", part.Index, p.Parts[i-1].Index)
 		}
 		if value, err = value.Plus(part.Value); err != nil {
-			return refused(place+".value", "%w", err)
+			return refused(path+".value", "%w", err)
 		}
-		if err := p.lead(place, &part); err != nil {
+		if err := p.lead(path, &part); err != nil {
 			return err
 		}
 	}
@@ -147,13 +147,13 @@ func (p *Proof) whole() error {
 }
 
 // lead follows a part to the root.
-func (p *Proof) lead(place string, part *Part) error {
+func (p *Proof) lead(path string, part *Part) error {
 	depth := bits.TrailingZeros64(uint64(p.Recorded.Leaves))
 	if part.Index < 0 || part.Index >= p.Recorded.Leaves {
-		return refused(place+".index", "there is no leaf %d of %d", part.Index, p.Recorded.Leaves)
+		return refused(path+".index", "there is no leaf %d of %d", part.Index, p.Recorded.Leaves)
 	}
 	if len(part.Path) != depth {
-		return refused(place+".path", "it has %d steps, and the tree %d levels", len(part.Path), depth)
+		return refused(path+".path", "it has %d steps, and the tree %d levels", len(part.Path), depth)
 	}
 	at := Leaf(SubNonce(p.Nonce, p.Recorded.Position, p.CustomerCode), part.Value, part.Index)
 	for level := range part.Path {
@@ -163,15 +163,15 @@ func (p *Proof) lead(place string, part *Part) error {
 		}
 		above, err := Parent(left, right)
 		if err != nil {
-			return refused(fmt.Sprintf("%s.path[%d]", place, level), "%w", err)
+			return refused(fmt.Sprintf("%s.path[%d]", path, level), "%w", err)
 		}
 		at = above
 	}
 	if at.Sum != p.Recorded.Total {
-		return refused(place+".path", "it leads to the sum %s, and the total is %s", at.Sum, p.Recorded.Total)
+		return refused(path+".path", "it leads to the sum %s, and the total is %s", at.Sum, p.Recorded.Total)
 	}
 	if at.Hash != p.Recorded.Root {
-		return refused(place+".path", "it does not lead to the root: the nonce, the customer, the position, the value, or a step is another")
+		return refused(path+".path", "it does not lead to the root: the nonce, the customer, the position, the value, or a step is another")
 	}
 	return nil
 }

@@ -43,18 +43,18 @@ type Delivery struct {
 	Attempts    int         // so far
 	Before      int         // attempts before the last replay: the schedule counts from there
 	NextAttempt scalar.Time // zero unless Status is Retrying
-	Made        Place
+	Made        EventPosition
 	Closed      int64 // the sequence of the record that closed it; 0 while it is open
 }
 
-// Place is the position of an event in the log: its record and its index in the record, from 0.
-type Place struct {
+// EventPosition is the position of an event in the log: its record and its index in the record, from 0.
+type EventPosition struct {
 	Sequence int64 `json:"sequence"`
 	Ordinal  int64 `json:"ordinal"`
 }
 
-// Compare orders places by their position in the log.
-func (p Place) Compare(o Place) int {
+// Compare orders positions as in the log.
+func (p EventPosition) Compare(o EventPosition) int {
 	return cmp.Or(cmp.Compare(p.Sequence, o.Sequence), cmp.Compare(p.Ordinal, o.Ordinal))
 }
 
@@ -115,9 +115,9 @@ func (p *RecordAttempts) decide(d *draft) error {
 	r := d.receipts()
 	var refused error
 	for _, one := range p.Attempts {
-		told := *one
-		told.Schedule = p.Schedule
-		if err := r.add(&told); err != nil {
+		attempt := *one
+		attempt.Schedule = p.Schedule
+		if err := r.add(&attempt); err != nil {
 			refused = cmp.Or(refused, err)
 		}
 	}
@@ -130,8 +130,8 @@ func (p *RecordAttempts) decide(d *draft) error {
 // receipts adds the results of attempts to a draft. Each result sees the effects of the earlier ones on its webhook.
 type receipts struct {
 	*draft
-	told  map[scalar.ID]bool
-	hooks map[scalar.ID]*Webhook
+	recorded map[scalar.ID]bool
+	hooks    map[scalar.ID]*Webhook
 }
 
 func (d *draft) receipts() *receipts {
@@ -150,7 +150,7 @@ func (r *receipts) add(p *RecordAttempt) error {
 	switch {
 	case !v.Status.IsOpen() && !r.state.recordsLate(v):
 		return decide.Refuse(decide.Conflict, "DELIVERY_NOT_OPEN", "the delivery is not to be tried")
-	case p.Number != v.Attempts+1 || r.told[p.ID]: // two senders, or one that was considered dead and returned
+	case p.Number != v.Attempts+1 || r.recorded[p.ID]: // two senders, or one that was considered dead and returned
 		return decide.Refuse(decide.Conflict, "ATTEMPT_KNOWN", "the attempt is recorded already, or one before it is not")
 	}
 	e := &DeliveryAttempted{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, Number: p.Number, Started: p.Started, DurationMS: p.DurationMS,
@@ -172,7 +172,7 @@ func (r *receipts) add(p *RecordAttempt) error {
 	}
 	r.draft.add(e)
 	r.attempts = append(r.attempts, p)
-	r.told[v.ID] = true
+	r.recorded[v.ID] = true
 	if e.Status != webhook.Canceled {
 		r.judge(e)
 	}

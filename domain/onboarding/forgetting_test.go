@@ -286,7 +286,7 @@ func TestNothingIsForgottenByTheFirstRules(t *testing.T) {
 	}
 	// What the rows say of the first, with all that could be wrong about it.
 	row := &onboarding.Delivery{ID: made[0], WebhookID: id(50), NoticeID: id(80), Tenant: "alpha", Status: webhook.Delivered, Attempts: 1,
-		Made: onboarding.Place{Sequence: 5, Ordinal: 1}, Closed: 6}
+		Made: onboarding.EventPosition{Sequence: 5, Ordinal: 1}, Closed: 6}
 	other := func(change func(*onboarding.Delivery)) *onboarding.Delivery {
 		c := *row
 		change(&c)

@@ -65,7 +65,7 @@ func TestInputsOfDeliveries(t *testing.T) {
 	}
 	closed := int64(len(l.records) - 1)
 	row := &onboarding.Delivery{ID: made[0].ID, WebhookID: id(50), NoticeID: made[0].NoticeID, Tenant: "alpha", Status: webhook.Delivered, Attempts: 1,
-		Made: onboarding.Place{Sequence: closed - 3, Ordinal: 1}, Closed: closed}
+		Made: onboarding.EventPosition{Sequence: closed - 3, Ordinal: 1}, Closed: closed}
 	for _, got := range []string{
 		l.do(alpha, &onboarding.ReplayDelivery{ID: row.ID, Row: row, AsOf: closed + 1}),
 		l.do(operator, &onboarding.ReplayDelivery{ID: made[1].ID, Operator: true, Row: row, AsOf: closed}), // which the state knows

@@ -121,10 +121,10 @@ type DeliveryReplayed struct {
 
 // Reopened contains the other members that a state needs to reopen a forgotten delivery.
 type Reopened struct {
-	NoticeID  scalar.ID `json:"event_id"`
-	owner.Ref           // zero for test notices
-	Final     bool      `json:"final,omitzero"`
-	Made      Place     `json:"made"`
+	NoticeID  scalar.ID     `json:"event_id"`
+	owner.Ref               // zero for test notices
+	Final     bool          `json:"final,omitzero"`
+	Made      EventPosition `json:"made"`
 }
 
 // EventType returns delivery.replayed.

@@ -71,7 +71,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	s.core.Evolve(at, c, events)
 	f := &fold{State: s, at: at}
 	for n, e := range events {
-		f.place = Place{at.Sequence, int64(n)}
+		f.position = EventPosition{at.Sequence, int64(n)}
 		eventTable.Apply(f, e)
 	}
 	s.forget()
@@ -80,8 +80,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 // fold applies one record to the state.
 type fold struct {
 	*State
-	at    decide.Stamp
-	place Place // of the event that is being applied
+	at       decide.Stamp
+	position EventPosition // of the event that is being applied
 }
 
 // eventTable is the table of the journal's events.

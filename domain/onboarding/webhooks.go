@@ -341,7 +341,7 @@ func (s *State) changeWebhook(id scalar.ID, change func(*Webhook)) {
 
 func (f *fold) webhookCreated(e *WebhookCreated) { f.addWebhook(e.Webhook.clone()) }
 
-func (f *fold) webhookDeleted(e *WebhookDeleted) { f.deleteWebhook(f.place.Sequence, e) }
+func (f *fold) webhookDeleted(e *WebhookDeleted) { f.deleteWebhook(f.position.Sequence, e) }
 
 func (f *fold) rotationBegun(e *RotationBegun) {
 	f.changeWebhook(e.ID, func(w *Webhook) {
@@ -370,10 +370,10 @@ func (f *fold) webhookDisabled(e *WebhookDisabled) {
 func (f *fold) deliveryCreated(e *DeliveryCreated) {
 	f.made++
 	f.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, NoticeID: e.NoticeID, Tenant: e.Tenant, Ref: e.Ref, Final: e.Final, Status: webhook.Pending,
-		Made: f.place})
+		Made: f.position})
 }
 
-func (f *fold) deliveryAttempted(e *DeliveryAttempted) { f.noteAttempt(f.place.Sequence, e) }
+func (f *fold) deliveryAttempted(e *DeliveryAttempted) { f.noteAttempt(f.position.Sequence, e) }
 
 // Webhook returns a webhook of any tenant.
 func (s *State) Webhook(id scalar.ID) (*Webhook, bool) {

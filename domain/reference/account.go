@@ -14,8 +14,8 @@ type account struct {
 	orders               map[string]*order
 	deadMan              moment
 
-	failing      place     // since when the equity is below the maintenance margin
-	deleveraging *position // the position of an unfinished deleveraging, which the next record continues
+	failing      duePosition // since when the equity is below the maintenance margin
+	deleveraging *position   // the position of an unfinished deleveraging, which the next record continues
 }
 
 // position is an account's position on an instrument.
@@ -61,7 +61,7 @@ func (c *account) on(i *instrument) *position {
 		if h.instrument == i {
 			return h
 		}
-		if h.instrument.place > i.place && n < at {
+		if h.instrument.index > i.index && n < at {
 			at = n
 		}
 	}

@@ -93,8 +93,8 @@ func (e *UncoveredError) Error() string {
 	return fmt.Sprintf("record %d: the model does not cover %s", e.Sequence, e.Event)
 }
 
-// fault is a broken rule. The audit panics with it and Check returns it as an error.
-type fault string
+// brokenRule is a broken rule. The audit panics with it and Check returns it as an error.
+type brokenRule string
 
 // New returns an auditor for a journal, before its first record.
 func New() *Auditor {
@@ -141,7 +141,7 @@ type reading struct {
 type orderView struct {
 	orderShape
 	event string
-	place int
+	index int
 }
 
 // fills sums the fills of one order in one record.
@@ -150,7 +150,7 @@ type fills struct{ steps, quote int64 }
 // must fails the audit with a message unless ok is true.
 func must(ok bool, format string, args ...any) {
 	if !ok {
-		panic(fault(fmt.Sprintf(format, args...)))
+		panic(brokenRule(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -160,7 +160,7 @@ func (a *Auditor) Check(value []byte) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case fault:
+		case brokenRule:
 			err = fmt.Errorf("record %d: %s", a.sequence, string(p))
 		case *UncoveredError:
 			err = p
@@ -175,7 +175,7 @@ func (a *Auditor) Check(value []byte) (err error) {
 func (a *Auditor) read(value []byte) {
 	r := &reading{bytes: len(value), views: make(map[string]*orderView), fills: make(map[string]*fills), touched: make(map[*account]bool), posted: make(map[*account]int), resumed: a.task}
 	if err := json.Unmarshal(value, &r.record); err != nil {
-		panic(fault(fmt.Sprintf("it can't be read: %v", err)))
+		panic(brokenRule(fmt.Sprintf("it can't be read: %v", err)))
 	}
 	a.r = r
 	a.sequence++
@@ -213,7 +213,7 @@ func (a *Auditor) read(value []byte) {
 func parse[T any](data []byte) *T {
 	v := new(T)
 	if err := json.Unmarshal(data, v); err != nil {
-		panic(fault(fmt.Sprintf("an event can't be read: %v: %s", err, data)))
+		panic(brokenRule(fmt.Sprintf("an event can't be read: %v: %s", err, data)))
 	}
 	return v
 }

@@ -9,7 +9,7 @@ import (
 // instrument is a contract with its prices, its book, and the orders that wait for its prices.
 type instrument struct {
 	instrumentShape
-	place int   // index in the listing
+	index int   // index in the listing
 	unit  int64 // the value of one step at a price of one tick, in 10⁻⁸ USDC
 	tiers []tier
 	book  [2][]*order // bids and asks, by price-time priority
@@ -24,16 +24,16 @@ type instrument struct {
 	window    []*big.Rat
 	sampled   moment // the second of the last sample in the window
 	premiums  []*big.Rat
-	minute    moment // the minute of the last index price that could give a premium sample
-	rate      int64  // in 10⁻⁸
-	next      moment // the next funding time; 0 before the first index price
-	firing    place  // since when a stop is due
-	fundMoves place  // since when the fund's order must be replaced
+	minute    moment      // the minute of the last index price that could give a premium sample
+	rate      int64       // in 10⁻⁸
+	next      moment      // the next funding time; 0 before the first index price
+	firing    duePosition // since when a stop is due
+	fundMoves duePosition // since when the fund's order must be replaced
 }
 
-// place is the position of blocking due work in its queue: the time and the record that made it due. there is false if
+// duePosition is the position of blocking due work in its queue: the time and the record that made it due. there is false if
 // nothing is due.
-type place struct {
+type duePosition struct {
 	time     moment
 	sequence int64
 	there    bool
@@ -77,7 +77,7 @@ func (i *instrument) open() bool { return i.inForce() == "open" }
 
 func (a *Auditor) list(e *instrumentShape) {
 	must(a.instruments[e.Symbol] == nil, "%s is listed twice", e.Symbol)
-	i := &instrument{place: len(a.listing)}
+	i := &instrument{index: len(a.listing)}
 	a.instruments[e.Symbol] = i
 	a.listing = append(a.listing, i)
 	i.take(e)

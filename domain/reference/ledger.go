@@ -153,7 +153,7 @@ func (a *Auditor) conserved() {
 	sizes := make([]int64, len(a.listing))
 	for _, c := range append(a.everybody[:len(a.everybody):len(a.everybody)], a.fund) {
 		for _, h := range c.positions {
-			sizes[h.instrument.place] += h.size
+			sizes[h.instrument.index] += h.size
 			costs += h.cost
 		}
 	}

@@ -128,7 +128,7 @@ func abs(n int64) int64 {
 func product(a, b int64) int64 {
 	p := a * b
 	if a != 0 && (p/a != b || a == -1 && b == math.MinInt64) {
-		panic(fault("a product is too large to be counted"))
+		panic(brokenRule("a product is too large to be counted"))
 	}
 	return p
 }

@@ -64,7 +64,7 @@ func (a *Auditor) newOrder(v *orderView) *order {
 // trade in later events. finishOrders compares the event with the trades when all trades are known.
 func (a *Auditor) orderEvent(n int, event string) {
 	for _, v := range a.r.views {
-		if v.place != n {
+		if v.index != n {
 			continue
 		}
 		must(v.event == event, "the event of %s", v.Code)
@@ -95,7 +95,7 @@ func (a *Auditor) finishOrders() {
 	for _, v := range a.r.views {
 		views = append(views, v)
 	}
-	slices.SortFunc(views, func(x, y *orderView) int { return cmp.Compare(x.place, y.place) })
+	slices.SortFunc(views, func(x, y *orderView) int { return cmp.Compare(x.index, y.index) })
 	for _, v := range views {
 		if a.r.fills[v.Code] == nil {
 			a.r.others++
@@ -121,7 +121,7 @@ func (a *Auditor) finishOrder(v *orderView) {
 	must(v.CustomerCode == o.CustomerCode && v.Symbol == o.Symbol && v.Action == o.Action && v.Type == o.Type && v.TimeInForce == o.TimeInForce &&
 		v.PostOnly == o.PostOnly && v.ReduceOnly == o.ReduceOnly && v.ReferenceID == o.ReferenceID && v.Created == o.Created && v.CashAmount == o.CashAmount,
 		"the order %s is another now", v.Code)
-	a.told(o, v)
+	a.checkRules2(o, v)
 	must(v.Updated == a.now, "the order %s was changed at %d", v.Code, v.Updated)
 	if f != nil {
 		o.filled += f.steps
@@ -140,9 +140,9 @@ func (a *Auditor) finishOrder(v *orderView) {
 	a.shelve(&before, o, v, fresh)
 }
 
-// told checks the members of an order's event that rules 2 changed: the time when it fired, and the reason of orders
+// checkRules2 checks the members of an order's event that rules 2 changed: the time when it fired, and the reason of orders
 // that the end of a session canceled.
-func (a *Auditor) told(o *order, v *orderView) {
+func (a *Auditor) checkRules2(o *order, v *orderView) {
 	fired, reason := o.fired, "disconnect"
 	if a.rules < 2 {
 		fired, reason = 0, "cancel_all_after"

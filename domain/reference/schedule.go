@@ -27,7 +27,7 @@ type session struct {
 type due struct {
 	work       string
 	rank       int
-	since      place
+	since      duePosition
 	instrument *instrument
 	account    *account
 }
@@ -47,11 +47,11 @@ func (a *Auditor) blocking() (first due, any bool) {
 	for _, i := range a.listing {
 		if i.status != "withdrawn" {
 			if i.indexed != 0 && !i.stale && i.IndexStaleSeconds > 0 && i.staleAt() <= a.now {
-				all = append(all, due{"stale_guard", 1, place{time: i.staleAt()}, i, nil})
+				all = append(all, due{"stale_guard", 1, duePosition{time: i.staleAt()}, i, nil})
 				guard = true
 			}
 			if i.next != 0 && i.next <= a.now {
-				all = append(all, due{"funding", 2, place{time: i.next}, i, nil})
+				all = append(all, due{"funding", 2, duePosition{time: i.next}, i, nil})
 			}
 		}
 		if i.firing.there {
@@ -62,7 +62,7 @@ func (a *Auditor) blocking() (first due, any bool) {
 		}
 	}
 	if a.settlement != 0 && a.settlement <= a.now {
-		all = append(all, due{"settlement", 3, place{time: a.settlement}, nil, nil})
+		all = append(all, due{"settlement", 3, duePosition{time: a.settlement}, nil, nil})
 	}
 	if c := a.firstFailing(); c != nil {
 		all = append(all, due{"liquidation", 5, c.failing, nil, c})
@@ -82,7 +82,7 @@ func (a *Auditor) alternating() (first due, any bool) {
 	var all []due
 	add := func(work string, rank int, t moment) {
 		if t != 0 && t <= a.now {
-			all = append(all, due{work: work, rank: rank, since: place{time: t}})
+			all = append(all, due{work: work, rank: rank, since: duePosition{time: t}})
 		}
 	}
 	for _, c := range a.everybody {
@@ -192,12 +192,12 @@ func (a *Auditor) look(c *account) {
 	equity, needed := a.health(c)
 	switch lacks := equity < needed; {
 	case lacks && !c.failing.there:
-		c.failing = place{a.now, a.sequence, true}
+		c.failing = duePosition{a.now, a.sequence, true}
 		for _, h := range c.positions {
 			h.began = abs(h.size)
 		}
 	case !lacks && c.failing.there:
-		c.failing, c.deleveraging = place{}, nil
+		c.failing, c.deleveraging = duePosition{}, nil
 		for _, h := range c.positions {
 			h.began = 0
 		}
@@ -235,9 +235,9 @@ func (a *Auditor) moveFund(i *instrument) {
 	}
 	switch {
 	case moved && !i.fundMoves.there:
-		i.fundMoves = place{a.now, a.sequence, true}
+		i.fundMoves = duePosition{a.now, a.sequence, true}
 	case !moved:
-		i.fundMoves = place{}
+		i.fundMoves = duePosition{}
 	}
 }
 

@@ -117,8 +117,8 @@ func (a *Auditor) schedule(i *instrument) {
 	due := i.open() && slices.ContainsFunc(i.stops, func(o *order) bool { return o.legs[0].reached || o.legs[1].reached })
 	switch {
 	case due && !i.firing.there:
-		i.firing = place{a.now, a.sequence, true}
+		i.firing = duePosition{a.now, a.sequence, true}
 	case !due:
-		i.firing = place{}
+		i.firing = duePosition{}
 	}
 }

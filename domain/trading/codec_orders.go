@@ -64,14 +64,14 @@ func (v *visit) bookSide(i *instrument, side book.Side) {
 			} else if one == nil {
 				return
 			} else {
-				v.place(i, one)
+				v.addToBook(i, one)
 			}
 		}
 	}
 }
 
-// place adds an order that was read to its book.
-func (v *visit) place(i *instrument, o *resting) {
+// addToBook adds an order that was read to its book.
+func (v *visit) addToBook(i *instrument, o *resting) {
 	if o.Value.position.instrument != i || o.Value.untriggered() {
 		v.Fail(errContradiction)
 		return

@@ -130,7 +130,7 @@ func (d *recordBuilder) explainCounterparty(next *counterparty, rank int, each f
 // explainFired writes down that the market reached the price of a leg. Without such a line, an operator has put the order back.
 func (s *stop) explainFired(sheet *arithmetic.Sheet, price int64, side book.Side) {
 	w, c := s.triggerIndex(), s.order.Value.position.instrument.contract
-	if w.low == 0 || !inside(side, price, w.low, w.high) || !sheet.On() {
+	if w.low == 0 || !reaches(side, price, w.low, w.high) || !sheet.On() {
 		return
 	}
 	party := s.order.Value.position.account.code

@@ -23,8 +23,8 @@ type finalOrder struct {
 
 // has reports whether the account's order became final recently.
 func (r *recent) has(code scalar.ID, a *account) bool {
-	place := r.codes.Find(code, func(place uint32) bool { return r.code(place) == code })
-	return place != 0 && r.ring[place-1].owner == a
+	slot := r.codes.Find(code, func(slot uint32) bool { return r.code(slot) == code })
+	return slot != 0 && r.ring[slot-1].owner == a
 }
 
 // add remembers a final order instead of the oldest one.
@@ -34,12 +34,12 @@ func (r *recent) add(code scalar.ID, a *account) {
 		r.codes.Put(code, uint32(len(r.ring)), r.code)
 		return
 	}
-	oldest, place := &r.ring[r.next], uint32(r.next+1)
+	oldest, slot := &r.ring[r.next], uint32(r.next+1)
 	r.next = (r.next + 1) % recentOrders
-	r.codes.Remove(oldest.code, place)
+	r.codes.Remove(oldest.code, slot)
 	*oldest = finalOrder{code, a}
-	r.codes.Put(code, place, r.code)
+	r.codes.Put(code, slot, r.code)
 }
 
-// code returns the code at a place, which is an index in the ring plus 1.
-func (r *recent) code(place uint32) scalar.ID { return r.ring[place-1].code }
+// code returns the code at a slot, which is an index in the ring plus 1.
+func (r *recent) code(slot uint32) scalar.ID { return r.ring[slot-1].code }

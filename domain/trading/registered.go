@@ -15,16 +15,16 @@ func (s *State) of(broker string) []*account {
 	return s.registeredOf[broker]
 }
 
-// Registered returns the number of a broker's customers, or of all customers for "". A customer's place among them
-// starts at 0, is in the order of registration and never changes. A broker's places reveal nothing about other brokers.
+// Registered returns the number of a broker's customers, or of all customers for "". A customer's index among them
+// starts at 0, is in the order of registration and never changes. A broker's indexes reveal nothing about other brokers.
 func (s *State) Registered(broker string) int { return len(s.of(broker)) }
 
-// CustomerAt returns the customer at a place among a broker's customers, or among all for "".
-func (s *State) CustomerAt(broker string, place int) Customer { return s.of(broker)[place].customer() }
+// CustomerAt returns the customer at an index among a broker's customers, or among all for "".
+func (s *State) CustomerAt(broker string, index int) Customer { return s.of(broker)[index].customer() }
 
-// ListingPlace returns the place of an instrument in the order of listing, from 0, including withdrawn ones. It never
+// ListingIndex returns the index of an instrument in the order of listing, from 0, including withdrawn ones. It never
 // changes. It is -1 for an unknown instrument.
-func (s *State) ListingPlace(symbol string) int {
+func (s *State) ListingIndex(symbol string) int {
 	if i := s.instruments[symbol]; i != nil {
 		return i.index
 	}

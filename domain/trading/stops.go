@@ -102,7 +102,7 @@ func (s *stop) passed() bool {
 		low, high = i.contract.MarkTicks(i.mark, fixed.Ceiling), i.contract.MarkTicks(i.mark, fixed.Floor)
 	}
 	for n := range s.legs {
-		if l := &s.legs[n]; l.Price != 0 && low != 0 && inside(l.Side, l.Price, low, high) {
+		if l := &s.legs[n]; l.Price != 0 && low != 0 && reaches(l.Side, l.Price, low, high) {
 			return true
 		}
 	}

@@ -41,8 +41,8 @@ func (s *stop) triggerIndex() *triggerIndex {
 	return v.position.instrument.triggerIndex(v.kind.Trigger())
 }
 
-// inside reports whether prices between low and high reach a leg at price.
-func inside(side book.Side, price, low, high int64) bool {
+// reaches reports whether prices between low and high reach a leg at price.
+func reaches(side book.Side, price, low, high int64) bool {
 	if side == book.Bid {
 		return price >= low
 	}
@@ -51,13 +51,13 @@ func inside(side book.Side, price, low, high int64) bool {
 
 // reached reports whether the leg is inside the bound.
 func (w *triggerIndex) reached(l *leg) bool {
-	return w.low != 0 && inside(l.Side, l.Price, w.low, w.high)
+	return w.low != 0 && reaches(l.Side, l.Price, w.low, w.high)
 }
 
 // reaches reports whether prices between low and high reach any leg.
 func (w *triggerIndex) reaches(low, high int64) bool {
 	for _, side := range [2]book.Side{book.Bid, book.Ask} {
-		if l := w.legs.Best(side); l != nil && inside(side, l.Price, low, high) {
+		if l := w.legs.Best(side); l != nil && reaches(side, l.Price, low, high) {
 			return true
 		}
 	}

@@ -159,7 +159,7 @@ func (h *Handler) sealAction(ctx context.Context, about owner.Ref, a *action) (e
 	for _, s := range []struct {
 		into *onboarding.Sealed
 		text string
-		at   seal.Place
+		at   seal.AssociatedData
 	}{
 		{&a.payload.Reason, a.reason, seal.Reason(about, a.payload.ID)},
 		{&a.payload.InternalReason, a.internalReason, seal.InternalReason(about, a.payload.ID)},

@@ -315,7 +315,7 @@ func (h *Handler) actionTexts(c echo.Context, p *onboarding.ActOnTrigger) (map[s
 	for _, s := range []struct {
 		member string
 		sealed onboarding.Sealed
-		at     seal.Place
+		at     seal.AssociatedData
 	}{
 		{"reason", p.Reason, seal.Reason(about, p.ID)},
 		{"internal_reason", p.InternalReason, seal.InternalReason(about, p.ID)},

@@ -47,7 +47,7 @@ func (d *desk) owner(tenant string, t owner.Type, n byte) owner.Ref {
 	return ref
 }
 
-func (d *desk) sealed(text string, at seal.Place) onboarding.Sealed {
+func (d *desk) sealed(text string, at seal.AssociatedData) onboarding.Sealed {
 	d.T.Helper()
 	b, err := d.Owners.Seal(d.T.Context(), []byte(text), at)
 	if err != nil {

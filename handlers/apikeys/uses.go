@@ -67,9 +67,9 @@ func (u *Uses) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case id := <-u.waiting:
-			told := u.tell(ctx, id)
+			recorded := u.tell(ctx, id)
 			u.passOver(id)
-			if told {
+			if recorded {
 				continue
 			}
 			select { // the owner is unreachable and would not accept the next use either

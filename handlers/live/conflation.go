@@ -258,10 +258,10 @@ func (h *Hub) sendCandles(ctx context.Context, k *candleStream, at string) {
 func (h *Hub) sendAccounts(changes *accountChanges, due map[held]bool) {
 	brokers, customers := h.readAccounts()
 	for _, broker := range brokers {
-		for place, more := 0, true; more; place += chunk {
+		for offset, more := 0, true; more; offset += chunk {
 			h.look(func(s *trading.State) {
-				end := min(place+chunk, s.Registered(broker))
-				for n := place; n < end; n++ {
+				end := min(offset+chunk, s.Registered(broker))
+				for n := offset; n < end; n++ {
 					h.sendAffected(s, s.CustomerAt(broker, n), changes, due)
 				}
 				more = end < s.Registered(broker)

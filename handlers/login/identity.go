@@ -137,22 +137,22 @@ func CheckSeal(f record.Follower, box *seal.Box) error {
 	// Decrypt outside the view, which blocks the fold.
 	View(f, func(s *identity.State) { keys, users = s.Keys(), s.Users() })
 	for _, k := range keys {
-		if _, err := box.Open(k.Private, privatePlace(k.KID)); err != nil {
+		if _, err := box.Open(k.Private, privateKeyData(k.KID)); err != nil {
 			return fmt.Errorf("signing key %s: %w", k.KID, err)
 		}
 	}
 	for _, u := range users {
-		if _, err := box.Open(u.PasswordHash, passwordPlace(u.Username)); err != nil {
+		if _, err := box.Open(u.PasswordHash, passwordData(u.Username)); err != nil {
 			return fmt.Errorf("password of user %s: %w", u.Username, err)
 		}
 	}
 	return nil
 }
 
-func passwordPlace(username string) seal.Place {
-	return seal.Place{Owner: username, Field: "password_hash", Type: "user"}
+func passwordData(username string) seal.AssociatedData {
+	return seal.AssociatedData{Owner: username, Field: "password_hash", Type: "user"}
 }
 
-func privatePlace(kid string) seal.Place {
-	return seal.Place{Owner: kid, Field: "private", Type: "signing_key"}
+func privateKeyData(kid string) seal.AssociatedData {
+	return seal.AssociatedData{Owner: kid, Field: "private", Type: "signing_key"}
 }

@@ -56,7 +56,7 @@ func sealKey(box *seal.Box, private ed25519.PrivateKey) (*identity.AddSigningKey
 		return nil, fmt.Errorf("make a signing key: %w", err)
 	}
 	kid := base64.RawURLEncoding.EncodeToString(thumbprint)
-	sealed, err := box.Seal(private.Seed(), privatePlace(kid))
+	sealed, err := box.Seal(private.Seed(), privateKeyData(kid))
 	if err != nil {
 		return nil, fmt.Errorf("make a signing key: %w", err)
 	}
@@ -125,7 +125,7 @@ func (s *signer) private(k *identity.SigningKey) (ed25519.PrivateKey, error) {
 	if key, ok := s.unsealed[k.KID]; ok {
 		return key, nil
 	}
-	seed, err := s.box.Open(k.Private, privatePlace(k.KID))
+	seed, err := s.box.Open(k.Private, privateKeyData(k.KID))
 	if err != nil {
 		return nil, fmt.Errorf("signing key %s: %w", k.KID, err)
 	}

@@ -161,7 +161,7 @@ func (h *Handler) verify(ctx context.Context, username, password string) (*ident
 	View(h.identity, func(s *identity.State) { user, _ = s.User(username) })
 	hash := h.decoy
 	if user != nil {
-		opened, err := h.box.Open(user.PasswordHash, passwordPlace(username))
+		opened, err := h.box.Open(user.PasswordHash, passwordData(username))
 		if err != nil {
 			return nil, fmt.Errorf("password of user %s: %w", username, err)
 		}

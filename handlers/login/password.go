@@ -48,7 +48,7 @@ func SealPassword(box *seal.Box, username, password string, memory uint32) (iden
 }
 
 func sealHash(box *seal.Box, username, hash string) (identity.Sealed, error) {
-	sealed, err := box.Seal([]byte(hash), passwordPlace(username))
+	sealed, err := box.Seal([]byte(hash), passwordData(username))
 	if err != nil {
 		return nil, fmt.Errorf("password of user %s: %w", username, err)
 	}

@@ -75,14 +75,14 @@ func TestSealPassword(t *testing.T) {
 	if bytes.Contains(sealed, []byte("argon2")) {
 		t.Error("the hash stands in the clear")
 	}
-	hash, err := box.Open(sealed, passwordPlace("user"))
+	hash, err := box.Open(sealed, passwordData("user"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := verifyPassword(string(hash), "right"); !ok || err != nil {
 		t.Errorf("the sealed hash does not verify: %v", err)
 	}
-	if _, err := box.Open(sealed, passwordPlace("another")); err == nil {
+	if _, err := box.Open(sealed, passwordData("another")); err == nil {
 		t.Error("the hash can be moved to another user")
 	}
 }

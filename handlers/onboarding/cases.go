@@ -98,7 +98,7 @@ func (h *Handler) reason(ctx context.Context, of owner.Ref, trigger scalar.ID, r
 }
 
 // text decrypts a text that was encrypted as raw bytes.
-func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.Place, c []byte) (string, error) {
+func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.AssociatedData, c []byte) (string, error) {
 	plain, err := h.cfg.Owners.Open(ctx, c, at)
 	if err != nil {
 		return "", sealing(of, err)
@@ -184,7 +184,7 @@ func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.Case
 }
 
 // optionalText is text for an optional text. It returns nil if there is none or if it cannot be decrypted any more.
-func (h *Handler) optionalText(ctx context.Context, of owner.Ref, at seal.Place, c []byte) (*string, error) {
+func (h *Handler) optionalText(ctx context.Context, of owner.Ref, at seal.AssociatedData, c []byte) (*string, error) {
 	if c == nil {
 		return nil, nil
 	}

@@ -315,18 +315,18 @@ type exportedDocument struct {
 
 // documents writes the list of documents and then the files.
 func (x *export) documents() error {
-	type place struct {
+	type exportedFile struct {
 		document domain.Document
 		path     string
 	}
-	var all []place
+	var all []exportedFile
 	err := array(x, "documents.json", func(r *view.Document) scalar.ID { return r.ID },
 		func(ctx context.Context, db projections.DB, size, offset int) ([]view.Document, int, int64, error) {
 			return view.Documents(ctx, db, viewer(x.c), x.t.Ref, size, offset)
 		}, func(ctx context.Context, row *view.Document) (any, error) {
 			shown, err := x.h.showDocument(ctx, &row.Document, row.Name)
 			at := path.Join("files", row.ID.String(), safeName(shown.Name))
-			all = append(all, place{row.Document, at})
+			all = append(all, exportedFile{row.Document, at})
 			return exportedDocument{shown, at}, err
 		})
 	if err != nil {

@@ -43,7 +43,7 @@ func (h *Handler) listEvents(c echo.Context) error {
 			}
 			shown++
 			if err == nil {
-				b, err = h.told(ctx, &n.Notice, hidden)
+				b, err = h.body(ctx, &n.Notice, hidden)
 			}
 			return b
 		})
@@ -70,9 +70,9 @@ func (h *Handler) fetchReasons(ctx context.Context, of []projections.Row[rows.No
 	return h.fetchKeys(ctx, owners)
 }
 
-// told returns the feed's form of a notice: its body or, if the owner's data is hidden, only IDs, type and time. So a
+// body returns the feed's form of a notice: its body or, if the owner's data is hidden, only IDs, type and time. So a
 // tenant still sees the notice that an erasure is complete.
-func (h *Handler) told(ctx context.Context, n *domain.Notice, hidden func(owner.Ref) bool) (domain.Body, error) {
+func (h *Handler) body(ctx context.Context, n *domain.Notice, hidden func(owner.Ref) bool) (domain.Body, error) {
 	if hidden(n.Ref) {
 		return n.ErasedBody(), nil
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/handlers/onboarding/places"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
@@ -90,7 +90,7 @@ type Handler struct {
 	linkMaster []byte
 	// downloads and exports limit concurrent responses. Each takes about a quarter of a megabyte until the client has
 	// read it.
-	downloads, exports *places.Places
+	downloads, exports *capacity.Limiter
 }
 
 // placeWithin is how long a download or an export waits for capacity.
@@ -100,8 +100,8 @@ const placeWithin = 2 * time.Second
 func New(c Config) *Handler {
 	h := &Handler{cfg: c, journal: operation.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
 		uploads: upload.New(c.Files, c.Scanner), proofs: proofs.New(c.Receipts), linkMaster: c.Box.Derive("download link"),
-		downloads: places.New(128, 64, placeWithin, places.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
-		exports:   places.New(16, 4, placeWithin, places.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
+		downloads: capacity.New(128, 64, placeWithin, capacity.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
+		exports:   capacity.New(16, 4, placeWithin, capacity.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
 	return h
 }
 

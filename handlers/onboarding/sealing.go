@@ -14,8 +14,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// seal encrypts a value's JSON form with the owner's key, for its place in the log.
-func (h *Handler) seal(ctx context.Context, of owner.Ref, at seal.Place, value any) ([]byte, error) {
+// seal encrypts a value's JSON form with the owner's key, with its associated data.
+func (h *Handler) seal(ctx context.Context, of owner.Ref, at seal.AssociatedData, value any) ([]byte, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (h *Handler) seal(ctx context.Context, of owner.Ref, at seal.Place, value a
 }
 
 // open decrypts a result of seal into a value.
-func (h *Handler) open(ctx context.Context, of owner.Ref, at seal.Place, c []byte, value any) error {
+func (h *Handler) open(ctx context.Context, of owner.Ref, at seal.AssociatedData, c []byte, value any) error {
 	plain, err := h.cfg.Owners.Open(ctx, c, at)
 	if err != nil {
 		return sealing(of, err)

@@ -83,8 +83,8 @@ func (h *Handler) allOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filte
 	var at int64
 	err := h.viewThen(c, q, func(s *domain.State, sequence int64) error {
 		at = sequence
-		for place := range s.Registered(f.Broker) {
-			s.EachOpenOrder(s.CustomerAt(f.Broker, place).Code, func(o *order.Order, changed int64) {
+		for index := range s.Registered(f.Broker) {
+			s.EachOpenOrder(s.CustomerAt(f.Broker, index).Code, func(o *order.Order, changed int64) {
 				if (f.Symbol == "" || f.Symbol == o.Symbol) && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, o.Status)) {
 					found, codes = append(found, wire.NewOrder(o, changed)), append(codes, o.Code)
 				}
@@ -97,9 +97,9 @@ func (h *Handler) allOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filte
 	}
 	out := make(wire.Orders, 0, len(found))
 	err = h.AsOf().Read(c.Request().Context(), at, func(ctx context.Context, db projections.DB, sequence int64) error {
-		places, err := orders.Arrivals(ctx, db, codes, sequence)
-		for _, place := range places {
-			out = append(out, found[place])
+		arrivals, err := orders.Arrivals(ctx, db, codes, sequence)
+		for _, arrival := range arrivals {
+			out = append(out, found[arrival])
 		}
 		return err
 	})

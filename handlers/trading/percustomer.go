@@ -51,7 +51,7 @@ func (h *Handler) listAllPositions(c echo.Context) error {
 	return showEach(h, c, q, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
 		for _, p := range s.Positions(customer) {
 			if symbol == "" || symbol == p.Symbol {
-				yield(int64(s.ListingPlace(p.Symbol)), wire.NewPosition(&p))
+				yield(int64(s.ListingIndex(p.Symbol)), wire.NewPosition(&p))
 			}
 		}
 	})
@@ -108,16 +108,16 @@ func walkCustomers[T any](s *domain.State, of who, beyond *projections.Key, desc
 		if of.customer != "" {
 			customers = 1
 		}
-		for place := range placesBeyond(customers, beyond, descending) {
+		for index := range placesBeyond(customers, beyond, descending) {
 			customer := of.customer
 			if customer == "" {
-				customer = s.CustomerAt(of.broker, place).Code
+				customer = s.CustomerAt(of.broker, index).Code
 			} else if c, known := s.Customer(customer); !known || !of.includes(c) {
 				return // the token's account may not exist or may belong to another broker
 			}
 			var found []projections.Row[T]
 			each(s, customer, func(ordinal int64, v T) {
-				k := projections.Key{Sequence: int64(place), Ordinal: ordinal}
+				k := projections.Key{Sequence: int64(index), Ordinal: ordinal}
 				if beyond == nil || !descending && k.Compare(*beyond) > 0 || descending && k.Compare(*beyond) < 0 {
 					found = append(found, projections.Row[T]{Key: k, Value: v})
 				}
@@ -138,18 +138,18 @@ func walkCustomers[T any](s *domain.State, of who, beyond *projections.Key, desc
 // more items.
 func placesBeyond(n int, beyond *projections.Key, descending bool) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		place, step := 0, 1
+		index, step := 0, 1
 		if descending {
-			place, step = n-1, -1
+			index, step = n-1, -1
 		}
 		if beyond != nil {
-			place = int(max(-1, min(beyond.Sequence, int64(n))))
+			index = int(max(-1, min(beyond.Sequence, int64(n))))
 			if descending {
-				place = min(place, n-1)
+				index = min(index, n-1)
 			}
 		}
-		for ; place >= 0 && place < n; place += step {
-			if !yield(place) {
+		for ; index >= 0 && index < n; index += step {
+			if !yield(index) {
 				return
 			}
 		}

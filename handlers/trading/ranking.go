@@ -50,13 +50,13 @@ func (h *Handler) listRanking(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	places := ranked(standings, wanted)
+	ranks := ranked(standings, wanted)
 	items := make([]rankedAccount, 0, p.Size)
-	for _, place := range rest.Slice(p, places).Items {
-		summary := place.Summary()
-		items = append(items, rankedAccount{wire.NewAccountSummary(&summary), place.Broker})
+	for _, rank := range rest.Slice(p, ranks).Items {
+		summary := rank.Summary()
+		items = append(items, rankedAccount{wire.NewAccountSummary(&summary), rank.Broker})
 	}
-	return c.JSON(http.StatusOK, rest.NewItems(p, items, len(places)))
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, len(ranks)))
 }
 
 // accounts returns the number of accounts now.
@@ -65,24 +65,24 @@ func (h *Handler) accounts() (n int) {
 	return n
 }
 
-// ranking is an account with the values that decide its place in the ranking.
+// ranking is an account with the values that decide its rank.
 type ranking struct {
 	*domain.Standing
 	ratio fixed.Decimal
 	left  fixed.Money // equity less maintenance margin
 }
 
-// ranked returns the places of the accounts with one of the risk states, or with any if wanted is empty.
+// ranked returns the accounts with one of the risk states, or with any if wanted is empty.
 func ranked(standings []domain.Standing, wanted []margin.RiskState) []ranking {
-	places := make([]ranking, 0, len(standings))
+	ranks := make([]ranking, 0, len(standings))
 	for i := range standings {
 		a := standings[i].Summary()
 		if len(wanted) == 0 || slices.Contains(wanted, a.RiskState) {
-			places = append(places, ranking{&standings[i], a.MarginRatio, a.TotalEquity - a.MaintenanceMargin})
+			ranks = append(ranks, ranking{&standings[i], a.MarginRatio, a.TotalEquity - a.MaintenanceMargin})
 		}
 	}
-	slices.SortFunc(places, func(a, b ranking) int {
+	slices.SortFunc(ranks, func(a, b ranking) int {
 		return cmp.Or(b.ratio.Cmp(a.ratio), cmp.Compare(a.left, b.left), cmp.Compare(a.Code, b.Code))
 	})
-	return places
+	return ranks
 }

@@ -62,7 +62,7 @@ type delivery struct {
 	notice   *reported   // nil: read it from the rows
 	attempts int         // number of attempts so far
 	next     scalar.Time // time of the retry; zero if the delivery is due
-	made     onboarding.Place
+	made     onboarding.EventPosition
 	queue    *ownerQueue
 	standing standing
 	n        int // index in the heap of retries
@@ -251,7 +251,7 @@ func (b *backlog) remove(d *delivery) {
 // line inserts a delivery into the queue's due list, in the order of the log.
 func (l *ownerQueue) line(d *delivery) {
 	d.standing = isDue
-	n, _ := slices.BinarySearchFunc(l.due, d.made, func(o *delivery, made onboarding.Place) int { return o.made.Compare(made) })
+	n, _ := slices.BinarySearchFunc(l.due, d.made, func(o *delivery, made onboarding.EventPosition) int { return o.made.Compare(made) })
 	l.due = slices.Insert(l.due, n, d)
 }
 

@@ -141,15 +141,15 @@ func (r *recorder) submit(batch []*receipt) error {
 	case err != nil:
 		return err
 	}
-	told := make(map[scalar.ID]bool, len(batch))
+	recorded := make(map[scalar.ID]bool, len(batch))
 	for _, e := range result.Entry.Record.Events {
 		if e, is := e.(*onboarding.DeliveryAttempted); is {
-			told[e.ID] = true
+			recorded[e.ID] = true
 		}
 	}
 	for _, one := range batch {
 		k := known{isRecorded, result.Position.Sequence}
-		if !told[one.attempt.ID] {
+		if !recorded[one.attempt.ID] {
 			k.status = isRefused
 		}
 		one.known <- k

@@ -218,7 +218,7 @@ func (v *venue) ask(p file, why string) {
 		Reason: v.seal(p.Ref, seal.Reason(p.Ref, p.trigger), why), Questionnaires: []scalar.ID{v.further}})
 }
 
-func (v *venue) seal(of owner.Ref, at seal.Place, text string) onboarding.Sealed {
+func (v *venue) seal(of owner.Ref, at seal.AssociatedData, text string) onboarding.Sealed {
 	v.t.Helper()
 	c, err := v.owners.Seal(v.t.Context(), []byte(text), at)
 	if err != nil {

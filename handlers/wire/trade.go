@@ -110,7 +110,7 @@ func (r *TradeRest) write(w *fastjson.Writer) {
 	}
 	w.Raw(`,"timestamp":`)
 	fastjson.Text(w, r.Timestamp)
-	writePlace(w, r.Sequence, r.Ordinal)
+	writePosition(w, r.Sequence, r.Ordinal)
 	w.Raw(`}`)
 }
 
@@ -170,12 +170,12 @@ func (m *MarketTradeMessage) AppendJSON(b []byte) ([]byte, error) {
 	w.String(string(m.Type))
 	w.Raw(`,"timestamp":`)
 	fastjson.Text(&w, m.Timestamp)
-	writePlace(&w, m.Sequence, m.Ordinal)
+	writePosition(&w, m.Sequence, m.Ordinal)
 	w.Raw(`}`)
 	return w.Bytes, w.Err
 }
 
-func writePlace(w *fastjson.Writer, sequence int64, ordinal int) {
+func writePosition(w *fastjson.Writer, sequence int64, ordinal int) {
 	writeSequence(w, sequence)
 	w.Raw(`,"ordinal":`)
 	w.Bytes = strconv.AppendInt(w.Bytes, int64(ordinal), 10)

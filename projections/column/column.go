@@ -132,20 +132,20 @@ func (c *Column[T]) Encode(to *Rows, row *T) { c.encode(to, row) }
 // Values returns the array parameter with the column's values of the rows.
 func (c *Column[T]) Values(rows []T) any { return c.values(rows) }
 
-// define makes a column from accessors: place locates the value in a row, encode writes it for COPY, as converts it for
+// define makes a column from accessors: field locates the value in a row, encode writes it for COPY, as converts it for
 // the array parameter, and into returns the Scan target.
-func define[T, V, E any](name, element string, place func(*T) *V, encode func(*Rows, V), as func(V) E, into func(*V) any) Column[T] {
+func define[T, V, E any](name, element string, field func(*T) *V, encode func(*Rows, V), as func(V) E, into func(*V) any) Column[T] {
 	return Column[T]{
 		Name: name, element: element, from: "?", as: "?",
-		encode: func(to *Rows, row *T) { encode(to, *place(row)) },
+		encode: func(to *Rows, row *T) { encode(to, *field(row)) },
 		values: func(rows []T) any {
 			values := make([]E, len(rows))
 			for i := range rows {
-				values[i] = as(*place(&rows[i]))
+				values[i] = as(*field(&rows[i]))
 			}
 			return values
 		},
-		into: func(row *T) any { return into(place(row)) },
+		into: func(row *T) any { return into(field(row)) },
 	}
 }
 
@@ -158,39 +158,39 @@ func numeric[T any](c Column[T]) Column[T] {
 func same[V any](v V) V { return v }
 
 // Text is a column of type text.
-func Text[T any, S ~string](name string, place func(*T) *S) Column[T] {
-	return define(name, "text", place, func(to *Rows, s S) { to.Text(string(s)) }, func(s S) string { return clean(string(s)) }, IntoText[S])
+func Text[T any, S ~string](name string, field func(*T) *S) Column[T] {
+	return define(name, "text", field, func(to *Rows, s S) { to.Text(string(s)) }, func(s S) string { return clean(string(s)) }, IntoText[S])
 }
 
 // NullText is a column of type text. "" is stored as NULL.
-func NullText[T any, S ~string](name string, place func(*T) *S) Column[T] {
-	return define(name, "text", place, func(to *Rows, s S) { to.NullText(string(s)) },
+func NullText[T any, S ~string](name string, field func(*T) *S) Column[T] {
+	return define(name, "text", field, func(to *Rows, s S) { to.NullText(string(s)) },
 		func(s S) pgtype.Text { return pgtype.Text{String: clean(string(s)), Valid: s != ""} }, IntoText[S])
 }
 
 // Words is a column of type text[] for words without spaces.
-func Words[T any](name string, place func(*T) *[]string) Column[T] {
-	c := define(name, "text", place, func(to *Rows, words []string) { to.Words(words) },
+func Words[T any](name string, field func(*T) *[]string) Column[T] {
+	c := define(name, "text", field, func(to *Rows, words []string) { to.Words(words) },
 		func(words []string) string { return clean(strings.Join(words, " ")) }, func(words *[]string) any { return words })
 	c.from = "string_to_array(?, ' ')"
 	return c
 }
 
 // JSON is a column of type json, read as text.
-func JSON[T any](name string, place func(*T) *string) Column[T] {
-	c := Text(name, place)
+func JSON[T any](name string, field func(*T) *string) Column[T] {
+	c := Text(name, field)
 	c.from, c.as = "?::json", "?::text"
 	return c
 }
 
 // ID is a column of type uuid. The zero ID is stored as NULL.
-func ID[T any](name string, place func(*T) *scalar.ID) Column[T] {
-	return define(name, "uuid", place, (*Rows).ID, UUID, IntoID)
+func ID[T any](name string, field func(*T) *scalar.ID) Column[T] {
+	return define(name, "uuid", field, (*Rows).ID, UUID, IntoID)
 }
 
 // IDs is a column of type uuid[].
-func IDs[T any](name string, place func(*T) *[]scalar.ID) Column[T] {
-	c := define(name, "text", place, (*Rows).IDs, func(ids []scalar.ID) string {
+func IDs[T any](name string, field func(*T) *[]scalar.ID) Column[T] {
+	c := define(name, "text", field, (*Rows).IDs, func(ids []scalar.ID) string {
 		words := make([]string, len(ids))
 		for i, id := range ids {
 			words[i] = id.String()
@@ -202,18 +202,18 @@ func IDs[T any](name string, place func(*T) *[]scalar.ID) Column[T] {
 }
 
 // Time is a column of type timestamptz. The zero Time is stored as NULL.
-func Time[T any](name string, place func(*T) *scalar.Time) Column[T] {
-	return define(name, "timestamptz", place, (*Rows).Time, Timestamp, IntoTime)
+func Time[T any](name string, field func(*T) *scalar.Time) Column[T] {
+	return define(name, "timestamptz", field, (*Rows).Time, Timestamp, IntoTime)
 }
 
 // Int is a column of type bigint.
-func Int[T any](name string, place func(*T) *int64) Column[T] {
-	return define(name, "bigint", place, (*Rows).Int, same[int64], func(n *int64) any { return n })
+func Int[T any](name string, field func(*T) *int64) Column[T] {
+	return define(name, "bigint", field, (*Rows).Int, same[int64], func(n *int64) any { return n })
 }
 
 // NullInt is a column of type bigint. 0 is stored as NULL.
-func NullInt[T any](name string, place func(*T) *int64) Column[T] {
-	return define(name, "bigint", place, func(to *Rows, n int64) {
+func NullInt[T any](name string, field func(*T) *int64) Column[T] {
+	return define(name, "bigint", field, func(to *Rows, n int64) {
 		if n == 0 {
 			to.Null()
 			return
@@ -223,14 +223,14 @@ func NullInt[T any](name string, place func(*T) *int64) Column[T] {
 }
 
 // Small is a column of type integer. Values out of range are clamped.
-func Small[T any, N int | int64](name string, place func(*T) *N) Column[T] {
-	return define(name, "integer", place, func(to *Rows, n N) { to.Small(int64(n)) }, func(n N) int32 { return small(int64(n)) },
+func Small[T any, N int | int64](name string, field func(*T) *N) Column[T] {
+	return define(name, "integer", field, func(to *Rows, n N) { to.Small(int64(n)) }, func(n N) int32 { return small(int64(n)) },
 		func(n *N) any { return n })
 }
 
 // NullSmall is a column of type integer. 0 is stored as NULL.
-func NullSmall[T any](name string, place func(*T) *int) Column[T] {
-	return define(name, "integer", place, func(to *Rows, n int) {
+func NullSmall[T any](name string, field func(*T) *int) Column[T] {
+	return define(name, "integer", field, func(to *Rows, n int) {
 		if n == 0 {
 			to.Null()
 			return
@@ -242,8 +242,8 @@ func NullSmall[T any](name string, place func(*T) *int) Column[T] {
 func small(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // Bool is a column of type boolean.
-func Bool[T any](name string, place func(*T) *bool) Column[T] {
-	return define(name, "boolean", place, (*Rows).Bool, same[bool], func(b *bool) any { return b })
+func Bool[T any](name string, field func(*T) *bool) Column[T] {
+	return define(name, "boolean", field, (*Rows).Bool, same[bool], func(b *bool) any { return b })
 }
 
 // Whether is a column of type boolean that is derived from the row. Queries do not read it.
@@ -254,14 +254,14 @@ func Whether[T any](name string, value func(*T) bool) Column[T] {
 }
 
 // Hash is a column of type bytea for 32 bytes.
-func Hash[T any, H ~[32]byte](name string, place func(*T) *H) Column[T] {
-	return define(name, "bytea", place, func(to *Rows, h H) { b := [32]byte(h); to.Bytes(b[:]) },
+func Hash[T any, H ~[32]byte](name string, field func(*T) *H) Column[T] {
+	return define(name, "bytea", field, func(to *Rows, h H) { b := [32]byte(h); to.Bytes(b[:]) },
 		func(h H) []byte { b := [32]byte(h); return b[:] }, func(h *H) any { return hashInto[H]{h} })
 }
 
 // Bytes is a column of type bytea. An empty slice is stored as NULL.
-func Bytes[T any, B ~[]byte](name string, place func(*T) *B) Column[T] {
-	return define(name, "bytea", place, func(to *Rows, b B) {
+func Bytes[T any, B ~[]byte](name string, field func(*T) *B) Column[T] {
+	return define(name, "bytea", field, func(to *Rows, b B) {
 		if len(b) == 0 {
 			to.Null()
 			return
@@ -276,13 +276,13 @@ func Bytes[T any, B ~[]byte](name string, place func(*T) *B) Column[T] {
 }
 
 // Decimal is a column of type numeric that is never NULL.
-func Decimal[T any](name string, place func(*T) *fixed.Decimal) Column[T] {
-	return numeric(define(name, "text", place, (*Rows).Decimal, fixed.Decimal.String, IntoDecimal))
+func Decimal[T any](name string, field func(*T) *fixed.Decimal) Column[T] {
+	return numeric(define(name, "text", field, (*Rows).Decimal, fixed.Decimal.String, IntoDecimal))
 }
 
 // NullDecimal is a column of type numeric. Zero is stored as NULL.
-func NullDecimal[T any](name string, place func(*T) *fixed.Decimal) Column[T] {
-	return numeric(define(name, "text", place, (*Rows).NullDecimal, func(d fixed.Decimal) pgtype.Text {
+func NullDecimal[T any](name string, field func(*T) *fixed.Decimal) Column[T] {
+	return numeric(define(name, "text", field, (*Rows).NullDecimal, func(d fixed.Decimal) pgtype.Text {
 		if d.IsZero() {
 			return pgtype.Text{}
 		}
@@ -291,13 +291,13 @@ func NullDecimal[T any](name string, place func(*T) *fixed.Decimal) Column[T] {
 }
 
 // Money is a column of type numeric that is never NULL.
-func Money[T any](name string, place func(*T) *fixed.Money) Column[T] {
-	return numeric(define(name, "text", place, (*Rows).Money, fixed.Money.String, IntoMoney))
+func Money[T any](name string, field func(*T) *fixed.Money) Column[T] {
+	return numeric(define(name, "text", field, (*Rows).Money, fixed.Money.String, IntoMoney))
 }
 
 // MoneyWhere is a column of type numeric. It is NULL in rows for which there returns false.
-func MoneyWhere[T any](name string, there func(*T) bool, place func(*T) *fixed.Money) Column[T] {
-	c := Money(name, place)
+func MoneyWhere[T any](name string, there func(*T) bool, field func(*T) *fixed.Money) Column[T] {
+	c := Money(name, field)
 	encode := c.encode
 	c.encode = func(to *Rows, row *T) {
 		if !there(row) {
@@ -310,7 +310,7 @@ func MoneyWhere[T any](name string, there func(*T) bool, place func(*T) *fixed.M
 		values := make([]pgtype.Text, len(rows))
 		for i := range rows {
 			if there(&rows[i]) {
-				values[i] = pgtype.Text{String: place(&rows[i]).String(), Valid: true}
+				values[i] = pgtype.Text{String: field(&rows[i]).String(), Valid: true}
 			}
 		}
 		return values
@@ -330,12 +330,12 @@ func Number[T any](name string, text func(*T) string) Column[T] {
 func Whole[T any, V encoding.TextMarshaler, P interface {
 	*V
 	encoding.TextUnmarshaler
-}](name string, place func(*T) *V) Column[T] {
+}](name string, field func(*T) *V) Column[T] {
 	text := func(v V) string {
 		b, _ := v.MarshalText() // numbers have one
 		return string(b)
 	}
-	return numeric(define(name, "text", place, func(to *Rows, v V) { to.Whole(text(v)) }, text, func(v *V) any { return wholeInto{P(v)} }))
+	return numeric(define(name, "text", field, func(to *Rows, v V) { to.Whole(text(v)) }, text, func(v *V) any { return wholeInto{P(v)} }))
 }
 
 // clean replaces bytes that a Postgres text cannot contain. No accepted command contains such text, but if one did, it

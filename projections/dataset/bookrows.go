@@ -16,7 +16,7 @@ const booksTable = "books"
 // PriceLevel is a price level of a book at the end of a second, as the public interface shows it. Sequence is the last record of the
 // second in the range.
 type PriceLevel struct {
-	Place
+	Origin
 	Second scalar.Time `parquet:"second,timestamp(microsecond),delta,id(4)"`
 	Symbol string      `parquet:"symbol,dict,id(5)"`
 	Side   string      `parquet:"side,dict,id(6)"`
@@ -46,11 +46,11 @@ type bookWriter[T any] struct {
 	books *Books
 	to    *parquet.GenericWriter[T]
 	form  func(bookRow) T
-	last  *Place // the last record; nil before the first
+	last  *Origin // the last record; nil before the first
 }
 
 func (w *bookWriter[T]) add(e *record.Entry) (rows int64, err error) {
-	at := placeAt(e, 0)
+	at := originOf(e, 0)
 	if w.last != nil && secondOf(w.last.Time) != secondOf(at.Time) {
 		if rows, err = w.endSecond(); err != nil {
 			return rows, err
@@ -72,7 +72,7 @@ func (w *bookWriter[T]) close(key, value string) (rows int64, err error) {
 
 // endSecond writes the books that have changed in the second of the last record, and returns the number of rows.
 func (w *bookWriter[T]) endSecond() (rows int64, err error) {
-	row := bookRow{PriceLevel: PriceLevel{Place: *w.last, Second: secondOf(w.last.Time)}}
+	row := bookRow{PriceLevel: PriceLevel{Origin: *w.last, Second: secondOf(w.last.Time)}}
 	write := func(side string, levels []level) {
 		if len(levels) == 0 { // so that a reader sees that nothing rests there any more
 			levels = []level{{}}

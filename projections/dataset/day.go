@@ -20,7 +20,7 @@ const PublicVersion = 1
 
 // publicTradeRow is a trade as everybody may see it. Ordinal is the index among the trades of the record, as in the public interface.
 type publicTradeRow struct {
-	Place
+	Origin
 	Code   scalar.ID         `parquet:"code,uuid,id(4)"`
 	Symbol string            `parquet:"symbol,dict,id(5)"`
 	Action order.Action      `parquet:"action,dict,id(6)"` // the taker's
@@ -37,7 +37,7 @@ func publicTradeRows(m *maker, e *record.Entry, add func(publicTradeRow)) {
 			continue
 		}
 		t := executed.Public(e.Stamp(), ordinal)
-		add(publicTradeRow{placeAt(e, int64(ordinal)), t.Code, t.Symbol, t.Action, m.decimal(t.Price), m.decimal(t.Amount), t.Type})
+		add(publicTradeRow{originOf(e, int64(ordinal)), t.Code, t.Symbol, t.Action, m.decimal(t.Price), m.decimal(t.Amount), t.Type})
 		ordinal++
 	}
 }

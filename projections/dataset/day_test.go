@@ -120,7 +120,7 @@ func TestDays(t *testing.T) {
 	var wantTrades []publicTradeRow
 	for _, r := range rowsOf[tradeRow](t, dir, "trades") {
 		if r.Ordinal%2 == 0 && !over(r.Time) {
-			wantTrades = append(wantTrades, publicTradeRow{Place{r.Sequence, r.Ordinal / 2, r.Time}, r.Code, r.Symbol, r.Action, r.Price, r.Amount, r.Type})
+			wantTrades = append(wantTrades, publicTradeRow{Origin{r.Sequence, r.Ordinal / 2, r.Time}, r.Code, r.Symbol, r.Action, r.Price, r.Amount, r.Type})
 		}
 	}
 	sameRows(t, "trades", trades, wantTrades)

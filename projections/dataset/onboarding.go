@@ -12,7 +12,7 @@ import (
 // triggerRow is a change of the status of an application. The first row of an application, without an action, says who applies for
 // what. Ordinal is the index of the event.
 type triggerRow struct {
-	Place
+	Origin
 	TriggerID     scalar.ID          `parquet:"trigger_id,uuid,id(4)"`
 	EntitlementID scalar.ID          `parquet:"entitlement_id,optional,uuid,id(5)"`
 	OwnerID       scalar.ID          `parquet:"owner_id,uuid,id(6)"`
@@ -32,7 +32,7 @@ func triggerRows(_ *maker, e *record.Entry, add func(triggerRow)) {
 		if t.Status == "" {
 			continue
 		}
-		row := triggerRow{Place: placeAt(e, r.Key.Ordinal), TriggerID: t.TriggerID, OwnerID: t.Ref.ID, OwnerType: t.Ref.Type, Action: t.Action,
+		row := triggerRow{Origin: originOf(e, r.Key.Ordinal), TriggerID: t.TriggerID, OwnerID: t.Ref.ID, OwnerType: t.Ref.Type, Action: t.Action,
 			Status: t.Status, Result: t.Result, ActorKind: t.By, RequestID: t.RequestID, Outcome: t.Outcome}
 		if created, ok := e.Record.Events[r.Key.Ordinal].(*domain.TriggerCreated); ok {
 			row.EntitlementID, row.Tenant = created.EntitlementID, onboarding.Tenant(e)
@@ -43,7 +43,7 @@ func triggerRows(_ *maker, e *record.Entry, add func(triggerRow)) {
 
 // responseRow is a response to a questionnaire. Ordinal is the index of the event.
 type responseRow struct {
-	Place
+	Origin
 	ID              scalar.ID  `parquet:"id,uuid,id(4)"`
 	QuestionnaireID scalar.ID  `parquet:"questionnaire_id,uuid,id(5)"`
 	VersionID       scalar.ID  `parquet:"questionnaire_version_id,uuid,id(6)"`
@@ -56,7 +56,7 @@ type responseRow struct {
 func responseRows(_ *maker, e *record.Entry, add func(responseRow)) {
 	for r := range onboarding.ResponsesIn(e) {
 		v := &r.Value
-		add(responseRow{placeAt(e, r.Key.Ordinal), v.ResponseAdded.ID, v.QuestionnaireID, v.VersionID, int64(v.Number), v.Ref.ID, v.Ref.Type,
+		add(responseRow{originOf(e, r.Key.Ordinal), v.ResponseAdded.ID, v.QuestionnaireID, v.VersionID, int64(v.Number), v.Ref.ID, v.Ref.Type,
 			v.Tenant})
 	}
 }

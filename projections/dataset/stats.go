@@ -141,7 +141,7 @@ func (n number) String() string {
 	if n[0]&0x80 != 0 {
 		whole.Sub(whole, new(big.Int).Lsh(big.NewInt(1), 128))
 	}
-	return new(big.Rat).SetFrac(whole, new(big.Int).Exp(big.NewInt(10), big.NewInt(places), nil)).FloatString(places)
+	return new(big.Rat).SetFrac(whole, new(big.Int).Exp(big.NewInt(10), big.NewInt(decimals), nil)).FloatString(decimals)
 }
 
 // Widen makes the bounds of s those of both files. Both MUST be of the same column.

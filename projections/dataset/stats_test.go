@@ -156,7 +156,7 @@ func TestNumbersInText(t *testing.T) {
 		}
 		text := number(x).String()
 		back, ok := new(big.Rat).SetString(text)
-		if !ok || back.Mul(back, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(places), nil))).Cmp(new(big.Rat).SetInt(signed(x))) != 0 {
+		if !ok || back.Mul(back, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(decimals), nil))).Cmp(new(big.Rat).SetInt(signed(x))) != 0 {
 			t.Errorf("%x is %s", x, text)
 		}
 	})

@@ -27,7 +27,7 @@ func rational(n number) *big.Rat {
 	if n[0]&0x80 != 0 {
 		whole.Sub(whole, new(big.Int).Lsh(big.NewInt(1), 128))
 	}
-	return new(big.Rat).SetFrac(whole, new(big.Int).Exp(big.NewInt(10), big.NewInt(places), nil))
+	return new(big.Rat).SetFrac(whole, new(big.Int).Exp(big.NewInt(10), big.NewInt(decimals), nil))
 }
 
 func text(t testing.TB, s string) *big.Rat {

@@ -16,7 +16,7 @@ import (
 
 // orderRow is an order after one event of a record. Ordinal is the index of the event.
 type orderRow struct {
-	Place
+	Origin
 	Event            string                 `parquet:"event,dict,id(4)"`
 	Code             scalar.ID              `parquet:"code,uuid,id(5)"`
 	CustomerCode     string                 `parquet:"customer_code,dict,id(6)"`
@@ -51,7 +51,7 @@ func orderRows(m *maker, e *record.Entry, add func(orderRow)) {
 		if o == nil {
 			continue
 		}
-		add(orderRow{Place: placeAt(e, int64(i)), Event: event.EventType(), Code: o.Code, CustomerCode: o.CustomerCode, Broker: o.Broker,
+		add(orderRow{Origin: originOf(e, int64(i)), Event: event.EventType(), Code: o.Code, CustomerCode: o.CustomerCode, Broker: o.Broker,
 			Symbol: o.Symbol, Action: o.Action, Type: o.Type, Status: o.Status, Amount: m.decimal(o.Amount), FilledAmount: m.decimal(o.FilledAmount),
 			CashAmount: m.money(o.CashAmount), FilledQuote: m.money(o.FilledQuote), LimitPrice: m.decimal(o.LimitPrice),
 			TriggerPrice: m.decimal(o.TriggerPrice), StopLossPrice: m.decimal(o.StopLossPrice), TakeProfitPrice: m.decimal(o.TakeProfitPrice),
@@ -62,7 +62,7 @@ func orderRows(m *maker, e *record.Entry, add func(orderRow)) {
 
 // tradeRow is one side of a trade. Ordinal is that of the table trades in Postgres: twice the index of the trade, plus 1 for the maker.
 type tradeRow struct {
-	Place
+	Origin
 	Code         scalar.ID         `parquet:"code,uuid,id(4)"`
 	OrderCode    scalar.ID         `parquet:"order_code,optional,uuid,id(5)"`
 	CustomerCode string            `parquet:"customer_code,dict,id(6)"`
@@ -86,7 +86,7 @@ func tradeRows(m *maker, e *record.Entry, add func(tradeRow)) {
 
 func tradeOf(m *maker, e *record.Entry, r *projections.Row[trades.Trade]) tradeRow {
 	t := &r.Value
-	return tradeRow{placeAt(e, r.Key.Ordinal), t.Code, t.OrderCode, t.CustomerCode, t.Broker, t.Symbol, t.Action, m.decimal(t.Price),
+	return tradeRow{originOf(e, r.Key.Ordinal), t.Code, t.OrderCode, t.CustomerCode, t.Broker, t.Symbol, t.Action, m.decimal(t.Price),
 		m.decimal(t.Amount), m.money(t.Notional), m.money(t.Fee), t.FeeCurrency, t.Role, t.Type}
 }
 
@@ -165,7 +165,7 @@ func postings(e *record.Entry) iter.Seq[posting] {
 // postingRow is an entry in an account of a customer or of the venue. Ordinal counts the postings of the record to both. Postgres counts
 // those to customers and those to the venue separately.
 type postingRow struct {
-	Place
+	Origin
 	Code         scalar.ID            `parquet:"code,optional,uuid,id(4)"`
 	Account      domainledger.Account `parquet:"account,optional,dict,id(5)"`
 	CustomerCode string               `parquet:"customer_code,optional,dict,id(6)"`
@@ -180,14 +180,14 @@ type postingRow struct {
 
 func postingRows(m *maker, e *record.Entry, add func(postingRow)) {
 	for p := range postings(e) {
-		add(postingRow{placeAt(e, p.ordinal), p.Code, p.Account, p.CustomerCode, p.broker(), p.Type, p.Currency, m.money(p.Amount), m.money(p.Balance),
+		add(postingRow{originOf(e, p.ordinal), p.Code, p.Account, p.CustomerCode, p.broker(), p.Type, p.Currency, m.money(p.Amount), m.money(p.Balance),
 			p.Symbol, p.OrderCode})
 	}
 }
 
 // fundingRow is a payment of funding to or from a customer. Sequence and Ordinal are also the key of the posting in the table postings.
 type fundingRow struct {
-	Place
+	Origin
 	Code           scalar.ID `parquet:"code,uuid,id(4)"`
 	CustomerCode   string    `parquet:"customer_code,dict,id(5)"`
 	Broker         string    `parquet:"broker,dict,id(6)"`
@@ -206,14 +206,14 @@ func fundingRows(m *maker, e *record.Entry, add func(fundingRow)) {
 			continue
 		}
 		terms := funded.FundingTerms()
-		add(fundingRow{placeAt(e, p.ordinal), p.Code, p.CustomerCode, p.broker(), p.Symbol, p.Currency, m.money(p.Amount),
+		add(fundingRow{originOf(e, p.ordinal), p.Code, p.CustomerCode, p.broker(), p.Symbol, p.Currency, m.money(p.Amount),
 			m.decimal(terms.FundingRate), m.decimal(terms.PositionAmount), m.decimal(terms.MarkPrice)})
 	}
 }
 
 // fundingRateRow is a funding time of an instrument, also a missed one. Ordinal is that of the table funding_rates in Postgres.
 type fundingRateRow struct {
-	Place
+	Origin
 	Symbol          string      `parquet:"symbol,dict,id(4)"`
 	Instant         scalar.Time `parquet:"instant,timestamp(microsecond),id(5)"`
 	FundingRate     number      `parquet:"funding_rate,decimal(18:38),id(6)"`
@@ -226,14 +226,14 @@ type fundingRateRow struct {
 func fundingRateRows(m *maker, e *record.Entry, add func(fundingRateRow)) {
 	for r := range funding.Rows(e) {
 		f := &r.Value
-		add(fundingRateRow{placeAt(e, r.Key.Ordinal), f.Symbol, f.Time, m.decimal(f.FundingRate), m.decimal(f.IndexPrice), m.decimal(f.MarkPrice),
+		add(fundingRateRow{originOf(e, r.Key.Ordinal), f.Symbol, f.Time, m.decimal(f.FundingRate), m.decimal(f.IndexPrice), m.decimal(f.MarkPrice),
 			int64(f.IntervalSeconds), f.Missed})
 	}
 }
 
 // positionRow is a position after a change. Ordinal counts the changes of positions in the record.
 type positionRow struct {
-	Place
+	Origin
 	CustomerCode string `parquet:"customer_code,dict,id(4)"`
 	Broker       string `parquet:"broker,dict,id(5)"`
 	Symbol       string `parquet:"symbol,dict,id(6)"`
@@ -250,7 +250,7 @@ func positionRows(m *maker, e *record.Entry, add func(positionRow)) {
 			continue
 		}
 		for _, p := range changed.PositionsAfter() {
-			add(positionRow{placeAt(e, ordinal), p.CustomerCode, changed.BrokerOf(p.CustomerCode), p.Symbol, m.decimal(p.Amount), m.money(p.Cost),
+			add(positionRow{originOf(e, ordinal), p.CustomerCode, changed.BrokerOf(p.CustomerCode), p.Symbol, m.decimal(p.Amount), m.money(p.Cost),
 				m.decimal(p.EntryPrice)})
 			ordinal++
 		}
@@ -259,7 +259,7 @@ func positionRows(m *maker, e *record.Entry, add func(positionRow)) {
 
 // priceRow is a new index price, with the mark price that follows from it. Ordinal is the index of the event.
 type priceRow struct {
-	Place
+	Origin
 	Symbol     string  `parquet:"symbol,dict,id(4)"`
 	IndexPrice number  `parquet:"index_price,decimal(18:38),id(5)"`
 	MarkPrice  number  `parquet:"mark_price,decimal(18:38),id(6)"`
@@ -272,7 +272,7 @@ func priceRows(m *maker, e *record.Entry, add func(priceRow)) {
 		if !ok {
 			continue
 		}
-		row := priceRow{Place: placeAt(e, int64(i)), Symbol: p.Symbol, IndexPrice: m.decimal(p.IndexPrice), MarkPrice: m.decimal(p.MarkPrice)}
+		row := priceRow{Origin: originOf(e, int64(i)), Symbol: p.Symbol, IndexPrice: m.decimal(p.IndexPrice), MarkPrice: m.decimal(p.MarkPrice)}
 		if p.Premium != nil {
 			premium := m.decimal(*p.Premium)
 			row.Premium = &premium

@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// places is the number of decimals of every number in the files.
-const places = fixed.MaxDigits
+// decimals is the number of decimals of every number in the files.
+const decimals = fixed.MaxDigits
 
 // number is a DECIMAL(38,18): an integer multiple of 10⁻¹⁸ in two's complement, big-endian. Any fixed.Decimal with at most 18 decimals
 // fits, since it has at most 19 digits.
@@ -23,7 +23,7 @@ type PrecisionError struct {
 
 // Error names the record.
 func (e *PrecisionError) Error() string {
-	return fmt.Sprintf("record %d has a number with %d decimals, and a file has %d", e.Sequence, e.Scale, places)
+	return fmt.Sprintf("record %d has a number with %d decimals, and a file has %d", e.Sequence, e.Scale, decimals)
 }
 
 // maker converts the values of one record. It keeps the first error, so that the functions that make rows need no error.
@@ -37,24 +37,24 @@ func (m *maker) decimal(d fixed.Decimal) number { return m.wide(d).Bytes() }
 
 // wide returns the multiple of 10⁻¹⁸ that a number is.
 func (m *maker) wide(d fixed.Decimal) fixed.Wide {
-	if int(d.Scale) > places {
+	if int(d.Scale) > decimals {
 		if m.err == nil {
 			m.err = &PrecisionError{m.sequence, int(d.Scale)}
 		}
 		return fixed.Wide{}
 	}
-	return fixed.Mul(d.Coef, fixed.Pow10(places-int(d.Scale)))
+	return fixed.Mul(d.Coef, fixed.Pow10(decimals-int(d.Scale)))
 }
 
 func (m *maker) money(a fixed.Money) number { return m.decimal(a.Decimal()) }
 
-// placeAt returns the place of a row of a record.
-func placeAt(e *record.Entry, ordinal int64) Place {
-	return Place{e.Record.Sequence, ordinal, e.Record.Time}
+// originOf returns the origin of a row.
+func originOf(e *record.Entry, ordinal int64) Origin {
+	return Origin{e.Record.Sequence, ordinal, e.Record.Time}
 }
 
-// Place is where a row comes from. Every table begins with it.
-type Place struct {
+// Origin is where a row comes from. Every table begins with it.
+type Origin struct {
 	Sequence int64       `parquet:"sequence,delta,id(1)"`
 	Ordinal  int64       `parquet:"ordinal,delta,id(2)"`
 	Time     scalar.Time `parquet:"time,timestamp(microsecond),delta,id(3)"`

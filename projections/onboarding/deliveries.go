@@ -37,7 +37,7 @@ type Delivery struct {
 // do not contain it.
 func (d *Delivery) Domain() domain.Delivery {
 	v := domain.Delivery{ID: d.ID, WebhookID: d.WebhookID, NoticeID: d.NoticeID, Tenant: d.Tenant, Ref: d.Ref, Final: d.Final, Status: d.Status,
-		Attempts: d.Attempts, NextAttempt: d.NextAttempt, Made: domain.Place{Sequence: d.Key.Sequence, Ordinal: d.Key.Ordinal}}
+		Attempts: d.Attempts, NextAttempt: d.NextAttempt, Made: domain.EventPosition{Sequence: d.Key.Sequence, Ordinal: d.Key.Ordinal}}
 	if !d.Status.IsOpen() {
 		v.Closed = d.Sequence
 	}
@@ -115,7 +115,7 @@ func newDeliveries(b *projections.Batch) *deliveryChanges {
 	return &deliveryChanges{attempts: attempts.Copy(b)}
 }
 
-func (x *deliveryChanges) add(at place, event decide.Event) {
+func (x *deliveryChanges) add(at position, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.DeliveryCreated:
 		x.deliveries.Put(e.ID, changed[Delivery]{made: true, Row: deliveryRow{Key: at.Key, Value: Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant,
@@ -135,7 +135,7 @@ func (x *deliveryChanges) add(at place, event decide.Event) {
 	}
 }
 
-func (x *deliveryChanges) slot(at place, id scalar.ID) *Delivery {
+func (x *deliveryChanges) slot(at position, id scalar.ID) *Delivery {
 	r, _ := x.deliveries.Slot(id)
 	r.groups |= 1
 	r.Value.ID, r.Value.Sequence = id, at.Sequence

@@ -56,7 +56,7 @@ type documentChanges struct {
 
 func newDocuments(*projections.Batch) *documentChanges { return &documentChanges{} }
 
-func (x *documentChanges) add(at place, event decide.Event) {
+func (x *documentChanges) add(at position, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.DocumentAdded:
 		x.documents.make(at, e.ID, documentRow{Key: at.Key, Value: Document{Document: e.Document, Tenant: at.tenant(),

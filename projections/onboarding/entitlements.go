@@ -58,7 +58,7 @@ type entitlementChanges struct {
 
 func newEntitlements(*projections.Batch) *entitlementChanges { return &entitlementChanges{} }
 
-func (x *entitlementChanges) add(at place, event decide.Event) {
+func (x *entitlementChanges) add(at position, event decide.Event) {
 	set := func(d entitlement.Definition, made bool) {
 		r, again := x.entitlements.Slot(d.ID)
 		if !again {

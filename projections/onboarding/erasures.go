@@ -112,18 +112,18 @@ const (
 	endDestroyed
 )
 
-func (x *ownerChanges) restrict(at place, e *domain.OwnerRestricted) {
+func (x *ownerChanges) restrict(at position, e *domain.OwnerRestricted) {
 	x.erasures.Put(e.ID, changed[Erasure]{made: true, Row: erasureRow{Value: Erasure{Ref: e.Ref, Tenant: e.Tenant, RequestedAt: e.Time,
 		RequestedBy: e.RequestedBy, Reason: e.Reason, RetainUntil: e.RetainUntil, Requested: at.Sequence}}})
 }
 
-func (x *ownerChanges) erase(at place, e *domain.OwnerErased) {
+func (x *ownerChanges) erase(at position, e *domain.OwnerErased) {
 	r, _ := x.erasures.Slot(e.ID)
 	r.groups |= 1 << endErased
 	r.Value.Ref, r.Value.ErasedAt, r.Value.Erased = e.Ref, e.Time, at.Sequence
 }
 
-func (x *ownerChanges) destroy(at place, e *domain.KeyDestroyed) {
+func (x *ownerChanges) destroy(at position, e *domain.KeyDestroyed) {
 	r, _ := x.erasures.Slot(e.ID)
 	r.groups |= 1 << endDestroyed
 	r.Value.Ref, r.Value.KeyID, r.Value.KeyDestroyed, r.Value.Destroyed = e.Ref, e.KeyID, e.Time, at.Sequence
@@ -146,7 +146,7 @@ type doomed struct {
 	sequences []int64
 }
 
-func (d *doomed) add(at place, id scalar.ID) {
+func (d *doomed) add(at position, id scalar.ID) {
 	d.ids, d.sequences = append(d.ids, c.UUID(id)), append(d.sequences, at.Sequence)
 }
 
@@ -157,7 +157,7 @@ func (d *doomed) queue(b *projections.Batch, sql string) {
 	}
 }
 
-func (x *erasing) add(at place, event decide.Event) {
+func (x *erasing) add(at position, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.OwnerErased:
 		x.emptied.add(at, e.ID)

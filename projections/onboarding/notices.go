@@ -60,7 +60,7 @@ type noticeChanges struct{ notices projections.Adder[Notice] }
 
 func newNotices(b *projections.Batch) *noticeChanges { return &noticeChanges{notices.Copy(b)} }
 
-func (x *noticeChanges) add(at place, event decide.Event) {
+func (x *noticeChanges) add(at position, event decide.Event) {
 	e, ok := event.(*domain.NoticeGiven)
 	if !ok {
 		return

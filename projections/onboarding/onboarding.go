@@ -35,13 +35,13 @@ var Projection = projections.NewProjection("onboarding", project,
 // part maintains some of the tables from a batch of entries.
 type part interface {
 	// add adds an event of a record. ordinal is its index in the record.
-	add(at place, event decide.Event)
+	add(at position, event decide.Event)
 	// write adds the changed rows to the batch.
 	write(b *projections.Batch)
 }
 
-// place is the position of an event in the journal.
-type place struct {
+// position is the position of an event in the journal.
+type position struct {
 	entry *record.Entry
 	projections.Key
 }
@@ -49,21 +49,21 @@ type place struct {
 // Tenant returns the tenant of the client that sent the command of a record.
 func Tenant(e *record.Entry) string { return e.Record.Command.Actor.Broker }
 
-func (p place) tenant() string { return Tenant(p.entry) }
+func (p position) tenant() string { return Tenant(p.entry) }
 
 // actor names the user who sent the command.
-func (p place) actor() string {
+func (p position) actor() string {
 	if a := p.entry.Record.Command.Actor; a.System != "" {
 		return a.System
 	}
 	return p.entry.Record.Command.Actor.Sub
 }
 
-// places returns the events of a record with their positions.
-func places(e *record.Entry) iter.Seq2[place, decide.Event] {
-	return func(yield func(place, decide.Event) bool) {
+// eventsOf returns the events of a record with their positions.
+func eventsOf(e *record.Entry) iter.Seq2[position, decide.Event] {
+	return func(yield func(position, decide.Event) bool) {
 		for n, event := range e.Record.Events {
-			if !yield(place{e, projections.Key{Sequence: e.Record.Sequence, Ordinal: int64(n)}}, event) {
+			if !yield(position{e, projections.Key{Sequence: e.Record.Sequence, Ordinal: int64(n)}}, event) {
 				return
 			}
 		}
@@ -76,7 +76,7 @@ func project(entries []record.Entry, b *projections.Batch) {
 	parts := []part{newOwners(b), newDocuments(b), newQuestionnaires(b), newResponses(b), newEntitlements(b), newTriggers(b),
 		newTimeline(b), newWebhooks(b), newDeliveries(b), newNotices(b), &erasing{}}
 	for i := range entries {
-		for at, event := range places(&entries[i]) {
+		for at, event := range eventsOf(&entries[i]) {
 			for _, p := range parts {
 				p.add(at, event)
 			}

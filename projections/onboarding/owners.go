@@ -64,13 +64,13 @@ func newOwners(b *projections.Batch) *ownerChanges {
 	return &ownerChanges{holds: holds.Copy(b), retentions: retentions.Copy(b)}
 }
 
-func (x *ownerChanges) slot(at place, ref owner.Ref, group int) *Owner {
+func (x *ownerChanges) slot(at position, ref owner.Ref, group int) *Owner {
 	r := x.owners.slot(at, ref.ID, group)
 	r.Value.Ref, r.Value.Sequence = ref, at.Sequence
 	return &r.Value
 }
 
-func (x *ownerChanges) add(at place, event decide.Event) {
+func (x *ownerChanges) add(at position, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.OwnerRegistered:
 		x.owners.make(at, e.ID, ownerRow{Key: at.Key, Value: Owner{Owner: e.Owner, Fields: e.Fields, Sequence: at.Sequence}})
@@ -97,7 +97,7 @@ func (x *ownerChanges) add(at place, event decide.Event) {
 	}
 }
 
-func (x *ownerChanges) move(at place, ref owner.Ref, to owner.State) {
+func (x *ownerChanges) move(at position, ref owner.Ref, to owner.State) {
 	o := x.slot(at, ref, ownerState)
 	o.State, o.Updated = to, at.entry.Record.Time
 }

@@ -93,7 +93,7 @@ type questionnaireChanges struct {
 
 func newQuestionnaires(*projections.Batch) *questionnaireChanges { return &questionnaireChanges{} }
 
-func (x *questionnaireChanges) set(at place, q questionnaire.Questionnaire) {
+func (x *questionnaireChanges) set(at position, q questionnaire.Questionnaire) {
 	r, again := x.questionnaires.Slot(q.ID)
 	if !again {
 		r.Key = at.Key
@@ -102,7 +102,7 @@ func (x *questionnaireChanges) set(at place, q questionnaire.Questionnaire) {
 	r.Value = Questionnaire{q, at.Sequence}
 }
 
-func (x *questionnaireChanges) add(at place, event decide.Event) {
+func (x *questionnaireChanges) add(at position, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.QuestionnaireCreated:
 		x.set(at, e.Questionnaire)

@@ -48,20 +48,20 @@ type responseChanges struct{ responses projections.Adder[Response] }
 
 func newResponses(b *projections.Batch) *responseChanges { return &responseChanges{responses.Copy(b)} }
 
-func (x *responseChanges) add(at place, event decide.Event) {
+func (x *responseChanges) add(at position, event decide.Event) {
 	if e, ok := event.(*domain.ResponseAdded); ok {
 		x.responses.Add(responseAt(at, e))
 	}
 }
 
-func responseAt(at place, e *domain.ResponseAdded) *responseRow {
+func responseAt(at position, e *domain.ResponseAdded) *responseRow {
 	return &responseRow{Key: at.Key, Value: Response{ResponseAdded: *e, Tenant: at.tenant()}}
 }
 
 // ResponsesIn returns the responses in a record.
 func ResponsesIn(e *record.Entry) iter.Seq[*projections.Row[Response]] {
 	return func(yield func(*responseRow) bool) {
-		for at, event := range places(e) {
+		for at, event := range eventsOf(e) {
 			if added, ok := event.(*domain.ResponseAdded); ok && !yield(responseAt(at, added)) {
 				return
 			}

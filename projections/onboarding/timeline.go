@@ -92,7 +92,7 @@ type timelineChanges struct {
 
 func newTimeline(b *projections.Batch) *timelineChanges { return &timelineChanges{timeline.Copy(b)} }
 
-func (x *timelineChanges) add(at place, event decide.Event) {
+func (x *timelineChanges) add(at position, event decide.Event) {
 	if v, ok := triggerEvent(at, event); ok {
 		x.events.Add(&timelineRow{Key: at.Key, Value: v})
 	}
@@ -101,7 +101,7 @@ func (x *timelineChanges) add(at place, event decide.Event) {
 // TriggerEventsIn returns the events of cases in a record.
 func TriggerEventsIn(e *record.Entry) iter.Seq[*projections.Row[TriggerEvent]] {
 	return func(yield func(*timelineRow) bool) {
-		for at, event := range places(e) {
+		for at, event := range eventsOf(e) {
 			if v, ok := triggerEvent(at, event); ok && !yield(&timelineRow{Key: at.Key, Value: v}) {
 				return
 			}
@@ -110,7 +110,7 @@ func TriggerEventsIn(e *record.Entry) iter.Seq[*projections.Row[TriggerEvent]] {
 }
 
 // triggerEvent returns the event in the timeline that an event of the journal makes, if it makes one.
-func triggerEvent(at place, event decide.Event) (TriggerEvent, bool) {
+func triggerEvent(at position, event decide.Event) (TriggerEvent, bool) {
 	v := TriggerEvent{Type: event.EventType(), By: domain.BySystem, Actor: at.actor(), open: "[]"}
 	switch e := event.(type) {
 	case *domain.TriggerCreated:

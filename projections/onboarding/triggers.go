@@ -96,13 +96,13 @@ type triggerChanges struct {
 
 func newTriggers(*projections.Batch) *triggerChanges { return &triggerChanges{} }
 
-func (x *triggerChanges) slot(at place, id scalar.ID, group int) *Trigger {
+func (x *triggerChanges) slot(at position, id scalar.ID, group int) *Trigger {
 	r := x.triggers.slot(at, id, group)
 	r.Value.ID, r.Value.Sequence = id, at.Sequence
 	return &r.Value
 }
 
-func (x *triggerChanges) add(at place, event decide.Event) {
+func (x *triggerChanges) add(at position, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.TriggerCreated:
 		x.triggers.make(at, e.ID, triggerRow{Key: at.Key, Value: Trigger{Trigger: domain.Trigger{ID: e.ID,
@@ -123,7 +123,7 @@ func texts[T any](list []T) string {
 	return text(list)
 }
 
-func (x *triggerChanges) move(at place, e *domain.TriggerMoved) {
+func (x *triggerChanges) move(at position, e *domain.TriggerMoved) {
 	t := x.slot(at, e.ID, triggerMoved)
 	t.Status, t.Result, t.Updated, t.Deadline, t.Moved = e.Status, e.Result, e.Time, e.Deadline, at.Sequence
 	t.Code, t.Reason = "", domain.Reason{}

@@ -21,12 +21,12 @@ type step[T any] struct {
 }
 
 // make adds a new row.
-func (v *versioned[T]) make(at place, id scalar.ID, row projections.Row[T]) {
+func (v *versioned[T]) make(at position, id scalar.ID, row projections.Row[T]) {
 	v.rows.Put(id, []step[T]{{changed[T]{Row: row, made: true}, at.Sequence}})
 }
 
 // slot returns the row with an id, for a change of a group of columns. The pointer is valid until the next call.
-func (v *versioned[T]) slot(at place, id scalar.ID, group int) *changed[T] {
+func (v *versioned[T]) slot(at position, id scalar.ID, group int) *changed[T] {
 	steps, _ := v.rows.Slot(id)
 	var now step[T]
 	if n := len(*steps); n > 0 {

@@ -81,7 +81,7 @@ type webhookChanges struct {
 
 func newWebhooks(*projections.Batch) *webhookChanges { return &webhookChanges{} }
 
-func (x *webhookChanges) slot(at place, id scalar.ID, group int) *webhookChange {
+func (x *webhookChanges) slot(at position, id scalar.ID, group int) *webhookChange {
 	r, _ := x.webhooks.Slot(id)
 	r.groups |= 1 << group
 	r.Value.ID, r.Value.Sequence = id, at.Sequence
@@ -89,7 +89,7 @@ func (x *webhookChanges) slot(at place, id scalar.ID, group int) *webhookChange 
 }
 
 // set takes a whole registration over.
-func (x *webhookChanges) set(at place, w domain.Webhook) *webhookChange {
+func (x *webhookChanges) set(at position, w domain.Webhook) *webhookChange {
 	r := x.slot(at, w.ID, webhookWhole)
 	r.rotated = false // the keys are known now
 	r.Value = Webhook{Webhook: w, Sequence: at.Sequence, types: make([]string, len(w.Types))}
@@ -102,7 +102,7 @@ func (x *webhookChanges) set(at place, w domain.Webhook) *webhookChange {
 	return r
 }
 
-func (x *webhookChanges) add(at place, event decide.Event) {
+func (x *webhookChanges) add(at position, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.WebhookCreated:
 		r := x.set(at, e.Webhook)
@@ -121,7 +121,7 @@ func (x *webhookChanges) add(at place, event decide.Event) {
 }
 
 // rotate puts the next key in the place of the key. Where the batch does not say which that is, the row does.
-func (x *webhookChanges) rotate(at place, e *domain.WebhookRotated) {
+func (x *webhookChanges) rotate(at position, e *domain.WebhookRotated) {
 	r := x.slot(at, e.ID, webhookKeys)
 	if r.groups&(1<<webhookWhole) == 0 {
 		r.rotated = true

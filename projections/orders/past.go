@@ -30,9 +30,9 @@ func OpenAsOf(ctx context.Context, db projections.DB, f Filter, sequence int64) 
 	return found, born, err
 }
 
-// Arrivals returns the places of orders in a list, in the order in which the orders were made. It returns projections.ErrAhead if the
+// Arrivals returns indexes in a list of orders, in the order in which the orders were made. It returns projections.ErrAhead if the
 // rows have not reached the sequence.
-func Arrivals(ctx context.Context, db projections.DB, codes []scalar.ID, sequence int64) (places []int, err error) {
+func Arrivals(ctx context.Context, db projections.DB, codes []scalar.ID, sequence int64) (arrivals []int, err error) {
 	ids := make([]pgtype.UUID, len(codes))
 	for i, code := range codes {
 		ids[i] = c.UUID(code)
@@ -40,7 +40,7 @@ func Arrivals(ctx context.Context, db projections.DB, codes []scalar.ID, sequenc
 	asOf, err := projections.Read(ctx, db, table.Journal, projections.Statement{SQL: `SELECT n.place - 1 FROM unnest($1::uuid[]) WITH ORDINALITY n (code, place)
 		JOIN orders o ON o.code = n.code ORDER BY o.created_sequence, o.created_ordinal`, Args: []any{ids},
 		Collect: func(rows pgx.Rows) (err error) {
-			places, err = pgx.CollectRows(rows, pgx.RowTo[int])
+			arrivals, err = pgx.CollectRows(rows, pgx.RowTo[int])
 			return err
 		}})
 	switch {
@@ -48,10 +48,10 @@ func Arrivals(ctx context.Context, db projections.DB, codes []scalar.ID, sequenc
 		return nil, err
 	case asOf < sequence:
 		return nil, projections.ErrAhead
-	case len(places) != len(codes):
-		return nil, fmt.Errorf("orders: %d of %d orders have a row", len(places), len(codes))
+	case len(arrivals) != len(codes):
+		return nil, fmt.Errorf("orders: %d of %d orders have a row", len(arrivals), len(codes))
 	}
-	return places, nil
+	return arrivals, nil
 }
 
 // shifted is the indexed expression of 00041_history.sql.

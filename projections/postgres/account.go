@@ -88,9 +88,9 @@ func (a account) reaches(path string) bool {
 	}
 }
 
-// place returns the folder for the data directory, owned by the account: below dir if the account can reach dir, else
+// dataFolder returns the folder for the data directory, owned by the account: below dir if the account can reach dir, else
 // in a folder for variable data.
-func (a account) place(dir string, logger *slog.Logger) (string, error) {
+func (a account) dataFolder(dir string, logger *slog.Logger) (string, error) {
 	if !a.reaches(dir) {
 		return a.elsewhere(dir, logger)
 	}

@@ -32,7 +32,7 @@ const passwordFile = "perpetua.password"
 // ownerPasswordFile contains the password of the role Owner. It is in the same folder as passwordFile.
 const ownerPasswordFile = Owner + ".password"
 
-// openCluster finds the place, the account and the binaries.
+// openCluster finds the data folder, the account and the binaries.
 func openCluster(ctx context.Context, dir string, logger *slog.Logger) (*cluster, error) {
 	account, err := chooseAccount(filepath.Join(dir, "cluster", "data"))
 	if err != nil {
@@ -44,7 +44,7 @@ func openCluster(ctx context.Context, dir string, logger *slog.Logger) (*cluster
 		port:    filepath.Join(dir, "port"),
 		logger:  logger,
 	}
-	if c.base, err = account.place(dir, logger); err != nil {
+	if c.base, err = account.dataFolder(dir, logger); err != nil {
 		return nil, err
 	}
 	c.data = filepath.Join(c.base, "data")

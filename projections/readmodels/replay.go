@@ -22,8 +22,8 @@ type Replay struct {
 	// Beside is the database of the new rows: a migrated schema without rows.
 	Beside   *pgxpool.Pool
 	Journals []Audited
-	// Told is called every second with the progress. It may be nil.
-	Told func(progress string)
+	// Progress is called every second with the progress. It may be nil.
+	Progress func(progress string)
 }
 
 // Audited is a journal that a replay reads.
@@ -121,8 +121,8 @@ func (r *replay) follow(ctx context.Context, goals []record.Position) error {
 }
 
 func (r *replay) tell(progress string) {
-	if r.Told != nil {
-		r.Told(progress)
+	if r.Progress != nil {
+		r.Progress(progress)
 	}
 }
 

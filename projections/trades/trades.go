@@ -1,7 +1,7 @@
 // Package trades is the read model of trades: a row for each side. The market's trades are the takers' rows without
 // their names.
 //
-// A row's place in every list is its record's sequence and, within it, twice its event's place, plus 1 for the maker.
+// A row's position in every list is its record's sequence and, within it, twice its event's index, plus 1 for the maker.
 // Times never go back along the sequence, so lists are in the order of time too.
 package trades
 
@@ -75,13 +75,13 @@ func Rows(e *record.Entry) iter.Seq[*projections.Row[Trade]] {
 				continue
 			}
 			taker, maker := t.Sides(at, ordinal)
-			place := projections.Key{Sequence: at.Sequence, Ordinal: 2 * int64(ordinal)}
+			key := projections.Key{Sequence: at.Sequence, Ordinal: 2 * int64(ordinal)}
 			ordinal++
-			if !yield(&row{Key: place, Value: taker}) {
+			if !yield(&row{Key: key, Value: taker}) {
 				return
 			}
-			place.Ordinal++
-			if !yield(&row{Key: place, Value: maker}) {
+			key.Ordinal++
+			if !yield(&row{Key: key, Value: maker}) {
 				return
 			}
 		}

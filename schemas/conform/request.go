@@ -26,8 +26,8 @@ func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, bo
 	}
 	at := "/paths/" + Escape(route.Path)
 	operation := at + "/" + strings.ToLower(method)
-	for _, place := range []string{at, operation} {
-		if err := o.parameters(place+"/parameters", query, header); err != nil {
+	for _, pointer := range []string{at, operation} {
+		if err := o.parameters(pointer+"/parameters", query, header); err != nil {
 			return fmt.Errorf("%s: %w", route, err)
 		}
 	}
@@ -112,12 +112,12 @@ func withoutNulls(body []byte) []byte {
 	return text
 }
 
-// parameters checks the parameters that are described at a place, and removes them from the query.
-func (o *OpenAPI) parameters(place string, query url.Values, header http.Header) error {
-	list, _ := o.At(place)
+// parameters checks the parameters that are described at a JSON Pointer, and removes them from the query.
+func (o *OpenAPI) parameters(pointer string, query url.Values, header http.Header) error {
+	list, _ := o.At(pointer)
 	items, _ := list.([]any)
 	for i := range items {
-		value, where := o.At(fmt.Sprintf("%s/%d", place, i))
+		value, where := o.At(fmt.Sprintf("%s/%d", pointer, i))
 		p, _ := value.(map[string]any)
 		name, _ := p["name"].(string)
 		var given []string

@@ -29,18 +29,18 @@ type objectHead struct {
 	Chunks     []chunkHead `json:"chunks"`
 }
 
-// sealObject returns the blob of an object: the first line, and sealed with its key as the place, the header and the chunks.
+// sealObject returns the blob of an object: the first line, and sealed with its key as associated data, the header and the chunks.
 func sealObject(c *Config, key string, l log, heads []chunkHead, chunks []byte) ([]byte, error) {
 	line, err := json.Marshal(objectHead{l.journal, l.partition, l.partitions, l.id, heads})
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	sealed, err := c.Box.Seal(append(append(line, '\n'), chunks...), place(key, l.id))
+	sealed, err := c.Box.Seal(append(append(line, '\n'), chunks...), associatedData(key, l.id))
 	return append([]byte(objectMagic), sealed...), err
 }
 
-func place(key string, id scalar.ID) seal.Place {
-	return seal.Place{Owner: id.String(), Field: key, Type: "archive"}
+func associatedData(key string, id scalar.ID) seal.AssociatedData {
+	return seal.AssociatedData{Owner: id.String(), Field: key, Type: "archive"}
 }
 
 // object is an open object. Its chunks are decoded one by one.
@@ -80,7 +80,7 @@ func openObject(c *Config, m *Manifest, b []byte) (*object, error) {
 		}
 		return nil, wrong(Damaged, errForm)
 	}
-	plain, err := c.Box.Open(sealed, place(m.Object, m.Base.JournalID))
+	plain, err := c.Box.Open(sealed, associatedData(m.Object, m.Base.JournalID))
 	var other *seal.WrongKeyError
 	if errors.As(err, &other) {
 		return nil, wrong(Foreign, err)

@@ -181,18 +181,18 @@ func (b *Broker) scan(ctx context.Context, config Config) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	done, last, told := int64(0), time.Now(), false
+	done, last, reported := int64(0), time.Now(), false
 	report, err := scan(ctx, b.dir, func(bytes int64) {
 		done += bytes
 		if config.Checked != nil {
 			config.Checked(done, all)
 		}
 		if now := time.Now(); now.Sub(last) >= config.tellEvery {
-			last, told = now, true
+			last, reported = now, true
 			b.logger.Info("checking the embedded log", "bytes", done, "of", all)
 		}
 	})
-	if err == nil && told {
+	if err == nil && reported {
 		// kfake reads every byte a second time, and tells no progress.
 		b.logger.Info("opening the embedded log, which takes as long as the check", "bytes", all)
 	}

@@ -27,7 +27,7 @@ func checksum(in io.Reader, head []byte, n int64) (uint32, error) {
 
 // explain makes the location of damage more exact if it can. If a batch's checksum matches another length, the length
 // field is damaged. If the checksum would match with a single byte changed, that byte is damaged.
-func explain(file io.ReaderAt, size, at, next int64, f *fault) error {
+func explain(file io.ReaderAt, size, at, next int64, f *damage) error {
 	rest := make([]byte, min(size-at, maxBatchBytes))
 	if n, err := file.ReadAt(rest, at); err != nil && !errors.Is(err, io.EOF) || n < headerSize {
 		return f
@@ -40,7 +40,7 @@ func explain(file io.ReaderAt, size, at, next int64, f *fault) error {
 		return f
 	}
 	if i, ok := singleByte(rest[atChecksum:end]); ok {
-		return &fault{at + atChecksum + int64(i), f.reason + "; it would if this one byte of it were different"}
+		return &damage{at + atChecksum + int64(i), f.reason + "; it would if this one byte of it were different"}
 	}
 	return f
 }

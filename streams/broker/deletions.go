@@ -32,7 +32,7 @@ type deletions struct {
 
 // trimPlan is a trim that Trim is checking or carrying out.
 type trimPlan struct {
-	at   place
+	at   topicPartition
 	trim base.Trim
 
 	ready bool // the log was checked
@@ -46,7 +46,7 @@ func newDeletions(dir string, written func()) *deletions {
 }
 
 // plan begins a trim. The caller MUST drop it in the end, and MUST check the log only after plan returned.
-func (d *deletions) plan(at place, t base.Trim) *trimPlan {
+func (d *deletions) plan(at topicPartition, t base.Trim) *trimPlan {
 	p := &trimPlan{at: at, trim: t}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +91,7 @@ func (d *deletions) carryOut(ctx context.Context, client *kgo.Client, p *trimPla
 }
 
 // allows reports whether kfake may delete the records below an offset. It writes trim.json if a plan allows that.
-func (d *deletions) allows(at place, offset int64) bool {
+func (d *deletions) allows(at topicPartition, offset int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	dir := filepath.Join(d.dir, "partitions", at.folder())
@@ -148,7 +148,7 @@ func (d *deletions) control(cluster *kfake.Cluster) {
 			refused := kmsg.NewDeleteRecordsResponseTopic()
 			refused.Topic = topic.Topic
 			for _, p := range topic.Partitions {
-				allowed = allowed && d.allows(place{topic.Topic, p.Partition}, p.Offset)
+				allowed = allowed && d.allows(topicPartition{topic.Topic, p.Partition}, p.Offset)
 				one := kmsg.NewDeleteRecordsResponseTopicPartition()
 				one.Partition, one.ErrorCode = p.Partition, kerr.PolicyViolation.Code
 				refused.Partitions = append(refused.Partitions, one)

@@ -24,19 +24,19 @@ type disk struct {
 	using sync.RWMutex
 
 	mu         sync.Mutex
-	partitions map[place]*flushed
+	partitions map[topicPartition]*flushed
 	names      map[[16]byte]string // topic names by id
 }
 
 func newDisk(dir string, sync func(*os.File) error, h *halt, fail func(error)) *disk {
 	return &disk{dir: dir, sync: sync, halt: h, fail: fail,
-		partitions: map[place]*flushed{}, names: map[[16]byte]string{}}
+		partitions: map[topicPartition]*flushed{}, names: map[[16]byte]string{}}
 }
 
 // resume initializes the recovery points from the scan of a folder that flushAll has synced.
 func (d *disk) resume(report *Report) error {
 	for _, p := range report.partitions {
-		at, ok := placeOf(filepath.Base(p.dir))
+		at, ok := partitionOf(filepath.Base(p.dir))
 		if !ok || len(p.segments) == 0 {
 			continue
 		}
@@ -83,7 +83,7 @@ func (d *disk) await(e logEnd) error {
 		}
 		e.topic = name
 	}
-	at := place{e.topic, e.partition}
+	at := topicPartition{e.topic, e.partition}
 	err := d.partition(at).await(e.end, d.halt)
 	if missing := (*missingError)(nil); errors.As(err, &missing) || errors.Is(err, os.ErrNotExist) {
 		// The topic may have been deleted, and even created again, while the response was on its way. If it was
@@ -98,7 +98,7 @@ func (d *disk) await(e logEnd) error {
 }
 
 // partition returns the flush state of a partition.
-func (d *disk) partition(at place) *flushed {
+func (d *disk) partition(at topicPartition) *flushed {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f, ok := d.partitions[at]

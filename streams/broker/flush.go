@@ -41,13 +41,13 @@ func newFlushed(dir string, toDisk func(*os.File) error) *flushed {
 
 // missingError reports that kfake announced an offset that is not in the files.
 type missingError struct {
-	dir       string
-	told, end int64
+	dir            string
+	announced, end int64
 }
 
 // Error implements error.
 func (e *missingError) Error() string {
-	return fmt.Sprintf("kfake tells that %s ends at offset %d, and its segments end at %d", e.dir, e.told, e.end)
+	return fmt.Sprintf("kfake announced that %s ends at offset %d, and its segments end at %d", e.dir, e.announced, e.end)
 }
 
 // await returns when everything before offset end is on disk. The caller has learned from kfake that it was written.

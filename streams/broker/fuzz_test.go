@@ -46,7 +46,7 @@ func FuzzScanSegment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, next int64, content []byte) {
 		sizes, end, err := scanned(content, next)
 		if err != nil {
-			damage := (*fault)(nil)
+			damage := (*damage)(nil)
 			if !errors.As(err, &damage) || damage.at < 0 || damage.at >= int64(len(content)) {
 				t.Fatalf("%v in %d bytes", err, len(content))
 			}

@@ -70,8 +70,8 @@ func Scan(ctx context.Context, dir string) (*Report, error) {
 	return scan(ctx, dir, func(int64) {})
 }
 
-// scan is Scan. It passes the size of each segment that it has read to told.
-func scan(ctx context.Context, dir string, told func(bytes int64)) (*Report, error) {
+// scan is Scan. It passes the size of each segment that it has read to progress.
+func scan(ctx context.Context, dir string, progress func(bytes int64)) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func scan(ctx context.Context, dir string, told func(bytes int64)) (*Report, err
 			// is created.
 			return nil, &DamageError{source, 0, "it is missing or does not name the partition " + entry.Name() + ", whose log is there"}
 		}
-		if err := p.scan(ctx, told); err != nil {
+		if err := p.scan(ctx, progress); err != nil {
 			return nil, err
 		}
 		report.partitions = append(report.partitions, p)
@@ -112,33 +112,33 @@ const topicsFile = "topics.json"
 type partitionCounts map[string]int
 
 func (c partitionCounts) have(folder string) bool {
-	at, ok := placeOf(folder)
+	at, ok := partitionOf(folder)
 	return ok && int(at.partition) < c[at.topic]
 }
 
-// place identifies a partition of a topic.
-type place struct {
+// topicPartition identifies a partition of a topic.
+type topicPartition struct {
 	topic     string
 	partition int32
 }
 
 // folder returns the name of the partition's folder.
-func (p place) folder() string {
+func (p topicPartition) folder() string {
 	return url.PathEscape(p.topic) + "-" + strconv.Itoa(int(p.partition))
 }
 
-// placeOf returns the partition of a folder name.
-func placeOf(folder string) (place, bool) {
+// partitionOf returns the partition of a folder name.
+func partitionOf(folder string) (topicPartition, bool) {
 	dash := strings.LastIndexByte(folder, '-')
 	if dash < 0 {
-		return place{}, false
+		return topicPartition{}, false
 	}
 	topic, err := url.PathUnescape(folder[:dash])
 	if err != nil {
-		return place{}, false
+		return topicPartition{}, false
 	}
 	number, err := strconv.ParseInt(folder[dash+1:], 10, 32)
-	return place{topic, int32(number)}, err == nil && number >= 0
+	return topicPartition{topic, int32(number)}, err == nil && number >= 0
 }
 
 // topics returns the topics that the broker will open, and the path of the file that lists them. kfake replaces these
@@ -205,7 +205,7 @@ func (p *partition) list() error {
 	return nil
 }
 
-func (p *partition) scan(ctx context.Context, told func(bytes int64)) error {
+func (p *partition) scan(ctx context.Context, progress func(bytes int64)) error {
 	first := 0
 	for i := range p.segments {
 		if err := ctx.Err(); err != nil {
@@ -222,7 +222,7 @@ func (p *partition) scan(ctx context.Context, told func(bytes int64)) error {
 		if err := p.scanSegment(s, i == first); err != nil {
 			return err
 		}
-		told(s.tail.at)
+		progress(s.tail.at)
 		if !last && s.tail.size > 0 {
 			return &DamageError{s.path, s.tail.at, "the segment ends in the middle of the batch that starts here, and it is not the last segment"}
 		}
@@ -271,7 +271,7 @@ func (p *partition) scanSegment(s *segment, first bool) error {
 		return reader.check(indexEntry(b, p.maxTimestamp))
 	})
 	s.index = reader.index
-	if f := (*fault)(nil); errors.As(err, &f) {
+	if f := (*damage)(nil); errors.As(err, &f) {
 		return &DamageError{s.path, f.at, f.reason}
 	}
 	if err != nil {

@@ -32,13 +32,13 @@ const (
 	attributeControl       = 0x20
 )
 
-// fault describes damage at one byte of a segment or index.
-type fault struct {
+// damage describes damage at one byte of a segment or index.
+type damage struct {
 	at     int64
 	reason string
 }
 
-func (f *fault) Error() string { return fmt.Sprintf("byte %d: %s", f.at, f.reason) }
+func (f *damage) Error() string { return fmt.Sprintf("byte %d: %s", f.at, f.reason) }
 
 // batch describes one intact batch.
 type batch struct {
@@ -56,7 +56,7 @@ type tail struct {
 }
 
 // scanSegment reads a whole segment of the given size. Its first batch must have the offset next. It calls found for
-// each batch and returns the tail after the last complete one. It returns damage as a *fault.
+// each batch and returns the tail after the last complete one. It returns damage as a *damage.
 //
 // A returned tail is provably the beginning of one batch that was cut off, as far as its bytes can show: its header
 // fields are correct, the checksum does not match a shorter batch (which would mean a damaged length), and no further
@@ -76,7 +76,7 @@ func scanSegment(file io.ReaderAt, size, next int64, found func(batch) error) (t
 			return tail{}, f
 		}
 		if n := declared(h); len(h) >= atLeaderEpoch && (n < headerSize-lengthFrom || n > maxBatchBytes) {
-			return tail{}, explain(file, size, at, next, &fault{at + atLength, fmt.Sprintf("no batch has a length of %d", n)})
+			return tail{}, explain(file, size, at, next, &damage{at + atLength, fmt.Sprintf("no batch has a length of %d", n)})
 		}
 		if len(h) < headerSize || at+lengthFrom+declared(h) > size {
 			return tail{at: at, size: size - at}, checkTail(file, size, at, next)
@@ -93,7 +93,7 @@ func scanSegment(file io.ReaderAt, size, next int64, found func(batch) error) (t
 			return tail{}, fmt.Errorf("read at byte %d: %w", at, err)
 		}
 		if sum != binary.BigEndian.Uint32(h[atChecksum:]) {
-			return tail{}, explain(file, size, at, next, &fault{at, fmt.Sprintf("the batch of %d bytes that starts here does not match its checksum", b.size)})
+			return tail{}, explain(file, size, at, next, &damage{at, fmt.Sprintf("the batch of %d bytes that starts here does not match its checksum", b.size)})
 		}
 		if f := checkCounts(h, at); f != nil {
 			return tail{}, f
@@ -117,7 +117,7 @@ func declared(h []byte) int64 {
 func lastOffsetDelta(h []byte) int64 { return int64(binary.BigEndian.Uint32(h[atLastOffsetDelta:])) }
 
 // checkHeader checks the fields that the checksum does not cover. A truncated header is checked as far as it goes.
-func checkHeader(h []byte, at, next int64) *fault {
+func checkHeader(h []byte, at, next int64) *damage {
 	var want [atChecksum]byte
 	binary.BigEndian.PutUint64(want[:], uint64(next))
 	want[atMagic] = 2
@@ -127,11 +127,11 @@ func checkHeader(h []byte, at, next int64) *fault {
 		}
 		switch {
 		case i < atLength:
-			return &fault{at + int64(i), fmt.Sprintf("the batch has offset %s instead of %d", field(h, 0, atLength), next)}
+			return &damage{at + int64(i), fmt.Sprintf("the batch has offset %s instead of %d", field(h, 0, atLength), next)}
 		case i < atMagic:
-			return &fault{at + int64(i), fmt.Sprintf("the batch has leader epoch %s instead of 0", field(h, atLeaderEpoch, atMagic))}
+			return &damage{at + int64(i), fmt.Sprintf("the batch has leader epoch %s instead of 0", field(h, atLeaderEpoch, atMagic))}
 		default:
-			return &fault{at + int64(i), fmt.Sprintf("the batch has format %d instead of 2", h[atMagic])}
+			return &damage{at + int64(i), fmt.Sprintf("the batch has format %d instead of 2", h[atMagic])}
 		}
 	}
 	return nil
@@ -150,11 +150,11 @@ func field(h []byte, from, to int) string {
 }
 
 // checkCounts checks that a batch has records and that their number agrees with its offsets.
-func checkCounts(h []byte, at int64) *fault {
+func checkCounts(h []byte, at int64) *damage {
 	delta := int32(binary.BigEndian.Uint32(h[atLastOffsetDelta:]))
 	count := int32(binary.BigEndian.Uint32(h[atRecordCount:]))
 	if count < 1 || delta != count-1 {
-		return &fault{at + atRecordCount, fmt.Sprintf("the batch has %d records and a last offset delta of %d", count, delta)}
+		return &damage{at + atRecordCount, fmt.Sprintf("the batch has %d records and a last offset delta of %d", count, delta)}
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func checkCounts(h []byte, at int64) *fault {
 // damage that hides further batches.
 func checkTail(file io.ReaderAt, size, at, next int64) error {
 	if size-at > maxBatchBytes {
-		return &fault{at + atLength, "the batch that starts here claims more than the rest of the segment, which is more than any batch has"}
+		return &damage{at + atLength, "the batch that starts here claims more than the rest of the segment, which is more than any batch has"}
 	}
 	rest := make([]byte, size-at)
 	if _, err := file.ReadAt(rest, at); err != nil && !errors.Is(err, io.EOF) {
@@ -180,7 +180,7 @@ func checkTail(file io.ReaderAt, size, at, next int64) error {
 	}
 	for i := headerSize; i+headerSize <= len(rest); i++ {
 		if intactBatch(rest[i:], next) {
-			return &fault{at + atLength, fmt.Sprintf("the batch runs past the end of the segment, and an intact one starts inside it at byte %d", at+int64(i))}
+			return &damage{at + atLength, fmt.Sprintf("the batch runs past the end of the segment, and an intact one starts inside it at byte %d", at+int64(i))}
 		}
 	}
 	return nil
@@ -208,14 +208,14 @@ func rightLength(rest []byte, next int64) (int64, bool) {
 	}
 }
 
-func wrongLength(h []byte, at, length int64) *fault {
+func wrongLength(h []byte, at, length int64) *damage {
 	var want [4]byte
 	binary.BigEndian.PutUint32(want[:], uint32(length))
 	i := 0
 	for i < 3 && h[atLength+i] == want[i] {
 		i++
 	}
-	return &fault{at + atLength + int64(i), fmt.Sprintf("the batch claims a length of %d, and its checksum holds for %d", declared(h), length)}
+	return &damage{at + atLength + int64(i), fmt.Sprintf("the batch claims a length of %d, and its checksum holds for %d", declared(h), length)}
 }
 
 // intactBatch reports whether b starts with a complete batch at an offset above after.

@@ -53,7 +53,7 @@ var _ base.Source = Bases{}
 
 // Base implements base.Source.
 func (b Bases) Base(_ context.Context, journal string, partition int32) (*record.Base, error) {
-	at := place{b.TopicPrefix + journal, partition}
+	at := topicPartition{b.TopicPrefix + journal, partition}
 	t, err := readTrim(filepath.Join(b.Dir, "partitions", at.folder()))
 	switch {
 	case err != nil:
@@ -148,7 +148,7 @@ func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64
 	}
 	ctx, cancel := context.WithTimeout(ctx, trimWithin)
 	defer cancel()
-	plan := b.deletions.plan(place{topic, t.Base.Partition}, t)
+	plan := b.deletions.plan(topicPartition{topic, t.Base.Partition}, t)
 	defer b.deletions.drop(plan)
 	info := b.cluster.PartitionInfo(topic, t.Base.Partition)
 	switch {

@@ -41,19 +41,19 @@ const Settle = ReadEvery + LongestDelivery
 // keys, webhooks, files.
 const Journal = "onboarding"
 
-// Place returns the id that names a venue's fence, and the location of the venue's log. founded is false if the log is empty.
-func Place(ctx context.Context, client *journal.Client) (id scalar.ID, place string, founded bool, err error) {
+// Locate returns the id that names a venue's fence, and the location of the venue's log. founded is false if the log is empty.
+func Locate(ctx context.Context, client *journal.Client) (id scalar.ID, location string, founded bool, err error) {
 	id, founded, err = client.JournalID(ctx, Journal)
 	if err != nil || !founded {
 		return id, "", false, err
 	}
-	at, err := client.LogPlace(ctx, Journal)
+	at, err := client.LogLocation(ctx, Journal)
 	return id, at.String(), err == nil, err
 }
 
-// FormerPlace returns the place that older builds recorded for the venue's log; "" if they recorded none.
-func FormerPlace(ctx context.Context, client *journal.Client) (string, error) {
-	at, err := client.FormerLogPlace(ctx, Journal)
+// FormerLocation returns the location that older builds recorded for the venue's log; "" if they recorded none.
+func FormerLocation(ctx context.Context, client *journal.Client) (string, error) {
+	at, err := client.FormerLogLocation(ctx, Journal)
 	return at.String(), err
 }
 
@@ -65,8 +65,8 @@ type Fence struct {
 	Epoch int64 `json:"epoch"`
 	// Venue names the venue in holds and tokens. It stays the same for good.
 	Venue string `json:"venue_id"`
-	// Place is the location of the acting venue's log: a journal.LogPlace as a string.
-	Place string `json:"place"`
+	// Location is the location of the acting venue's log: a journal.LogLocation as a string.
+	Location string `json:"place"`
 	// Settling is true during a take-over, until the previous holder must have stopped.
 	Settling bool      `json:"settling,omitempty"`
 	Created  time.Time `json:"created_at"`
@@ -95,7 +95,7 @@ func decode(content []byte, of scalar.ID) (Fence, error) {
 	switch {
 	case err == nil && f.Version > 1:
 		return Fence{}, fmt.Errorf("%s has version %d, which this build does not know", name(of), f.Version)
-	case err != nil || f.Version != 1 || f.JournalID != of.String() || f.Epoch < 1 || f.Venue == "" || f.Place == "":
+	case err != nil || f.Version != 1 || f.JournalID != of.String() || f.Epoch < 1 || f.Venue == "" || f.Location == "":
 		return Fence{}, fmt.Errorf("%s: %w", name(of), ErrDamaged)
 	}
 	return f, nil
@@ -113,14 +113,14 @@ func Read(ctx context.Context, keys *seal.KeyStore, of scalar.ID) (Fence, error)
 	return decode(content, of)
 }
 
-func newFence(of scalar.ID, place string) Fence {
+func newFence(of scalar.ID, location string) Fence {
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	return Fence{Version: 1, JournalID: of.String(), Epoch: 1, Venue: VenueAt(of, place).String(), Place: place, Created: now, Changed: now}
+	return Fence{Version: 1, JournalID: of.String(), Epoch: 1, Venue: VenueAt(of, location).String(), Location: location, Created: now, Changed: now}
 }
 
-// Create creates the fence for the venue at a place, if it does not exist, and returns the fence in the key store.
-func Create(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string) (Fence, error) {
-	content, err := newFence(of, place).encode()
+// Create creates the fence for the venue at a location, if it does not exist, and returns the fence in the key store.
+func Create(ctx context.Context, keys *seal.KeyStore, of scalar.ID, location string) (Fence, error) {
+	content, err := newFence(of, location).encode()
 	if err != nil {
 		return Fence{}, err
 	}
@@ -141,58 +141,58 @@ func write(ctx context.Context, store func(ctx context.Context, name string, con
 	return store(ctx, name(of), content)
 }
 
-// Renew rewrites a fence that an older build wrote for the log at a place: it recorded the former place. Any other fence is
+// Renew rewrites a fence that an older build wrote for the log at a location: it recorded the former location. Any other fence is
 // unchanged.
-func Renew(ctx context.Context, keys *seal.KeyStore, of scalar.ID, former, place string) error {
+func Renew(ctx context.Context, keys *seal.KeyStore, of scalar.ID, former, location string) error {
 	f, err := Read(ctx, keys, of)
 	if err == nil {
-		_, err = renew(ctx, keys, of, f, former, place)
+		_, err = renew(ctx, keys, of, f, former, location)
 	}
 	return err
 }
 
-func renew(ctx context.Context, keys *seal.KeyStore, of scalar.ID, f Fence, former, place string) (Fence, error) {
-	if former == "" || f.Place != former {
+func renew(ctx context.Context, keys *seal.KeyStore, of scalar.ID, f Fence, former, location string) (Fence, error) {
+	if former == "" || f.Location != former {
 		return f, nil
 	}
-	f.Place = place
+	f.Location = location
 	return f, write(ctx, keys.Replace, of, f)
 }
 
 // ErrOther reports that the fence changed during a take-over.
 var ErrOther = errors.New("another process has changed the fence during the take-over")
 
-// TakeOver gives the fence to the venue at a place and returns when that venue may act, after wait. It calls begun, if it is
+// TakeOver gives the fence to the venue at a location and returns when that venue may act, after wait. It calls begun, if it is
 // not nil, when it has written the fence. An interrupted take-over can be repeated. Of two concurrent take-overs, one fails
 // with ErrOther. If the key store has no fence, it is not the store of the venue, and the error is ErrNone.
 //
 // A damaged fence is replaced; begun gets its error. The epoch then is the current Unix time, which is above every counted
-// epoch. The venue id is the one that a venue at the place creates its fence with, so holds of another id stay.
-func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
-	return takeOver(ctx, keys, of, place, wait, begun, ErrDamaged)
+// epoch. The venue id is the one that a venue at the location creates its fence with, so holds of another id stay.
+func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, location string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
+	return takeOver(ctx, keys, of, location, wait, begun, ErrDamaged)
 }
 
 // TakeOverLost is TakeOver for a key store that lost the fence. It creates one like that which replaces a damaged fence. The
 // caller MUST know that the key store is the venue's: an unmounted one has no fence either.
-func TakeOverLost(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
-	return takeOver(ctx, keys, of, place, wait, begun, ErrDamaged, ErrNone)
+func TakeOverLost(ctx context.Context, keys *seal.KeyStore, of scalar.ID, location string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
+	return takeOver(ctx, keys, of, location, wait, begun, ErrDamaged, ErrNone)
 }
 
 // takeOver is TakeOver. It replaces a fence that cannot be read because of one of the errors in replaced.
-func takeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration,
+func takeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, location string, wait time.Duration,
 	begun func(f Fence, damage error), replaced ...error) (Fence, error) {
 	f, damage := Read(ctx, keys, of)
 	if slices.ContainsFunc(replaced, func(e error) bool { return errors.Is(damage, e) }) {
-		f = newFence(of, place)
+		f = newFence(of, location)
 		f.Epoch = f.Created.Unix()
 	} else if damage != nil {
 		return Fence{}, damage
 	}
-	if damage == nil && f.Place == place && !f.Settling {
+	if damage == nil && f.Location == location && !f.Settling {
 		return f, nil
 	}
-	if damage != nil || f.Place != place {
-		f.Epoch, f.Place, f.Settling = f.Epoch+1, place, true
+	if damage != nil || f.Location != location {
+		f.Epoch, f.Location, f.Settling = f.Epoch+1, location, true
 		store := keys.Replace
 		if errors.Is(damage, ErrNone) {
 			store = keys.Create
@@ -213,8 +213,8 @@ func takeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place stri
 	if err != nil {
 		return Fence{}, err
 	}
-	if now.Place != place || now.Epoch != f.Epoch {
-		return Fence{}, fmt.Errorf("%w: epoch %d, its log at %s", ErrOther, now.Epoch, now.Place)
+	if now.Location != location || now.Epoch != f.Epoch {
+		return Fence{}, fmt.Errorf("%w: epoch %d, its log at %s", ErrOther, now.Epoch, now.Location)
 	}
 	now.Settling = false
 	return now, write(ctx, keys.Replace, of, now)
@@ -226,12 +226,12 @@ type NotHolderError struct {
 	From  string
 }
 
-// Error names both places.
+// Error names both locations.
 func (e *NotHolderError) Error() string {
-	return fmt.Sprintf("the venue at %s does not hold its fence: that is held for the log at %s (epoch %d). Move that one, or take over at the new place", e.From, e.Fence.Place, e.Fence.Epoch)
+	return fmt.Sprintf("the venue at %s does not hold its fence: that is held for the log at %s (epoch %d). Move that one, or take over at the new place", e.From, e.Fence.Location, e.Fence.Epoch)
 }
 
-// CheckMove returns nil if Move could move the fence of a journal from a place: *NotHolderError if another holds it.
+// CheckMove returns nil if Move could move the fence of a journal from a location: *NotHolderError if another holds it.
 func CheckMove(ctx context.Context, keys *seal.KeyStore, of scalar.ID, from, to string) error {
 	f, err := Read(ctx, keys, of)
 	switch {
@@ -239,37 +239,37 @@ func CheckMove(ctx context.Context, keys *seal.KeyStore, of scalar.ID, from, to 
 		return nil // the venue last ran with a build that had no fences
 	case err != nil:
 		return err
-	case f.Place != from && f.Place != to:
+	case f.Location != from && f.Location != to:
 		return &NotHolderError{f, from}
 	}
 	return nil
 }
 
-// Move changes the place in the fence, in one write, after the venue's log was moved. No node of the venue may run at the old
-// place. It can be repeated.
+// Move changes the location in the fence, in one write, after the venue's log was moved. No node of the venue may run at the old
+// location. It can be repeated.
 func Move(ctx context.Context, keys *seal.KeyStore, of scalar.ID, from, to string) (Fence, error) {
 	f, err := Read(ctx, keys, of)
 	switch {
 	case errors.Is(err, ErrNone):
-		if f, err = Create(ctx, keys, of, to); err == nil && f.Place != to {
+		if f, err = Create(ctx, keys, of, to); err == nil && f.Location != to {
 			err = &NotHolderError{f, from}
 		}
 		return f, err
 	case err != nil:
 		return Fence{}, err
-	case f.Place == to:
+	case f.Location == to:
 		return f, nil
-	case f.Place != from:
+	case f.Location != from:
 		return Fence{}, &NotHolderError{f, from}
 	}
-	f.Place = to
+	f.Location = to
 	return f, write(ctx, keys.Replace, of, f)
 }
 
-// VenueAt derives a venue id from a place, so that nodes that start together compute the same id. It identifies the venue that
+// VenueAt derives a venue id from a location, so that nodes that start together compute the same id. It identifies the venue that
 // creates the fence, and every fenced venue. The holder of the fence uses the id in the fence.
-func VenueAt(of scalar.ID, place string) (id scalar.ID) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "perpetua venue %s %s", of, place))
+func VenueAt(of scalar.ID, location string) (id scalar.ID) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "perpetua venue %s %s", of, location))
 	copy(id[:], sum[:])
 	id[6] = id[6]&0x0f | 0x80 // version 8
 	id[8] = id[8]&0x3f | 0x80

@@ -31,7 +31,7 @@ func keyStore(t *testing.T, folder string) *seal.KeyStore {
 	return k
 }
 
-// watch returns the watch of a node whose log is at a place.
+// watch returns the watch of a node whose log is at a location.
 func watch(keys *seal.KeyStore, place string) *Watch {
 	return NewWatch(Config{Keys: keys, Settle: settle, Command: "perpetua admin take-over", Logger: slog.New(slog.DiscardHandler),
 		Identify: func(context.Context) (scalar.ID, string, bool, error) { return onboarding, place, true, nil }})
@@ -40,7 +40,7 @@ func watch(keys *seal.KeyStore, place string) *Watch {
 func (w *Watch) must(t *testing.T, want error) {
 	t.Helper()
 	if err := w.Confirm(t.Context()); !errors.Is(err, want) || want == nil && err != nil {
-		t.Errorf("the venue at %s may: %v, want %v", w.place, err, want)
+		t.Errorf("the venue at %s may: %v, want %v", w.location, err, want)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestMove(t *testing.T) {
 	live.must(t, nil)
 	before := live.View()
 	var other *NotHolderError
-	if _, err := Move(t.Context(), keys, onboarding, "elsewhere", "new"); !errors.As(err, &other) || other.Fence.Place != "old" {
+	if _, err := Move(t.Context(), keys, onboarding, "elsewhere", "new"); !errors.As(err, &other) || other.Fence.Location != "old" {
 		t.Errorf("moving a copy: %v", err)
 	}
 	if err := CheckMove(t.Context(), keys, onboarding, "elsewhere", "new"); !errors.As(err, &other) {
@@ -175,7 +175,7 @@ func TestMove(t *testing.T) {
 		if err := CheckMove(t.Context(), keys, onboarding, "old", "new"); err != nil {
 			t.Fatal(err)
 		}
-		if f, err := Move(t.Context(), keys, onboarding, "old", "new"); err != nil || f.Place != "new" || f.Epoch != 1 {
+		if f, err := Move(t.Context(), keys, onboarding, "old", "new"); err != nil || f.Location != "new" || f.Epoch != 1 {
 			t.Fatalf("%+v, %v", f, err)
 		}
 	}
@@ -240,7 +240,7 @@ func TestAFenceThatDisappears(t *testing.T) {
 	restarted.must(t, seal.ErrFenced)
 }
 
-// TestAFenceOfAnOlderBuild: the place that it names is that of every topic of an embedded broker. The venue that may have
+// TestAFenceOfAnOlderBuild: the location that it names is that of every topic of an embedded broker. The venue that may have
 // written it goes on without a take-over.
 func TestAFenceOfAnOlderBuild(t *testing.T) {
 	folder := t.TempDir()
@@ -257,7 +257,7 @@ func TestAFenceOfAnOlderBuild(t *testing.T) {
 	live.must(t, nil)
 	copied.cfg.Former = former("embedded") // it is accepted once
 	copied.must(t, seal.ErrFenced)
-	if f := live.View().Fence; f.Place != "embedded/onboarding" || f.Epoch != 1 || f.Venue != VenueAt(onboarding, "embedded").String() {
+	if f := live.View().Fence; f.Location != "embedded/onboarding" || f.Epoch != 1 || f.Venue != VenueAt(onboarding, "embedded").String() {
 		t.Errorf("the fence is %+v", f)
 	}
 }
@@ -311,7 +311,7 @@ func TestLostFence(t *testing.T) {
 		t.Fatalf("interrupted: %v", err)
 	}
 	f, err := TakeOverLost(t.Context(), keys, onboarding, "here", 0, nil)
-	if err != nil || f.Place != "here" || f.Settling || f.Epoch < f.Created.Unix() {
+	if err != nil || f.Location != "here" || f.Settling || f.Epoch < f.Created.Unix() {
 		t.Fatalf("taken over: %+v, %v", f, err)
 	}
 	if again, err := TakeOver(t.Context(), keys, onboarding, "here", time.Hour, nil); err != nil || again.Epoch != f.Epoch {

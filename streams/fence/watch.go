@@ -29,11 +29,11 @@ func Statuses() []Status { return []Status{Unknown, Own, Fenced, Settling, Away}
 
 // View is a snapshot of the status.
 type View struct {
-	Status Status
-	Fence  Fence     // as it was last read
-	Place  string    // of the venue's own log
-	Read   time.Time // when Fence was
-	// Venue and Epoch identify the venue. For a fenced venue the id is VenueAt its place, and the epoch is 0.
+	Status   Status
+	Fence    Fence     // as it was last read
+	Location string    // of the venue's own log
+	Read     time.Time // when Fence was
+	// Venue and Epoch identify the venue. For a fenced venue the id is VenueAt its location, and the epoch is 0.
 	Venue string
 	Epoch int64
 
@@ -55,10 +55,10 @@ func (v View) Audience() string { return v.audience }
 // Config configures a Watch.
 type Config struct {
 	Keys *seal.KeyStore
-	// Identify returns the id that names the fence, and the place of the log. founded is false if the log is empty.
+	// Identify returns the id that names the fence, and the location of the log. founded is false if the log is empty.
 	Identify func(ctx context.Context) (journal scalar.ID, place string, founded bool, err error)
-	// Former returns the place that an older build recorded for the same log; "" if there is none. It is called if the fence
-	// names another place than the log's. nil for none.
+	// Former returns the location that an older build recorded for the same log; "" if there is none. It is called if the fence
+	// names another location than the log's. nil for none.
 	Former func(ctx context.Context) (place string, err error)
 	// Belongs returns an error if the key store is not that of the venue, as far as the venue's log can tell. It is called before
 	// the fence is created: an empty folder has no fence either. nil to skip the check.
@@ -87,7 +87,7 @@ type Watch struct {
 	answered int64 // the number of the last read that has ended, unless its caller broke it off
 	failure  error // of that read
 	journal  scalar.ID
-	place    string // "" until it is known
+	location string // "" until it is known
 	fence    Fence
 	holder   string    // the audience of the venue that holds it
 	alone    string    // the id of this venue while it is fenced
@@ -125,7 +125,7 @@ var (
 	errVanished   = errors.New("the fence has disappeared from the key store, which may be another one or not mounted: restore it, or restart the venue if it is the right one")
 )
 
-// identifyWithin limits the time for which the brokers are asked for the place of the log.
+// identifyWithin limits the time for which the brokers are asked for the location of the log.
 const identifyWithin = 10 * time.Second
 
 // Read reads the fence, and creates it if it does not exist. Concurrent calls share a read that began after
@@ -166,7 +166,7 @@ func (w *Watch) readAlone(ctx context.Context) error {
 		w.away, w.answered, w.failure = err, w.begun, err
 	}
 	if err == nil {
-		if f.Settling && (!w.fence.Settling || w.fence.Epoch != f.Epoch || w.fence.Place != f.Place) {
+		if f.Settling && (!w.fence.Settling || w.fence.Epoch != f.Epoch || w.fence.Location != f.Location) {
 			w.settling = asked
 		}
 		w.fence, w.holder, w.read = f, f.Audience(), asked
@@ -175,29 +175,29 @@ func (w *Watch) readAlone(ctx context.Context) error {
 	return err
 }
 
-// askStore reads the fence, and before that the journal id and the place until both are known.
+// askStore reads the fence, and before that the journal id and the location until both are known.
 func (w *Watch) askStore(ctx context.Context) (Fence, error) {
-	journal, place, err := w.identify(ctx)
+	journal, location, err := w.identify(ctx)
 	if err != nil {
 		return Fence{}, err
 	}
 	f, err := Read(ctx, w.cfg.Keys, journal)
 	switch {
 	case errors.Is(err, ErrNone):
-		return w.create(ctx, journal, place)
-	case err == nil && f.Place != place && w.cfg.Former != nil:
+		return w.create(ctx, journal, location)
+	case err == nil && f.Location != location && w.cfg.Former != nil:
 		former, err := w.cfg.Former(ctx)
 		if err != nil {
 			return Fence{}, err
 		}
-		return renew(ctx, w.cfg.Keys, journal, f, former, place)
+		return renew(ctx, w.cfg.Keys, journal, f, former, location)
 	}
 	return f, err
 }
 
 // create creates the fence if this process has never read one. A fence that disappears does not make its reader the holder:
 // an empty folder answers like this where a file system was unmounted.
-func (w *Watch) create(ctx context.Context, journal scalar.ID, place string) (Fence, error) {
+func (w *Watch) create(ctx context.Context, journal scalar.ID, location string) (Fence, error) {
 	w.mu.Lock()
 	read := !w.read.IsZero()
 	w.mu.Unlock()
@@ -209,20 +209,20 @@ func (w *Watch) create(ctx context.Context, journal scalar.ID, place string) (Fe
 			return Fence{}, err
 		}
 	}
-	return Create(ctx, w.cfg.Keys, journal, place)
+	return Create(ctx, w.cfg.Keys, journal, location)
 }
 
-// identify returns the journal id and the place of the log. It asks the brokers until both are known.
-func (w *Watch) identify(ctx context.Context) (journal scalar.ID, place string, err error) {
+// identify returns the journal id and the location of the log. It asks the brokers until both are known.
+func (w *Watch) identify(ctx context.Context) (journal scalar.ID, location string, err error) {
 	w.mu.Lock()
-	journal, place = w.journal, w.place
+	journal, location = w.journal, w.location
 	w.mu.Unlock()
-	if place != "" {
-		return journal, place, nil
+	if location != "" {
+		return journal, location, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, identifyWithin, fmt.Errorf("the brokers do not say within %v where the log is", identifyWithin))
 	defer cancel()
-	journal, place, founded, err := w.cfg.Identify(ctx)
+	journal, location, founded, err := w.cfg.Identify(ctx)
 	if err == nil && !founded {
 		err = errNotFounded
 	}
@@ -231,8 +231,8 @@ func (w *Watch) identify(ctx context.Context) (journal scalar.ID, place string, 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.journal, w.place, w.alone = journal, place, VenueAt(journal, place).String()
-	return journal, place, nil
+	w.journal, w.location, w.alone = journal, location, VenueAt(journal, location).String()
+	return journal, location, nil
 }
 
 // tell logs a change of the status and wakes the waiters. The caller holds the lock.
@@ -245,11 +245,11 @@ func (w *Watch) tell() {
 	w.last = v.Status
 	close(w.changed)
 	w.changed = make(chan struct{})
-	about := []any{"epoch", v.Fence.Epoch, "venue", v.Fence.Venue, "place", v.Place}
+	about := []any{"epoch", v.Fence.Epoch, "venue", v.Fence.Venue, "place", v.Location}
 	switch v.Status {
 	case Fenced:
 		w.cfg.Logger.Warn("this venue is FENCED: it is a copy, and destroys no keys, sends no webhooks and does nothing else outside of its log. "+
-			"For analysis it can stay so. To have it act in place of the other: "+w.cfg.Command, append(about, "held_for", v.Fence.Place)...)
+			"For analysis it can stay so. To have it act in place of the other: "+w.cfg.Command, append(about, "held_for", v.Fence.Location)...)
 	case Settling:
 		w.cfg.Logger.Info("this venue has taken over; it acts once the one before must have stopped", append(about, "within", w.cfg.Settle)...)
 	case Away:
@@ -265,13 +265,13 @@ func (w *Watch) tell() {
 
 // view computes the status as of now. The caller holds the lock.
 func (w *Watch) view(now time.Time) View {
-	v := View{Status: Unknown, Fence: w.fence, Place: w.place, Read: w.read}
+	v := View{Status: Unknown, Fence: w.fence, Location: w.location, Read: w.read}
 	if w.read.IsZero() {
 		return v
 	}
 	v.Venue, v.Epoch, v.audience = w.fence.Venue, w.fence.Epoch, w.holder
 	switch {
-	case w.fence.Place != w.place: // once fenced, it stays so until the key store says otherwise
+	case w.fence.Location != w.location: // once fenced, it stays so until the key store says otherwise
 		v.Status, v.Venue, v.Epoch, v.audience = Fenced, w.alone, 0, w.alone+"/0"
 	case now.Sub(w.read) >= ReadEvery:
 		v.Status = Away

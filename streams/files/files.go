@@ -25,8 +25,8 @@ import (
 
 // Sealer seals streams with the keys of owners. *seal.Owners implements it.
 type Sealer interface {
-	Writer(ctx context.Context, w io.Writer, at seal.Place) (io.WriteCloser, error)
-	Reader(ctx context.Context, r io.Reader, at seal.Place) (io.Reader, error)
+	Writer(ctx context.Context, w io.Writer, at seal.AssociatedData) (io.WriteCloser, error)
+	Reader(ctx context.Context, r io.Reader, at seal.AssociatedData) (io.Reader, error)
 }
 
 // Store stores files in a bucket. It is safe for concurrent use.

@@ -25,17 +25,17 @@ const (
 // a record is broken depend on the order of the records: the chain decides those sequentially.
 type backlog struct {
 	registry *decide.Registry
-	piece    int            // records in a piece
-	rest     []*kgo.Record  // records of pieces that are not started
-	stored   []Stored       // the same records, if they come from the history; else nil
-	lanes    []*lane        // one more than may run at the same time: the caller still reads the piece it took last
-	begun    int            // pieces started since the lanes were made
-	taken    int            // pieces taken, of those started
-	under    sync.WaitGroup // the running decode goroutines
+	piece    int             // records in a piece
+	rest     []*kgo.Record   // records of pieces that are not started
+	stored   []Stored        // the same records, if they come from the history; else nil
+	workers  []*decodeWorker // one more than may run at the same time: the caller still reads the piece it took last
+	begun    int             // pieces started since the workers were made
+	taken    int             // pieces taken, of those started
+	under    sync.WaitGroup  // the running decode goroutines
 }
 
-// lane decodes one piece after another.
-type lane struct {
+// decodeWorker decodes one piece after another.
+type decodeWorker struct {
 	decoder *record.Decoder
 	taken
 	done chan struct{}
@@ -81,16 +81,16 @@ func (b *backlog) first() *kgo.Record {
 func (b *backlog) next(plain bool) taken {
 	if b.begun == b.taken {
 		if n := b.cut(); plain || n == len(b.rest) || !b.widen() {
-			b.lanes = nil // they would retain their decoded records
+			b.workers = nil // they would retain their decoded records
 			return b.take(n)
 		}
 	}
-	for len(b.rest) > 0 && b.begun-b.taken < len(b.lanes)-1 {
+	for len(b.rest) > 0 && b.begun-b.taken < len(b.workers)-1 {
 		b.begin()
 	}
-	// The caller still uses the piece that it took last. So all lanes but one may be in progress, and the next piece is
-	// decoded in the lane before that one, which is free.
-	l := b.lanes[b.taken%len(b.lanes)]
+	// The caller still uses the piece that it took last. So all workers but one may be in progress, and the next piece is
+	// decoded by the worker before that one, which is free.
+	l := b.workers[b.taken%len(b.workers)]
 	<-l.done
 	b.taken++
 	if len(b.rest) > 0 {
@@ -111,7 +111,7 @@ func (b *backlog) take(n int) (t taken) {
 // drop waits for the running goroutines and discards all records.
 func (b *backlog) drop() {
 	b.under.Wait()
-	b.rest, b.stored, b.lanes, b.begun, b.taken = nil, nil, nil, 0, 0
+	b.rest, b.stored, b.workers, b.begun, b.taken = nil, nil, nil, 0, 0
 }
 
 // cut returns the number of records in the next piece.
@@ -125,14 +125,14 @@ func (b *backlog) cut() int {
 	return len(b.rest)
 }
 
-// widen makes the lanes for decoding ahead on all processors, and reports whether there is more than one processor. No
+// widen makes the workers for decoding ahead on all processors, and reports whether there is more than one processor. No
 // piece may be in progress.
 func (b *backlog) widen() bool {
 	width := runtime.GOMAXPROCS(0)
-	if width > 1 && len(b.lanes) != width+1 {
-		b.lanes, b.begun, b.taken = make([]*lane, width+1), 0, 0
-		for i := range b.lanes {
-			b.lanes[i] = &lane{decoder: record.NewDecoder(b.registry), done: make(chan struct{}, 1)}
+	if width > 1 && len(b.workers) != width+1 {
+		b.workers, b.begun, b.taken = make([]*decodeWorker, width+1), 0, 0
+		for i := range b.workers {
+			b.workers[i] = &decodeWorker{decoder: record.NewDecoder(b.registry), done: make(chan struct{}, 1)}
 		}
 	}
 	return width > 1
@@ -140,7 +140,7 @@ func (b *backlog) widen() bool {
 
 // begin starts a goroutine that decodes the next piece.
 func (b *backlog) begin() {
-	l := b.lanes[b.begun%len(b.lanes)]
+	l := b.workers[b.begun%len(b.workers)]
 	seen := l.seen
 	l.taken = b.take(b.cut())
 	l.seen = seen[:0]
@@ -151,7 +151,7 @@ func (b *backlog) begin() {
 	})
 }
 
-func (l *lane) decode() {
+func (l *decodeWorker) decode() {
 	for i, k := range l.records {
 		var s record.Decoded
 		if l.stored != nil {

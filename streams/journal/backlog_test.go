@@ -272,7 +272,7 @@ func TestABacklogIsTakenInOrder(t *testing.T) {
 		b.put(records)
 		b.next(false)
 		b.drop()
-		if !b.empty() || b.lanes != nil {
+		if !b.empty() || b.workers != nil {
 			t.Fatalf("of %d something is left", n)
 		}
 	}

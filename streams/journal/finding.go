@@ -25,14 +25,14 @@ type finding struct {
 	known     bool    // the journal's id is known
 	lookup    *lookup // the search; nil before its first attempt
 
-	found  place
+	found  location
 	err    error
 	done   chan struct{} // closed when found and err are set
 	cancel context.CancelFunc
 }
 
-// place is where an attempt found the position.
-type place struct {
+// location is where an attempt found the position.
+type location struct {
 	span   span
 	start  *record.Base // the reader starts at this base instead of at its position; nil for none
 	moved  bool         // the offset was searched for
@@ -78,7 +78,7 @@ func (r *Reader) stopFinding() {
 	}
 }
 
-// settle moves the reader to the place that an attempt has found.
+// settle moves the reader to the location that an attempt has found.
 func (r *Reader) settle(f *finding) error {
 	found := f.found
 	if r.lookup = f.lookup; found.start != nil {

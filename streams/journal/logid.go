@@ -2,7 +2,7 @@ package journal
 
 import "context"
 
-// LogID returns the LogPlace of a journal's log as a string. It asks the brokers once: the place never changes while a
+// LogID returns the LogLocation of a journal's log as a string. It asks the brokers once: the location never changes while a
 // client lives, because a reader stops when its log is replaced.
 func (c *Client) LogID(ctx context.Context, journal string) (string, error) {
 	c.identifying.Lock()
@@ -11,11 +11,11 @@ func (c *Client) LogID(ctx context.Context, journal string) (string, error) {
 	if known {
 		return id, nil
 	}
-	place, err := c.LogPlace(ctx, journal)
+	location, err := c.LogLocation(ctx, journal)
 	if err != nil {
 		return "", err
 	}
-	id = place.String()
+	id = location.String()
 	c.identifying.Lock()
 	defer c.identifying.Unlock()
 	c.identities[journal] = id

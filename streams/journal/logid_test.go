@@ -106,8 +106,8 @@ func TestTheFormerPlaceOfALog(t *testing.T) {
 	}
 	former := func(r *rig, want bool) {
 		t.Helper()
-		at, err := r.client.FormerLogPlace(t.Context(), "trading")
-		if is := at != (journal.LogPlace{}); is != want || err != nil || is && (at.Topic != "" || !broker.Embedded(at.Cluster)) {
+		at, err := r.client.FormerLogLocation(t.Context(), "trading")
+		if is := at != (journal.LogLocation{}); is != want || err != nil || is && (at.Topic != "" || !broker.Embedded(at.Cluster)) {
 			t.Errorf("the former place of the log of %q is %q (%v)", r.prefix, at, err)
 		}
 	}

@@ -142,11 +142,11 @@ func (c *Client) span(ctx context.Context, journal string, partition int32) (s s
 	if err := k.ask(ctx, c, p, false); err != nil {
 		return s, err
 	}
-	err = k.place(ctx, c, p, &s)
+	err = k.checkBase(ctx, c, p, &s)
 	var final error
 	if record.Final(err) { // a later trim may explain it
 		if final = k.ask(ctx, c, p, true); final == nil {
-			final = k.place(ctx, c, p, &s)
+			final = k.checkBase(ctx, c, p, &s)
 		}
 		err = final
 	}
@@ -162,8 +162,8 @@ func (c *Client) span(ctx context.Context, journal string, partition int32) (s s
 	return s, err
 }
 
-// place compares a topic with the base. The caller holds the lock.
-func (k *known) place(ctx context.Context, c *Client, p submit.Shard, s *span) error {
+// checkBase compares a topic with the base. The caller holds the lock.
+func (k *known) checkBase(ctx context.Context, c *Client, p submit.Shard, s *span) error {
 	if k.found.Base == nil && k.found.Silent == nil && s.start > 0 {
 		if err := k.find(ctx, c, p, s); err != nil {
 			return err

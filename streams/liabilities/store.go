@@ -32,8 +32,8 @@ func key(journal scalar.ID, p form.Position) string {
 	return fmt.Sprintf("%s%016d.%.16s", folder(journal), p.Sequence, p.Hash)
 }
 
-func place(journal scalar.ID, key string) seal.Place {
-	return seal.Place{Owner: journal.String(), Field: key, Type: "liabilities"}
+func associatedData(journal scalar.ID, key string) seal.AssociatedData {
+	return seal.AssociatedData{Owner: journal.String(), Field: key, Type: "liabilities"}
 }
 
 // Keep writes balances. It does nothing if the bucket has them.
@@ -43,7 +43,7 @@ func (s Store) Keep(ctx context.Context, journal scalar.ID, b *Balances) error {
 	if err != nil {
 		return err
 	}
-	sealed, err := s.Box.Seal(text, place(journal, at))
+	sealed, err := s.Box.Seal(text, associatedData(journal, at))
 	if err != nil {
 		return fmt.Errorf("liabilities: %w", err)
 	}
@@ -61,7 +61,7 @@ func (s Store) Load(ctx context.Context, journal scalar.ID, p form.Position) (*B
 	if err != nil {
 		return nil, fmt.Errorf("liabilities: reading %s: %w", at, err)
 	}
-	text, err := s.Box.Open(sealed, place(journal, at))
+	text, err := s.Box.Open(sealed, associatedData(journal, at))
 	if err != nil {
 		return nil, fmt.Errorf("liabilities: opening %s: %w", at, err)
 	}

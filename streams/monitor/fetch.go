@@ -40,11 +40,11 @@ func get(ctx context.Context, client *http.Client, url string, limit int64) ([]b
 	return body, nil
 }
 
-// tiles reads the tiles of a place. It implements tlog.TileReader.
+// tiles reads the tiles of a source. It implements tlog.TileReader.
 type tiles struct {
 	ctx    context.Context
 	client *http.Client
-	place  string
+	url    string
 	failed error // of the last tile that could not be read
 }
 
@@ -58,11 +58,11 @@ func (*tiles) SaveTiles([]tlog.Tile, [][]byte) {}
 func (t *tiles) ReadTiles(all []tlog.Tile) (data [][]byte, err error) {
 	for _, tile := range all {
 		size := tile.W * tlog.HashSize
-		b, err := get(t.ctx, t.client, t.place+"/"+transparency.TilePath(tile), maxTile)
+		b, err := get(t.ctx, t.client, t.url+"/"+transparency.TilePath(tile), maxTile)
 		if err != nil && tile.W < 1<<tile.H {
 			full := tile
 			full.W = 1 << tile.H
-			if b, err = get(t.ctx, t.client, t.place+"/"+transparency.TilePath(full), maxTile); err == nil && len(b) > size {
+			if b, err = get(t.ctx, t.client, t.url+"/"+transparency.TilePath(full), maxTile); err == nil && len(b) > size {
 				b = b[:size]
 			}
 		}

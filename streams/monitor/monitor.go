@@ -1,8 +1,8 @@
-// Package monitor compares the checkpoints that several places serve for one transparency log, with each other and with the last
+// Package monitor compares the checkpoints that several sources serve for one transparency log, with each other and with the last
 // one that was good. It raises an alarm at a fork, a log that shrinks, a checkpoint that is not signed as it should be, and one
 // that is stale.
 //
-// Any two checkpoints are compared by a proof of consistency, which is made from the tiles of the place with the larger one. The
+// Any two checkpoints are compared by a proof of consistency, which is made from the tiles of the source with the larger one. The
 // tiles are verified against that checkpoint's root.
 package monitor
 
@@ -25,23 +25,23 @@ import (
 // The kinds of alarms.
 const (
 	Fork        = "fork"        // two checkpoints of which neither extends the other
-	Shrink      = "shrink"      // a place serves a smaller tree than before
-	Stale       = "stale"       // a place has served nothing new for too long
+	Shrink      = "shrink"      // a source serves a smaller tree than before
+	Stale       = "stale"       // a source has served nothing new for too long
 	Signature   = "signature"   // a checkpoint is not signed, or not cosigned, as the policy asks
-	Unproven    = "unproven"    // the tiles of a place do not prove its checkpoint
-	Unreachable = "unreachable" // a place does not answer
+	Unproven    = "unproven"    // the tiles of a source do not prove its checkpoint
+	Unreachable = "unreachable" // a source does not answer
 )
 
-// Alarm says what is wrong with a place.
+// Alarm says what is wrong with a source.
 type Alarm struct {
 	Kind    string `json:"kind"`
-	Place   string `json:"place"` // its URL
+	URL     string `json:"place"`
 	Message string `json:"message"`
 }
 
 // Config configures a Monitor.
 type Config struct {
-	Places []string // URLs of the log, like https://venue.example/tlog/trading/0
+	URLs   []string // URLs of the log, like https://venue.example/tlog/trading/0
 	Policy *transparency.Policy
 	// Stale is the age at which a checkpoint is stale. If the policy has witnesses, the age is that of the last cosignature; otherwise,
 	// it is the time since the log last grew.
@@ -65,16 +65,16 @@ type Report struct {
 	Alarms  []Alarm   `json:"alarms"`
 }
 
-// seen is a checkpoint at a place.
+// seen is a checkpoint at a source.
 type seen struct {
-	place    string // empty for the remembered one
-	cosigned bool   // it is the place's last cosigned one, and not its last one
+	url      string // empty for the remembered one
+	cosigned bool   // it is the source's last cosigned one, and not its last one
 	note     []byte
 	*transparency.Opened
 }
 
-// Check asks all places, compares what they serve, and returns the state to remember. If there are alarms other than Stale and
-// Unreachable, the state is the old one. If a place does not serve the tiles that prove a checkpoint, the remembered checkpoint is
+// Check asks all sources, compares what they serve, and returns the state to remember. If there are alarms other than Stale and
+// Unreachable, the state is the old one. If a source does not serve the tiles that prove a checkpoint, the remembered checkpoint is
 // the old one, so that a fork is found once the tiles are served.
 func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	old = old.clone() // an empty one has no format
@@ -111,26 +111,26 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	return r, next
 }
 
-// unproven raises Stale at a place that has served no tiles which prove its checkpoint for too long. Otherwise, a place could sign a
+// unproven raises Stale at a source that has served no tiles which prove its checkpoint for too long. Otherwise, a source could sign a
 // fork, let it grow, and withhold the tiles, which is only Unreachable.
 func (m *Monitor) unproven(r *Report, next State, best seen, proven bool) {
 	if proven {
-		for url, p := range next.Places {
+		for url, p := range next.Sources {
 			p.UnprovenAt = time.Time{}
-			next.Places[url] = p
+			next.Sources[url] = p
 		}
 		return
 	}
-	p, known := next.Places[best.place]
+	p, known := next.Sources[best.url]
 	if !known { // the remembered checkpoint is the largest one
 		return
 	}
 	if p.UnprovenAt.IsZero() {
 		p.UnprovenAt = r.Time
-		next.Places[best.place] = p
+		next.Sources[best.url] = p
 	}
 	if r.Time.Sub(p.UnprovenAt) > m.cfg.Stale {
-		r.Alarms = append(r.Alarms, Alarm{Stale, best.place, "its tiles have proven no checkpoint since " + p.UnprovenAt.Format(time.RFC3339)})
+		r.Alarms = append(r.Alarms, Alarm{Stale, best.url, "its tiles have proven no checkpoint since " + p.UnprovenAt.Format(time.RFC3339)})
 	}
 }
 
@@ -139,19 +139,19 @@ func (r *Report) serious() bool {
 	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind != Stale && a.Kind != Unreachable })
 }
 
-// fetch reads the checkpoints of all places.
+// fetch reads the checkpoints of all sources.
 func (m *Monitor) fetch(ctx context.Context) (all []seen, alarms []Alarm) {
-	found, failed := make([][]seen, len(m.cfg.Places)), make([][]Alarm, len(m.cfg.Places))
+	found, failed := make([][]seen, len(m.cfg.URLs)), make([][]Alarm, len(m.cfg.URLs))
 	var group sync.WaitGroup
-	for i, place := range m.cfg.Places {
-		group.Go(func() { found[i], failed[i] = m.fetchPlace(ctx, place) })
+	for i, url := range m.cfg.URLs {
+		group.Go(func() { found[i], failed[i] = m.fetchURL(ctx, url) })
 	}
 	group.Wait()
 	return slices.Concat(found...), slices.Concat(failed...)
 }
 
-// fetchPlace reads the last checkpoint of a place and, if the policy has witnesses, the last one that they cosigned.
-func (m *Monitor) fetchPlace(ctx context.Context, place string) (all []seen, alarms []Alarm) {
+// fetchURL reads the last checkpoint of a source and, if the policy has witnesses, the last one that they cosigned.
+func (m *Monitor) fetchURL(ctx context.Context, url string) (all []seen, alarms []Alarm) {
 	names := []string{"checkpoint"}
 	if m.cfg.Policy.NeedsWitnesses() {
 		names = append(names, "cosigned-checkpoint")
@@ -161,27 +161,27 @@ func (m *Monitor) fetchPlace(ctx context.Context, place string) (all []seen, ala
 		if i > 0 {
 			open = m.cfg.Policy.Open
 		}
-		note, err := get(ctx, m.cfg.Client, place+"/"+name, maxCheckpoint)
+		note, err := get(ctx, m.cfg.Client, url+"/"+name, maxCheckpoint)
 		if err != nil {
-			alarms = append(alarms, Alarm{Unreachable, place, err.Error()})
+			alarms = append(alarms, Alarm{Unreachable, url, err.Error()})
 			continue
 		}
 		o, err := open(note)
 		if err != nil {
-			alarms = append(alarms, Alarm{Signature, place, name + ": " + err.Error()})
+			alarms = append(alarms, Alarm{Signature, url, name + ": " + err.Error()})
 			continue
 		}
-		all = append(all, seen{place, i > 0, note, o})
+		all = append(all, seen{url, i > 0, note, o})
 	}
 	return all, alarms
 }
 
-// against compares a checkpoint with what its place served before, and notes it.
+// against compares a checkpoint with what its source served before, and notes it.
 func (m *Monitor) against(r *Report, old, next State, s seen) {
 	alarm := func(kind, format string, args ...any) {
-		r.Alarms = append(r.Alarms, Alarm{kind, s.place, fmt.Sprintf(format, args...)})
+		r.Alarms = append(r.Alarms, Alarm{kind, s.url, fmt.Sprintf(format, args...)})
 	}
-	known, now := old.Places[s.place], next.Places[s.place]
+	known, now := old.Sources[s.url], next.Sources[s.url]
 	before := known.Records
 	if s.cosigned {
 		before, now.Cosigned, now.CosignedAt = known.Cosigned, s.Size, s.newest()
@@ -199,19 +199,19 @@ func (m *Monitor) against(r *Report, old, next State, s seen) {
 	case !m.cfg.Policy.NeedsWitnesses() && r.Time.Sub(known.Since) > m.cfg.Stale:
 		alarm(Stale, "it has had %d records since %s", s.Size, known.Since.Format(time.RFC3339))
 	}
-	next.Places[s.place] = now
+	next.Sources[s.url] = now
 }
 
-// withheld raises Stale at each place that served no cosigned checkpoint, if its last cosignature is too old.
+// withheld raises Stale at each source that served no cosigned checkpoint, if its last cosignature is too old.
 func (m *Monitor) withheld(r *Report, next State, all []seen) {
-	for _, url := range m.cfg.Places {
-		if !m.cfg.Policy.NeedsWitnesses() || slices.ContainsFunc(all, func(s seen) bool { return s.cosigned && s.place == url }) {
+	for _, url := range m.cfg.URLs {
+		if !m.cfg.Policy.NeedsWitnesses() || slices.ContainsFunc(all, func(s seen) bool { return s.cosigned && s.url == url }) {
 			continue
 		}
-		p := next.Places[url]
+		p := next.Sources[url]
 		if p.CosignedAt.IsZero() {
 			p.CosignedAt = r.Time
-			next.Places[url] = p
+			next.Sources[url] = p
 		}
 		if r.Time.Sub(p.CosignedAt) > m.cfg.Stale {
 			r.Alarms = append(r.Alarms, Alarm{Stale, url, "it serves no cosigned checkpoint, and had none since " + p.CosignedAt.Format(time.RFC3339)})
@@ -229,23 +229,23 @@ func (s *seen) newest() (at time.Time) {
 	return at
 }
 
-// holders returns the places that may have the tiles of the largest checkpoint. If that is the remembered one, these are all, and
+// holders returns the sources that may have the tiles of the largest checkpoint. If that is the remembered one, these are all, and
 // first those that served the largest trees.
 func (m *Monitor) holders(state State, best seen) []string {
-	if best.place != "" {
-		return []string{best.place}
+	if best.url != "" {
+		return []string{best.url}
 	}
-	return slices.SortedStableFunc(slices.Values(m.cfg.Places), func(a, b string) int {
-		return cmp.Compare(state.Places[b].Records, state.Places[a].Records)
+	return slices.SortedStableFunc(slices.Values(m.cfg.URLs), func(a, b string) int {
+		return cmp.Compare(state.Sources[b].Records, state.Sources[a].Records)
 	})
 }
 
 // compare raises an alarm unless the largest checkpoint extends another one. It returns true if that was proven by the tiles of a
 // holder.
 func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders []string) bool {
-	place := cmp.Or(s.place, best.place)
+	url := cmp.Or(s.url, best.url)
 	fork := func(why string) bool {
-		r.Alarms = append(r.Alarms, Alarm{Fork, place, why})
+		r.Alarms = append(r.Alarms, Alarm{Fork, url, why})
 		return false
 	}
 	switch {
@@ -258,7 +258,7 @@ func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders 
 	}
 	var failed []Alarm
 	for _, holder := range holders {
-		tiles := &tiles{ctx: ctx, client: m.cfg.Client, place: holder}
+		tiles := &tiles{ctx: ctx, client: m.cfg.Client, url: holder}
 		proof, err := tlog.ProveTree(best.Size, s.Size, tlog.TileHashReader(best.Tree(), tiles))
 		switch {
 		case err == nil && tlog.CheckTree(proof, best.Size, best.Root, s.Size, s.Root) != nil:
@@ -271,15 +271,15 @@ func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders 
 			failed = append(failed, Alarm{Unproven, holder, err.Error()})
 		}
 	}
-	// A place with a smaller tree than the remembered one need not have its tiles, and its own are not wrong because of that.
-	if best.place != "" {
+	// A source with a smaller tree than the remembered one need not have its tiles, and its own are not wrong because of that.
+	if best.url != "" {
 		r.Alarms = append(r.Alarms, failed...)
 	}
 	return false
 }
 
-// CheckPlace returns an error if a URL cannot be that of a log.
-func CheckPlace(url string) error {
+// CheckURL returns an error if a URL cannot be that of a log.
+func CheckURL(url string) error {
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") || strings.HasSuffix(url, "/") {
 		return errors.New("the URL of a log is like https://venue.example/tlog/trading/0")
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transparency/witnesstest"
 )
 
-// place serves a log of some records.
+// source serves a log of some records.
 type place struct {
 	*httptest.Server
 	t     *testing.T
@@ -97,7 +97,7 @@ func watch(t *testing.T, policy *transparency.Policy, places ...*place) *watched
 	for _, p := range places {
 		urls = append(urls, p.URL)
 	}
-	w.m = monitor.New(monitor.Config{Places: urls, Policy: policy, Stale: time.Minute, Client: http.DefaultClient, Now: func() time.Time { return w.now }})
+	w.m = monitor.New(monitor.Config{URLs: urls, Policy: policy, Stale: time.Minute, Client: http.DefaultClient, Now: func() time.Time { return w.now }})
 	return w
 }
 
@@ -151,7 +151,7 @@ func TestGrowth(t *testing.T) {
 	w.check(monitor.Stale, monitor.Unreachable)
 }
 
-// TestForks are found between two places, and against what is remembered.
+// TestForks are found between two sources, and against what is remembered.
 func TestForks(t *testing.T) {
 	a, b := newPlace(t).grow(1, 300), newPlace(t).grow(2, 300)
 	w := watch(t, policyOf(t, a), a, b)
@@ -203,7 +203,7 @@ func TestWithheldTiles(t *testing.T) {
 	w.check(monitor.Unreachable) // the time begins again
 }
 
-// TestShorterForks: a place that is new has a shorter tree than the remembered one, which the tiles of another place prove.
+// TestShorterForks: a source that is new has a shorter tree than the remembered one, which the tiles of another source prove.
 func TestShorterForks(t *testing.T) {
 	a, b := newPlace(t).grow(1, 1000), newPlace(t).grow(2, 500)
 	one := watch(t, policyOf(t, a), a)
@@ -267,7 +267,7 @@ func TestWitnessed(t *testing.T) {
 	w.check(monitor.Stale)
 	w.now = w.now.Add(-time.Hour)
 	w.check()
-	delete(a.files, "cosigned-checkpoint") // cosignatures that a place withholds become stale
+	delete(a.files, "cosigned-checkpoint") // cosignatures that a source withholds become stale
 	w.check(monitor.Unreachable)
 	w.now = w.now.Add(time.Hour)
 	w.check(monitor.Stale, monitor.Unreachable)

@@ -20,28 +20,28 @@ const stateFormat = "perpetua-monitor@v1"
 
 // State is the memory of a monitor.
 type State struct {
-	Format     string           `json:"format"`
-	Checkpoint string           `json:"checkpoint"` // the largest good one; empty if there was none
-	Places     map[string]Place `json:"places"`     // by URL
+	Format     string            `json:"format"`
+	Checkpoint string            `json:"checkpoint"` // the largest good one; empty if there was none
+	Sources    map[string]Source `json:"places"`     // by URL
 
 	remembered *transparency.Opened
 }
 
-// Place describes the last checkpoints of a place.
-type Place struct {
+// Source describes the last checkpoints of a source.
+type Source struct {
 	Records  int64     `json:"records"`
 	Cosigned int64     `json:"cosigned"` // records of its cosigned checkpoint
 	Since    time.Time `json:"since"`    // when it was first seen with so many records
 	// CosignedAt is the time of its last cosignature; before the first one, it is when the monitor first asked for it.
 	CosignedAt time.Time `json:"cosigned_at,omitzero"`
-	// UnprovenAt is when the place first served a checkpoint without the tiles that prove it; zero if the last one was proven.
+	// UnprovenAt is when the source first served a checkpoint without the tiles that prove it; zero if the last one was proven.
 	UnprovenAt time.Time `json:"unproven_at,omitzero"`
 }
 
 func (s State) clone() State {
-	s.Places = maps.Clone(s.Places)
-	if s.Places == nil {
-		s.Places = make(map[string]Place)
+	s.Sources = maps.Clone(s.Sources)
+	if s.Sources == nil {
+		s.Sources = make(map[string]Source)
 	}
 	s.Format = stateFormat
 	return s

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // askMargin allows for clocks that do not run equally fast.
@@ -21,7 +23,7 @@ type askers struct {
 	base  int64                // of the stamps; random, so that no stamp of an earlier process is valid
 
 	mu     sync.Mutex
-	places map[place]map[string]*asker // by partition and engine id
+	shards map[submit.Shard]map[string]*asker // by partition and engine id
 }
 
 // asker is one engine that listens to one term.
@@ -33,7 +35,7 @@ type asker struct {
 
 func newAskers(now func() time.Duration) *askers {
 	start := now()
-	return &askers{now: now, start: start, base: 1 + rand.Int64N(1<<62) - int64(start), places: make(map[place]map[string]*asker)}
+	return &askers{now: now, start: start, base: 1 + rand.Int64N(1<<62) - int64(start), shards: make(map[submit.Shard]map[string]*asker)}
 }
 
 // answer returns the stamp of an answer that is about to be sent, or 0 for a question that needs none.
@@ -44,12 +46,12 @@ func (a *askers) answer(q Question) (stamp int64) {
 	now := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := place{q.Journal, q.Partition}
-	if a.places[p] == nil {
-		a.places[p] = make(map[string]*asker)
+	p := submit.Shard{Journal: q.Journal, Partition: q.Partition}
+	if a.shards[p] == nil {
+		a.shards[p] = make(map[string]*asker)
 	}
 	heard, valid := a.sentAt(q.Heard, now)
-	e := a.places[p][q.Engine]
+	e := a.shards[p][q.Engine]
 	switch {
 	case e == nil && valid:
 		e = &asker{heard: heard}
@@ -59,7 +61,7 @@ func (a *askers) answer(q Question) (stamp int64) {
 		e.heard = heard
 	}
 	e.asked = now
-	a.places[p][q.Engine] = e
+	a.shards[p][q.Engine] = e
 	return a.base + int64(now)
 }
 
@@ -70,12 +72,12 @@ func (a *askers) sentAt(stamp int64, now time.Duration) (at time.Duration, valid
 }
 
 // hold reports whether no engine can have missed the answers about one of these partitions for silentAfter.
-func (a *askers) hold(places []place) bool {
+func (a *askers) hold(shards []submit.Shard) bool {
 	now := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, p := range places {
-		for _, e := range a.places[p] {
+	for _, p := range shards {
+		for _, e := range a.shards[p] {
 			if now-e.heard >= silentAfter-askMargin {
 				return false
 			}
@@ -85,10 +87,10 @@ func (a *askers) hold(places []place) bool {
 }
 
 // forget drops the askers of a partition that this node no longer owns.
-func (a *askers) forget(p place) {
+func (a *askers) forget(p submit.Shard) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.places, p)
+	delete(a.shards, p)
 }
 
 // keep drops the engines that have left the group. An engine that has not joined yet may ask too; it is dropped a session
@@ -97,7 +99,7 @@ func (a *askers) keep(members []member) {
 	now := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, engines := range a.places {
+	for _, engines := range a.shards {
 		for id, e := range engines {
 			switch in := slices.ContainsFunc(members, func(m member) bool { return m.instance != nil && *m.instance == id }); {
 			case in:

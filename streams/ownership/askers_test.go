@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // road is the network between a listener and the owner. It is slow, and may stop carrying questions, answers, or both.
@@ -50,7 +52,7 @@ func TestNoEngineRemovesTheHolderOfALease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			trading := place{"trading", 0}
+			trading := submit.Shard{Journal: "trading"}
 			random := rand.New(rand.NewPCG(seed, 0))
 			r, a := &road{rand: random}, newAskers(monotonic())
 			l := new(owner).listener()
@@ -58,7 +60,7 @@ func TestNoEngineRemovesTheHolderOfALease(t *testing.T) {
 			l.ask = r.ask(a)
 			removed := false
 			l.remove = func(reason) bool {
-				if removed = true; a.hold([]place{trading}) {
+				if removed = true; a.hold([]submit.Shard{trading}) {
 					t.Errorf("seed %d: the owner is removed and holds its lease", seed)
 				}
 				return true
@@ -78,7 +80,7 @@ func TestNoEngineRemovesTheHolderOfALease(t *testing.T) {
 
 // TestAskers has engines ask an owner, and looks when its lease is out.
 func TestAskers(t *testing.T) {
-	trading, out := []place{{"trading", 0}}, silentAfter-askMargin
+	trading, out := []submit.Shard{{Journal: "trading"}}, silentAfter-askMargin
 	ask := func(a *askers, engine string, heard int64) int64 {
 		return a.answer(Question{Journal: "trading", Engine: engine, Heard: heard})
 	}

@@ -26,11 +26,11 @@ type Finder struct {
 
 	ask     singleflight.Group
 	mu      sync.Mutex
-	named   map[place]*named
-	changed chan struct{}    // closed at the next change of named
-	urls    map[place]string // owners according to the group's assignment
-	urlsAt  time.Time        // time at which urls was read; zero to read it again
-	away    bool             // the last search for an owner failed
+	named   map[submit.Shard]*named
+	changed chan struct{}           // closed at the next change of named
+	urls    map[submit.Shard]string // owners according to the group's assignment
+	urlsAt  time.Time               // time at which urls was read; zero to read it again
+	away    bool                    // the last search for an owner failed
 }
 
 // The finder's times.
@@ -53,7 +53,7 @@ func NewFinder(client *journal.Client, neighbors Neighbors, self string, journal
 		return nil, err
 	}
 	f := &Finder{client: client, neighbors: neighbors, self: self, names: make(map[string]string), group: newGroup(kc, client.Prefix()+Group),
-		named: make(map[place]*named), changed: make(chan struct{})}
+		named: make(map[submit.Shard]*named), changed: make(chan struct{})}
 	for _, name := range journals {
 		f.names[client.Topic(name)] = name
 	}
@@ -67,17 +67,17 @@ func (f *Finder) Close() { f.group.kafka.Close() }
 // within the last second, or the group has assigned the partition to the node, which may then be dead or without a
 // term.
 func (f *Finder) Owner(ctx context.Context, name string, partition int32) (url string, err error) {
-	return f.owner(ctx, place{name, partition}, confirmationAge)
+	return f.owner(ctx, submit.Shard{Journal: name, Partition: partition}, confirmationAge)
 }
 
 // owner is Owner with a maximum age of the confirmation; zero accepts any age.
-func (f *Finder) owner(ctx context.Context, p place, age time.Duration) (url string, err error) {
+func (f *Finder) owner(ctx context.Context, p submit.Shard, age time.Duration) (url string, err error) {
 	n, known := f.lastNamed(p)
 	if known && n.good(age) {
 		return n.url, nil
 	}
 	if known && n.worthAsking(time.Now()) && n.url != f.self {
-		key := fmt.Sprintf("%s/%d at %s", p.journal, p.partition, n.url)
+		key := fmt.Sprintf("%s/%d at %s", p.Journal, p.Partition, n.url)
 		err := f.shared(ctx, key, func(ctx context.Context) error { return f.confirm(ctx, p, n) })
 		if err == nil {
 			return n.url, nil
@@ -85,13 +85,13 @@ func (f *Finder) owner(ctx context.Context, p place, age time.Duration) (url str
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		f.client.Logger().Debug("the owner that the log names does not confirm it", "journal", p.journal, "url", n.url, "error", err)
+		f.client.Logger().Debug("the owner that the log names does not confirm it", "journal", p.Journal, "url", n.url, "error", err)
 	}
 	return f.assignee(ctx, p)
 }
 
 // lastNamed returns the owner that the log names, if the finder has read any.
-func (f *Finder) lastNamed(p place) (named, bool) {
+func (f *Finder) lastNamed(p submit.Shard) (named, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.named[p]
@@ -130,7 +130,7 @@ func (f *Finder) shared(ctx context.Context, key string, run func(context.Contex
 }
 
 // assignee returns the URL of the node that the group has assigned a partition to, or "".
-func (f *Finder) assignee(ctx context.Context, p place) (url string, err error) {
+func (f *Finder) assignee(ctx context.Context, p submit.Shard) (url string, err error) {
 	f.mu.Lock()
 	url, recent := f.urls[p], time.Since(f.urlsAt) < assignmentAge
 	f.mu.Unlock()
@@ -180,7 +180,7 @@ func (f *Finder) members(ctx context.Context) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
-	urls := make(map[place]string)
+	urls := make(map[submit.Shard]string)
 	for _, m := range members {
 		for _, p := range f.owned(m) {
 			urls[p] = m.url
@@ -193,17 +193,17 @@ func (f *Finder) members(ctx context.Context) ([]member, error) {
 }
 
 // owned returns the partitions assigned to a member.
-func (f *Finder) owned(m member) (places []place) {
+func (f *Finder) owned(m member) (shards []submit.Shard) {
 	for topic, partitions := range m.topics {
 		name, ok := f.names[topic]
 		if !ok {
 			continue
 		}
 		for _, p := range partitions {
-			places = append(places, place{name, p})
+			shards = append(shards, submit.Shard{Journal: name, Partition: p})
 		}
 	}
-	return places
+	return shards
 }
 
 // Submit returns the error that names the journal's owner. It implements journal.Submitter for a node that owns no
@@ -232,7 +232,7 @@ func (f *Finder) ownerError(ctx context.Context, name string) error {
 	if _, ok := f.names[f.client.Topic(name)]; !ok {
 		return fmt.Errorf("ownership: no journal %q", name)
 	}
-	p := place{name, 0}
+	p := submit.Shard{Journal: name}
 	url, err := f.owner(ctx, p, 0)
 	if ctx.Err() == nil { // otherwise the error says nothing about the brokers
 		f.tell(err)
@@ -244,13 +244,13 @@ func (f *Finder) ownerError(ctx context.Context, name string) error {
 }
 
 // at returns the error that sends a command to the node at a URL.
-func (f *Finder) at(p place, url string) *submit.ElsewhereError {
+func (f *Finder) at(p submit.Shard, url string) *submit.ElsewhereError {
 	return &submit.ElsewhereError{URL: url, Next: func(ctx context.Context) *submit.ElsewhereError { return f.next(ctx, p, url) }}
 }
 
 // next looks for another owner after the node at a URL could not help. It returns nil if none is found within
 // searchTimeout.
-func (f *Finder) next(ctx context.Context, p place, wrong string) *submit.ElsewhereError {
+func (f *Finder) next(ctx context.Context, p submit.Shard, wrong string) *submit.ElsewhereError {
 	f.doubt(p, wrong)
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()

@@ -66,7 +66,7 @@ func (n *Node) leased(ctx context.Context, o *journal.Owner) bool {
 }
 
 // owned returns the partitions assigned to this node.
-func (n *Node) owned() []place {
+func (n *Node) owned() []submit.Shard {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Keys(n.runs))

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
@@ -109,18 +110,18 @@ func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Cli
 		topics = append(topics, n.cfg.Client.Topic(name))
 		journals[n.cfg.Client.Topic(name)] = name
 	}
-	each := func(do func(place)) func(context.Context, *kgo.Client, map[string][]int32) {
+	each := func(do func(submit.Shard)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
 			for topic, ps := range partitions {
 				for _, p := range ps {
-					do(place{journals[topic], p})
+					do(submit.Shard{Journal: journals[topic], Partition: p})
 				}
 			}
 		}
 	}
 	away := func(reason string) func(context.Context, *kgo.Client, map[string][]int32) {
-		return each(func(p place) {
-			n.log.Info("no longer assigned", "journal", p.journal, "partition", p.partition, "reason", reason)
+		return each(func(p submit.Shard) {
+			n.log.Info("no longer assigned", "journal", p.Journal, "partition", p.Partition, "reason", reason)
 			n.end(p)
 			n.standBy(ctx)
 		})
@@ -136,7 +137,7 @@ func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Cli
 		kgo.RebalanceTimeout(rebalance),
 		kgo.DisableAutoCommit(),
 		kgo.WithHooks(n.lease),
-		kgo.OnPartitionsAssigned(each(func(p place) { n.begin(working, p, failed) })),
+		kgo.OnPartitionsAssigned(each(func(p submit.Shard) { n.begin(working, p, failed) })),
 		kgo.OnPartitionsRevoked(away("the group assigns it to another node, or this one leaves")),
 		kgo.OnPartitionsLost(away("the session with the group has ended")),
 	)
@@ -184,7 +185,7 @@ func (n *Node) standDown() {
 }
 
 // begin starts to own a partition.
-func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
+func (n *Node) begin(ctx context.Context, p submit.Shard, failed chan<- error) {
 	o, err := n.owner(p)
 	if err != nil {
 		select {
@@ -201,7 +202,7 @@ func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 	n.mu.Lock()
 	n.runs[p] = r
 	n.mu.Unlock()
-	n.log.Info("assigned", "journal", p.journal, "partition", p.partition)
+	n.log.Info("assigned", "journal", p.Journal, "partition", p.Partition)
 	go func() {
 		defer close(r.done)
 		defer stop()
@@ -215,7 +216,7 @@ func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 }
 
 // end stops owning a partition and waits until the records in flight are drained.
-func (n *Node) end(p place) {
+func (n *Node) end(p submit.Shard) {
 	// The run is removed first: from here on commands are redirected instead of being submitted to an owner that stops.
 	// Draining happens without the lock, because the owner's remaining commands need it.
 	n.mu.Lock()
@@ -232,7 +233,7 @@ func (n *Node) end(p place) {
 func (n *Node) endAll() {
 	n.mu.Lock()
 	runs := n.runs
-	n.runs = make(map[place]*run)
+	n.runs = make(map[submit.Shard]*run)
 	n.mu.Unlock()
 	for _, r := range runs {
 		r.stop()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/term"
 )
 
@@ -74,17 +75,17 @@ func (f *Finder) Read(name string, partition int32, e record.Entry) {
 	if !ok {
 		return
 	}
-	f.learn(place{name, partition}, named{term: taken.Term, url: taken.URL, hash: e.Position.Hash, journal: e.Journal})
+	f.learn(submit.Shard{Journal: name, Partition: partition}, named{term: taken.Term, url: taken.URL, hash: e.Position.Hash, journal: e.Journal})
 }
 
 // Begin passes the finder the seed that a reading starts from, which may name an owner. It MUST be called before Read.
 func (f *Finder) Begin(name string, partition int32, s *record.Seed) {
 	if s != nil && s.URL != "" {
-		f.learn(place{name, partition}, named{term: s.Term, url: s.URL, journal: s.Journal})
+		f.learn(submit.Shard{Journal: name, Partition: partition}, named{term: s.Term, url: s.URL, journal: s.Journal})
 	}
 }
 
-func (f *Finder) learn(p place, n named) {
+func (f *Finder) learn(p submit.Shard, n named) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if old := f.named[p]; old != nil && n.term <= old.term { // a second reader of the same log
@@ -95,30 +96,30 @@ func (f *Finder) learn(p place, n named) {
 }
 
 // confirm asks the node that the log names whether it is the owner, and returns its URL if so.
-func (f *Finder) confirm(ctx context.Context, p place, n named) error {
+func (f *Finder) confirm(ctx context.Context, p submit.Shard, n named) error {
 	if f.neighbors == nil {
 		return errors.New("ownership: no node can be asked")
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	here, err := f.client.LogID(ctx, p.journal)
+	here, err := f.client.LogID(ctx, p.Journal)
 	if err != nil {
 		return err
 	}
-	answer, err := f.neighbors.Term(ctx, n.url, Question{Journal: p.journal, Partition: p.partition})
+	answer, err := f.neighbors.Term(ctx, n.url, Question{Journal: p.Journal, Partition: p.Partition})
 	if err != nil {
 		f.note(p, n.term, func(n *named) { n.doubt(time.Now()) })
 		return err
 	}
 	switch {
 	case answer.Serving && answer.Log == "":
-		err = fmt.Errorf("ownership: %s does not know which log of %s/%d it serves", n.url, p.journal, p.partition)
+		err = fmt.Errorf("ownership: %s does not know which log of %s/%d it serves", n.url, p.Journal, p.Partition)
 		f.note(p, n.term, func(n *named) { n.doubt(time.Now()) })
 	case !answer.Serving || answer.Log == here && answer.Term < n.term:
 		f.note(p, n.term, func(n *named) { n.confirmed = time.Time{}; n.doubt(time.Now()) })
-		err = fmt.Errorf("ownership: %s does not own %s/%d", n.url, p.journal, p.partition)
+		err = fmt.Errorf("ownership: %s does not own %s/%d", n.url, p.Journal, p.Partition)
 	case n.differs(here, answer):
-		err = fmt.Errorf("ownership: %s serves another log of %s/%d", n.url, p.journal, p.partition)
+		err = fmt.Errorf("ownership: %s serves another log of %s/%d", n.url, p.Journal, p.Partition)
 		f.note(p, n.term, func(n *named) { n.confirmed, n.foreign = time.Time{}, true })
 	default:
 		f.note(p, n.term, func(n *named) { n.confirmed, n.failing, n.doubted = time.Now(), time.Time{}, time.Time{} })
@@ -161,7 +162,7 @@ func (n *named) pause() time.Duration {
 }
 
 // note applies a change to the named owner of a partition if its term is still the given one.
-func (f *Finder) note(p place, term int64, change func(*named)) {
+func (f *Finder) note(p submit.Shard, term int64, change func(*named)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := f.named[p]; n != nil && n.term == term {
@@ -170,7 +171,7 @@ func (f *Finder) note(p place, term int64, change func(*named)) {
 }
 
 // doubt records that the node at a URL said that it does not own the partition, or could not be reached.
-func (f *Finder) doubt(p place, url string) {
+func (f *Finder) doubt(p submit.Shard, url string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := f.named[p]; n != nil && n.url == url {

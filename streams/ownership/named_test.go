@@ -100,7 +100,7 @@ func join(t *testing.T, client *journal.Client, f *Finder, id, url string) {
 	}
 	t.Cleanup(kc.Close)
 	until(t, "the member owns the journal", func() bool {
-		at, err := f.assignee(t.Context(), place{"trading", 0})
+		at, err := f.assignee(t.Context(), submit.Shard{Journal: "trading"})
 		return err == nil && at == url
 	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Group is the name of the consumer group, after the prefix.
@@ -50,12 +51,6 @@ type Config struct {
 	AcceptClock bool                                     // own partitions even if this node's clock is wrong
 }
 
-// place identifies one partition of one journal.
-type place struct {
-	journal   string
-	partition int32
-}
-
 // Node is this process's membership in the group of engines. It implements submit.BatchSubmitter.
 type Node struct {
 	cfg   Config
@@ -67,9 +62,9 @@ type Node struct {
 	askers *askers
 
 	mu     sync.Mutex
-	owners map[place]*journal.Owner // created at the first assignment, and kept because some state outlives a term
-	ready  map[place]*standby       // one for each owner
-	runs   map[place]*run           // of the partitions that are assigned now
+	owners map[submit.Shard]*journal.Owner // created at the first assignment, and kept because some state outlives a term
+	ready  map[submit.Shard]*standby       // one for each owner
+	runs   map[submit.Shard]*run           // of the partitions that are assigned now
 
 	joined     sync.Mutex
 	membership *kgo.Client // nil while this node is not a member
@@ -96,12 +91,12 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
-		find: find, owners: make(map[place]*journal.Owner),
-		ready: make(map[place]*standby), runs: make(map[place]*run),
+		find: find, owners: make(map[submit.Shard]*journal.Owner),
+		ready: make(map[submit.Shard]*standby), runs: make(map[submit.Shard]*run),
 		lease: newLease(cfg.Client.Elapsed), askers: newAskers(cfg.Client.Elapsed), removals: newRemovals(), removed: make(map[string]removal)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
-		if _, err := n.owner(place{r.Journal(), 0}); err != nil {
+		if _, err := n.owner(submit.Shard{Journal: r.Journal()}); err != nil {
 			find.Close()
 			return nil, err
 		}
@@ -113,21 +108,21 @@ func New(cfg Config) (*Node, error) {
 func (n *Node) Close() { n.find.Close() }
 
 // owner returns the owner of a partition. It creates the owner at the first call.
-func (n *Node) owner(p place) (*journal.Owner, error) {
+func (n *Node) owner(p submit.Shard) (*journal.Owner, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if o := n.owners[p]; o != nil {
 		return o, nil
 	}
-	rules, ok := n.rules[p.journal]
+	rules, ok := n.rules[p.Journal]
 	if !ok {
-		return nil, fmt.Errorf("ownership: no rules for journal %q", p.journal)
+		return nil, fmt.Errorf("ownership: no rules for journal %q", p.Journal)
 	}
-	s := &standby{client: n.cfg.Client, rules: rules, partition: p.partition}
+	s := &standby{client: n.cfg.Client, rules: rules, partition: p.Partition}
 	if n.cfg.Seed != nil {
-		s.from = func(ctx context.Context) (*record.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
+		s.from = func(ctx context.Context) (*record.Seed, error) { return n.cfg.Seed(ctx, p.Journal, p.Partition) }
 	}
-	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
+	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.Partition, Node: n.cfg.NodeID,
 		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock,
 		LogVerified: s.met.Load}
 	for _, k := range n.cfg.Known {
@@ -157,7 +152,7 @@ func (n *Node) Begin(name string, partition int32, s *record.Seed) { n.find.Begi
 
 // Term asks this node's term goroutine for its term of a partition. It returns an error if the goroutine does not answer.
 func (n *Node) Term(ctx context.Context, q Question) (Term, error) {
-	p := place{q.Journal, q.Partition}
+	p := submit.Shard{Journal: q.Journal, Partition: q.Partition}
 	n.mu.Lock()
 	o := n.owners[p]
 	n.mu.Unlock()
@@ -203,7 +198,7 @@ func (n *Node) logID(ctx context.Context, name string) string {
 // Serving returns this node's term of a partition and whether it is valid.
 func (n *Node) Serving(name string, partition int32) (term int64, ok bool) {
 	n.mu.Lock()
-	o := n.owners[place{name, partition}]
+	o := n.owners[submit.Shard{Journal: name, Partition: partition}]
 	n.mu.Unlock()
 	if o == nil {
 		return 0, false

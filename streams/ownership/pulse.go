@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The times that determine when an owner that accepts connections but does not work is removed: a stopped process or a
@@ -26,7 +28,7 @@ const (
 // pulseKey identifies one owner and one partition.
 type pulseKey struct {
 	member string // id of the membership
-	place  place
+	shard  submit.Shard
 }
 
 // pulses checks the terms of the other members, in one goroutine for each partition that another member is assigned. Its
@@ -34,13 +36,13 @@ type pulseKey struct {
 type pulses struct {
 	node    *Node
 	running map[pulseKey]context.CancelFunc
-	owned   map[string]*atomic.Pointer[[]place] // assignment of each membership, by its id
+	owned   map[string]*atomic.Pointer[[]submit.Shard] // assignment of each membership, by its id
 	done    *sync.WaitGroup
 }
 
 func newPulses(n *Node, done *sync.WaitGroup) *pulses {
 	return &pulses{node: n, done: done, running: make(map[pulseKey]context.CancelFunc),
-		owned: make(map[string]*atomic.Pointer[[]place])}
+		owned: make(map[string]*atomic.Pointer[[]submit.Shard])}
 }
 
 // follow starts a listener for each partition that another member is assigned, and stops all others. During a rebalance
@@ -51,24 +53,24 @@ func (ps *pulses) follow(ctx context.Context, members []member) {
 		return
 	}
 	assigned := make(map[pulseKey]bool)
-	owned := make(map[string]*atomic.Pointer[[]place])
+	owned := make(map[string]*atomic.Pointer[[]submit.Shard])
 	for _, m := range members {
 		if !n.other(m) {
 			continue
 		}
-		places := n.find.owned(m)
+		shards := n.find.owned(m)
 		at := ps.owned[m.id]
 		switch {
 		case at == nil:
-			at = new(atomic.Pointer[[]place])
-			at.Store(&places)
+			at = new(atomic.Pointer[[]submit.Shard])
+			at.Store(&shards)
 		case m.topics == nil:
-			places = *at.Load()
+			shards = *at.Load()
 		default:
-			at.Store(&places)
+			at.Store(&shards)
 		}
 		owned[m.id] = at
-		for _, p := range places {
+		for _, p := range shards {
 			key := pulseKey{m.id, p}
 			assigned[key] = true
 			if ps.running[key] != nil {
@@ -100,12 +102,12 @@ func (ps *pulses) follow(ctx context.Context, members []member) {
 // count either: then it is this node that is cut off, and when it is back, it would remove the owner that works.
 type listener struct {
 	ask      func(context.Context, Question) (Term, error)
-	observed func(p place) int64 // end of the log as this node has read it
-	owned    func() []place      // partitions assigned to the member
+	observed func(p submit.Shard) int64 // end of the log as this node has read it
+	owned    func() []submit.Shard      // partitions assigned to the member
 	remove   func(reason) bool
 	cutOff   func() bool // reports whether this node reaches no broker
 
-	place    place
+	shard    submit.Shard
 	question Question
 	answered bool
 	node     silence // no sign of life from the node
@@ -114,19 +116,19 @@ type listener struct {
 
 // newListener returns a listener to a member's term of a partition. A removal uses the context of the watch, because
 // the listening may end before the coordinator has confirmed the removal.
-func (n *Node) newListener(watch context.Context, m member, p place, owned *atomic.Pointer[[]place]) *listener {
+func (n *Node) newListener(watch context.Context, m member, p submit.Shard, owned *atomic.Pointer[[]submit.Shard]) *listener {
 	now := time.Now()
 	return &listener{
 		ask: func(ctx context.Context, q Question) (Term, error) { return n.cfg.Neighbors.Term(ctx, m.url, q) },
-		observed: func(p place) int64 {
-			end, _ := n.Observed(p.journal, p.partition)
+		observed: func(p submit.Shard) int64 {
+			end, _ := n.Observed(p.Journal, p.Partition)
 			return end
 		},
-		owned:    func() []place { return *owned.Load() },
+		owned:    func() []submit.Shard { return *owned.Load() },
 		remove:   func(why reason) bool { return n.mayRemove(m, time.Now()) && n.remove(watch, m, why) == nil },
 		cutOff:   func() bool { return n.cfg.Client.Unanswered() > cutOffAfter },
-		place:    p,
-		question: Question{Journal: p.journal, Partition: p.partition, Engine: n.cfg.NodeID},
+		shard:    p,
+		question: Question{Journal: p.Journal, Partition: p.Partition, Engine: n.cfg.NodeID},
 		node:     silence{observed: -1, last: now},
 		term:     silence{observed: -1, last: now},
 	}
@@ -164,7 +166,7 @@ func (l *listener) judge(now time.Time, err error) (why reason) {
 		all += l.observed(p)
 	}
 	l.node.tick(now, all)
-	l.term.tick(now, l.observed(l.place))
+	l.term.tick(now, l.observed(l.shard))
 	switch {
 	case err == nil || errors.Is(err, ErrNoSuchQuestion):
 		l.answered = true

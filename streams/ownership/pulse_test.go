@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // standbyIn returns a node that has not joined, and watches.
@@ -114,19 +115,19 @@ type owner struct {
 
 // listener returns a listener to the owner's term of trading that has heard nothing yet.
 func (o *owner) listener() *listener {
-	start, trading := time.Now(), place{"trading", 0}
+	start, trading := time.Now(), submit.Shard{Journal: "trading"}
 	return &listener{
 		ask: func(ctx context.Context, _ Question) (Term, error) { o.asked++; return Term{}, o.answer(ctx) },
-		observed: func(p place) int64 {
-			if p.journal != o.busy {
+		observed: func(p submit.Shard) int64 {
+			if p.Journal != o.busy {
 				return 5
 			}
 			return int64(time.Since(start) / (100 * time.Millisecond))
 		},
-		owned:  func() []place { return []place{trading, {"identity", 0}} },
+		owned:  func() []submit.Shard { return []submit.Shard{trading, {Journal: "identity"}} },
 		remove: func(why reason) bool { o.reasons = append(o.reasons, why); return true },
 		cutOff: func() bool { return o.cutOff != nil && o.cutOff() },
-		place:  trading,
+		shard:  trading,
 		node:   silence{observed: -1, last: start},
 		term:   silence{observed: -1, last: start},
 	}
@@ -280,7 +281,7 @@ func TestARebalanceDoesNotEndTheListening(t *testing.T) {
 	ps := newPulses(n, &done)
 	m := membership("owner", "1")
 	trading := map[string][]int32{n.cfg.Client.Topic("trading"): {0}}
-	key := pulseKey{"1", place{"trading", 0}}
+	key := pulseKey{"1", submit.Shard{Journal: "trading"}}
 	for _, c := range []struct {
 		name    string
 		topics  map[string][]int32

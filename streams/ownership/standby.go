@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // standby folds a partition while this node does not own it, so that a term of this node starts with a state at the
@@ -191,14 +192,14 @@ func (s *standby) passed(p record.Position) bool {
 // checked again.
 type unverified struct {
 	journal.Known
-	place   place
+	shard   submit.Shard
 	standby *standby
 }
 
 // Positions returns the known positions that must still be found in the log.
 func (u unverified) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	positions, err := u.Known.Positions(ctx, name, partition)
-	if err != nil || name != u.place.journal || partition != u.place.partition {
+	if err != nil || name != u.shard.Journal || partition != u.shard.Partition {
 		return positions, err
 	}
 	var left []record.Position

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // known is something that remembers positions.
@@ -56,7 +57,7 @@ func TestWhatAFailedStandbyHasMetIsStillLookedFor(t *testing.T) {
 	genesis := entries[0].Position
 	s := &standby{client: c, rules: trading.Rules(), seeks: new(record.Anchors)}
 	left := func() int {
-		positions, err := unverified{known{genesis}, place{"trading", 0}, s}.Positions(ctx, "trading", 0)
+		positions, err := unverified{known{genesis}, submit.Shard{Journal: "trading"}, s}.Positions(ctx, "trading", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -100,7 +100,7 @@ func unowned(o *journal.Owner, err error) error {
 
 // assigned returns the owner of a journal's partition, or nil if the partition is not assigned to this node.
 func (n *Node) assigned(name string) *journal.Owner {
-	p := place{name, 0}
+	p := submit.Shard{Journal: name}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.runs[p] == nil {

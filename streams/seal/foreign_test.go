@@ -8,7 +8,7 @@ import (
 
 // TestAForeignBoxTreatsOtherKeysAsDestroyed opens what another key sealed, and what its own did.
 func TestAForeignBoxTreatsOtherKeysAsDestroyed(t *testing.T) {
-	at := Place{Owner: "person/01a2036b-99f6-7f7b-b190-cfe339c2aea9", Field: "name", Type: "person"}
+	at := AssociatedData{Owner: "person/01a2036b-99f6-7f7b-b190-cfe339c2aea9", Field: "name", Type: "person"}
 	theirs, err := New(bytes.Repeat([]byte{1}, KeySize))
 	if err != nil {
 		t.Fatal(err)

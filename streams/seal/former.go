@@ -13,7 +13,7 @@ import (
 )
 
 // FormerFile is the file in the data folder in which older versions stored the master key. It is among the blobs, which
-// are backed up to places that must not hold keys.
+// are backed up to systems that must not hold keys.
 const FormerFile = "blob/keys/master.key"
 
 // moveFormer moves the master key of an older version into the store. The key is durable in the store before the old

@@ -52,7 +52,9 @@ type secretFile struct {
 
 func (g *Generations) name(generation int) string { return g.folder + "/" + strconv.Itoa(generation) }
 
-func (g *Generations) place(generation int) Place { return Place{"venue", "key", g.name(generation)} }
+func (g *Generations) associatedData(generation int) AssociatedData {
+	return AssociatedData{"venue", "key", g.name(generation)}
+}
 
 // secretID returns the id of a secret.
 func secretID(key []byte) (string, error) {
@@ -76,7 +78,7 @@ func (g *Generations) Get(ctx context.Context, generation int) (Secret, error) {
 	if err := json.Unmarshal(content, &f); err != nil || f.Version != 1 || f.Generation != generation {
 		return Secret{}, fmt.Errorf("%s: %w", g.name(generation), ErrDamaged)
 	}
-	key, err := g.master.Open(f.Key, g.place(generation))
+	key, err := g.master.Open(f.Key, g.associatedData(generation))
 	if err != nil {
 		return Secret{}, fmt.Errorf("%s: %w", g.name(generation), err)
 	}
@@ -119,7 +121,7 @@ func (g *Generations) encode(generation int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := g.master.Seal(key, g.place(generation))
+	sealed, err := g.master.Seal(key, g.associatedData(generation))
 	if err != nil {
 		return nil, err
 	}

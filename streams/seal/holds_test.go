@@ -160,7 +160,7 @@ func TestAFencedVenueChangesNoKeys(t *testing.T) {
 	if err := o.Create(t.Context(), ann); err != nil {
 		t.Fatal(err)
 	}
-	c := sealed(t, o, "secret", Place{Owner: ann, Field: "x", Type: "y"})
+	c := sealed(t, o, "secret", AssociatedData{Owner: ann, Field: "x", Type: "y"})
 	for _, why := range []error{ErrFenced, ErrAway} {
 		v := &aVenue{id: "copy"}
 		v.err.Store(&why)
@@ -173,7 +173,7 @@ func TestAFencedVenueChangesNoKeys(t *testing.T) {
 				t.Errorf("%s: %v, not %v", what, err, why)
 			}
 		}
-		if plain, err := o.Open(t.Context(), c, Place{Owner: ann, Field: "x", Type: "y"}); string(plain) != "secret" || err != nil {
+		if plain, err := o.Open(t.Context(), c, AssociatedData{Owner: ann, Field: "x", Type: "y"}); string(plain) != "secret" || err != nil {
 			t.Errorf("what was sealed opens as %q, %v", plain, err)
 		}
 	}

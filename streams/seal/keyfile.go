@@ -61,7 +61,7 @@ func newKeyFile(master *Box, of string, key []byte) (*keyFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := master.Seal(key, keyPlace(of))
+	sealed, err := master.Seal(key, keyData(of))
 	return &keyFile{Version: 1, Owner: of, KeyID: longID(box), Created: now(), Key: sealed}, err
 }
 
@@ -71,7 +71,7 @@ func (f *keyFile) open(master *Box) (*Box, error) {
 	if !f.Destroyed.IsZero() {
 		return nil, ErrDestroyed
 	}
-	key, err := master.Open(f.Key, keyPlace(f.Owner))
+	key, err := master.Open(f.Key, keyData(f.Owner))
 	if err != nil {
 		return nil, fmt.Errorf("the key of %s: %w", f.Owner, err)
 	}
@@ -82,7 +82,7 @@ func (f *keyFile) open(master *Box) (*Box, error) {
 	return box, err
 }
 
-func keyPlace(of string) Place { return Place{of, "key", "owner"} }
+func keyData(of string) AssociatedData { return AssociatedData{of, "key", "owner"} }
 
 // longID returns an id of an owner's key that does not reveal the key. The certificate of a destruction names it.
 func longID(b *Box) string { return hex.EncodeToString(b.Derive("owner key id")[:16]) }

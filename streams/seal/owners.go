@@ -32,7 +32,7 @@ var ErrMissing = errors.New("the key store holds no key of the owner, nor that i
 //
 // Owners are named by owner.Ref.String. Errors are ErrDestroyed, ErrMissing, ErrDamaged, *WrongKeyError if the key file
 // was sealed with another master key, and ErrAway if the store does not answer. With a foreign master key (Box.Foreign), ErrDestroyed
-// takes the place of ErrMissing. Owners is safe for concurrent use.
+// replaces ErrMissing. Owners is safe for concurrent use.
 type Owners struct {
 	store  store
 	master *Box
@@ -98,8 +98,8 @@ func (o *Owners) Create(ctx context.Context, owner string) error {
 	return nil
 }
 
-// Seal encrypts a value with the key of the place's owner and binds it to the place.
-func (o *Owners) Seal(ctx context.Context, plain []byte, at Place) ([]byte, error) {
+// Seal encrypts a value with the key of the owner in its associated data, and binds it to that data.
+func (o *Owners) Seal(ctx context.Context, plain []byte, at AssociatedData) ([]byte, error) {
 	box, err := o.cache.get(ctx, at.Owner)
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (o *Owners) Seal(ctx context.Context, plain []byte, at Place) ([]byte, erro
 	return box.Seal(plain, at)
 }
 
-// Open decrypts a value of the given place.
-func (o *Owners) Open(ctx context.Context, sealed []byte, at Place) ([]byte, error) {
+// Open decrypts a value that was sealed with the same associated data.
+func (o *Owners) Open(ctx context.Context, sealed []byte, at AssociatedData) ([]byte, error) {
 	box, err := o.cache.get(ctx, at.Owner)
 	if err != nil {
 		return nil, err

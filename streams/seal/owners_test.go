@@ -55,7 +55,7 @@ func created(t testing.TB, folder string) *Owners {
 	return o
 }
 
-func sealed(t testing.TB, o *Owners, plain string, at Place) []byte {
+func sealed(t testing.TB, o *Owners, plain string, at AssociatedData) []byte {
 	t.Helper()
 	s, err := o.Seal(t.Context(), []byte(plain), at)
 	if err != nil {
@@ -386,20 +386,20 @@ func TestTheKeyStoreIsAFolderOrABucket(t *testing.T) {
 	o.Close()
 }
 
-// places returns every place of the onboarding journal that an owner's key is for.
-func places(of owner.Ref, id scalar.ID) []Place {
-	return []Place{OwnerFields(of), DocumentName(of, id), DocumentFile(of, id), Answers(of, id), Reason(of, id), InternalReason(of, id),
+// associatedDataOf returns all associated data of the onboarding journal that an owner's key is for.
+func associatedDataOf(of owner.Ref, id scalar.ID) []AssociatedData {
+	return []AssociatedData{OwnerFields(of), DocumentName(of, id), DocumentFile(of, id), Answers(of, id), Reason(of, id), InternalReason(of, id),
 		ExternalReference(of, id), DeliveryResponse(of, id)}
 }
 
-// TestNoSealedValueOpensAtAnotherPlace: of all places of two owners with one id, and of two things, no two are the same, and
+// TestNoSealedValueOpensElsewhere: of all associated data of two owners with one id, and of two things, no two are the same, and
 // what is sealed for one opens there only.
-func TestNoSealedValueOpensAtAnotherPlace(t *testing.T) {
+func TestNoSealedValueOpensElsewhere(t *testing.T) {
 	o := created(t, t.TempDir())
-	var all []Place
+	var all []AssociatedData
 	for _, of := range []owner.Ref{anna, acme} {
-		all = append(all, places(of, scalar.ID{3})...)
-		all = append(all, places(of, scalar.ID{4})[1:]...)
+		all = append(all, associatedDataOf(of, scalar.ID{3})...)
+		all = append(all, associatedDataOf(of, scalar.ID{4})[1:]...)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		here, there := rapid.SampledFrom(all).Draw(rt, "here"), rapid.SampledFrom(all).Draw(rt, "there")
@@ -413,10 +413,10 @@ func TestNoSealedValueOpensAtAnotherPlace(t *testing.T) {
 			rt.Fatalf("sealed for %+v, opened at %+v: %q, %v", here, there, got, err)
 		}
 	})
-	seen := make(map[Place]bool)
+	seen := make(map[AssociatedData]bool)
 	for _, at := range append(all, ErasureReason(anna), ErasureReason(acme), WebhookKey(scalar.ID{3}), TestResponse("a", scalar.ID{3})) {
 		if seen[at] {
-			t.Errorf("two things have the place %+v", at)
+			t.Errorf("two things have the associated data %+v", at)
 		}
 		seen[at] = true
 	}

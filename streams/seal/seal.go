@@ -1,7 +1,7 @@
 // Package seal encrypts the secrets in the log: password hashes, the private parts of signing keys, and personal data.
 //
 // There is one master key of 32 bytes, in a file or in the environment. A Box derives the keys in use from it. A ciphertext
-// is bound to its owner, field and type, so it cannot be moved to another place. It begins with a version and the id of the
+// is bound to its owner, field and type, so it cannot be moved to another one. It begins with a version and the id of the
 // master key, so that a wrong key is reported as a wrong key and not as damage.
 //
 // Owners seals the data of persons and corporates, with a key for each of them that can be destroyed. The key store holds
@@ -31,11 +31,11 @@ const (
 	headerSize = 1 + keyIDSize
 )
 
-// Place identifies a ciphertext: its owner, its field, and the type of the object that has the field. It is
+// AssociatedData identifies a ciphertext: its owner, its field, and the type of the object that has the field. It is
 // authenticated but not stored.
-type Place struct{ Owner, Field, Type string }
+type AssociatedData struct{ Owner, Field, Type string }
 
-// ErrDamaged reports that a ciphertext was changed or belongs to another place.
+// ErrDamaged reports that a ciphertext was changed or has other associated data.
 var ErrDamaged = errors.New("the sealed value is damaged or belongs elsewhere")
 
 // WrongKeyError reports that a value was sealed with another master key.
@@ -93,8 +93,8 @@ func (b *Box) Derive(purpose string) []byte {
 // KeyID returns an id of the master key that does not reveal the key.
 func (b *Box) KeyID() string { return hex.EncodeToString(b.id[:]) }
 
-// Seal encrypts a value and binds it to its place.
-func (b *Box) Seal(plain []byte, at Place) ([]byte, error) {
+// Seal encrypts a value and binds it to its associated data.
+func (b *Box) Seal(plain []byte, at AssociatedData) ([]byte, error) {
 	header := append([]byte{version}, b.id[:]...)
 	c, err := b.aead.Encrypt(plain, associated(header, at))
 	if err != nil {
@@ -103,8 +103,8 @@ func (b *Box) Seal(plain []byte, at Place) ([]byte, error) {
 	return append(header, c...), nil
 }
 
-// Open decrypts a value of the given place. Its errors are ErrDamaged, *WrongKeyError, and for a foreign box ErrDestroyed.
-func (b *Box) Open(sealed []byte, at Place) ([]byte, error) {
+// Open decrypts a value that was sealed with the same associated data. Its errors are ErrDamaged, *WrongKeyError, and for a foreign box ErrDestroyed.
+func (b *Box) Open(sealed []byte, at AssociatedData) ([]byte, error) {
 	if len(sealed) < headerSize || sealed[0] != version {
 		return nil, ErrDamaged
 	}
@@ -133,9 +133,9 @@ func MAC(key, data []byte) []byte {
 	return h.Sum(nil)
 }
 
-// associated joins the header and the place. Each part is preceded by its length, so that different places never give
+// associated joins the header and the associated data. Each part is preceded by its length, so that different data never give
 // the same bytes.
-func associated(header []byte, at Place) []byte {
+func associated(header []byte, at AssociatedData) []byte {
 	out := append([]byte(nil), header...)
 	for _, s := range []string{at.Owner, at.Field, at.Type} {
 		out = binary.BigEndian.AppendUint32(out, uint32(len(s)))

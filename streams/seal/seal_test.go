@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-var place = seal.Place{Owner: "operator", Field: "password_hash", Type: "user"}
+var place = seal.AssociatedData{Owner: "operator", Field: "password_hash", Type: "user"}
 
 func box(t *testing.T, fill byte) *seal.Box {
 	t.Helper()
@@ -58,7 +58,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("cut to %d bytes: opened", i)
 		}
 	}
-	for _, other := range []seal.Place{
+	for _, other := range []seal.AssociatedData{
 		{Owner: "auditor", Field: "password_hash", Type: "user"},
 		{Owner: "operator", Field: "private", Type: "user"},
 		{Owner: "operator", Field: "password_hash", Type: "signing_key"},

@@ -16,10 +16,10 @@ const (
 	streamVersion = 1
 )
 
-// Writer returns a writer of a sealed stream. It encrypts the data with the key of the place's owner, in segments of 64
+// Writer returns a writer of a sealed stream. It encrypts the data with the key of its owner, in segments of 64
 // KiB, and writes them to w. Close completes the stream, and does not close w. Readers fail at the end of a stream that
 // was not closed. Once the key is destroyed, Write and Close return ErrDestroyed.
-func (o *Owners) Writer(ctx context.Context, w io.Writer, at Place) (io.WriteCloser, error) {
+func (o *Owners) Writer(ctx context.Context, w io.Writer, at AssociatedData) (io.WriteCloser, error) {
 	cipher, header, err := o.stream(ctx, at.Owner)
 	if err != nil {
 		return nil, err
@@ -34,10 +34,10 @@ func (o *Owners) Writer(ctx context.Context, w io.Writer, at Place) (io.WriteClo
 	return &sealing{ctx, o, at.Owner, plain}, nil
 }
 
-// Reader returns a reader of a stream that Writer sealed for the given place. It fails with ErrDamaged where the stream
-// was changed or cut off, or if it belongs to another place. The data before that is correct, but a caller must not
+// Reader returns a reader of a stream that Writer sealed with the same associated data. It fails with ErrDamaged where the stream
+// was changed or cut off, or if its associated data differ. The data before that is correct, but a caller must not
 // treat it as the whole. Once the key is destroyed, Read returns ErrDestroyed.
-func (o *Owners) Reader(ctx context.Context, r io.Reader, at Place) (io.Reader, error) {
+func (o *Owners) Reader(ctx context.Context, r io.Reader, at AssociatedData) (io.Reader, error) {
 	cipher, own, err := o.stream(ctx, at.Owner)
 	if err != nil {
 		return nil, err
@@ -45,11 +45,11 @@ func (o *Owners) Reader(ctx context.Context, r io.Reader, at Place) (io.Reader, 
 	from := &source{r: r}
 	header := make([]byte, len(own))
 	if _, err := io.ReadFull(from, header); err != nil || string(header) != string(own) {
-		return nil, from.fault()
+		return nil, from.openError()
 	}
 	plain, err := cipher.NewDecryptingReader(from, associated(header, at))
 	if err != nil {
-		return nil, from.fault()
+		return nil, from.openError()
 	}
 	return &opening{ctx: ctx, owners: o, owner: at.Owner, from: from, plain: plain}, nil
 }
@@ -109,7 +109,7 @@ func (s *opening) Read(p []byte) (int, error) {
 	}
 	n, err := s.plain.Read(p)
 	if s.err = err; err != nil && !errors.Is(err, io.EOF) {
-		s.err = s.from.fault()
+		s.err = s.from.openError()
 	}
 	return n, s.err
 }
@@ -128,8 +128,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fault returns the error of a stream that could not be opened.
-func (s *source) fault() error {
+// openError returns the error of a stream that could not be opened.
+func (s *source) openError() error {
 	if s.err != nil {
 		return fmt.Errorf("read a sealed stream: %w", s.err)
 	}

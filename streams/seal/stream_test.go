@@ -15,7 +15,7 @@ import (
 )
 
 // sealedStream returns content sealed as a stream, written in pieces.
-func sealedStream(t testing.TB, o *Owners, content []byte, at Place) []byte {
+func sealedStream(t testing.TB, o *Owners, content []byte, at AssociatedData) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := o.Writer(t.Context(), &out, at)
@@ -34,7 +34,7 @@ func sealedStream(t testing.TB, o *Owners, content []byte, at Place) []byte {
 }
 
 // openedStream reads a sealed stream to its end, and looks that an error stays.
-func openedStream(t testing.TB, o *Owners, s []byte, at Place) ([]byte, error) {
+func openedStream(t testing.TB, o *Owners, s []byte, at AssociatedData) ([]byte, error) {
 	t.Helper()
 	r, err := o.Reader(t.Context(), bytes.NewReader(s), at)
 	if err != nil {
@@ -57,7 +57,7 @@ func noise(n int) []byte {
 
 func TestStreamsComeBackAsTheyWere(t *testing.T) {
 	o := created(t, t.TempDir())
-	at := places(anna, anna.ID)[2]
+	at := associatedDataOf(anna, anna.ID)[2]
 	for _, n := range []int{0, 1, segmentSize - 100, segmentSize - 64, segmentSize - 57, segmentSize - 56, segmentSize, 3*segmentSize + 17, 20 << 20} {
 		content := noise(n)
 		s := sealedStream(t, o, content, at)
@@ -73,7 +73,7 @@ func TestStreamsComeBackAsTheyWere(t *testing.T) {
 // TestAStreamThatWasTamperedWithIsNotReadToItsEnd cuts, turns round, repeats, leaves out and changes parts of a stream.
 func TestAStreamThatWasTamperedWithIsNotReadToItsEnd(t *testing.T) {
 	o := created(t, t.TempDir())
-	at := places(anna, anna.ID)[2]
+	at := associatedDataOf(anna, anna.ID)[2]
 	content := noise(4*segmentSize + 1000)
 	whole := sealedStream(t, o, content, at)
 	segments := slices.Collect(slices.Chunk(whole[headerSize:], segmentSize)) // the first has the header of the cipher
@@ -114,7 +114,7 @@ func TestAStreamThatWasTamperedWithIsNotReadToItsEnd(t *testing.T) {
 
 func TestAStreamOpensAtItsPlaceOnly(t *testing.T) {
 	o := created(t, t.TempDir())
-	all := append(places(anna, anna.ID), places(acme, acme.ID)...)
+	all := append(associatedDataOf(anna, anna.ID), associatedDataOf(acme, acme.ID)...)
 	s := sealedStream(t, o, []byte("passport"), all[2])
 	for i, at := range all {
 		if got, err := openedStream(t, o, s, at); i != 2 && !errors.Is(err, ErrDamaged) {
@@ -128,7 +128,7 @@ func TestAStreamOpensAtItsPlaceOnly(t *testing.T) {
 
 func TestAStreamThatWasNotClosedIsNotComplete(t *testing.T) {
 	o := created(t, t.TempDir())
-	at := places(anna, anna.ID)[2]
+	at := associatedDataOf(anna, anna.ID)[2]
 	var out bytes.Buffer
 	w, err := o.Writer(t.Context(), &out, at)
 	if err != nil {
@@ -145,7 +145,7 @@ func TestAStreamThatWasNotClosedIsNotComplete(t *testing.T) {
 // TestWhatTheSourceSaysIsNoDamage: who reads has to know whether to try again or to raise an alarm.
 func TestWhatTheSourceSaysIsNoDamage(t *testing.T) {
 	o := created(t, t.TempDir())
-	at := places(anna, anna.ID)[2]
+	at := associatedDataOf(anna, anna.ID)[2]
 	s := sealedStream(t, o, noise(2*segmentSize), at)
 	lost := errors.New("connection reset")
 	for _, after := range []int{0, 2, 20, segmentSize, segmentSize + 100} {
@@ -164,7 +164,7 @@ func TestWhatTheSourceSaysIsNoDamage(t *testing.T) {
 // node may hold the key.
 func TestStreamsEndWithTheirKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		folder, at := t.TempDir(), places(anna, anna.ID)[2]
+		folder, at := t.TempDir(), associatedDataOf(anna, anna.ID)[2]
 		one, other := created(t, folder), onFolder(t, folder)
 		r, err := other.Reader(t.Context(), bytes.NewReader(sealedStream(t, one, noise(4*segmentSize), at)), at)
 		if err != nil {
@@ -196,7 +196,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 // FuzzReader holds whatever bytes are said to be a sealed stream against its reader.
 func FuzzReader(f *testing.F) {
 	o := created(f, f.TempDir())
-	at := places(anna, anna.ID)[2]
+	at := associatedDataOf(anna, anna.ID)[2]
 	content := noise(100)
 	f.Add(sealedStream(f, o, content, at))
 	f.Add([]byte{1})

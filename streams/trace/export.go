@@ -68,42 +68,42 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	told := newTold(exporter, c.Logger)
+	logging := newLoggingExporter(exporter, c.Logger)
 	if c.Metrics != nil {
-		if err := c.Metrics.Register(told.spans); err != nil {
+		if err := c.Metrics.Register(logging.spans); err != nil {
 			return nil, fmt.Errorf("trace: %w", err)
 		}
 	}
-	return New(c.Ratio, sdk.WithSpanProcessor(newQueue(told)), sdk.WithResource(from)), nil
+	return New(c.Ratio, sdk.WithSpanProcessor(newQueue(logging)), sdk.WithResource(from)), nil
 }
 
 // queue passes spans to the SDK's queue. It counts the spans that the SDK would drop silently because its queue is
 // full, which means that the collector is too slow.
 type queue struct {
 	sdk.SpanProcessor
-	told *told
-	most int64
+	exporter *loggingExporter
+	most     int64
 }
 
-func newQueue(told *told) *queue {
-	q := &queue{told: told}
+func newQueue(exporter *loggingExporter) *queue {
+	q := &queue{exporter: exporter}
 	// The SDK reads the size from its environment variable.
-	q.SpanProcessor = sdk.NewBatchSpanProcessor(told, func(o *sdk.BatchSpanProcessorOptions) { q.most = int64(o.MaxQueueSize) })
+	q.SpanProcessor = sdk.NewBatchSpanProcessor(exporter, func(o *sdk.BatchSpanProcessorOptions) { q.most = int64(o.MaxQueueSize) })
 	return q
 }
 
 // OnEnd implements the SDK's SpanProcessor.
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
-	if q.told.waiting.Add(1) > q.most {
-		q.told.waiting.Add(-1)
-		q.told.spans.WithLabelValues("dropped").Inc()
+	if q.exporter.waiting.Add(1) > q.most {
+		q.exporter.waiting.Add(-1)
+		q.exporter.spans.WithLabelValues("dropped").Inc()
 		return
 	}
 	q.SpanProcessor.OnEnd(s)
 }
 
-// told is an exporter that logs when the collector stops answering and when it answers again, once for each change.
-type told struct {
+// loggingExporter is an exporter that logs when the collector stops answering and when it answers again, once for each change.
+type loggingExporter struct {
 	sdk.SpanExporter
 	log     *slog.Logger
 	spans   *prometheus.CounterVec
@@ -111,8 +111,8 @@ type told struct {
 	waiting atomic.Int64 // number of spans in the queue
 }
 
-func newTold(exporter sdk.SpanExporter, log *slog.Logger) *told {
-	t := &told{SpanExporter: exporter, log: log, spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newLoggingExporter(exporter sdk.SpanExporter, log *slog.Logger) *loggingExporter {
+	t := &loggingExporter{SpanExporter: exporter, log: log, spans: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "perpetua_trace_spans_total",
 		Help: "Spans by what became of them: the collector took them, or they were lost on the way to it, or dropped before that, since too many waited."},
 		[]string{"result"})}
@@ -123,7 +123,7 @@ func newTold(exporter sdk.SpanExporter, log *slog.Logger) *told {
 }
 
 // ExportSpans implements the SDK's SpanExporter.
-func (e *told) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+func (e *loggingExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	e.waiting.Add(-int64(len(spans)))
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	result := "taken"

@@ -29,7 +29,7 @@ func TestSpansThatAreDroppedAreCounted(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "20")
 	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5")
 	h := &hanging{asked: make(chan struct{}, 1000), proceed: make(chan struct{})}
-	told := newTold(h, slog.New(slog.DiscardHandler))
+	told := newLoggingExporter(h, slog.New(slog.DiscardHandler))
 	tracer := New(1, sdk.WithSpanProcessor(newQueue(told)))
 	r := seeded()
 	request := func() {

@@ -70,8 +70,8 @@ func (f *file) String() string { return f.path }
 
 func (f *file) compressed() bool { return strings.HasSuffix(f.path, ".zst") }
 
-// place returns the current path of the file, which ends in partSuffix while the file is incomplete.
-func (f *file) place() (string, error) {
+// currentPath returns the current path of the file, which ends in partSuffix while the file is incomplete.
+func (f *file) currentPath() (string, error) {
 	_, err := os.Stat(f.path)
 	if errors.Is(err, os.ErrNotExist) && !f.complete {
 		return f.path + partSuffix, nil
@@ -95,7 +95,7 @@ func (f *file) Base(ctx context.Context) (*record.Base, error) {
 
 // Records returns the records of the journal.
 func (f *file) Records(context.Context) (Records, error) {
-	path, err := f.place()
+	path, err := f.currentPath()
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (f *file) Append(ctx context.Context, b *record.Base) (Appender, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := f.place()
+	path, err := f.currentPath()
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func TestRestoreTellsProgress(t *testing.T) {
 	must(t, err)
 	told := make(map[string]int64)
 	_, err = wholelog.Restore{Client: o.client, Rules: rules, Archive: a, Keepers: []base.Keeper{o.bases},
-		Told: func(work string, n int64) { told[work] = n }}.Run(t.Context())
+		Progress: func(work string, n int64) { told[work] = n }}.Run(t.Context())
 	must(t, err)
 	n := int64(len(l.all))
 	if told[wholelog.Compared] != n || told[wholelog.Appended] != n-100 || told[wholelog.ComparedAgain] != n || len(told) != 3 {
@@ -171,7 +171,7 @@ func TestRestoreComparesWhatItAppended(t *testing.T) {
 			o.delete(50)
 		}
 	}
-	_, err = wholelog.Restore{Client: o.client, Rules: rules, Archive: a, Keepers: []base.Keeper{o.bases}, Told: lose}.Run(t.Context())
+	_, err = wholelog.Restore{Client: o.client, Rules: rules, Archive: a, Keepers: []base.Keeper{o.bases}, Progress: lose}.Run(t.Context())
 	var conflict *wholelog.ConflictError
 	if !errors.As(err, &conflict) || conflict.Sequence != 0 || conflict.Appended != int64(len(l.all)-100) {
 		t.Errorf("the beginning of the topic is lost: %v", err)

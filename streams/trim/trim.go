@@ -36,13 +36,13 @@ type Config struct {
 	// Known are the positions that the log must hold. One that it lacks is a *record.DivergedError, and nothing is trimmed. The
 	// newest position of each source is not passed.
 	Known []journal.Known
-	// Heads are the places with a copy of the archive's head. An archive without that head is not the one that the venue writes.
+	// Heads are the stores with a copy of the archive's head. An archive without that head is not the one that the venue writes.
 	Heads []archive.Heads
 	Now   func() time.Time
 	Brief bool // ask no further limit once nothing can be trimmed
 	Most  int  // number of ranges that one run trims at most; 0 sets no limit
-	// Told is called with the number of records compared so far. It may be nil.
-	Told func(records int64)
+	// Progress is called with the number of records compared so far. It may be nil.
+	Progress func(records int64)
 }
 
 // Report says what was trimmed, and why no more.
@@ -97,7 +97,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	if n := len(a.Sealed()); n > 0 {
 		r.Tip = a.Sealed()[n-1].Base.Sequence - 1
 	}
-	v := &verification{client: c.Client, archive: a, extent: extent, name: name, told: c.Told}
+	v := &verification{client: c.Client, archive: a, extent: extent, name: name, progress: c.Progress}
 	some := ranges
 	if c.Most > 0 && len(ranges) > c.Most {
 		some = ranges[:c.Most]

@@ -22,7 +22,7 @@ type verification struct {
 	archive  *archive.Archive
 	extent   journal.Extent
 	name     string
-	told     func(records int64)
+	progress func(records int64)
 	compared int64
 	stops    []Limit // found while comparing
 }
@@ -50,8 +50,8 @@ func (v *verification) run(ctx context.Context, ranges []archive.Sealed) (to *re
 			if err := p.compare(ctx); err != nil {
 				return nil, 0, err
 			}
-			if v.compared++; v.told != nil && v.compared%10_000 == 0 {
-				v.told(v.compared)
+			if v.compared++; v.progress != nil && v.compared%10_000 == 0 {
+				v.progress(v.compared)
 			}
 		}
 		if p.hash != s.Base.Prev {

@@ -14,8 +14,8 @@ func (v *verification) collect(spans <-chan *span) error {
 		if failed == nil && tree != nil {
 			tree.add(v, s.roots)
 		}
-		if done += int64(s.count); v.Told != nil && v.limit.Load() == maxSequence {
-			v.Told(done)
+		if done += int64(s.count); v.Progress != nil && v.limit.Load() == maxSequence {
+			v.Progress(done)
 		}
 	}
 	if failed == nil && tree != nil {

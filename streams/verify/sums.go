@@ -21,7 +21,7 @@ type Sums struct {
 	Partial bool
 
 	balances map[holder]fixed.Money
-	held     map[place]trading.PositionHeld
+	held     map[positionKey]trading.PositionHeld
 	markets  map[string]*market
 	record   []total   // of the record that is added; a record has one currency or two
 	changed  []*market // by the record that is added
@@ -33,8 +33,8 @@ type holder struct {
 	customer, currency string
 }
 
-// place is where a customer holds a position.
-type place struct{ customer, symbol string }
+// positionKey is where a customer holds a position.
+type positionKey struct{ customer, symbol string }
 
 // market has the sums of an instrument.
 type market struct {
@@ -51,7 +51,7 @@ type total struct {
 // Add adds the events of the next record. After an error the Sums must not be used.
 func (s *Sums) Add(events []decide.Event) error {
 	if s.balances == nil {
-		s.balances, s.held, s.markets = make(map[holder]fixed.Money), make(map[place]trading.PositionHeld), make(map[string]*market)
+		s.balances, s.held, s.markets = make(map[holder]fixed.Money), make(map[positionKey]trading.PositionHeld), make(map[string]*market)
 	}
 	s.record, s.changed = s.record[:0], s.changed[:0]
 	for _, e := range events {
@@ -123,7 +123,7 @@ func (s *Sums) market(symbol string) *market {
 func (s *Sums) hold(positions []trading.PositionHeld) error {
 	for i := range positions {
 		p := &positions[i]
-		at := place{p.CustomerCode, p.Symbol}
+		at := positionKey{p.CustomerCode, p.Symbol}
 		before, m := s.held[at], s.market(p.Symbol)
 		was, _ := before.Amount.In(8)
 		is, ok := p.Amount.In(8)

@@ -38,8 +38,8 @@ type Config struct {
 	// SpanRecords is the number of records after which a span may end, and SpanBytes the size of their values after which it ends.
 	// Zero means the preset.
 	SpanRecords, SpanBytes int
-	// Told is called with the number of records that are verified so far. It may be nil.
-	Told func(records int64)
+	// Progress is called with the number of records that are verified so far. It may be nil.
+	Progress func(records int64)
 }
 
 // Snapshot is a stored state.

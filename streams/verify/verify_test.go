@@ -30,7 +30,7 @@ func TestSoundLogs(t *testing.T) {
 					cfg := s.with(s.records)
 					cfg.Workers, cfg.SpanRecords = workers, span
 					told := int64(0)
-					cfg.Told = func(n int64) { told = n }
+					cfg.Progress = func(n int64) { told = n }
 					report := run(t, cfg)
 					d := report.Decided
 					if report.Difference != nil || report.Records != n || report.Tip.Sequence != n-1 || told != n || d.Undecided != 2 ||

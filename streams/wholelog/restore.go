@@ -31,9 +31,9 @@ type Restore struct {
 	Keepers []base.Keeper
 	// Known are the positions that the log must hold in the end. They are compared with the archive first.
 	Known []record.Position
-	// Told is called after each record with the kind of work (Compared, Appended, or ComparedAgain) and the number of records
+	// Progress is called after each record with the kind of work (Compared, Appended, or ComparedAgain) and the number of records
 	// of that kind. It may be nil.
-	Told func(work string, records int64)
+	Progress func(work string, records int64)
 }
 
 // The work of a restore, in its order.
@@ -43,9 +43,9 @@ const (
 	ComparedAgain = "compared again" // the topic, with what was verified
 )
 
-func (r *Restore) told(work string, records int64) {
-	if r.Told != nil {
-		r.Told(work, records)
+func (r *Restore) progress(work string, records int64) {
+	if r.Progress != nil {
+		r.Progress(work, records)
 	}
 }
 
@@ -229,7 +229,7 @@ func (w *walk) compare(ctx context.Context) (found int64, end record.Position, e
 		}
 		read++
 		w.verified.Add(r)
-		w.told(w.work, read)
+		w.progress(w.work, read)
 		if topicErr == nil {
 			if part := transfer.Differs(r, have); part != "" {
 				return found, end, w.conflict(end.Sequence+1, "the topic has another %s at offset %d than the archive", part, have.Offset)
@@ -276,7 +276,7 @@ func (w *walk) holds(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		found.Add(r)
-		w.told(ComparedAgain, found.Records())
+		w.progress(ComparedAgain, found.Records())
 	}
 	return found.Equal(&w.verified), nil
 }
@@ -342,7 +342,7 @@ func (w *walk) append(ctx context.Context, found, end int64) (n int64, err error
 			return to.Sent(), err
 		}
 		if index++; index > found {
-			w.told(Appended, index-found)
+			w.progress(Appended, index-found)
 		}
 	}
 	err = to.Close(ctx)

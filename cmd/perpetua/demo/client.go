@@ -202,7 +202,7 @@ func (u *user) forget() {
 	u.token = ""
 }
 
-// health logs when a failure begins and when it ends, for each place.
+// health logs when a failure begins and when it ends, for each source.
 type health struct {
 	log *slog.Logger
 
@@ -210,28 +210,28 @@ type health struct {
 	ill map[string]bool
 }
 
-// The places of failures.
+// The sources of failures.
 const (
 	requests = "requests"
 	socket   = "socket"
 )
 
-func (h *health) unwell(place string, err error) {
+func (h *health) unwell(source string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.ill[place] {
-		h.log.Warn("the demo market waits for the venue", "for", place, "error", err)
+	if !h.ill[source] {
+		h.log.Warn("the demo market waits for the venue", "for", source, "error", err)
 	}
-	h.ill[place] = true
+	h.ill[source] = true
 }
 
-func (h *health) well(place string) {
+func (h *health) well(source string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ill[place] {
-		h.log.Info("the demo market goes on", "after", place)
+	if h.ill[source] {
+		h.log.Info("the demo market goes on", "after", source)
 	}
-	h.ill[place] = false
+	h.ill[source] = false
 }
 
 // position formats a position in the trading log.

@@ -90,7 +90,7 @@ func (f *feed) session(ctx context.Context) error {
 	defer f.renew(ctx, conn, token)()
 	for {
 		var message struct {
-			told
+			orderView
 			Op       string `json:"op"`
 			Problem  string `json:"message"`
 			Position string `json:"position"`
@@ -103,7 +103,7 @@ func (f *feed) session(ctx context.Context) error {
 		case "":
 			sequence, whole := record(message.Position)
 			f.change(func() {
-				m.learn(message.told, sequence)
+				m.learn(message.orderView, sequence)
 				f.begun = sequence
 				f.seen = sequence
 				if !whole {
@@ -169,7 +169,7 @@ func (f *feed) snapshot(ctx context.Context) (*mirror, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	var orders []told
+	var orders []orderView
 	if err := json.Unmarshal(r.body, &orders); err != nil {
 		return nil, 0, err
 	}

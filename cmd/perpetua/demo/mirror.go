@@ -59,8 +59,8 @@ func newMirror(markets []*market) *mirror {
 	return m
 }
 
-// told is an order in REST responses and socket messages.
-type told struct {
+// orderView is an order in REST responses and socket messages.
+type orderView struct {
 	Code         string         `json:"code"`
 	CustomerCode string         `json:"customer_code"`
 	Symbol       string         `json:"symbol"`
@@ -74,7 +74,7 @@ type told struct {
 
 // learn records the state of an order after the record at a sequence. The amount filled since its last known state
 // changes the customer's position.
-func (m *mirror) learn(o told, sequence int64) {
+func (m *mirror) learn(o orderView, sequence int64) {
 	unit, traded := m.units[o.Symbol]
 	if !traded {
 		return // the demo does not trade this instrument

@@ -50,7 +50,7 @@ func (v *toyVenue) tell(o resting, status string, filled int64) {
 	amount, _ := v.m.step.Times(o.remaining + o.filled)
 	done, _ := v.m.step.Times(filled)
 	v.codes++
-	v.own.learn(told{o.code, o.customer, o.symbol, sideName(o.side), status, amount, done, &price, o.reference}, int64(v.codes))
+	v.own.learn(orderView{o.code, o.customer, o.symbol, sideName(o.side), status, amount, done, &price, o.reference}, int64(v.codes))
 }
 
 // turn is the demo's turn, with a taker in each.
@@ -318,8 +318,8 @@ func TestMirrorCountsAFillOnce(t *testing.T) {
 	m := bitcoin(t, 1)
 	own := newMirror([]*market{m})
 	price := decimal(t, "65000.0")
-	at := func(status, filled string) told {
-		return told{"c", "x", m.symbol, "sell", status, decimal(t, "0.010"), decimal(t, filled), &price, "a0-1-1"}
+	at := func(status, filled string) orderView {
+		return orderView{"c", "x", m.symbol, "sell", status, decimal(t, "0.010"), decimal(t, filled), &price, "a0-1-1"}
 	}
 	own.hold("x", []positionOf{{m.symbol, decimal(t, "-0.002")}, {"OTHER_PERP", decimal(t, "5")}}, 20)
 	own.learn(at("partially_filled", "0.001"), 18) // the orders were read before the positions,

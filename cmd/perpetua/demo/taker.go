@@ -10,8 +10,8 @@ const (
 	takerLimit = 100
 	// reach is the distance from the index price to a taker's limit price, in parts per million.
 	reach = 1500
-	// inside is the distance from the index price to a taker's resting order, which is inside the makers' quotes.
-	inside = 150
+	// insideSpread is the distance from the index price to a taker's resting order, which is inside the makers' quotes.
+	insideSpread = 150
 )
 
 // wish is the action of a taker in a turn: it cancels its resting order or places a new one.
@@ -45,7 +45,7 @@ func wants(m *market, own *mirror) wish {
 		w.order["type"], w.order["cash_amount"] = "market", strconv.FormatInt(200+50*m.flow.below(17), 10)
 	default:
 		w.order["type"], w.order["amount"] = "limit", m.amount(steps)
-		w.order["limit_price"] = m.price(away(m.index, inside, side))
+		w.order["limit_price"] = m.price(away(m.index, insideSpread, side))
 	}
 	return w
 }

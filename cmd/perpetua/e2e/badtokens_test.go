@@ -102,7 +102,7 @@ func venueSigner(t *testing.T, d *desk) signer {
 		t.Fatal(err)
 	}
 	key := record.Events[0].Data
-	seed, err := box.Open(key.Private, seal.Place{Owner: key.KID, Field: "private", Type: "signing_key"})
+	seed, err := box.Open(key.Private, seal.AssociatedData{Owner: key.KID, Field: "private", Type: "signing_key"})
 	if err != nil {
 		t.Fatal(err)
 	}

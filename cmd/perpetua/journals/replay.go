@@ -11,10 +11,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Replay returns the replay of all journals into a schema. It also verifies keys, headers and timestamps. told may be
+// Replay returns the replay of all journals into a schema. It also verifies keys, headers and timestamps. progress may be
 // nil.
-func (t Table) Replay(client *journal.Client, beside *pgxpool.Pool, told func(progress string)) readmodels.Replay {
-	replay := readmodels.Replay{Beside: beside, Told: told}
+func (t Table) Replay(client *journal.Client, beside *pgxpool.Pool, progress func(progress string)) readmodels.Replay {
+	replay := readmodels.Replay{Beside: beside, Progress: progress}
 	for _, j := range t {
 		replay.Journals = append(replay.Journals, readmodels.Audited{Rules: j.Rules, Projections: j.Projections, Compare: j.Compare,
 			Log: projections.NewLog(client, j.Rules, 0),

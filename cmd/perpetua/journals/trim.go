@@ -26,7 +26,7 @@ type Trimming struct {
 	Rows      *pgxpool.Pool
 	Snapshots *snapshot.Store
 	Known     []journal.Known
-	Heads     []archive.Heads // places with a copy of the heads of the archives
+	Heads     []archive.Heads // stores with a copy of the heads of the archives
 	Keepers   []base.Keeper
 	TLogHost  string               // as in the settings
 	Witnesses *transparency.Policy // nil if the venue has none
@@ -36,8 +36,8 @@ type Trimming struct {
 const ranges = 16
 
 // Run trims the log of a journal. With brief it asks no further limit once nothing can be trimmed, and trims a few ranges of many.
-// told may be nil.
-func (t Trimming) Run(ctx context.Context, j Journal, p trim.Policy, brief bool, told func(records int64)) (trim.Report, error) {
+// progress may be nil.
+func (t Trimming) Run(ctx context.Context, j Journal, p trim.Policy, brief bool, progress func(records int64)) (trim.Report, error) {
 	var cosigned trim.Cosigned
 	if t.Witnesses != nil {
 		cosigned = t.cosigned
@@ -47,7 +47,7 @@ func (t Trimming) Run(ctx context.Context, j Journal, p trim.Policy, brief bool,
 		most = ranges
 	}
 	return trim.Run(ctx, trim.Config{Client: t.Client, Rules: j.Rules, Archive: t.Archive(j.Name()), Trimmer: t.Trimmer, Keepers: t.Keepers,
-		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, Told: told, Brief: brief, Most: most,
+		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, Progress: progress, Brief: brief, Most: most,
 		Limits: []trim.Source{t.rows(j), t.signed(j), trim.Quorum(cosigned, j.Name(), p.Quorum), t.snapshot(j)}})
 }
 

@@ -31,7 +31,7 @@ const (
 // checkpoints compares the signed checkpoints of the transparency log of the journal trading with each other, and their size with
 // the log that the node reads. The node cannot compute their roots, because it does not have the venue's secret.
 type checkpoints struct {
-	places  []string
+	urls    []string
 	key     string
 	brokers bool // the node follows the brokers, and should have all records soon
 	policy  *transparency.Policy
@@ -39,18 +39,18 @@ type checkpoints struct {
 	log     *slog.Logger
 
 	fork    atomic.Pointer[string] // the venue has signed two histories; final
-	doubt   atomic.Pointer[string] // a place serves what is not signed, or not proven, or less than before
+	doubt   atomic.Pointer[string] // a source serves what is not signed, or not proven, or less than before
 	lacking atomic.Pointer[string] // the node lacks records that were signed
 }
 
 // open completes the checkpoints with the settings. It returns a usage error.
 func (c *checkpoints) open(venue string, s *settings.Settings) (err error) {
 	switch {
-	case c.key == "" && len(c.places) == 0:
+	case c.key == "" && len(c.urls) == 0:
 		return nil
 	case c.key == "":
 		return settings.Usagef("--tlog-url needs --tlog-key")
-	case venue == "" && len(c.places) == 0:
+	case venue == "" && len(c.urls) == 0:
 		return settings.Usagef("--tlog-key needs --venue-url or --tlog-url")
 	}
 	if _, err := note.NewVerifier(c.key); err != nil {
@@ -60,7 +60,7 @@ func (c *checkpoints) open(venue string, s *settings.Settings) (err error) {
 		return settings.Usagef("--tlog-key takes the key of the log /tlog/%s/0", journals.Trading)
 	}
 	if venue != "" {
-		c.places = append([]string{venue + "/tlog/" + journals.Trading + "/0"}, c.places...)
+		c.urls = append([]string{venue + "/tlog/" + journals.Trading + "/0"}, c.urls...)
 	}
 	if c.policy, err = s.Witnesses(); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *checkpoints) run(ctx context.Context, tip func() int64, alarm func(jour
 	if err != nil {
 		return err
 	}
-	m := monitor.New(monitor.Config{Places: c.places, Policy: c.policy, Stale: checkpointStale, Client: &http.Client{Timeout: checkpointWithin}, Now: time.Now})
+	m := monitor.New(monitor.Config{URLs: c.urls, Policy: c.policy, Stale: checkpointStale, Client: &http.Client{Timeout: checkpointWithin}, Now: time.Now})
 	var since time.Time
 	for {
 		report, next := m.Check(ctx, state)
@@ -126,17 +126,17 @@ func (c *checkpoints) run(ctx context.Context, tip func() int64, alarm func(jour
 	}
 }
 
-// judge reports whether the venue has signed two histories. Only that is proven by its signatures: a place may also serve
+// judge reports whether the venue has signed two histories. Only that is proven by its signatures: a source may also serve
 // something else, or something old.
 func (c *checkpoints) judge(alarms []monitor.Alarm, alarm func(journal string, wrong error)) (forked bool) {
 	var doubt *string
 	for _, a := range alarms {
-		c.log.Warn("a checkpoint is not as it should be", "alarm", a.Kind, "place", a.Place, "error", a.Message)
+		c.log.Warn("a checkpoint is not as it should be", "alarm", a.Kind, "place", a.URL, "error", a.Message)
 		switch a.Kind {
 		case monitor.Fork:
 			text := journals.Trading + ": the venue has signed checkpoints of two histories"
 			c.fork.Store(&text)
-			alarm(journals.Trading, fmt.Errorf("%s: %s: %s", text, a.Place, a.Message))
+			alarm(journals.Trading, fmt.Errorf("%s: %s: %s", text, a.URL, a.Message))
 			return true
 		case monitor.Shrink, monitor.Signature, monitor.Unproven:
 			text := fmt.Sprintf("%s: a place serves a checkpoint that is not as it should be (%s)", journals.Trading, a.Kind)

@@ -67,7 +67,7 @@ func TestCheckpointsOfTwoHistories(t *testing.T) {
 		"a place that is silent": {"http://127.0.0.1:1/tlog/trading/0", false, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			signed := &checkpoints{key: public, places: []string{place(t, venue, one), c.mirror}, file: filepath.Join(t.TempDir(), "state"),
+			signed := &checkpoints{key: public, urls: []string{place(t, venue, one), c.mirror}, file: filepath.Join(t.TempDir(), "state"),
 				log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 			s, err := settings.Parse("follow", nil, settings.IO{Env: func(string) (string, bool) { return "", false }}, nil)
 			if err != nil {

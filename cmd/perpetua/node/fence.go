@@ -38,8 +38,8 @@ func openFencing(c Config, s *stores, belongs func(context.Context) error) (fenc
 	}
 	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: c.Settings.TakeOverCommand(),
 		Logger: c.Logger.With("part", "fence"), Belongs: belongs,
-		Former:   func(ctx context.Context) (string, error) { return fence.FormerPlace(ctx, s.client) },
-		Identify: func(ctx context.Context) (scalar.ID, string, bool, error) { return fence.Place(ctx, s.client) }})
+		Former:   func(ctx context.Context) (string, error) { return fence.FormerLocation(ctx, s.client) },
+		Identify: func(ctx context.Context) (scalar.ID, string, bool, error) { return fence.Locate(ctx, s.client) }})
 	s.owners.SetGuard(f.watch)
 	return f, nil
 }

@@ -26,7 +26,7 @@ func (n *Node) tellProgress(every time.Duration) (stop func()) {
 			}
 			for _, f := range n.followers {
 				at := [2]int64{f.fold.Position().Sequence, f.rows.Position().Sequence}
-				if before, told := last[f.Name()]; told && before != at {
+				if before, known := last[f.Name()]; known && before != at {
 					n.Logger.Info("catching up with the log", "journal", f.Name(), "followed", at[0], "rows", at[1])
 				}
 				last[f.Name()] = at

@@ -114,7 +114,7 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 		return c, err
 	}
 	defer records.Close()
-	told := everySecond(j.Name()+", decoded", std.Progress())
+	progress := everySecond(j.Name()+", decoded", std.Progress())
 	for {
 		r, err := records.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -130,8 +130,8 @@ func checkCompat(ctx context.Context, s *settings.Settings, client *journal.Clie
 		if ok {
 			c.Records++
 			c.count(e.Position.Sequence, r.Value, j.Rules.Registry())
-			if told != nil {
-				told(c.Records)
+			if progress != nil {
+				progress(c.Records)
 			}
 		}
 	}
@@ -171,12 +171,12 @@ func (c *compatible) count(sequence int64, value []byte, registry *decide.Regist
 	c.Unreadable[i].Records++
 }
 
-// foldWhole folds a journal from its genesis to its present end. told is called after each record with the number of records, and
+// foldWhole folds a journal from its genesis to its present end. progress is called after each record with the number of records, and
 // begin with the fold before it runs. Both may be nil.
-func foldWhole(ctx context.Context, client *journal.Client, j journals.Journal, told func(int64), begin func(*follow.Fold)) (record.Position, error) {
+func foldWhole(ctx context.Context, client *journal.Client, j journals.Journal, progress func(int64), begin func(*follow.Fold)) (record.Position, error) {
 	fold := follow.New(client, j.Rules, 0)
-	if told != nil {
-		fold.Listen(func(e record.Entry, _ decide.State) { told(e.Position.Sequence + 1) })
+	if progress != nil {
+		fold.Listen(func(e record.Entry, _ decide.State) { progress(e.Position.Sequence + 1) })
 	}
 	if begin != nil {
 		begin(fold)

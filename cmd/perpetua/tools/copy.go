@@ -70,7 +70,7 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		return c, settings.Usagef("--move changes the fence in the key store: name that with --key-url")
 	}
 	if c.move && kindOf(c.from) == inFolder && c.Source("data") == "default" {
-		c.Data = c.from // where the keys are unless --key-url names another place
+		c.Data = c.from // where the keys are unless --key-url names another store
 	}
 	c.prefix, c.journals = cmp.Or(c.prefix, c.Kafka.Prefix), journals.All()
 	if name != "" {
@@ -152,7 +152,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 }
 
 // copyJournal copies one journal and prints the result.
-func copyJournal(ctx context.Context, j journals.Journal, source, target *place, std settings.IO) (copied, error) {
+func copyJournal(ctx context.Context, j journals.Journal, source, target *endpoint, std settings.IO) (copied, error) {
 	to, err := target.target(ctx, j.Name())
 	if err != nil {
 		return copied{}, err
@@ -182,7 +182,7 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 
 // keepBase stores the base of a trimmed source in the data folder of the target, before any record is copied. A file gets
 // the base with the records. Brokers store none, so keepBase prints the base for the venue that will read them.
-func (p *place) keepBase(ctx context.Context, from transfer.Log, std settings.IO) error {
+func (p *endpoint) keepBase(ctx context.Context, from transfer.Log, std settings.IO) error {
 	b, err := from.Base(ctx)
 	if err != nil || b == nil || p.kind == inFile {
 		return err
@@ -196,8 +196,8 @@ func (p *place) keepBase(ctx context.Context, from transfer.Log, std settings.IO
 	return p.bases.Keep(ctx, *b)
 }
 
-// place is a data folder, brokers or a file.
-type place struct {
+// endpoint is a data folder, brokers or a file.
+type endpoint struct {
 	kind   string
 	path   string          // of a file
 	said   string          // its name in the arguments
@@ -209,17 +209,17 @@ type place struct {
 	history journal.History // of a source; nil for a file
 }
 
-// String returns the kind and the name of the place, for humans.
-func (p *place) String() string { return p.kind + " " + p.said }
+// String returns the kind and the name of the endpoint, for humans.
+func (p *endpoint) String() string { return p.kind + " " + p.said }
 
-// The kinds of places.
+// The kinds of endpoints.
 const (
 	inFolder  = "data folder"
 	onBrokers = "brokers"
 	inFile    = "file"
 )
 
-// kindOf returns the kind of a place, from its name and the file or folder with that name.
+// kindOf returns the kind of an endpoint, from its name and the file or folder with that name.
 func kindOf(said string) string {
 	about, err := os.Stat(said)
 	switch {
@@ -235,8 +235,8 @@ func kindOf(said string) string {
 	return inFolder
 }
 
-// openSource opens a place to copy from.
-func openSource(ctx context.Context, s *settings.Settings, said string) (*place, error) {
+// openSource opens an endpoint to copy from.
+func openSource(ctx context.Context, s *settings.Settings, said string) (*endpoint, error) {
 	p, opened, err := openNamed(ctx, s, said, s.Kafka.Prefix)
 	if opened || err != nil {
 		return p, err
@@ -248,8 +248,8 @@ func openSource(ctx context.Context, s *settings.Settings, said string) (*place,
 	return p, p.connect(ctx, s.Embedded(), brokers, s.Kafka.Prefix, stop)
 }
 
-// openTarget opens a place to copy to. It creates a missing data folder and locks it, so that no node runs on it.
-func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) (*place, error) {
+// openTarget opens an endpoint to copy to. It creates a missing data folder and locks it, so that no node runs on it.
+func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) (*endpoint, error) {
 	p, opened, err := openNamed(ctx, s, said, prefix)
 	if opened || err != nil {
 		return p, err
@@ -273,8 +273,8 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 }
 
 // openNamed opens a file or brokers. For a data folder it only returns the kind.
-func openNamed(ctx context.Context, s *settings.Settings, said, prefix string) (p *place, opened bool, err error) {
-	p = &place{kind: kindOf(said), said: said, close: func() {}}
+func openNamed(ctx context.Context, s *settings.Settings, said, prefix string) (p *endpoint, opened bool, err error) {
+	p = &endpoint{kind: kindOf(said), said: said, close: func() {}}
 	switch p.kind {
 	case inFile:
 		p.path = said
@@ -299,8 +299,8 @@ func same(a, b string) bool {
 // connectWithin bounds the wait for the first answer of brokers.
 const connectWithin = 30 * time.Second
 
-// connect creates the client of the place and checks that the brokers answer. stop is called when the place is closed.
-func (p *place) connect(ctx context.Context, s *settings.Settings, brokers []string, prefix string, stop func()) error {
+// connect creates the client of the endpoint and checks that the brokers answer. stop is called when the endpoint is closed.
+func (p *endpoint) connect(ctx context.Context, s *settings.Settings, brokers []string, prefix string, stop func()) error {
 	config, err := s.JournalConfig(brokers)
 	if err == nil {
 		config.Prefix = prefix
@@ -321,7 +321,7 @@ func (p *place) connect(ctx context.Context, s *settings.Settings, brokers []str
 }
 
 // source returns the log of a journal to copy from. Records that the topic does not hold any more come from the archive.
-func (p *place) source(name string, std settings.IO) transfer.Log {
+func (p *endpoint) source(name string, std settings.IO) transfer.Log {
 	if p.kind == inFile {
 		return transfer.Source(p.path, name, journals.All().Names()...)
 	}
@@ -330,7 +330,7 @@ func (p *place) source(name string, std settings.IO) transfer.Log {
 
 // hold compares the logs of a source with every known position: a log that lost its end must not become the backup of
 // the complete one. A file must have a record of one of the journals.
-func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
+func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
 	if p.kind == inFile {
 		return transfer.CheckHolds(ctx, p.path, table.Names()) // and only the chain of a file can be verified
 	}
@@ -354,7 +354,7 @@ func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.T
 
 // target returns the log of a journal to copy to. It creates a missing topic; an existing one must have the settings of
 // a journal.
-func (p *place) target(ctx context.Context, name string) (transfer.Log, error) {
+func (p *endpoint) target(ctx context.Context, name string) (transfer.Log, error) {
 	if p.kind == inFile {
 		return transfer.Target(p.path, name), nil
 	}
@@ -367,8 +367,8 @@ func (p *place) target(ctx context.Context, name string) (transfer.Log, error) {
 	return transfer.Topic(p.client, name, p.String()), nil
 }
 
-// finish is called after all journals were copied to the place.
-func (p *place) finish() error {
+// finish is called after all journals were copied to the endpoint.
+func (p *endpoint) finish() error {
 	if p.kind != inFile {
 		return nil
 	}
@@ -377,7 +377,7 @@ func (p *place) finish() error {
 
 // moved prints a message if the source has grown during the copy, and returns the source's end offset in that case. The
 // copy is complete up to the position that was printed.
-func (p *place) moved(ctx context.Context, name string, copied int64, std settings.IO) (int64, error) {
+func (p *endpoint) moved(ctx context.Context, name string, copied int64, std settings.IO) (int64, error) {
 	if p.kind == inFile {
 		return 0, nil
 	}

@@ -407,12 +407,12 @@ func (d *diagnosis) checkFence(ctx context.Context, s *settings.Settings, client
 	if !keysAtHand(s) {
 		return // checkKeys says so
 	}
-	id, place, founded, err := fence.Place(ctx, client)
+	id, location, founded, err := fence.Locate(ctx, client)
 	var f fence.Fence
 	if err == nil && founded {
 		f, err = readFence(ctx, s, id)
 	}
-	d.judgeFence(f, place, founded, err, s.TakeOverCommand())
+	d.judgeFence(f, location, founded, err, s.TakeOverCommand())
 }
 
 // readFence reads the fence of a journal in the key store of the settings.

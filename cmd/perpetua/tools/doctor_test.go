@@ -135,13 +135,13 @@ func TestJudgments(t *testing.T) {
 
 		{"room on the disk", func(d *diagnosis) { d.judgeDisk("/data", 50<<30, 100<<30) }, isGood, "50.0 of 100.0 GiB free for /data"},
 		{"a fence of this venue", func(d *diagnosis) {
-			d.judgeFence(fence.Fence{Epoch: 3, Venue: "v", Place: "here"}, "here", true, nil, "take")
+			d.judgeFence(fence.Fence{Epoch: 3, Venue: "v", Location: "here"}, "here", true, nil, "take")
 		}, isGood, "fence it is this venue's: epoch 3, venue v, log at here"},
 		{"a fence of another venue", func(d *diagnosis) {
-			d.judgeFence(fence.Fence{Epoch: 3, Venue: "v", Place: "there"}, "here", true, nil, "take --x")
+			d.judgeFence(fence.Fence{Epoch: 3, Venue: "v", Location: "there"}, "here", true, nil, "take --x")
 		}, isWarning, "log at there, and this log is at here. To have this one act in place of the other: take --x"},
 		{"a take-over", func(d *diagnosis) {
-			d.judgeFence(fence.Fence{Place: "here", Settling: true}, "here", true, nil, "take --x")
+			d.judgeFence(fence.Fence{Location: "here", Settling: true}, "here", true, nil, "take --x")
 		}, isWarning, "has not ended. If nobody runs it: take --x"},
 		{"no fence yet", func(d *diagnosis) { d.judgeFence(fence.Fence{}, "", false, nil, "") }, isNote, "fence none yet"},
 		{"a log without its fence", func(d *diagnosis) {

@@ -232,8 +232,8 @@ func (d *diagnosis) judgeWitnesses(name string, tip int64, known []record.Positi
 	}
 }
 
-// judgeFence compares a fence with the place of this log.
-func (d *diagnosis) judgeFence(f fence.Fence, place string, founded bool, err error, command string) {
+// judgeFence compares a fence with the location of this log.
+func (d *diagnosis) judgeFence(f fence.Fence, location string, founded bool, err error, command string) {
 	const check = "fence"
 	switch {
 	case errors.Is(err, fence.ErrNone):
@@ -244,13 +244,13 @@ func (d *diagnosis) judgeFence(f fence.Fence, place string, founded bool, err er
 		d.add(check, isFailed, "it cannot be read: %v", err)
 	case !founded:
 		d.add(check, isNote, "none yet: the first node that starts creates it")
-	case f.Place != place:
+	case f.Location != location:
 		d.add(check, isWarning, "this venue is fenced: epoch %d is of the venue %s with its log at %s, and this log is at %s. "+
-			"To have this one act in place of the other: %s", f.Epoch, f.Venue, f.Place, place, command)
+			"To have this one act in place of the other: %s", f.Epoch, f.Venue, f.Location, location, command)
 	case f.Settling:
 		d.add(check, isWarning, "a take-over by this venue, to epoch %d, has not ended. If nobody runs it: %s", f.Epoch, command)
 	default:
-		d.add(check, isGood, "it is this venue's: epoch %d, venue %s, log at %s", f.Epoch, f.Venue, f.Place)
+		d.add(check, isGood, "it is this venue's: epoch %d, venue %s, log at %s", f.Epoch, f.Venue, f.Location)
 	}
 }
 

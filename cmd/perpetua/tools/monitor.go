@@ -13,26 +13,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/monitor"
 )
 
-// monitorWithin bounds each request to a place.
+// monitorWithin bounds each request to a URL.
 const monitorWithin = 10 * time.Second
 
 // monitorRequest holds the flags of Monitor.
 type monitorRequest struct {
 	trust
-	places       []string
+	urls         []string
 	state        string
 	stale, every time.Duration
 	json         bool
 }
 
-// Monitor compares the checkpoints of one transparency log at several places. It fails at an alarm.
+// Monitor compares the checkpoints of one transparency log at several URLs. It fails at an alarm.
 func Monitor(ctx context.Context, args []string, std settings.IO) error {
 	var r monitorRequest
 	rest, err := settings.ParseOwn("monitor", "--url URL [--url URL] --key KEY [flags]", args, std, func(fs *flag.FlagSet) {
 		r.declare(fs)
 		fs.Func("url", "`URL` of the log, like https://venue.example/tlog/trading/0; once for each place", func(url string) error {
-			r.places = append(r.places, url)
-			return monitor.CheckPlace(url)
+			r.urls = append(r.urls, url)
+			return monitor.CheckURL(url)
 		})
 		fs.StringVar(&r.state, "state", "", "file that remembers the last good checkpoint (default: nothing is remembered)")
 		fs.DurationVar(&r.stale, "stale", 10*time.Minute, "age at which a checkpoint is stale: of its cosignatures if the policy has witnesses, else of its last growth")
@@ -44,7 +44,7 @@ func Monitor(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	case len(rest) > 0:
 		return settings.Usagef("unexpected argument %q", rest[0])
-	case len(r.places) == 0:
+	case len(r.urls) == 0:
 		return settings.Usagef("--url is needed")
 	}
 	policy, err := r.open()
@@ -57,7 +57,7 @@ func Monitor(ctx context.Context, args []string, std settings.IO) error {
 			return err
 		}
 	}
-	m := monitor.New(monitor.Config{Places: r.places, Policy: policy, Stale: r.stale, Client: &http.Client{Timeout: monitorWithin}, Now: time.Now})
+	m := monitor.New(monitor.Config{URLs: r.urls, Policy: policy, Stale: r.stale, Client: &http.Client{Timeout: monitorWithin}, Now: time.Now})
 	return r.watch(ctx, m, state, std.Out)
 }
 
@@ -102,13 +102,13 @@ func (r *monitorRequest) print(out io.Writer, report monitor.Report) error {
 		return json.NewEncoder(out).Encode(report)
 	}
 	for _, a := range report.Alarms {
-		if _, err := fmt.Fprintf(out, "ALARM %s at %s: %s\n", a.Kind, a.Place, a.Message); err != nil {
+		if _, err := fmt.Fprintf(out, "ALARM %s at %s: %s\n", a.Kind, a.URL, a.Message); err != nil {
 			return err
 		}
 	}
 	if len(report.Alarms) > 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "%s: %d records, root %s, at %d places\n", report.Origin, report.Records, report.Root, len(r.places))
+	_, err := fmt.Fprintf(out, "%s: %d records, root %s, at %d places\n", report.Origin, report.Records, report.Root, len(r.urls))
 	return err
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// move moves a venue to the place that its log was copied to.
+// move moves a venue to the location that its log was copied to.
 type move struct {
-	source, target *place
+	source, target *endpoint
 	table          journals.Table
 	keys           *seal.KeyStore
 	id             scalar.ID // id that names the fence
-	from, to       string    // old and new place of the log
+	from, to       string    // old and new location of the log
 }
 
 // openMove checks that the venue can be moved, before anything is copied: that it is stopped, and holds its fence.
-func openMove(ctx context.Context, c copyRequest, source, target *place) (_ *move, err error) {
+func openMove(ctx context.Context, c copyRequest, source, target *endpoint) (_ *move, err error) {
 	m := &move{source: source, target: target, table: c.journals}
 	var founded bool
-	if m.id, m.from, founded, err = fence.Place(ctx, source.client); err != nil {
+	if m.id, m.from, founded, err = fence.Locate(ctx, source.client); err != nil {
 		return nil, err
 	}
 	if !founded {
@@ -43,7 +43,7 @@ func openMove(ctx context.Context, c copyRequest, source, target *place) (_ *mov
 	if _, err := target.target(ctx, fence.Journal); err != nil { // creates the topic, so that it has an id
 		return nil, err
 	}
-	to, err := target.client.LogPlace(ctx, fence.Journal)
+	to, err := target.client.LogLocation(ctx, fence.Journal)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (m *move) endTerms(ctx context.Context) error {
 
 // holdsFence returns an error unless the source or the target holds the fence.
 func (m *move) holdsFence(ctx context.Context) error {
-	former, err := fence.FormerPlace(ctx, m.source.client)
+	former, err := fence.FormerLocation(ctx, m.source.client)
 	if err != nil {
 		return err
 	}
@@ -160,8 +160,8 @@ func (m *move) finish(ctx context.Context, std settings.IO) error {
 			return fmt.Errorf("%s: somebody writes to the %s: stop the venue and copy again; it was not moved", j.Name(), m.source)
 		}
 	}
-	// The file comes before the fence. If the command crashes between the two, the venue starts at neither place until the
-	// command is repeated. In the other order the old place would start fenced and not say where the venue went.
+	// The file comes before the fence. If the command crashes between the two, the venue starts at neither location until the
+	// command is repeated. In the other order the old location would start fenced and not say where the venue went.
 	if m.source.kind == inFolder {
 		if err := (&local.Folder{Dir: m.source.said}).Retire(m.target.String()); err != nil {
 			return err

@@ -125,7 +125,7 @@ func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, ar
 	if err != nil {
 		return one, err
 	}
-	work := wholelog.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions, Told: tellWork(j.Name(), std.Progress())}
+	work := wholelog.Restore{Client: client, Rules: j.Rules, Archive: a, From: r.from, Keepers: keepers, Known: positions, Progress: tellWork(j.Name(), std.Progress())}
 	done, err := work.Run(ctx)
 	if err != nil {
 		return one, err
@@ -134,7 +134,7 @@ func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, ar
 	return one, nil
 }
 
-// keepers returns the places for the base of a topic that does not begin with the genesis.
+// keepers returns the stores for the base of a topic that does not begin with the genesis.
 func (r *restoreRequest) keepers(known *atHand) (all []base.Keeper, err error) {
 	if known.rows != nil {
 		all = append(all, projections.Bases{Pool: known.rows})

@@ -17,9 +17,9 @@ import (
 
 // tookOver is the JSON output of a take-over.
 type tookOver struct {
-	Venue string `json:"venue_id"`
-	Epoch int64  `json:"epoch"`
-	Place string `json:"place"` // place of the log
+	Venue    string `json:"venue_id"`
+	Epoch    int64  `json:"epoch"`
+	Location string `json:"place"` // location of the log
 }
 
 // TakeOver moves the fence to the venue in a data folder or on the named brokers, and returns when that venue may act. The
@@ -37,7 +37,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	if asJSON {
 		std.Out = io.Discard // only messages for humans are written to it
 	}
-	id, place, err := placeOf(ctx, s)
+	id, location, err := locationOf(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 		}
 		take = fence.TakeOverLost
 	}
-	f, err := take(ctx, keys, id, place, fence.Settle, func(f fence.Fence, damage error) {
+	f, err := take(ctx, keys, id, location, fence.Settle, func(f fence.Fence, damage error) {
 		switch {
 		case errors.Is(damage, fence.ErrNone):
 			fmt.Fprintln(std.Err, "the key store had no fence of this venue: it was created. Owners whose keys are missing can't be read")
@@ -77,7 +77,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	if asJSON {
-		return facts.PrintJSON(tookOver{f.Venue, f.Epoch, f.Place})
+		return facts.PrintJSON(tookOver{f.Venue, f.Epoch, f.Location})
 	}
 	fmt.Fprintf(std.Out, "the venue %s acts here, at epoch %d\n", f.Venue, f.Epoch)
 	return nil
@@ -106,9 +106,9 @@ func checkLostStore(ctx context.Context, s *settings.Settings, keys *seal.KeySto
 	return err
 }
 
-// placeOf returns the journal id of the venue that the settings name, and the place of the venue's log. The embedded
+// locationOf returns the journal id of the venue that the settings name, and the location of the venue's log. The embedded
 // broker of a data folder runs only while placeOf does. An empty log is an error.
-func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place string, err error) {
+func locationOf(ctx context.Context, s *settings.Settings) (id scalar.ID, location string, err error) {
 	brokers := s.Brokers()
 	if len(brokers) == 0 {
 		embedded, stop, err := folderBrokers(ctx, s.Data, s.Progress)
@@ -126,12 +126,12 @@ func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place str
 	if err := addFolderBases(s, client); err != nil {
 		return id, "", err
 	}
-	id, place, founded, err := fence.Place(ctx, client)
+	id, location, founded, err := fence.Locate(ctx, client)
 	if err != nil {
 		return id, "", err
 	}
 	if !founded {
 		return id, "", errors.New("there is no venue yet: the log is empty")
 	}
-	return id, place, nil
+	return id, location, nil
 }

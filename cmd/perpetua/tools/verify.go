@@ -202,7 +202,7 @@ func (r *verifyRequest) verify(ctx context.Context, j journals.Journal, at *veri
 	if r.signed != nil && r.signed.journal == j.Name() {
 		cfg.Checkpoint = &r.signed.Checkpoint
 	}
-	cfg.Told = everySecond(j.Name(), std.Progress())
+	cfg.Progress = everySecond(j.Name(), std.Progress())
 	return verify.Verify(ctx, cfg)
 }
 
@@ -235,15 +235,15 @@ const checkedEvery = 3 * time.Second
 
 // tellChecked returns what prints the progress while an embedded broker checks its log, if that takes long.
 func tellChecked(line func(string), now func() time.Time) func(bytes, of int64) {
-	last, told := now(), false
+	last, shown := now(), false
 	return func(bytes, of int64) {
 		const mega = 1_000_000
 		switch at := now(); {
-		case told && bytes >= of:
-			told = false
+		case shown && bytes >= of:
+			shown = false
 			line(fmt.Sprintf("%d MB of the embedded log are checked; opening it takes as long", of/mega))
 		case at.Sub(last) >= checkedEvery:
-			last, told = at, true
+			last, shown = at, true
 			line(fmt.Sprintf("checking the embedded log: %d of %d MB", bytes/mega, of/mega))
 		}
 	}

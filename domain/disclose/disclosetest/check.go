@@ -55,7 +55,7 @@ func Check(t testing.TB, s *disclose.Splitter, value []byte) []disclose.Unit {
 	for _, u := range units[1:] {
 		last = ordered(t, u, last)
 		part := shown(t, u, events)
-		flatten(left, place(u.Event), part, -1)
+		flatten(left, eventIndex(u.Event), part, -1)
 		if u.Class != disclose.Venue {
 			apart(t, u, part, record, events)
 		}
@@ -68,7 +68,7 @@ func Check(t testing.TB, s *disclose.Splitter, value []byte) []disclose.Unit {
 	return units
 }
 
-func place(event int) string {
+func eventIndex(event int) string {
 	if event == disclose.NoEvent {
 		return ""
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/onboarding/places"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
@@ -47,16 +47,16 @@ const (
 
 // Receiver receives uploads. It is safe for concurrent use.
 type Receiver struct {
-	files   *files.Store
-	scanner *clamd.Scanner // nil: no scanner
-	places  *places.Places
-	buffers buffers
+	files    *files.Store
+	scanner  *clamd.Scanner // nil: no scanner
+	capacity *capacity.Limiter
+	buffers  buffers
 }
 
 // New returns a receiver that stores files. If scanner is nil, files are not scanned.
 func New(store *files.Store, scanner *clamd.Scanner) *Receiver {
-	return &Receiver{files: store, scanner: scanner, places: places.New(atOnce, ofTenant, placeWithin,
-		places.Busy{Code: "UPLOADS_BUSY", Message: "Too many files are being uploaded."})}
+	return &Receiver{files: store, scanner: scanner, capacity: capacity.New(atOnce, ofTenant, placeWithin,
+		capacity.Busy{Code: "UPLOADS_BUSY", Message: "Too many files are being uploaded."})}
 }
 
 // Upload is a received file with its description.
@@ -96,7 +96,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	if p := rest.PrincipalOf(c); p != nil {
 		tenant = p.Broker
 	}
-	leave, err := r.places.Take(ctx, tenant)
+	leave, err := r.capacity.Take(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ var errWentBack = errors.New("the rows went back while they were read")
 // field is the text of a member, or "" if the member is null or missing.
 type table struct {
 	out     *csv.Writer
-	places  map[string]int
+	columns map[string]int
 	line    []string
 	encoded bytes.Buffer
 	err     error
@@ -101,9 +101,9 @@ type table struct {
 
 func newTable[Shown any](w io.Writer) *table {
 	columns := columnsOf[Shown]()
-	t := &table{out: csv.NewWriter(w), places: make(map[string]int, len(columns)), line: make([]string, len(columns))}
+	t := &table{out: csv.NewWriter(w), columns: make(map[string]int, len(columns)), line: make([]string, len(columns))}
 	for i, name := range columns {
-		t.places[name] = i
+		t.columns[name] = i
 	}
 	t.out.UseCRLF = true
 	t.err = t.out.Write(columns)
@@ -169,7 +169,7 @@ func (t *table) read(d *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
-		place, known := t.places[token.String()]
+		column, known := t.columns[token.String()]
 		if !known {
 			return fmt.Errorf("%s is no column", token)
 		}
@@ -178,7 +178,7 @@ func (t *table) read(d *jsontext.Decoder) error {
 			return err
 		}
 		if value.Kind() != 'n' {
-			t.line[place] = value.String()
+			t.line[column] = value.String()
 		}
 	}
 	_, err := d.ReadToken()

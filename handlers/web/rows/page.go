@@ -84,11 +84,11 @@ func readCursor(f *input.Form, name string) *projections.Key {
 
 func parseCursor(text string) (k projections.Key, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	place, ok := strings.CutPrefix(string(b), cursorVersion)
+	rest, ok := strings.CutPrefix(string(b), cursorVersion)
 	if err != nil || !ok {
 		return projections.Key{}, false
 	}
-	k, err = projections.ParseKey(place)
+	k, err = projections.ParseKey(rest)
 	return k, err == nil
 }
 

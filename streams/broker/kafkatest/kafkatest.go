@@ -68,8 +68,8 @@ func Start(ctx context.Context, log io.Writer) (*Kafka, error) {
 		return k, nil
 	}
 	var missing error
-	for _, way := range []func(context.Context, io.Writer) (*Kafka, error){startContainer, startJava} {
-		k, err := way(ctx, log)
+	for _, start := range []func(context.Context, io.Writer) (*Kafka, error){startContainer, startJava} {
+		k, err := start(ctx, log)
 		if err == nil {
 			return k, nil
 		}

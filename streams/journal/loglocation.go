@@ -12,67 +12,67 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 )
 
-// LogPlace identifies the location of a log. It differs between a log and a copy of the log, although their records are equal.
+// LogLocation identifies the location of a log. It differs between a log and a copy of the log, although their records are equal.
 // For a Kafka topic it consists of the cluster id and the topic id that the brokers return. For an embedded broker it consists
 // of the cluster id, which names the device and the inode of the broker's folder, and the name of the topic.
 //
-// Two LogPlaces are equal if and only if they identify the same log, except that a cloned disk image has the LogPlace of the
+// Two LogLocations are equal if and only if they identify the same log, except that a cloned disk image has the LogLocation of the
 // original.
-type LogPlace struct {
+type LogLocation struct {
 	Cluster string
 	Topic   string // the topic's id in standard base64; its name for an embedded broker and where the brokers give no ids
 }
 
-// String returns the place as one word; "" for the zero value.
-func (p LogPlace) String() string {
+// String returns the location as one word; "" for the zero value.
+func (p LogLocation) String() string {
 	if p.Topic == "" {
 		return p.Cluster
 	}
 	return p.Cluster + "/" + p.Topic
 }
 
-// LogPlace asks the brokers for the location of a journal's log. The topic must exist.
-func (c *Client) LogPlace(ctx context.Context, journal string) (LogPlace, error) {
+// LogLocation asks the brokers for the location of a journal's log. The topic must exist.
+func (c *Client) LogLocation(ctx context.Context, journal string) (LogLocation, error) {
 	topic := c.Topic(journal)
 	m, err := c.admin.Metadata(ctx, topic)
 	if err != nil {
-		return LogPlace{}, fmt.Errorf("journal: asking Kafka where %s is kept: %w", topic, err)
+		return LogLocation{}, fmt.Errorf("journal: asking Kafka where %s is kept: %w", topic, err)
 	}
 	if broker.Embedded(m.Cluster) {
-		return LogPlace{m.Cluster, topic}, nil // a copied folder has the topic's id too
+		return LogLocation{m.Cluster, topic}, nil // a copied folder has the topic's id too
 	}
 	detail, ok := m.Topics[topic]
 	switch {
 	case !ok:
-		return LogPlace{}, fmt.Errorf("journal: the brokers do not know topic %s", topic)
+		return LogLocation{}, fmt.Errorf("journal: the brokers do not know topic %s", topic)
 	case detail.Err != nil:
-		return LogPlace{}, fmt.Errorf("journal: asking Kafka where %s is kept: %w", topic, detail.Err)
+		return LogLocation{}, fmt.Errorf("journal: asking Kafka where %s is kept: %w", topic, detail.Err)
 	case m.Cluster == "":
-		return LogPlace{}, errors.New("journal: the brokers give no cluster id, so a log cannot be told from its copy")
+		return LogLocation{}, errors.New("journal: the brokers give no cluster id, so a log cannot be told from its copy")
 	case detail.ID == kadm.TopicID{}:
-		return LogPlace{m.Cluster, topic}, nil
+		return LogLocation{m.Cluster, topic}, nil
 	}
-	return LogPlace{m.Cluster, detail.ID.String()}, nil
+	return LogLocation{m.Cluster, detail.ID.String()}, nil
 }
 
-// FormerLogPlace returns the LogPlace that older builds gave to a journal's log on an embedded broker, which was the same for
+// FormerLogLocation returns the LogLocation that older builds gave to a journal's log on an embedded broker, which was the same for
 // every topic there: that of the cluster. It is zero if it may be that of another topic, which has a copy of the journal, and on
 // Kafka. If there are several copies, it is that of the topic without a prefix.
-func (c *Client) FormerLogPlace(ctx context.Context, journal string) (LogPlace, error) {
+func (c *Client) FormerLogLocation(ctx context.Context, journal string) (LogLocation, error) {
 	m, err := c.admin.Metadata(ctx)
 	if err != nil {
-		return LogPlace{}, fmt.Errorf("journal: asking Kafka for its topics: %w", err)
+		return LogLocation{}, fmt.Errorf("journal: asking Kafka for its topics: %w", err)
 	}
-	former := LogPlace{Cluster: m.Cluster}
+	former := LogLocation{Cluster: m.Cluster}
 	switch {
 	case !broker.Embedded(m.Cluster):
-		return LogPlace{}, nil
+		return LogLocation{}, nil
 	case c.cfg.Prefix == "":
 		return former, nil
 	}
 	id, _, err := c.JournalID(ctx, journal)
 	if err != nil {
-		return LogPlace{}, err
+		return LogLocation{}, err
 	}
 	for topic := range m.Topics {
 		prefix, ok := strings.CutSuffix(topic, journal)
@@ -80,7 +80,7 @@ func (c *Client) FormerLogPlace(ctx context.Context, journal string) (LogPlace, 
 			continue
 		}
 		if other, err := c.journalIDAt(ctx, prefix, journal); err != nil || other == id {
-			return LogPlace{}, err
+			return LogLocation{}, err
 		}
 	}
 	return former, nil

@@ -1,6 +1,6 @@
-// Package places answers requests for which a node has no capacity: it limits how many operations of a kind run
+// Package capacity answers requests for which a node has no capacity: it limits how many operations of a kind run
 // concurrently (see package slots), and how long a request waits.
-package places
+package capacity
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 )
 
-// Places is a limit of concurrent operations. It is safe for concurrent use.
-type Places struct {
+// Limiter is a limit of concurrent operations. It is safe for concurrent use.
+type Limiter struct {
 	slots *slots.Slots
 	wait  time.Duration // maximum wait for capacity
 	busy  Busy
@@ -21,12 +21,12 @@ type Places struct {
 type Busy struct{ Code, Message string }
 
 // New returns a limit of all operations and of each operations of one tenant. Take waits up to wait.
-func New(all, each int, wait time.Duration, busy Busy) *Places {
-	return &Places{slots.New(all, each), wait, busy}
+func New(all, each int, wait time.Duration, busy Busy) *Limiter {
+	return &Limiter{slots.New(all, each), wait, busy}
 }
 
 // Take waits for capacity, which leave releases. Its error is the context's error, or a 503 with Retry-After.
-func (p *Places) Take(ctx context.Context, tenant string) (leave func(), err error) {
+func (p *Limiter) Take(ctx context.Context, tenant string) (leave func(), err error) {
 	soon, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	leave, ok := p.slots.Take(soon, tenant)
