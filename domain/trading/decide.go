@@ -53,12 +53,13 @@ func accepted(events ...decide.Event) (decide.Decision, error) {
 // repeat decides a command with a known reference_id: the earlier record if the request is the same, else a refusal.
 func repeat(known, fingerprint string, sequence int64) (decide.Decision, error) {
 	if known != fingerprint {
-		return decide.Decision{}, referenceReused()
+		return decide.Decision{}, ReferenceReused()
 	}
 	return decide.Decision{Repeated: true, Repeat: sequence}, nil
 }
 
-func referenceReused() error {
+// ReferenceReused returns the refusal of a request with the reference_id of a different one.
+func ReferenceReused() error {
 	return &decide.Refusal{Kind: decide.Conflict, Code: "REFERENCE_ID_REUSED", Field: "reference_id", Message: "the reference_id was used for another request"}
 }
 

@@ -19,7 +19,7 @@ func (r request) placeOrder(payload *PlaceOrder) (decide.Decision, error) {
 		return repeat(ref.fingerprint, r.command.Metadata.Fingerprint, ref.sequence)
 	}
 	if r.ownsNames() && r.isCodeOf(a, payload.ReferenceID) {
-		return decide.Decision{}, referenceReused()
+		return decide.Decision{}, ReferenceReused()
 	}
 	if err := r.checkSession(); err != nil {
 		return decide.Decision{}, err

@@ -201,6 +201,13 @@ func TestMoney(t *testing.T) {
 	v.Send("operator", "POST", base+"/withdrawals/nonsense/cancel", "").Code(404, "UNKNOWN_WITHDRAWAL")
 	other := v.Send("operator", "POST", withdrawals, `{"currency":"USDC","amount":"40.5","reference_id":"w-2"}`).Want(201).Text("code")
 	want(t, v.Send("operator", "POST", base+"/withdrawals/"+other+"/cancel", "{}").Want(200), "status", "canceled", "balance", "")
+
+	// A deposit and a withdrawal may share their whole body, but never a reference_id.
+	for path, body := range map[string]string{withdrawals: deposit, deposits: `{"currency":"USDC","amount":"60","reference_id":"w-1"}`} {
+		if got := v.Send("operator", "POST", path, body).Code(409, "REFERENCE_ID_REUSED").Faults(); len(got) != 1 || got[0] != "reference_id REFERENCE_ID_REUSED" {
+			t.Errorf("%s: faults %v", path, got)
+		}
+	}
 }
 
 func TestAccounts(t *testing.T) {

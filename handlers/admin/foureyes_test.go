@@ -105,6 +105,17 @@ func TestFourEyes(t *testing.T) {
 	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf("6000")).Want(201)
 }
 
+// TestReferenceOfOtherProposal asks for a deposit with the content of a proposed withdrawal.
+func TestReferenceOfOtherProposal(t *testing.T) {
+	v := twoOperators(t)
+	v.Send("operator", "PUT", base+"/four-eyes/trading", `{"rules":[{"action":"deposit.make"},{"action":"withdrawal.request"}]}`).Want(200)
+	made := withdraw(t, v, "2500")
+	v.Send("operator", "POST", base+"/customers/A-1/deposits", transferOf("2500")).Code(409, "REFERENCE_ID_REUSED")
+	if again := withdraw(t, v, "2500"); again.Body != made.Body {
+		t.Errorf("a repeated request gets %s, not %s", again.Body, made.Body)
+	}
+}
+
 const cases = base + "/four-eyes/onboarding/proposals/"
 
 // governedDesk opens a desk with a second operator, the newest rules, and a policy of the onboarding journal.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -12,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -51,13 +53,13 @@ func readTransfer(c echo.Context) (transfer, *input.Form) {
 func (h *Handler) makeDeposit(c echo.Context) error {
 	t, body := readTransfer(c)
 	payload := venue.MakeDeposit(t)
-	return h.transfer(c, &payload, http.StatusCreated, body)
+	return h.transfer(c, ledger.Deposit, &payload, http.StatusCreated, body)
 }
 
 func (h *Handler) requestWithdrawal(c echo.Context) error {
 	t, body := readTransfer(c)
 	payload := venue.RequestWithdrawal(t)
-	return h.transfer(c, &payload, http.StatusCreated, body)
+	return h.transfer(c, ledger.Withdrawal, &payload, http.StatusCreated, body)
 }
 
 func (h *Handler) completeWithdrawal(c echo.Context) error {
@@ -65,7 +67,7 @@ func (h *Handler) completeWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, &venue.CompleteWithdrawal{Code: code}, http.StatusOK)
+	return h.transfer(c, ledger.Withdrawal, &venue.CompleteWithdrawal{Code: code}, http.StatusOK)
 }
 
 func (h *Handler) cancelWithdrawal(c echo.Context) error {
@@ -73,7 +75,7 @@ func (h *Handler) cancelWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, &venue.CancelWithdrawal{Code: code}, http.StatusOK)
+	return h.transfer(c, ledger.Withdrawal, &venue.CancelWithdrawal{Code: code}, http.StatusOK)
 }
 
 // withdrawalCode reads the code from the route. An invalid UUID names no withdrawal.
@@ -90,14 +92,24 @@ func withdrawalCode(c echo.Context) (scalar.ID, error) {
 
 // transfer submits a command about a deposit or withdrawal and responds with the resulting transaction. The response
 // has the given status, or 200 for a repeated reference_id.
-func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, forms ...*input.Form) error {
+//
+// The rules compare only the contents of requests with one reference_id, and a deposit may have the content of a
+// withdrawal. A repeat that is of the other type is therefore refused here.
+func (h *Handler) transfer(c echo.Context, of ledger.Type, payload decide.Payload, status int, forms ...*input.Form) error {
 	x, err := h.trading.Execute(rest.RequestOf(c), payload, forms...)
+	var proposed *operation.ProposedError
+	if errors.As(err, &proposed) && proposed.Proposal.Command != x.Command.Type {
+		return venue.ReferenceReused()
+	}
 	if err != nil {
 		return err
 	}
 	t := transaction(x.Entry.Record)
 	if t == nil {
 		return x.Unanswered()
+	}
+	if t.Type != of {
+		return venue.ReferenceReused()
 	}
 	if !x.First() {
 		status = http.StatusOK
