@@ -32,7 +32,7 @@ type checkpoints struct {
 	places  []string
 	key     string // a verifier key, or the list of the keys of the log
 	given   bool   // --tlog-key was named
-	brokers bool // the node follows the brokers, and should have all records soon
+	brokers bool   // the node follows the brokers, and should have all records soon
 	policy  *transparency.Policy
 	file    string
 	log     *slog.Logger
