@@ -56,8 +56,8 @@ func listedOf[Row any](c echo.Context, h *Handler, now func(t *target) pageOf[Ro
 	return h.answerSealed(c, p, items, total)
 }
 
-// answerSealed responds with a page of a list whose items are encrypted. A node that follows a venue can't decrypt them. It answers 404
-// for each item, so the list counts none.
+// answerSealed responds with a page of an encrypted list. A follower can't decrypt the items and answers 404 for each, so its list
+// counts none.
 func (h *Handler) answerSealed(c echo.Context, p rest.Numbered, items []any, total int) error {
 	if h.cfg.Box.IsForeign() && !seesErased(c) {
 		total = 0
