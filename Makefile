@@ -171,9 +171,10 @@ bench-run: build ## compare the system with its raw limits and rivals, on an idl
 	@bin/bench --perpetua $(BIN) $(ARGS)
 
 .PHONY: lint
-lint: $(LINT) ## static checks, also of the import directions
+lint: $(LINT) ## static checks, also of the import directions and of go.mod
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt is needed on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) run $(PACKAGES)
+	@$(GO) mod tidy -diff >/dev/null 2>&1 || { echo "make tidy is needed"; exit 1; }
 
 $(LINT):
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

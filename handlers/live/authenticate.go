@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"time"
 
 	"github.com/olahol/melody"
@@ -16,7 +17,11 @@ func (h *Hub) authenticate(s *session, r *request) {
 	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
 		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
-		h.reject(s, r.id, AuthenticationFailed, "the token is not valid")
+		reason := "the token is not valid"
+		if errors.Is(err, access.ErrKeysRefused) {
+			reason = "this node takes no API keys: log in at the venue and send the token"
+		}
+		h.reject(s, r.id, AuthenticationFailed, reason)
 		return
 	}
 	h.mu.Lock()

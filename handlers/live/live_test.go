@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -375,6 +376,46 @@ func TestExpiryEndsPrivateSubscriptions(t *testing.T) {
 	c.Subscribe("orders")
 	if n := len(c.On("orders")); n != 0 {
 		t.Errorf("%d orders after the token's end", n)
+	}
+}
+
+// keyless takes no API keys, as the verifier of a read-only node.
+type keyless struct{ *venue }
+
+func (k keyless) Verify(token, address string) (*access.Principal, error) {
+	if strings.HasPrefix(token, access.APIKeyPrefix) {
+		return nil, access.ErrKeysRefused
+	}
+	return k.venue.Verify(token, address)
+}
+
+// TestRefusedAPIKeys: a node that takes no API keys says so.
+func TestRefusedAPIKeys(t *testing.T) {
+	var tokens keyless
+	v := newVenue(t, live.Limits{}, nil, func(c *live.Config) { c.Tokens = &tokens })
+	tokens.venue = v
+	c := v.dial("")
+	const says = "takes no API keys"
+	if m := c.Ask(livetest.Request{Op: "authenticate", Data: map[string]string{"token": access.APIKeyPrefix + "x"}}); m.Code != string(live.AuthenticationFailed) ||
+		!strings.Contains(string(m.Raw), says) {
+		t.Errorf("by message: %s", m.Raw)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(v.url, "ws"), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+		"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Authorization": "Bearer " + access.APIKeyPrefix + "x"} {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil || response.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), says) {
+		t.Errorf("by header: %d %s (%v)", response.StatusCode, body, err)
 	}
 }
 

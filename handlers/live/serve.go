@@ -14,6 +14,7 @@ import (
 	"github.com/olahol/melody"
 
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
@@ -48,7 +49,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		}
 		p, err := h.tokens.Verify(token, s.address)
 		if err != nil {
-			return problem.Unauthorized("The bearer token is not valid.").Because(err)
+			return access.Refused(err)
 		}
 		s.auth.who, s.auth.token = p, token
 	}

@@ -39,7 +39,7 @@ func paged[Row any](c echo.Context, h *Handler, p rest.Numbered, read pageOf[Row
 	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
 }
 
-// listedOf responds with a page of a list of an owner, which may be as of a past record.
+// listedOf responds with a page of an encrypted list of an owner, which may be as of a past record.
 func listedOf[Row any](c echo.Context, h *Handler, now func(t *target) pageOf[Row], then pastPageOf[Row], show shower[Row]) error {
 	t, query, q, err := h.asked(c)
 	if err != nil {
@@ -52,6 +52,15 @@ func listedOf[Row any](c echo.Context, h *Handler, now func(t *target) pageOf[Ro
 	items, total, err := pageThen(c, h, q, t, p.Size, p.Offset(), now(t), then, show)
 	if err != nil {
 		return err
+	}
+	return h.answerSealed(c, p, items, total)
+}
+
+// answerSealed responds with a page of an encrypted list. A follower can't decrypt the items and answers 404 for each, so its list
+// counts none.
+func (h *Handler) answerSealed(c echo.Context, p rest.Numbered, items []any, total int) error {
+	if h.cfg.Box.IsForeign() && !seesErased(c) {
+		total = 0
 	}
 	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
 }

@@ -339,7 +339,7 @@ func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *input.For
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
+	return h.answerSealed(c, p, items, total)
 }
 
 func refsOf(rows []view.Owner) []owner.Ref {

@@ -159,12 +159,17 @@ func (h *Handler) ownersAsOf(c echo.Context, q *asof.Question, p rest.Numbered, 
 			return err
 		}
 	}
-	return c.JSON(http.StatusOK, rest.NewItems(p, items, total))
+	return h.answerSealed(c, p, items, total)
 }
 
 // isErased reports whether an error says that a value is erased, in the answer to an operator or auditor who asks as of a past record.
 func (h *Handler) isErased(c echo.Context, err error) bool {
-	return err != nil && isGone(err) && c.QueryParams().Has(asof.Parameter) && rest.PrincipalOf(c).SeesAll()
+	return err != nil && isGone(err) && seesErased(c)
+}
+
+// seesErased reports whether the answer has what is left of erased owners.
+func seesErased(c echo.Context) bool {
+	return c.QueryParams().Has(asof.Parameter) && rest.PrincipalOf(c).SeesAll()
 }
 
 // pendingAsOf returns the open requirements of an owner as of a past record, oldest first.

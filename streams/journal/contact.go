@@ -18,14 +18,18 @@ type Contact struct {
 	end        atomic.Int64 // as last reported by the brokers
 	answeredAt atomic.Int64 // when they last answered, in Unix milliseconds; 0 for never
 	lost       atomic.Int64 // since when they have not answered, in Unix milliseconds; 0 while they do
+	readers    atomic.Int64 // that are open
 }
 
 // End returns the offset after the last record of the log, as last reported by the brokers.
 func (c *Contact) End() int64 { return c.end.Load() }
 
 // Lost returns the time since which the brokers have not answered the readers of this process. lost is false while they
-// answer or if this process does not read the journal.
+// answer or if this process does not read the journal, or no longer because its log proved wrong.
 func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
+	if c.readers.Load() == 0 {
+		return time.Time{}, false
+	}
 	if at := c.lost.Load(); at != 0 {
 		return time.UnixMilli(at), true
 	}

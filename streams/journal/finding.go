@@ -188,6 +188,10 @@ func (r *Reader) holds(ctx context.Context) error {
 // open starts a session at the position. It retries without limit.
 func (r *Reader) open(ctx context.Context) error {
 	r.closeSession()
+	if !r.counted {
+		r.counted = true
+		r.contact.readers.Add(1)
+	}
 	return r.persist(ctx, r.tryOpen)
 }
 

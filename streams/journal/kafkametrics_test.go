@@ -70,6 +70,7 @@ func TestContact(t *testing.T) {
 	if _, lost := c.Lost(now); lost {
 		t.Error("lost before anybody has read")
 	}
+	c.readers.Add(1)
 	c.answered()
 	if _, lost := c.Lost(now.Add(silence / 2)); lost {
 		t.Error("lost before the brokers have to answer")
@@ -90,5 +91,10 @@ func TestContact(t *testing.T) {
 	c.answered()
 	if _, lost := c.Lost(answered); lost {
 		t.Error("lost after an answer")
+	}
+	c.failed()
+	c.readers.Add(-1)
+	if _, lost := c.Lost(answered.Add(2 * silence)); lost {
+		t.Error("lost although nobody reads")
 	}
 }

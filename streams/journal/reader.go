@@ -30,6 +30,7 @@ type Reader struct {
 	rules     decide.Rules
 	partition int32
 	contact   *Contact
+	counted   bool // the contact counts this reader
 	chain     *record.Chain
 	next      int64 // the offset after the last record read
 	end       int64 // the high watermark last reported to the session
@@ -361,6 +362,10 @@ func (r *Reader) Term() int64 { return r.chain.Term() }
 func (r *Reader) Close() {
 	r.stopFinding()
 	r.closeSession()
+	if r.counted {
+		r.counted = false
+		r.contact.readers.Add(-1)
+	}
 }
 
 func (r *Reader) closeSession() {

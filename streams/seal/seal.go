@@ -65,6 +65,9 @@ func (b *Box) Foreign() *Box {
 	return &f
 }
 
+// IsForeign reports whether the box was made by Foreign.
+func (b *Box) IsForeign() bool { return b.foreign }
+
 // New returns a box with a master key of KeySize bytes.
 func New(master []byte) (*Box, error) {
 	if len(master) != KeySize {

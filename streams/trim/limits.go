@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
@@ -70,11 +69,7 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 		}
 		all = append(all, Limit{max(last-c.Policy.Keep, 0), fmt.Sprintf("the last %d archived records stay, and all after them", c.Policy.Keep)})
 	}
-	sources := slices.Clone(c.Limits)
-	for _, k := range c.Known {
-		sources = append(sources, c.newest(k))
-	}
-	for _, ask := range sources {
+	for _, ask := range append(slices.Clone(c.Limits), c.known) {
 		if c.Brief && len(candidates(a, from, all)) == 0 {
 			break
 		}
@@ -89,17 +84,23 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 	return all, nil
 }
 
-// newest returns the limit at the newest position of a source. If the topic ended before that, the log would be damaged, and a
-// start could not tell without the archive.
-func (c Config) newest(k journal.Known) Source {
-	return func(ctx context.Context) (*Limit, error) {
+// known is the limit of the positions that the log must hold: the oldest of the newest positions of the sources. If the topic ended
+// before one of these, the log would be damaged, and a start could not tell without the archive.
+func (c Config) known(ctx context.Context) (limit *Limit, err error) {
+	for _, k := range c.Known {
 		known, err := k.Positions(ctx, c.Rules.Journal(), 0)
-		if err != nil || len(known) == 0 {
+		if err != nil {
 			return nil, err
 		}
+		if len(known) == 0 {
+			continue
+		}
 		last := slices.MaxFunc(known, func(a, b record.Position) int { return cmp.Compare(a.Sequence, b.Sequence) })
-		return After(last, fmt.Sprintf("the newest position known in one place is that of record %d", last.Sequence)), nil
+		if limit == nil || last.Sequence+1 < limit.First {
+			limit = After(last, fmt.Sprintf("the newest position known in every place is that of record %d", last.Sequence))
+		}
 	}
+	return limit, nil
 }
 
 func least(limits []Limit) int64 {

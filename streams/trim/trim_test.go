@@ -121,6 +121,9 @@ func TestLimits(t *testing.T) {
 		"a place": {func(c *trim.Config) {
 			c.Known = []journal.Known{known{l.position(290), l.position(3)}, known{l.position(190)}}
 		}, 128, "record 190"},
+		"several places": {func(c *trim.Config) {
+			c.Known = []journal.Known{known{l.position(100)}, known{l.position(70)}, known{}, known{l.position(70)}}
+		}, 64, "record 70"},
 		"a number": {func(c *trim.Config) { c.Policy.Keep = 200 }, 64, "the last 200"},
 		"the rows": {func(c *trim.Config) { c.Limits = []trim.Source{limit(129, "rows"), limit(128, "tree")} }, 128, "rows"},
 		"nothing":  {func(c *trim.Config) { c.Limits = []trim.Source{limit(0, "no snapshot")} }, 0, "no snapshot"},
@@ -134,6 +137,15 @@ func TestLimits(t *testing.T) {
 		r, err := trim.Run(t.Context(), cfg)
 		if err != nil || r.To != c.to || c.why != "" && !slices.ContainsFunc(r.Why, func(l trim.Limit) bool { return strings.Contains(l.Reason, c.why) }) {
 			t.Errorf("%s: %+v, %v; want %d", name, r, err, c.to)
+		}
+		positions := 0
+		for _, l := range r.Why {
+			if strings.Contains(l.Reason, "position") {
+				positions++
+			}
+		}
+		if positions > 1 {
+			t.Errorf("%s: %d reasons are positions: %+v", name, positions, r.Why)
 		}
 	}
 	cfg := l.config(records)

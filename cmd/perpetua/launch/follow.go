@@ -58,7 +58,10 @@ func (f *follow) parse(args []string, newModel func() verify.Model) (err error) 
 		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue, which the answer to a refused request names")
 		fs.BoolVar(&model, "rules", false, "check the journal trading against a second model of the rules too; each start then reads the log from its genesis on")
 		fs.StringVar(&key, "archive-key-file", "", "file with the key to which log archive --key-file has sealed the archive of --archive-url")
-		fs.StringVar(&f.signed.key, "tlog-key", "", "key of the venue's transparency log of trading, from GET /tlog/trading/0/key; the node then compares the checkpoints of this log (default: it compares none)")
+		fs.Func("tlog-key", "`KEY` of the venue's transparency log of trading, from GET /tlog/trading/0/key, or the list of its keys from /tlog/trading/0/keys; the node then compares the checkpoints of this log (default: it compares none)", func(key string) error {
+			f.signed.key, f.signed.given = key, true
+			return nil
+		})
 		fs.Func("tlog-url", "`URL` of another place that serves that log, like https://mirror.example/tlog/trading/0; once for each place", func(at string) error {
 			f.signed.urls = append(f.signed.urls, at)
 			return monitor.CheckURL(at)

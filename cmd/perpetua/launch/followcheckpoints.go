@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/monitor"
@@ -32,8 +30,9 @@ const (
 // the log that the node reads. The node cannot compute their roots, because it does not have the venue's secret.
 type checkpoints struct {
 	urls    []string
-	key     string
-	brokers bool // the node follows the brokers, and should have all records soon
+	key     string // a verifier key, or the list of the keys of the log
+	given   bool   // --tlog-key was named
+	brokers bool   // the node follows the brokers, and should have all records soon
 	policy  *transparency.Policy
 	file    string
 	log     *slog.Logger
@@ -46,17 +45,18 @@ type checkpoints struct {
 // open completes the checkpoints with the settings. It returns a usage error.
 func (c *checkpoints) open(venue string, s *settings.Settings) (err error) {
 	switch {
-	case c.key == "" && len(c.urls) == 0:
+	case !c.given && len(c.urls) == 0:
 		return nil
-	case c.key == "":
+	case !c.given:
 		return settings.Usagef("--tlog-url needs --tlog-key")
 	case venue == "" && len(c.urls) == 0:
 		return settings.Usagef("--tlog-key needs --venue-url or --tlog-url")
 	}
-	if _, err := note.NewVerifier(c.key); err != nil {
+	keys, err := transparency.ParseLogKeys(c.key)
+	if err != nil {
 		return settings.Usagef("--tlog-key: %v", err)
 	}
-	if !strings.Contains(c.key, "/tlog/"+journals.Trading+"/0/") {
+	if !strings.Contains(keys[0].Name(), "/tlog/"+journals.Trading+"/0/") {
 		return settings.Usagef("--tlog-key takes the key of the log /tlog/%s/0", journals.Trading)
 	}
 	if venue != "" {

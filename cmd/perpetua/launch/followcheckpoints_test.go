@@ -34,7 +34,7 @@ func place(t *testing.T, signer note.Signer, root string) string {
 	return s.URL + "/tlog/trading/0"
 }
 
-// TestCheckpointsOfTwoHistories compares two places: only two histories that the venue has signed stop the follower, and a restart
+// TestCheckpointsOfTwoHistories compares two urls: only two histories that the venue has signed stop the follower, and a restart
 // finds them again.
 func TestCheckpointsOfTwoHistories(t *testing.T) {
 	const origin = "localhost/tlog/trading/0/01a2036b-99f6-7f7b-b190-cfe339c2aea9"
@@ -67,7 +67,7 @@ func TestCheckpointsOfTwoHistories(t *testing.T) {
 		"a place that is silent": {"http://127.0.0.1:1/tlog/trading/0", false, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			signed := &checkpoints{key: public, urls: []string{place(t, venue, one), c.mirror}, file: filepath.Join(t.TempDir(), "state"),
+			signed := &checkpoints{key: public, given: true, urls: []string{place(t, venue, one), c.mirror}, file: filepath.Join(t.TempDir(), "state"),
 				log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 			s, err := settings.Parse("follow", nil, settings.IO{Env: func(string) (string, bool) { return "", false }}, nil)
 			if err != nil {
@@ -90,5 +90,36 @@ func TestCheckpointsOfTwoHistories(t *testing.T) {
 				t.Errorf("it says %q", fault)
 			}
 		})
+	}
+}
+
+// TestCheckpointKeys: the keys are one or, after a rotation, several of the log of trading. An empty key, as a failed download leaves
+// it, is refused.
+func TestCheckpointKeys(t *testing.T) {
+	s, err := settings.Parse("follow", nil, settings.IO{Env: func(string) (string, bool) { return "", false }}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(origin string) string {
+		_, public, err := note.GenerateKey(nil, origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return public
+	}
+	const trading = "localhost/tlog/trading/0/01a2036b-99f6-7f7b-b190-cfe339c2aea9"
+	old, next := key(trading), key(trading)
+	for name, c := range map[string]struct{ key, want string }{
+		"one":                {old, ""},
+		"with a line's end":  {old + "\n", ""},
+		"both of a rotation": {old + " until 2026-12-29T09:54:03Z\n" + next + "\n", ""},
+		"none":               {"", "no verifier key"},
+		"a garbled one":      {old[:len(old)-4] + "AAA=", "--tlog-key"},
+		"of another journal": {key(strings.Replace(trading, "trading", "identity", 1)), "/tlog/trading/0"},
+	} {
+		err := (&checkpoints{key: c.key, given: true, log: slog.New(slog.DiscardHandler)}).open("https://venue.example", s)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

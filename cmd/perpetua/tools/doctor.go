@@ -260,7 +260,7 @@ func (d *diagnosis) checkLog(ctx context.Context, s *settings.Settings, rows *pg
 	}
 	defer stop()
 	if err := client.Ping(asking); err != nil {
-		d.add("kafka", isFailed, "no answer from %s, so brokers, topics and journals were not checked: %v", s.Kafka.Brokers, err)
+		d.add("kafka", isFailed, "no answer, so brokers, topics and journals were not checked: %v", err)
 		return
 	}
 	if rows != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
@@ -316,6 +317,24 @@ func TestTheArchiveLacksTrimmedRecords(t *testing.T) {
 	d.checkHistory(t.Context(), client, "trading")
 	d.checkHistory(t.Context(), client, "identity")
 	if len(d.findings) != 1 || !d.holds(isFailed, "archive trading the records before 200 were trimmed") {
+		t.Errorf("%v", d.findings)
+	}
+}
+
+// TestBrokersOfARunFile: the brokers may be those that a node of the data folder uses, which no setting names.
+func TestBrokersOfARunFile(t *testing.T) {
+	s, err := settings.Parse("doctor", []string{"--data", t.TempDir()}, settings.IO{Env: func(string) (string, bool) { return "", false }}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nobody = "127.0.0.1:1"
+	folder := local.Folder{Dir: s.Data}
+	if err := local.WriteRunFile(folder.Path("run.json"), local.RunFile{PID: os.Getpid(), Kafka: []string{nobody}}); err != nil {
+		t.Fatal(err)
+	}
+	d := &diagnosis{}
+	d.checkLog(t.Context(), s, nil, nil)
+	if !d.holds(isFailed, nobody) || d.holds(isFailed, "from ,") {
 		t.Errorf("%v", d.findings)
 	}
 }

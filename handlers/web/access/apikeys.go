@@ -48,9 +48,10 @@ func (t *Tokens) Used(call func(APIKey)) { t.used = call }
 // RefuseKeys makes the verifier refuse all API keys. It MUST be called before the first request.
 func (t *Tokens) RefuseKeys() { t.keyless = true }
 
-var (
-	errKeysElsewhere = errors.New("API keys are not accepted here")
+// ErrKeysRefused is the error of an API key at a node that takes none.
+var ErrKeysRefused = errors.New("API keys are not accepted here")
 
+var (
 	errNoAPIKey = errors.New("no such API key, or revoked")
 	errAddress  = errors.New("the API key is not for that address")
 )
@@ -60,7 +61,7 @@ var (
 // about the secret.
 func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) {
 	if t.keyless {
-		return nil, Account{}, errKeysElsewhere
+		return nil, Account{}, ErrKeysRefused
 	}
 	if len(secret) != len(APIKeyPrefix)+base64.RawURLEncoding.EncodedLen(secretBytes) {
 		return nil, Account{}, errToken

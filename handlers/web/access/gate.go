@@ -34,22 +34,29 @@ func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
 	judged := g.tokens.sequence()
 	starting := g.tokens.starting != nil && g.tokens.starting() // before the token is looked at
 	p, account, err := g.tokens.verify(token, address)
-	if errors.Is(err, errNoAudience) {
-		return Admission{}, problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
-	}
-	if errors.Is(err, errKeysElsewhere) {
-		return Admission{}, problem.Unauthorized("This node takes no API keys, because it cannot record their use. Log in at the venue and send the token.").Because(err)
-	}
-	if err != nil && starting {
+	switch {
+	case err == nil:
+	case starting && !errors.Is(err, errNoAudience) && !errors.Is(err, ErrKeysRefused):
 		return Admission{}, problem.Unavailable("NOT_READY", "The node is starting and has not read all users and keys yet.", time.Second).Because(err)
-	}
-	if err != nil {
-		return Admission{}, problem.Unauthorized("The bearer token is not valid.").Because(err)
+	default:
+		return Admission{}, Refused(err)
 	}
 	return Admission{p, judged, account.RateLimit}, g.limits.take(h, p.Username, account.RateLimit)
 }
 
-// Verify returns the principal of a token or API key without applying the rate limit. Its errors are for the log only.
+// Refused returns the problem of a token or API key that Verify refuses with an error.
+func Refused(err error) *problem.Problem {
+	switch {
+	case errors.Is(err, errNoAudience):
+		return problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
+	case errors.Is(err, ErrKeysRefused):
+		return problem.Unauthorized("This node takes no API keys, because it cannot record their use. Log in at the venue and send the token.").Because(err)
+	}
+	return problem.Unauthorized("The bearer token is not valid.").Because(err)
+}
+
+// Verify returns the principal of a token or API key without applying the rate limit. Its errors are for the log, for Refused,
+// and ErrKeysRefused.
 func (g *Gate) Verify(token, address string) (*Principal, error) {
 	return g.tokens.Verify(token, address)
 }

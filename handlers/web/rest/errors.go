@@ -15,8 +15,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// errorHandler returns the handler that writes an error as a problem, in the form that belongs to the path.
-func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
+// errorHandler returns the handler that writes an error as a problem, in the form that belongs to the path. ro may be nil.
+func errorHandler(log *slog.Logger, ro *ReadOnly) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
 		if c.Response().Committed { // a response that has begun cannot become a problem
 			return
@@ -39,7 +39,7 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 			h.Set("Retry-After", strconv.FormatInt(p.Wait, 10))
 		}
 		if p.Status == http.StatusMethodNotAllowed {
-			allow(h)
+			allow(c, ro)
 		}
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="perpetua"`)
@@ -51,11 +51,18 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 }
 
 // allow completes the header Allow of a 405 and of the answer to OPTIONS. It adds HEAD, which Echo omits, and OPTIONS, which the
-// server answers; notForOthers omits both.
-func allow(h http.Header) {
+// server answers; notForOthers omits both. It removes what a follower refuses. ro may be nil.
+func allow(c echo.Context, ro *ReadOnly) {
+	h := c.Response().Header()
 	methods := h.Get(echo.HeaderAllow)
 	taken := func(method string) bool {
-		return method == http.MethodOptions || strings.Contains(methods, method) || method == http.MethodHead && strings.Contains(methods, http.MethodGet)
+		switch {
+		case method == http.MethodOptions:
+			return true
+		case ro != nil && ro.refused(method, c.Path()) != nil:
+			return false
+		}
+		return strings.Contains(methods, method) || method == http.MethodHead && strings.Contains(methods, http.MethodGet)
 	}
 	all := []string{http.MethodOptions, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	h.Set(echo.HeaderAllow, strings.Join(slices.DeleteFunc(all, func(m string) bool { return !taken(m) }), ", "))

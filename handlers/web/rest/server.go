@@ -54,7 +54,7 @@ func New(o Options) (*Server, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Pre(routeHead)
-	e.HTTPErrorHandler = errorHandler(o.Logger)
+	e.HTTPErrorHandler = errorHandler(o.Logger, o.ReadOnly)
 	e.JSONSerializer = serializer{}
 	e.IPExtractor = addresses(o.TrustedProxies)
 	s := &Server{Echo: e, options: o, metrics: metrics, crossOrigin: crossOrigin(o.CORSOrigins), operations: make(map[operationKey]*executor)}
@@ -131,7 +131,7 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 	if h := r.Response().Header(); r.Request().Method == http.MethodOptions {
 		r.Response().Before(func() {
 			if h.Get(echo.HeaderAllow) != "" { // there is such a path
-				allow(h)
+				allow(r, s.options.ReadOnly)
 			}
 		})
 	}
