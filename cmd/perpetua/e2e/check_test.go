@@ -159,6 +159,11 @@ func TestCheckPage(t *testing.T) {
 	if err := json.Unmarshal(last, &recorded); err != nil {
 		t.Fatal(err)
 	}
+	for _, nothing := range []string{"null", "false", "0", `""`} {
+		b.keys("#check [name=statement]", write([]byte(nothing)))
+		b.checks(last, "needs attention")
+		b.sees("#check .fault", "not a JSON object")
+	}
 	b.keys("#check [name=statement]", write(recorded.Recorded))
 	b.checks(last, "The recorded statement has the same root")
 	b.checks(change(last, func(p map[string]any) { p["customer_code"] = "SOMEBODY" }), "Not valid: parts[0]: the path leads to another root")

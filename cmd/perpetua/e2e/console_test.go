@@ -72,6 +72,13 @@ func TestConsole(t *testing.T) {
 	if b.shown(".fault") != "" {
 		t.Errorf("faults are left: %s", b.shown(".fault"))
 	}
+
+	// A year of six digits, as the field lets people type it, is refused where it is.
+	b.click(`#entry [name=time_in_force] option[value="GTD"]`)
+	b.text(`document.querySelector("#entry [name=expire_time]").value = "202612-11-29T09:30"`)
+	b.click("#place")
+	b.sees("#field-expire .fault", "RFC 3339")
+	b.click(`#entry [name=time_in_force] option[value="GTC"]`)
 	b.sees("#orders-view", "65,000.0", "0.500", "open")
 	b.sees("#bids .own", "65,000.0", "0.500")
 

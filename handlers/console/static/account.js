@@ -62,6 +62,7 @@ export class Account {
   // show turns to a customer, or to nobody.
   show(customer, mayTrade) {
     for (const c of channels) this.#stream.unsubscribe(c);
+    if (customer !== this.#customer) for (const id of ["amend-dialog", "explain-dialog"]) byId(id).close();
     this.#customer = customer;
     this.#position = null;
     this.#mayTrade = mayTrade;
@@ -75,11 +76,11 @@ export class Account {
     for (const id of ["fills-view", "history-view", "ledger-view"]) byId(id).replaceChildren();
     const data = { customer_code: customer, positions: true };
     this.#stream.subscribe("orders", { resume: () => this.#loadOrders(customer), message: (m) => this.#take(m) }, data);
-    for (const c of ["trades", "balance-changes"]) this.#stream.subscribe(c, { message: (m) => this.#noticed(m.position) }, data);
+    for (const c of ["trades", "balance-changes"]) this.#stream.subscribe(c, { start: () => this.#refresh(), message: (m) => this.#noticed(m.position) }, data);
     // Positions and margin begin with what there is. Nothing is told of what was closed while the stream was away.
     this.#stream.subscribe("positions", { start: () => this.#hold([]), message: (p) => this.#hold([...this.positions().filter((q) => q.symbol !== p.symbol), p]) }, { customer_code: customer });
     this.#stream.subscribe("margin", { message: (m) => this.#summary(m) }, { customer_code: customer });
-    this.#choose(this.#view === "operator-view" ? "operator-view" : "orders-view");
+    this.#choose(this.#view === "operator-view" && !byId("tab-operator").hidden ? "operator-view" : "orders-view");
     this.#draw();
     this.#drawPositions();
   }

@@ -48,6 +48,12 @@ function setToken(value, reason = "") {
 
 export const logOut = (reason = "") => setToken(null, reason);
 
+// A page that the browser has kept comes back as it was: somebody may have logged in or out on another page since.
+addEventListener("pageshow", () => {
+  const now = sessionStorage.getItem(tokenKey);
+  if (now !== token) setToken(now);
+});
+
 async function send(method, path, options, within = patience) {
   try {
     return await fetch(path, { method, cache: "no-store", signal: AbortSignal.timeout(within), ...options });
@@ -89,8 +95,9 @@ export async function logIn(username, password) {
 // request sends a request and returns the answer's body.
 export const request = async (method, path, body) => (await exchange(method, path, body)).content;
 
-// exchange is request with the log position of the answer, and headers: {content, position}. The body is sent as JSON, or as it is
-// if it is a form with a file. Writes tell whether the log takes writes.
+// exchange is request with the log position of the answer, and headers: {content, position, proposed}. proposed says that the action
+// waits for a second person: then the content is the proposal. The body is sent as JSON, or as it is if it is a form with a file.
+// Writes tell whether the log takes writes.
 export async function exchange(method, path, body, headers = {}) {
   const bearer = currentToken();
   if (token && !bearer) logOut("The session has expired.");
@@ -104,7 +111,7 @@ export async function exchange(method, path, body, headers = {}) {
     const response = await send(method, path, { headers, body: sent }, form ? filePatience : patience);
     if (!response.ok) throw await failure(response);
     if (writes) logWorks();
-    return { content: await response.json(), position: response.headers.get("X-Log-Position") };
+    return { content: await response.json(), position: response.headers.get("X-Log-Position"), proposed: response.status === 202 };
   } catch (error) {
     if (error.status === 401 && bearer && bearer === token) logOut("The session is no longer valid.");
     if (writes && error.status === 503) logStopped(error);

@@ -1,12 +1,12 @@
 // The console: puts the parts together. See console.go for what it is and what it may do.
 
-import { claims, currentToken, get, logOut, onToken, request, watchLog } from "./api.js";
+import { claims, currentToken, exchange, get, logOut, onToken, request, watchLog } from "./api.js";
 import { Account } from "./account.js";
 import { Book } from "./book.js";
 import { plain } from "./decimal.js";
 import { Chart } from "./chart.js";
 import { byId, el, repeat, setText, words } from "./dom.js";
-import { Entry } from "./entry.js";
+import { Entry, reference } from "./entry.js";
 import { say, submitting } from "./form.js";
 import { Log } from "./log.js";
 import { openLogin } from "./login.js";
@@ -107,6 +107,7 @@ function choose(name) {
   history.replaceState(null, "", `#${name}`);
   entry.instrument(instrument);
   setText(byId("index-of"), name);
+  byId("index-result").replaceChildren();
   book.follow(name);
   trades.follow(name);
   ticker.follow(name);
@@ -125,6 +126,7 @@ stream.subscribe("instruments", { start: () => loadInstruments(), message: () =>
 // Who is logged in, and whose account is shown.
 
 let customer = null;
+const unanswered = new Map(); // a deposit that may or may not have been made → its reference
 
 function showCustomer(code) {
   customer = code;
@@ -133,6 +135,7 @@ function showCustomer(code) {
   account.show(code, may("trade"));
   entry.trader(code, may("trade"));
   setText(byId("deposit-to"), code ?? "customer");
+  byId("deposit-result").replaceChildren();
 }
 
 async function loadCustomers(prefer) {
@@ -167,6 +170,7 @@ function session(reason, changed = true) {
   setText(byId("logged-out"), "Log in to see orders, positions and balances.");
   log.allow(has("operator") || has("auditor"));
   proposals.allow(has("operator") || has("auditor"), has("operator"));
+  unanswered.clear();
   showCustomer(null);
   if (changed) stream.reconnect();
   if (who) loadCustomers();
@@ -190,12 +194,23 @@ submitting(byId("new-customer"), byId("new-customer-result"), async () => {
 
 // What an operator needs to get a market going.
 
+// An operator who presses again because no answer came sends the same deposit. The server knows it by its reference, and makes it once.
 submitting(byId("deposit"), byId("deposit-result"), async () => {
-  const amount = plain(byId("deposit").elements.amount.value);
-  const body = { currency: "USDC", amount, reference_id: `console-${Date.now()}` };
-  const row = await request("POST", `/admin/v1/customers/${encodeURIComponent(customer)}/deposits`, body);
-  byId("deposit").reset();
-  say(byId("deposit-result"), "good", `${row.amount} ${row.currency} deposited, the balance is ${row.balance}.`);
+  const [to, amount] = [customer, plain(byId("deposit").elements.amount.value)];
+  const sent = `${to} ${amount}`;
+  if (!unanswered.has(sent)) unanswered.set(sent, reference());
+  const body = { currency: "USDC", amount, reference_id: unanswered.get(sent) };
+  try {
+    const { content, proposed } = await exchange("POST", `/admin/v1/customers/${encodeURIComponent(to)}/deposits`, body);
+    unanswered.delete(sent);
+    byId("deposit").reset();
+    if (to !== customer) return;
+    if (proposed) say(byId("deposit-result"), "wait", `The deposit of ${amount} USDC waits for a second person.`);
+    else say(byId("deposit-result"), "good", `${content.amount} ${content.currency} deposited, the balance is ${content.balance}.`);
+  } catch (failure) {
+    if (failure.code === "OUTCOME_UNKNOWN" || failure.status === 0) failure.message = "It is not known whether the deposit was made. Sending the same again is safe.";
+    throw failure;
+  }
 });
 
 submitting(byId("index-price"), byId("index-result"), async () => {

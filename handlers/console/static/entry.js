@@ -22,8 +22,9 @@ const again = 3000; // milliseconds until what could not be read is asked for ag
 const allPrices = ["limit_price", "trigger_price", "take_profit_price", "stop_loss_price"];
 const names = { GTC: "Good till canceled", IOC: "Immediate or cancel", FOK: "Fill or kill", GTD: "Good till a date" };
 
-// utc makes a timestamp of the interface out of a local date and time.
-export const utc = (local) => (local ? new Date(local).toISOString().replace(/(\.\d{3})Z$/, "$1000Z") : "");
+// utc makes a timestamp of the interface out of a local date and time. What is none, like a year of six digits, stays for the server
+// to refuse.
+export const utc = (local) => (Number.isNaN(Date.parse(local)) ? local : new Date(local).toISOString().replace(/(\.\d{3})Z$/, "$1000Z"));
 
 // local is its reverse, as a datetime-local input wants it.
 export function local(timestamp) {

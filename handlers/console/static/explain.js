@@ -133,4 +133,7 @@ function receipt(output, content, position) {
   say(output, "good", `The log ${origin} with ${grouped(size)} records has it. `, link, ". ", el("a", { href: "/check" }, "This page"), " and ", el("code", {}, "perpetua receipt verify"), " check the file.");
 }
 
-byId("explain-dialog").addEventListener("close", () => asked++);
+byId("explain-dialog").addEventListener("close", () => {
+  asked++;
+  byId("explain-body").replaceChildren();
+});

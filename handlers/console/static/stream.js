@@ -29,7 +29,8 @@ export class Stream {
 
   // subscribe wants a topic from now on. Its handlers: start() with each subscription that begins, after which messages
   // come without a gap, and message(m). They may carry data, and a handler resume(), which is waited for before
-  // each subscription and returns the log position from which on messages are wanted.
+  // each subscription and returns the log position from which on messages are wanted. The server may refuse it as too old: tooOld()
+  // is called before the next resume().
   subscribe(topic, handlers, data = null) {
     const subscription = { topic, handlers, data, private: privateTopics.includes(topic), on: false, pause: 0 };
     this.#topics.set(topic, subscription);
@@ -158,6 +159,7 @@ export class Stream {
     }
     const upstream = code.includes("UPSTREAM");
     report(`stream ${subscription.topic}`, "bad", upstream ? "Stream ended" : "Stream refused", `${subscription.topic}: ${message} (${code}).`);
+    if (code === "RESUME_TOO_OLD") subscription.handlers.tooOld?.();
     if (upstream || code === "RESUME_TOO_OLD") this.#later(subscription);
   }
 }

@@ -87,8 +87,13 @@ export class Liquidations {
     });
     choose("trades-view");
     let at = null; // in the log, of the last one
+    let far = back;
     stream.subscribe("liquidations", {
-      resume: async () => (at ??= await from()),
+      resume: async () => (at ??= await from(far)),
+      tooOld: () => {
+        at = null; // older liquidations are not shown
+        far = 0;
+      },
       message: (m) => {
         at = m.position;
         this.#list.unshift(m);
@@ -111,12 +116,12 @@ export class Liquidations {
   }
 }
 
-// from is a position some way back in the log, or null while nobody says where it is.
-async function from() {
+// from is a position so many records back in the log, or null while nobody says where it is.
+async function from(far) {
   try {
     const { journals } = await get("/v1/status");
     const trading = journals.find((j) => j.journal === "trading");
-    return `trading/0@${Math.max(0, trading.sequence - back)}`;
+    return `trading/0@${Math.max(0, trading.sequence - far)}`;
   } catch {
     return null;
   }

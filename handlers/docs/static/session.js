@@ -37,6 +37,12 @@ export function keep(value) {
   for (const w of watchers) w(currentToken());
 }
 
+// A page that the browser has kept comes back as it was: somebody may have logged in or out on another page since.
+addEventListener("pageshow", () => {
+  const now = sessionStorage.getItem(key);
+  if (now !== token) keep(now);
+});
+
 function show(value) {
   const c = value && claims();
   byId("who").textContent = c ? `${c.sub} · ${c.broker}` : value ? "API key" : "";

@@ -35,7 +35,8 @@ export class Case {
     byId("replay-result").replaceChildren();
     byId("case").hidden = true;
     byId("no-case").hidden = Boolean(id);
-    byId("facts").replaceChildren();
+    for (const part of ["facts", "owner", "answers", "documents", "timeline", "deliveries"]) byId(part).replaceChildren();
+    this.decide.clear();
     byId("case-status").textContent = "";
     setText(byId("case-title"), id ? "Reading the case …" : "Choose a case");
   }

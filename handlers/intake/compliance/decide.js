@@ -32,12 +32,21 @@ export class Decide {
       const { id } = this.#case;
       const action = byId("action").value;
       say(byId("decide-result"), "wait", "Sending …");
-      await post(`entitlement_triggers/${id}/${action}`, this.#body(action));
+      const proposed = await post(`entitlement_triggers/${id}/${action}`, this.#body(action));
       byId("decide").reset();
       this.#state = "";
-      say(byId("decide-result"), "good", `${actions[action].label}: done.`);
+      if (proposed) say(byId("decide-result"), "wait", `${actions[action].label}: proposed. A second operator confirms it in the `, el("a", { href: "/" }, "console"), ".");
+      else say(byId("decide-result"), "good", `${actions[action].label}: done.`);
       await done();
     });
+  }
+
+  // clear forgets the case, and what was being written about it.
+  clear() {
+    this.#case = null;
+    this.#state = "";
+    byId("decide").reset();
+    byId("decide-result").replaceChildren();
   }
 
   // show offers what the case allows. What is being written is left alone while that stays the same.

@@ -16,11 +16,14 @@ async function read(input, field) {
   const [file] = input.files;
   if (!file) return null;
   if (file.size > most) throw fault(field, "The file is too large.");
+  let content = null;
   try {
-    return JSON.parse(await file.text());
+    content = JSON.parse(await file.text());
   } catch {
     throw fault(field, "The file is not JSON.");
   }
+  if (!content || typeof content !== "object") throw fault(field, "The file is not a JSON object.");
+  return content;
 }
 
 // shown shows a text as it is, because members that are repeated would be lost by parsing it.
