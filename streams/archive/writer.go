@@ -43,9 +43,9 @@ type pending struct {
 	chunks  []byte
 }
 
-// NewWriter returns a writer that continues after the last full range.
+// NewWriter returns a writer that continues after the last full range. It replaces a damaged tail: see OpenRanges.
 func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
-	a, err := Open(ctx, cfg)
+	a, err := OpenRanges(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

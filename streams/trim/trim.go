@@ -75,7 +75,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		r.From = extent.Base.Sequence
 	}
 	r.To = r.From
-	a, err := archive.Open(ctx, c.Archive)
+	a, err := archive.OpenRanges(ctx, c.Archive)
 	if err != nil {
 		return failed(err)
 	}
