@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -52,7 +53,8 @@ func Quorum(ask Cosigned, journal string, quorum int) Source {
 func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]Limit, error) {
 	sealed := a.Sealed()
 	end, aged := int64(0), int64(0)
-	old := c.Policy.old(c.Now())
+	now := c.Now()
+	old := c.Policy.old(now)
 	for _, s := range sealed {
 		end = s.Base.Sequence
 		if s.LastTime < old {
@@ -61,7 +63,12 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 	}
 	all := []Limit{{end, "the archive has no full range after this record"}}
 	if aged < end {
-		all = append(all, Limit{aged, "the next range has records that are not older than " + old.Std().UTC().Format(time.RFC3339)})
+		reason := "the next range has records that are not older than " + old.Std().UTC().Format(time.RFC3339)
+		if last := sealed[len(sealed)-1].LastTime; scalar.TimeOf(now) < last {
+			reason += fmt.Sprintf("; the clock of this machine is behind the log, because it says %s and the last range has a record of %s",
+				now.UTC().Format(time.RFC3339), last.Std().UTC().Format(time.RFC3339))
+		}
+		all = append(all, Limit{aged, reason})
 	}
 	if c.Policy.Keep > 0 {
 		last := int64(0)
