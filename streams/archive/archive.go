@@ -47,8 +47,8 @@ func Open(ctx context.Context, cfg Config) (*Archive, error) {
 	return a, nil
 }
 
-// OpenRanges is Open for readers of full ranges and for writers: a tail whose manifest is damaged is no error if there are full ranges.
-// TailDamage then returns the damage, and so does a read of records that the tail may hold. Without a full range nothing shows
+// OpenRanges is Open for readers of full ranges and for writers. If the archive has a full range, it accepts a damaged manifest of the
+// tail. TailDamage then returns the damage, and so does a read of records that the tail may hold. Without a full range nothing shows
 // that the key of the archive is the right one.
 func OpenRanges(ctx context.Context, cfg Config) (*Archive, error) {
 	a := &Archive{cfg: cfg}
@@ -74,7 +74,7 @@ func OpenRanges(ctx context.Context, cfg Config) (*Archive, error) {
 	return a, nil
 }
 
-// TailDamage returns the *Error of a tail whose manifest is damaged, or nil.
+// TailDamage returns the *Error of a damaged manifest of the tail, or nil.
 func (a *Archive) TailDamage() error {
 	if a.torn == nil {
 		return nil

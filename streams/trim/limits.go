@@ -49,11 +49,34 @@ func Quorum(ask Cosigned, journal string, quorum int) Source {
 	}
 }
 
+// maxClockOff is the largest accepted difference between the two clocks.
+const maxClockOff = time.Minute
+
+// now returns the time by which records are old enough. The error says that the clocks differ, or is that of the other clock.
+func (c Config) now(ctx context.Context) (time.Time, error) {
+	before := c.Now()
+	if c.OtherClock == nil {
+		return before, nil
+	}
+	other, err := c.OtherClock(ctx)
+	if err != nil {
+		return before, err
+	}
+	if now := c.Now(); other.Before(before.Add(-maxClockOff)) || other.After(now.Add(maxClockOff)) {
+		return before, fmt.Errorf("the clock of this machine says %s, and Postgres's %s: nothing is trimmed while they differ by more than a minute",
+			now.UTC().Format(time.RFC3339), other.UTC().Format(time.RFC3339))
+	}
+	return before, nil
+}
+
 // limits returns the limits of the archive, of the policy, and of the sources.
 func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]Limit, error) {
 	sealed := a.Sealed()
 	end, aged := int64(0), int64(0)
-	now := c.Now()
+	now, err := c.now(ctx)
+	if err != nil {
+		return nil, err
+	}
 	old := c.Policy.old(now)
 	for _, s := range sealed {
 		end = s.Base.Sequence

@@ -107,7 +107,8 @@ func TestABucketThatRefusesWrites(t *testing.T) {
 	l.check()
 }
 
-// TestAClockThatIsOff behind the log trims nothing and is named. Ahead of it, it trims what the archive holds, and no more.
+// TestAClockThatIsOff behind the log trims nothing and is named, and so is one that differs from Postgres's. If both are ahead, the
+// trim deletes what the archive holds, and no more.
 func TestAClockThatIsOff(t *testing.T) {
 	l := newLog(t, never, false)
 	cfg := l.config(records)
@@ -120,6 +121,15 @@ func TestAClockThatIsOff(t *testing.T) {
 	}
 	cfg.Now = func() time.Time { return timeOf(0).AddDate(50, 0, 0) }
 	cfg.Policy.After = 24 * time.Hour
+	cfg.OtherClock = func(context.Context) (time.Time, error) { return timeOf(records), nil }
+	if r, err = trim.Run(t.Context(), cfg); err == nil || r.Trimmed() || !strings.Contains(err.Error(), "and Postgres's 2027-01-15T08:05:00Z") {
+		t.Errorf("ahead of Postgres: %+v, %v", r, err)
+	}
+	cfg.OtherClock = func(context.Context) (time.Time, error) { return cfg.Now(), errReadOnly }
+	if r, err = trim.Run(t.Context(), cfg); !errors.Is(err, errReadOnly) || r.Trimmed() {
+		t.Errorf("without the other clock: %+v, %v", r, err)
+	}
+	cfg.OtherClock = func(context.Context) (time.Time, error) { return cfg.Now().Add(-time.Minute), nil }
 	if r, err = trim.Run(t.Context(), cfg); err != nil || r.To != 256 {
 		t.Errorf("ahead: %+v, %v", r, err)
 	}
