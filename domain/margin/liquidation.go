@@ -65,16 +65,16 @@ func LiquidationFee(notional, equity fixed.Money) fixed.Money {
 //	score = U ÷ |cost| × lev where U > 0, else U ÷ |cost| ÷ lev; lev = notional ÷ max(E, 1)
 //
 // A position with a cost of zero has score 0.
-func Score(unrealised, cost, notional, equity fixed.Money) fixed.Wide {
+func Score(unrealized, cost, notional, equity fixed.Money) fixed.Wide {
 	if cost == 0 || notional == 0 {
 		return fixed.Wide{}
 	}
 	const places = int64(1e8)
 	least := int64(max(equity, fixed.Unit))
-	if unrealised > 0 {
-		return fixed.Quotient(int64(unrealised), int64(notional), places, int64(cost.Abs()), least)
+	if unrealized > 0 {
+		return fixed.Quotient(int64(unrealized), int64(notional), places, int64(cost.Abs()), least)
 	}
-	return fixed.Quotient(int64(unrealised.Abs()), least, places, int64(cost.Abs()), int64(notional)).Neg()
+	return fixed.Quotient(int64(unrealized.Abs()), least, places, int64(cost.Abs()), int64(notional)).Neg()
 }
 
 // Bearable returns how many of the given steps an account can trade at a price away from mark without its equity ending
