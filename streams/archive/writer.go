@@ -68,9 +68,6 @@ func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Archive returns the manifests, with those that the writer has added.
-func (w *Writer) Archive() *Archive { return w.archive }
-
 // Next returns the lowest offset that the writer needs next.
 func (w *Writer) Next() int64 {
 	if w.current.LastOffset >= 0 {
