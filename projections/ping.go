@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Ping opens one connection to the database at url. Its error is one line, with the address and without the password.
@@ -19,6 +21,14 @@ func Ping(ctx context.Context, url string) error {
 		return &unreachableError{fmt.Sprintf("%s:%d", c.Host, c.Port), err}
 	}
 	return connection.Close(ctx)
+}
+
+// PostgresTime returns the time of Postgres's clock.
+func PostgresTime(ctx context.Context, pool *pgxpool.Pool) (t time.Time, err error) {
+	if err = pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
+		return t, fmt.Errorf("asking Postgres for the time: %w", err)
+	}
+	return t, nil
 }
 
 // unreachableError means that the connection to Postgres failed.

@@ -19,7 +19,7 @@ func (e Exposure) Explain(s *arithmetic.Sheet, party, subject string) {
 	value := arithmetic.Value{Name: "position_value", Text: valueText(c, c.Value(e.Size, e.Mark))}
 	if e.Size != 0 {
 		c.ExplainValue(s, party, subject, e.Size, e.Mark)
-		s.Add(party, "unrealised_pnl", subject, "floor(position_value, 8) - cost", r.Unrealised.String(), value, arithmetic.Money("cost", e.Cost))
+		s.Add(party, "unrealised_pnl", subject, "floor(position_value, 8) - cost", r.Unrealized.String(), value, arithmetic.Money("cost", e.Cost))
 		c.ExplainRequirement(s, party, subject, "abs(position_value)", value, e.MaintenanceFloor, true, r.Maintenance)
 	}
 	bids, asks := fixed.Mul(int64(e.Bids), c.MarkDen), fixed.Mul(int64(e.Asks), c.MarkDen)
@@ -51,18 +51,18 @@ func (s Standing) Explain(sheet *arithmetic.Sheet, party, subject string, exposu
 		}
 		e.Explain(sheet, party, e.Contract.Symbol+" "+subject)
 		r := e.Requirements()
-		for n, m := range [...]fixed.Money{r.Unrealised, r.Initial, r.Maintenance, r.Fees} {
+		for n, m := range [...]fixed.Money{r.Unrealized, r.Initial, r.Maintenance, r.Fees} {
 			all[n].add(m)
 		}
 	}
 	for n, x := range [...]struct {
 		name string
 		sum  fixed.Wide
-	}{{"unrealised_pnl", s.Unrealised}, {"initial_margin", s.Initial}, {"maintenance_margin", s.Maintenance}, {"order_fees", s.Fees}} {
+	}{{"unrealised_pnl", s.Unrealized}, {"initial_margin", s.Initial}, {"maintenance_margin", s.Maintenance}, {"order_fees", s.Fees}} {
 		all[n].explain(sheet, party, "total_"+x.name, x.name, subject, x.sum)
 	}
 	sheet.Add(party, "equity", subject, "balance + total_unrealised_pnl", arithmetic.SumText(s.Equity()), arithmetic.Sum("balance", s.Balance),
-		arithmetic.Sum("total_unrealised_pnl", s.Unrealised))
+		arithmetic.Sum("total_unrealised_pnl", s.Unrealized))
 	sheet.Add(party, "reserved_margin", subject, "total_initial_margin + total_order_fees", arithmetic.SumText(s.Reserved()),
 		arithmetic.Sum("total_initial_margin", s.Initial), arithmetic.Sum("total_order_fees", s.Fees))
 	sheet.Add(party, "available_margin", subject, "equity - reserved_margin - pending_withdrawals", arithmetic.SumText(s.Available()),
@@ -132,15 +132,15 @@ func ExplainBankruptcyPrice(s *arithmetic.Sheet, party string, c *market.Contrac
 }
 
 // ExplainScore writes down Score.
-func ExplainScore(s *arithmetic.Sheet, party, subject string, unrealised, cost, notional, equity fixed.Money, score fixed.Wide) {
+func ExplainScore(s *arithmetic.Sheet, party, subject string, unrealized, cost, notional, equity fixed.Money, score fixed.Wide) {
 	if cost == 0 || notional == 0 {
 		return
 	}
 	formula := "truncate(unrealised_pnl / abs(cost) * notional / max(equity, 1), 8)"
-	if unrealised <= 0 {
+	if unrealized <= 0 {
 		formula = "truncate(unrealised_pnl / abs(cost) * max(equity, 1) / notional, 8)"
 	}
-	s.Add(party, "deleveraging_score", subject, formula, arithmetic.SumText(score), arithmetic.Money("unrealised_pnl", unrealised), arithmetic.Money("cost", cost),
+	s.Add(party, "deleveraging_score", subject, formula, arithmetic.SumText(score), arithmetic.Money("unrealised_pnl", unrealized), arithmetic.Money("cost", cost),
 		arithmetic.Money("notional", notional), arithmetic.Money("equity", equity))
 }
 

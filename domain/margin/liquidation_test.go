@@ -127,7 +127,7 @@ func TestLiquidationFee(t *testing.T) {
 }
 
 func TestScore(t *testing.T) {
-	for _, a := range []struct{ unrealised, cost, notional, equity, want string }{
+	for _, a := range []struct{ unrealized, cost, notional, equity, want string }{
 		// 500 ÷ 10,000 × (9,500 ÷ 1,900): 5 % gained with a leverage of 5.
 		{"500", "10000", "9500", "1900", "0.25"},
 		{"500", "-10000", "9500", "1900", "0.25"}, // a short's cost is negative
@@ -145,7 +145,7 @@ func TestScore(t *testing.T) {
 	} {
 		money := func(s string) fixed.Money { m, _ := fixed.MoneyOf(number(s)); return m }
 		want, _ := number(a.want).In(8)
-		if got := Score(money(a.unrealised), money(a.cost), money(a.notional), money(a.equity)); got != fixed.WideOf(want) {
+		if got := Score(money(a.unrealized), money(a.cost), money(a.notional), money(a.equity)); got != fixed.WideOf(want) {
 			t.Errorf("%+v: %v", a, got)
 		}
 	}
@@ -157,8 +157,8 @@ func TestScoreAgreesWithFractions(t *testing.T) {
 		amount := func(name string) int64 {
 			return rapid.Int64Range(-9e18, 9e18).Draw(t, name) >> rapid.IntRange(0, 62).Draw(t, name+" less")
 		}
-		unrealised, cost, notional, equity := amount("unrealised"), amount("cost"), fixed.Abs(amount("notional"))+1, amount("equity")
-		got := Score(fixed.Money(unrealised), fixed.Money(cost), fixed.Money(notional), fixed.Money(equity))
+		unrealized, cost, notional, equity := amount("unrealized"), amount("cost"), fixed.Abs(amount("notional"))+1, amount("equity")
+		got := Score(fixed.Money(unrealized), fixed.Money(cost), fixed.Money(notional), fixed.Money(equity))
 		if cost == 0 {
 			if got != (fixed.Wide{}) {
 				t.Fatal("what cost nothing has a score")
@@ -166,8 +166,8 @@ func TestScoreAgreesWithFractions(t *testing.T) {
 			return
 		}
 		lev := big.NewRat(notional, max(equity, int64(fixed.Unit)))
-		score := big.NewRat(unrealised, fixed.Abs(cost))
-		if unrealised > 0 {
+		score := big.NewRat(unrealized, fixed.Abs(cost))
+		if unrealized > 0 {
 			score.Mul(score, lev)
 		} else {
 			score.Quo(score, lev)
@@ -221,7 +221,7 @@ func TestBound(t *testing.T) {
 			moved := e
 			moved.Mark = mark
 			r := moved.Requirements()
-			return r.Unrealised.Sub(r.Maintenance)
+			return r.Unrealized.Sub(r.Maintenance)
 		}
 		bound, above := e.Bound(share, lacking)
 		if above != ((e.Size < 0) != lacking) {

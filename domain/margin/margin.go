@@ -34,7 +34,7 @@ type Exposure struct {
 // Requirements is the margin for one exposure.
 type Requirements struct {
 	Notional    fixed.Money // of the position at mark, rounded down
-	Unrealised  fixed.Money
+	Unrealized  fixed.Money
 	Used        fixed.Money // initial margin of the position alone
 	Initial     fixed.Money // IR: initial margin of the position and the resting orders
 	Maintenance fixed.Money
@@ -53,7 +53,7 @@ func (e Exposure) Requirements() Requirements {
 	}
 	r.Initial = c.Initial(most, e.Floor)
 	if e.Size != 0 {
-		r.Notional, r.Unrealised, r.Maintenance = e.Health()
+		r.Notional, r.Unrealized, r.Maintenance = e.Health()
 		r.Used = c.Initial(value.Abs(), e.Floor)
 	}
 	if rests := e.Bids.Add(e.Asks); rests != 0 {
@@ -64,13 +64,13 @@ func (e Exposure) Requirements() Requirements {
 
 // Health returns the figures that decide liquidation: notional, unrealized profit and maintenance margin, as in
 // Requirements.
-func (e Exposure) Health() (notional, unrealised, maintenance fixed.Money) {
-	notional, unrealised = e.Worth()
-	return notional, unrealised, e.Contract.Maintenance(e.Contract.Value(e.Size, e.Mark).Abs(), e.MaintenanceFloor)
+func (e Exposure) Health() (notional, unrealized, maintenance fixed.Money) {
+	notional, unrealized = e.Worth()
+	return notional, unrealized, e.Contract.Maintenance(e.Contract.Value(e.Size, e.Mark).Abs(), e.MaintenanceFloor)
 }
 
 // Worth returns the exposure's notional and unrealized profit.
-func (e Exposure) Worth() (notional, unrealised fixed.Money) {
+func (e Exposure) Worth() (notional, unrealized fixed.Money) {
 	c := e.Contract
 	value := c.Value(e.Size, e.Mark)
 	return must(value.Abs().Div(c.MarkDen, fixed.Down)), must(value.Div(c.MarkDen, fixed.Floor)).Sub(e.Cost)
@@ -99,7 +99,7 @@ func Fee(notional fixed.Money, parts int64) fixed.Money {
 type Standing struct {
 	Balance     fixed.Wide
 	Pending     fixed.Wide // withdrawals requested and not yet paid out
-	Unrealised  fixed.Wide
+	Unrealized  fixed.Wide
 	Used        fixed.Wide
 	Initial     fixed.Wide // ΣIR
 	Maintenance fixed.Wide
@@ -109,7 +109,7 @@ type Standing struct {
 // Add adds the margin of an exposure.
 func (s *Standing) Add(e Exposure) {
 	r := e.Requirements()
-	s.Unrealised = s.Unrealised.Add(r.Unrealised.Wide())
+	s.Unrealized = s.Unrealized.Add(r.Unrealized.Wide())
 	s.Used = s.Used.Add(r.Used.Wide())
 	s.Initial = s.Initial.Add(r.Initial.Wide())
 	s.Maintenance = s.Maintenance.Add(r.Maintenance.Wide())
@@ -117,7 +117,7 @@ func (s *Standing) Add(e Exposure) {
 }
 
 // Equity returns the balance plus the unrealized profit at mark.
-func (s Standing) Equity() fixed.Wide { return s.Balance.Add(s.Unrealised) }
+func (s Standing) Equity() fixed.Wide { return s.Balance.Add(s.Unrealized) }
 
 // Reserved returns the margin of positions and resting orders: ΣIR plus the fees that the orders would pay.
 func (s Standing) Reserved() fixed.Wide { return s.Initial.Add(s.Fees) }
@@ -233,7 +233,7 @@ func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
 // belowAt returns a function that reports whether the equity would be below the maintenance margin at a price in ticks.
 func (e Exposure) belowAt(account Standing) func(ticks int64) bool {
 	now := e.Requirements()
-	equity := account.Equity().Sub(now.Unrealised.Wide()).Sub(e.Cost.Wide())
+	equity := account.Equity().Sub(now.Unrealized.Wide()).Sub(e.Cost.Wide())
 	maintenance := account.Maintenance.Sub(now.Maintenance.Wide())
 	return func(ticks int64) bool {
 		value := e.Contract.Value(e.Size, e.Contract.TickMarks(ticks))

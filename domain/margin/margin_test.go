@@ -99,7 +99,7 @@ func TestRequirementsAgreeWithFractions(t *testing.T) {
 			Fees: rounded(new(big.Rat).Mul(rat((e.Bids+e.Asks).Decimal()), big.NewRat(e.TakerFee, 1e8)), true)}
 		if e.Size != 0 {
 			want.Notional = rounded(absolute, false)
-			want.Unrealised = rounded(new(big.Rat).Sub(value, rat(e.Cost.Decimal())), false)
+			want.Unrealized = rounded(new(big.Rat).Sub(value, rat(e.Cost.Decimal())), false)
 			want.Used = rounded(bracketed(absolute, floor, tiers, false), true)
 			want.Maintenance = rounded(bracketed(absolute, half, tiers, true), true)
 		}
@@ -185,7 +185,7 @@ func TestLiquidationPriceIsAsHighAsPricesAre(t *testing.T) {
 		mark, _ := c.Marks(number(a.mark))
 		balance, _ := fixed.MoneyOf(number(a.balance))
 		e := Exposure{Contract: c, Mark: mark, Size: -size, Floor: fixed.Leverage(20), MaintenanceFloor: fixed.Leverage(40)}
-		e.Cost = e.Requirements().Unrealised // so that nothing is gained or lost yet
+		e.Cost = e.Requirements().Unrealized // so that nothing is gained or lost yet
 		account := Standing{Balance: balance.Wide()}
 		account.Add(e)
 		if got := LiquidationPrice(account, e); got.Cmp(number(a.want)) != 0 {
@@ -230,13 +230,13 @@ func TestWhatAnAccountHasIsSummedUpWide(t *testing.T) {
 	e.Mark, _ = c.Marks(number("1000000000"))
 	e.Size, _ = c.Steps(number("100000")) // 30 billion, and nothing paid for it
 	one := e.Requirements()
-	if one.Unrealised != 30_000_000_000*fixed.Unit {
-		t.Fatalf("one instrument is worth %s", one.Unrealised)
+	if one.Unrealized != 30_000_000_000*fixed.Unit {
+		t.Fatalf("one instrument is worth %s", one.Unrealized)
 	}
 	account, equity, maintenance := Standing{}, new(big.Int), new(big.Int)
 	for n := range 1000 {
 		account.Add(e)
-		equity.Add(equity, big.NewInt(int64(one.Unrealised)))
+		equity.Add(equity, big.NewInt(int64(one.Unrealized)))
 		maintenance.Add(maintenance, big.NewInt(int64(one.Maintenance)))
 		if account.Equity().Big().Cmp(equity) != 0 || account.Maintenance.Big().Cmp(maintenance) != 0 {
 			t.Fatalf("%d instruments: %s and %s", n+1, account.Equity().Big(), account.Maintenance.Big())

@@ -104,10 +104,10 @@ func (a *Auditor) touch(c *account) { a.r.touched[c] = true }
 
 // standing is the margin state of an account as if everything that it owes were posted.
 type standing struct {
-	balance, unrealised, owed, initial, used, maintenance, fees int64
+	balance, unrealized, owed, initial, used, maintenance, fees int64
 }
 
-func (s standing) equity() int64    { return s.balance + s.owed + s.unrealised }
+func (s standing) equity() int64    { return s.balance + s.owed + s.unrealized }
 func (s standing) reserved() int64  { return s.initial + s.fees }
 func (s standing) available() int64 { return s.equity() - s.reserved() }
 
@@ -134,7 +134,7 @@ func (a *Auditor) standing(c *account, at moment) standing {
 		worth := i.worth(i.mark, h.size)
 		if h.size != 0 {
 			cost, owed := a.owes(h)
-			s.unrealised += worth - cost
+			s.unrealized += worth - cost
 			s.owed += owed
 			s.maintenance += i.margin(abs(worth), false, c.maintenance)
 			s.used += i.margin(abs(worth), true, h.least())
@@ -158,7 +158,7 @@ func (a *Auditor) standing(c *account, at moment) standing {
 
 // Figures are the values of a customer's account that the interface shows, in 10⁻⁸ USDC.
 type Figures struct {
-	Balance, Equity, Unrealised, Used, OrderMargin, Maintenance, Available, Withdrawable int64
+	Balance, Equity, Unrealized, Used, OrderMargin, Maintenance, Available, Withdrawable int64
 }
 
 // Figures returns the values of a customer's account after the last record. Expired orders that are still in the book
@@ -174,7 +174,7 @@ func (a *Auditor) Figures(code string) (Figures, error) {
 	for _, h := range c.positions {
 		settlements += a.unsettled(h)
 	}
-	return Figures{Balance: c.balance, Equity: s.equity(), Unrealised: s.unrealised + settlements, Used: s.used,
+	return Figures{Balance: c.balance, Equity: s.equity(), Unrealized: s.unrealized + settlements, Used: s.used,
 		OrderMargin: s.initial - s.used + s.fees, Maintenance: s.maintenance, Available: available,
 		Withdrawable: max(0, min(s.balance+s.owed-c.pending, available))}, nil
 }

@@ -166,7 +166,7 @@ func (a *Auditor) conserved() {
 
 // after returns the size and cost of a position after a trade of signed steps at a price, and the profit that it
 // realizes. Closing q of Q steps removes q ÷ Q of the cost, rounded half to even.
-func (h *position) after(ticks, steps int64) (size, cost, realised int64) {
+func (h *position) after(ticks, steps int64) (size, cost, realized int64) {
 	closing := int64(0)
 	if h.size > 0 != (steps > 0) {
 		closing = min(abs(h.size), abs(steps))
@@ -175,10 +175,10 @@ func (h *position) after(ticks, steps int64) (size, cost, realised int64) {
 	if closing > 0 {
 		part := even(new(big.Rat).Mul(rat(h.cost, 1), rat(closing, abs(h.size))))
 		cost -= part
-		realised = -h.instrument.worth(ticks, sign(steps > 0)*closing) - part
+		realized = -h.instrument.worth(ticks, sign(steps > 0)*closing) - part
 	}
 	cost += h.instrument.worth(ticks, sign(steps > 0)*(abs(steps)-closing))
-	return h.size + steps, cost, realised
+	return h.size + steps, cost, realized
 }
 
 // Withdrawals returns the sorted codes of the pending withdrawals.

@@ -150,8 +150,8 @@ func (a *Auditor) inherit(h *position) {
 // positions.
 func (a *Auditor) affords(h *position, price int64) bool {
 	i := h.instrument
-	size, cost, realised := a.fund.on(i).after(price, h.size)
-	equity, needed := a.fund.balance+realised, int64(0)
+	size, cost, realized := a.fund.on(i).after(price, h.size)
+	equity, needed := a.fund.balance+realized, int64(0)
 	for _, f := range a.fund.positions {
 		at, size, cost := f.instrument, size, cost
 		if at != i {

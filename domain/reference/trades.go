@@ -20,14 +20,14 @@ func (a *Auditor) trade(e *tradeShape) {
 		a.matches(e, i, taker, maker, price, steps)
 	}
 	signed := sign(e.Action == "buy") * steps
-	takers, takerRealised := a.hold(e, i, taker, price, signed)
-	makers, makerRealised := a.hold(e, i, maker, price, -signed)
+	takers, takerRealized := a.hold(e, i, taker, price, signed)
+	makers, makerRealized := a.hold(e, i, maker, price, -signed)
 	kinds := map[string][2]string{"trade": {"trade", "trade"}, "liquidation": {"liquidation", "trade"}, "auto_deleveraging": {"auto_deleveraging", "auto_deleveraging"}}[e.Type]
-	want := []movement{{taker, "", kinds[0], takerRealised}, {nil, "clearing", kinds[0], -takerRealised},
-		{maker, "", kinds[1], makerRealised}, {nil, "clearing", kinds[1], -makerRealised}}
+	want := []movement{{taker, "", kinds[0], takerRealized}, {nil, "clearing", kinds[0], -takerRealized},
+		{maker, "", kinds[1], makerRealized}, {nil, "clearing", kinds[1], -makerRealized}}
 	takerFee, makerFee := int64(0), int64(0)
 	if !bare {
-		want, takerFee, makerFee = a.fees(e, taker, maker, takers, makers, takerRealised, want)
+		want, takerFee, makerFee = a.fees(e, taker, maker, takers, makers, takerRealized, want)
 	}
 	must(e.Taker.Fee.v == takerFee && e.Maker.Fee.v == makerFee, "the fees of a trade are %s and %s, not %s and %s", text(takerFee), text(makerFee), text(e.Taker.Fee.v), text(e.Maker.Fee.v))
 	a.post(e.Postings, want)
@@ -41,13 +41,13 @@ func (a *Auditor) trade(e *tradeShape) {
 
 // fees adds the fee movements of both sides. The taker pays its fee or, if liquidated, the liquidation fee. The maker
 // pays its fee or receives a rebate of at most the taker's payment.
-func (a *Auditor) fees(e *tradeShape, taker, maker *account, takers, makers *position, realised int64, want []movement) (all []movement, ofTaker, ofMaker int64) {
+func (a *Auditor) fees(e *tradeShape, taker, maker *account, takers, makers *position, realized int64, want []movement) (all []movement, ofTaker, ofMaker int64) {
 	_, points := takers.fees()
 	ofTaker = feeOf(e.Notional.v, points)
 	kind, venue := "trade_fee", "fees"
 	if e.Type == "liquidation" {
 		equity, _ := a.health(taker)
-		ofTaker = max(0, min(up(times(rat(e.Notional.v, 1), rat(5, 1000))), equity+realised))
+		ofTaker = max(0, min(up(times(rat(e.Notional.v, 1), rat(5, 1000))), equity+realized))
 		kind, venue = "liquidation_fee", "insurance"
 	}
 	points, _ = makers.fees()
@@ -57,13 +57,13 @@ func (a *Auditor) fees(e *tradeShape, taker, maker *account, takers, makers *pos
 }
 
 // hold applies a trade to the position of one side and compares the result with the event.
-func (a *Auditor) hold(e *tradeShape, i *instrument, c *account, price, signed int64) (h *position, realised int64) {
+func (a *Auditor) hold(e *tradeShape, i *instrument, c *account, price, signed int64) (h *position, realized int64) {
 	h = c.on(i)
-	h.size, h.cost, realised = h.after(price, signed)
+	h.size, h.cost, realized = h.after(price, signed)
 	for _, p := range e.Positions {
 		if p.CustomerCode == c.code {
 			must(p.Symbol == i.Symbol && i.steps(p.Amount) == h.size && p.Cost.v == h.cost, "%s holds %d for %s, not %s for %s", c.code, h.size, text(h.cost), text(p.Amount.v), text(p.Cost.v))
-			return h, realised
+			return h, realized
 		}
 	}
 	must(false, "a trade of %s without its position", c.code)

@@ -351,7 +351,7 @@ func (v *venue) compare() {
 			v.t.Fatal(err)
 		}
 		s, _ := v.fold.Summary(code)
-		got := reference.Figures{Balance: int64(s.Balance), Equity: int64(s.TotalEquity), Unrealised: int64(s.UnrealisedPnL), Used: int64(s.UsedMargin),
+		got := reference.Figures{Balance: int64(s.Balance), Equity: int64(s.TotalEquity), Unrealized: int64(s.UnrealizedPnL), Used: int64(s.UsedMargin),
 			OrderMargin: int64(s.OrderMargin), Maintenance: int64(s.MaintenanceMargin), Available: int64(s.AvailableMargin), Withdrawable: int64(s.Withdrawable)}
 		if got != want {
 			v.t.Fatalf("after record %d: %s has %+v, the rules say %+v", v.tip.Sequence, code, got, want)

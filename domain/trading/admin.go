@@ -50,8 +50,8 @@ func (r request) listInstrument(payload *ListInstrument) (decide.Decision, error
 	if err := checkInstrument(&i); err != nil {
 		return decide.Decision{}, err
 	}
-	if most := i.PermittedLeverage(); r.capsLeverage() && i.MaxLeverage > most {
-		return decide.Decision{}, leverageNotPermitted(most)
+	if e := r.CheckLeverage(&i); e != nil {
+		return decide.Decision{}, invalidInstrument(e.Path.String(), e.Message)
 	}
 	if r.instruments[i.Symbol] != nil {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "SYMBOL_TAKEN", Field: "symbol", Message: "the symbol is or was listed"}
@@ -74,9 +74,19 @@ func invalidInstrument(field, message string) error {
 	return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_INSTRUMENT", Field: field, Message: field + " " + message}
 }
 
-// leverageNotPermitted refuses a max_leverage above the one that the initial margin permits.
-func leverageNotPermitted(most int) error {
-	return invalidInstrument("max_leverage", "must be at most "+strconv.Itoa(most)+", which init_margin_req permits")
+// CheckLeverage returns the error of a new instrument with a max_leverage above the one that its initial margin permits, or nil. The
+// rules in force may permit it. The message does not begin with the field. The instrument MUST be in normal form.
+func (s *State) CheckLeverage(i *market.Instrument) *validation.FieldError {
+	if most := i.PermittedLeverage(); s.capsLeverage() && i.MaxLeverage > most {
+		return leverageNotPermitted(most)
+	}
+	return nil
+}
+
+// leverageNotPermitted is the error of a max_leverage above most, which the initial margin permits.
+func leverageNotPermitted(most int) *validation.FieldError {
+	return &validation.FieldError{Path: validation.At("max_leverage"), Code: validation.InvalidValue,
+		Message: "must be at most " + strconv.Itoa(most) + ", which init_margin_req permits"}
 }
 
 // changeInstrument decides new parameters of an instrument.
@@ -92,7 +102,8 @@ func (r request) changeInstrument(payload *ChangeInstrument) (decide.Decision, e
 	}
 	// The present value is not refused, so that a client may send back the instrument that it has read.
 	if p := payload.MaxLeverage; p != nil && *p > after.MaxLeverage && *p != before.MaxLeverage {
-		return decide.Decision{}, leverageNotPermitted(after.MaxLeverage)
+		e := leverageNotPermitted(after.MaxLeverage)
+		return decide.Decision{}, invalidInstrument(e.Path.String(), e.Message)
 	}
 	if lifted := i.guardLifted(r.at, &after); lifted != nil {
 		return accepted(&InstrumentChanged{after}, lifted)

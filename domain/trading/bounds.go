@@ -172,10 +172,10 @@ func (s *State) look(a *account) bool {
 	for _, h := range a.positions {
 		notional := fixed.Money(0)
 		if h.size != 0 {
-			var unrealised, needed fixed.Money
-			notional, unrealised, needed = h.exposure().Health()
+			var unrealized, needed fixed.Money
+			notional, unrealized, needed = h.exposure().Health()
 			_, funding, settled := h.afterCharges()
-			for _, part := range [...]fixed.Money{unrealised, funding, settled, -needed} {
+			for _, part := range [...]fixed.Money{unrealized, funding, settled, -needed} {
 				surplus = surplus.Add(part.Wide())
 			}
 			total = total.Add(notional.Wide())

@@ -104,8 +104,8 @@ func sideOfSize(long bool) int {
 
 func (h *position) asCounterparty() *counterparty {
 	e, equity := h.exposure(), h.account.equity().Capped()
-	notional, unrealised := e.Worth()
-	return &counterparty{h, equity, margin.Score(unrealised, e.Cost, notional, equity)}
+	notional, unrealized := e.Worth()
+	return &counterparty{h, equity, margin.Score(unrealized, e.Cost, notional, equity)}
 }
 
 // rerank updates the ranks of an account's positions in the cached rankings.

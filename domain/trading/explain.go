@@ -61,7 +61,7 @@ func (d *recordBuilder) explainBound(t *taker, name string, percent fixed.Decima
 }
 
 // explainTrade writes down one side of a trade: the notional, and the position and its cost afterwards.
-func (d *recordBuilder) explainTrade(p *accountView, subject string, price, steps, size int64, cost, after, realised fixed.Money) {
+func (d *recordBuilder) explainTrade(p *accountView, subject string, price, steps, size int64, cost, after, realized fixed.Money) {
 	if !d.sheet.On() || d.dryRun {
 		return
 	}
@@ -86,7 +86,7 @@ func (d *recordBuilder) explainTrade(p *accountView, subject string, price, step
 		if steps < 0 {
 			proceeds = "price * closed * contract_size"
 		}
-		d.sheet.Add(party, "realised_pnl", subject, proceeds+" - "+part, realised.String(), append(values[:len(values):len(values)],
+		d.sheet.Add(party, "realised_pnl", subject, proceeds+" - "+part, realized.String(), append(values[:len(values):len(values)],
 			arithmetic.Decimal("price", c.Price(price)), arithmetic.Decimal("contract_size", c.ContractSize))...)
 		formula += " - " + part
 	}
@@ -122,8 +122,8 @@ func (d *recordBuilder) explainCounterparty(next *counterparty, rank int, each f
 		return
 	}
 	h, e := next.position, next.position.exposure()
-	notional, unrealised := e.Worth()
-	margin.ExplainScore(d.sheet, h.account.code, fmt.Sprintf("rank %d", rank), unrealised, e.Cost, notional, next.equity, next.score)
+	notional, unrealized := e.Worth()
+	margin.ExplainScore(d.sheet, h.account.code, fmt.Sprintf("rank %d", rank), unrealized, e.Cost, notional, next.equity, next.score)
 	margin.ExplainBearable(d.sheet, h.account.code, d.instrument.contract, next.equity, each)
 }
 

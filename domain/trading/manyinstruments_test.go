@@ -186,8 +186,8 @@ func TestWhatOneAccountOwesNeedNotFitARecord(t *testing.T) {
 	if v.state.outstanding != 0 || len(v.owes("maker")) != 0 || v.state.VenueBalance(ledger.Funding) != 0 {
 		t.Errorf("%d instants and %s for funding are left", v.state.outstanding, v.state.VenueBalance(ledger.Funding))
 	}
-	if after.Balance != after.TotalEquity-after.UnrealisedPnL {
-		t.Errorf("alice has %s, an equity of %s and a profit of %s", after.Balance, after.TotalEquity, after.UnrealisedPnL)
+	if after.Balance != after.TotalEquity-after.UnrealizedPnL {
+		t.Errorf("alice has %s, an equity of %s and a profit of %s", after.Balance, after.TotalEquity, after.UnrealizedPnL)
 	}
 }
 

@@ -46,9 +46,9 @@ func (a *account) equity() fixed.Wide {
 	equity := a.balance.Wide()
 	for _, h := range a.positions {
 		if h.size != 0 {
-			_, unrealised := h.exposure().Worth()
+			_, unrealized := h.exposure().Worth()
 			_, funding, settled := h.afterCharges()
-			equity = equity.Add(unrealised.Wide()).Add(funding.Wide()).Add(settled.Wide())
+			equity = equity.Add(unrealized.Wide()).Add(funding.Wide()).Add(settled.Wide())
 		}
 	}
 	return equity
@@ -117,7 +117,7 @@ type Summary struct {
 	Currency          string
 	Balance           fixed.Money
 	TotalEquity       fixed.Money
-	UnrealisedPnL     fixed.Money
+	UnrealizedPnL     fixed.Money
 	UsedMargin        fixed.Money
 	OrderMargin       fixed.Money
 	MaintenanceMargin fixed.Money
@@ -183,7 +183,7 @@ func (t *Standing) Summary() Summary {
 		risk = margin.AutoDeleveraging
 	}
 	return Summary{CustomerCode: t.Code, Currency: currency, Balance: t.balance, TotalEquity: m.Equity().Capped(),
-		UnrealisedPnL: m.Unrealised.Add(t.unsettled).Capped(), UsedMargin: m.Used.Capped(),
+		UnrealizedPnL: m.Unrealized.Add(t.unsettled).Capped(), UsedMargin: m.Used.Capped(),
 		OrderMargin:       m.Initial.Sub(m.Used).Add(m.Fees).Capped(),
 		MaintenanceMargin: m.Maintenance.Capped(), AvailableMargin: m.Available().Capped(), Withdrawable: m.Withdrawable(),
 		PendingWithdrawal: t.pending, MarginRatio: m.Ratio(), RiskState: risk, Updated: t.updated}
@@ -197,7 +197,7 @@ type Position struct {
 	EntryPrice        fixed.Decimal
 	MarkPrice         fixed.Decimal
 	Notional          fixed.Money // at mark, absolute, rounded down
-	UnrealisedPnL     fixed.Money
+	UnrealizedPnL     fixed.Money
 	InitialMargin     fixed.Money
 	MaintenanceMargin fixed.Money
 	Leverage          int // the leverage that the requirement in force permits
@@ -240,7 +240,7 @@ func (s *State) position(h *position) Position {
 	r := e.Requirements()
 	_, _, unsettled := h.afterCharges()
 	p := Position{CustomerCode: h.account.code, Symbol: c.Symbol, Amount: c.Amount(h.size),
-		EntryPrice: c.AveragePrice(h.cost, h.size), Notional: r.Notional, UnrealisedPnL: r.Unrealised.Add(unsettled),
+		EntryPrice: c.AveragePrice(h.cost, h.size), Notional: r.Notional, UnrealizedPnL: r.Unrealized.Add(unsettled),
 		InitialMargin: r.Used, MaintenanceMargin: r.Maintenance, Leverage: leverageOf(h.rateInForce()), Cost: h.cost, Updated: h.updated}
 	if h.instrument.mark != 0 {
 		p.MarkPrice = c.MarkPrice(h.instrument.mark)

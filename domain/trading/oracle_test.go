@@ -66,7 +66,7 @@ func required(tiers []market.Tier, initial bool, x, least *big.Rat) fixed.Money 
 
 // expected are an account's figures.
 type expected struct {
-	unrealised                                fixed.Wide // which may be more than money can be
+	unrealized                                fixed.Wide // which may be more than money can be
 	used, initial, maintenance, fees, pending fixed.Money
 	funding, settlement                       fixed.Wide // what was fixed and is not posted
 }
@@ -130,7 +130,7 @@ func expect(s *State, customer string) (sum expected) {
 				taker = times(fraction(f.TakerFee), ratio(1, 10_000))
 			}
 		}
-		sum.unrealised = sum.unrealised.Add(floor(new(big.Rat).Sub(value, cost)).Wide())
+		sum.unrealized = sum.unrealized.Add(floor(new(big.Rat).Sub(value, cost)).Wide())
 		sum.initial += required(i.Tiers, true, x, initial)
 		sum.used += required(i.Tiers, true, new(big.Rat).Abs(value), initial)
 		sum.maintenance += required(i.Tiers, false, new(big.Rat).Abs(value), maintenance)
@@ -165,14 +165,14 @@ func checkMargins(t fataler, s *State) {
 			inMargin = inMargin[1:]
 		}
 		want := expect(s, c.Code)
-		exact := want.unrealised.Add(got.Balance.Wide()).Add(want.funding)
+		exact := want.unrealized.Add(got.Balance.Wide()).Add(want.funding)
 		equity, available := exact.Capped(), exact.Sub((want.initial + want.fees + want.pending).Wide()).Capped()
 		cash := got.Balance.Wide().Add(want.funding).Add(want.settlement).Sub(want.pending.Wide())
 		for _, f := range []struct {
 			name      string
 			got, want fixed.Money
 		}{
-			{"unrealised", got.UnrealisedPnL, want.unrealised.Capped()}, {"equity", got.TotalEquity, equity}, {"used margin", got.UsedMargin, want.used},
+			{"unrealized", got.UnrealizedPnL, want.unrealized.Capped()}, {"equity", got.TotalEquity, equity}, {"used margin", got.UsedMargin, want.used},
 			{"order margin", got.OrderMargin, want.initial - want.used + want.fees}, {"maintenance margin", got.MaintenanceMargin, want.maintenance},
 			{"available", got.AvailableMargin, available}, {"withdrawable", got.Withdrawable, max(0, min(cash.Capped(), available))},
 		} {

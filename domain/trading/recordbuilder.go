@@ -216,12 +216,12 @@ func (d *recordBuilder) post(e *TradeExecuted, p *accountView, code scalar.ID, k
 // trade books one side of a trade: the new position, and the realized profit of the closed part as a row of type
 // closing.
 func (d *recordBuilder) trade(e *TradeExecuted, p *accountView, code scalar.ID, price, steps int64, closing ledger.Type) {
-	size, cost, realised := positionAfter(d.instrument, p.size, p.cost, price, steps)
+	size, cost, realized := positionAfter(d.instrument, p.size, p.cost, price, steps)
 	if d.sheet.On() && !d.dryRun {
-		d.explainTrade(p, e.Code.String(), price, steps, p.size, p.cost, cost, realised)
+		d.explainTrade(p, e.Code.String(), price, steps, p.size, p.cost, cost, realized)
 	}
 	p.size, p.cost = size, cost
-	d.post(e, p, code, closing, realised, ledger.Clearing, &d.clearing)
+	d.post(e, p, code, closing, realized, ledger.Clearing, &d.clearing)
 	if !d.dryRun {
 		e.Positions = append(e.Positions, held(p.account.code, d.instrument.contract, size, cost))
 	}
@@ -251,16 +251,16 @@ func positionAfter(i *instrument, size int64, cost fixed.Money, price, steps int
 		}
 		return n
 	}
-	var realised fixed.Money
+	var realized fixed.Money
 	if closing > 0 {
 		moved, _ := fixed.Mul(int64(cost), closing).Div(fixed.Abs(size), fixed.HalfEven).Money()
-		realised = -signed(closing, steps) - moved
+		realized = -signed(closing, steps) - moved
 		cost = cost.Sub(moved)
 	}
 	if opening := fixed.Abs(steps) - closing; opening > 0 {
 		cost = cost.Add(signed(opening, steps))
 	}
-	return size + steps, cost, realised
+	return size + steps, cost, realized
 }
 
 // cut reduces the account's reduce-only orders, resting or untriggered, to the size of the position, and cancels those

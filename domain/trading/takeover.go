@@ -41,8 +41,8 @@ const (
 // initial margin of all its positions, each at mark and at the rate of the instrument's first tier.
 func (d *recordBuilder) affordable(p *accountView, price int64) bool {
 	fund := *d.viewOf(d.state.fund)
-	size, cost, realised := positionAfter(d.instrument, fund.size, fund.cost, price, p.size)
-	fund.size, fund.cost, fund.balance = size, cost, fund.balance.Add(realised)
+	size, cost, realized := positionAfter(d.instrument, fund.size, fund.cost, price, p.size)
+	fund.size, fund.cost, fund.balance = size, cost, fund.balance.Add(realized)
 	var needed fixed.Wide
 	add := func(e margin.Exposure) {
 		notional, _, _ := e.Health()

@@ -150,7 +150,17 @@ func TestMaxLeverage(t *testing.T) {
 	shown(`{"max_leverage":10}`, "10")
 	shown(`{"init_margin_req":"25","max_leverage":10}`, "4")
 	shown(v.Send("auditor", "GET", path, "").Want(200).Body, "4")
-	refused(v.Send("operator", "POST", base+"/instruments", `{"symbol":"XRPUSDC_PERP","underlying":"XRP","price_tick":"0.0001","amount_step":"1","max_amount":"1000000","init_margin_req":"10","maint_margin_req":"5","max_leverage":11}`))
+	const listed = `{"symbol":"XRPUSDC_PERP","underlying":"XRP","price_tick":"0.0001","amount_step":"1","max_amount":"1000000","max_leverage":11,`
+	for body, faults := range map[string][]string{
+		`"init_margin_req":"10","maint_margin_req":"5"}`:                     {"max_leverage INVALID_VALUE"},
+		`"init_margin_req":"10","maint_margin_req":"5","taker_fee":"101"}`:   {"taker_fee INVALID_VALUE", "max_leverage INVALID_VALUE"},
+		`"init_margin_req":"10","maint_margin_req":"5","color":"red"}`:       {"max_leverage INVALID_VALUE", "color UNKNOWN_FIELD"},
+		`"init_margin_req":"100.5","maint_margin_req":"5","price_band":"0"}`: {"price_band OUT_OF_RANGE", "init_margin_req INVALID_VALUE"},
+	} {
+		if got := v.Send("operator", "POST", base+"/instruments", listed+body).Code(400, "VALIDATION_FAILED").Faults(); !slices.Equal(got, faults) {
+			t.Errorf("%s: faults %q, want %q", body, got, faults)
+		}
+	}
 }
 
 // TestDelistInstrumentWithManyOrders answers after the last of its orders is canceled.

@@ -39,8 +39,8 @@ func (h *Handler) instrumentRoutes() []rest.Route {
 
 func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
 
-// listInstrument lists a new instrument. It checks the combination of parameters with package market, so that the
-// response contains all errors. The engine repeats the check.
+// listInstrument lists a new instrument. It checks the combination of parameters with package market and the
+// rules in force, so that the response contains all errors. The engine repeats the checks.
 func (h *Handler) listInstrument(c echo.Context) error {
 	body := rest.BodyOnly(c)
 	i := market.Instrument{
@@ -71,6 +71,13 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	body.OptionalTime("created") // accepted and ignored, so that a body returned by GET can be posted
 	i = i.Normal()
 	addErrors(body, i.Check())
+	if !body.Faulty("init_margin_req") && !body.Faulty("margin_tiers") {
+		h.cfg.Venue.View(func(s decide.State, _ record.Position) {
+			if e := s.(*venue.State).CheckLeverage(&i); e != nil {
+				addErrors(body, []validation.FieldError{*e})
+			}
+		})
+	}
 	x, err := h.trading.Execute(rest.RequestOf(c), &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err

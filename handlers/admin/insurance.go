@@ -79,7 +79,7 @@ type insurancePosition struct {
 	EntryPrice    fixed.Decimal `json:"entry_price"`
 	MarkPrice     wire.Price    `json:"mark_price"`
 	Notional      fixed.Money   `json:"notional"`
-	UnrealisedPnL fixed.Money   `json:"unrealised_pnl"`
+	UnrealizedPnL fixed.Money   `json:"unrealised_pnl"`
 	Updated       scalar.Time   `json:"updated"`
 }
 
@@ -96,7 +96,7 @@ func (h *Handler) getInsurance(c echo.Context) error {
 		out = insurance{fund.Balance, fund.Equity, []insurancePosition{}}
 		for _, p := range fund.Positions {
 			out.Positions = append(out.Positions, insurancePosition{p.Symbol, p.Amount, p.EntryPrice, wire.Price(p.MarkPrice), p.Notional,
-				p.UnrealisedPnL, p.Updated})
+				p.UnrealizedPnL, p.Updated})
 		}
 	})
 	if err != nil {

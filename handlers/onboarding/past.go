@@ -91,7 +91,7 @@ func pastOne[Row any](c echo.Context, h *Handler, q *asof.Question, t *target, i
 		var born int64
 		row, born, err = read(ctx, db, t.Ref, id, sequence)
 		if err == nil && born < 0 {
-			return missing()
+			return asof.Unknown(missing())
 		}
 		return asof.BornBy(err, born, sequence, "It did not exist yet.")
 	})
@@ -211,7 +211,7 @@ func (h *Handler) caseAsOf(c echo.Context, q *asof.Question, t *target, id scala
 		case err != nil:
 			return err
 		case born < 0:
-			return triggerNotFound()
+			return asof.Unknown(triggerNotFound())
 		case born > sequence:
 			return asof.NotYet("The entitlement trigger was not created yet.")
 		}

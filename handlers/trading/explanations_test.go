@@ -106,8 +106,9 @@ func TestExplanations(t *testing.T) {
 	v.Send("broker-a", "GET", a1+"/orders/00000000-0000-8000-8000-000000000000/explain", "").Code(404, "UNKNOWN_ORDER")
 }
 
-// TestTheExplanationOfAnOrderThatTheRowsLack holds the rows back. Until they have the order, nobody says that it does not exist.
-func TestTheExplanationOfAnOrderThatTheRowsLack(t *testing.T) {
+// TestAnOrderThatTheRowsLack holds the rows back. Until they have the order, no explanation and no answer as of an earlier record says
+// that it does not exist.
+func TestAnOrderThatTheRowsLack(t *testing.T) {
 	pool := projectiontest.Database(t)
 	v := fundedOn(t, tradingtest.On(t, pool, pool))
 	held, err := pool.Begin(t.Context())
@@ -121,7 +122,10 @@ func TestTheExplanationOfAnOrderThatTheRowsLack(t *testing.T) {
 	if _, err := held.Exec(t.Context(), "LOCK TABLE orders IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
+	before := v.Trading.Tip().String()
 	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", "60000")).Want(201).Text("code")
+	asOf := a1 + "/orders/" + code
+	past(v, "broker-a", asOf, before).Code(503, "SOURCE_UNAVAILABLE")
 	path := a1 + "/orders/" + code + "/explain"
 	if r := v.Send("broker-a", "GET", path, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE"); r.Header.Get("Retry-After") != "1" {
 		t.Errorf("the client is to ask again after %q seconds", r.Header.Get("Retry-After"))
@@ -133,4 +137,5 @@ func TestTheExplanationOfAnOrderThatTheRowsLack(t *testing.T) {
 	}
 	explained(t, v.Send("broker-a", "GET", path, ""), "order")
 	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(404, "UNKNOWN_ORDER")
+	past(v, "broker-a", asOf, before).Code(404, "NOT_YET")
 }

@@ -128,7 +128,7 @@ func (h *Handler) orderAsOf(c echo.Context, q *asof.Question, named oneOrder, s 
 		case err != nil:
 			return err
 		case born < 0:
-			return unknownOrder()
+			return asof.Unknown(unknownOrder())
 		case born > sequence:
 			return asof.NotYet("The order was not placed yet.")
 		}

@@ -16,7 +16,7 @@ type Position struct {
 	EntryPrice        fixed.Decimal `json:"entry_price"`
 	MarkPrice         Price         `json:"mark_price"`
 	Notional          fixed.Money   `json:"notional"`
-	UnrealisedPnL     fixed.Money   `json:"unrealised_pnl"`
+	UnrealizedPnL     fixed.Money   `json:"unrealised_pnl"`
 	InitialMargin     fixed.Money   `json:"initial_margin"`
 	MaintenanceMargin fixed.Money   `json:"maintenance_margin"`
 	Leverage          string        `json:"leverage"`
@@ -26,7 +26,7 @@ type Position struct {
 
 // NewPosition converts a position to its JSON form.
 func NewPosition(p *trading.Position) Position {
-	return Position{p.CustomerCode, p.Symbol, p.Amount, p.EntryPrice, Price(p.MarkPrice), p.Notional, p.UnrealisedPnL,
+	return Position{p.CustomerCode, p.Symbol, p.Amount, p.EntryPrice, Price(p.MarkPrice), p.Notional, p.UnrealizedPnL,
 		p.InitialMargin, p.MaintenanceMargin, strconv.Itoa(p.Leverage), Price(p.LiquidationPrice), p.Updated}
 }
 
@@ -56,7 +56,7 @@ type AccountSummary struct {
 	Currency          string        `json:"currency"`
 	Balance           fixed.Money   `json:"balance"`
 	TotalEquity       fixed.Money   `json:"total_equity"`
-	UnrealisedPnL     fixed.Money   `json:"unrealised_pnl"`
+	UnrealizedPnL     fixed.Money   `json:"unrealised_pnl"`
 	UsedMargin        fixed.Money   `json:"used_margin"`
 	OrderMargin       fixed.Money   `json:"order_margin"`
 	MaintenanceMargin fixed.Money   `json:"maintenance_margin"`
@@ -68,6 +68,6 @@ type AccountSummary struct {
 
 // NewAccountSummary converts a summary to its JSON form.
 func NewAccountSummary(s *trading.Summary) AccountSummary {
-	return AccountSummary{s.CustomerCode, s.Currency, s.Balance, s.TotalEquity, s.UnrealisedPnL, s.UsedMargin, s.OrderMargin,
+	return AccountSummary{s.CustomerCode, s.Currency, s.Balance, s.TotalEquity, s.UnrealizedPnL, s.UsedMargin, s.OrderMargin,
 		s.MaintenanceMargin, s.AvailableMargin, s.MarginRatio, string(s.RiskState), s.Updated}
 }

@@ -141,7 +141,7 @@ func (f *Filler) Fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := archive.Open(ctx, *cfg)
+	a, err := archive.OpenRanges(ctx, *cfg)
 	if err != nil {
 		return err
 	}

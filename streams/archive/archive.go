@@ -17,6 +17,7 @@ type Archive struct {
 	cfg    Config
 	sealed []Sealed
 	tail   *Tail
+	torn   *Error // the damage of a tail that cannot be read; nil if there is none
 }
 
 // Sealed is a full range. It never changes, so the topic may be trimmed by it once it was read back.
@@ -36,6 +37,20 @@ const maxManifest = 1 << 16
 // Open reads the manifests of an archive and verifies that they form a chain. It does not read the objects. An archive without a
 // manifest is empty and not an error. Otherwise the error is an *Error, or that of the store.
 func Open(ctx context.Context, cfg Config) (*Archive, error) {
+	a, err := OpenRanges(ctx, cfg)
+	if err == nil {
+		err = a.TailDamage()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// OpenRanges is Open for readers of full ranges and for writers. If the archive has a full range, it accepts a damaged manifest of the
+// tail. TailDamage then returns the damage, and so does a read of records that the tail may hold. Without a full range nothing shows
+// that the key of the archive is the right one.
+func OpenRanges(ctx context.Context, cfg Config) (*Archive, error) {
 	a := &Archive{cfg: cfg}
 	found, err := a.manifests(ctx)
 	if err != nil {
@@ -48,7 +63,31 @@ func Open(ctx context.Context, cfg Config) (*Archive, error) {
 		}
 	}
 	remember(&cfg, a.sealed, found)
-	return a, a.loadTail(ctx)
+	err = a.loadTail(ctx)
+	var wrong *Error
+	if len(a.sealed) > 0 && errors.As(err, &wrong) && (wrong.Damage == Cut || wrong.Damage == Damaged) {
+		a.torn, err = wrong, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// TailDamage returns the *Error of a damaged manifest of the tail, or nil.
+func (a *Archive) TailDamage() error {
+	if a.torn == nil {
+		return nil
+	}
+	return a.torn
+}
+
+// untorn returns the damage of the tail if the records before a sequence do not end with the full ranges.
+func (a *Archive) untorn(to int64) error {
+	if m, _ := a.last(); m != nil && to <= m.Base.Sequence {
+		return nil
+	}
+	return a.TailDamage()
 }
 
 // manifests returns what the bucket lists of the manifests by number, up to the highest number. One that is missing is zero.

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func (a *Archive) Verify(ctx context.Context, tell func(records int64)) (Summary
 			tell(sum.Records)
 		}
 	}
-	return sum, nil
+	return sum, a.TailDamage()
 }
 
 // Chunks returns all records of an archive in order, in pieces that several goroutines decode ahead.
@@ -151,7 +152,7 @@ func (c *Chunks) Next(context.Context) (Chunk, error) {
 			return Chunk{}, err
 		}
 		if len(c.parts) == 0 {
-			return Chunk{}, io.EOF
+			return Chunk{}, cmp.Or(c.archive.TailDamage(), io.EOF)
 		}
 		o, err := readObject(c.ctx, &c.archive.cfg, c.parts[0])
 		if err != nil {
@@ -279,7 +280,7 @@ func (a *Archive) each(ctx context.Context, from, to int64, do func(o *object, v
 			return err
 		}
 	}
-	return nil
+	return a.untorn(to)
 }
 
 // ahead decodes chunks in order, several at the same time.

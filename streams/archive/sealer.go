@@ -53,7 +53,7 @@ type Sealer struct {
 	cfg SealerConfig
 	log *slog.Logger
 	// warned says of what Run has warned. It does not warn of the same each hour.
-	warned struct{ tail, lock bool }
+	warned struct{ tail, damage, lock bool }
 
 	mu     sync.Mutex
 	status Status
@@ -136,7 +136,7 @@ func (s *Sealer) Run(ctx context.Context) error {
 
 // reaches reports whether the full ranges in the bucket lead to a base, or whether that cannot be known for now.
 func (s *Sealer) reaches(ctx context.Context, b record.Base) bool {
-	a, err := Open(ctx, s.cfg.Config)
+	a, err := OpenRanges(ctx, s.cfg.Config)
 	if err != nil {
 		return true
 	}

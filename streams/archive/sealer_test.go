@@ -392,7 +392,7 @@ func TestTailsAreSwept(t *testing.T) {
 	if err := behind.Tail(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if a := sound(t, cfg); a.Tail().Base.Sequence != 320 || behind.Archive().Tail().Base.Sequence != 320 {
+	if a := sound(t, cfg); a.Tail().Base.Sequence != 320 || behind.archive.Tail().Base.Sequence != 320 {
 		t.Errorf("the tail ends before %d", a.Tail().Base.Sequence)
 	}
 }

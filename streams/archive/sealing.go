@@ -28,6 +28,7 @@ func (s *Sealer) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.tailDamaged(w.archive.TailDamage())
 	g := &sealing{Sealer: s, writer: w, source: s.cfg.From(w.Position()), kept: make([]bool, len(s.cfg.Copies))}
 	defer g.source.Close()
 	at, err := g.source.Locate(ctx)
@@ -163,7 +164,7 @@ func (g *sealing) tail(ctx context.Context) error {
 		g.attempts++
 	default:
 		g.uncovered, g.attempts = time.Time{}, 0
-		g.warned.tail = false
+		g.warned.tail, g.warned.damage = false, false
 	}
 	g.report()
 	return nil
@@ -174,6 +175,14 @@ func (g *sealing) tailKept(err error) {
 	if !g.warned.tail {
 		g.log.Warn("records after the last full range are not archived, because the bucket keeps an earlier tail; full ranges are", "error", err)
 		g.warned.tail = true
+	}
+}
+
+// tailDamaged warns once that the tail is damaged.
+func (s *Sealer) tailDamaged(err error) {
+	if err != nil && !s.warned.damage {
+		s.log.Warn("the tail of the archive is damaged; full ranges are archived, and the next tail replaces it", "error", err)
+		s.warned.damage = true
 	}
 }
 

@@ -57,7 +57,7 @@ func (w *Writer) Tail(ctx context.Context) error {
 		w.replaces = false
 		return err
 	}
-	w.archive.tail = &Tail{p.Manifest}
+	w.archive.tail, w.archive.torn = &Tail{p.Manifest}, nil
 	return nil
 }
 
@@ -146,7 +146,8 @@ const nameWithin = 2 * writeWithin
 
 // Sweep deletes the objects of former tails and the temporary files of writers that were killed. It keeps an object that was written
 // less than nameWithin before the last manifest: a writer may name it yet, or a reader may be reading it. An object therefore
-// outlives the tail that replaces its own. Sweep compares the times of the bucket. After a refusal to delete
+// outlives the tail that replaces its own. It deletes none while the manifest of the tail is damaged, because one of them
+// holds the records of that tail. Sweep compares the times of the bucket. After a refusal to delete
 // a blob, Sweep deletes the others. It then returns an ErrTailKept if there are records for a tail, which the caller MUST NOT write,
 // because the bucket would keep its object.
 func (w *Writer) Sweep(ctx context.Context) error {
@@ -170,7 +171,7 @@ func (w *Writer) Sweep(ctx context.Context) error {
 		switch {
 		case blob.Abandoned(o):
 			orphans = append(orphans, o.Key)
-		case blob.Temporary(o.Key), named != nil && named.Object == o.Key, !strings.HasPrefix(o.Key, cfg.folder()+tailName+"-"):
+		case w.archive.torn != nil, blob.Temporary(o.Key), named != nil && named.Object == o.Key, !strings.HasPrefix(o.Key, cfg.folder()+tailName+"-"):
 		case o.ModTime.Before(last.Add(-nameWithin)):
 			orphans = append(orphans, o.Key)
 		}

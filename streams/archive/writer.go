@@ -43,9 +43,9 @@ type pending struct {
 	chunks  []byte
 }
 
-// NewWriter returns a writer that continues after the last full range.
+// NewWriter returns a writer that continues after the last full range. It replaces a damaged tail: see OpenRanges.
 func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
-	a, err := Open(ctx, cfg)
+	a, err := OpenRanges(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +67,6 @@ func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
 	w.begin()
 	return w, nil
 }
-
-// Archive returns the manifests, with those that the writer has added.
-func (w *Writer) Archive() *Archive { return w.archive }
 
 // Next returns the lowest offset that the writer needs next.
 func (w *Writer) Next() int64 {

@@ -10,7 +10,7 @@
 //     can be ahead of the log that a power cut leaves.
 //   - The first write or sync that fails ends the broker with a *FailedError: it closes Done and every connection, and
 //     acknowledges nothing afterwards.
-//   - kfake repairs a log that it cannot parse by truncating it. So Scan reads every segment and index before kfake
+//   - kfake repairs a log that it cannot parse by truncating it. So Start reads every segment and index before kfake
 //     opens the folder, and Start returns a *DamageError, having changed nothing, unless the whole log is intact. The
 //     only data ever dropped is an incomplete last batch in a partition's last segment, which a crash in the middle of
 //     a write leaves behind.

@@ -1,9 +1,13 @@
 package broker
 
 import (
+	"context"
 	"os"
 	"time"
 )
+
+// Scan scans a folder as Start does.
+func Scan(ctx context.Context, dir string) (*Report, error) { return scan(ctx, dir, func(int64) {}) }
 
 // WithSync has the broker sync its files by a function of the test's.
 func (c Config) WithSync(sync func(*os.File) error) Config {

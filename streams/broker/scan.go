@@ -62,15 +62,11 @@ type segment struct {
 	index index
 }
 
-// Scan reads the whole folder without changing anything. An intact log may end in one incomplete batch per partition,
+// scan reads the whole folder without changing anything. An intact log may end in one incomplete batch per partition,
 // as a crash leaves it, and its indexes may be in any state that the segments can repair. A log that was trimmed begins at
-// or below the offset in trim.json; segments below that may be missing. Scan returns a *DamageError for anything else. A
-// folder that is empty or does not exist is an intact, empty log.
-func Scan(ctx context.Context, dir string) (*Report, error) {
-	return scan(ctx, dir, func(int64) {})
-}
-
-// scan is Scan. It passes the size of each segment that it has read to progress.
+// or below the offset in trim.json; segments below that may be missing. scan returns a *DamageError for anything else. A
+// folder that is empty or does not exist is an intact, empty log. scan passes the size of
+// each segment that it has read to progress.
 func scan(ctx context.Context, dir string, progress func(bytes int64)) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)

@@ -107,7 +107,7 @@ func (p place) read(t *testing.T, f files.File) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// marked is content that would be recognised wherever it lay in the clear.
+// marked is content that would be recognized wherever it lay in the clear.
 var marked = bytes.Repeat([]byte("plain as can be "), 20_000)
 
 func TestAFileIsKeptSealed(t *testing.T) {

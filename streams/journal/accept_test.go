@@ -64,7 +64,7 @@ func TestTimeGoesOnAfterAClockThatWasAhead(t *testing.T) {
 	if after := o.do(command(&add{"b", 1})).Entry.Record.Time; after-before < 190*scalar.Millisecond {
 		t.Errorf("in 200 ms the time went on by %d microseconds", after-before)
 	}
-	if got := r.alarms("clock"); got != 1 {
+	if got := r.alarms("clock"); got < 1 { // one for each term
 		t.Errorf("%v alarms", got)
 	}
 	o.until("the metric says how far ahead it is", func() bool {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
@@ -47,11 +48,35 @@ func Quorum(ask Cosigned, journal string, quorum int) Source {
 	}
 }
 
+// maxClockOff is the largest accepted difference between the two clocks.
+const maxClockOff = time.Minute
+
+// now returns the time by which records are old enough. The error says that the clocks differ, or is that of the other clock.
+func (c Config) now(ctx context.Context) (time.Time, error) {
+	before := c.Now()
+	if c.OtherClock == nil {
+		return before, nil
+	}
+	other, err := c.OtherClock(ctx)
+	if err != nil {
+		return before, err
+	}
+	if now := c.Now(); other.Before(before.Add(-maxClockOff)) || other.After(now.Add(maxClockOff)) {
+		return before, fmt.Errorf("the clock of this machine says %s, and Postgres's %s: nothing is trimmed while they differ by more than a minute",
+			now.UTC().Format(time.RFC3339), other.UTC().Format(time.RFC3339))
+	}
+	return before, nil
+}
+
 // limits returns the limits of the archive, of the policy, and of the sources.
 func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]Limit, error) {
 	sealed := a.Sealed()
 	end, aged := int64(0), int64(0)
-	old := c.Policy.old(c.Now())
+	now, err := c.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old := c.Policy.old(now)
 	for _, s := range sealed {
 		end = s.Base.Sequence
 		if s.LastTime < old {
@@ -60,7 +85,12 @@ func (c Config) limits(ctx context.Context, a *archive.Archive, from int64) ([]L
 	}
 	all := []Limit{{end, "the archive has no full range after this record"}}
 	if aged < end {
-		all = append(all, Limit{aged, "the next range has records that are not older than " + old.Std().UTC().Format(time.RFC3339)})
+		reason := "the next range has records that are not older than " + old.Std().UTC().Format(time.RFC3339)
+		if last := sealed[len(sealed)-1].LastTime; scalar.TimeOf(now) < last {
+			reason += fmt.Sprintf("; the clock of this machine is behind the log, because it says %s and the last range has a record of %s",
+				now.UTC().Format(time.RFC3339), last.Std().UTC().Format(time.RFC3339))
+		}
+		all = append(all, Limit{aged, reason})
 	}
 	if c.Policy.Keep > 0 {
 		last := int64(0)

@@ -39,8 +39,10 @@ type Config struct {
 	// Heads are the stores with a copy of the archive's head. An archive without that head is not the one that the venue writes.
 	Heads []archive.Heads
 	Now   func() time.Time
-	Brief bool // ask no further limit once nothing can be trimmed
-	Most  int  // number of ranges that one run trims at most; 0 sets no limit
+	// OtherClock returns the time of another clock than Now. Nothing is trimmed while they differ by more than a minute. It may be nil.
+	OtherClock func(context.Context) (time.Time, error)
+	Brief      bool // ask no further limit once nothing can be trimmed
+	Most       int  // number of ranges that one run trims at most; 0 sets no limit
 	// Progress is called with the number of records compared so far. It may be nil.
 	Progress func(records int64)
 }
@@ -75,7 +77,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		r.From = extent.Base.Sequence
 	}
 	r.To = r.From
-	a, err := archive.Open(ctx, c.Archive)
+	a, err := archive.OpenRanges(ctx, c.Archive)
 	if err != nil {
 		return failed(err)
 	}

@@ -35,7 +35,7 @@ func (h Archives) open(ctx context.Context, name string, partition int32) (*arch
 	if err != nil {
 		return nil, h.failed(ctx, err)
 	}
-	a, err := archive.Open(ctx, cfg)
+	a, err := archive.OpenRanges(ctx, cfg)
 	return a, h.failed(ctx, err)
 }
 

@@ -16,6 +16,9 @@ import (
 // does not lead there from the position: then the topic may have got records, all of which readers skip. With any other error, the
 // topic holds the archive up to end, or an unknown part of it if end is record.Before: then Run compares them.
 func (r Restore) Extend(ctx context.Context, from record.Position) (end record.Position, err error) {
+	if err := r.Archive.TailDamage(); err != nil {
+		return from, err
+	}
 	want := End(r.Archive)
 	switch {
 	case want == nil || want.Sequence <= from.Sequence:

@@ -80,6 +80,9 @@ func (e *ConflictError) Error() string {
 // interrupted run is continued by the next one.
 func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 	name := r.Rules.Journal()
+	if err := r.Archive.TailDamage(); err != nil {
+		return done, err
+	}
 	end := End(r.Archive)
 	if end == nil {
 		return done, nil

@@ -156,7 +156,7 @@ func TestApplyPage(t *testing.T) {
 	b.keys("#register [name=external_id]", "acme"+enter)
 	b.sees("#owner", "Acme Ltd · acme")
 	b.sees("#entitlement-description", "There is none to apply for.")
-	b.unlabelled()
+	b.unlabeled()
 	b.click("#logout")
 	b.sees("#logged-out", "Log in")
 	if b.shown("#workplace, #who") != "" {
@@ -167,8 +167,8 @@ func TestApplyPage(t *testing.T) {
 	}
 }
 
-// unlabelled fails for every field on the page that has no label.
-func (b *browser) unlabelled() {
+// unlabeled fails for every field on the page that has no label.
+func (b *browser) unlabeled() {
 	b.t.Helper()
 	if names := b.text(`return [...document.querySelectorAll("input, select, textarea")].filter((e) => !e.labels.length && !e.getAttribute("aria-label")).map((e) => e.outerHTML).join("\n")`); names != "" {
 		b.t.Errorf("fields without a label: %s", names)

@@ -137,7 +137,7 @@ func TestCompliancePage(t *testing.T) {
 	b.sees("#replay-result", "entitlementCompleted is delivered again.")
 	waitFor(t, "the webhook to come again", func() bool { return len(c.hooks.came("/hook", http.StatusOK)) > len(final) })
 	b.sees("#deliveries", "2. ")
-	b.unlabelled()
+	b.unlabeled()
 	b.screenshot("compliance-wide")
 	b.narrow()
 	if wide := b.text("return String(document.documentElement.scrollWidth - innerWidth)"); wide != "0" {

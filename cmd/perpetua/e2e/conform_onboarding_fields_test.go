@@ -304,7 +304,7 @@ func (c *applicants) questionChecks() []check {
 			}
 		}},
 		check{"label · Notes: text shown to the end user", "", c.eachIs("label", "what the operator wrote", func(q object) bool { return q.text("label") == "What is your "+q.text("value")+"?" }, questions)},
-		check{"value · Notes: machine-readable key, stable when the label changes", "", c.relabelled},
+		check{"value · Notes: machine-readable key, stable when the label changes", "", c.relabeled},
 		check{"question_type · Notes: text, integer, bool, country, single_choice, multiple_choice, document, multiple_documents", "", c.oneOf("question_type", types, types, questions)},
 		check{"is_optional · Notes: whether answering is optional", "", func() {
 			c.answered("without the optional ones", "201", c.do("broker-a", http.MethodPost, c.bob+"/questionnaires/"+c.full+"/response", c.answers(c.full, "text", `"x"`)))
@@ -328,8 +328,8 @@ func (c *applicants) questionChecks() []check {
 	)
 }
 
-// relabelled gives a question another label in the next version, and looks at its value.
-func (c *applicants) relabelled() {
+// relabeled gives a question another label in the next version, and looks at its value.
+func (c *applicants) relabeled() {
 	q := c.questionnaire("Of another label", "corporate", "", []question{{value: "name", kind: "text"}})
 	c.operate(201, "/admin/v1/questionnaires/"+q+"/versions", `{"questions":[{"label":"Your name, please","value":"name","question_type":"text","position":1}]}`)
 	c.operate(200, "/admin/v1/questionnaires/"+q+"/publish", map[string]any{})

@@ -287,12 +287,15 @@ func copyOfAVenue(t *testing.T, backUp func(live, copied *venue)) {
 // isFenced checks that a venue says that it is fenced, and does nothing to the key store.
 func isFenced(t *testing.T, v *venue) {
 	t.Helper()
-	if f := v.fence(); f.Status != "fenced" || f.Epoch != 0 || f.Command != "perpetua admin take-over" {
-		t.Errorf("a fenced venue says %+v", f)
-	}
-	if said := v.output.String(); !strings.Contains(said, "FENCED") || !strings.Contains(said, "perpetua admin take-over --data "+v.dir) {
-		t.Errorf("its log says\n%s", said)
-	}
+	waitForWord(t, "a venue to be fenced", func() string {
+		if f := v.fence(); f.Status != "fenced" || f.Epoch != 0 || f.Command != "perpetua admin take-over" {
+			return fmt.Sprintf("it says %+v", f)
+		}
+		if said := v.output.String(); !strings.Contains(said, "FENCED") || !strings.Contains(said, "perpetua admin take-over --data "+v.dir) {
+			return "its log says\n" + said
+		}
+		return ""
+	})
 	if a := v.do("broker-a", http.MethodPost, "/api/v1/persons", (&subject{kind: "person", mark: "Weka-4"}).fields()); a.Status != 503 || a.code() != "FENCED" {
 		t.Errorf("a fenced venue makes a key: %d %s", a.Status, a.Body)
 	}

@@ -180,11 +180,22 @@ func awaitHour(t testing.TB) {
 
 // withinTheHour waits for the next hour, if that begins before a test is over which lasts so long on a busy machine. At the hour
 // funding is fixed, and the records which that makes are none that a test reckons with.
-func withinTheHour(lasts time.Duration) {
+func withinTheHour(lasts time.Duration) { within(time.Hour, lasts) }
+
+// within waits for the next multiple of an interval if it comes before a test is over that lasts so long.
+func within(interval, lasts time.Duration) {
 	now := time.Now()
-	if next := now.Truncate(time.Hour).Add(time.Hour); next.Sub(now) <= lasts {
+	if next := now.Truncate(interval).Add(interval); next.Sub(now) <= lasts {
 		<-time.After(next.Sub(now))
 	}
+}
+
+// fundDaily has the venue fix funding once a day, for a test that may last longer than withinTheHour can wait for. It waits for the
+// next day if that begins within 20 minutes.
+func (v *venue) fundDaily() {
+	v.t.Helper()
+	within(24*time.Hour, 20*time.Minute)
+	v.must(200, "operator", http.MethodPatch, "/admin/v1/instruments/"+bitcoin, map[string]int{"funding_interval_seconds": 24 * 60 * 60})
 }
 
 // startVenue starts a venue and stops it with the test.

@@ -126,7 +126,7 @@ type watch struct {
 	t      testing.TB
 	client *kgo.Client
 	is     func(value []byte) bool
-	vain   func(value []byte) bool // recognises what says that there will be no such work; nil for nothing
+	vain   func(value []byte) bool // recognizes what says that there will be no such work; nil for nothing
 	seen   int
 	ended  bool // there will be none
 	last   []byte
@@ -214,7 +214,7 @@ func stepFor(work string) []byte {
 	return []byte(`"type":"engine.step","version":1,"data":{"work":"` + work + `"}`)
 }
 
-// steps recognises the records of the engine's that do a kind of work, after a record.
+// steps recognizes the records of the engine's that do a kind of work, after a record.
 func steps(work string, after int, words ...string) func(value []byte) bool {
 	mark := stepFor(work)
 	return func(value []byte) bool {
@@ -231,7 +231,7 @@ func steps(work string, after int, words ...string) func(value []byte) bool {
 	}
 }
 
-// unpaid recognises that an instant of funding costs nobody anything.
+// unpaid recognizes that an instant of funding costs nobody anything.
 func unpaid(instant time.Time) func(value []byte) bool {
 	at := []byte(`"timestamp":"` + stamp(instant) + `"`)
 	return func(value []byte) bool {
@@ -242,7 +242,7 @@ func unpaid(instant time.Time) func(value []byte) bool {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// postings recognises the records in which an instant is posted.
+// postings recognizes the records in which an instant is posted.
 func postings(instant time.Time) func(value []byte) bool {
 	return steps("posting", 0, `"timestamp":"`+stamp(instant)+`"`)
 }

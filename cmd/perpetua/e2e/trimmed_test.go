@@ -54,6 +54,7 @@ func TestTrimmedVenue(t *testing.T) {
 	v.env = append(v.env, archiveRange+"=32", segmentBytes+"=8192")
 	v.start()
 	t.Cleanup(v.stop)
+	v.fundDaily()
 	v.fund("10000", "ANNA", "BEN")
 	for i := range 60 {
 		v.must(201, "broker-a", http.MethodPost, annasOrders, fmt.Sprintf(`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"65%d00.0"}`, i%3))

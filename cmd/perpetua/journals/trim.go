@@ -47,8 +47,12 @@ func (t Trimming) Run(ctx context.Context, j Journal, p trim.Policy, brief bool,
 		most = ranges
 	}
 	return trim.Run(ctx, trim.Config{Client: t.Client, Rules: j.Rules, Archive: t.Archive(j.Name()), Trimmer: t.Trimmer, Keepers: t.Keepers,
-		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, Progress: progress, Brief: brief, Most: most,
+		Policy: p, Known: t.Known, Heads: t.Heads, Now: time.Now, OtherClock: t.postgresTime, Progress: progress, Brief: brief, Most: most,
 		Limits: []trim.Source{t.rows(j), t.signed(j), trim.Quorum(cosigned, j.Name(), p.Quorum), t.snapshot(j)}})
+}
+
+func (t Trimming) postgresTime(ctx context.Context) (time.Time, error) {
+	return projections.PostgresTime(ctx, t.Rows)
 }
 
 // rows is the limit of the rows in Postgres.

@@ -34,7 +34,7 @@ func place(t *testing.T, signer note.Signer, root string) string {
 	return s.URL + "/tlog/trading/0"
 }
 
-// TestCheckpointsOfTwoHistories compares two urls: only two histories that the venue has signed stop the follower, and a restart
+// TestCheckpointsOfTwoHistories compares two sources: only two histories that the venue has signed stop the follower, and a restart
 // finds them again.
 func TestCheckpointsOfTwoHistories(t *testing.T) {
 	const origin = "localhost/tlog/trading/0/01a2036b-99f6-7f7b-b190-cfe339c2aea9"

@@ -154,7 +154,7 @@ func TestAVenueGoesOnAfterAClockThatWasAhead(t *testing.T) {
 	n, stop = b.run(t, told)
 	n.Announce()
 	b.readiness(t, n, "ready", nil)
-	if alarms := n.metric(t, "perpetua_journal_alarms_total", `journal="trading"`, `kind="clock"`); alarms != 1 {
+	if alarms := n.metric(t, "perpetua_journal_alarms_total", `journal="trading"`, `kind="clock"`); alarms < 1 { // one for each term
 		t.Errorf("%v alarms", alarms)
 	}
 	eventually(t, "the order to expire and the switch to go off", func() string {

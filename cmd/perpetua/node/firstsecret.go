@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/epoch"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -9,6 +10,38 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
+
+// checkFirstSecret returns an error unless the key store has the first secret of a journal that the bucket names, if it names one. A
+// node with the key store of another venue, or with none, is thus found before it computes a root.
+func checkFirstSecret(ctx context.Context, blobs *blob.Store, secrets *seal.Generations, journal scalar.ID) error {
+	known, err := blobs.Read(ctx, commitment.FirstKey(journal), maxSecretID)
+	if blob.Missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	has, err := secrets.Get(ctx, epoch.FirstGeneration)
+	if err == nil && has.ID != string(known) {
+		err = fmt.Errorf("the secret is %s, and that of the venue's first root %s: %w", has.ID, known, commitment.ErrAnotherSecret)
+	}
+	return err
+}
+
+// checkKeyStore warns if the key store is not the one of the nodes that compute the roots of the journals. The node serves without it: a
+// key store that was lost stops no trading.
+func (n *Node) checkKeyStore(ctx context.Context) {
+	secrets := seal.NewGenerations(n.stores.owners.Store(), n.Box)
+	for _, f := range n.followers {
+		id, founded, err := n.stores.client.JournalID(ctx, f.Name())
+		if err == nil && founded {
+			err = checkFirstSecret(ctx, blob.NewStore(n.stores.snapshots.bucket), secrets, id)
+		}
+		if err != nil && ctx.Err() == nil {
+			n.Logger.Warn("the key store may not be the one of the venue's other nodes; look at --key-url", "part", "keys", "journal", f.Name(), "error", err)
+		}
+	}
+}
 
 // maxSecretID bounds the bytes read of a secret's id.
 const maxSecretID = 64

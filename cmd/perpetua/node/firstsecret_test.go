@@ -35,6 +35,9 @@ func TestFirstSecret(t *testing.T) {
 	if id, err := firstSecret(t.Context(), blobs, original, journal, false); !errors.Is(err, seal.ErrNoSecret) {
 		t.Errorf("roots were published, and %s is made: %v", id, err)
 	}
+	if err := checkFirstSecret(t.Context(), blobs, original, journal); err != nil {
+		t.Errorf("before the first root: %v", err)
+	}
 	first, err := firstSecret(t.Context(), blobs, original, journal, true)
 	if err != nil || first == "" {
 		t.Fatal(err)
@@ -43,6 +46,9 @@ func TestFirstSecret(t *testing.T) {
 		secrets *seal.Generations
 		want    error
 	}{"the original": {original, nil}, "an empty one": {keyStore(), seal.ErrNoSecret}, "another one": {another(t, keyStore()), commitment.ErrAnotherSecret}} {
+		if err := checkFirstSecret(t.Context(), blobs, tt.secrets, journal); !errors.Is(err, tt.want) {
+			t.Errorf("%s, at the start: %v", name, err)
+		}
 		for _, unused := range []bool{true, false} {
 			id, err := firstSecret(t.Context(), blobs, tt.secrets, journal, unused)
 			if err != nil || id != first {

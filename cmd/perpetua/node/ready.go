@@ -26,7 +26,7 @@ func (n *Node) RunUntil(ctx context.Context, open func(context.Context) error) e
 }
 
 // CatchUp waits until the journals have owners and this node's readers have reached their tips. Then it checks that the
-// master key opens the secrets in the identity journal. It logs the progress.
+// master key opens the secrets in the identity journal, and warns of a key store that is not the venue's. It logs the progress.
 func (n *Node) CatchUp(ctx context.Context) error {
 	defer n.tellProgress(tellEvery)()
 	if n.Follow != nil {
@@ -49,6 +49,7 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	if err := login.CheckSeal(identities, n.Box); err != nil {
 		return fmt.Errorf("secrets of the identity journal: %w", err)
 	}
+	n.checkKeyStore(ctx)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -75,11 +74,8 @@ func (s *stores) known(folder archive.HeadFolder) []journal.Known {
 }
 
 // postgresTime returns the time of Postgres's clock.
-func (s *stores) postgresTime(ctx context.Context) (t time.Time, err error) {
-	if err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
-		return t, fmt.Errorf("asking Postgres for the time: %w", err)
-	}
-	return t, nil
+func (s *stores) postgresTime(ctx context.Context) (time.Time, error) {
+	return projections.PostgresTime(ctx, s.pool)
 }
 
 func (s *stores) close() {

@@ -33,7 +33,7 @@ type archivedRoots struct {
 
 // open reads the manifests of the archive.
 func (a *archivedRoots) open(ctx context.Context) (*archive.Archive, error) {
-	return archive.Open(ctx, a.log.archive())
+	return archive.OpenRanges(ctx, a.log.archive())
 }
 
 // Roots implements transparency.Archive.

@@ -169,9 +169,8 @@ func (d *diagnosis) checkPostgres(ctx context.Context, s *settings.Settings) (po
 		d.add("tables", isWarning, "a build before version 0.1.0 has written their rows: run perpetua migrate, which rebuilds them")
 	}
 	before := time.Now()
-	var theirs time.Time
-	if err := pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
-		d.add("clock", isFailed, "Postgres does not tell the time: %v", err)
+	if theirs, err := projections.PostgresTime(ctx, pool); err != nil {
+		d.add("clock", isFailed, "%v", err)
 	} else {
 		d.judgeClock(offset(before, theirs, time.Now()))
 	}

@@ -41,13 +41,13 @@ func (a *archives) config(ctx context.Context, name string, partition int32) (ar
 	return a.settings.ArchiveConfig(a.store, a.box, name, partition), nil
 }
 
-// archive opens the archive of a partition.
+// archive opens the full ranges of the archive of a partition.
 func (a *archives) archive(ctx context.Context, name string, partition int32) (*archive.Archive, error) {
 	cfg, err := a.config(ctx, name, partition)
 	if err != nil {
 		return nil, err
 	}
-	return archive.Open(ctx, cfg)
+	return archive.OpenRanges(ctx, cfg)
 }
 
 func (a *archives) open(ctx context.Context) error {

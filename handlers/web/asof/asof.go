@@ -111,14 +111,31 @@ func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Contex
 // Read calls read with the rows and a sequence, again if they had not reached the sequence. The errors of read are those of
 // projections.ReadAsOf, and Read returns their problems.
 func (s Source) Read(ctx context.Context, sequence int64, read func(ctx context.Context, db projections.DB, sequence int64) error) error {
+	again := func(until int64) error {
+		if err := s.catchUp(ctx, until); err != nil {
+			return err
+		}
+		return read(ctx, s.Rows.DB, sequence)
+	}
 	err := read(ctx, s.Rows.DB, sequence)
 	if errors.Is(err, projections.ErrAhead) {
-		if err = s.catchUp(ctx, sequence); err == nil {
-			err = read(ctx, s.Rows.DB, sequence)
-		}
+		err = again(sequence)
+	}
+	var unknown *unknownError
+	if errors.As(err, &unknown) {
+		err = again(-1)
 	}
 	return problemOf(err)
 }
+
+// unknownError is the problem of a read that did not find an object.
+type unknownError struct{ error }
+
+func (e *unknownError) Unwrap() error { return e.error }
+
+// Unknown marks the problem of an object that the rows do not have. Source.Read then waits until the rows have reached the end of the
+// log and reads again: a record after the one that the question means may have made the object. The answer is NOT_YET then.
+func Unknown(err error) error { return &unknownError{err} }
 
 // find returns the sequence of the record that the question means, and sets the positions of the response.
 func (q *Question) find(c echo.Context, s Source) (sequence int64, err error) {
