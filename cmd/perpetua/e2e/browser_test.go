@@ -70,13 +70,15 @@ func startBrowser(t testing.TB) *browser {
 		cmd.Wait()
 	})
 	b := &browser{t: t, session: "http://127.0.0.1:" + port, client: http.Client{Timeout: patience}}
+	// What Chromium does with a graphics processor, and the endless animation of the console's light, would keep a processor busy.
 	var made struct{ SessionID string }
 	b.must(&made, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 		"timeouts":          map[string]int64{"script": patience.Milliseconds()},
 		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
 		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
-			"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-			"--disable-dev-shm-usage", "--window-size=1400,1000", "--user-data-dir=" + profile}}}}})
+			"--disable-gpu-compositing", "--disable-software-rasterizer", "--force-prefers-reduced-motion", "--disable-quic",
+			"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+			"--window-size=1400,1000", "--user-data-dir=" + profile}}}}})
 	b.session += "/session/" + made.SessionID
 	t.Cleanup(func() { b.call(nil, http.MethodDelete, "", nil) })
 	return b
