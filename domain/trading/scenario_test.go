@@ -281,8 +281,8 @@ func (s *scenario) expect(what string) {
 				s.same("cost", p.Cost.String(), s.word())
 			case "entry":
 				s.same("entry price", p.EntryPrice.String(), s.word())
-			case "unrealized":
-				s.same("unrealized", p.UnrealizedPnL.String(), s.word())
+			case "unrealised":
+				s.same("unrealised", p.UnrealizedPnL.String(), s.word())
 			case "margin":
 				s.same("initial margin", p.InitialMargin.String(), s.word())
 			case "maintenance":
@@ -292,7 +292,7 @@ func (s *scenario) expect(what string) {
 			case "leverage":
 				s.same("leverage", strconv.Itoa(p.Leverage), s.word())
 			default:
-				s.t.Fatalf("a position has an amount, cost, entry, unrealized, margin, maintenance, liquidation, leverage")
+				s.t.Fatalf("a position has an amount, cost, entry, unrealised, margin, maintenance, liquidation, leverage")
 			}
 		}
 	case "balance":
@@ -373,7 +373,7 @@ func (s *scenario) summary() {
 		field := s.word()
 		value, ok := map[string]string{"equity": m.TotalEquity.String(), "used": m.UsedMargin.String(), "orders": m.OrderMargin.String(),
 			"maintenance": m.MaintenanceMargin.String(), "available": m.AvailableMargin.String(), "ratio": m.MarginRatio.String(),
-			"risk": string(m.RiskState), "unrealized": m.UnrealizedPnL.String()}[field]
+			"risk": string(m.RiskState), "unrealised": m.UnrealizedPnL.String()}[field]
 		if !ok {
 			s.t.Fatalf("what is %q of an account?", field)
 		}

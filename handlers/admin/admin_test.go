@@ -156,6 +156,8 @@ func TestMaxLeverage(t *testing.T) {
 		`"init_margin_req":"10","maint_margin_req":"5","taker_fee":"101"}`:   {"taker_fee INVALID_VALUE", "max_leverage INVALID_VALUE"},
 		`"init_margin_req":"10","maint_margin_req":"5","color":"red"}`:       {"max_leverage INVALID_VALUE", "color UNKNOWN_FIELD"},
 		`"init_margin_req":"100.5","maint_margin_req":"5","price_band":"0"}`: {"price_band OUT_OF_RANGE", "init_margin_req INVALID_VALUE"},
+		`"init_margin_req":"100.5","maint_margin_req":"5","margin_tiers":[{"notional_from":"0","init_margin_req":"100.5","maint_margin_req":"5"}]}`: {
+			"margin_tiers[0].init_margin_req INVALID_VALUE"},
 	} {
 		if got := v.Send("operator", "POST", base+"/instruments", listed+body).Code(400, "VALIDATION_FAILED").Faults(); !slices.Equal(got, faults) {
 			t.Errorf("%s: faults %q, want %q", body, got, faults)

@@ -71,7 +71,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	body.OptionalTime("created") // accepted and ignored, so that a body returned by GET can be posted
 	i = i.Normal()
 	addErrors(body, i.Check())
-	if !body.Faulty("init_margin_req") && !body.Faulty("margin_tiers") {
+	if !body.Faulty("init_margin_req") && !body.Faulty("margin_tiers") && !body.Faulty("margin_tiers", 0, "init_margin_req") {
 		h.cfg.Venue.View(func(s decide.State, _ record.Position) {
 			if e := s.(*venue.State).CheckLeverage(&i); e != nil {
 				addErrors(body, []validation.FieldError{*e})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	gocloud "gocloud.dev/blob"
+
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
@@ -31,7 +33,7 @@ func (w *Writer) Tail(ctx context.Context) error {
 	p := *w.current
 	p.Base.Sequence = p.First + p.Records
 	if former != nil && (former.Range > p.Range || former.Range == p.Range && former.Base.Sequence >= p.Base.Sequence && former.LastOffset >= p.LastOffset) {
-		w.archive.tail = former
+		w.archive.tail, w.archive.torn = former, nil
 		return nil
 	}
 	if err := w.replaceable(ctx); err != nil {
@@ -160,6 +162,7 @@ func (w *Writer) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	damaged := named == nil && slices.ContainsFunc(found, func(o *gocloud.ListObject) bool { return o.Key == cfg.tailKey() })
 	var last time.Time
 	for _, o := range found {
 		if (o.Key == cfg.tailKey() || strings.HasPrefix(o.Key, cfg.folder()+manifestName)) && o.ModTime.After(last) {
@@ -171,7 +174,7 @@ func (w *Writer) Sweep(ctx context.Context) error {
 		switch {
 		case blob.Abandoned(o):
 			orphans = append(orphans, o.Key)
-		case w.archive.torn != nil, blob.Temporary(o.Key), named != nil && named.Object == o.Key, !strings.HasPrefix(o.Key, cfg.folder()+tailName+"-"):
+		case damaged, blob.Temporary(o.Key), named != nil && named.Object == o.Key, !strings.HasPrefix(o.Key, cfg.folder()+tailName+"-"):
 		case o.ModTime.Before(last.Add(-nameWithin)):
 			orphans = append(orphans, o.Key)
 		}

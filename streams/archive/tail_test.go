@@ -88,27 +88,37 @@ func TestADamagedTailOfNoRange(t *testing.T) {
 
 // TestASealerReplacesADamagedTail, and leaves the object of the damaged one until there is another tail.
 func TestASealerReplacesADamagedTail(t *testing.T) {
-	p, s := oldTopic(t, 42).grow(200), newMemory()
-	cfg := testConfig(t, s)
-	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if err := p.archive(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	object := cfg.folderOf(s.keys(), tailName+"-")
-	s.blobs[cfg.tailKey()] = tear(s.blobs[cfg.tailKey()])
-	s.times[cfg.tailKey()] = s.now.Add(time.Hour)
-	w, err := NewWriter(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Sweep(t.Context()); err != nil || !slices.Equal(cfg.folderOf(s.keys(), tailName+"-"), object) {
-		t.Errorf("%v; of %v there are %v", err, object, s.keys())
-	}
-	r := seals(t, p, cfg)
-	r.until("the tail", func(st Status) bool { return st.Tailed == 199 })
-	r.end()
-	if a := sound(t, cfg); a.Tail() == nil || a.Tail().Base.Sequence != 200 {
-		t.Errorf("the tail is %+v", a.Tail())
+	for name, early := range map[string]bool{"damaged before the writer opens the archive": true, "damaged afterwards": false} {
+		p, s := oldTopic(t, 42).grow(200), newMemory()
+		cfg := testConfig(t, s)
+		s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		if err := p.archive(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		object := cfg.folderOf(s.keys(), tailName+"-")
+		damage := func() {
+			s.blobs[cfg.tailKey()] = tear(s.blobs[cfg.tailKey()])
+			s.times[cfg.tailKey()] = s.now.Add(time.Hour)
+		}
+		if early {
+			damage()
+		}
+		w, err := NewWriter(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !early {
+			damage()
+		}
+		if err := w.Sweep(t.Context()); err != nil || !slices.Equal(cfg.folderOf(s.keys(), tailName+"-"), object) {
+			t.Errorf("%s: %v; of %v there are %v", name, err, object, s.keys())
+		}
+		r := seals(t, p, cfg)
+		r.until("the tail", func(st Status) bool { return st.Tailed == 199 })
+		r.end()
+		if a := sound(t, cfg); a.Tail() == nil || a.Tail().Base.Sequence != 200 {
+			t.Errorf("%s: the tail is %+v", name, a.Tail())
+		}
 	}
 }
 

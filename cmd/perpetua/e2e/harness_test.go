@@ -191,10 +191,10 @@ func within(interval, lasts time.Duration) {
 }
 
 // fundDaily has the venue fix funding once a day, for a test that may last longer than withinTheHour can wait for. It waits for the
-// next day if that begins within 20 minutes.
+// next day if that begins within 10 minutes.
 func (v *venue) fundDaily() {
 	v.t.Helper()
-	within(24*time.Hour, 20*time.Minute)
+	within(24*time.Hour, 10*time.Minute)
 	v.must(200, "operator", http.MethodPatch, "/admin/v1/instruments/"+bitcoin, map[string]int{"funding_interval_seconds": 24 * 60 * 60})
 }
 

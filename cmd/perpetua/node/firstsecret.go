@@ -28,17 +28,21 @@ func checkFirstSecret(ctx context.Context, blobs *blob.Store, secrets *seal.Gene
 	return err
 }
 
-// checkKeyStore warns if the key store is not the one of the nodes that compute the roots of the journals. The node serves without it: a
-// key store that was lost stops no trading.
+// checkKeyStore warns once if the key store is not the one of the nodes that compute the roots of the journals. The node serves
+// without it: a key store that was lost stops no trading.
 func (n *Node) checkKeyStore(ctx context.Context) {
-	secrets := seal.NewGenerations(n.stores.owners.Store(), n.Box)
+	blobs, secrets := blob.NewStore(n.stores.snapshots.bucket), seal.NewGenerations(n.stores.owners.Store(), n.Box)
 	for _, f := range n.followers {
 		id, founded, err := n.stores.client.JournalID(ctx, f.Name())
 		if err == nil && founded {
-			err = checkFirstSecret(ctx, blob.NewStore(n.stores.snapshots.bucket), secrets, id)
+			err = checkFirstSecret(ctx, blobs, secrets, id)
 		}
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
 			n.Logger.Warn("the key store may not be the one of the venue's other nodes; look at --key-url", "part", "keys", "journal", f.Name(), "error", err)
+			return // the journals share the secret
 		}
 	}
 }

@@ -2,10 +2,13 @@ package node
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"gocloud.dev/blob/memblob"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
@@ -60,6 +63,29 @@ func TestFirstSecret(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+// TestANodeWithAnotherKeyStore serves, and warns once.
+func TestANodeWithAnotherKeyStore(t *testing.T) {
+	b := newBench(t, journals.All())
+	n, stop := b.run(t, b.config)
+	blobs := blob.NewStore(n.stores.snapshots.bucket)
+	for _, f := range n.followers {
+		id, _, err := n.stores.client.JournalID(t.Context(), f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := blobs.Write(t.Context(), commitment.FirstKey(id), []byte("another"), blob.Patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	var said lines
+	b.config.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	b.start(t)
+	if warned := strings.Count(said.String(), "the key store may not be the one of the venue's other nodes"); warned != 1 {
+		t.Errorf("%d warnings:\n%s", warned, &said)
 	}
 }
 
