@@ -58,7 +58,7 @@ async function session(reason) {
   byId("logged-out").textContent = who ? "This user cannot see cases: the scope operator or auditor is needed." : "Log in as an operator to see cases.";
   if (reason) report("session", "wait", "Logged out", `${reason} Log in again.`);
   else clear("session");
-  for (const key of ["queue", "case", "offer"]) clear(key);
+  for (const key of ["queue", "case", "offer", "decide"]) clear(key);
   forget();
   queue.clear();
   const wanted = allowed() ? decodeURIComponent(location.hash.slice(1)) : null;
