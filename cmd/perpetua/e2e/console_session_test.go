@@ -270,6 +270,13 @@ func TestCompliancePageTurnsAway(t *testing.T) {
 	b.logIn(c.venue, "operator")
 	b.sees("#owner", "Ann", "Lee")
 	b.sees("#deliveries", "delivered")
+	choose := func(id, owner string) {
+		t.Helper()
+		b.click(`[data-case="` + id + `"]`)
+		b.sees("#owner", owner)
+		b.focused("the case", "#case-panel")
+	}
+	b.focused("the case", "#case-panel")
 
 	// turn does something whose write is kept back, turns to another case, and starts to write about that one.
 	turn := func(do func(), to, owner string) {
@@ -277,8 +284,7 @@ func TestCompliancePageTurnsAway(t *testing.T) {
 		b.text(holdWrite)
 		do()
 		b.seesScript("the write to be sent", `return window.letGo ? "it is" : ""`)
-		b.click(`[data-case="` + to + `"]`)
-		b.sees("#owner", owner)
+		choose(to, owner)
 		b.fill("#decide [name=reason]", "Half a reason")
 	}
 	written := func() {
@@ -302,8 +308,18 @@ func TestCompliancePageTurnsAway(t *testing.T) {
 	answered(other)
 	written()
 
-	b.click(`[data-case="` + p.trigger + `"]`)
-	b.sees("#owner", "Ann")
+	choose(p.trigger, "Ann")
+	b.keepBack("/entitlement_triggers/"+p.trigger, func() { b.click(`[data-case="` + p.trigger + `"]`) })
+	choose(other, "Ben")
+	b.fill("#decide [name=reason]", "Half a reason")
+	b.seesScript("all reads to be answered", `answers.paused = true; return answers.open > 1 ? "" : "they are"`)
+	b.text(`answers.release()`)
+	b.seesScript("the read that was late to be answered", `return answers.open ? "" : "it is"`)
+	b.focused("what is written", "#decide [name=reason]")
+	b.text(`answers.paused = false`)
+	written()
+
+	choose(p.trigger, "Ann")
 	turn(func() {
 		b.click(`#action option[value="block"]`)
 		b.fill("#decide [name=reason]", "We look closer."+enter)

@@ -22,7 +22,7 @@ async function choose(id) {
   history.replaceState(null, "", id ? `#${id}` : location.pathname);
   await offer();
   await refresh();
-  if (id) byId("case-panel").focus();
+  if (id && id === queue.current) byId("case-panel").focus();
 }
 
 async function trying(key, work) {
