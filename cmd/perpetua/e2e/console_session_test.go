@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -158,6 +159,13 @@ func TestConsoleListsAllCustomers(t *testing.T) {
 	b.sees("#customer", "ANNA", `EVE · Eve \u202enna`)
 	b.keys("#new-customer [name=customer_code]", "LAST"+enter)
 	b.sees("#entry-customer", "for LAST")
+
+	for i := range 7 {
+		v.must(201, "broker-a", http.MethodPost, "/v1/customers", map[string]string{"customer_code": fmt.Sprintf("MORE-%d", i)})
+	}
+	b.click("#logout")
+	b.logIn(v, "broker-a")
+	b.sees("#new-customer-result", "first 10 customers") // of eleven: the list has ten pages at most
 
 	b.click("#logout")
 	b.text(`window.late = true`)

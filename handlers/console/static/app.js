@@ -139,13 +139,15 @@ function showCustomer(code) {
   byId("deposit-result").replaceChildren();
 }
 
-// allCustomers reads the list page by page. It stops when current returns false.
-async function allCustomers(current) {
+const mostPages = 10;
+
+// firstCustomers reads the list page by page, up to mostPages. It stops when current returns false.
+async function firstCustomers(current) {
   const customers = [];
-  for (let after = null; ;) {
+  for (let pages = 1, after = null; ; pages++) {
     const { records, response_metadata: page } = await get("/v1/customers", { page_size: 1000, after });
     customers.push(...records);
-    if (!page.has_next || !current()) return customers;
+    if (!page.has_next || pages === mostPages || !current()) return { customers, more: page.has_next };
     after = page.end_cursor;
   }
 }
@@ -156,8 +158,9 @@ async function loadCustomers(prefer) {
   const current = () => load === loads;
   const output = byId("new-customer-result");
   try {
-    const customers = await allCustomers(current);
+    const { customers, more } = await firstCustomers(current);
     if (!current()) return;
+    if (more) say(output, "wait", `The list has the first ${customers.length} customers.`);
     const codes = customers.map((c) => c.customer_code);
     byId("customer").replaceChildren(...customers.map((c) => el("option", { value: c.customer_code }, c.name ? `${c.customer_code} · ${escaped(c.name)}` : c.customer_code)));
     byId("customer-label").hidden = codes.length === 0;
