@@ -159,7 +159,7 @@ func TestCheckPage(t *testing.T) {
 	if err := json.Unmarshal(last, &recorded); err != nil {
 		t.Fatal(err)
 	}
-	for _, nothing := range []string{"null", "false", "0", `""`} {
+	for _, nothing := range []string{"null", "false", "0", `""`, "[]"} {
 		b.keys("#check [name=statement]", write([]byte(nothing)))
 		b.checks(last, "needs attention")
 		b.sees("#check .fault", "not a JSON object")

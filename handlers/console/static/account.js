@@ -72,8 +72,8 @@ export class Account {
     byId("account").hidden = !customer;
     byId("account-result").replaceChildren();
     byId("summary").replaceChildren();
+    for (const id of ["orders-view", "positions-view", "fills-view", "history-view", "ledger-view"]) byId(id).replaceChildren();
     if (!customer) return this.#changed({ orders: [], positions: [], summary: null });
-    for (const id of ["fills-view", "history-view", "ledger-view"]) byId(id).replaceChildren();
     const data = { customer_code: customer, positions: true };
     this.#stream.subscribe("orders", { resume: () => this.#loadOrders(customer), message: (m) => this.#take(m) }, data);
     for (const c of ["trades", "balance-changes"]) this.#stream.subscribe(c, { start: () => this.#refresh(), message: (m) => this.#noticed(m.position) }, data);

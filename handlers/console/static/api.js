@@ -34,7 +34,7 @@ export function claims() {
 
 export const currentToken = () => (claims() ? token : null);
 
-// onToken calls back now and whenever somebody logs in or out, with the reason for a logout.
+// onToken calls back whenever somebody logs in or out, with the reason for a logout.
 export function onToken(watcher) {
   watchers.push(watcher);
 }
@@ -95,9 +95,9 @@ export async function logIn(username, password) {
 // request sends a request and returns the answer's body.
 export const request = async (method, path, body) => (await exchange(method, path, body)).content;
 
-// exchange is request with the log position of the answer, and headers: {content, position, proposed}. proposed says that the action
-// waits for a second person: then the content is the proposal. The body is sent as JSON, or as it is if it is a form with a file.
-// Writes tell whether the log takes writes.
+// exchange is request with the status and the log position of the answer, and headers: {content, status, position}. Status 202 says
+// that the action waits for a second person: then the content is the proposal. The body is sent as JSON, or as it is if it is a form
+// with a file. Writes tell whether the log takes writes.
 export async function exchange(method, path, body, headers = {}) {
   const bearer = currentToken();
   if (token && !bearer) logOut("The session has expired.");
@@ -111,7 +111,7 @@ export async function exchange(method, path, body, headers = {}) {
     const response = await send(method, path, { headers, body: sent }, form ? filePatience : patience);
     if (!response.ok) throw await failure(response);
     if (writes) logWorks();
-    return { content: await response.json(), position: response.headers.get("X-Log-Position"), proposed: response.status === 202 };
+    return { content: await response.json(), status: response.status, position: response.headers.get("X-Log-Position") };
   } catch (error) {
     if (error.status === 401 && bearer && bearer === token) logOut("The session is no longer valid.");
     if (writes && error.status === 503) logStopped(error);

@@ -5,7 +5,7 @@ import { Account } from "./account.js";
 import { Book } from "./book.js";
 import { plain } from "./decimal.js";
 import { Chart } from "./chart.js";
-import { byId, el, repeat, setText, words } from "./dom.js";
+import { byId, el, escaped, repeat, setText, words } from "./dom.js";
 import { Entry, reference } from "./entry.js";
 import { say, submitting } from "./form.js";
 import { Log } from "./log.js";
@@ -127,6 +127,7 @@ stream.subscribe("instruments", { start: () => loadInstruments(), message: () =>
 
 let customer = null;
 const unanswered = new Map(); // a deposit that may or may not have been made → its reference
+let loads = 0; // of customers: only the last one is shown
 
 function showCustomer(code) {
   customer = code;
@@ -138,20 +139,36 @@ function showCustomer(code) {
   byId("deposit-result").replaceChildren();
 }
 
+const mostPages = 10;
+
+// firstCustomers reads the list page by page, up to mostPages. It stops when current returns false.
+async function firstCustomers(current) {
+  const customers = [];
+  for (let pages = 1, after = null; ; pages++) {
+    const { records, response_metadata: page } = await get("/v1/customers", { page_size: 1000, after });
+    customers.push(...records);
+    if (!page.has_next || pages === mostPages || !current()) return { customers, more: page.has_next };
+    after = page.end_cursor;
+  }
+}
+
 async function loadCustomers(prefer) {
-  const who = claims();
-  if (!who) return;
+  if (!claims()) return;
+  const load = ++loads;
+  const current = () => load === loads;
   const output = byId("new-customer-result");
   try {
-    const { records } = await get("/v1/customers", { page_size: 1000 });
-    const codes = records.map((c) => c.customer_code);
-    byId("customer").replaceChildren(...records.map((c) => el("option", { value: c.customer_code }, c.name ? `${c.customer_code} · ${c.name}` : c.customer_code)));
+    const { customers, more } = await firstCustomers(current);
+    if (!current()) return;
+    if (more) say(output, "wait", `The list has the first ${customers.length} customers.`);
+    const codes = customers.map((c) => c.customer_code);
+    byId("customer").replaceChildren(...customers.map((c) => el("option", { value: c.customer_code }, c.name ? `${c.customer_code} · ${escaped(c.name)}` : c.customer_code)));
     byId("customer-label").hidden = codes.length === 0;
     showCustomer(codes.includes(prefer) ? prefer : codes[0] ?? null);
     byId("logged-out").hidden = codes.length > 0;
     if (!codes.length) setText(byId("logged-out"), "There are no customers yet.");
   } catch (failure) {
-    say(output, "bad", `The customers cannot be read: ${failure.message} (${failure.code})`);
+    if (current()) say(output, "bad", `The customers cannot be read: ${failure.message} (${failure.code})`);
   }
 }
 
@@ -163,6 +180,7 @@ function session(reason, changed = true) {
   setText(byId("who"), who ? `${who.sub} · ${who.broker}` : "");
   byId("who").title = who ? `Scopes: ${who.scope}` : "";
   byId("customer-label").hidden = true;
+  byId("customer").replaceChildren();
   byId("new-customer").hidden = !has("trade") || Boolean(who?.customer);
   byId("new-customer-result").replaceChildren();
   byId("tab-operator").hidden = !has("operator");
@@ -171,6 +189,7 @@ function session(reason, changed = true) {
   log.allow(has("operator") || has("auditor"));
   proposals.allow(has("operator") || has("auditor"), has("operator"));
   unanswered.clear();
+  loads++; // the customers of the last user are not shown to this one
   showCustomer(null);
   if (changed) stream.reconnect();
   if (who) loadCustomers();
@@ -194,21 +213,26 @@ submitting(byId("new-customer"), byId("new-customer-result"), async () => {
 
 // What an operator needs to get a market going.
 
-// An operator who presses again because no answer came sends the same deposit. The server knows it by its reference, and makes it once.
+// An operator who presses again because no answer came sends the same deposit. The server knows it by its reference, makes it once,
+// and answers 200 in place of 201 if it was made before. The messages name the customer, because another one may be shown by now.
 submitting(byId("deposit"), byId("deposit-result"), async () => {
   const [to, amount] = [customer, plain(byId("deposit").elements.amount.value)];
   const sent = `${to} ${amount}`;
   if (!unanswered.has(sent)) unanswered.set(sent, reference());
   const body = { currency: "USDC", amount, reference_id: unanswered.get(sent) };
   try {
-    const { content, proposed } = await exchange("POST", `/admin/v1/customers/${encodeURIComponent(to)}/deposits`, body);
+    const { content, status } = await exchange("POST", `/admin/v1/customers/${encodeURIComponent(to)}/deposits`, body);
     unanswered.delete(sent);
-    byId("deposit").reset();
-    if (to !== customer) return;
-    if (proposed) say(byId("deposit-result"), "wait", `The deposit of ${amount} USDC waits for a second person.`);
-    else say(byId("deposit-result"), "good", `${content.amount} ${content.currency} deposited, the balance is ${content.balance}.`);
+    if (to === customer) byId("deposit").reset();
+    const output = byId("deposit-result");
+    if (status === 202) say(output, "wait", `The deposit of ${amount} USDC to ${to} waits for a second person.`);
+    else if (status === 200) say(output, "wait", `The deposit of ${content.amount} ${content.currency} to ${to} had been made before, and was not repeated. The balance after it was ${content.balance}.`);
+    else say(output, "good", `${content.amount} ${content.currency} deposited to ${to}, the balance is ${content.balance}.`);
   } catch (failure) {
-    if (failure.code === "OUTCOME_UNKNOWN" || failure.status === 0) failure.message = "It is not known whether the deposit was made. Sending the same again is safe.";
+    const unknown = failure.code === "OUTCOME_UNKNOWN" || failure.status === 0;
+    if (unknown) failure.message = `It is not known whether the deposit of ${amount} USDC to ${to} was made. Sending the same to ${to} again is safe.`;
+    else if (to !== customer) failure.message = `The deposit of ${amount} USDC to ${to} was refused: ${failure.message}`;
+    if (to !== customer) failure.faults = []; // the fields are those of another deposit
     throw failure;
   }
 });

@@ -144,6 +144,10 @@ export function moment(timestamp) {
   return today ? clock(timestamp) : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(timestamp)}`;
 }
 
+// escaped writes invisible characters, and those that change the direction of text, as JSON escapes. So nobody can make a text look
+// like another one.
+export const escaped = (text) => text.replaceAll(/[\p{Cf}\u2028\u2029]/gu, (c) => c.split("").map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
+
 // words turns an enumerated value into words.
 export const words = (value) => (value ? value.replaceAll("_", " ") : "");
 

@@ -3,7 +3,7 @@
 
 import { exchange, get } from "./api.js";
 import { grouped } from "./decimal.js";
-import { byId, el, inTurn, moment, setText, update, words } from "./dom.js";
+import { byId, el, escaped, inTurn, moment, setText, update, words } from "./dom.js";
 import { say, submitting } from "./form.js";
 import { actions, cell, table, when } from "./rows.js";
 
@@ -159,10 +159,6 @@ const status = (p) => el("td", {}, words(p.status), p.status === "open" && p.cha
 
 const facts = (pairs) => el("dl", { class: "facts" }, ...pairs.map(([name, text, title]) => el("div", { title }, el("dt", {}, name), el("dd", {}, text))));
 const part = (name, ...content) => el("div", { class: "part-of" }, el("h3", {}, name), ...content);
-
-// escaped writes characters that are not seen, and those that turn the direction of others around, as JSON does others. So a proposer
-// can't have the command look like another one.
-const escaped = (text) => text.replaceAll(/[\p{Cf}\u2028\u2029]/gu, (c) => c.split("").map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
 
 // whole shows all that the second person needs to see.
 function whole(p) {

@@ -22,7 +22,7 @@ async function choose(id) {
   history.replaceState(null, "", id ? `#${id}` : location.pathname);
   await offer();
   await refresh();
-  if (id) byId("case-panel").focus();
+  if (id && id === queue.current) byId("case-panel").focus();
 }
 
 async function trying(key, work) {
@@ -58,7 +58,7 @@ async function session(reason) {
   byId("logged-out").textContent = who ? "This user cannot see cases: the scope operator or auditor is needed." : "Log in as an operator to see cases.";
   if (reason) report("session", "wait", "Logged out", `${reason} Log in again.`);
   else clear("session");
-  for (const key of ["queue", "case", "offer"]) clear(key);
+  for (const key of ["queue", "case", "offer", "decide"]) clear(key);
   forget();
   queue.clear();
   const wanted = allowed() ? decodeURIComponent(location.hash.slice(1)) : null;

@@ -46,6 +46,7 @@ export class Case {
     if (!id) return;
     const current = this.#look();
     const c = await read(`entitlement_triggers/${id}`).catch(gone);
+    if (this.#id !== id) return;
     if (!c) return this.#erased(id, current);
     const owner = this.#owner = pathOf(c);
     // The owner may be erased between two of these.

@@ -2,6 +2,7 @@
 
 import { byId, el, words } from "/console/dom.js";
 import { clearFaults, say, submitting } from "/console/form.js";
+import { clear, report } from "/console/status.js";
 import { post } from "./service.js";
 
 const open = ["pending", "ongoing", "blocked"];
@@ -23,6 +24,7 @@ const actions = {
 export class Decide {
   #case = null;
   #state = "";
+  #shown = 0; // counts the cases that were chosen
 
   // done is called once something was decided; questionnaires are those that may be asked for.
   constructor(done) {
@@ -30,9 +32,18 @@ export class Decide {
     byId("action").addEventListener("change", () => this.#turnTo());
     submitting(byId("decide"), byId("decide-result"), async () => {
       const { id } = this.#case;
+      const shown = this.#shown;
       const action = byId("action").value;
+      clear("decide");
       say(byId("decide-result"), "wait", "Sending …");
-      const proposed = await post(`entitlement_triggers/${id}/${action}`, this.#body(action));
+      let proposed = false;
+      try {
+        proposed = await post(`entitlement_triggers/${id}/${action}`, this.#body(action));
+      } catch (failure) {
+        if (shown === this.#shown || !failure.code) throw failure;
+        return report("decide", "bad", "Not confirmed", `${actions[action].label}, for the case ${id}: ${failure.message} (${failure.code})`);
+      }
+      if (shown !== this.#shown) return done(); // the form is that of another case
       byId("decide").reset();
       this.#state = "";
       if (proposed) say(byId("decide-result"), "wait", `${actions[action].label}: proposed. A second operator confirms it in the `, el("a", { href: "/" }, "console"), ".");
@@ -43,6 +54,7 @@ export class Decide {
 
   // clear forgets the case, and what was being written about it.
   clear() {
+    this.#shown++;
     this.#case = null;
     this.#state = "";
     byId("decide").reset();

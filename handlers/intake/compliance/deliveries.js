@@ -31,15 +31,18 @@ export function draw({ found, to, more }, may, done) {
 
 const attempt = (a) => `${a.number}. ${moment(a.started_at)}, ${a.duration_ms} ms: ${a.status_code ?? a.error ?? "no answer"}${a.response ? `, “${a.response}”` : ""}`;
 
+// isListed reports whether the page shows a delivery. It does not once another case was chosen.
+const isListed = ({ id }) => [...byId("deliveries").children].some((item) => item.dataset.delivery === id);
+
 async function replay(delivery, done) {
   const result = byId("replay-result");
   say(result, "wait", "Sending …");
   try {
     await post(`webhook_deliveries/${delivery.id}/replay`, undefined);
-    say(result, "good", `${delivery.event_type} is delivered ${again[delivery.status]}.`);
+    if (isListed(delivery)) say(result, "good", `${delivery.event_type} is delivered ${again[delivery.status]}.`);
     await done();
   } catch (failure) {
     if (!failure.code) throw failure;
-    say(result, "bad", `${failure.message} (${failure.code})`);
+    if (isListed(delivery)) say(result, "bad", `${failure.message} (${failure.code})`);
   }
 }

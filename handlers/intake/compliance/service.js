@@ -11,7 +11,7 @@ const key = () => [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.t
 
 const unanswered = new Map(); // what was sent and may or may not have taken effect → its Idempotency-Key
 
-// post returns whether the action only waits for a second person now.
+// post returns whether the action waits for a second person.
 export async function post(path, body) {
   const sent = `${path} ${JSON.stringify(body)}`;
   if (!unanswered.has(sent)) unanswered.set(sent, key());
@@ -19,7 +19,7 @@ export async function post(path, body) {
     const answer = await exchange("POST", `/admin/v1/${path}`, body, { "Idempotency-Key": unanswered.get(sent) });
     unanswered.delete(sent);
     position = answer.position ?? position;
-    return answer.proposed;
+    return answer.status === 202;
   } catch (failure) {
     if (failure.status > 0 && failure.status < 500) unanswered.delete(sent);
     throw failure;

@@ -22,7 +22,7 @@ async function read(input, field) {
   } catch {
     throw fault(field, "The file is not JSON.");
   }
-  if (!content || typeof content !== "object") throw fault(field, "The file is not a JSON object.");
+  if (!content || typeof content !== "object" || Array.isArray(content)) throw fault(field, "The file is not a JSON object.");
   return content;
 }
 
