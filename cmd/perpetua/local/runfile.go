@@ -17,9 +17,16 @@ type RunFile struct {
 	WebSocket   string   `json:"websocket"`
 	Kafka       []string `json:"kafka"`
 	DatabaseURL string   `json:"database_url"`
-	Debug       string   `json:"debug,omitempty"` // URL of the profiles; absent if they are off
+	Debug       string   `json:"debug,omitempty"`   // URL of the profiles; absent if they are off
+	Follows     string   `json:"follows,omitempty"` // FollowsBrokers or FollowsArchive for a follower; absent for a node of a venue
 	Users       []User   `json:"users"`
 }
+
+// What a node that follows a venue reads.
+const (
+	FollowsBrokers = "brokers" // the venue's
+	FollowsArchive = "archive" // which it copies to its own broker
+)
 
 // WriteRunFile writes the run.json of a node or of a cluster. Only the file's owner may read it: it holds passwords.
 func WriteRunFile(path string, r any) error {
