@@ -39,8 +39,7 @@ func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 	return time.Time{}, false
 }
 
-// opened counts a reader that opens. If there was none, nobody has asked the brokers since their last answer, so the time
-// without an answer begins now.
+// opened counts a reader that opens. The first one asks the brokers after a pause, so the time without an answer begins now.
 func (c *Contact) opened() {
 	if c.readers.Add(1) == 1 && c.answeredAt.Load() != 0 {
 		c.answered()

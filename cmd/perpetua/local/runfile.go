@@ -22,10 +22,10 @@ type RunFile struct {
 	Users       []User   `json:"users"`
 }
 
-// What a node that follows a venue reads.
+// The sources from which a follower reads the venue's records.
 const (
-	FollowsBrokers = "brokers" // the venue's
-	FollowsArchive = "archive" // which it copies to its own broker
+	FollowsBrokers = "brokers" // of the venue
+	FollowsArchive = "archive" // copied to the follower's own broker
 )
 
 // WriteRunFile writes the run.json of a node or of a cluster. Only the file's owner may read it: it holds passwords.
