@@ -411,7 +411,7 @@ func (d *diagnosis) checkFence(ctx context.Context, s *settings.Settings, client
 	if !keysAtHand(s) {
 		return // checkKeys says so
 	}
-	if s.Stores.KeyURL == "" && followed(s) != "" {
+	if keysOfFollower(s) {
 		d.add("fence", isNote, "this node follows a venue, and only a venue has a fence")
 		return
 	}

@@ -115,3 +115,6 @@ func followed(s *settings.Settings) string {
 	_, running, _ := folderOfLog(s)
 	return running.Follows
 }
+
+// keysOfFollower reports whether the key store of the settings is that of a running follower.
+func keysOfFollower(s *settings.Settings) bool { return s.Stores.KeyURL == "" && followed(s) != "" }
