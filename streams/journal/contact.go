@@ -18,14 +18,14 @@ type Contact struct {
 	end        atomic.Int64 // as last reported by the brokers
 	answeredAt atomic.Int64 // when they last answered, in Unix milliseconds; 0 for never
 	lost       atomic.Int64 // since when they have not answered, in Unix milliseconds; 0 while they do
-	readers    atomic.Int64 // that are open
+	readers    atomic.Int64 // the open readers
 }
 
 // End returns the offset after the last record of the log, as last reported by the brokers.
 func (c *Contact) End() int64 { return c.end.Load() }
 
 // Lost returns the time since which the brokers have not answered the readers of this process. lost is false while they
-// answer or if this process does not read the journal, or no longer because its log proved wrong.
+// answer, and while no reader of the journal is open.
 func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 	if c.readers.Load() == 0 {
 		return time.Time{}, false
@@ -38,6 +38,16 @@ func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 	}
 	return time.Time{}, false
 }
+
+// opened counts a reader that opens. The first one asks the brokers after a pause, so the time without an answer begins now.
+func (c *Contact) opened() {
+	if c.readers.Add(1) == 1 && c.answeredAt.Load() != 0 {
+		c.answered()
+	}
+}
+
+// closed counts a reader that closes.
+func (c *Contact) closed() { c.readers.Add(-1) }
 
 // answered records an answer of the brokers.
 func (c *Contact) answered() {
@@ -67,7 +77,7 @@ func newContacts() *contacts {
 	}
 	return &contacts{all: make(map[string]*Contact),
 		end:  desc("end_offset", "The offset after the last record of the log, as the brokers last told a reader of this process."),
-		away: desc("away_seconds", "For how long the brokers have given the readers of this process nothing to read; 0 while they do."),
+		away: desc("away_seconds", "For how long the brokers have given the readers of this process nothing to read; 0 while they do, and while no reader is open."),
 	}
 }
 

@@ -190,7 +190,7 @@ func (r *Reader) open(ctx context.Context) error {
 	r.closeSession()
 	if !r.counted {
 		r.counted = true
-		r.contact.readers.Add(1)
+		r.contact.opened()
 	}
 	return r.persist(ctx, r.tryOpen)
 }

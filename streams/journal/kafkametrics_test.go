@@ -70,7 +70,7 @@ func TestContact(t *testing.T) {
 	if _, lost := c.Lost(now); lost {
 		t.Error("lost before anybody has read")
 	}
-	c.readers.Add(1)
+	c.opened()
 	c.answered()
 	if _, lost := c.Lost(now.Add(silence / 2)); lost {
 		t.Error("lost before the brokers have to answer")
@@ -93,8 +93,17 @@ func TestContact(t *testing.T) {
 		t.Error("lost after an answer")
 	}
 	c.failed()
-	c.readers.Add(-1)
+	c.closed()
 	if _, lost := c.Lost(answered.Add(2 * silence)); lost {
 		t.Error("lost although nobody reads")
+	}
+	c.answeredAt.Store(now.Add(-time.Hour).UnixMilli())
+	c.opened()
+	if since, lost := c.Lost(now); lost {
+		t.Errorf("lost since %v, before the reader was opened", since)
+	}
+	c.failed()
+	if since, lost := c.Lost(now); !lost || since.Before(now.Add(-time.Millisecond)) {
+		t.Errorf("lost: %v, since %v", lost, since)
 	}
 }

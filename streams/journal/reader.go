@@ -364,7 +364,7 @@ func (r *Reader) Close() {
 	r.closeSession()
 	if r.counted {
 		r.counted = false
-		r.contact.readers.Add(-1)
+		r.contact.closed()
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
@@ -89,6 +90,9 @@ func TestFollow(t *testing.T) {
 	v.fund("100000", "ANNA", "BEN")
 	v.signedTree(5)
 	f := startFollower(v, "--tlog-key", strings.TrimSpace(string(v.must(200, "", http.MethodGet, "/tlog/trading/0/key", nil).Body)))
+	if f.Follows != local.FollowsBrokers || v.Follows != "" {
+		t.Errorf("run.json of the follower says that it follows %q, and that of the venue %q", f.Follows, v.Follows)
+	}
 	person := v.must(201, "broker-a", http.MethodPost, "/api/v1/persons", `{"external_id":"p-1","first_name":"Ann","last_name":"Example"}`)
 	c := livetest.Dial(t, f.WebSocket, v.token("broker-a"))
 	c.Subscribe("market-trades:BTCUSDC_PERP", "orders", "balance-changes")

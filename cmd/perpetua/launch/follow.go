@@ -228,10 +228,13 @@ func (f *follow) announce(ctx context.Context, n *node.Node, runJSON string, ser
 		return err
 	}
 	n.Announce()
+	follows := local.FollowsBrokers
+	if f.source != nil {
+		follows = local.FollowsArchive
+	}
 	describe := func() local.RunFile {
-		r := local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
-			Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Users: []local.User{}}
-		return r
+		return local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
+			Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Follows: follows, Users: []local.User{}}
 	}
 	r := describe()
 	if err := local.WriteRunFile(runJSON, r); err != nil {

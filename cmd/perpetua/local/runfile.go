@@ -17,9 +17,16 @@ type RunFile struct {
 	WebSocket   string   `json:"websocket"`
 	Kafka       []string `json:"kafka"`
 	DatabaseURL string   `json:"database_url"`
-	Debug       string   `json:"debug,omitempty"` // URL of the profiles; absent if they are off
+	Debug       string   `json:"debug,omitempty"`   // URL of the profiles; absent if they are off
+	Follows     string   `json:"follows,omitempty"` // FollowsBrokers or FollowsArchive for a follower; absent for a node of a venue
 	Users       []User   `json:"users"`
 }
+
+// The sources from which a follower reads the venue's records.
+const (
+	FollowsBrokers = "brokers" // of the venue
+	FollowsArchive = "archive" // copied to the follower's own broker
+)
 
 // WriteRunFile writes the run.json of a node or of a cluster. Only the file's owner may read it: it holds passwords.
 func WriteRunFile(path string, r any) error {

@@ -15,6 +15,7 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -281,6 +282,10 @@ func (d *diagnosis) checkLog(ctx context.Context, s *settings.Settings, rows *pg
 
 // checkBrokers checks the settings of the brokers and how the journals are replicated.
 func (d *diagnosis) checkBrokers(ctx context.Context, s *settings.Settings, client *journal.Client) {
+	if followed(s) == local.FollowsBrokers {
+		d.add("brokers", isNote, "they are those of the venue that this node follows, so their settings were not checked")
+		return
+	}
 	if len(s.Brokers()) == 0 {
 		d.add("brokers", isNote, "the embedded broker keeps one copy of the log, for up to 2 GB; for more, or to survive the loss of a machine, use Kafka")
 		return
@@ -405,6 +410,10 @@ func (d *diagnosis) checkFence(ctx context.Context, s *settings.Settings, client
 	defer cancel()
 	if !keysAtHand(s) {
 		return // checkKeys says so
+	}
+	if keysOfFollower(s) {
+		d.add("fence", isNote, "this node follows a venue, and only a venue has a fence")
+		return
 	}
 	id, location, founded, err := fence.Locate(ctx, client)
 	var f fence.Fence

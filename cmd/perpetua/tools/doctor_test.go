@@ -338,3 +338,25 @@ func TestBrokersOfARunFile(t *testing.T) {
 		t.Errorf("%v", d.findings)
 	}
 }
+
+// TestDoctorOfAFollower: a follower has no fence, and the brokers that it reads are the venue's.
+func TestDoctorOfAFollower(t *testing.T) {
+	const brokers = "127.0.0.1:1"
+	for follows, args := range map[string][]string{local.FollowsBrokers: nil, local.FollowsBrokers + ", named": {"--kafka-brokers", brokers}, local.FollowsArchive: nil} {
+		s, err := settings.Parse("doctor", append([]string{"--data", t.TempDir()}, args...), outputTo(io.Discard), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := local.Folder{Dir: s.Data}
+		follows, _, _ := strings.Cut(follows, ",")
+		if err := local.WriteRunFile(folder.Path("run.json"), local.RunFile{PID: os.Getpid(), Kafka: []string{brokers}, Follows: follows}); err != nil {
+			t.Fatal(err)
+		}
+		d := &diagnosis{}
+		d.checkFence(t.Context(), s, nil)
+		d.checkBrokers(t.Context(), s, nil)
+		if len(d.findings) != 2 || !d.holds(isNote, "only a venue has a fence") || d.holds(isNote, "of the venue that this node follows") != (follows == local.FollowsBrokers) {
+			t.Errorf("%s %v: %v", follows, args, d.findings)
+		}
+	}
+}

@@ -237,7 +237,7 @@ func (d *diagnosis) judgeFence(f fence.Fence, location string, founded bool, err
 	const check = "fence"
 	switch {
 	case errors.Is(err, fence.ErrNone):
-		d.add(check, isWarning, "none in the key store, although the log has records: is it the key store of this venue? "+
+		d.add(check, isWarning, "none in the key store, although the log has records: is it the key store of this venue? A follower has no fence. "+
 			"The first node that starts creates the fence, if the store has the key of an owner in the log. If all were lost: "+
 			settings.TakeOver+" --fence-lost")
 	case err != nil:

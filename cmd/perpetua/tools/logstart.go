@@ -108,3 +108,13 @@ func folderOfLog(s *settings.Settings) (ours bool, running local.RunFile, err er
 	}
 	return true, running, nil
 }
+
+// followed returns what the node on the data folder follows, if it is a follower and the folder belongs to the log that is read:
+// local.FollowsBrokers or local.FollowsArchive. Otherwise it returns "", also if no node runs.
+func followed(s *settings.Settings) string {
+	_, running, _ := folderOfLog(s)
+	return running.Follows
+}
+
+// keysOfFollower reports whether the key store of the settings is that of a running follower.
+func keysOfFollower(s *settings.Settings) bool { return s.Stores.KeyURL == "" && followed(s) != "" }

@@ -33,6 +33,9 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
+	if keysOfFollower(s) {
+		return errors.New("the node on the data folder follows a venue, and only a venue has a fence: name the venue's key store with --key-url")
+	}
 	facts := std
 	if asJSON {
 		std.Out = io.Discard // only messages for humans are written to it

@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -92,5 +93,17 @@ func TestTakeOverOfALostFence(t *testing.T) {
 	}
 	if said, err := takeOver("--fence-lost"); !errors.Is(err, context.Canceled) || !strings.Contains(said, "the fence is this venue's") || !hasFence() {
 		t.Errorf("a restored key store: %q, %v", said, err)
+	}
+}
+
+// TestTakeOverOfAFollower: the key store of a follower gets no fence, because the follower would not act on it.
+func TestTakeOverOfAFollower(t *testing.T) {
+	dir := foundedFolder(t)
+	if err := local.WriteRunFile(filepath.Join(dir, "run.json"), local.RunFile{PID: os.Getpid(), Kafka: []string{"127.0.0.1:1"}, Follows: local.FollowsBrokers}); err != nil {
+		t.Fatal(err)
+	}
+	err := TakeOver(t.Context(), []string{"--data", dir, "--fence-lost"}, outputTo(io.Discard))
+	if err == nil || !strings.Contains(err.Error(), "only a venue has a fence") {
+		t.Error(err)
 	}
 }

@@ -44,7 +44,7 @@ func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
 	return Admission{p, judged, account.RateLimit}, g.limits.take(h, p.Username, account.RateLimit)
 }
 
-// Refused returns the problem of a token or API key that Verify refuses with an error.
+// Refused returns the problem for an error of Verify.
 func Refused(err error) *problem.Problem {
 	switch {
 	case errors.Is(err, errNoAudience):
@@ -55,8 +55,8 @@ func Refused(err error) *problem.Problem {
 	return problem.Unauthorized("The bearer token is not valid.").Because(err)
 }
 
-// Verify returns the principal of a token or API key without applying the rate limit. Its errors are for the log, for Refused,
-// and ErrKeysRefused.
+// Verify returns the principal of a token or API key without applying the rate limit. Refused makes its errors problems for clients;
+// their texts are for the log only.
 func (g *Gate) Verify(token, address string) (*Principal, error) {
 	return g.tokens.Verify(token, address)
 }

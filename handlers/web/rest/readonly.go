@@ -15,7 +15,7 @@ import (
 const HeaderLogStopped = "X-Log-Stopped"
 
 // ReadOnly describes a server that follows a venue. It answers GET, HEAD and OPTIONS, and refuses every other request before it
-// looks at the token, the path or the body.
+// looks at the token, the path or the body. Where only the venue can answer, it refuses GET and HEAD too.
 type ReadOnly struct {
 	// Venue is the URL of the interfaces of the venue, which refusals name; "" if it is not known.
 	Venue string
@@ -49,7 +49,7 @@ func (ro *ReadOnly) refused(method, route string) error {
 	switch {
 	case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method):
 		return problem.ReadOnly(ro.Venue)
-	case ro.Elsewhere != nil && ro.Elsewhere(route):
+	case method != http.MethodOptions && ro.Elsewhere != nil && ro.Elsewhere(route):
 		return problem.AskTheVenue(ro.Venue)
 	}
 	return nil
