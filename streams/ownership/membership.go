@@ -16,7 +16,7 @@ import (
 )
 
 // The group's times. Unless the watch notices the death of a node, the group notices it after the session timeout; a
-// node that stops leaves the group. The other members learn of a change with their next heartbeat, and until then a
+// node that stops leaves the group. The other members learn of a change with their next heartbeat. Before that, a
 // partition that moves has no owner.
 const (
 	session   = 6 * time.Second
