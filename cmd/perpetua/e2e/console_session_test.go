@@ -128,7 +128,7 @@ func TestConsoleChangesUsers(t *testing.T) {
 // holdWrite keeps back the page's next write until window.letGo(failure) is called. With a failure the answer is lost.
 const holdWrite = `const fetched = window.fetch;
 window.letGo = null;
-window.fetch = (path, o) => o?.method !== "POST" ? fetched(path, o) : new Promise((done, fail) => {
+window.fetch = (path, o) => ["GET", undefined].includes(o?.method) ? fetched(path, o) : new Promise((done, fail) => {
   window.fetch = fetched;
   window.letGo = (failure) => fetched(path, { ...o, signal: null }).then((answer) => failure ? fail(failure) : done(answer));
 });`
@@ -178,6 +178,54 @@ func TestConsoleListsAllCustomers(t *testing.T) {
 	if left := b.text(`return document.getElementById("customer").textContent`); left != "" {
 		t.Errorf("after a logout the page still lists %s", left)
 	}
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// TestConsoleAnswersLate changes the customer before a write about an order is answered. The message names the customer of the order.
+func TestConsoleAnswersLate(t *testing.T) {
+	t.Parallel()
+	b := startBrowser(t)
+	v := startVenue(t)
+	v.fund("100000", "ANNA", "BEN")
+	b.open(v.REST + "/")
+	b.trader(v, "ANNA")
+	b.fill("#entry [name=limit_price]", "64000")
+	late := func(what, result, says string, do func()) {
+		t.Helper()
+		b.click(`#customer option[value="ANNA"]`)
+		b.sees("#entry-customer", "ANNA")
+		do()
+		b.seesScript(what+" to be sent", `return window.letGo ? "it is" : ""`)
+		b.click(`#customer option[value="BEN"]`)
+		b.sees("#entry-customer", "BEN")
+		b.text(`letGo(null)`)
+		b.sees(result, says)
+	}
+	late("an order", "#entry-result", "ANNA: Buy 0.100 BTCUSDC_PERP: open", func() {
+		b.text(holdWrite)
+		b.fill("#entry [name=amount]", "0.1"+enter)
+	})
+	late("a refused order", "#entry-result", "ANNA: ", func() {
+		b.text(holdWrite)
+		b.fill("#entry [name=amount]", "0.00000001"+enter)
+	})
+	if fault := b.shown("#entry .fault"); fault != "" {
+		t.Errorf("the form of BEN shows %q", fault)
+	}
+	late("a change", "#account-result", "ANNA: Buy 0.200 BTCUSDC_PERP: open", func() {
+		b.click("#orders-view .amend")
+		b.text(holdWrite)
+		b.fill("#amend [name=amount]", "0.2"+enter)
+		b.seesScript("the change to be sent", `return window.letGo ? "it is" : ""`)
+		b.click("#amend [data-close]")
+	})
+	late("a cancellation", "#account-result", "ANNA: Buy 0.200 BTCUSDC_PERP: canceled", func() {
+		b.sees("#orders-view", "64,000.0")
+		b.text(holdWrite)
+		b.click("#orders-view .cancel")
+	})
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
 	}

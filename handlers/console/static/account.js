@@ -257,13 +257,20 @@ export class Account {
   }
 
   async #act(work) {
+    const customer = this.#customer;
     const output = byId("account-result");
     say(output, "wait", "Sending …");
     try {
-      say(output, "good", await work());
+      const done = await work();
+      say(output, "good", this.#named(customer, done));
     } catch (failure) {
-      say(output, "bad", `${failure.message} (${failure.code})`);
+      say(output, "bad", this.#named(customer, `${failure.message} (${failure.code})`));
     }
+  }
+
+  // named begins a message with its customer if another one is shown by now.
+  #named(customer, message) {
+    return customer === this.#customer ? message : `${customer}: ${message}`;
   }
 
   #openAmend(code) {
@@ -294,9 +301,16 @@ export class Account {
       if (value && !(/^[0-9.]+$/.test(value) && safeEqual(value, order[name]))) body[name] = value;
     }
     if (!byId("amend-expire").hidden && fields.expire_time.value !== local(order.expire_time)) body.expire_time = utc(fields.expire_time.value);
-    const changed = await this.#noted(request("PATCH", this.#path(`/orders/${order.code}`), body));
-    byId("amend-dialog").close();
-    say(byId("account-result"), "good", describe(changed));
+    const customer = this.#customer;
+    const current = () => this.#amending === order && byId("amend-dialog").open;
+    try {
+      const changed = await this.#noted(request("PATCH", this.#path(`/orders/${order.code}`), body));
+      if (current()) byId("amend-dialog").close();
+      say(byId("account-result"), "good", this.#named(customer, describe(changed)));
+    } catch (failure) {
+      if (current()) throw failure;
+      say(byId("account-result"), "bad", this.#named(customer, `${failure.message} (${failure.code})`));
+    }
   }
 }
 

@@ -269,21 +269,23 @@ export class Entry {
   async #send() {
     const { customer, body } = this.#unsure;
     const output = byId("entry-result");
+    const named = (message) => (customer === this.#customer ? message : `${customer}: ${message}`); // another one may be shown by now
     say(output, "wait", "Sending …");
     try {
       const order = await request("POST", `/v1/customers/${encodeURIComponent(customer)}/orders`, body);
       this.#unsure = null;
       this.#placed(order);
       if (body.leverage) this.#learn();
-      say(output, order.status === "canceled" ? "wait" : "good", describe(order));
+      say(output, order.status === "canceled" ? "wait" : "good", named(describe(order)));
     } catch (failure) {
       if (failure.order) this.#placed(failure.order);
       if (failure.code === "OUTCOME_UNKNOWN" || failure.status === 0) {
-        say(output, "bad", `It is not known whether the order was accepted (${failure.code}). Repeating it is safe: the server recognizes it by its reference. `,
+        say(output, "bad", named(`It is not known whether the order was accepted (${failure.code}). Repeating it is safe: the server recognizes it by its reference. `),
           el("button", { type: "button", class: "quiet", click: () => this.#again() }, "Repeat"));
         return;
       }
-      throw failure;
+      if (customer === this.#customer) throw failure;
+      say(output, "bad", named(`${failure.message} (${failure.code})`));
     }
   }
 
