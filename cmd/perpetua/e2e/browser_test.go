@@ -313,6 +313,14 @@ func (b *browser) screenshot(name string) {
 	}
 }
 
+// wantNoComplaints reports the complaints of the page as errors.
+func (b *browser) wantNoComplaints() {
+	b.t.Helper()
+	for _, c := range b.complaints() {
+		b.t.Errorf("the browser complains: %s", c)
+	}
+}
+
 // complaints returns what the page's scripts and policy complained of: not of answers that are no success.
 func (b *browser) complaints() []string {
 	b.t.Helper()

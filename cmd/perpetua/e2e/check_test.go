@@ -178,7 +178,5 @@ func TestCheckPage(t *testing.T) {
 		}
 		p["parts"], p["value"] = parts, sum.String()
 	}), "Not valid: parts: the nonce splits the value into others")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }

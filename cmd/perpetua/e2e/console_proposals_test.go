@@ -166,7 +166,5 @@ func TestConsoleProposals(t *testing.T) {
 	if shown := b.shown("#proposals-panel"); shown != "" {
 		t.Errorf("a broker sees %s", shown)
 	}
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }

@@ -69,9 +69,7 @@ func TestConsoleExplains(t *testing.T) {
 	b.sees("#explain-title", "transfer")
 	b.sees("#explain-body", "100,000", "No rule with arithmetic")
 	b.click("#explain-dialog [data-close]")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // TestConsoleLooksBack shows an account as of moments that the slider or the field names.
@@ -123,7 +121,5 @@ func TestConsoleLooksBack(t *testing.T) {
 	b.sees("#past-positions", "BTCUSDC_PERP", "0.200")
 	b.fill("#past [name=as_of]", "trading/0@1"+enter)
 	b.sees("#past-result", "NOT_YET")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }

@@ -120,9 +120,7 @@ func TestConsoleChangesUsers(t *testing.T) {
 		b.sees("#open-login", "Log in")
 		b.seesNot("#who", "operator")
 	}
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // holdWrite keeps back the page's next write until window.letGo(failure) is called. With a failure the answer is lost.
@@ -178,9 +176,7 @@ func TestConsoleListsAllCustomers(t *testing.T) {
 	if left := b.text(`return document.getElementById("customer").textContent`); left != "" {
 		t.Errorf("after a logout the page still lists %s", left)
 	}
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // TestConsoleAnswersLate changes the customer before a write about an order is answered. The message names the customer of the order.
@@ -226,9 +222,7 @@ func TestConsoleAnswersLate(t *testing.T) {
 		b.text(holdWrite)
 		b.click("#orders-view .cancel")
 	})
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // TestConsoleDeposits makes deposits on the page: one whose answer is lost, and one that waits for a second person.
@@ -282,9 +276,7 @@ func TestConsoleDeposits(t *testing.T) {
 	b.fill("#deposit [name=amount]", "80"+enter)
 	b.sees("#deposit-result", "The deposit of 80 USDC to BEN waits for a second person.")
 	b.sees(`[data-journal="trading"]`, "deposit.make", "open")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // TestCompliancePageProposes has an action on a case wait for a second person. A logout leaves nothing of the case in the page.

@@ -158,9 +158,7 @@ func TestConsole(t *testing.T) {
 	if b.shown("#account, #records-box, #who") != "" {
 		t.Error("after logging out there is still something to see")
 	}
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // TestConsoleForANewcomer opens the console of a venue with its demo, as its start says: the customer that is there has
@@ -199,9 +197,7 @@ func TestConsoleForANewcomer(t *testing.T) {
 	b.screenshot("narrow")
 	b.click("#positions-view .close")
 	b.sees("#account-result", "Sell 0.010 BTCUSDC_PERP: filled")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // TestConsoleLog shows an auditor the journals and the last records, whose chain the page checks itself.
@@ -226,9 +222,7 @@ func TestConsoleLog(t *testing.T) {
 	b.click("#records li:first-child summary")
 	b.sees("#records li:first-child pre", "64999.9")
 	b.sees("#chain", "✓")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // TestConsoleSaysWhatIsWrong stops the log under a venue, and then the venue under the page.
@@ -282,9 +276,7 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 	host.cmd.Process.Signal(syscall.SIGCONT)
 	b.sees("#banner", "Connection lost", "Server unreachable")
 	b.seesNot("#banner", "Not ready")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // sell sells at the market for a customer of broker-b.
@@ -399,9 +391,7 @@ func TestConsoleShowsRisk(t *testing.T) {
 	b.click("#tab-history")
 	b.sees("#history-view", "canceled", "liquidation")
 	b.screenshot("risk")
-	for _, c := range b.complaints() {
-		t.Errorf("the browser complains: %s", c)
-	}
+	b.wantNoComplaints()
 }
 
 // stays remembers an element, and returns a check that the page still has it and not one that was made in its place. A click that
