@@ -60,18 +60,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 		}
 		take = fence.TakeOverLost
 	}
-	f, err := take(ctx, keys, id, location, fence.Settle, func(f fence.Fence, damage error) {
-		switch {
-		case errors.Is(damage, fence.ErrNone):
-			fmt.Fprintln(std.Err, "the key store had no fence of this venue: it was created. Owners whose keys are missing can't be read")
-		case damage != nil:
-			fmt.Fprintf(std.Err, "%v: it was replaced. If the venue was moved or taken over before, holds under its former id stay in the key store, and keep their keys\n", damage)
-		}
-		if s.Stores.KeyURL == "" {
-			fmt.Fprintln(std.Err, "the fence lies in the data folder. If the folder is a copy of another venue's, with its keys, that venue has a fence of its own: it does not stop by itself, so stop it first")
-		}
-		fmt.Fprintf(std.Out, "the fence is this venue's, at epoch %d; it acts in %v, once the one before must have stopped\n", f.Epoch, fence.Settle)
-	})
+	f, err := take(ctx, keys, id, location, fence.Settle, func(f fence.Fence, damage error) { printTakeOver(std, f, damage, s.Stores.KeyURL == "") })
 	if errors.Is(err, fence.ErrNone) {
 		return fmt.Errorf("%w: name the key store of the venue with --key-url; one that was never started has no fence and needs no take-over. "+
 			"If this is the venue's key store, and the fence was lost with the owners' keys, add --fence-lost", err)
@@ -84,6 +73,21 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	}
 	fmt.Fprintf(std.Out, "the venue %s acts here, at epoch %d\n", f.Venue, f.Epoch)
 	return nil
+}
+
+// printTakeOver prints the take-over of a fence before the wait. damage is the error of the former fence, or nil. inFolder
+// reports whether the fence is in the data folder.
+func printTakeOver(std settings.IO, f fence.Fence, damage error, inFolder bool) {
+	switch {
+	case errors.Is(damage, fence.ErrNone):
+		fmt.Fprintln(std.Err, "the key store had no fence of this venue: it was created. Owners whose keys are missing can't be read")
+	case damage != nil:
+		fmt.Fprintf(std.Err, "%v: it was replaced. If the venue was moved or taken over before, holds under its former id stay in the key store, and keep their keys\n", damage)
+	}
+	if inFolder {
+		fmt.Fprintln(std.Err, "the fence lies in the data folder. If the folder is a copy of another venue's, with its keys, that venue has a fence of its own: it does not stop by itself, so stop it first")
+	}
+	fmt.Fprintf(std.Out, "the fence is this venue's, at epoch %d; it acts in %v, once the one before must have stopped\n", f.Epoch, fence.Settle)
 }
 
 // errEmptyStore reports a key store with nothing that shows that it is the venue's.
