@@ -148,10 +148,10 @@ const nameWithin = 2 * writeWithin
 
 // Sweep deletes the objects of former tails and the temporary files of writers that were killed. It keeps an object that was written
 // less than nameWithin before the last manifest: a writer may name it yet, or a reader may be reading it. An object therefore
-// outlives the tail that replaces its own. It deletes none while the manifest of the tail is damaged, because one of them
-// holds the records of that tail. Sweep compares the times of the bucket. After a refusal to delete
-// a blob, Sweep deletes the others. It then returns an ErrTailKept if there are records for a tail, which the caller MUST NOT write,
-// because the bucket would keep its object.
+// outlives the tail that replaces its own. Sweep deletes no object while the manifest of the tail is damaged, because
+// one of them holds the records of that tail. It compares the times of the bucket. After a refusal to delete a blob, Sweep deletes the
+// others. It then returns an ErrTailKept if there are records for a tail, which the caller MUST NOT write, because the bucket would
+// keep its object.
 func (w *Writer) Sweep(ctx context.Context) error {
 	cfg := &w.archive.cfg
 	found, err := cfg.Store.List(ctx, cfg.folder())

@@ -65,8 +65,8 @@ type segment struct {
 // scan reads the whole folder without changing anything. An intact log may end in one incomplete batch per partition,
 // as a crash leaves it, and its indexes may be in any state that the segments can repair. A log that was trimmed begins at
 // or below the offset in trim.json; segments below that may be missing. scan returns a *DamageError for anything else. A
-// folder that is empty or does not exist is an intact, empty log. scan passes the size of
-// each segment that it has read to progress.
+// folder that is empty or does not exist is an intact, empty log. scan calls progress with the size of each segment that it
+// has read.
 func scan(ctx context.Context, dir string, progress func(bytes int64)) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)

@@ -34,11 +34,10 @@ func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
 	judged := g.tokens.sequence()
 	starting := g.tokens.starting != nil && g.tokens.starting() // before the token is looked at
 	p, account, err := g.tokens.verify(token, address)
-	switch {
-	case err == nil:
-	case starting && !errors.Is(err, errNoAudience) && !errors.Is(err, ErrKeysRefused):
+	if err != nil && starting && !errors.Is(err, errNoAudience) && !errors.Is(err, ErrKeysRefused) {
 		return Admission{}, problem.Unavailable("NOT_READY", "The node is starting and has not read all users and keys yet.", time.Second).Because(err)
-	default:
+	}
+	if err != nil {
 		return Admission{}, Refused(err)
 	}
 	return Admission{p, judged, account.RateLimit}, g.limits.take(h, p.Username, account.RateLimit)

@@ -108,8 +108,9 @@ func (q *Question) Answer(c echo.Context, s Source, read func(ctx context.Contex
 	return s.Read(ctx, sequence, read)
 }
 
-// Read calls read with the rows and a sequence, again if they had not reached the sequence. The errors of read are those of
-// projections.ReadAsOf, and Read returns their problems.
+// Read calls read with the rows and a sequence. It calls read again after the rows have reached the sequence, or, if they lack the
+// object that is asked for, the end of the log. The errors of read are those of projections.ReadAsOf and Unknown, and Read returns
+// their problems.
 func (s Source) Read(ctx context.Context, sequence int64, read func(ctx context.Context, db projections.DB, sequence int64) error) error {
 	again := func(until int64) error {
 		if err := s.catchUp(ctx, until); err != nil {
