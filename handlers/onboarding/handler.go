@@ -93,15 +93,15 @@ type Handler struct {
 	downloads, exports *capacity.Limiter
 }
 
-// placeWithin is how long a download or an export waits for capacity.
-const placeWithin = 2 * time.Second
+// capacityWithin is how long a download or an export waits for capacity.
+const capacityWithin = 2 * time.Second
 
 // New returns the handler of the onboarding interface.
 func New(c Config) *Handler {
 	h := &Handler{cfg: c, journal: operation.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
 		uploads: upload.New(c.Files, c.Scanner), proofs: proofs.New(c.Receipts), linkMaster: c.Box.Derive("download link"),
-		downloads: capacity.New(128, 64, placeWithin, capacity.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
-		exports:   capacity.New(16, 4, placeWithin, capacity.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
+		downloads: capacity.New(128, 64, capacityWithin, capacity.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
+		exports:   capacity.New(16, 4, capacityWithin, capacity.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
 	return h
 }
 

@@ -66,12 +66,12 @@ func readLink(c echo.Context, key []byte, now time.Time) (link, bool) {
 	query := c.QueryParams()
 	id, badID := scalar.ParseID(rest.Param(c, "document_id"))
 	expires, badTime := strconv.ParseInt(query.Get("expires"), 10, 64)
-	at, badPlace := strconv.ParseInt(query.Get("at"), 10, 64)
+	at, badAt := strconv.ParseInt(query.Get("at"), 10, 64)
 	signature, badText := base64.RawURLEncoding.Strict().DecodeString(query.Get("signature"))
 	l := link{id, expires, at, query.Get("restricted") == "true"}
 	// A link for GET is also valid for HEAD.
 	ours := hmac.Equal(signature, l.sign(key, http.MethodGet)) && query.Encode() == l.query(key)
-	return l, ours && errors.Join(badID, badTime, badPlace, badText) == nil && now.Unix() < expires
+	return l, ours && errors.Join(badID, badTime, badAt, badText) == nil && now.Unix() < expires
 }
 
 // linkKey returns the key that signs links of this venue in its current epoch. The master key alone would not do: a copy of

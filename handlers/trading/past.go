@@ -98,8 +98,8 @@ func (h *Handler) allOrdersAsOf(c echo.Context, q *asof.Question, f orders.Filte
 	out := make(wire.Orders, 0, len(found))
 	err = h.AsOf().Read(c.Request().Context(), at, func(ctx context.Context, db projections.DB, sequence int64) error {
 		arrivals, err := orders.Arrivals(ctx, db, codes, sequence)
-		for _, arrival := range arrivals {
-			out = append(out, found[arrival])
+		for _, i := range arrivals {
+			out = append(out, found[i])
 		}
 		return err
 	})

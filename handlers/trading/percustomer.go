@@ -108,7 +108,7 @@ func walkCustomers[T any](s *domain.State, of who, beyond *projections.Key, desc
 		if of.customer != "" {
 			customers = 1
 		}
-		for index := range placesBeyond(customers, beyond, descending) {
+		for index := range indexesBeyond(customers, beyond, descending) {
 			customer := of.customer
 			if customer == "" {
 				customer = s.CustomerAt(of.broker, index).Code
@@ -134,9 +134,9 @@ func walkCustomers[T any](s *domain.State, of who, beyond *projections.Key, desc
 	}
 }
 
-// placesBeyond yields the indexes of customers, beginning with that of the key, because the key's customer may have
+// indexesBeyond yields the indexes of customers, beginning with that of the key, because the key's customer may have
 // more items.
-func placesBeyond(n int, beyond *projections.Key, descending bool) iter.Seq[int] {
+func indexesBeyond(n int, beyond *projections.Key, descending bool) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		index, step := 0, 1
 		if descending {

@@ -50,13 +50,13 @@ func (h *Handler) listRanking(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ranks := ranked(standings, wanted)
+	accounts := ranked(standings, wanted)
 	items := make([]rankedAccount, 0, p.Size)
-	for _, rank := range rest.Slice(p, ranks).Items {
-		summary := rank.Summary()
-		items = append(items, rankedAccount{wire.NewAccountSummary(&summary), rank.Broker})
+	for _, a := range rest.Slice(p, accounts).Items {
+		summary := a.Summary()
+		items = append(items, rankedAccount{wire.NewAccountSummary(&summary), a.Broker})
 	}
-	return c.JSON(http.StatusOK, rest.NewItems(p, items, len(ranks)))
+	return c.JSON(http.StatusOK, rest.NewItems(p, items, len(accounts)))
 }
 
 // accounts returns the number of accounts now.
@@ -74,15 +74,15 @@ type ranking struct {
 
 // ranked returns the accounts with one of the risk states, or with any if wanted is empty.
 func ranked(standings []domain.Standing, wanted []margin.RiskState) []ranking {
-	ranks := make([]ranking, 0, len(standings))
+	accounts := make([]ranking, 0, len(standings))
 	for i := range standings {
 		a := standings[i].Summary()
 		if len(wanted) == 0 || slices.Contains(wanted, a.RiskState) {
-			ranks = append(ranks, ranking{&standings[i], a.MarginRatio, a.TotalEquity - a.MaintenanceMargin})
+			accounts = append(accounts, ranking{&standings[i], a.MarginRatio, a.TotalEquity - a.MaintenanceMargin})
 		}
 	}
-	slices.SortFunc(ranks, func(a, b ranking) int {
+	slices.SortFunc(accounts, func(a, b ranking) int {
 		return cmp.Or(b.ratio.Cmp(a.ratio), cmp.Compare(a.left, b.left), cmp.Compare(a.Code, b.Code))
 	})
-	return ranks
+	return accounts
 }

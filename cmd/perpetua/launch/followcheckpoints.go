@@ -131,7 +131,7 @@ func (c *checkpoints) run(ctx context.Context, tip func() int64, alarm func(jour
 func (c *checkpoints) judge(alarms []monitor.Alarm, alarm func(journal string, wrong error)) (forked bool) {
 	var doubt *string
 	for _, a := range alarms {
-		c.log.Warn("a checkpoint is not as it should be", "alarm", a.Kind, "place", a.URL, "error", a.Message)
+		c.log.Warn("a checkpoint is not as it should be", "alarm", a.Kind, "url", a.URL, "error", a.Message)
 		switch a.Kind {
 		case monitor.Fork:
 			text := journals.Trading + ": the venue has signed checkpoints of two histories"

@@ -13,16 +13,16 @@ export function clearFaults(form) {
 }
 
 // Business rejections have no field of their own: this is where the cause most likely is.
-const places = {
+const rejectedFields = {
   insufficient_margin: "amount", cash_amount_too_small: "cash_amount", price_out_of_band: "limit_price",
   post_only_would_cross: "post_only", reduce_only_invalid: "reduce_only", trigger_would_fire_immediately: "trigger_price",
   no_liquidity: "amount", instrument_halted: "type",
 };
 
-// placeOf is the field of the order that a rejection is about.
-function placeOf(reason, order) {
+// fieldOf is the field of the order that a rejection is about.
+function fieldOf(reason, order) {
   if (reason === "trigger_would_fire_immediately" && order.stop_loss_price) return "stop_loss_price";
-  return places[reason];
+  return rejectedFields[reason];
 }
 
 // showFailure puts what went wrong next to the fields at fault and returns the message for the form as a whole.
@@ -30,7 +30,7 @@ export function showFailure(form, failure) {
   clearFaults(form);
   const reason = failure.order?.reason;
   let faults = failure.faults ?? [];
-  if (reason && !faults.length) faults = [{ field: placeOf(reason, failure.order), message: words(reason) }];
+  if (reason && !faults.length) faults = [{ field: fieldOf(reason, failure.order), message: words(reason) }];
   const unplaced = [];
   let first = null;
   for (const fault of faults) {

@@ -38,8 +38,8 @@ const (
 	// receiveWithin limits the total time for a body, and pieceWithin the time in which a client sends nothing.
 	receiveWithin = 5 * time.Minute
 	pieceWithin   = 30 * time.Second
-	// placeWithin is how long an upload waits for capacity.
-	placeWithin = 10 * time.Second
+	// capacityWithin is how long an upload waits for capacity.
+	capacityWithin = 10 * time.Second
 	// atOnce limits concurrent uploads of a node, and ofTenant those of one tenant. Each takes about half a megabyte.
 	atOnce   = 64
 	ofTenant = atOnce / 2
@@ -55,7 +55,7 @@ type Receiver struct {
 
 // New returns a receiver that stores files. If scanner is nil, files are not scanned.
 func New(store *files.Store, scanner *clamd.Scanner) *Receiver {
-	return &Receiver{files: store, scanner: scanner, capacity: capacity.New(atOnce, ofTenant, placeWithin,
+	return &Receiver{files: store, scanner: scanner, capacity: capacity.New(atOnce, ofTenant, capacityWithin,
 		capacity.Busy{Code: "UPLOADS_BUSY", Message: "Too many files are being uploaded."})}
 }
 
