@@ -353,6 +353,21 @@ func TestATrimmedLogAnswersAsBefore(t *testing.T) {
 	})
 }
 
+// TestACopyAfterTheBase starts a reader at the position before the base, with a hint at a later copy of its deleted record.
+func TestACopyAfterTheBase(t *testing.T) {
+	const at = 10
+	b := newBased(newRig(t), 30, rand.New(rand.NewPCG(1, 1)))
+	last := b.kafka[len(b.kafka)-1]
+	copied := *b.kafka[b.valid[at-1].Position.Offset]
+	b.produce(copied.Value, last.Value)
+	b.trim(at)
+	before := b.valid[at-1].Position
+	before.Offset = int64(len(b.kafka))
+	if got, err := b.from(b.client, before); err != nil || !slices.Equal(got, b.hashes(at-1)) {
+		t.Errorf("%d records, %v; want %d", len(got), err, len(b.hashes(at-1)))
+	}
+}
+
 // TestATrimmedLogIsRefused names what is wrong, and appends nothing, least of all a genesis.
 func TestATrimmedLogIsRefused(t *testing.T) {
 	const n, at = 300, 200

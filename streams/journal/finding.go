@@ -91,7 +91,7 @@ func (r *Reader) settle(f *finding) error {
 				"sequence", at.Sequence, "offset", found.offset, "was", at.Offset)
 		}
 		r.chain.SetOffset(found.offset)
-		r.next, r.based, r.moved = found.offset+1, found.based, false
+		r.next, r.based, r.moved, r.hinted = found.offset+1, found.based, false, false
 	}
 	if f.err != nil {
 		return r.startPast(f.err)
@@ -124,7 +124,7 @@ func (f *finding) run(ctx context.Context) error {
 		if s.base != nil && !s.whole { // the log does not begin with the genesis
 			err = s.trimmed(f.at)
 		}
-	case f.search || s.end <= f.at.Offset || f.at.Offset < s.start:
+	case f.search || f.at.Offset < s.start || f.at.Offset > s.ceiling(f.at.Sequence):
 		err = f.find(ctx)
 	}
 	var gone *record.TrimmedError

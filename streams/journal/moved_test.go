@@ -89,6 +89,31 @@ func TestALogThatWasCopiedKeepsEveryPosition(t *testing.T) {
 	}
 }
 
+// TestAHintAtALaterCopyIsCorrected starts readers at positions whose hinted offset holds a second copy of their record.
+func TestAHintAtALaterCopyIsCorrected(t *testing.T) {
+	r := newRig(t)
+	v := values(r.written(9))
+	for what, after := range map[string][][]byte{"last": nil, "followed by junk": {[]byte("x"), v[0]}} {
+		for _, i := range []int{0, 5, len(v) - 1} {
+			r.recreate(slices.Concat(v, v[i:i+1], after)...)
+			all := r.all()
+			at := all[i].Position
+			at.Offset = int64(len(v))
+			reader := journal.NewReader(r.client, r.rules, 0, at)
+			var got []record.Entry
+			err := reader.ToTip(r.context(), func(some []record.Entry) error {
+				got = append(got, some...)
+				return nil
+			})
+			reader.Close()
+			same := func(a, b record.Entry) bool { return a.Position.Equal(b.Position) && a.Position.Offset == b.Position.Offset }
+			if err != nil || !slices.EqualFunc(got, all[i+1:], same) {
+				t.Errorf("a copy that is %s: after %v: %d records, %v; want %d", what, at, len(got), err, len(all[i+1:]))
+			}
+		}
+	}
+}
+
 // goesOn has an owner take the log that knows positions as they lay elsewhere, once by themselves and once as what a seed
 // stands on.
 func (r *rig) goesOn(all []record.Entry, known []record.Position) {

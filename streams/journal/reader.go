@@ -48,7 +48,8 @@ type Reader struct {
 	based     bool      // the position's record is gone, and the next one is that of the base
 	need      int64     // the first record that the caller needs, if the reader may start at the base; else 0
 	passing   *span     // a base that the reader has not passed yet; nil for none
-	moved     bool      // the position's record is not at the hinted offset
+	hinted    bool      // no record after the position has shown that its offset is that of its first copy
+	moved     bool      // the position's record is not at the hinted offset, or that holds a later copy of it
 	finding   *finding  // the attempt to find the position, in progress
 	lookup    *lookup   // the search of earlier attempts that were not conclusive
 	err       error
@@ -61,7 +62,7 @@ type Reader struct {
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
-		until: record.Before.Sequence, audit: client.cfg.Audit}
+		hinted: !from.IsBefore(), until: record.Before.Sequence, audit: client.cfg.Audit}
 	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
 }
@@ -274,9 +275,10 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 			return entries, err
 		}
 		if !ok {
-			// If the log was replaced, this run of foreign records may be its only content. Verify once for each run.
+			// If the log was replaced, this run of foreign records may be its only content. Verify once for each run. If the
+			// hinted offset is that of a later copy, the records after the first copy were missed.
 			if !r.verified && !r.chain.Position().IsBefore() {
-				r.verified = true
+				r.verified, r.moved = true, r.hinted
 				r.closeSession()
 				return entries, nil
 			}
@@ -292,7 +294,7 @@ func (r *Reader) read() (entries []record.Entry, err error) {
 		if r.raw != nil {
 			r.raw(message)
 		}
-		r.verified, r.based = false, false
+		r.verified, r.based, r.hinted = false, false, false
 		r.next = max(r.next, message.Offset+1)
 		entries = append(entries, entry)
 	}

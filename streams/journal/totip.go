@@ -63,7 +63,11 @@ func (r *Reader) ToTip(ctx context.Context, each func([]record.Entry) error) err
 func (r *Reader) to(ctx context.Context, end int64, each func([]record.Entry) error) error {
 	return r.client.toEnd(ctx, r.chain.Journal(), r.partition, end, func(ctx context.Context, end int64) error {
 		// The offset at the start of a reader is a hint that may be past the end. Only a verified offset counts.
-		for !r.verifiedPosition() || r.next < end {
+		for !r.verifiedPosition() || r.next < end || r.hinted {
+			if r.verifiedPosition() && r.next >= end { // no record is left that would show that the hint is wrong
+				r.moved = true
+				r.closeSession()
+			}
 			entries, _, err := r.advance(ctx, r.next >= end)
 			if err != nil {
 				return err
