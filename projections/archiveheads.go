@@ -64,11 +64,11 @@ func (a ArchiveHeads) Keep(ctx context.Context, h archive.Head) error {
 		if _, err := tx.Exec(ctx, "LOCK TABLE archive_heads IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}
-		kept, err := readHead(ctx, tx, h.Base.Journal, h.Base.Partition)
+		stored, err := readHead(ctx, tx, h.Base.Journal, h.Base.Partition)
 		if err != nil {
 			return err
 		}
-		if newer, err := h.Replaces(kept); err != nil || !newer {
+		if newer, err := h.Replaces(stored); err != nil || !newer {
 			return err
 		}
 		b := h.Base

@@ -19,31 +19,31 @@ var _ base.Keeper = Bases{}
 
 // Base implements base.Source. A database that was never migrated has none.
 func (b Bases) Base(ctx context.Context, journal string, partition int32) (*record.Base, error) {
-	kept, err := readBase(ctx, b.Pool, journal, partition)
+	stored, err := readBase(ctx, b.Pool, journal, partition)
 	if undefinedTable(err) {
 		return nil, nil
 	}
-	return kept, err
+	return stored, err
 }
 
 func readBase(ctx context.Context, db Querier, journal string, partition int32) (*record.Base, error) {
-	kept := record.Base{Journal: journal, Partition: partition}
+	stored := record.Base{Journal: journal, Partition: partition}
 	var id [16]byte
 	var hash []byte
 	err := db.QueryRow(ctx, `SELECT partitions, journal_id, sequence, hash, term FROM bases WHERE journal = $1 AND partition = $2`, journal, partition).
-		Scan(&kept.Partitions, &id, &kept.Sequence, &hash, &kept.Term)
+		Scan(&stored.Partitions, &id, &stored.Sequence, &hash, &stored.Term)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("projections: reading the base of %s/%d: %w", journal, partition, err)
 	}
-	kept.JournalID = id
-	copy(kept.Prev[:], hash)
-	if err := kept.Validate(); err != nil {
+	stored.JournalID = id
+	copy(stored.Prev[:], hash)
+	if err := stored.Validate(); err != nil {
 		return nil, &base.DamagedError{Source: "the table bases", Err: err, Remedy: "delete the row of this journal and partition"}
 	}
-	return &kept, nil
+	return &stored, nil
 }
 
 // Keep implements base.Keeper. It waits for the disk, unlike the rows' transactions.
@@ -59,12 +59,12 @@ func (b Bases) Keep(ctx context.Context, to record.Base) error {
 		if _, err := tx.Exec(ctx, "LOCK TABLE bases IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}
-		kept, err := readBase(ctx, tx, to.Journal, to.Partition)
+		stored, err := readBase(ctx, tx, to.Journal, to.Partition)
 		if err != nil {
 			return err
 		}
-		if kept != nil {
-			if err := base.MayReplace(*kept, to); err != nil {
+		if stored != nil {
+			if err := base.MayReplace(*stored, to); err != nil {
 				return err
 			}
 		}

@@ -144,14 +144,14 @@ func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge) (written i
 	ofMade := ", " + keys + " WHERE " + each(t.key, "n.? = k.?", " AND ") + " AND "
 	// A table with another unique index has no updates: a row that differs is deleted and inserted. An update could give
 	// a row the value that another row has until its own update.
-	kept := same
+	unchanged := same
 	if t.unique {
-		kept += " AND NOT (" + t.differ() + ")"
+		unchanged += " AND NOT (" + t.differ() + ")"
 	}
 	columns := each(t.columns, "?", ", ")
 	rest := slices.DeleteFunc(slices.Clone(t.columns), func(column string) bool { return slices.Contains(t.key, column) })
 	statements := []string{"DELETE FROM " + live + " t" + ofLive +
-		"NOT EXISTS (SELECT FROM " + made + " n WHERE " + kept + ")"}
+		"NOT EXISTS (SELECT FROM " + made + " n WHERE " + unchanged + ")"}
 	if !t.unique && len(rest) > 0 {
 		statements = append(statements, "UPDATE "+live+" t SET "+each(rest, "? = n.?", ", ")+
 			" FROM "+made+" n"+ofMade+same+" AND "+t.differ())

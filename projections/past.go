@@ -34,14 +34,14 @@ func (e *HistoryError) Error() string {
 // have not reached the sequence, and a *HistoryError if versions of that time are missing. The collected rows
 // are then meaningless.
 func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statements ...Statement) error {
-	var begins, kept int64 = -1, -1
+	var begins, retained int64 = -1, -1
 	lock := ""
 	if journal == partitioned {
 		lock = lockHistory
 	}
 	asOf, err := read(ctx, db, journal, lock, append([]Statement{{
 		bounds, []any{journal}, func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&begins, &kept}, func() error { return nil })
+			_, err := pgx.ForEachRow(rows, []any{&begins, &retained}, func() error { return nil })
 			return err
 		}}}, statements...)...)
 	switch {
@@ -49,8 +49,8 @@ func ReadAsOf(ctx context.Context, db DB, journal string, sequence int64, statem
 		return err
 	case asOf < sequence:
 		return ErrAhead
-	case sequence < kept:
-		return &HistoryError{journal, sequence, kept, true}
+	case sequence < retained:
+		return &HistoryError{journal, sequence, retained, true}
 	case sequence < begins:
 		return &HistoryError{journal, sequence, begins, false}
 	}

@@ -208,8 +208,8 @@ func HistoryFrom(ctx context.Context, live Querier, reading pgx.Tx) (from map[st
 		first := int64(-1)
 		// The transaction's snapshot may be older than a drop. It still shows the former bound, but not the dropped partition.
 		for _, db := range []Querier{live, reading} {
-			var begins, kept int64 = -1, -1
-			if err := db.QueryRow(ctx, bounds, journal).Scan(&begins, &kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			var begins, retained int64 = -1, -1
+			if err := db.QueryRow(ctx, bounds, journal).Scan(&begins, &retained); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 				return nil, fmt.Errorf("projections: reading where history begins: %w", err)
 			}
 			first = max(first, begins)

@@ -340,7 +340,7 @@ func (r *Runner) publish(change func()) {
 // Wait returns when the rows contain the record with the sequence, applied by any runner. It returns the context's
 // error, or the error that ended this runner.
 func (r *Runner) Wait(ctx context.Context, sequence int64) error {
-	for asked := false; ; {
+	for requested := false; ; {
 		r.mu.Lock()
 		at, err, moved := r.at.Position.Sequence, r.err, r.moved
 		r.mu.Unlock()
@@ -350,8 +350,8 @@ func (r *Runner) Wait(ctx context.Context, sequence int64) error {
 		if err != nil {
 			return err
 		}
-		if !asked { // only once: a caller that waits for a distant record must not shorten every transaction
-			asked = true
+		if !requested { // only once: a caller that waits for a distant record must not shorten every transaction
+			requested = true
 			select {
 			case r.wanted <- struct{}{}:
 			default: // already signaled

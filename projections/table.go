@@ -117,13 +117,13 @@ func values[T any](rows []T, columns []column.Column[T]) []any {
 
 // list joins the non-empty results of say for all columns.
 func list[T any](columns []column.Column[T], say func(*column.Column[T]) string) string {
-	said := make([]string, 0, len(columns))
+	names := make([]string, 0, len(columns))
 	for i := range columns {
 		if s := say(&columns[i]); s != "" {
-			said = append(said, s)
+			names = append(names, s)
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(names, ", ")
 }
 
 // All returns all rows of the table, ordered by Keys if the table has any, and the sequence that they are as of.

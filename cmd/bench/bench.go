@@ -222,18 +222,18 @@ func (b *bench) add(r Row) {
 }
 
 // pair measures both sides in alternating rounds, after a warm-up round of each.
-func (b *bench) pair(r Row, ours, beside func() (float64, error)) error {
+func (b *bench) pair(r Row, ours, baseline func() (float64, error)) error {
 	for i := -1; i < b.rounds; i++ {
 		x, err := ours()
 		if err != nil {
 			return err
 		}
-		y, err := beside()
+		y, err := baseline()
 		if err != nil {
 			return err
 		}
 		if i >= 0 {
-			r.Ours.Rounds, r.Beside.Rounds = append(r.Ours.Rounds, x), append(r.Beside.Rounds, y)
+			r.Ours.Rounds, r.Baseline.Rounds = append(r.Ours.Rounds, x), append(r.Baseline.Rounds, y)
 		}
 	}
 	b.add(r)

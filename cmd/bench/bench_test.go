@@ -18,7 +18,7 @@ import (
 // TestRow judges rows as the table shows them.
 func TestRow(t *testing.T) {
 	r := Row{Measure: "m", Unit: "u", Against: "other", Aim: atLeast(2),
-		Ours: Sample{Rounds: []float64{9, 4, 1}}, Beside: Sample{Rounds: []float64{3, 1, 1}}}
+		Ours: Sample{Rounds: []float64{9, 4, 1}}, Baseline: Sample{Rounds: []float64{3, 1, 1}}}
 	r.judge()
 	if r.Ours.Median != 4 || r.Ours.Low != 1 || r.Ours.High != 9 || r.Ratio.Median != 3 || r.Met == nil || !*r.Met {
 		t.Errorf("judged as %+v", r)
@@ -28,7 +28,7 @@ func TestRow(t *testing.T) {
 	if most.Ours.Median != 1.5 || *most.Met {
 		t.Errorf("judged as %+v", most)
 	}
-	more := Row{Ours: Sample{Rounds: []float64{9, 8, 4}}, Beside: Sample{Rounds: []float64{2, 3, 1}}, Aim: atMostMore(5)}
+	more := Row{Ours: Sample{Rounds: []float64{9, 8, 4}}, Baseline: Sample{Rounds: []float64{2, 3, 1}}, Aim: atMostMore(5)}
 	if more.judge(); more.More.Median != 5 || !*more.Met || !more.Ratio.IsZero() {
 		t.Errorf("judged as %+v", more)
 	}

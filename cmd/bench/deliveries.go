@@ -36,7 +36,7 @@ type delivering struct {
 	last          string // registration of the last receiver
 	dead          bool   // the last receiver never answers
 	db            *pgxpool.Pool
-	asked         int           // number of questions so far
+	questions     int           // number of questions so far
 	receipts      int           // number of acknowledged deliveries to expect
 	behind        time.Duration // longest time that rows were behind at the end of a round
 }
@@ -229,9 +229,9 @@ func (d *delivering) rate(ctx context.Context, questions int) (all, others float
 	g, asking := errgroup.WithContext(ctx)
 	g.SetLimit(askersMany)
 	for range questions {
-		n := d.asked % tenantsMany
-		trigger := d.triggers[n][d.asked/tenantsMany%personsEach]
-		d.asked++
+		n := d.questions % tenantsMany
+		trigger := d.triggers[n][d.questions/tenantsMany%personsEach]
+		d.questions++
 		expected += d.receivers[n]
 		if n == (receiversMany-1)%tenantsMany {
 			last++

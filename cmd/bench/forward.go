@@ -40,7 +40,7 @@ func measureForward(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer direct.close()
-	beside := func() (float64, error) { return direct.cost(closedLoop, b.round) }
+	baseline := func() (float64, error) { return direct.cost(closedLoop, b.round) }
 	const against = "over REST at the owner"
 	row := func(how string, most float64) Row {
 		r := Row{Measure: "processor time of the owner per order " + how, Unit: "µs", Against: against}
@@ -50,17 +50,17 @@ func measureForward(ctx context.Context, b *bench) error {
 		return r
 	}
 
-	if err := b.streams(ctx, v, token, row, beside); err != nil {
+	if err := b.streams(ctx, v, token, row, baseline); err != nil {
 		return err
 	}
-	if err := b.submitAlone(ctx, row, beside); err != nil {
+	if err := b.submitAlone(ctx, row, baseline); err != nil {
 		return err
 	}
 	return b.growth(ctx, v, token, direct)
 }
 
 // streams measures orders that reach the owner over a stream.
-func (b *bench) streams(ctx context.Context, v *venue, token string, row func(string, float64) Row, beside func() (float64, error)) error {
+func (b *bench) streams(ctx context.Context, v *venue, token string, row func(string, float64) Row, baseline func() (float64, error)) error {
 	node, err := b.newNode(ctx, v)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (b *bench) streams(ctx context.Context, v *venue, token string, row func(st
 		}
 		frames, commands, err := node.frames(ctx)
 		if err == nil {
-			err = b.pair(row(load.how, load.most), func() (float64, error) { return t.cost(load.connections, b.round) }, beside)
+			err = b.pair(row(load.how, load.most), func() (float64, error) { return t.cost(load.connections, b.round) }, baseline)
 		}
 		t.close()
 		if err != nil {
@@ -135,12 +135,12 @@ func (b *bench) growth(ctx context.Context, v *venue, token string, direct *targ
 			answered, ofOwner, ofNodes = answered+n, ofOwner+laterOwner-owner, ofNodes+laterReceivers-receivers
 			return perSecond, err
 		}
-		beside := func() (float64, error) {
+		baseline := func() (float64, error) {
 			r, err := direct.drive(closedLoop, b.round)
 			return r.PerSecond, err
 		}
 		if err := b.pair(Row{Measure: fmt.Sprintf("orders through %d API nodes, %d clients each", count, closedLoop), Unit: "orders/s", Against: "over REST at the owner"},
-			ours, beside); err != nil {
+			ours, baseline); err != nil {
 			return err
 		}
 		laterFrames, laterCommands, err := framesOf(ctx, nodes)
@@ -194,7 +194,7 @@ func framesOf(ctx context.Context, nodes []*node) (frames, commands float64, err
 }
 
 // submitAlone measures the owner without any interface, and so what no transport can fall below.
-func (b *bench) submitAlone(ctx context.Context, row func(string, float64) Row, beside func() (float64, error)) error {
+func (b *bench) submitAlone(ctx context.Context, row func(string, float64) Row, baseline func() (float64, error)) error {
 	owner, _, stop, err := b.newOwner(ctx, filepath.Join(b.dir, "alone"))
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (b *bench) submitAlone(ctx context.Context, row func(string, float64) Row, 
 	defer stop()
 	for _, atOnce := range []int{closedLoop, submitters} {
 		cost := func() (float64, error) { return b.costAlone(owner, atOnce) }
-		if err := b.pair(row(fmt.Sprintf("by Owner.Submit alone, %d in flight", atOnce), 0), cost, beside); err != nil {
+		if err := b.pair(row(fmt.Sprintf("by Owner.Submit alone, %d in flight", atOnce), 0), cost, baseline); err != nil {
 			return err
 		}
 	}

@@ -124,12 +124,12 @@ func (b *bench) tail(ctx context.Context, pool *pgxpool.Pool, size int, page fun
 			if len(took)%2 == 1 {
 				offset = random.IntN(size / 2)
 			}
-			asked := time.Now()
+			sent := time.Now()
 			rows, total, err := page(ctx, pool, offset)
 			if err != nil {
 				return 0, err
 			}
-			took = append(took, milliseconds(time.Since(asked)))
+			took = append(took, milliseconds(time.Since(sent)))
 			if total < size/2 || rows != min(listPage, total-offset) {
 				return 0, fmt.Errorf("a page of %d rows after %d of %d", rows, offset, total)
 			}

@@ -15,16 +15,16 @@ import (
 
 // Row is one line of the table.
 type Row struct {
-	Measure string `json:"measure"`
-	Unit    string `json:"unit"`
-	Ours    Sample `json:"ours"`
-	Against string `json:"against,omitempty"` // describes the other figure
-	Beside  Sample `json:"beside,omitzero"`
-	Ratio   Sample `json:"ratio,omitzero"` // ours divided by theirs, by round
-	More    Sample `json:"more,omitzero"`  // ours minus theirs, by round, if the aim is about that
-	Aim     Aim    `json:"aim,omitzero"`
-	Met     *bool  `json:"met,omitempty"`
-	Note    string `json:"note,omitempty"`
+	Measure  string `json:"measure"`
+	Unit     string `json:"unit"`
+	Ours     Sample `json:"ours"`
+	Against  string `json:"against,omitempty"` // describes the other figure
+	Baseline Sample `json:"beside,omitzero"`
+	Ratio    Sample `json:"ratio,omitzero"` // ours divided by theirs, by round
+	More     Sample `json:"more,omitzero"`  // ours minus theirs, by round, if the aim is about that
+	Aim      Aim    `json:"aim,omitzero"`
+	Met      *bool  `json:"met,omitempty"`
+	Note     string `json:"note,omitempty"`
 }
 
 // Aim is a bound for the ratio, or for our figure if it is not compared.
@@ -61,15 +61,15 @@ func (s *Sample) summarize() {
 
 // judge computes medians and ratios, and whether the aim is met.
 func (r *Row) judge() {
-	for i := range min(len(r.Ours.Rounds), len(r.Beside.Rounds)) {
+	for i := range min(len(r.Ours.Rounds), len(r.Baseline.Rounds)) {
 		if r.Aim.More {
-			r.More.Rounds = append(r.More.Rounds, r.Ours.Rounds[i]-r.Beside.Rounds[i])
+			r.More.Rounds = append(r.More.Rounds, r.Ours.Rounds[i]-r.Baseline.Rounds[i])
 			continue
 		}
-		r.Ratio.Rounds = append(r.Ratio.Rounds, r.Ours.Rounds[i]/r.Beside.Rounds[i])
+		r.Ratio.Rounds = append(r.Ratio.Rounds, r.Ours.Rounds[i]/r.Baseline.Rounds[i])
 	}
 	r.Ours.summarize()
-	r.Beside.summarize()
+	r.Baseline.summarize()
 	r.Ratio.summarize()
 	r.More.summarize()
 	if r.Aim == (Aim{}) {
@@ -137,8 +137,8 @@ func (r Row) verdict() string {
 
 func (r Row) line() string {
 	s := r.Measure + ": " + r.Ours.text() + " " + r.Unit
-	if !r.Beside.IsZero() {
-		s += ", " + r.Against + " " + r.Beside.text() + ", " + r.compared()
+	if !r.Baseline.IsZero() {
+		s += ", " + r.Against + " " + r.Baseline.text() + ", " + r.compared()
 	}
 	if a := r.aim(); a != "" {
 		s += ", aim " + a + " " + r.verdict()
@@ -161,7 +161,7 @@ func printTable(w io.Writer, rows []Row) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MEASURE\tUNIT\tOURS\tBESIDE\t\tRATIO\tAIM\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Measure, r.Unit, r.Ours.text(), r.Against, r.Beside.text(),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Measure, r.Unit, r.Ours.text(), r.Against, r.Baseline.text(),
 			strings.TrimPrefix(r.compared(), "ratio "), r.aim(), r.verdict())
 	}
 	_ = t.Flush() // an error of the output is ignored, as for the other lines

@@ -33,11 +33,11 @@ var asking = []string{"text", "integer", "bool", "country", "single_choice", "mu
 // onboarded holds the persons of a venue, their questions, and their responses.
 type onboarded struct {
 	persons   []string
-	questions []asked
+	questions []question
 	posts     [][]post // by person
 }
 
-type asked struct {
+type question struct {
 	ID      string `json:"id"`
 	Type    string `json:"question_type"`
 	Options []struct {
@@ -106,7 +106,7 @@ func (v *venue) onboard(ctx context.Context) (*onboarded, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	var version struct{ Questions []asked }
+	var version struct{ Questions []question }
 	if err := json.Unmarshal(content, &version); err != nil {
 		return nil, "", err
 	}
@@ -172,7 +172,7 @@ func draft() any {
 }
 
 // answered returns a response to the questions, a different one for each n.
-func answered(questions []asked, n int) string {
+func answered(questions []question, n int) string {
 	var b strings.Builder
 	b.WriteString(`{"answers":[`)
 	for i, q := range questions {
@@ -203,7 +203,7 @@ func answered(questions []asked, n int) string {
 type responsesConfig struct {
 	rivalConfig
 	Persons   []string
-	Questions []asked
+	Questions []question
 }
 
 // responseTables is the smallest schema of a service that only uses Postgres.

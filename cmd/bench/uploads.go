@@ -242,16 +242,16 @@ func measureUploads(ctx context.Context, b *bench) error {
 		return err
 	}
 	what := fmt.Sprintf("uploads of %d MiB, %d at once: judged, sealed, hashed, synced and in the log", uploadSize>>20, uploadsLive)
-	for _, beside := range []struct {
+	for _, baseline := range []struct {
 		name string
 		sync bool
 		aim  Aim
 	}{{"Echo that streams to a file and hashes", false, atLeast(0.5)}, {"the same, and syncs the file", true, Aim{}}} {
 		var theirs *uploads
-		if theirs, err = b.plainUploads(ctx, beside.sync); err != nil {
+		if theirs, err = b.plainUploads(ctx, baseline.sync); err != nil {
 			break
 		}
-		err = b.pair(Row{Measure: what, Unit: "MB/s", Against: beside.name, Aim: beside.aim}, ours.round(b.round), theirs.round(b.round))
+		err = b.pair(Row{Measure: what, Unit: "MB/s", Against: baseline.name, Aim: baseline.aim}, ours.round(b.round), theirs.round(b.round))
 		theirs.close()
 		if err != nil {
 			break

@@ -395,8 +395,8 @@ func (l *load) longestGap(from, to time.Time) (all, one time.Duration) {
 	slices.SortFunc(accepted, func(a, b acceptance) int { return a.at.Compare(b.at) })
 	all = longest(accepted, from, to)
 	for api := range l.apis {
-		own := slices.DeleteFunc(slices.Clone(accepted), func(a acceptance) bool { return a.api != api })
-		one = max(one, longest(own, from, to))
+		sameAPI := slices.DeleteFunc(slices.Clone(accepted), func(a acceptance) bool { return a.api != api })
+		one = max(one, longest(sameAPI, from, to))
 	}
 	return all, one
 }

@@ -83,8 +83,8 @@ func noNamespace(o options) string {
 	// A kernel or container may refuse even root, so this tries the two kinds of devices that the network needs.
 	try := exec.Command("sh", "-c", "ip link add faults0 type bridge && ip link add host1 type veth peer name eth9")
 	try.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if said, err := try.CombinedOutput(); err != nil {
-		return fmt.Sprintf("this machine makes no network namespace with a bridge: %v %s", err, strings.TrimSpace(string(said)))
+	if output, err := try.CombinedOutput(); err != nil {
+		return fmt.Sprintf("this machine makes no network namespace with a bridge: %v %s", err, strings.TrimSpace(string(output)))
 	}
 	return ""
 }
@@ -184,9 +184,9 @@ func (b *bridge) close() {
 func shell(ctx context.Context, lines ...string) error {
 	for _, line := range lines {
 		words := strings.Fields(line)
-		said, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
+		output, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("%s: %w %s", line, err, strings.TrimSpace(string(said)))
+			return fmt.Errorf("%s: %w %s", line, err, strings.TrimSpace(string(output)))
 		}
 	}
 	return nil

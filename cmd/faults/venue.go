@@ -115,17 +115,17 @@ func (v *venue) database(ctx context.Context) (string, error) {
 func (v *venue) tool(ctx context.Context, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	var said bytes.Buffer
+	var output bytes.Buffer
 	c := exec.CommandContext(ctx, v.binary, args...)
 	c.Env = append(slices.Clone(v.env), "PERPETUA_DATA="+filepath.Join(v.dir, "tools"), "PERPETUA_LOG_LEVEL=warn")
-	c.Stdout, c.Stderr = out, &said
+	c.Stdout, c.Stderr = out, &output
 	p, err := start(c)
 	if err != nil {
 		return err
 	}
 	<-p.ended
 	if code := c.ProcessState.ExitCode(); code != 0 {
-		return errors.Join(fmt.Errorf("perpetua %s: %v\n%s", strings.Join(args, " "), c.ProcessState, bytes.TrimSpace(said.Bytes())), ctx.Err())
+		return errors.Join(fmt.Errorf("perpetua %s: %v\n%s", strings.Join(args, " "), c.ProcessState, bytes.TrimSpace(output.Bytes())), ctx.Err())
 	}
 	return nil
 }

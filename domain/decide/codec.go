@@ -82,10 +82,10 @@ func (r *Recorded) Visit(c *pack.Coder) {
 	for _, word := range [...]*string{&r.Actor.Sub, &r.Actor.Broker, &r.Actor.Customer, &r.Actor.System} {
 		pack.Word(c, word)
 	}
-	pack.String(c, &r.Kept.Key)
-	pack.String(c, &r.Kept.Fingerprint)
-	c.Raw(r.Kept.Session[:])
-	pack.Optional(c, &r.Kept.Source, (*Source).visit)
+	pack.String(c, &r.Metadata.Key)
+	pack.String(c, &r.Metadata.Fingerprint)
+	c.Raw(r.Metadata.Session[:])
+	pack.Optional(c, &r.Metadata.Source, (*Source).visit)
 }
 
 func (s *Source) visit(c *pack.Coder) {

@@ -106,7 +106,7 @@ func (c *Core) repeated(at Stamp, cmd Command) (d Decision, done bool, err error
 // Evolve applies a record.
 func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
 	c.Note(at, cmd)
-	if source := cmd.Kept.Source; source != nil {
+	if source := cmd.Metadata.Source; source != nil {
 		c.sources[source.Journal] = applied{source.Sequence, at.Sequence}
 	}
 	c.checkpointKeys.Pass(at.Sequence, at.Time)

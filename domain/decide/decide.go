@@ -63,15 +63,15 @@ type Command struct {
 
 // Recorded is the part of a command that its record holds. Evolve sees no other part.
 type Recorded struct {
-	ID    scalar.ID
-	Type  string
-	Actor Actor
-	Kept  Metadata
+	ID       scalar.ID
+	Type     string
+	Actor    Actor
+	Metadata Metadata
 }
 
 // Recorded returns the part of c that goes into the record.
 func (c Command) Recorded() Recorded {
-	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Kept: c.Metadata}
+	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Metadata: c.Metadata}
 }
 
 // Event is one thing that happened. Implementations are pointers to plain structs. Their JSON form is the event's

@@ -84,7 +84,7 @@ func (p *Payloads) Reconstruct(r *Evidence) (c Command, ok bool, err error) {
 	if !ok {
 		return Command{}, false, nil
 	}
-	c = Command{ID: r.Command.ID, Type: r.Command.Type, Actor: r.Command.Actor, Metadata: r.Command.Kept, Payload: payload}
+	c = Command{ID: r.Command.ID, Type: r.Command.Type, Actor: r.Command.Actor, Metadata: r.Command.Metadata, Payload: payload}
 	if made, ok := EventOf[*ProposalMade](r); ok {
 		return c, true, made.decode(payload)
 	}

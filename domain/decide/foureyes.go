@@ -344,7 +344,7 @@ func touchedByShared(e Event) []string {
 // the proposal.
 func (c *Core) RequestFingerprint(cmd Recorded, events []Event) string {
 	if cmd.Type != CommandConfirmProposal {
-		return cmd.Kept.Fingerprint
+		return cmd.Metadata.Fingerprint
 	}
 	e, _ := EventOf[*ProposalConfirmed](&Evidence{Events: events})
 	for _, p := range c.proposals {
@@ -352,7 +352,7 @@ func (c *Core) RequestFingerprint(cmd Recorded, events []Event) string {
 			return p.Fingerprint
 		}
 	}
-	return cmd.Kept.Fingerprint
+	return cmd.Metadata.Fingerprint
 }
 
 // follow applies an event.
@@ -375,7 +375,7 @@ func (f *fourEyes) make(at Stamp, cmd Recorded, e *ProposalMade) {
 		}
 		f.proposals = slices.Delete(f.proposals, old, old+1)
 	}
-	f.proposals = append(f.proposals, &Proposal{ProposalMade: *e, Sequence: at.Sequence, Fingerprint: cmd.Kept.Fingerprint, Proposer: cmd.Actor, Status: StatusOpen})
+	f.proposals = append(f.proposals, &Proposal{ProposalMade: *e, Sequence: at.Sequence, Fingerprint: cmd.Metadata.Fingerprint, Proposer: cmd.Actor, Status: StatusOpen})
 	f.open++
 }
 

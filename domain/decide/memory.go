@@ -153,18 +153,18 @@ func (m *Memory) Note(at Stamp, c Recorded) {
 		m.queue = append([]expiring(nil), m.queue[m.head:]...)
 		m.head = 0
 	}
-	if c.Kept.Key == "" {
+	if c.Metadata.Key == "" {
 		return
 	}
 	if m.keys == nil {
 		m.keys = make(map[memoryKey]remembered)
 	}
-	k, r := memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}, remembered{c.Kept.Fingerprint, at.Sequence, now}
-	if route, _ := splitFingerprint(c.Kept.Fingerprint); route != "" {
+	k, r := memoryKey{c.Actor.Broker, c.Type, c.Metadata.Key}, remembered{c.Metadata.Fingerprint, at.Sequence, now}
+	if route, _ := splitFingerprint(c.Metadata.Fingerprint); route != "" {
 		m.keep(k.on(route), r)
 	}
 	m.keep(k, r)
-	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
+	if name, fingerprint, ok := batchOf(c.Metadata.Key); ok {
 		k := memoryKey{c.Actor.Broker, c.Type, name}
 		if _, there := m.find(at.Time, k); !there { // the first command of the batch that has a record
 			m.keep(k, remembered{fingerprint, at.Sequence, now})

@@ -51,9 +51,9 @@ func (u *User) visit(c *pack.Coder) string {
 	pack.String(c, &u.Username)
 	pack.Word(c, &u.Broker)
 	pack.String(c, &u.CustomerCode)
-	some := u.Scopes != nil // JSON tells an empty list from none
-	c.Bool(&some)
-	if c.Reading() && some {
+	present := u.Scopes != nil // JSON tells an empty list from none
+	c.Bool(&present)
+	if c.Reading() && present {
 		u.Scopes = []string{}
 	}
 	pack.Slice(c, &u.Scopes, visitWord)

@@ -119,7 +119,7 @@ func golden(t testing.TB) *identity.State {
 	l.do(system, identity.CommandUseAPIKey, "", &identity.UseAPIKey{ID: l.keys("broker-a")[0].ID})
 	l.do(operator, identity.CommandLimitAPIKey, "", &identity.LimitAPIKey{Username: "broker-a", ID: l.keys("broker-a")[0].ID,
 		RateLimit: &identity.RateLimit{PerSecond: 7, Burst: 8}})
-	taken := decide.Recorded{Kept: decide.Metadata{Source: &decide.Source{Journal: "onboarding", Sequence: 7}}}
+	taken := decide.Recorded{Metadata: decide.Metadata{Source: &decide.Source{Journal: "onboarding", Sequence: 7}}}
 	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, append(decidetest.FourEyes(), &decide.CommitmentRotated{Generation: 1, Secret: "an id"},
 		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: l.now}))
 	l.state.Evolve(decide.Stamp{Sequence: 100, Time: l.now}, decide.Recorded{}, decide.Accepted, nil)

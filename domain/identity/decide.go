@@ -21,8 +21,8 @@ const (
 
 // Decide returns the consequences of a command.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	asked, known := c.Payload.(decide.Payload)
-	if !known || asked.CommandType() != c.Type {
+	payload, known := c.Payload.(decide.Payload)
+	if !known || payload.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
 	if err := s.permit(c); err != nil {

@@ -43,7 +43,7 @@ func (s *State) forget() {
 	for s.forgets() && c.n > c.keep {
 		first := c.queue[c.head]
 		c.head++
-		if s.stands(first) {
+		if s.isCurrent(first) {
 			delete(s.deliveries, first.id)
 			c.n--
 			c.forgotten = first.sequence
@@ -54,8 +54,8 @@ func (s *State) forget() {
 	}
 }
 
-// stands reports whether a delivery is still closed by this closing.
-func (s *State) stands(c closing) bool {
+// isCurrent reports whether a delivery is still closed by this closing.
+func (s *State) isCurrent(c closing) bool {
 	v, known := s.deliveries[c.id]
 	return known && v.Closed == c.sequence
 }
@@ -64,7 +64,7 @@ func (s *State) stands(c closing) bool {
 func (s *State) compactClosed() {
 	left := make([]closing, 0, s.closed.n)
 	for _, one := range s.closed.queue[s.closed.head:] {
-		if s.stands(one) {
+		if s.isCurrent(one) {
 			left = append(left, one)
 		}
 	}
@@ -75,7 +75,7 @@ func (s *State) compactClosed() {
 func (s *State) closedInOrder() []*Delivery {
 	out := make([]*Delivery, 0, s.closed.n)
 	for _, one := range s.closed.queue[s.closed.head:] {
-		if s.stands(one) {
+		if s.isCurrent(one) {
 			out = append(out, s.deliveries[one.id])
 		}
 	}

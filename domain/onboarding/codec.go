@@ -34,7 +34,7 @@ const deliverySize = 150 // about how many bytes a delivery takes
 // visit visits the whole state. What is read goes into s, which is new.
 func (s *State) visit(c *pack.Coder) {
 	pack.Ordered(c, &s.ownerOrder, s.owners, func(f *file) scalar.ID { return s.visitFile(c, f) })
-	pack.Ordered(c, &s.questionnaireOrder, s.questionnaires, func(q *asked) scalar.ID { return q.visit(c) })
+	pack.Ordered(c, &s.questionnaireOrder, s.questionnaires, func(q *versioned) scalar.ID { return q.visit(c) })
 	pack.Ordered(c, &s.entitlementOrder, s.entitlements, func(e *entitlement.Definition) scalar.ID {
 		visitDefinition(e, c)
 		return e.ID
@@ -174,9 +174,9 @@ func (t *Trigger) visit(c *pack.Coder) {
 	c.Bool(&t.Needs.VideoPlanned)
 	pack.Word(c, &t.Needs.Video)
 	pack.Int(c, &t.Needs.VideoSequence)
-	some := t.Open != nil // JSON tells an empty list from none
-	c.Bool(&some)
-	if c.Reading() && some {
+	present := t.Open != nil // JSON tells an empty list from none
+	c.Bool(&present)
+	if c.Reading() && present {
 		t.Open = []entitlement.Requirement{}
 	}
 	pack.Slice(c, &t.Open, func(r *entitlement.Requirement, c *pack.Coder) {
@@ -188,7 +188,7 @@ func (t *Trigger) visit(c *pack.Coder) {
 }
 
 // visit visits a questionnaire with its versions, and returns its id.
-func (q *asked) visit(c *pack.Coder) scalar.ID {
+func (q *versioned) visit(c *pack.Coder) scalar.ID {
 	if c.Reading() {
 		q.Questionnaire = new(questionnaire.Questionnaire)
 	}

@@ -166,7 +166,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 func golden(t testing.TB) *onboarding.State {
 	l := firstRules(t)
 	ofRoute := decide.Metadata{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
-	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&onboarding.RetentionSet{Seconds: 5}}})
+	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Metadata: ofRoute}, decide.Decision{Events: []decide.Event{&onboarding.RetentionSet{Seconds: 5}}})
 	l.must(operator, &decide.ActivateRules{Rules: 2})
 	l.fold(decide.Recorded{Type: decide.CommandRotateCommitment, Actor: operator}, decide.Decision{Events: append(decidetest.FourEyes(), &decide.CommitmentRotated{Generation: 1, Secret: "an id"},
 		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5})})
@@ -259,7 +259,7 @@ func TestEveryFieldIsSaved(t *testing.T) {
 	q := l.questionnaire("a")
 	l.publish(q)
 	l.trigger(define(entitlement.Automatic, q)) // still waits for an answer
-	taken := decide.Recorded{Kept: decide.Metadata{Source: &decide.Source{Journal: "trading", Sequence: 7}}}
+	taken := decide.Recorded{Metadata: decide.Metadata{Source: &decide.Source{Journal: "trading", Sequence: 7}}}
 	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, nil)
 	f.Try(l.state)
 	f.Report(t)

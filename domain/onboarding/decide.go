@@ -83,11 +83,11 @@ func (d *draft) decision() decide.Decision {
 
 // Decide returns the consequences of a command.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	asked, known := c.Payload.(decide.Payload)
-	if !known || asked.CommandType() != c.Type {
+	common, known := c.Payload.(decide.Payload)
+	if !known || common.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	p, own := asked.(payload)
+	p, own := common.(payload)
 	// Objects that a client creates belong to its tenant, so the client must have one.
 	if own && p.givenBy() == ByClient && c.Actor.Broker == "" {
 		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "the command is given by a client of a tenant")

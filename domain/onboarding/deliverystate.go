@@ -13,8 +13,8 @@ func (s *State) addDelivery(v *Delivery) {
 		s.closed.n--
 	}
 	s.deliveries[v.ID] = v
-	open, some := s.openOf[v.WebhookID]
-	if !some {
+	open, exists := s.openOf[v.WebhookID]
+	if !exists {
 		open = make(map[scalar.ID]bool)
 		s.openOf[v.WebhookID] = open
 	}

@@ -159,7 +159,7 @@ func (p *ReleaseOwner) decide(d *draft) error {
 
 // hold returns the data of an event about a hold on an owner, and whether the owner is held.
 func (d *draft) hold(ref owner.Ref, reason Sealed) (h Hold, held bool, err error) {
-	f, err := d.kept(ref)
+	f, err := d.unerased(ref)
 	if err != nil {
 		return Hold{}, false, err
 	}
@@ -169,8 +169,8 @@ func (d *draft) hold(ref owner.Ref, reason Sealed) (h Hold, held bool, err error
 	return Hold{Ref: ref, Tenant: f.owner.Tenant, Reason: slices.Clone(reason), Time: d.at.Time}, f.held, nil
 }
 
-// kept returns the file of an owner that is not erased. The owner may be restricted.
-func (d *draft) kept(ref owner.Ref) (*file, error) {
+// unerased returns the file of an owner that is not erased. The owner may be restricted.
+func (d *draft) unerased(ref owner.Ref) (*file, error) {
 	f, known := d.state.owners[ref.ID]
 	if !known || f.owner.Ref != ref || f.owner.State == owner.Erased {
 		return nil, ownerNotFound(ref.Type)

@@ -96,7 +96,7 @@ func seconds(t scalar.Time) string {
 }
 
 // explainPin writes down whether the owner of a trigger can answer a questionnaire of a definition.
-func (d *draft) explainPin(t *Trigger, q *asked) {
+func (d *draft) explainPin(t *Trigger, q *versioned) {
 	if !d.sheet.On() {
 		return
 	}

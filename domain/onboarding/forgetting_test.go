@@ -281,7 +281,7 @@ func TestNothingIsForgottenByTheFirstRules(t *testing.T) {
 	if got := known(); !slices.Equal(got, []bool{false, false, false, true, true}) {
 		t.Errorf("after another end %v are known", got)
 	}
-	if n := l.state.Totals(); n.Deliveries != 5 || n.Kept != 2 {
+	if n := l.state.Totals(); n.Deliveries != 5 || n.Retained != 2 {
 		t.Errorf("%+v", n)
 	}
 	// What the rows say of the first, with all that could be wrong about it.

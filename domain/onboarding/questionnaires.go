@@ -142,11 +142,11 @@ func (p *AddVersion) decide(d *draft) error {
 	n := 0
 	next := func() scalar.ID { n++; return d.at.Derive(n) } // indices that no event uses: this record has only one event
 	for i := range v.Questions {
-		asked := &v.Questions[i]
-		asked.ID = next()
-		slices.SortFunc(asked.Options, func(a, b questionnaire.Option) int { return cmp.Compare(a.Position, b.Position) })
-		for j := range asked.Options {
-			asked.Options[j].ID = next()
+		versioned := &v.Questions[i]
+		versioned.ID = next()
+		slices.SortFunc(versioned.Options, func(a, b questionnaire.Option) int { return cmp.Compare(a.Position, b.Position) })
+		for j := range versioned.Options {
+			versioned.Options[j].ID = next()
 		}
 	}
 	d.add(&VersionAdded{v})
@@ -219,7 +219,7 @@ func (p *UnpublishQuestionnaire) decide(d *draft) error {
 	return nil
 }
 
-func (d *draft) questionnaire(id scalar.ID) (*asked, error) {
+func (d *draft) questionnaire(id scalar.ID) (*versioned, error) {
 	q, known := d.state.questionnaires[id]
 	if !known {
 		return nil, decide.Refuse(decide.NotFound, "QUESTIONNAIRE_NOT_FOUND", "there is no such questionnaire")
@@ -229,7 +229,7 @@ func (d *draft) questionnaire(id scalar.ID) (*asked, error) {
 
 // changeable returns a questionnaire that an operator may change. A questionnaire for a single owner is part of that
 // owner's data, which must not be restricted.
-func (d *draft) changeable(id scalar.ID) (*asked, error) {
+func (d *draft) changeable(id scalar.ID) (*versioned, error) {
 	q, err := d.questionnaire(id)
 	if err != nil || q.IsGeneric() {
 		return q, err
@@ -280,15 +280,15 @@ type QuestionnaireUnpublished struct {
 // EventType returns questionnaire.unpublished.
 func (*QuestionnaireUnpublished) EventType() string { return TypeQuestionnaireUnpublished }
 
-// asked is a questionnaire with its versions.
-type asked struct {
+// versioned is a questionnaire with its versions.
+type versioned struct {
 	*questionnaire.Questionnaire
 	versions  []*questionnaire.Version // number 1 first
 	published []bool                   // whether each version is published
 }
 
 // newest returns the newest published version, or nil.
-func (q *asked) newest() *questionnaire.Version {
+func (q *versioned) newest() *questionnaire.Version {
 	for i, v := range slices.Backward(q.versions) {
 		if q.published[i] {
 			return v
@@ -302,7 +302,7 @@ func (s *State) setQuestionnaire(q questionnaire.Questionnaire) {
 		known.Questionnaire = &q
 		return
 	}
-	s.questionnaires[q.ID] = &asked{Questionnaire: &q}
+	s.questionnaires[q.ID] = &versioned{Questionnaire: &q}
 	s.questionnaireOrder = append(s.questionnaireOrder, q.ID)
 }
 
@@ -330,7 +330,7 @@ func (f *fold) questionnaireUnpublished(e *QuestionnaireUnpublished) {
 }
 
 // as returns a copy of the questionnaire with IsPublished set.
-func (q *asked) as(published bool) questionnaire.Questionnaire {
+func (q *versioned) as(published bool) questionnaire.Questionnaire {
 	changed := *q.Questionnaire
 	changed.IsPublished = published
 	return changed

@@ -58,19 +58,19 @@ type attemptsInput struct {
 
 func inputOf(attempts []*RecordAttempt) any {
 	var in attemptsInput
-	after, asked := make([]int64, len(attempts)), false
+	after, manual := make([]int64, len(attempts)), false
 	for n, a := range attempts {
 		if a.StatusCode == acknowledged {
 			continue
 		}
-		after[n], asked = int64(a.RetryAfter), asked || a.RetryAfter != 0
+		after[n], manual = int64(a.RetryAfter), manual || a.RetryAfter != 0
 		if in.Schedule == nil {
 			for _, wait := range a.Schedule {
 				in.Schedule = append(in.Schedule, int64(wait))
 			}
 		}
 	}
-	if asked {
+	if manual {
 		in.RetryAfter = after
 	}
 	return in

@@ -35,7 +35,7 @@ type State struct {
 	external   map[external]scalar.ID
 	documents  map[scalar.ID]*Document
 
-	questionnaires     map[scalar.ID]*asked
+	questionnaires     map[scalar.ID]*versioned
 	questionnaireOrder []scalar.ID // in the order of creation
 	entitlements       map[scalar.ID]*entitlement.Definition
 	entitlementOrder   []scalar.ID
@@ -57,7 +57,7 @@ type State struct {
 // NewState returns the state before genesis.
 func NewState() *State {
 	s := &State{core: decide.NewCore(decide.Numbers{Newest: rulesSupported, Commitments: rulesOfInputs, FourEyes: rulesOfFourEyes, Reasons: rulesOfReasons, CheckpointKeys: rulesOfFourEyes}), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
-		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
+		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*versioned),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
 		openOf: make(map[scalar.ID]map[scalar.ID]bool), closed: closedDeliveries{keep: keptClosed}, retention: DefaultRetention, due: newDueList()}

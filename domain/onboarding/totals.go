@@ -9,15 +9,15 @@ import (
 // Totals counts the objects in the state.
 type Totals struct {
 	Owners, Documents, Triggers, Webhooks int
-	// Deliveries counts all deliveries ever created. Kept counts those that are not forgotten.
-	Deliveries, Kept int
+	// Deliveries counts all deliveries ever created. Retained counts those that are not forgotten.
+	Deliveries, Retained int
 	// Answered sums the numbers of questionnaires that each owner has answered.
 	Answered int
 }
 
 // Totals returns the counts.
 func (s *State) Totals() Totals {
-	t := Totals{Owners: len(s.owners), Documents: len(s.documents), Triggers: len(s.triggers), Webhooks: len(s.webhooks), Deliveries: int(s.made), Kept: len(s.deliveries)}
+	t := Totals{Owners: len(s.owners), Documents: len(s.documents), Triggers: len(s.triggers), Webhooks: len(s.webhooks), Deliveries: int(s.made), Retained: len(s.deliveries)}
 	for _, f := range s.owners { // a sum, so the order does not matter
 		t.Answered += len(f.answered)
 	}

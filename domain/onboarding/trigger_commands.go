@@ -214,9 +214,9 @@ func (p *ActOnTrigger) checkQuestionnaires(d *draft, t *Trigger) error {
 // allowed refuses an action that the trigger's state does not allow.
 func (p *ActOnTrigger) allowed(t *Trigger) error {
 	_, _, ok := entitlement.Next(t.Status, p.Action)
-	asked := t.Needs.Video == entitlement.VideoAsked
+	requested := t.Needs.Video == entitlement.VideoAsked
 	switch {
-	case !ok, p.Action == entitlement.RequestVideoIdentification && asked, p.Action == entitlement.CompleteVideoIdentification && !asked:
+	case !ok, p.Action == entitlement.RequestVideoIdentification && requested, p.Action == entitlement.CompleteVideoIdentification && !requested:
 		return decide.Refuse(decide.Conflict, "TRANSITION_NOT_ALLOWED", "the trigger's state does not allow the action")
 	case p.Action == entitlement.Approve && !t.Needs.Met(t.Open):
 		return decide.Refuse(decide.Conflict, "REQUIREMENTS_OPEN", "not all requirements are met")

@@ -318,9 +318,9 @@ func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
 
 // Optional visits whether there is a value, and the value.
 func Optional[T any](c *Coder, p **T, visit func(*T, *Coder)) {
-	some := *p != nil
-	c.Bool(&some)
-	if !some {
+	present := *p != nil
+	c.Bool(&present)
+	if !present {
 		return
 	}
 	if c.reading {
@@ -372,8 +372,8 @@ func Ref[T any](c *Coder, p **T, t *Table[T]) {
 // OptionalRef visits a pointer that may be nil.
 func OptionalRef[T any](c *Coder, p **T, t *Table[T]) {
 	if !c.reading {
-		n, some := t.numbers[*p]
-		if some {
+		n, present := t.numbers[*p]
+		if present {
 			n++
 		}
 		c.w.uint(uint64(n))

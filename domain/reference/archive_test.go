@@ -85,10 +85,10 @@ func (l *realRecords) add(value []byte) {
 		r.Command.ID[i] = byte(ms >> (40 - 8*i))
 	}
 	r.Command.ID[6], r.Command.ID[8] = r.Command.ID[6]&0x0f|0x70, r.Command.ID[8]&0x3f|0x80
-	if r.Command.Kept.Fingerprint != "" {
-		r.Command.Kept.Fingerprint = hex.EncodeToString(text[16:])
-		if r.Command.Kept.Key == "" {
-			r.Command.Kept.Key = hex.EncodeToString(text[8:15])
+	if r.Command.Metadata.Fingerprint != "" {
+		r.Command.Metadata.Fingerprint = hex.EncodeToString(text[16:])
+		if r.Command.Metadata.Key == "" {
+			r.Command.Metadata.Key = hex.EncodeToString(text[8:15])
 		}
 	}
 	again, err := record.Encode(nil, r)

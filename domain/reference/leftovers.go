@@ -27,9 +27,9 @@ func (a *Auditor) leftovers() {
 	}
 }
 
-// within returns how many steps an order would trade within its limit or price band. own includes orders of the same account. A
+// within returns how many steps an order would trade within its limit or price band. sameAccount includes orders of the same account. A
 // reduce-only order trades no more than its account still holds after the orders before it.
-func (a *Auditor) within(o *order, own bool) (steps int64) {
+func (a *Auditor) within(o *order, sameAccount bool) (steps int64) {
 	at := a.now
 	if a.r.resumed != nil {
 		at = a.r.resumed.started
@@ -43,7 +43,7 @@ func (a *Auditor) within(o *order, own bool) (steps int64) {
 		if !reaches {
 			return steps
 		}
-		if !maker.past(at) && (own || maker.account != o.account) {
+		if !maker.past(at) && (sameAccount || maker.account != o.account) {
 			steps += maker.trades(sizes)
 		}
 	}

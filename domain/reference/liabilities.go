@@ -54,15 +54,15 @@ func (a *Auditor) stated(e *statedShape) {
 	must(a.rules >= 3, "liabilities are stated under rules %d", a.rules)
 	must(o != nil && e.Position.Sequence == o.sequence && e.Position.Hash == o.hash, "liabilities are stated about record %d", e.Position.Sequence)
 	must(e.Timestamp == o.time && e.Asset == "USDC" && e.Scale == 8, "liabilities are stated about %d, in %s with %d decimals", e.Timestamp, e.Asset, e.Scale)
-	is := func(name, said string, n int64) {
-		must(said == strconv.FormatInt(n, 10), "%s is stated as %s, and is %d", name, said, n)
+	is := func(name, stated string, n int64) {
+		must(stated == strconv.FormatInt(n, 10), "%s is stated as %s, and is %d", name, stated, n)
 	}
 	is("total", e.Total, o.total)
 	is("deficits", e.Deficits, o.deficits)
 	is("net_paid_in", e.NetPaidIn, o.paidIn)
 	must(len(e.Venue) == 5, "the venue has %d accounts", len(e.Venue))
-	for name, said := range e.Venue {
-		is(name, said, o.venue[name])
+	for name, stated := range e.Venue {
+		is(name, stated, o.venue[name])
 	}
 	must(o.sequence != a.lastStated, "liabilities are stated twice about record %d", o.sequence)
 	a.lastStated = o.sequence

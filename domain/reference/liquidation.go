@@ -37,8 +37,8 @@ func (a *Auditor) heaviest(c *account) (heaviest *position) {
 func (a *Auditor) bankruptcy(h *position) int64 {
 	i := h.instrument
 	equity, total := a.health(h.account)
-	mine := i.margin(abs(i.worth(i.mark, h.size)), false, h.account.maintenance)
-	away := new(big.Rat).Quo(times(rat(equity, 1), rat(mine, total)), rat(product(h.size, i.unit), 1))
+	needed := i.margin(abs(i.worth(i.mark, h.size)), false, h.account.maintenance)
+	away := new(big.Rat).Quo(times(rat(equity, 1), rat(needed, total)), rat(product(h.size, i.unit), 1))
 	p := minus(rat(i.mark, 1), away)
 	price := up(p)
 	if h.size < 0 {

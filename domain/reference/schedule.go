@@ -110,14 +110,14 @@ func (a *Auditor) turn() {
 	first, blocks := a.blocking()
 	if a.r.work == "" {
 		must(!blocks, "a command is decided while %s is due", first.work)
-		if next, some := a.alternating(); some {
+		if next, exists := a.alternating(); exists {
 			must(a.stepped, "a second command is decided while %s is due", next.work)
 		}
 		return
 	}
 	if !blocks {
-		next, some := a.alternating()
-		must(some, "a step of %s, and nothing is due", a.r.work)
+		next, exists := a.alternating()
+		must(exists, "a step of %s, and nothing is due", a.r.work)
 		first = next
 	}
 	must(first.work == a.r.work, "a step of %s, and %s is due first", a.r.work, first.work)
@@ -127,10 +127,10 @@ func (a *Auditor) turn() {
 // can reports whether a liquidation step for the account is possible: it has a position or an order on an open
 // instrument, or it has no position but orders, or the fund can pay.
 func (a *Auditor) can(c *account) bool {
-	some := false
+	exists := false
 	for _, h := range c.positions {
 		if h.size != 0 {
-			some = true
+			exists = true
 			if h.instrument.open() {
 				return true
 			}
@@ -141,7 +141,7 @@ func (a *Auditor) can(c *account) bool {
 			return true
 		}
 	}
-	return !some && (len(c.orders) > 0 || a.fund.balance > 0)
+	return !exists && (len(c.orders) > 0 || a.fund.balance > 0)
 }
 
 // firstFailing returns the account to liquidate next, by the record that made it due, then by code.

@@ -202,8 +202,8 @@ func (v *visit) check(valid bool) {
 // entry visits the time and the arrival number of a due entry, which may be set aside, or that there is none. The entry
 // that is read is otherwise like one.
 func (v *visit) entry(p **dueEntry, like dueEntry) {
-	some := *p != nil
-	if v.Bool(&some); !some {
+	exists := *p != nil
+	if v.Bool(&exists); !exists {
 		return
 	}
 	if v.Reading() {

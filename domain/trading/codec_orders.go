@@ -89,11 +89,11 @@ func (v *visit) otherOrders() {
 			v.otherOrder(nil)
 		}
 	}
-	some, none := true, false
+	yes, none := true, false
 	for _, a := range v.holders() {
 		for o := range a.orders(nil) {
 			if v.orders.written[o.Number()] == 0 {
-				v.Bool(&some)
+				v.Bool(&yes)
 				v.otherOrder(o)
 			}
 		}

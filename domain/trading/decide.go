@@ -9,11 +9,11 @@ import (
 
 // Decide returns the decision on a command. It implements decide.State.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	asked, known := c.Payload.(decide.Payload)
-	if !known || asked.CommandType() != c.Type {
+	common, known := c.Payload.(decide.Payload)
+	if !known || common.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	if err := confined(c.Actor, asked); err != nil {
+	if err := confined(c.Actor, common); err != nil {
 		return decide.Decision{}, err
 	}
 	if d, done, err := s.core.Govern(at, c, governed{s}); done {

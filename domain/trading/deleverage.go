@@ -77,9 +77,9 @@ type rank struct {
 
 // ranked returns the ranking of the long or the short holders. It makes it if it is not cached.
 func (i *instrument) ranked(long bool) *ranking {
-	kept := &i.rankings[sideOfSize(long)]
-	if *kept != nil {
-		return *kept
+	cached := &i.rankings[sideOfSize(long)]
+	if *cached != nil {
+		return *cached
 	}
 	r := &ranking{}
 	for _, list := range i.bounds[ofMark] {
@@ -91,7 +91,7 @@ func (i *instrument) ranked(long bool) *ranking {
 		}
 	}
 	r.Restore()
-	*kept = r
+	*cached = r
 	return r
 }
 
@@ -111,12 +111,12 @@ func (h *position) asCounterparty() *counterparty {
 // rerank updates the ranks of an account's positions in the cached rankings.
 func (a *account) rerank() {
 	for _, h := range a.positions {
-		kept := &h.instrument.rankings
-		if r := h.rank.in; r != nil && (r == kept[0] || r == kept[1]) {
+		cached := &h.instrument.rankings
+		if r := h.rank.in; r != nil && (r == cached[0] || r == cached[1]) {
 			r.Remove(h.rank.index)
 			h.rank = rank{}
 		}
-		if r := kept[sideOfSize(h.size > 0)]; r != nil && h.size != 0 {
+		if r := cached[sideOfSize(h.size > 0)]; r != nil && h.size != 0 {
 			h.rank.in = r
 			r.Push(h.asCounterparty())
 		}

@@ -170,12 +170,12 @@ func (a *agenda) first(n int, now scalar.Time) []*dueEntry {
 			return entries
 		}
 	}
-	first, some := a.alternating.First()
+	first, exists := a.alternating.First()
 	expiry, expires := a.expiries.First()
 	switch {
 	case !expires:
 		return a.alternating.Batch(n, now)
-	case !some || schedule.Compare(expiry, first) < 0:
+	case !exists || schedule.Compare(expiry, first) < 0:
 		return before(a.expiries.Batch(n, now), first)
 	}
 	return before(a.alternating.Batch(n, now), expiry)
@@ -203,7 +203,7 @@ func (s *State) Due(now scalar.Time) decide.Urgency {
 // NextDue returns the earliest time at which work is due. It implements decide.State.
 func (s *State) NextDue() (at scalar.Time, ok bool) {
 	for _, l := range s.due.lists() {
-		if first, some := l.Next(); some && (!ok || first < at) {
+		if first, exists := l.Next(); exists && (!ok || first < at) {
 			at, ok = first, true
 		}
 	}

@@ -57,7 +57,7 @@ func (s *State) dump(w io.Writer) {
 	}
 	if r := s.running; r != nil {
 		c := r.command
-		fmt.Fprintf(w, "running %s %s %s %+v %q %s %s %s %s %s %d %d %t\n", r.kind, c.ID, c.Type, c.Actor, c.Kept.Key, c.Kept.Fingerprint, r.started, r.customer(), r.onSymbol(), r.reason, r.canceled, r.bound, r.protected)
+		fmt.Fprintf(w, "running %s %s %s %+v %q %s %s %s %s %s %d %d %t\n", r.kind, c.ID, c.Type, c.Actor, c.Metadata.Key, c.Metadata.Fingerprint, r.started, r.customer(), r.onSymbol(), r.reason, r.canceled, r.bound, r.protected)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(s.sessions), compareIDs) {
 		c := s.sessions[id]

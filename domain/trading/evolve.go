@@ -329,7 +329,7 @@ func (f *fold) workFinished(*WorkFinished) {
 	}
 	// The key was noted at the record that started the work, which has no answer. From now on a repeat finds this
 	// record.
-	if f.running.command.Kept.Key != "" {
+	if f.running.command.Metadata.Key != "" {
 		f.core.Note(f.at, f.running.command) // the command's answer is this record
 	}
 	for _, e := range f.due.tasks.Entries() {

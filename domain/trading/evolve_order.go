@@ -23,7 +23,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	named := after.Named()
 	if named {
-		h.account.references.note(f.at.Sequence, f.core.Counted(f.at.Time), after.Code, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
+		h.account.references.note(f.at.Sequence, f.core.Counted(f.at.Time), after.Code, after.ReferenceID, f.command.Metadata.Fingerprint, !after.Status.Live())
 	}
 	if o != nil {
 		if o.Value.position != h || o.Side != sideOf(after.Action) {
@@ -50,7 +50,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	if o == nil {
 		o = f.enter(h, after)
-		f.placedOver(f.sessions[f.command.Kept.Session], o)
+		f.placedOver(f.sessions[f.command.Metadata.Session], o)
 		if named {
 			o.Value.reference = after.ReferenceID
 		}

@@ -77,13 +77,13 @@ func (d *recordBuilder) walk(t *taker, limit bounds) walkEnd {
 			if !maker.status.Live() || maker.remaining == 0 {
 				continue
 			}
-			mine, late := o.Value.position.account == t.party.account, isOverdue(o, d.now)
+			sameAccount, late := o.Value.position.account == t.party.account, isOverdue(o, d.now)
 			steps := min(t.remaining, maker.remaining)
 			if t.isCash() {
 				steps = min(steps, int64(t.cashLeft)/int64(d.instrument.contract.MustNotional(l.Price, 1)))
 			}
 			switch {
-			case steps == 0 && !late && (!mine || t.order.Side == book.Bid): // behind its own order, a buyer meets higher prices
+			case steps == 0 && !late && (!sameAccount || t.order.Side == book.Bid): // behind its own order, a buyer meets higher prices
 				return stopCash
 			case d.full(t, o, limit):
 				// Checked before the order changes: an expiry or a self-trade needs room in the record just like a
@@ -92,7 +92,7 @@ func (d *recordBuilder) walk(t *taker, limit bounds) walkEnd {
 			case late:
 				d.end(o, order.Expired, "")
 				continue
-			case mine:
+			case sameAccount:
 				d.cancelOwn(t.party, o)
 				continue
 			}

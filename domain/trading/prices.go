@@ -71,7 +71,7 @@ func (s *State) markAfter(i *instrument, now scalar.Time, index int64) int64 {
 func (s *State) addBasis(i *instrument, w *market.Window, now scalar.Time, index int64) {
 	best := func(side book.Side) int64 {
 		for l := i.book.Best(side); l != nil; l = l.Worse() {
-			if stands(l, now) {
+			if hasLiveOrder(l, now) {
 				return l.Price
 			}
 		}
@@ -80,8 +80,8 @@ func (s *State) addBasis(i *instrument, w *market.Window, now scalar.Time, index
 	w.Add(i.contract, now, index, best(book.Bid), best(book.Ask))
 }
 
-// stands reports whether a level has any order that has not expired. Expired orders match nothing.
-func stands(l *book.Level[live], now scalar.Time) bool {
+// hasLiveOrder reports whether a level has any order that has not expired. Expired orders match nothing.
+func hasLiveOrder(l *book.Level[live], now scalar.Time) bool {
 	for o := l.Front(); o != nil; o = o.Next() {
 		if !isOverdue(o, now) {
 			return true

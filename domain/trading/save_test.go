@@ -220,7 +220,7 @@ func golden(t fataler) *State {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	j.append(decide.Recorded{ID: scalar.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep")}, decision)
+	j.append(decide.Recorded{ID: scalar.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Metadata: key("sweep")}, decision)
 	return j.state
 }
 
@@ -267,7 +267,7 @@ func rarities(t fataler) *State {
 		a.references.hold(r)
 		a.references.finals.push(r)
 	}
-	s.running.command.Kept.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
+	s.running.command.Metadata.Source = &decide.Source{Journal: "onboarding", Sequence: 7}
 	s.core.Evolve(decide.Stamp{Sequence: 9}, decide.Recorded{}, append(decidetest.FourEyes(), &decide.CommitmentRotated{Generation: 1, Secret: "an id"},
 		&decide.CheckpointKeyRotated{Generation: 2, Previous: "log+1+a", Key: "log+2+b", Until: 5}))
 	s.core.Evolve(decide.Stamp{Sequence: 10, Time: 5}, decide.Recorded{}, nil)

@@ -288,8 +288,8 @@ func (h *Handler) getErasure(t owner.Type) echo.HandlerFunc {
 			if _, known := s.Owner(ref); !known {
 				return ownerUnknown(t)
 			}
-			e, asked := s.Erasure(ref)
-			if !asked {
+			e, requested := s.Erasure(ref)
+			if !requested {
 				return problem.NotFound("ERASURE_NOT_FOUND", "Nobody asked for the owner's erasure.")
 			}
 			found = *e

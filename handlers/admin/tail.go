@@ -26,12 +26,12 @@ type Tail struct {
 	journal   string
 	partition int32
 
-	mu    sync.Mutex
-	at    record.Position
-	id    scalar.ID
-	time  scalar.Time
-	kept  []keptRecord // in order and without gaps
-	bytes int
+	mu     sync.Mutex
+	at     record.Position
+	id     scalar.ID
+	time   scalar.Time
+	recent []keptRecord // in order and without gaps
+	bytes  int
 }
 
 type keptRecord struct {
@@ -64,8 +64,8 @@ func (t *Tail) Missing() (from, to int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	to = t.at.Sequence
-	if len(t.kept) > 0 {
-		to = t.kept[0].at.Sequence - 1
+	if len(t.recent) > 0 {
+		to = t.recent[0].at.Sequence - 1
 	}
 	return max(0, t.at.Sequence+1-tailRecords), to
 }
@@ -75,17 +75,17 @@ func (t *Tail) Precede(entries []record.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.at.Sequence + 1
-	if len(t.kept) > 0 {
-		first = t.kept[0].at.Sequence
+	if len(t.recent) > 0 {
+		first = t.recent[0].at.Sequence
 	}
 	for _, e := range slices.Backward(entries) {
 		if e.Position.Sequence >= first {
 			continue
 		}
-		if e.Position.Sequence != first-1 || len(t.kept) >= tailRecords || t.bytes+len(e.Value) > tailBytes {
+		if e.Position.Sequence != first-1 || len(t.recent) >= tailRecords || t.bytes+len(e.Value) > tailBytes {
 			return
 		}
-		t.kept = slices.Insert(t.kept, 0, keptRecord{e.Position, e.Value})
+		t.recent = slices.Insert(t.recent, 0, keptRecord{e.Position, e.Value})
 		t.bytes += len(e.Value)
 		first--
 	}
@@ -96,12 +96,12 @@ func (t *Tail) Observe(e record.Entry, _ decide.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.id, t.time = e.Position, e.Journal, e.Record.Time
-	t.kept = append(t.kept, keptRecord{e.Position, e.Value})
+	t.recent = append(t.recent, keptRecord{e.Position, e.Value})
 	t.bytes += len(e.Value)
-	for len(t.kept) > tailRecords || t.bytes > tailBytes && len(t.kept) > 1 {
-		t.bytes -= len(t.kept[0].value)
-		t.kept[0] = keptRecord{} // free the value; the array stays until append reallocates it
-		t.kept = t.kept[1:]
+	for len(t.recent) > tailRecords || t.bytes > tailBytes && len(t.recent) > 1 {
+		t.bytes -= len(t.recent[0].value)
+		t.recent[0] = keptRecord{} // free the value; the array stays until append reallocates it
+		t.recent = t.recent[1:]
 	}
 }
 
@@ -161,17 +161,17 @@ func (t *Tail) records(after int64, size int) (out recordsShown, at int64, gone 
 		id := t.id
 		out.JournalID = &id
 	}
-	from := max(0, len(t.kept)-size)
+	from := max(0, len(t.recent)-size)
 	switch {
-	case after != beforeAll && len(t.kept) > 0:
-		from = int(min(after+1-t.kept[0].at.Sequence, int64(len(t.kept))))
+	case after != beforeAll && len(t.recent) > 0:
+		from = int(min(after+1-t.recent[0].at.Sequence, int64(len(t.recent))))
 	case after != beforeAll && after < t.at.Sequence:
 		from = -1 // the fold started later
 	}
 	if from < 0 {
 		return out, 0, true
 	}
-	for _, r := range t.kept[from:min(from+size, len(t.kept))] {
+	for _, r := range t.recent[from:min(from+size, len(t.recent))] {
 		out.Records = append(out.Records, recordShown{r.at.Sequence, r.at.Offset, r.at.Hash, string(r.value)})
 	}
 	return out, t.at.Sequence, false

@@ -34,12 +34,12 @@ func TestATailOfAFoldThatStartedLater(t *testing.T) {
 		t.Errorf("%d to %d are missing", from, to)
 	}
 	tail.Precede(entries(4500, 4998)) // which do not lead up to it
-	if n := len(tail.kept); n != 1 {
+	if n := len(tail.recent); n != 1 {
 		t.Errorf("with a gap, %d are kept", n)
 	}
 	tail.Precede(entries(3900, 5001))
-	if n := len(tail.kept); n != tailRecords || tail.kept[0].at.Sequence != 4002 || tail.kept[n-1].at.Sequence != 5001 {
-		t.Errorf("%d are kept from %d", n, tail.kept[0].at.Sequence)
+	if n := len(tail.recent); n != tailRecords || tail.recent[0].at.Sequence != 4002 || tail.recent[n-1].at.Sequence != 5001 {
+		t.Errorf("%d are kept from %d", n, tail.recent[0].at.Sequence)
 	}
 	if from, to := tail.Missing(); from <= to {
 		t.Errorf("%d to %d are still missing", from, to)

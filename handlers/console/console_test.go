@@ -83,7 +83,7 @@ func TestChartIsAttributed(t *testing.T) {
 func TestFilesAreKeptAndCompressed(t *testing.T) {
 	e := serve(t)
 	for _, path := range []string{"/", "/console/app.js", "/console/lightweight-charts.js", "/console/lightweight-charts.LICENSE.txt"} {
-		filestest.Kept(t, e, path)
+		filestest.Revalidated(t, e, path)
 		filestest.Compressed(t, e, path)
 	}
 	for _, path := range []string{"/console/nothing.js", "/console/static", "/console/..%2fconsole.go", "/console/", "/console/README.md"} {

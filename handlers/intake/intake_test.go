@@ -50,7 +50,7 @@ func TestPagesAreWhole(t *testing.T) {
 		if policy := filestest.Ask(e, "/"+page).Header().Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") {
 			t.Errorf("%s: policy %q", page, policy)
 		}
-		filestest.Kept(t, e, "/"+page)
+		filestest.Revalidated(t, e, "/"+page)
 		filestest.Compressed(t, e, "/"+page+"/app.js")
 		for _, path := range []string{"/" + page + "/nothing.js", "/" + page + "/", "/" + page + "/..%2fintake.go"} {
 			if w := filestest.Ask(e, path); w.Code != http.StatusNotFound {

@@ -174,8 +174,8 @@ type frameScan struct {
 	header frameHeader
 	skip   uint64 // remaining bytes of mask and payload
 
-	closing bool // a close frame with a reason; kept collects its mask and payload
-	kept    [maskBytes + maxControl]byte
+	closing bool // a close frame with a reason; payload collects its mask and payload
+	payload [maskBytes + maxControl]byte
 	keeps   int
 }
 
@@ -186,7 +186,7 @@ func (f *frameScan) next(p []byte) (good int, fault *frameFault) {
 			step := min(f.skip, uint64(len(p)-good))
 			f.skip -= step
 			if f.closing {
-				f.keeps += copy(f.kept[f.keeps:], p[good:good+int(step)])
+				f.keeps += copy(f.payload[f.keeps:], p[good:good+int(step)])
 				if f.skip == 0 && !f.reasonIsText() { // hold back a byte, so that the library does not get the complete frame
 					return good + int(step) - 1, errReasonNotText
 				}
@@ -206,9 +206,9 @@ func (f *frameScan) next(p []byte) (good int, fault *frameFault) {
 
 // reasonIsText unmasks a complete close frame and reports whether its reason is valid UTF-8.
 func (f *frameScan) reasonIsText() bool {
-	payload := f.kept[maskBytes:f.keeps]
+	payload := f.payload[maskBytes:f.keeps]
 	for i := range payload {
-		payload[i] ^= f.kept[i%maskBytes]
+		payload[i] ^= f.payload[i%maskBytes]
 	}
 	return utf8.Valid(payload[codeBytes:])
 }

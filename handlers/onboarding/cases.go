@@ -31,7 +31,7 @@ type pending struct {
 
 // listPending lists the open requirements of all of an owner's triggers, oldest first.
 func (h *Handler) listPending(c echo.Context) error {
-	t, q, err := h.askedBare(c)
+	t, q, err := h.readBareTarget(c)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.AssociatedData
 
 // getTimeline returns the events of a case in order.
 func (h *Handler) getTimeline(c echo.Context) error {
-	t, q, err := h.askedBare(c, "trigger_id")
+	t, q, err := h.readBareTarget(c, "trigger_id")
 	if err != nil {
 		return err
 	}

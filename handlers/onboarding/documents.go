@@ -112,8 +112,8 @@ func neverDecided(err error) bool {
 // fingerprint returns the fingerprint of an upload. It covers the parts of the body, but not their order or the bytes
 // between them.
 func (h *Handler) fingerprint(c echo.Context, of owner.Ref, u *upload.Upload) string {
-	said := append([]byte("document of "+of.String()+"\n"), u.Said()...)
-	return hex.EncodeToString(h.personalMAC(c, said)[:16])
+	content := append([]byte("document of "+of.String()+"\n"), u.Content()...)
+	return hex.EncodeToString(h.personalMAC(c, content)[:16])
 }
 
 // showDocument decrypts the file name and returns the document's JSON form.
@@ -144,7 +144,7 @@ func (h *Handler) showDocumentThen(c echo.Context, row *view.Document) (wire.Doc
 }
 
 func (h *Handler) getDocument(c echo.Context) error {
-	t, q, err := h.askedBare(c, "document_id")
+	t, q, err := h.readBareTarget(c, "document_id")
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (h *Handler) explainTrigger(c echo.Context) error {
 		return err
 	}
 	principal := rest.PrincipalOf(c)
-	asked := explain.Asked{Ref: t.Ref, TriggerID: rows.trigger.ID, Started: rows.trigger.Started, Defined: rows.defined, Evidence: rows.evidence, Tenant: principal.Broker,
+	request := explain.Request{Ref: t.Ref, TriggerID: rows.trigger.ID, Started: rows.trigger.Started, Defined: rows.defined, Evidence: rows.evidence, Tenant: principal.Broker,
 		All: principal.Has(access.ScopeOperator)}
 	var x *explain.Explanation
 	ctx := c.Request().Context()
@@ -83,7 +83,7 @@ func (h *Handler) explainTrigger(c echo.Context) error {
 		return problem.SourceFailed(err)
 	}
 	err = h.explained().Deciding(ctx, rows.sequence, func(met past.Met) (err error) {
-		x, err = explain.New(met, asked)
+		x, err = explain.New(met, request)
 		return err
 	})
 	if err != nil {

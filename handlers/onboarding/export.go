@@ -169,7 +169,7 @@ func (x *export) keeping() error {
 	if err != nil {
 		return err
 	}
-	asked, found, _, err := view.OneErasure(x.ctx, db, ref)
+	erasure, found, _, err := view.OneErasure(x.ctx, db, ref)
 	if err != nil {
 		return err
 	}
@@ -182,11 +182,11 @@ func (x *export) keeping() error {
 		out.Holds[i] = hold{r.Held, string(reason), r.Actor, r.Time}
 	}
 	if found {
-		reason, err := x.h.cfg.Box.Open(asked.Reason, seal.ErasureReason(ref))
+		reason, err := x.h.cfg.Box.Open(erasure.Reason, seal.ErasureReason(ref))
 		if err != nil {
 			return err
 		}
-		out.Erasure = &erasureRequest{asked.RequestedAt, asked.RequestedBy, string(reason), asked.RetainUntil}
+		out.Erasure = &erasureRequest{erasure.RequestedAt, erasure.RequestedBy, string(reason), erasure.RetainUntil}
 	}
 	into, err := x.create("keeping.json", zip.Deflate)
 	if err != nil {

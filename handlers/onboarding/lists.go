@@ -41,7 +41,7 @@ func paged[Row any](c echo.Context, h *Handler, p rest.Numbered, read pageOf[Row
 
 // listedOf responds with a page of an encrypted list of an owner, which may be as of a past record.
 func listedOf[Row any](c echo.Context, h *Handler, now func(t *target) pageOf[Row], then pastPageOf[Row], show shower[Row]) error {
-	t, query, q, err := h.asked(c)
+	t, query, q, err := h.readTarget(c)
 	if err != nil {
 		return err
 	}

@@ -88,10 +88,10 @@ func (p *corporate) operated(o *domain.Owner) any {
 	return wire.OperatedCorporate{Corporate: wire.NewCorporate(o, &p.Corporate), Tenant: o.Tenant}
 }
 
-// read copies the members of a body to told and validates the result. Members that are absent or null stay unchanged.
+// read copies the members of a body to data and validates the result. Members that are absent or null stay unchanged.
 // An empty text clears a member.
-func (h *Handler) read(body *input.Form, told fields) {
-	h.readExcept(body, told, func(validation.FieldError) bool { return false })
+func (h *Handler) read(body *input.Form, data fields) {
+	h.readExcept(body, data, func(validation.FieldError) bool { return false })
 }
 
 // readUnknown reads a change if the path has no UUID. It adds the errors of the body alone.
@@ -103,14 +103,14 @@ func (h *Handler) readUnknown(body *input.Form, t owner.Type) {
 }
 
 // readExcept is read without the errors for which except returns true.
-func (h *Handler) readExcept(body *input.Form, told fields, except func(validation.FieldError) bool) {
-	take(body, told.members())
-	a := told.address()
+func (h *Handler) readExcept(body *input.Form, data fields, except func(validation.FieldError) bool) {
+	take(body, data.members())
+	a := data.address()
 	body.OptionalObject("address", func(body *input.Form) {
 		take(body, []member{{"street", &a.Street}, {"house_number", &a.HouseNumber}, {"postal_code", &a.PostalCode}, {"city", &a.City},
 			{"region", &a.Region}, {"country", &a.Country}})
 	})
-	for _, e := range told.check(h.cfg.Now()) {
+	for _, e := range data.check(h.cfg.Now()) {
 		if !body.Faulty(e.Path...) && !except(e) { // a member of the wrong type was not copied and already has an error
 			body.Add(e)
 		}
@@ -127,8 +127,8 @@ func take(body *input.Form, members []member) {
 
 func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		body, told := rest.BodyOnly(c), newFields(t)
-		h.read(body, told)
+		body, data := rest.BodyOnly(c), newFields(t)
+		h.read(body, data)
 		if err := body.Done(); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 			return err
 		}
 		ref := owner.Ref{Type: t, ID: rest.RequestOf(c).IDFor("owner")}
-		e, err := h.register(c, ref, told, body)
+		e, err := h.register(c, ref, data, body)
 		if err == nil && e.Ref != ref {
 			err = h.stillWritable(c, e.Ref)
 		}
@@ -168,7 +168,7 @@ func (h *Handler) stillWritable(c echo.Context, ref owner.Ref) error {
 }
 
 // register creates an owner's key and registers the owner.
-func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *input.Form) (*domain.OwnerRegistered, error) {
+func (h *Handler) register(c echo.Context, ref owner.Ref, data fields, body *input.Form) (*domain.OwnerRegistered, error) {
 	// Continue even if the client disconnects, because the command's result decides whether the key is kept.
 	// Otherwise clients that disconnect early could fill the key store.
 	ctx := context.WithoutCancel(c.Request().Context())
@@ -177,9 +177,9 @@ func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *inp
 	if err := h.cfg.Owners.Create(ctx, ref.String()); err != nil {
 		return nil, sealing(ref, err)
 	}
-	payload := &domain.RegisterOwner{Ref: ref, ExternalID: h.externalID(c, ref.Type, told)}
+	payload := &domain.RegisterOwner{Ref: ref, ExternalID: h.externalID(c, ref.Type, data)}
 	var err error
-	if payload.Fields, err = h.seal(ctx, ref, seal.OwnerFields(ref), told); err != nil {
+	if payload.Fields, err = h.seal(ctx, ref, seal.OwnerFields(ref), data); err != nil {
 		h.discardKey(c, ref)
 		return nil, err
 	}
@@ -196,8 +196,8 @@ func (h *Handler) discardKey(c echo.Context, ref owner.Ref) {
 }
 
 // externalID returns the keyed hash of the tenant's ID for the owner, which the rules use to find duplicates.
-func (h *Handler) externalID(c echo.Context, t owner.Type, told fields) []byte {
-	return h.cfg.Box.ExternalID(rest.PrincipalOf(c).Broker, t, told.externalID())
+func (h *Handler) externalID(c echo.Context, t owner.Type, data fields) []byte {
+	return h.cfg.Box.ExternalID(rest.PrincipalOf(c).Broker, t, data.externalID())
 }
 
 // tries limits how often a change is repeated because of concurrent changes, and changeWithin limits the time for it.
@@ -254,17 +254,17 @@ func (h *Handler) changeLatest(c echo.Context, t *target, body *input.Form) (*do
 
 // change applies the body to the fields in a row and submits the result.
 func (h *Handler) change(c echo.Context, t *target, body *input.Form, row *view.Owner) (*domain.OwnerChanged, error) {
-	ctx, told := c.Request().Context(), newFields(t.Type)
-	if err := h.open(ctx, t.Ref, seal.OwnerFields(t.Ref), row.Fields, told); err != nil {
+	ctx, data := c.Request().Context(), newFields(t.Type)
+	if err := h.open(ctx, t.Ref, seal.OwnerFields(t.Ref), row.Fields, data); err != nil {
 		return nil, err
 	}
-	h.read(body, told)
+	h.read(body, data)
 	if err := body.Done(); err != nil {
 		return nil, err
 	}
-	payload := &domain.ChangeOwner{Ref: t.Ref, Revision: row.Revision, ExternalID: h.externalID(c, t.Type, told)}
+	payload := &domain.ChangeOwner{Ref: t.Ref, Revision: row.Revision, ExternalID: h.externalID(c, t.Type, data)}
 	var err error
-	if payload.Fields, err = h.seal(ctx, t.Ref, seal.OwnerFields(t.Ref), told); err != nil {
+	if payload.Fields, err = h.seal(ctx, t.Ref, seal.OwnerFields(t.Ref), data); err != nil {
 		return nil, err
 	}
 	return rest.Execute[*domain.OwnerChanged](c, h.journal, payload, h.personal(c, body))
@@ -290,12 +290,12 @@ func (h *Handler) ownerRow(c echo.Context, t *target) (row view.Owner, err error
 }
 
 // ownerForm converts an owner and the decrypted data to a JSON form.
-type ownerForm func(told fields, o *domain.Owner) any
+type ownerForm func(data fields, o *domain.Owner) any
 
 // getOwner responds with one owner in the given form.
 func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		t, q, err := h.askedBare(c)
+		t, q, err := h.readBareTarget(c)
 		switch {
 		case err != nil:
 			return err
@@ -306,11 +306,11 @@ func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		told, err := h.openOwner(c.Request().Context(), &row.Owner, row.Fields)
+		data, err := h.openOwner(c.Request().Context(), &row.Owner, row.Fields)
 		if err != nil {
 			return err
 		}
-		return c.JSON(http.StatusOK, form(told, &row.Owner))
+		return c.JSON(http.StatusOK, form(data, &row.Owner))
 	}
 }
 
@@ -330,11 +330,11 @@ func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *input.For
 		}
 		return rows, total, asOf, err
 	}, func(ctx context.Context, row *view.Owner) (any, error) {
-		told, err := h.openOwner(ctx, &row.Owner, row.Fields)
+		data, err := h.openOwner(ctx, &row.Owner, row.Fields)
 		if err != nil {
 			return nil, err
 		}
-		return form(told, &row.Owner), nil
+		return form(data, &row.Owner), nil
 	})
 	if err != nil {
 		return err
@@ -367,15 +367,15 @@ func seenStates(c echo.Context) []owner.State {
 
 // openOwner decrypts the data of an owner.
 func (h *Handler) openOwner(ctx context.Context, o *domain.Owner, sealed domain.Sealed) (fields, error) {
-	told := newFields(o.Type)
-	return told, h.open(ctx, o.Ref, seal.OwnerFields(o.Ref), sealed, told)
+	data := newFields(o.Type)
+	return data, h.open(ctx, o.Ref, seal.OwnerFields(o.Ref), sealed, data)
 }
 
 // showOwner decrypts the data of an owner and returns the tenant's view.
 func (h *Handler) showOwner(ctx context.Context, o *domain.Owner, sealed domain.Sealed) (any, error) {
-	told, err := h.openOwner(ctx, o, sealed)
+	data, err := h.openOwner(ctx, o, sealed)
 	if err != nil {
 		return nil, err
 	}
-	return told.show(o), nil
+	return data.show(o), nil
 }

@@ -187,7 +187,7 @@ func TestARequestIsRepeated(t *testing.T) {
 	h.Send("broker-b", "POST", api+"/persons", anna, "Idempotency-Key", "k").Want(201)
 	prints := map[string]bool{}
 	for _, e := range h.Onboarding.Entries() {
-		if f := e.Record.Command.Kept.Fingerprint; f != "" {
+		if f := e.Record.Command.Metadata.Fingerprint; f != "" {
 			prints[f] = true
 		}
 	}

@@ -24,11 +24,11 @@ func (h *Handler) AsOf() asof.Source {
 	return asof.Source{Rows: h.rows, Log: h.cfg.Onboarding, Roots: h.cfg.Roots, Now: h.cfg.Now, States: h.cfg.States, Failed: h.explained().Failed}
 }
 
-// asked is shown for a read that may be as of a past record. q is nil if it is not.
+// readTarget is shown for a read that may be as of a past record. q is nil if it is not.
 //
 // Rights are those of today. Operators and auditors may also ask about an erased owner. The response then lacks the erased
 // members, and says so.
-func (h *Handler) asked(c echo.Context, others ...string) (t *target, query *input.Form, q *asof.Question, err error) {
+func (h *Handler) readTarget(c echo.Context, others ...string) (t *target, query *input.Form, q *asof.Question, err error) {
 	may := visible
 	if c.QueryParams().Has(asof.Parameter) {
 		may = visibleThen
@@ -40,9 +40,9 @@ func (h *Handler) asked(c echo.Context, others ...string) (t *target, query *inp
 	return t, query, asof.Read(query), nil
 }
 
-// askedBare is asked for a read without another query.
-func (h *Handler) askedBare(c echo.Context, others ...string) (t *target, q *asof.Question, err error) {
-	t, query, q, err := h.asked(c, others...)
+// readBareTarget is readTarget for a read without another query.
+func (h *Handler) readBareTarget(c echo.Context, others ...string) (t *target, q *asof.Question, err error) {
+	t, query, q, err := h.readTarget(c, others...)
 	if err == nil {
 		err = query.Done()
 	}
@@ -109,14 +109,14 @@ func (h *Handler) ownerAsOf(c echo.Context, q *asof.Question, t *target, form ow
 	if err != nil {
 		return err
 	}
-	told, err := h.openOwner(c.Request().Context(), &row.Owner, row.Fields)
+	data, err := h.openOwner(c.Request().Context(), &row.Owner, row.Fields)
 	switch {
 	case h.isErased(c, err):
 		return c.JSON(http.StatusOK, wire.NewErasedOwner(&row.Owner))
 	case err != nil:
 		return err
 	}
-	return c.JSON(http.StatusOK, form(told, &row.Owner))
+	return c.JSON(http.StatusOK, form(data, &row.Owner))
 }
 
 // ownersAsOf responds with a page of the owners of a filter as of a past record. Owners who are erased today are listed for operators
@@ -149,12 +149,12 @@ func (h *Handler) ownersAsOf(c echo.Context, q *asof.Question, p rest.Numbered, 
 	items := make([]any, 0, len(rows))
 	for i := range rows {
 		row := &rows[i]
-		told, err := h.openOwner(ctx, &row.Owner, row.Fields)
+		data, err := h.openOwner(ctx, &row.Owner, row.Fields)
 		switch {
 		case h.isErased(c, err):
 			items = append(items, wire.NewErasedOwner(&row.Owner))
 		case err == nil:
-			items = append(items, form(told, &row.Owner))
+			items = append(items, form(data, &row.Owner))
 		case !isGone(err):
 			return err
 		}

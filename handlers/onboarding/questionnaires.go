@@ -54,7 +54,7 @@ func (h *Handler) listQuestionnaires(t owner.Type) echo.HandlerFunc {
 // listQuestionnairesOf lists the published questionnaires for an owner: those for all owners of the type and those
 // for this owner.
 func (h *Handler) listQuestionnairesOf(c echo.Context) error {
-	t, query, q, err := h.asked(c)
+	t, query, q, err := h.readTarget(c)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func (h *Handler) namedBefore(c echo.Context) (*domain.Delivery, error) {
 // rules check for erased owners.
 func (h *Handler) mayReplay(c echo.Context, v *domain.Delivery) error {
 	return h.view(c, func(s *domain.State) error {
-		if o, some := s.Owner(v.Ref); some && o.State == owner.Restricted {
+		if o, exists := s.Owner(v.Ref); exists && o.State == owner.Restricted {
 			return notFound(v.Ref.Type)
 		}
 		return nil

@@ -213,7 +213,7 @@ func (h *Handler) listResponses(c echo.Context) error {
 }
 
 func (h *Handler) getResponse(c echo.Context) error {
-	t, q, err := h.askedBare(c, "response_id")
+	t, q, err := h.readBareTarget(c, "response_id")
 	if err != nil {
 		return err
 	}

@@ -55,10 +55,10 @@ func sealing(of owner.Ref, err error) error {
 // personal makes the form's fingerprint a hash with the tenant's key, because the log stores it. A reader of the log
 // then cannot test guesses.
 func (h *Handler) personal(c echo.Context, body *input.Form) *input.Form {
-	return body.Seal(func(said []byte) []byte { return h.personalMAC(c, said) })
+	return body.Seal(func(content []byte) []byte { return h.personalMAC(c, content) })
 }
 
 // personalMAC returns a hash of a request's content with the tenant's key.
-func (h *Handler) personalMAC(c echo.Context, said []byte) []byte {
-	return seal.MAC(h.cfg.Box.Derive("fingerprint "+rest.PrincipalOf(c).Broker), said)
+func (h *Handler) personalMAC(c echo.Context, content []byte) []byte {
+	return seal.MAC(h.cfg.Box.Derive("fingerprint "+rest.PrincipalOf(c).Broker), content)
 }

@@ -70,7 +70,7 @@ type triggerList struct {
 
 // listTriggers lists an owner's triggers, newest first. It returns the complete list unless the request asks for a page.
 func (h *Handler) listTriggers(c echo.Context) error {
-	t, query, q, err := h.asked(c)
+	t, query, q, err := h.readTarget(c)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (h *Handler) listTriggers(c echo.Context) error {
 }
 
 func (h *Handler) getTrigger(c echo.Context) error {
-	t, q, err := h.askedBare(c, "trigger_id")
+	t, q, err := h.readBareTarget(c, "trigger_id")
 	if err != nil {
 		return err
 	}

@@ -73,16 +73,16 @@ func (m *bridge) next() (first onboarding.TradingAccount, waits bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for len(m.waiting) > 0 {
-		some := m.waiting[:min(len(m.waiting), 1000)]
-		done := len(some)
+		batch := m.waiting[:min(len(m.waiting), 1000)]
+		done := len(batch)
 		m.Trading.View(func(s decide.State, _ record.Position) {
-			if i := slices.IndexFunc(some, func(a onboarding.TradingAccount) bool { return !isOpen(s, a) }); i >= 0 {
+			if i := slices.IndexFunc(batch, func(a onboarding.TradingAccount) bool { return !isOpen(s, a) }); i >= 0 {
 				done = i
 			}
 		})
 		m.waiting = m.waiting[done:]
 		m.opened.Set(float64(len(m.waiting)))
-		if done < len(some) {
+		if done < len(batch) {
 			return m.waiting[0], true
 		}
 	}

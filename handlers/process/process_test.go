@@ -93,11 +93,11 @@ func (v *venue) opened(refs ...owner.Ref) {
 	}
 	last := int64(-1)
 	for _, c := range v.trading.commands {
-		if c.Kept.Source == nil || c.Kept.Source.Journal != onboardingJournal || c.Kept.Source.Sequence <= last || c.Actor != actor {
+		if c.Metadata.Source == nil || c.Metadata.Source.Journal != onboardingJournal || c.Metadata.Source.Sequence <= last || c.Actor != actor {
 			v.t.Errorf("%+v follows a command of the record %d", c, last)
 			continue
 		}
-		last = c.Kept.Source.Sequence
+		last = c.Metadata.Source.Sequence
 		if moved, ok := v.onboarding.entries[last].Record.Events[len(v.onboarding.entries[last].Record.Events)-1].(*onboarding.NoticeGiven); !ok || moved.Type != "entitlementCompleted" {
 			v.t.Errorf("the record %d that it follows from finished nothing", last)
 		}

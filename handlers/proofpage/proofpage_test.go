@@ -51,7 +51,7 @@ func TestPageIsWhole(t *testing.T) {
 	if policy := filestest.Ask(e, "/check").Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "connect-src") || strings.Contains(policy, "unsafe") {
 		t.Errorf("policy %q", policy)
 	}
-	filestest.Kept(t, e, "/check")
+	filestest.Revalidated(t, e, "/check")
 	filestest.Compressed(t, e, "/check/app.js")
 	for _, path := range []string{"/check/nothing.js", "/check/", "/check/..%2fproofpage.go"} {
 		if w := filestest.Ask(e, path); w.Code != http.StatusNotFound {

@@ -74,15 +74,15 @@ func (h *Handler) getLimits(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	var own access.RateLimit
+	var limit access.RateLimit
 	if len(c.Request().Header[echo.HeaderAuthorization]) > 0 {
 		if _, err := h.auth.Authenticate(c); err != nil {
 			return err
 		}
-		own = rest.RateLimitOf(c)
+		limit = rest.RateLimitOf(c)
 	}
 	return c.JSON(http.StatusOK, limitsInForce{
-		RateLimit: rateLimit{own.Policy(), Limit(own.PerSecond), Limit(own.Burst)},
+		RateLimit: rateLimit{limit.Policy(), Limit(limit.PerSecond), Limit(limit.Burst)},
 		Requests:  requestLimits{BodyBytes: input.MaxBody, PageSize: rest.MaxPageSize, CandlesPageSize: maxCandles, OrderbookDepth: maxDepth, FilterCharacters: maxFilter},
 		Orders:    orderLimits{Leverage: domain.MaxLeverage, Batch: maxBatch, ReduceOnly: domain.MaxReduceOnly, RememberedReferences: domain.MaxReferences, CancelAllAfterSeconds: maxTimeout},
 		Sockets:   h.sockets,

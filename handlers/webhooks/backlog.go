@@ -284,7 +284,7 @@ func (h *endpoint) signal() {
 func (b *backlog) take(h *endpoint, now scalar.Time) (d *delivery, at int64, next scalar.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for d, some := h.retries.First(); some; d, some = h.retries.First() {
+	for d, exists := h.retries.First(); exists; d, exists = h.retries.First() {
 		if d.next > now {
 			next = d.next
 			break

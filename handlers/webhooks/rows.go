@@ -75,7 +75,7 @@ func open(ctx context.Context, tx pgx.Tx) ([]scalar.ID, error) {
 }
 
 // next returns when a webhook has a delivery due. It is a jobs.Due.
-func next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, some bool, err error) {
+func next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, exists bool, err error) {
 	var pending bool
 	var first scalar.Time
 	err = tx.QueryRow(ctx, nextDue, id).Scan(&pending, column.IntoTime(&first))

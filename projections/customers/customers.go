@@ -108,15 +108,15 @@ var leverages = &projections.Table[Leverage]{
 	},
 }
 
-// own identifies a customer's setting on an instrument.
-type own struct{ customer, symbol string }
+// pair identifies a customer's setting on an instrument.
+type pair struct{ customer, symbol string }
 
 // project adds the accounts that the entries register, and the last settings of each account.
 func project(entries []record.Entry, batch *projections.Batch) {
 	opened := registry.Copy(batch)
-	var fees projections.Latest[own, feesRow]
+	var fees projections.Latest[pair, feesRow]
 	var margins projections.Latest[string, marginsRow]
-	var overrides projections.Latest[own, leverageRow]
+	var overrides projections.Latest[pair, leverageRow]
 	for _, entry := range entries {
 		at := entry.Record.Sequence
 		for i, event := range entry.Record.Events {
@@ -125,13 +125,13 @@ func project(entries []record.Entry, batch *projections.Batch) {
 				opened.Add(&customerRow{Key: projections.Key{Sequence: at, Ordinal: int64(i)},
 					Value: Customer{e.CustomerCode, e.Broker, e.Name, e.Created, at}})
 			case *trading.FeeProfileSet:
-				fees.Put(own{e.CustomerCode, e.Symbol}, feesRow{Value: Fees{e.CustomerCode, e.Broker, e.Symbol, e.MakerFee, e.TakerFee, at}})
+				fees.Put(pair{e.CustomerCode, e.Symbol}, feesRow{Value: Fees{e.CustomerCode, e.Broker, e.Symbol, e.MakerFee, e.TakerFee, at}})
 			case *trading.MarginProfileSet:
 				margins.Put(e.CustomerCode, marginsRow{Value: Margins{e.CustomerCode, e.Broker, e.Leverage, e.InitialMargin, e.MaintenanceMargin, at}})
 			case *trading.LeverageSet:
-				overrides.Put(own{e.CustomerCode, e.Symbol}, leverageRow{Value: Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at}})
+				overrides.Put(pair{e.CustomerCode, e.Symbol}, leverageRow{Value: Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at}})
 			case *trading.LeverageChanged:
-				overrides.Put(own{e.CustomerCode, e.Symbol}, leverageRow{Value: Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at}})
+				overrides.Put(pair{e.CustomerCode, e.Symbol}, leverageRow{Value: Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at}})
 			}
 		}
 	}

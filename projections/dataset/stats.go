@@ -148,22 +148,22 @@ func (n number) String() string {
 func (s *Stats) Widen(other *Stats) error {
 	s.Bytes, s.Values, s.Nulls = s.Bytes+other.Bytes, s.Values+other.Values, s.Nulls+other.Nulls
 	for _, b := range []struct {
-		mine, other **string
-		sign        int
+		bound, other **string
+		sign         int
 	}{{&s.Min, &other.Min, -1}, {&s.Max, &other.Max, 1}} {
 		if *b.other == nil {
 			continue
 		}
-		if *b.mine == nil {
-			*b.mine = *b.other
+		if *b.bound == nil {
+			*b.bound = *b.other
 			continue
 		}
-		order, err := compareTexts(s.Type, **b.other, **b.mine)
+		order, err := compareTexts(s.Type, **b.other, **b.bound)
 		if err != nil {
 			return fmt.Errorf("dataset: bounds of the column %s: %w", s.Name, err)
 		}
 		if order == b.sign {
-			*b.mine = *b.other
+			*b.bound = *b.other
 		}
 	}
 	return nil

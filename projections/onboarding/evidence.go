@@ -62,11 +62,11 @@ WHERE by_age = 1 OR by_version = 1`
 // EvidenceOf returns the responses of an owner to some questionnaires that count after the record with a sequence, and the documents
 // that they name. The viewer must have been checked. The cost grows with the number of the owner's responses.
 func EvidenceOf(ctx context.Context, db projections.DB, ref owner.Ref, questionnaires []scalar.ID, sequence int64) (e Evidence, asOf int64, err error) {
-	asked := make([]pgtype.UUID, len(questionnaires))
+	ids := make([]pgtype.UUID, len(questionnaires))
 	for i, id := range questionnaires {
-		asked[i] = c.UUID(id)
+		ids[i] = c.UUID(id)
 	}
-	args := []any{c.UUID(ref.ID), string(ref.Type), asked, sequence}
+	args := []any{c.UUID(ref.ID), string(ref.Type), ids, sequence}
 	e = Evidence{Responses: []CountingResponse{}, Documents: []NamedDocument{}}
 	asOf, err = projections.Read(ctx, db, journalName,
 		projections.Statement{SQL: counting + " ORDER BY sequence, ordinal", Args: args, Collect: func(rows pgx.Rows) (err error) {

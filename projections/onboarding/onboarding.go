@@ -103,13 +103,13 @@ func put[T any](b *projections.Batch, table *projections.Table[T], rows []change
 		}
 	}
 	for g, names := range groups {
-		var some []projections.Row[T]
+		var batch []projections.Row[T]
 		for i := range rows {
 			if r := &rows[i]; !r.made && r.groups&(1<<g) != 0 {
-				some = append(some, r.Row)
+				batch = append(batch, r.Row)
 			}
 		}
-		table.Update(b, some, names...)
+		table.Update(b, batch, names...)
 	}
 }
 

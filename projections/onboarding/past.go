@@ -161,7 +161,7 @@ func PendingAsOf(ctx context.Context, db projections.DB, ref owner.Ref, sequence
 	requests := projections.List[TriggerEvent]{Table: timeline, Order: "sequence, ordinal"}
 	requests.Where.And("owner_id = ? AND sequence <= ? AND request_id IS NOT NULL", c.UUID(ref.ID), sequence)
 	var open []Trigger
-	var asked []TriggerEvent
-	err = projections.ReadAsOf(ctx, db, journalName, sequence, l.Statement(&open), requests.Statement(&asked), madeOwner(&born, ref))
-	return pendingOf(open, asked), born, err
+	var requested []TriggerEvent
+	err = projections.ReadAsOf(ctx, db, journalName, sequence, l.Statement(&open), requests.Statement(&requested), madeOwner(&born, ref))
+	return pendingOf(open, requested), born, err
 }

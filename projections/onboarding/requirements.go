@@ -34,19 +34,19 @@ func PendingRequirements(ctx context.Context, db projections.DB, v Viewer, ref o
 	requests := projections.List[TriggerEvent]{Table: timeline, Order: "sequence, ordinal"}
 	requests.Where.And("trigger_id IN (SELECT id FROM triggers WHERE owner_id = ? AND "+isOpen+") AND request_id IS NOT NULL", c.UUID(ref.ID))
 	var open []Trigger
-	var asked []TriggerEvent
-	asOf, err = projections.Read(ctx, db, journalName, l.Statement(&open), requests.Statement(&asked))
-	return pendingOf(open, asked), asOf, err
+	var requested []TriggerEvent
+	asOf, err = projections.Read(ctx, db, journalName, l.Statement(&open), requests.Statement(&requested))
+	return pendingOf(open, requested), asOf, err
 }
 
 // isOpen is the condition of open triggers.
 const isOpen = "status IN ('pending', 'ongoing', 'blocked')"
 
-// pendingOf returns the open requirements of open triggers, oldest first. asked has the requests for information.
-func pendingOf(open []Trigger, asked []TriggerEvent) (pending []PendingRequirement) {
-	reasons := make(map[scalar.ID]domain.Reason, len(asked))
-	for i := range asked {
-		reasons[asked[i].RequestID] = asked[i].Reason
+// pendingOf returns the open requirements of open triggers, oldest first. requested has the requests for information.
+func pendingOf(open []Trigger, requested []TriggerEvent) (pending []PendingRequirement) {
+	reasons := make(map[scalar.ID]domain.Reason, len(requested))
+	for i := range requested {
+		reasons[requested[i].RequestID] = requested[i].Reason
 	}
 	for i := range open {
 		pending = append(pending, open[i].pending(reasons)...)

@@ -102,7 +102,7 @@ func (a account) makeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return a.own(path)
+	return a.chown(path)
 }
 
 // writeFile writes a file that only the account and root can read. It replaces an existing file. The account owns the
@@ -123,7 +123,7 @@ func (a account) writeFile(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-func (a account) own(path string) error {
+func (a account) chown(path string) error {
 	if !a.other {
 		return nil
 	}

@@ -92,8 +92,8 @@ func (v *Venue) reject(customer string) record.Entry {
 	return v.Entry("order.place", actor(customer), decide.Rejected, &trading.OrderRejected{Order: *o})
 }
 
-// place opens an order, or lets it trade with a live one.
-func (v *Venue) place(customer string) record.Entry {
+// placeOrder opens an order, or lets it trade with a live one.
+func (v *Venue) placeOrder(customer string) record.Entry {
 	o := v.order(customer)
 	if len(v.live) == 0 || v.random.IntN(2) == 0 {
 		v.put(o)

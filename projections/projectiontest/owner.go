@@ -150,7 +150,7 @@ func (o *Owner) Sweep(amended, setAside bool) {
 	}
 	if setAside {
 		o.append("engine.step", decide.Engine, o.State.SetAside(o.venue.stamp(), "a test"))
-		o.place(actor(maker), maker, symbol)
+		o.placeOrder(actor(maker), maker, symbol)
 		o.do(operator, decide.CommandPutBackDue, &decide.PutBackDue{Entry: o.State.SetAsideEntries()[0].Entry})
 	}
 	o.drain()
@@ -257,7 +257,7 @@ func (o *Owner) command(customer string) {
 	case n < 28:
 		o.do(by, trading.CommandCancelAll, &trading.CancelAll{CustomerCode: customer})
 	default:
-		o.place(by, customer, symbol)
+		o.placeOrder(by, customer, symbol)
 	}
 }
 
@@ -270,7 +270,7 @@ func (o *Owner) change(by decide.Actor, customer string, live order.Order) {
 	o.do(by, trading.CommandAmendOrder, &trading.AmendOrder{CustomerCode: customer, OrderCode: live.Code, LimitPrice: &price})
 }
 
-func (o *Owner) place(by decide.Actor, customer, symbol string) {
+func (o *Owner) placeOrder(by decide.Actor, customer, symbol string) {
 	payload := &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: order.Buy, Type: order.Limit,
 		Amount:     fixed.Decimal{Coef: 1 + o.random.Int64N(900), Scale: 3},
 		LimitPrice: fixed.Decimal{Coef: 649000 + o.random.Int64N(2000), Scale: 1}}

@@ -207,8 +207,8 @@ func (r *Registrar) act() {
 // pick returns a random item of a list, which must not be empty.
 func pick[T any](r *Registrar, of []T) T { return of[r.random.IntN(len(of))] }
 
-// some returns a random item of a list, or the zero value if the list is empty.
-func some[T any](r *Registrar, of []T) (v T) {
+// pickAny returns a random item of a list, or the zero value if the list is empty.
+func pickAny[T any](r *Registrar, of []T) (v T) {
 	if len(of) == 0 {
 		return v
 	}
@@ -260,7 +260,7 @@ func (r *Registrar) upload() {
 }
 
 func (r *Registrar) changeDocument() {
-	id := some(r, r.Documents)
+	id := pickAny(r, r.Documents)
 	d, known := r.State.Document(id)
 	if !known {
 		return
@@ -348,7 +348,7 @@ func (r *Registrar) trigger() {
 
 // decide acts on a trigger.
 func (r *Registrar) decide() {
-	p := &onboarding.ActOnTrigger{ID: some(r, r.Triggers), Action: pick(r, entitlement.Actions()[1:]), Code: "CODE", Reason: r.Sealed()}
+	p := &onboarding.ActOnTrigger{ID: pickAny(r, r.Triggers), Action: pick(r, entitlement.Actions()[1:]), Code: "CODE", Reason: r.Sealed()}
 	if r.random.IntN(2) == 0 {
 		p.InternalReason = r.Sealed()
 	}
@@ -364,7 +364,7 @@ func (r *Registrar) decide() {
 // answer responds to a questionnaire that a trigger is waiting for, or else to any questionnaire.
 func (r *Registrar) answer() {
 	ref, about := pick(r, r.Owners), pick(r, r.Questionnaires)
-	if t, known := r.State.Trigger(some(r, r.Triggers)); known && len(t.Open) > 0 && len(t.Open[0].Questionnaires) > 0 {
+	if t, known := r.State.Trigger(pickAny(r, r.Triggers)); known && len(t.Open) > 0 && len(t.Open[0].Questionnaires) > 0 {
 		ref, about = t.Ref, pick(r, t.Open[0].Questionnaires)
 	}
 	_, v, _ := r.State.Questionnaire(about)
@@ -375,7 +375,7 @@ func (r *Registrar) answer() {
 	for _, q := range v.Questions {
 		g := onboarding.Given{QuestionID: q.ID, Field: q.Type.AnswerField()}
 		if q.Type == questionnaire.Document {
-			d, known := r.State.Document(some(r, r.Documents))
+			d, known := r.State.Document(pickAny(r, r.Documents))
 			for i := 0; i < len(r.Documents) && (!known || d.Ref != ref); i++ {
 				d, known = r.State.Document(r.Documents[i])
 			}
@@ -399,14 +399,14 @@ func (r *Registrar) hook() {
 	if !p.All {
 		p.Types = []webhook.EventType{webhook.Test, webhook.RequirementsQuestionnaire}
 	}
-	if gone := some(r, r.Webhooks); !gone.IsZero() && r.random.IntN(4) == 0 { // the id of a deleted webhook may be used again
+	if gone := pickAny(r, r.Webhooks); !gone.IsZero() && r.random.IntN(4) == 0 { // the id of a deleted webhook may be used again
 		p.ID = gone
 	}
 	r.Do(tenant(pick(r, Tenants())), p)
 }
 
 func (r *Registrar) changeHook() {
-	w, known := r.State.Webhook(some(r, r.Webhooks))
+	w, known := r.State.Webhook(pickAny(r, r.Webhooks))
 	if !known {
 		return
 	}
@@ -427,7 +427,7 @@ func (r *Registrar) changeHook() {
 // so that some webhooks fail for a long time.
 func (r *Registrar) attempt() {
 	recent := r.Deliveries[max(0, len(r.Deliveries)-30):]
-	v, known := r.State.Delivery(some(r, recent))
+	v, known := r.State.Delivery(pickAny(r, recent))
 	if !known {
 		return
 	}
@@ -451,7 +451,7 @@ func (r *Registrar) confirmed(ref owner.Ref) bool {
 }
 
 func (r *Registrar) replay() {
-	v, known := r.State.Delivery(some(r, r.Deliveries))
+	v, known := r.State.Delivery(pickAny(r, r.Deliveries))
 	if !known {
 		return
 	}

@@ -159,7 +159,7 @@ func (v *Venue) next() record.Entry {
 	case n < 60:
 		return v.reject(customer)
 	default:
-		return v.place(customer)
+		return v.placeOrder(customer)
 	}
 }
 

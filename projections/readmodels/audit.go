@@ -66,7 +66,7 @@ func (a Audit) compare(ctx context.Context, r *replay, live pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	err = inSnapshot(ctx, a.Beside, func(made pgx.Tx) (err error) {
+	err = inSnapshot(ctx, a.Target, func(made pgx.Tx) (err error) {
 		r.found, err = projections.Differences(ctx, live, made, from, mostDifferences, func(table string) { r.tell("compared " + table) })
 		return err
 	})

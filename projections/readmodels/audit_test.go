@@ -341,7 +341,7 @@ func TestAudit(t *testing.T) {
 	o.Play(300)
 	more := false
 	run := func(trade []record.Entry) ([]record.LogPosition, []string, error) {
-		a := readmodels.Audit{Live: live, Replay: readmodels.Replay{Beside: projectiontest.Database(t), Journals: audited(trade, identity)}}
+		a := readmodels.Audit{Live: live, Replay: readmodels.Replay{Target: projectiontest.Database(t), Journals: audited(trade, identity)}}
 		a.Journals[0].Read = func(read func() readmodels.Records) func() readmodels.Records {
 			return func() readmodels.Records {
 				return hooked{read(), func() {
@@ -384,7 +384,7 @@ func TestAudit(t *testing.T) {
 	defer cancel()
 	journals := audited(o.Entries[:last], identity)
 	journals[0].Log = &shrinking{Log: journals[0].Log}
-	replay := readmodels.Replay{Beside: projectiontest.Database(t), Journals: journals}
+	replay := readmodels.Replay{Target: projectiontest.Database(t), Journals: journals}
 	_, _, err = readmodels.Audit{Live: live, Replay: replay}.Run(within)
 	if !errors.As(err, &diverged) {
 		t.Errorf("of a log that lost records while it was audited: %v", err)

@@ -101,12 +101,12 @@ type of struct{ customer, symbol string }
 
 // fees compares the fees in force: the customer's own, or else the instrument's defaults.
 func (c *comparison) fees(known []trading.Customer) error {
-	own, asOf, err := customers.FeeProfiles().All(c.ctx, c.pool)
-	if own, err = read(c, own, asOf, err); err != nil {
+	profiles, asOf, err := customers.FeeProfiles().All(c.ctx, c.pool)
+	if profiles, err = read(c, profiles, asOf, err); err != nil {
 		return err
 	}
 	set := make(map[of][2]fixed.Decimal)
-	for _, f := range own {
+	for _, f := range profiles {
 		set[of{f.CustomerCode, f.Symbol}] = [2]fixed.Decimal{number(f.MakerFee), number(f.TakerFee)}
 	}
 	for _, customer := range known {

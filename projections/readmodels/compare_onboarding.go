@@ -214,13 +214,13 @@ func (c *onboardingComparison) triggers() error {
 // requests compares the requests for information in the timelines, and checks that every timeline begins with its
 // trigger.
 func (c *onboardingComparison) requests() error {
-	asked, created := make(map[scalar.ID][]entitlement.Request), 0
+	requests, created := make(map[scalar.ID][]entitlement.Request), 0
 	_, err := each(&c.comparison, onboarding.AllTriggerEvents(), func(r *onboarding.TriggerEvent) {
 		if r.Type == domain.TypeTriggerCreated {
 			created++
 		}
 		if !r.RequestID.IsZero() {
-			asked[r.TriggerID] = append(asked[r.TriggerID], entitlement.Request{ID: r.RequestID, Sequence: r.Sequence, Questionnaires: r.Questionnaires})
+			requests[r.TriggerID] = append(requests[r.TriggerID], entitlement.Request{ID: r.RequestID, Sequence: r.Sequence, Questionnaires: r.Questionnaires})
 		}
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func (c *onboardingComparison) requests() error {
 	c.same("the number of timelines", created, c.state.Totals().Triggers)
 	_, err = each(&c.comparison, onboarding.AllTriggers(), func(r *onboarding.Trigger) {
 		if t, known := c.state.Trigger(r.ID); known {
-			found := asked[r.ID]
+			found := requests[r.ID]
 			slices.SortFunc(found, func(a, b entitlement.Request) int { return int(a.Sequence - b.Sequence) })
 			c.same("what was requested for trigger "+r.ID.String(), found, t.Needs.Requests)
 		}
@@ -253,14 +253,14 @@ func (c *onboardingComparison) webhooks() error {
 }
 
 func (c *onboardingComparison) deliveries() error {
-	kept := 0
+	retained := 0
 	n, err := each(&c.comparison, onboarding.AllDeliveries(), func(r *onboarding.Delivery) {
 		v, known := c.state.Delivery(r.ID)
 		switch {
 		case known:
 			want := *v
 			want.Before = 0 // its attempts have it
-			kept++
+			retained++
 			c.same("delivery "+r.ID.String(), r.Domain(), want)
 		// The state may have dropped a delivery, but only if it was finished up to the sequence Forgotten.
 		case r.Status.IsOpen() || r.Sequence > c.state.Forgotten():
@@ -271,7 +271,7 @@ func (c *onboardingComparison) deliveries() error {
 		}
 	})
 	c.same("the number of deliveries", n, c.state.Totals().Deliveries)
-	c.same("the number of deliveries that are known", kept, c.state.Totals().Kept)
+	c.same("the number of deliveries that are known", retained, c.state.Totals().Retained)
 	return err
 }
 

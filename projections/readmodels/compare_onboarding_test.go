@@ -67,7 +67,7 @@ func TestForgottenDeliveriesAreCompared(t *testing.T) {
 	r.Play(300)
 	apply(t, pool, "onboarding", readmodels.Onboarding(), r.Entries)
 	last, total := r.Entries[len(r.Entries)-1].Position.Sequence, r.State.Totals()
-	if r.State.Forgotten() == 0 || total.Deliveries != len(r.Deliveries) || total.Kept >= total.Deliveries {
+	if r.State.Forgotten() == 0 || total.Deliveries != len(r.Deliveries) || total.Retained >= total.Deliveries {
 		t.Fatalf("what closed by %d is forgotten: %+v", r.State.Forgotten(), total)
 	}
 	compared := func() int {

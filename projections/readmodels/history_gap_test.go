@@ -103,7 +103,7 @@ func TestHistoryOfAForgottenLog(t *testing.T) {
 // differences audits the live rows.
 func (r *rebuilt) differences() []string {
 	r.t.Helper()
-	a := readmodels.Audit{Live: r.live, Replay: readmodels.Replay{Beside: projectiontest.Database(r.t), Journals: r.journals}}
+	a := readmodels.Audit{Live: r.live, Replay: readmodels.Replay{Target: projectiontest.Database(r.t), Journals: r.journals}}
 	_, found, err := a.Run(r.t.Context())
 	must(r.t, err)
 	return found

@@ -104,7 +104,7 @@ func (b Rebuild) check(ctx context.Context, r *replay, report *Rebuilt) error {
 	if err := r.compareFolds(ctx); err != nil {
 		return err
 	}
-	broken, err := Broken(ctx, b.Beside)
+	broken, err := Broken(ctx, b.Target)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func TestRebuildKilled(t *testing.T) {
 		goals[i] = runner.Position()
 	}
 	admin := asAdmin(t, r.live)
-	replay := readmodels.Replay{Beside: beside, Journals: r.journals}
+	replay := readmodels.Replay{Target: beside, Journals: r.journals}
 	_, err = readmodels.Rebuild{Replay: replay, Live: r.live, Schema: "rebuilt", Print: func(string) {},
 		Confirm: func(context.Context) error {
 			r.logs[0].Append(o.Entries[200:220]...)

@@ -97,7 +97,7 @@ func (r *rebuilt) rebuild(compareOnly bool, confirm func()) []string {
 	for i, runner := range r.runners {
 		goals[i] = runner.Position()
 	}
-	_, err = readmodels.Rebuild{Replay: readmodels.Replay{Beside: beside, Journals: r.journals}, Live: r.live, Schema: "rebuilt", CompareOnly: compareOnly,
+	_, err = readmodels.Rebuild{Replay: readmodels.Replay{Target: beside, Journals: r.journals}, Live: r.live, Schema: "rebuilt", CompareOnly: compareOnly,
 		Confirm: func(context.Context) error { confirm(); return nil },
 		Print:   func(line string) { r.printed = append(r.printed, line) }}.Run(ctx, goals)
 	must(r.t, err)

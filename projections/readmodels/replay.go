@@ -19,8 +19,8 @@ import (
 // independently, to a fold that does not use projections or tables. Then it compares the rows with the fold. Audit and
 // Rebuild both start with a Replay.
 type Replay struct {
-	// Beside is the database of the new rows: a migrated schema without rows.
-	Beside   *pgxpool.Pool
+	// Target is the database of the new rows: a migrated schema without rows.
+	Target   *pgxpool.Pool
 	Journals []Audited
 	// Progress is called every second with the progress. It may be nil.
 	Progress func(progress string)
@@ -57,7 +57,7 @@ func (p Replay) begin() *replay {
 	r := &replay{Replay: p}
 	for _, j := range p.Journals {
 		a := &auditedJournal{Audited: j, state: j.Rules.NewState(), at: record.Before, bound: projections.NewBounded(j.Log), records: j.Read()}
-		a.runner = projections.Config{Pool: p.Beside, Log: a.bound, Journal: j.Rules.Journal()}.Runner(j.Projections...)
+		a.runner = projections.Config{Pool: p.Target, Log: a.bound, Journal: j.Rules.Journal()}.Runner(j.Projections...)
 		r.journals = append(r.journals, a)
 	}
 	return r
@@ -172,8 +172,8 @@ const lookAgain = time.Second
 // from a broker that has just lost the partition.
 func (j *auditedJournal) read(ctx context.Context, end *int64) error {
 	for shorter := false; ; {
-		some, cancel := context.WithTimeout(ctx, lookAgain)
-		entries, next, err := j.records.Next(some)
+		timeout, cancel := context.WithTimeout(ctx, lookAgain)
+		entries, next, err := j.records.Next(timeout)
 		cancel()
 		if err == nil {
 			j.waiting, j.looked = entries, next
@@ -200,7 +200,7 @@ func (r *replay) compareFolds(ctx context.Context) error {
 		if j.Compare == nil {
 			continue
 		}
-		differences, err := j.Compare(ctx, r.Beside, j.state, j.at.Sequence)
+		differences, err := j.Compare(ctx, r.Target, j.state, j.at.Sequence)
 		if err != nil {
 			return err
 		}

@@ -86,8 +86,8 @@ func Read(ctx context.Context, db DB, p Period, head func(*Head) error, line fun
 		}
 		return readLines(ctx, tx, h, line)
 	})
-	var early *NotOverError
-	if err != nil && !errors.Is(err, ErrNoCustomer) && !errors.As(err, &early) {
+	var notOver *NotOverError
+	if err != nil && !errors.Is(err, ErrNoCustomer) && !errors.As(err, &notOver) {
 		return fmt.Errorf("statements: reading that of %s: %w", p.CustomerCode, err)
 	}
 	return err

@@ -47,14 +47,14 @@ func (r *Recent) Observe(e record.Entry, _ decide.State) {
 		if !ok || !t.MovesLastPrice() {
 			continue
 		}
-		kept := recentTrade{e.Position.Sequence, e.Record.Time, t.Symbol, t.Price, t.Amount, t.Notional}
+		trade := recentTrade{e.Position.Sequence, e.Record.Time, t.Symbol, t.Price, t.Amount, t.Notional}
 		if len(r.ring) < mostRecent {
-			r.ring = append(r.ring, kept)
+			r.ring = append(r.ring, trade)
 			continue
 		}
 		// The overwritten trade may be one of several in its record.
 		r.whole = r.ring[r.next].sequence + 1
-		r.ring[r.next] = kept
+		r.ring[r.next] = trade
 		r.next = (r.next + 1) % len(r.ring)
 	}
 }

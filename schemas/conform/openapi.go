@@ -61,10 +61,10 @@ func (o *OpenAPI) Routes() []Route { return slices.Clone(o.routes) }
 // Find returns the described route for a request. A path without parameters takes precedence over a path with
 // parameters, for all methods.
 func (o *OpenAPI) Find(method, path string) (Route, bool) {
-	best, fewest := "", -1
+	best, least := "", -1
 	for _, r := range o.routes {
-		if n, ok := matches(r.Path, path); ok && (fewest < 0 || n < fewest) {
-			best, fewest = r.Path, n
+		if n, ok := matches(r.Path, path); ok && (least < 0 || n < least) {
+			best, least = r.Path, n
 		}
 	}
 	route := Route{method, best}

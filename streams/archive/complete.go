@@ -37,21 +37,21 @@ func (a *Archive) Objects(ctx context.Context) error {
 
 // Continues returns an error unless the archive is the one whose head is kept in a place, or a later state of it. No copy is no error.
 // The error names the place and is an *Error, or that of the place.
-func (a *Archive) Continues(ctx context.Context, kept Heads) error {
-	h, err := kept.Head(ctx, a.cfg.Journal, a.cfg.Partition)
+func (a *Archive) Continues(ctx context.Context, heads Heads) error {
+	h, err := heads.Head(ctx, a.cfg.Journal, a.cfg.Partition)
 	if err != nil {
-		return fmt.Errorf("archive: reading the head that is kept in %s: %w", kept, err)
+		return fmt.Errorf("archive: reading the head that is kept in %s: %w", heads, err)
 	}
 	if h == nil {
 		return nil
 	}
 	if h.Range >= int64(len(a.sealed)) {
 		return &Error{Key: a.cfg.manifestKey(h.Range), Sequence: h.Range * a.cfg.rangeSize(), Damage: Missing,
-			Err: fmt.Errorf("the head that is kept in %s names it", kept)}
+			Err: fmt.Errorf("the head that is kept in %s names it", heads)}
 	}
 	if s := a.sealed[h.Range]; s.Signed != h.Manifest {
 		return &Error{Key: s.Key, Sequence: s.First, Damage: Forked,
-			Err: errors.New("its hash is not the one of the head that is kept in " + kept.String())}
+			Err: errors.New("its hash is not the one of the head that is kept in " + heads.String())}
 	}
 	return nil
 }

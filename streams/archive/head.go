@@ -79,18 +79,18 @@ func ParseHead(text []byte) (*Head, error) {
 var ErrContradiction = errors.New("archive: two heads contradict each other")
 
 // Replaces reports whether h is newer than a copy that is kept, which may be nil. The error is an ErrContradiction.
-func (h *Head) Replaces(kept *Head) (bool, error) {
-	if kept == nil {
+func (h *Head) Replaces(stored *Head) (bool, error) {
+	if stored == nil {
 		return true, nil
 	}
-	why := kept.Base.Contradicts(h.Base)
-	if why == "" && kept.Range == h.Range && kept.Manifest != h.Manifest {
-		why = fmt.Sprintf("range %d has the manifests %v and %v", h.Range, kept.Manifest, h.Manifest)
+	why := stored.Base.Contradicts(h.Base)
+	if why == "" && stored.Range == h.Range && stored.Manifest != h.Manifest {
+		why = fmt.Sprintf("range %d has the manifests %v and %v", h.Range, stored.Manifest, h.Manifest)
 	}
 	if why != "" {
 		return false, fmt.Errorf("%w: %s", ErrContradiction, why)
 	}
-	return h.Base.Sequence > kept.Base.Sequence, nil
+	return h.Base.Sequence > stored.Base.Sequence, nil
 }
 
 // Heads keeps a copy of the head of each archive.

@@ -45,11 +45,11 @@ func (f HeadFolder) Keep(ctx context.Context, h Head) error {
 	if err := h.Validate(); err != nil {
 		return err
 	}
-	kept, err := f.Head(ctx, h.Base.Journal, h.Base.Partition)
+	stored, err := f.Head(ctx, h.Base.Journal, h.Base.Partition)
 	if err != nil {
 		return err
 	}
-	if newer, err := h.Replaces(kept); err != nil || !newer && *kept != h {
+	if newer, err := h.Replaces(stored); err != nil || !newer && *stored != h {
 		return err
 	}
 	if err := base.MakeFolder(f.Dir); err != nil { // an earlier call may have failed after it renamed the file

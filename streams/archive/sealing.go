@@ -11,9 +11,9 @@ import (
 // sealing is the work of a sealer between two errors.
 type sealing struct {
 	*Sealer
-	writer *Writer
-	source Source
-	kept   []bool // by copy: it has the head
+	writer  *Writer
+	source  Source
+	hasHead []bool // by copy: it has the head
 
 	// uncovered is when the first record that is in no range and no tail was read, by this process's clock; zero if there is none.
 	// The time of the record is that of another node's clock.
@@ -29,7 +29,7 @@ func (s *Sealer) work(ctx context.Context) error {
 		return err
 	}
 	s.tailDamaged(w.archive.TailDamage())
-	g := &sealing{Sealer: s, writer: w, source: s.cfg.From(w.Position()), kept: make([]bool, len(s.cfg.Copies))}
+	g := &sealing{Sealer: s, writer: w, source: s.cfg.From(w.Position()), hasHead: make([]bool, len(s.cfg.Copies))}
 	defer g.source.Close()
 	at, err := g.source.Locate(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (g *sealing) add(ctx context.Context, records []*kgo.Record) error {
 
 // sealed follows a manifest that has become durable.
 func (g *sealing) sealed(ctx context.Context) {
-	clear(g.kept)
+	clear(g.hasHead)
 	g.uncovered = time.Time{}
 	g.report()
 	g.keep(ctx)
@@ -124,7 +124,7 @@ func (g *sealing) keep(ctx context.Context) {
 		return
 	}
 	for i, c := range g.cfg.Copies {
-		if g.kept[i] {
+		if g.hasHead[i] {
 			continue
 		}
 		if err := c.Keep(ctx, *h); err != nil {
@@ -134,7 +134,7 @@ func (g *sealing) keep(ctx context.Context) {
 			}
 			continue
 		}
-		g.kept[i] = true
+		g.hasHead[i] = true
 	}
 }
 

@@ -95,11 +95,11 @@ func (w *Writer) replaceable(ctx context.Context) error {
 // putTail writes the manifest of the tail.
 func (w *Writer) putTail(ctx context.Context, b []byte) error {
 	cfg := &w.archive.cfg
-	return kept(cfg.Store.Write(ctx, cfg.tailKey(), b, writeWithin))
+	return tailRefused(cfg.Store.Write(ctx, cfg.tailKey(), b, writeWithin))
 }
 
-// kept returns an ErrTailKept for an error of a bucket that refuses to replace or delete a tail, and other errors as they are.
-func kept(err error) error {
+// tailRefused returns an ErrTailKept for an error of a bucket that refuses to replace or delete a tail, and other errors as they are.
+func tailRefused(err error) error {
 	if blob.Refused(err) {
 		return fmt.Errorf("%w: %w", ErrTailKept, err)
 	}
@@ -119,7 +119,7 @@ func (w *Writer) removeTail(ctx context.Context, former *Tail) error {
 		w.archive.tail = former // another writer has read further
 		return nil
 	}
-	err := kept(w.archive.cfg.Store.Delete(ctx, w.archive.cfg.tailKey(), former.Object))
+	err := tailRefused(w.archive.cfg.Store.Delete(ctx, w.archive.cfg.tailKey(), former.Object))
 	if errors.Is(err, ErrTailKept) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (w *Writer) Sweep(ctx context.Context) error {
 	orphans = slices.DeleteFunc(orphans, func(key string) bool { return named != nil && named.Object == key })
 	var refused error
 	for _, key := range orphans {
-		switch err := kept(cfg.Store.Delete(ctx, key)); {
+		switch err := tailRefused(cfg.Store.Delete(ctx, key)); {
 		case errors.Is(err, ErrTailKept):
 			refused = err
 		case err != nil:

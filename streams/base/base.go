@@ -127,12 +127,12 @@ func askAll(ctx context.Context, sources []Source, within time.Duration, journal
 }
 
 // MayReplace returns an error if a Keeper must not replace a copy by b, which contradicts it or is older.
-func MayReplace(kept, b record.Base) error {
-	if why := kept.Contradicts(b); why != "" {
+func MayReplace(stored, b record.Base) error {
+	if why := stored.Contradicts(b); why != "" {
 		return fmt.Errorf("the copy that is kept contradicts the new one: %s", why)
 	}
-	if kept.Sequence > b.Sequence {
-		return fmt.Errorf("the copy that is kept is newer: it begins at record %d, the new one at %d", kept.Sequence, b.Sequence)
+	if stored.Sequence > b.Sequence {
+		return fmt.Errorf("the copy that is kept is newer: it begins at record %d, the new one at %d", stored.Sequence, b.Sequence)
 	}
 	return nil
 }

@@ -48,19 +48,19 @@ func (f Folder) Keep(ctx context.Context, b record.Base) error {
 	if err := b.Validate(); err != nil {
 		return err
 	}
-	kept, err := f.Base(ctx, b.Journal, b.Partition)
+	stored, err := f.Base(ctx, b.Journal, b.Partition)
 	if err != nil {
 		return err
 	}
-	if kept != nil && *kept != b {
-		if err := MayReplace(*kept, b); err != nil {
+	if stored != nil && *stored != b {
+		if err := MayReplace(*stored, b); err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
 	}
 	if err := makeFolder(f.Dir, f.syncFolder); err != nil {
 		return err
 	}
-	if kept != nil && *kept == b { // an earlier call may have failed after it renamed the file
+	if stored != nil && *stored == b { // an earlier call may have failed after it renamed the file
 		return f.syncFolder(f.Dir)
 	}
 	return WriteFile(f.path(b.Journal, b.Partition), append(b.JSON(), '\n'))

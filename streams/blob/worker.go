@@ -11,11 +11,11 @@ import (
 //
 // A worker is not safe for concurrent use.
 type worker struct {
-	line      *line
-	questions chan question
-	answers   chan answered
-	quiet     *time.Timer
-	asked     int // number of questions so far
+	line          *line
+	questions     chan question
+	answers       chan answered
+	quiet         *time.Timer
+	questionCount int // number of questions so far
 }
 
 // question is an operation and its argument.
@@ -61,12 +61,12 @@ func (w *worker) ask(within time.Duration, do func([]byte) (int, error), bytes [
 	case <-w.quiet.C: // Pending questions hang
 		return 0, w.silent(within)
 	}
-	w.asked++
-	w.questions <- question{w.asked, do, bytes}
+	w.questionCount++
+	w.questions <- question{w.questionCount, do, bytes}
 	for {
 		select {
 		case a := <-w.answers:
-			if a.number < w.asked { // answer to an abandoned question
+			if a.number < w.questionCount { // answer to an abandoned question
 				continue
 			}
 			w.line.silent.Store(0)

@@ -62,7 +62,7 @@ func (f *flushed) await(end int64, h *halt) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for mine := false; f.recoveryPoint.Load() < end; {
+	for leads := false; f.recoveryPoint.Load() < end; {
 		switch {
 		case h.stopped():
 			return errStopped
@@ -70,11 +70,11 @@ func (f *flushed) await(end int64, h *halt) error {
 			return f.failed
 		case f.flushing:
 			f.ended.Wait()
-		case mine:
+		case leads:
 			// This flush began after the batch was written, so it would have found the batch if it existed.
 			return &missingError{f.dir, end, f.recoveryPoint.Load()}
 		default:
-			f.flushing, mine = true, true
+			f.flushing, leads = true, true
 			f.mu.Unlock()
 			err := f.flush()
 			f.mu.Lock()

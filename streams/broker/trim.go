@@ -166,8 +166,8 @@ func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64
 	if len(p.segments) == 0 {
 		return info.LogStartOffset, nil
 	}
-	kept := p.segments[keptFrom(p.segments, t.Offset)]
-	if kept.base <= info.LogStartOffset {
+	first := p.segments[keptFrom(p.segments, t.Offset)]
+	if first.base <= info.LogStartOffset {
 		return info.LogStartOffset, nil
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.Dialer(b.Dial), kgo.DisableClientMetrics(),
@@ -182,10 +182,10 @@ func (b *Broker) Trim(ctx context.Context, topic string, t base.Trim, safe int64
 	if err := checkFirst(ctx, client, t); err != nil {
 		return 0, err
 	}
-	if err := b.syncKept(kept); err != nil {
+	if err := b.syncKept(first); err != nil {
 		return 0, err
 	}
-	return kept.base, b.deletions.carryOut(ctx, client, plan, kept.base)
+	return first.base, b.deletions.carryOut(ctx, client, plan, first.base)
 }
 
 // checkFirst fetches the first record that a trim keeps and checks it.

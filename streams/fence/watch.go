@@ -56,10 +56,10 @@ func (v View) Audience() string { return v.audience }
 type Config struct {
 	Keys *seal.KeyStore
 	// Identify returns the id that names the fence, and the location of the log. founded is false if the log is empty.
-	Identify func(ctx context.Context) (journal scalar.ID, place string, founded bool, err error)
+	Identify func(ctx context.Context) (journal scalar.ID, location string, founded bool, err error)
 	// Former returns the location that an older build recorded for the same log; "" if there is none. It is called if the fence
 	// names another location than the log's. nil for none.
-	Former func(ctx context.Context) (place string, err error)
+	Former func(ctx context.Context) (location string, err error)
 	// Belongs returns an error if the key store is not that of the venue, as far as the venue's log can tell. It is called before
 	// the fence is created: an empty folder has no fence either. nil to skip the check.
 	Belongs func(ctx context.Context) error
@@ -132,7 +132,7 @@ const identifyWithin = 10 * time.Second
 // all these calls.
 func (w *Watch) Read(ctx context.Context) error {
 	w.mu.Lock()
-	asked := w.begun
+	started := w.begun
 	w.mu.Unlock()
 	select {
 	case w.reading <- struct{}{}:
@@ -143,7 +143,7 @@ func (w *Watch) Read(ctx context.Context) error {
 	w.mu.Lock()
 	answered, failure := w.answered, w.failure
 	w.mu.Unlock()
-	if answered > asked {
+	if answered > started {
 		return failure
 	}
 	return w.readAlone(ctx)
@@ -152,7 +152,7 @@ func (w *Watch) Read(ctx context.Context) error {
 // readAlone reads the fence. The caller has put an element into reading.
 func (w *Watch) readAlone(ctx context.Context) error {
 	// Take the time before the read: the fence may change while the answer is in flight.
-	asked := time.Now()
+	started := time.Now()
 	w.mu.Lock()
 	w.begun++
 	w.mu.Unlock()
@@ -167,9 +167,9 @@ func (w *Watch) readAlone(ctx context.Context) error {
 	}
 	if err == nil {
 		if f.Settling && (!w.fence.Settling || w.fence.Epoch != f.Epoch || w.fence.Location != f.Location) {
-			w.settling = asked
+			w.settling = started
 		}
-		w.fence, w.holder, w.read = f, f.Audience(), asked
+		w.fence, w.holder, w.read = f, f.Audience(), started
 	}
 	w.tell()
 	return err

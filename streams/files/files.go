@@ -63,12 +63,12 @@ type File struct {
 
 // Draft is a file that is being written.
 type Draft struct {
-	store  *Store
-	file   File
-	sealed io.WriteCloser
-	hash   hash.Hash
-	out    *blob.Writer
-	kept   bool
+	store     *Store
+	file      File
+	sealed    io.WriteCloser
+	hash      hash.Hash
+	out       *blob.Writer
+	completed bool
 }
 
 // Create starts to write a file. The write is abandoned if the context ends before Keep.
@@ -101,7 +101,7 @@ func (d *Draft) Keep() (File, error) {
 	if err := d.out.Commit(); err != nil {
 		return File{}, err
 	}
-	d.kept = true
+	d.completed = true
 	d.file.SHA256 = d.hash.Sum(nil)
 	return d.file, nil
 }
@@ -109,7 +109,7 @@ func (d *Draft) Keep() (File, error) {
 // Discard abandons the file, or deletes it if Keep has completed it. If the deletion fails, Sweeper deletes the file
 // later.
 func (d *Draft) Discard(ctx context.Context) error {
-	if !d.kept {
+	if !d.completed {
 		d.out.Abandon()
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestACheckedFoldKeepsWhatItHasVerified(t *testing.T) {
 		if e.Position.Sequence != bad.Sequence {
 			return nil
 		}
-		if n := len(s.(*journaltest.Heard).Words); n != 1 {
+		if n := len(s.(*journaltest.WordList).Words); n != 1 {
 			t.Errorf("the state before the record has %d words", n)
 		}
 		return &record.BrokenRecordError{Journal: "trading", Sequence: e.Position.Sequence, Reason: "nobody said so"}

@@ -64,7 +64,7 @@ func within(t *testing.T) context.Context {
 
 func words(f *follow.Fold) (list string, at record.Position) {
 	f.View(func(s decide.State, p record.Position) {
-		list, at = strings.Join(s.(*journaltest.Heard).Words, " "), p
+		list, at = strings.Join(s.(*journaltest.WordList).Words, " "), p
 	})
 	return list, at
 }
@@ -76,7 +76,7 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 	f := follow.New(c, journaltest.Words{Name: "trading"}, 0)
 	var heard []string
 	f.Listen(func(e record.Entry, s decide.State) {
-		heard = append(heard, fmt.Sprint(e.Position.Sequence, ":", len(s.(*journaltest.Heard).Words)))
+		heard = append(heard, fmt.Sprint(e.Position.Sequence, ":", len(s.(*journaltest.WordList).Words)))
 	})
 	if !f.Position().IsBefore() || f.Err() != nil {
 		t.Errorf("before it runs it is at %v", f.Position())
@@ -92,9 +92,9 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 	var started string
 	var later []string
 	stop := f.ListenFrom(func(s decide.State, at record.Position) {
-		started = fmt.Sprint(strings.Join(s.(*journaltest.Heard).Words, " "), " at ", at.Sequence)
+		started = fmt.Sprint(strings.Join(s.(*journaltest.WordList).Words, " "), " at ", at.Sequence)
 	}, func(e record.Entry, _ decide.State) {
-		later = append(later, e.Record.Events[0].(*journaltest.Said).Word)
+		later = append(later, e.Record.Events[0].(*journaltest.WordAdded).Word)
 	})
 	three := say("three")
 	if err := f.Wait(within(t), three.Position.Sequence); err != nil {
@@ -132,7 +132,7 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 func TestAFoldGoesOnFromASeed(t *testing.T) {
 	c := journaltest.NewClient(t, "trading")
 	say, _ := serve(t, c)
-	seed := record.Seed{State: &journaltest.Heard{Words: []string{"saved"}}, Position: say("one").Position}
+	seed := record.Seed{State: &journaltest.WordList{Words: []string{"saved"}}, Position: say("one").Position}
 	two := say("two")
 	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(seed))
 	run(t, f)
@@ -150,7 +150,7 @@ func TestAFoldStopsAtADivergedLog(t *testing.T) {
 	at := say("one").Position
 	stop()
 	at.Hash[0]++
-	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(record.Seed{State: new(journaltest.Heard), Position: at}))
+	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(record.Seed{State: new(journaltest.WordList), Position: at}))
 	ended := run(t, f)
 	err := f.Wait(within(t), at.Sequence+1)
 	var diverged *record.DivergedError

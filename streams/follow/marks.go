@@ -18,7 +18,7 @@ type Marks struct {
 	journal string
 
 	mu    sync.Mutex
-	kept  []record.Position // ascending; the newest ones are complete
+	marks []record.Position // ascending; the newest ones are complete
 	gap   int64             // the largest distance, in records, that dropping a mark may leave
 	err   error             // why no record follows
 	moved chan struct{}     // closed and replaced when a mark is added or err is set
@@ -32,27 +32,27 @@ const (
 
 // NewMarks returns the marks of a journal. verified are positions that were verified before, in any order.
 func NewMarks(journal string, verified ...record.Position) *Marks {
-	kept := slices.Clone(verified)
-	slices.SortStableFunc(kept, func(p, q record.Position) int { return cmp.Compare(p.Sequence, q.Sequence) })
-	kept = slices.CompactFunc(kept, func(p, q record.Position) bool { return p.Sequence == q.Sequence })
-	return &Marks{journal: journal, kept: kept, gap: 1, moved: make(chan struct{})}
+	marks := slices.Clone(verified)
+	slices.SortStableFunc(marks, func(p, q record.Position) int { return cmp.Compare(p.Sequence, q.Sequence) })
+	marks = slices.CompactFunc(marks, func(p, q record.Position) bool { return p.Sequence == q.Sequence })
+	return &Marks{journal: journal, marks: marks, gap: 1, moved: make(chan struct{})}
 }
 
 // Note says that the records up to a position are verified. It is called in the order of the log.
 func (m *Marks) Note(p record.Position) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.kept) >= maxMarks {
+	if len(m.marks) >= maxMarks {
 		m.thin()
 	}
-	m.kept = append(m.kept, p)
+	m.marks = append(m.marks, p)
 	m.wake()
 }
 
 // thin drops marks before the newest ones, so that those that stay are about evenly spaced.
 func (m *Marks) thin() {
-	n := len(m.kept) - denseMarks
-	old, dense := m.kept[:n], m.kept[n:]
+	n := len(m.marks) - denseMarks
+	old, dense := m.marks[:n], m.marks[n:]
 	for {
 		old = spaced(old, m.gap)
 		if len(old) <= denseMarks/2 {
@@ -60,19 +60,19 @@ func (m *Marks) thin() {
 		}
 		m.gap *= 2
 	}
-	m.kept = append(old, dense...)
+	m.marks = append(old, dense...)
 }
 
 // spaced drops positions in place, each only if the distance between its neighbors is at most gap then.
 func spaced(all []record.Position, gap int64) []record.Position {
-	kept := all[:0]
+	marks := all[:0]
 	for i, p := range all {
-		if i > 0 && i+1 < len(all) && all[i+1].Sequence-kept[len(kept)-1].Sequence <= gap {
+		if i > 0 && i+1 < len(all) && all[i+1].Sequence-marks[len(marks)-1].Sequence <= gap {
 			continue
 		}
-		kept = append(kept, p)
+		marks = append(marks, p)
 	}
-	return kept
+	return marks
 }
 
 // Stop says that no record after those that were noted will be verified. Readers get the error after them.
@@ -136,10 +136,10 @@ func (h *Held) Next(ctx context.Context, read func(ctx context.Context, to int64
 // lead splits entries into those that lead to a mark, or come after the last one, and those that may prove not to. The error is about
 // the latter. m may be nil.
 func (m *Marks) lead(entries []record.Entry) (proven, held []record.Entry, err error) {
-	if m == nil || len(m.kept) == 0 || len(entries) == 0 || entries[0].Position.Sequence > m.kept[len(m.kept)-1].Sequence {
+	if m == nil || len(m.marks) == 0 || len(entries) == 0 || entries[0].Position.Sequence > m.marks[len(m.marks)-1].Sequence {
 		return entries, nil, nil
 	}
-	last, n := m.kept[len(m.kept)-1].Sequence, 0
+	last, n := m.marks[len(m.marks)-1].Sequence, 0
 	for n < len(entries) {
 		p := m.prove(entries[n:])
 		if p.n == 0 {
@@ -179,22 +179,22 @@ func (m *Marks) prove(entries []record.Entry) proof {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	first, last := entries[0].Position.Sequence, entries[len(entries)-1].Position.Sequence
-	after := sort.Search(len(m.kept), func(i int) bool { return m.kept[i].Sequence > last })
+	after := sort.Search(len(m.marks), func(i int) bool { return m.marks[i].Sequence > last })
 	wrong := error(nil)
-	for i := after - 1; i >= 0 && m.kept[i].Sequence >= first; i-- {
-		n := int(m.kept[i].Sequence-first) + 1
+	for i := after - 1; i >= 0 && m.marks[i].Sequence >= first; i-- {
+		n := int(m.marks[i].Sequence-first) + 1
 		found := entries[n-1].Position
-		if found.Hash == m.kept[i].Hash {
+		if found.Hash == m.marks[i].Hash {
 			return proof{n: n, to: -1}
 		}
-		wrong = &record.DivergedError{Journal: m.journal, Have: m.kept[i], Found: found,
+		wrong = &record.DivergedError{Journal: m.journal, Have: m.marks[i], Found: found,
 			Reason: "the brokers served another record than the one that was verified"}
 	}
 	switch {
 	case wrong != nil:
 		return proof{to: -1, err: wrong}
-	case after < len(m.kept):
-		return proof{to: m.kept[after].Sequence}
+	case after < len(m.marks):
+		return proof{to: m.marks[after].Sequence}
 	}
 	return proof{to: -1, moved: m.moved, err: m.err}
 }

@@ -42,7 +42,7 @@ func TestAPanicOfTheRulesEndsTheFoldByName(t *testing.T) {
 	f := follow.New(c, journaltest.Squeamish{Words: journaltest.Words{Name: "trading"}}, 0)
 	var heard []string
 	f.Listen(func(e record.Entry, _ decide.State) {
-		if e, ok := e.Record.Events[0].(*journaltest.Said); ok {
+		if e, ok := e.Record.Events[0].(*journaltest.WordAdded); ok {
 			heard = append(heard, e.Word)
 		}
 	})

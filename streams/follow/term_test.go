@@ -16,7 +16,7 @@ func TestAFoldFromASeedKnowsItsTerm(t *testing.T) {
 	say, stop := serve(t, c)
 	at := say("one").Position
 	from := func(term int64) *follow.Fold {
-		f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(record.Seed{State: new(journaltest.Heard), Position: at, Term: term}))
+		f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(record.Seed{State: new(journaltest.WordList), Position: at, Term: term}))
 		run(t, f)
 		return f
 	}

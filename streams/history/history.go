@@ -74,7 +74,7 @@ type States struct {
 
 	mu     sync.Mutex
 	making map[key]*work
-	kept   cache
+	cache  cache
 }
 
 // key names a state.
@@ -106,7 +106,7 @@ func New(cfg Config, journals ...Journal) *States {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &States{cfg: cfg, journals: make(map[submit.Shard]Journal), turns: make(chan struct{}, l.AtOnce), making: make(map[key]*work),
-		kept: cache{most: l.Memory}}
+		cache: cache{most: l.Memory}}
 	for _, j := range journals {
 		s.journals[submit.Shard{Journal: j.Rules.Journal(), Partition: j.Partition}] = j
 	}
@@ -203,7 +203,7 @@ func (s *States) at(ctx context.Context, k key, j Journal, tip record.Position) 
 func (s *States) join(ctx context.Context, k key, j Journal, tip record.Position) (*moment, *work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.kept.exactly(k); m != nil {
+	if m := s.cache.exactly(k); m != nil {
 		return m, nil
 	}
 	w := s.making[k]
@@ -227,7 +227,7 @@ func (s *States) join(ctx context.Context, k key, j Journal, tip record.Position
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if w.err == nil {
-			s.kept.add(k, w.made, size)
+			s.cache.add(k, w.made, size)
 		}
 		if s.making[k] == w {
 			delete(s.making, k)

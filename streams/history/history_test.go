@@ -33,17 +33,17 @@ type codec int
 func (c codec) Version() int { return int(c) }
 func (codec) Size(s decide.State) int {
 	size := 0
-	for _, w := range s.(*journaltest.Heard).Words {
+	for _, w := range s.(*journaltest.WordList).Words {
 		size += len(w) + 3
 	}
 	return size
 }
 func (codec) Append(b []byte, s decide.State) []byte {
-	text, _ := json.Marshal(s.(*journaltest.Heard).Words)
+	text, _ := json.Marshal(s.(*journaltest.WordList).Words)
 	return append(b, text...)
 }
 func (codec) Read(b []byte) (decide.State, error) {
-	s := new(journaltest.Heard)
+	s := new(journaltest.WordList)
 	return s, json.Unmarshal(b, &s.Words)
 }
 
@@ -174,7 +174,7 @@ func (v *venue) check(s *history.States, sequence int64) decide.State {
 	if err != nil {
 		v.t.Fatalf("at %d: %v", sequence, err)
 	}
-	if got := state.(*journaltest.Heard).Words; at.Sequence != sequence || !slices.Equal(got, wordsTo(sequence)) {
+	if got := state.(*journaltest.WordList).Words; at.Sequence != sequence || !slices.Equal(got, wordsTo(sequence)) {
 		v.t.Fatalf("at %d it is %v at %v", sequence, got, at)
 	}
 	return state
@@ -188,7 +188,7 @@ func TestStatesAreThoseOfAFoldUpToThere(t *testing.T) {
 	for _, sequence := range []int64{tip.Sequence, 9, 4, 0, 12, 10, tip.Sequence - 1} {
 		v.check(s, sequence)
 	}
-	if got := first.(*journaltest.Heard).Words; !slices.Equal(got, wordsTo(9)) {
+	if got := first.(*journaltest.WordList).Words; !slices.Equal(got, wordsTo(9)) {
 		t.Errorf("a state that was returned has become %v", got)
 	}
 	opened := v.source.opened.Load()
@@ -216,7 +216,7 @@ func TestARecordMeetsTheStateBeforeIt(t *testing.T) {
 	s := history.New(v.config(), v.journal(1))
 	broken := errors.New("broken")
 	err := s.Deciding(t.Context(), "trading", 0, 4, func(m past.Met) error {
-		if words := m.State.(*journaltest.Heard).Words; !slices.Equal(words, wordsTo(3)) || m.Before.Sequence != 3 || m.Entry.Position.Sequence != 4 ||
+		if words := m.State.(*journaltest.WordList).Words; !slices.Equal(words, wordsTo(3)) || m.Before.Sequence != 3 || m.Entry.Position.Sequence != 4 ||
 			m.Time == 0 || m.Time > m.Entry.Record.Time || m.Build != "build/7" {
 			t.Errorf("%v %+v", words, m)
 		}
@@ -263,7 +263,7 @@ func TestRequestsShareTheWork(t *testing.T) {
 	until(t, func() bool { return v.source.opened.Load() == 1 })
 	for range 8 {
 		group.Go(func() {
-			if state, _, err := s.StateAt(t.Context(), "trading", 0, 5); err != nil || !slices.Equal(state.(*journaltest.Heard).Words, wordsTo(5)) {
+			if state, _, err := s.StateAt(t.Context(), "trading", 0, 5); err != nil || !slices.Equal(state.(*journaltest.WordList).Words, wordsTo(5)) {
 				t.Error(state, err)
 			}
 		})

@@ -50,20 +50,20 @@ func momentOf(j Journal, seed *record.Seed) *moment {
 // beginning of the journal.
 func (s *States) start(ctx context.Context, k key, j Journal) (*moment, error) {
 	s.mu.Lock()
-	kept := s.kept.below(k)
+	found := s.cache.below(k)
 	s.mu.Unlock()
 	least := record.Before.Sequence
-	if kept != nil {
-		least = kept.at.Sequence
+	if found != nil {
+		least = found.at.Sequence
 	}
 	seed, err := nearest(ctx, s.cfg.Stores, j, k.sequence, least)
 	switch {
 	case err != nil:
 		return nil, err
-	case seed != nil || kept == nil:
+	case seed != nil || found == nil:
 		return momentOf(j, seed), nil
 	}
-	return kept.copy(j)
+	return found.copy(j)
 }
 
 // copy returns a moment with a separate state.

@@ -13,7 +13,7 @@ import (
 // acks queues the results of one producer until the owner's goroutine reads them. The producer reports a whole batch
 // together and never waits for the owner.
 type acks struct {
-	some chan struct{} // has a buffer of one; signals that received is not empty
+	ready chan struct{} // has a buffer of one; signals that received is not empty
 
 	mu       sync.Mutex
 	received []term.Ack
@@ -23,7 +23,7 @@ type acks struct {
 // notCounted is the decision time of a record that the metrics do not count.
 const notCounted = -1
 
-func newAcks() *acks { return &acks{some: make(chan struct{}, 1)} }
+func newAcks() *acks { return &acks{ready: make(chan struct{}, 1)} }
 
 func (q *acks) put(sequence, offset int64, err error, decided time.Duration) {
 	a := term.Ack{Sequence: sequence, Offset: offset, Err: err, TooLarge: errors.Is(err, kerr.MessageTooLarge)}
@@ -32,7 +32,7 @@ func (q *acks) put(sequence, offset int64, err error, decided time.Duration) {
 	first := len(q.received) == 1
 	q.mu.Unlock()
 	if first {
-		signal(q.some)
+		signal(q.ready)
 	}
 }
 
@@ -46,9 +46,9 @@ func (q *acks) take(room []term.Ack, times []time.Duration) ([]term.Ack, []time.
 }
 
 // signal fills a channel with a buffer of one.
-func signal(some chan<- struct{}) {
+func signal(ready chan<- struct{}) {
 	select {
-	case some <- struct{}{}:
+	case ready <- struct{}{}:
 	default:
 	}
 }

@@ -37,7 +37,7 @@ func benchClient(b *testing.B) *journal.Client {
 func benchRecord() *record.Record {
 	r := &record.Record{Sequence: 123456, Time: scalar.TimeOf(time.Now()), Outcome: decide.Accepted,
 		Command: decide.Recorded{ID: record.NewCommandID(time.Now()), Type: "counter.change",
-			Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Kept: decide.Metadata{Key: "0123456789abcdef", Fingerprint: "0123456789abcdef0123456789abcdef"}}}
+			Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Metadata: decide.Metadata{Key: "0123456789abcdef", Fingerprint: "0123456789abcdef0123456789abcdef"}}}
 	for i := range 5 {
 		r.Events = append(r.Events, &added{Name: fmt.Sprint("counter-", i), N: 5, Total: 1234567, Pad: "BTCUSDC_PERP 65000.1 0.001"})
 	}

@@ -60,7 +60,7 @@ type Client struct {
 	sharing  sync.Mutex
 	feeds    map[submit.Shard]*feed                // the feeds that tails share at the tip
 	catching map[submit.Shard]*feed                // the feeds that tails share while catching up
-	own      map[submit.Shard]*record.EncodedCache // records encoded by owners in this process
+	encoded  map[submit.Shard]*record.EncodedCache // records encoded by owners in this process
 
 	bases bases
 
@@ -82,7 +82,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	c := &Client{cfg: cfg, feeds: make(map[submit.Shard]*feed), catching: make(map[submit.Shard]*feed), own: make(map[submit.Shard]*record.EncodedCache),
+	c := &Client{cfg: cfg, feeds: make(map[submit.Shard]*feed), catching: make(map[submit.Shard]*feed), encoded: make(map[submit.Shard]*record.EncodedCache),
 		identities: make(map[string]string), bases: bases{known: make(map[submit.Shard]*known)}}
 	c.brokers = newBrokers(cfg)
 	kc, err := c.KafkaFor(ForAdmin)
@@ -166,10 +166,10 @@ func (c *Client) Ping(ctx context.Context) error {
 func (c *Client) built(p submit.Shard) *record.EncodedCache {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
-	cache := c.own[p]
+	cache := c.encoded[p]
 	if cache == nil {
 		cache = record.NewEncodedCache(windowRecords) // the most records that may be between the owner and its reader
-		c.own[p] = cache
+		c.encoded[p] = cache
 	}
 	return cache
 }

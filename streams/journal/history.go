@@ -87,14 +87,14 @@ func (p *past) read(ctx context.Context, h History, at record.Position) {
 	if found {
 		p.checked <- nil
 	}
-	var some []Stored
+	var pending []Stored
 	for r, err := range h.Stored(ctx, p.base.Journal, p.base.Partition, max(at.Sequence, 0), p.to) {
 		switch {
 		case err != nil && !found:
 			p.refuse(ctx, lacking(p.base, at, err))
 			return
 		case err != nil:
-			p.send(ctx, piece{some, lacking(p.base, at, err)})
+			p.send(ctx, piece{pending, lacking(p.base, at, err)})
 			return
 		case !found && r.Hash == at.Hash:
 			found = true
@@ -107,18 +107,18 @@ func (p *past) read(ctx context.Context, h History, at record.Position) {
 		case !found: // readers skip it
 			continue
 		}
-		if some = append(some, r); len(some) == pastBatch {
-			if !p.send(ctx, piece{some, nil}) {
+		if pending = append(pending, r); len(pending) == pastBatch {
+			if !p.send(ctx, piece{pending, nil}) {
 				return
 			}
-			some = nil
+			pending = nil
 		}
 	}
 	if !found {
 		p.refuse(ctx, lacking(p.base, at, fmt.Errorf("%w: no record %d", ErrHistory, at.Sequence)))
 		return
 	}
-	p.send(ctx, piece{some, nil})
+	p.send(ctx, piece{pending, nil})
 }
 
 func (p *past) send(ctx context.Context, one piece) bool {

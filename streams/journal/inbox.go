@@ -9,7 +9,7 @@ import (
 // inbox passes requests from their clients to the owner's goroutine. Its length is bounded by the number of clients that
 // wait: the machine answers those for which its queue has no room.
 type inbox struct {
-	some chan struct{} // has a buffer of one; signals that requests is not empty
+	ready chan struct{} // has a buffer of one; signals that requests is not empty
 
 	mu       sync.Mutex
 	open     bool // the owner's goroutine takes what is put in
@@ -26,7 +26,7 @@ func (b *inbox) put(requests ...*term.Request) bool {
 	}
 	b.mu.Unlock()
 	if first {
-		signal(b.some)
+		signal(b.ready)
 	}
 	return open
 }

@@ -106,7 +106,9 @@ func TestAHintAtALaterCopyIsCorrected(t *testing.T) {
 				return nil
 			})
 			reader.Close()
-			same := func(a, b record.Entry) bool { return a.Position.Equal(b.Position) && a.Position.Offset == b.Position.Offset }
+			same := func(a, b record.Entry) bool {
+				return a.Position.Equal(b.Position) && a.Position.Offset == b.Position.Offset
+			}
 			if err != nil || !slices.EqualFunc(got, all[i+1:], same) {
 				t.Errorf("a copy that is %s: after %v: %d records, %v; want %d", what, at, len(got), err, len(all[i+1:]))
 			}

@@ -13,9 +13,9 @@ import (
 
 // open replays the journal to its end and has a term record appended. It returns when that is valid.
 func (o *Owner) open(ctx context.Context, t *termIO) error {
-	asked := make(chan term.ReferenceClock, 1)
-	t.reads.Go(func() { asked <- o.askClock(ctx) }) // concurrent with the replay
-	reference := sync.OnceValue(func() term.ReferenceClock { return <-asked })
+	clocks := make(chan term.ReferenceClock, 1)
+	t.reads.Go(func() { clocks <- o.askClock(ctx) }) // concurrent with the replay
+	reference := sync.OnceValue(func() term.ReferenceClock { return <-clocks })
 	if err := o.ensureGenesis(ctx, reference); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (o *Owner) awaitTermRecord(ctx context.Context, t *termIO) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-t.acks.some:
+		case <-t.acks.ready:
 			in = t.acknowledged()
 		case b := <-t.tail:
 			in, ended = term.Read{Entries: b.entries, Next: b.next}, b.err

@@ -110,7 +110,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		meters:   m.ofOwner(name),
 		tracer:   cfg.Client.cfg.Tracer,
 		clock:    cfg.Client.cfg.Clock,
-		inbox:    inbox{some: make(chan struct{}, 1)},
+		inbox:    inbox{ready: make(chan struct{}, 1)},
 		probes:   make(chan chan<- term.Standing, maxAskers),
 		reading:  make(chan struct{}, 8),
 		repeated: make(map[decide.Alarm]*repeated),

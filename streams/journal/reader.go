@@ -204,9 +204,9 @@ const verifyWithin = 5 * time.Second
 // poll waits for records. The wait for the first record of a session is limited, because that record should exist.
 func (r *Reader) poll(ctx context.Context) kgo.Fetches {
 	if r.verifying {
-		some, cancel := context.WithDeadline(ctx, r.session.opened.Add(verifyWithin))
+		limited, cancel := context.WithDeadline(ctx, r.session.opened.Add(verifyWithin))
 		defer cancel()
-		ctx = some
+		ctx = limited
 	}
 	return r.session.kafka.PollFetches(ctx)
 }

@@ -55,7 +55,7 @@ const maxInputs = 16
 
 // pending reports whether receive would return without waiting. Its checks cost less than a select.
 func (t *termIO) pending() bool {
-	return len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.ends) > 0 || len(t.lost) > 0 || len(t.o.probes) > 0 || len(t.o.inbox.some) > 0
+	return len(t.acks.ready) > 0 || len(t.tail) > 0 || len(t.ends) > 0 || len(t.lost) > 0 || len(t.o.probes) > 0 || len(t.o.inbox.ready) > 0
 }
 
 // receive waits for one input and passes it to the machine. It also returns at a timeout and when the owner is stopped.
@@ -63,7 +63,7 @@ func (o *Owner) receive(t *termIO, timeout <-chan time.Time, stopped <-chan stru
 	var in term.Input
 	var ended error // of the reader, after its last batch
 	select {
-	case <-t.acks.some:
+	case <-t.acks.ready:
 		in = t.acknowledged()
 	case b := <-t.tail:
 		in, ended = term.Read{Entries: b.entries, Next: b.next}, b.err
@@ -74,7 +74,7 @@ func (o *Owner) receive(t *termIO, timeout <-chan time.Time, stopped <-chan stru
 	case reply := <-o.probes:
 		reply <- o.standing()
 		return nil
-	case <-o.inbox.some:
+	case <-o.inbox.ready:
 		t.requests = o.inbox.take(t.requests)
 		in = term.Submit{Requests: t.requests}
 	case <-timeout:

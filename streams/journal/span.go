@@ -68,7 +68,7 @@ type bases struct {
 // known is the base of one partition.
 type known struct {
 	mu     sync.Mutex // held while sources and brokers are asked
-	asked  bool
+	known  bool
 	found  base.Found
 	first  int64 // the offset of the base's record in the topic; -1 if it was not looked up
 	whole  bool
@@ -89,7 +89,7 @@ func (b *bases) of(p submit.Shard) *known {
 // ask asks the sources, unless they were asked before. With again it asks them once more: a trim may have moved the base, and
 // a source that was silent may answer now. The caller holds the lock.
 func (k *known) ask(ctx context.Context, c *Client, p submit.Shard, again bool) error {
-	if k.asked && !again {
+	if k.known && !again {
 		return nil
 	}
 	found, err := base.Newest(ctx, c.cfg.Bases, askBase, p.Journal, p.Partition)
@@ -113,7 +113,7 @@ func (k *known) ask(ctx context.Context, c *Client, p submit.Shard, again bool) 
 		}
 		k.first = -1
 	}
-	k.asked, k.found = true, found
+	k.known, k.found = true, found
 	return nil
 }
 

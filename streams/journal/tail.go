@@ -24,10 +24,10 @@ type Tail struct {
 	rules  decide.Rules
 	shard  submit.Shard
 
-	own          *Reader     // nil while the tail uses a feed
+	reader       *Reader     // nil while the tail uses a feed
 	feed         *feed       // nil while the tail has a separate reader
 	subscription *subscriber // to the feed
-	apart        bool        // no feed holds the present position: own waits for the next record
+	apart        bool        // no feed holds the present position: reader waits for the next record
 
 	at       record.Position // of the last record returned
 	id       scalar.ID
@@ -44,7 +44,7 @@ func NewTail(client *Client, rules decide.Rules, partition int32, from record.Po
 
 // tail returns a tail that continues after the reader's position. It takes ownership of the reader.
 func (r *Reader) tail() *Tail {
-	return &Tail{client: r.client, rules: r.rules, shard: submit.Shard{Journal: r.chain.Journal(), Partition: r.partition}, own: r, at: r.chain.Position(), id: r.chain.ID(),
+	return &Tail{client: r.client, rules: r.rules, shard: submit.Shard{Journal: r.chain.Journal(), Partition: r.partition}, reader: r, at: r.chain.Position(), id: r.chain.ID(),
 		term: r.chain.Term(), next: r.next, reported: -1}
 }
 
@@ -78,7 +78,7 @@ func (t *Tail) Next(ctx context.Context) (entries []record.Entry, next int64, er
 }
 
 // verified reports whether the log was seen to hold the position.
-func (t *Tail) verified() bool { return t.feed != nil || t.own.verifiedPosition() }
+func (t *Tail) verified() bool { return t.feed != nil || t.reader.verifiedPosition() }
 
 // read reads from the feed or from the tail's own reader.
 func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
@@ -91,7 +91,7 @@ func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 			return nil, nil
 		}
 	} else {
-		entries, next, err = t.own.advance(ctx, !t.apart)
+		entries, next, err = t.reader.advance(ctx, !t.apart)
 	}
 	if err != nil {
 		return nil, err
@@ -103,14 +103,14 @@ func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 		t.at, t.id = entries[n-1].Position, entries[n-1].Journal
 	}
 	t.next = max(t.next, next)
-	if t.own != nil && t.own.verifiedPosition() {
-		// The own reader has the verified offset of the position. Before that, the offset is a hint, which may be past
+	if t.reader != nil && t.reader.verifiedPosition() {
+		// The reader has the verified offset of the position. Before that, the offset is a hint, which may be past
 		// the log's end: a caller that waits for the tip must not mistake the hint for the tip.
-		t.at.Offset, t.next = t.own.chain.Position().Offset, next
+		t.at.Offset, t.next = t.reader.chain.Position().Offset, next
 	}
-	if t.err == nil && t.own != nil && t.own.verifiedPosition() {
+	if t.err == nil && t.reader != nil && t.reader.verifiedPosition() {
 		t.share()
-		t.apart = t.own != nil && t.own.atTip()
+		t.apart = t.reader != nil && t.reader.atTip()
 	}
 	return entries, nil
 }
@@ -118,15 +118,15 @@ func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 // share joins a feed of the partition that has the tail's position or can reach it. If there is none, it makes a feed
 // of the tail's own reader.
 func (t *Tail) share() {
-	own := t.own
-	if t.join(own) {
-		own.Close() // after join has released the lock
+	reader := t.reader
+	if t.join(reader) {
+		reader.Close() // after join has released the lock
 	}
 }
 
 // join does the work of share. left reports that the tail's own reader is no longer needed.
-func (t *Tail) join(own *Reader) (left bool) {
-	c, tip := t.client, own.atTip()
+func (t *Tail) join(reader *Reader) (left bool) {
+	c, tip := t.client, reader.atTip()
 	// Finding a feed and subscribing to it must be one step. Otherwise the feed's last tail could leave and end it in
 	// between, and this tail would wait for a closed reader.
 	c.sharing.Lock()
@@ -136,18 +136,18 @@ func (t *Tail) join(own *Reader) (left bool) {
 	case f != nil && f.serves(t.at, tip):
 		left = true
 	case f == nil && tip:
-		f = newFeed(own, false, nil, func(f *feed) { c.forget(t.shard, f) })
+		f = newFeed(reader, false, nil, func(f *feed) { c.forget(t.shard, f) })
 		c.feeds[t.shard] = f
 	case g != nil && g.serves(t.at, false):
 		f, left = g, true
-	case g == nil && own.farBehind():
-		f = newFeed(own, true, func(f *feed) bool { return c.arrived(t.shard, f) }, func(f *feed) { c.forget(t.shard, f) })
+	case g == nil && reader.farBehind():
+		f = newFeed(reader, true, func(f *feed) bool { return c.arrived(t.shard, f) }, func(f *feed) { c.forget(t.shard, f) })
 		c.catching[t.shard] = f
 	default:
 		return false
 	}
 	t.subscribe(f)
-	t.own = nil
+	t.reader = nil
 	return left
 }
 
@@ -165,9 +165,9 @@ func (t *Tail) fallBack() {
 	if over && t.switchFeed() {
 		return
 	}
-	t.own = NewReader(t.client, t.rules, t.shard.Partition, t.at)
-	t.own.chain.SetID(t.id)
-	t.own.chain.SetTerm(t.term)
+	t.reader = NewReader(t.client, t.rules, t.shard.Partition, t.at)
+	t.reader.chain.SetID(t.id)
+	t.reader.chain.SetTerm(t.term)
 	if !over {
 		t.client.cfg.Metrics.Behind.WithLabelValues(t.shard.Journal).Inc()
 	}
@@ -247,9 +247,9 @@ func (t *Tail) Position() record.Position { return t.at }
 func (t *Tail) Close() {
 	if t.feed != nil {
 		t.leave()
-		t.own = NewReader(t.client, t.rules, t.shard.Partition, t.at)
-		t.own.chain.SetID(t.id)
-		t.own.chain.SetTerm(t.term)
+		t.reader = NewReader(t.client, t.rules, t.shard.Partition, t.at)
+		t.reader.chain.SetID(t.id)
+		t.reader.chain.SetTerm(t.term)
 	}
-	t.own.Close()
+	t.reader.Close()
 }

@@ -105,7 +105,7 @@ func (t *termIO) askEnd(question uint64) {
 		for attempt := 0; ; attempt++ {
 			end, err := t.o.cfg.Client.Tip(t.ctx, t.o.journal, t.o.cfg.Partition)
 			if err == nil {
-				t.ends <- term.LogEnd{Asked: question, Offset: end}
+				t.ends <- term.LogEnd{Question: question, Offset: end}
 				return
 			}
 			if pause(t.ctx, attempt) != nil {

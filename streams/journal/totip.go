@@ -27,8 +27,8 @@ func (c *Client) ToTip(ctx context.Context, journal string, partition int32, rea
 // toEnd is ToTip for a given end.
 func (c *Client) toEnd(ctx context.Context, journal string, partition int32, end int64, reach func(ctx context.Context, end int64) error) error {
 	for shorter := false; ; {
-		some, cancel := context.WithTimeout(ctx, askAgain)
-		err := reach(some, end)
+		limited, cancel := context.WithTimeout(ctx, askAgain)
+		err := reach(limited, end)
 		cancel()
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
@@ -85,8 +85,8 @@ func (r *Reader) to(ctx context.Context, end int64, each func([]record.Entry) er
 // beyond that record.
 func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []record.Entry, err error) {
 	r.until = sequence
-	got := func(some []record.Entry) error {
-		if entries = some; len(some) > 0 {
+	got := func(limited []record.Entry) error {
+		if entries = limited; len(limited) > 0 {
 			return errFound
 		}
 		return nil

@@ -20,13 +20,13 @@ func (c *Client) Trim(ctx context.Context, t base.Trimmer, b record.Base, safe i
 	if err := b.Validate(); err != nil {
 		return 0, err
 	}
-	kept, silent, err := c.Base(ctx, b.Journal, b.Partition)
+	stored, silent, err := c.Base(ctx, b.Journal, b.Partition)
 	switch {
 	case err != nil:
 		return 0, err
 	case silent != nil:
 		return 0, fmt.Errorf("journal: %w", silent)
-	case kept == nil || *kept != b:
+	case stored == nil || *stored != b:
 		return 0, fmt.Errorf("journal: the %v is not the newest that is kept", b)
 	}
 	s, err := c.span(ctx, b.Journal, b.Partition)

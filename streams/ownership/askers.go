@@ -28,9 +28,9 @@ type askers struct {
 
 // asker is one engine that listens to one term.
 type asker struct {
-	heard  time.Duration // the engine received an answer that was sent at this time or later
-	asked  time.Duration // time of its last question
-	member bool          // whether it was seen in the group
+	lastAnswer   time.Duration // the engine received an answer that was sent at this time or later
+	lastQuestion time.Duration // time of its last question
+	member       bool          // whether it was seen in the group
 }
 
 func newAskers(now func() time.Duration) *askers {
@@ -50,17 +50,17 @@ func (a *askers) answer(q Question) (stamp int64) {
 	if a.shards[p] == nil {
 		a.shards[p] = make(map[string]*asker)
 	}
-	heard, valid := a.sentAt(q.Heard, now)
+	lastAnswer, valid := a.sentAt(q.LastAnswer, now)
 	e := a.shards[p][q.Engine]
 	switch {
 	case e == nil && valid:
-		e = &asker{heard: heard}
+		e = &asker{lastAnswer: lastAnswer}
 	case e == nil: // the engine counts silence from this answer on, if it receives it
-		e = &asker{heard: now}
-	case valid && heard > e.heard:
-		e.heard = heard
+		e = &asker{lastAnswer: now}
+	case valid && lastAnswer > e.lastAnswer:
+		e.lastAnswer = lastAnswer
 	}
-	e.asked = now
+	e.lastQuestion = now
 	a.shards[p][q.Engine] = e
 	return a.base + int64(now)
 }
@@ -78,7 +78,7 @@ func (a *askers) hold(shards []submit.Shard) bool {
 	defer a.mu.Unlock()
 	for _, p := range shards {
 		for _, e := range a.shards[p] {
-			if now-e.heard >= silentAfter-askMargin {
+			if now-e.lastAnswer >= silentAfter-askMargin {
 				return false
 			}
 		}
@@ -104,7 +104,7 @@ func (a *askers) keep(members []member) {
 			switch in := slices.ContainsFunc(members, func(m member) bool { return m.instance != nil && *m.instance == id }); {
 			case in:
 				e.member = true
-			case e.member || now-e.asked >= session:
+			case e.member || now-e.lastQuestion >= session:
 				delete(engines, id)
 			}
 		}

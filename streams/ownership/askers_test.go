@@ -82,7 +82,7 @@ func TestNoEngineRemovesTheHolderOfALease(t *testing.T) {
 func TestAskers(t *testing.T) {
 	trading, out := []submit.Shard{{Journal: "trading"}}, silentAfter-askMargin
 	ask := func(a *askers, engine string, heard int64) int64 {
-		return a.answer(Question{Journal: "trading", Engine: engine, Heard: heard})
+		return a.answer(Question{Journal: "trading", Engine: engine, LastAnswer: heard})
 	}
 	in := func(engines ...string) (ms []member) {
 		for _, e := range engines {

@@ -29,15 +29,15 @@ var (
 
 // Question asks a node for its term of a partition.
 type Question struct {
-	Journal   string
-	Partition int32
-	Engine    string // id of the engine that monitors the term for silence; "" for any other question
-	Heard     int64  // Stamp of the last answer to such a question that this engine has received; 0 for none
+	Journal    string
+	Partition  int32
+	Engine     string // id of the engine that monitors the term for silence; "" for any other question
+	LastAnswer int64  // Stamp of the last answer to such a question that this engine has received; 0 for none
 }
 
 // Term is a node's answer about its term of a partition.
 type Term struct {
-	Stamp   int64  // for Question.Heard
+	Stamp   int64  // for Question.LastAnswer
 	Log     string // identity of its log, as journal.Client.LogID returns it; "" if unknown
 	Serving bool   // whether it has a valid term; if not, Standing is empty
 	term.Standing

@@ -146,7 +146,7 @@ func (l *listener) run(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			l.question.Heard = answer.Stamp
+			l.question.LastAnswer = answer.Stamp
 		}
 		if why := l.judge(time.Now(), err); why != "" && l.remove(why) {
 			return

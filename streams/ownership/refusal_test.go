@@ -16,7 +16,7 @@ type strict struct{ journaltest.Words }
 
 func (strict) NewState() decide.State { return new(stern) }
 
-type stern struct{ journaltest.Heard }
+type stern struct{ journaltest.WordList }
 
 func (s *stern) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	if c.Payload == "no" {

@@ -26,7 +26,7 @@ type standby struct {
 	stop     context.CancelFunc // nil while it does not fold
 	done     chan struct{}
 	seed     *record.Seed    // used only by the fold until done is closed
-	kept     *record.Seed    // of an interrupted replay of the owner; nil while the standby folds
+	resume   *record.Seed    // of an interrupted replay of the owner; nil while the standby folds
 	observed int64           // offset after the last record that the fold has read
 	time     scalar.Time     // time of the last valid record, of this fold or earlier ones
 	anchors  *record.Anchors // of the positions that the fold has passed
@@ -102,21 +102,21 @@ func (s *standby) keep(seed *record.Seed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stop == nil {
-		s.kept = seed
+		s.resume = seed
 	}
 }
 
 // start returns the seed of a fold or a replay, which is the later of the kept one and that of from. nil means genesis.
 func (s *standby) start(ctx context.Context) (given *record.Seed, err error) {
 	s.mu.Lock()
-	kept := s.kept
-	s.kept = nil
+	resume := s.resume
+	s.resume = nil
 	s.mu.Unlock()
 	if s.from != nil {
 		given, err = s.from(ctx)
 	}
-	if kept != nil && (given == nil || given.Position.Sequence < kept.Position.Sequence) {
-		return kept, nil // an error of from does not matter
+	if resume != nil && (given == nil || given.Position.Sequence < resume.Position.Sequence) {
+		return resume, nil // an error of from does not matter
 	}
 	return given, err
 }

@@ -116,13 +116,13 @@ func TestAFoldStartsFromTheLaterState(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
-		if s.kept != nil {
+		if s.resume != nil {
 			t.Errorf("%s: it is still kept", name)
 		}
 	}
 	// A running fold has begun elsewhere, and needs no second state beside its own.
 	s := &standby{stop: func() {}}
-	if s.keep(at(5)); s.kept != nil {
+	if s.keep(at(5)); s.resume != nil {
 		t.Error("a running fold keeps a replay")
 	}
 }

@@ -191,7 +191,7 @@ func newBatch(ctx context.Context, commands []decide.Command, since time.Duratio
 			return nil, err
 		}
 		b.bytes += len(payload)
-		b.calls = append(b.calls, &call{batch: b, message: message{after: i > 0, id: c.ID, kind: c.Type, actor: c.Actor, kept: c.Metadata,
+		b.calls = append(b.calls, &call{batch: b, message: message{after: i > 0, id: c.ID, kind: c.Type, actor: c.Actor, metadata: c.Metadata,
 			credential: credential, trace: carried, payload: payload}})
 	}
 	return b, nil

@@ -121,13 +121,13 @@ func hasOwnForm(t reflect.Type) bool {
 }
 
 // compareForms returns the types of commands that are missing on the other side, and the types with different forms.
-func compareForms(own, other []Form) (unknown map[string]bool, differ []string) {
+func compareForms(ours, other []Form) (unknown map[string]bool, differ []string) {
 	hashes := make(map[string]uint64, len(other))
 	for _, f := range other {
 		hashes[f.Type] = f.Hash
 	}
 	unknown = make(map[string]bool)
-	for _, f := range own {
+	for _, f := range ours {
 		switch there, ok := hashes[f.Type]; {
 		case !ok:
 			unknown[f.Type] = true

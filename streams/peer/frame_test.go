@@ -20,10 +20,10 @@ func drawMessage(t *rapid.T) message {
 	m := message{number: rapid.Uint64().Draw(t, "number"), after: rapid.Bool().Draw(t, "after"), deadline: stamp(rapid.Int64().Draw(t, "deadline")),
 		id: scalar.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")), kind: text.Draw(t, "type"),
 		actor:      decide.Actor{Sub: text.Draw(t, "sub"), Broker: text.Draw(t, "broker"), Customer: text.Draw(t, "customer"), System: text.Draw(t, "system")},
-		kept:       decide.Metadata{Key: text.Draw(t, "key"), Fingerprint: text.Draw(t, "fingerprint"), Session: scalar.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session"))},
+		metadata:   decide.Metadata{Key: text.Draw(t, "key"), Fingerprint: text.Draw(t, "fingerprint"), Session: scalar.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session"))},
 		credential: submit.Credential{Sequence: rapid.Int64().Draw(t, "sequence"), Principal: text.Draw(t, "principal")}}
 	if rapid.Bool().Draw(t, "sourced") {
-		m.kept.Source = &decide.Source{Journal: text.Draw(t, "source"), Sequence: rapid.Int64().Draw(t, "of the source")}
+		m.metadata.Source = &decide.Source{Journal: text.Draw(t, "source"), Sequence: rapid.Int64().Draw(t, "of the source")}
 	}
 	if b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "payload"); len(b) > 0 {
 		m.payload = b

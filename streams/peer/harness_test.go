@@ -206,7 +206,7 @@ func (o *owner) decide(ctx context.Context, c decide.Command) (submit.Result, er
 		return submit.Result{}, errors.New("broken")
 	}
 	o.decided[c.ID]++
-	e := o.append(c.Recorded(), &journaltest.Said{Word: word})
+	e := o.append(c.Recorded(), &journaltest.WordAdded{Word: word})
 	return submit.Result{Position: record.LogPosition{Journal: testJournal, Sequence: e.Record.Sequence}, Entry: &e, Repeated: word == "repeat"}, nil
 }
 
@@ -215,7 +215,7 @@ func (o *owner) words() (all []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.log {
-		if said, ok := e.Record.Events[0].(*journaltest.Said); ok {
+		if said, ok := e.Record.Events[0].(*journaltest.WordAdded); ok {
 			all = append(all, said.Word)
 		}
 	}

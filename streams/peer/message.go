@@ -36,7 +36,7 @@ type message struct {
 	id         scalar.ID
 	kind       string // type of the command
 	actor      decide.Actor
-	kept       decide.Metadata
+	metadata   decide.Metadata
 	credential submit.Credential
 	trace      trace.Carried
 	payload    []byte // JSON
@@ -52,10 +52,10 @@ func (m *message) visit(c *pack.Coder) {
 	pack.Word(c, &m.actor.Broker)
 	pack.Word(c, &m.actor.Customer)
 	pack.Word(c, &m.actor.System)
-	pack.String(c, &m.kept.Key)
-	pack.String(c, &m.kept.Fingerprint)
-	c.Raw(m.kept.Session[:])
-	pack.Optional(c, &m.kept.Source, visitSource)
+	pack.String(c, &m.metadata.Key)
+	pack.String(c, &m.metadata.Fingerprint)
+	c.Raw(m.metadata.Session[:])
+	pack.Optional(c, &m.metadata.Source, visitSource)
 	pack.Int(c, &m.credential.Sequence)
 	pack.Word(c, &m.credential.Principal)
 	pack.Bytes(c, &m.trace)

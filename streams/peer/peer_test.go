@@ -31,7 +31,7 @@ func TestAnswers(t *testing.T) {
 		e := p.owner.log[1]
 		r := got.Entry.Record
 		if got.Position.String() != "words/0@1" || got.Repeated || !got.Entry.Position.Equal(e.Position) || got.Entry.Journal != e.Journal ||
-			string(got.Entry.Value) != string(e.Value) || r.Command.ID != c.ID || r.Command.Kept.Key != "key-hello" || r.Command.Actor != c.Actor {
+			string(got.Entry.Value) != string(e.Value) || r.Command.ID != c.ID || r.Command.Metadata.Key != "key-hello" || r.Command.Actor != c.Actor {
 			t.Errorf("%+v", got)
 		}
 		if got, err := p.say(t.Context(), "repeat"); err != nil || !got.Repeated {
@@ -113,12 +113,12 @@ func TestWorkOfSeveralRecords(t *testing.T) {
 			Position: record.Position{Sequence: sequence}}
 	}
 	client.Read(testJournal, 0, entry(1, scalar.ID{9}, &record.TermStarted{Term: 1}))
-	client.Read(testJournal, 0, entry(2, id, &journaltest.Said{Word: "begun"}))
+	client.Read(testJournal, 0, entry(2, id, &journaltest.WordAdded{Word: "begun"}))
 	client.Read(testJournal, 0, entry(3, scalar.ID{8}, &record.TermStarted{Term: 2}))
 	if c.state != sent {
 		t.Fatalf("answered with %+v before its work is done", c.outcome)
 	}
-	client.Read(testJournal, 0, entry(4, last, &journaltest.Said{Word: "finished"}))
+	client.Read(testJournal, 0, entry(4, last, &journaltest.WordAdded{Word: "finished"}))
 	if c.state != answered || c.outcome.Err != nil || c.outcome.Result.Position.Sequence != 4 {
 		t.Errorf("answered with %+v", c.outcome)
 	}

@@ -247,7 +247,7 @@ func (s *session) check(c *incoming, now stamp) (reason string) {
 	if err := cfg.Judge(c.credential); err != nil {
 		return "the owner knows that the credential was revoked: " + err.Error()
 	}
-	c.command = decide.Command{ID: c.id, Type: c.kind, Actor: c.actor, Metadata: c.kept, Payload: payload}
+	c.command = decide.Command{ID: c.id, Type: c.kind, Actor: c.actor, Metadata: c.metadata, Payload: payload}
 	return ""
 }
 

@@ -135,8 +135,8 @@ func (st *stream) open() (_ *http.Response, err error) {
 
 // compare stores the types of commands that are unknown to the owner. It logs those and the types with different forms: the owner
 // does not accept a payload with an unknown member.
-func (st *stream) compare(own, owners []Form) {
-	unknown, differ := compareForms(own, owners)
+func (st *stream) compare(ours, owners []Form) {
+	unknown, differ := compareForms(ours, owners)
 	st.unknown = unknown
 	if len(unknown)+len(differ) > 0 {
 		st.shard.client.cfg.Logger.Info("the owner's build has other forms of commands", "journal", st.shard.id.Journal, "url", st.url,

@@ -12,8 +12,8 @@ const anchorEvery = 1024
 // Anchors keeps one position of a log per 1,024 records, so that a reader that seeks need not start at the genesis. Its zero
 // value is empty. It is safe for concurrent use.
 type Anchors struct {
-	mu   sync.Mutex
-	kept []Position // ascending
+	mu        sync.Mutex
+	positions []Position // ascending
 }
 
 // Note adds a position if its sequence is a multiple of 1,024 and higher than those that are kept.
@@ -23,8 +23,8 @@ func (a *Anchors) Note(p Position) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := len(a.kept); n == 0 || a.kept[n-1].Sequence < p.Sequence {
-		a.kept = append(a.kept, p)
+	if n := len(a.positions); n == 0 || a.positions[n-1].Sequence < p.Sequence {
+		a.positions = append(a.positions, p)
 	}
 }
 
@@ -32,7 +32,7 @@ func (a *Anchors) Note(p Position) {
 func (a *Anchors) Below(sequence int64) Position {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(a.kept, sequence, func(p Position, n int64) int {
+	i, _ := slices.BinarySearchFunc(a.positions, sequence, func(p Position, n int64) int {
 		if p.Sequence < n {
 			return -1
 		}
@@ -41,23 +41,23 @@ func (a *Anchors) Below(sequence int64) Position {
 	if i == 0 {
 		return Before
 	}
-	return a.kept[i-1]
+	return a.positions[i-1]
 }
 
 // All returns the kept positions in ascending order.
 func (a *Anchors) All() []Position {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.kept)
+	return slices.Clone(a.positions)
 }
 
 // Fill adds positions of the same log, in ascending order. They may be before, between and after the kept ones.
 func (a *Anchors) Fill(more []Position) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := slices.Concat(a.kept, more)
+	all := slices.Concat(a.positions, more)
 	slices.SortStableFunc(all, func(p, q Position) int { return cmp.Compare(p.Sequence, q.Sequence) })
-	a.kept = slices.CompactFunc(all, func(p, q Position) bool { return p.Sequence == q.Sequence })
+	a.positions = slices.CompactFunc(all, func(p, q Position) bool { return p.Sequence == q.Sequence })
 }
 
 // Contains reports whether a list of positions in ascending order contains p.

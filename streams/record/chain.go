@@ -117,7 +117,7 @@ func (c *Chain) Admit(offset int64, value []byte) (entry Entry, ok bool, err err
 		c.at = Position{Offset: offset, Sequence: n, Hash: sha256.Sum256(value)}
 		return Entry{Position: c.at, Journal: c.id, Value: value}, true, nil
 	}
-	r, err := e.finish(c.decoder.own, c.decoder.rules)
+	r, err := e.finish(c.decoder.journal, c.decoder.rules)
 	if err != nil {
 		if !jsontext.Value(value).IsValid() {
 			return Entry{}, false, nil

@@ -38,7 +38,7 @@ func TestTheFormOfARecord(t *testing.T) {
 		t.Errorf("decoded as %+v, %v", back, err)
 	}
 	small := recordtest.Sample()
-	small.Command.Actor, small.Command.Kept = decide.Engine, decide.Metadata{}
+	small.Command.Actor, small.Command.Metadata = decide.Engine, decide.Metadata{}
 	value, err = record.Encode(nil, small)
 	if err != nil || !strings.Contains(string(value), `"actor":{"system":"engine"},"data":{}},`) {
 		t.Errorf("%s, %v", value, err)
@@ -51,8 +51,8 @@ func TestWhatHasNoFormIsNotEncoded(t *testing.T) {
 		"no outcome":      func(r *record.Record) { r.Outcome = "" },
 		"bad type":        func(r *record.Record) { r.Command.Type = "\xff" },
 		"bad actor":       func(r *record.Record) { r.Command.Actor.Sub = "\xff" },
-		"bad key":         func(r *record.Record) { r.Command.Kept.Key = "\xff" },
-		"bad source":      func(r *record.Record) { r.Command.Kept.Source.Journal = "\xff" },
+		"bad key":         func(r *record.Record) { r.Command.Metadata.Key = "\xff" },
+		"bad source":      func(r *record.Record) { r.Command.Metadata.Source.Journal = "\xff" },
 		"input no JSON":   func(r *record.Record) { r.Input = `{"a":}` },
 		"input no object": func(r *record.Record) { r.Input = `["a"]` },
 		"input empty":     func(r *record.Record) { r.Input = `{}` },

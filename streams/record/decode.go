@@ -234,7 +234,7 @@ func (s *scanner) actor(a *decide.Actor) {
 
 // data reads command.data.
 func (s *scanner) data(r *Record) {
-	k := &r.Command.Kept
+	k := &r.Command.Metadata
 	s.members(member{`"key":`, s.present(&k.Key)}, member{`"fingerprint":`, s.present(&k.Fingerprint)},
 		member{`"session":`, func() {
 			s.literal(`"`)
@@ -258,13 +258,13 @@ func (s *scanner) data(r *Record) {
 }
 
 // finish decodes the data of the events.
-func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
+func (e *envelope) finish(journal, rules *decide.Registry) (*Record, error) {
 	r := e.record
 	r.Events = make([]decide.Event, len(e.events))
 	for i, raw := range e.events {
 		registry := rules
 		if raw.name == TypeGenesis || raw.name == TypeTermStarted {
-			registry = own
+			registry = journal
 		}
 		v, err := registry.Decode(raw.name, raw.version, raw.data)
 		if err != nil {

@@ -15,15 +15,15 @@ import (
 // finish. Those two define what a valid form is, and the fast path MUST NOT accept anything that they reject. FuzzDecoder
 // compares them.
 type Decoder struct {
-	own    *decide.Registry
-	rules  *decide.Registry
-	reader fastjson.Reader
-	words  fastjson.Words
+	journal *decide.Registry
+	rules   *decide.Registry
+	reader  fastjson.Reader
+	words   fastjson.Words
 }
 
 // NewDecoder returns a decoder that knows the events in the registry and those that the journal itself makes.
 func NewDecoder(registry *decide.Registry) *Decoder {
-	return &Decoder{own: Shapes(), rules: registry}
+	return &Decoder{journal: Shapes(), rules: registry}
 }
 
 // Decode decodes the value of a record. It rejects a value that Encode would write in another way. The data of an event
@@ -36,7 +36,7 @@ func (d *Decoder) Decode(value []byte) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	r, err := e.finish(d.own, d.rules)
+	r, err := e.finish(d.journal, d.rules)
 	if err != nil {
 		return nil, fmt.Errorf("journal: record %d: %w", e.record.Sequence, err)
 	}
@@ -161,7 +161,7 @@ func readActor(r *fastjson.Reader, a *decide.Actor) {
 
 // readData fails on a command that another journal is the source of: it is left to parseEnvelope.
 func readData(r *fastjson.Reader, to *Record) {
-	first, k := true, &to.Command.Kept
+	first, k := true, &to.Command.Metadata
 	r.Raw(`,"data":{`)
 	optional(r, &first, `,"key":`, &k.Key)
 	optional(r, &first, `,"fingerprint":`, &k.Fingerprint)

@@ -33,7 +33,7 @@ func written(t testing.TB) [][]byte {
 	input := ""
 	record := func(kept decide.Metadata, actor decide.Actor, events ...decide.Event) []byte {
 		value, err := Encode(nil, &Record{Sequence: 7, Prev: Hash{1, 0xfe}, Time: at, Outcome: decide.Accepted, Events: events, Input: input,
-			Command: decide.Recorded{ID: id, Type: "order.place", Actor: actor, Kept: kept}})
+			Command: decide.Recorded{ID: id, Type: "order.place", Actor: actor, Metadata: kept}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func checkDecoders(t testing.TB, fast, slow *Decoder, value []byte) (accepted bo
 		if head, failed := fast.Head(value); failed != nil || !reflect.DeepEqual(head, &e.record) {
 			t.Fatalf("%s\nhas the head\n%+v (%v)\nand should have\n%+v", value, head, failed, &e.record)
 		}
-		want, err = e.finish(slow.own, slow.rules)
+		want, err = e.finish(slow.journal, slow.rules)
 	}
 	got, ok := fast.written(value, nil)
 	if ok && (err != nil || !reflect.DeepEqual(got, want)) {

@@ -24,7 +24,7 @@ func Encode(b []byte, r *Record) ([]byte, error) {
 	if len(r.Events) == 0 {
 		return b, errors.New("journal: a record needs an event")
 	}
-	if r.Sequence < 0 || (r.Command.Kept.Source != nil && r.Command.Kept.Source.Sequence < 0) {
+	if r.Sequence < 0 || (r.Command.Metadata.Source != nil && r.Command.Metadata.Source.Sequence < 0) {
 		return b, errors.New("journal: a sequence below zero")
 	}
 	b = append(b, `{"sequence":`...)
@@ -127,7 +127,7 @@ func appendActor(b []byte, a decide.Actor) ([]byte, error) {
 
 // appendData appends command.data.
 func appendData(b []byte, r *Record) ([]byte, error) {
-	w, k := objectWriter{b: b}, &r.Command.Kept
+	w, k := objectWriter{b: b}, &r.Command.Metadata
 	w.optional("key", k.Key)
 	w.optional("fingerprint", k.Fingerprint)
 	if !k.Session.IsZero() {

@@ -65,11 +65,11 @@ func TestForgeries(t *testing.T) {
 		}, nil, redecide.Different, "first event"},
 		"a step with a key": {func(v *venue) {
 			v.expire()
-			v.forge(decide.Recorded{Type: step.Type, Kept: decide.Metadata{Key: "k"}}, v.state.Step(v.stamp(), false))
+			v.forge(decide.Recorded{Type: step.Type, Metadata: decide.Metadata{Key: "k"}}, v.state.Step(v.stamp(), false))
 		}, nil, redecide.Different, "metadata"},
 		"a step with a source": {func(v *venue) {
 			v.expire()
-			v.forge(decide.Recorded{Type: step.Type, Kept: decide.Metadata{Source: &decide.Source{Journal: "identity", Sequence: 1 << 40}}}, v.state.Step(v.stamp(), false))
+			v.forge(decide.Recorded{Type: step.Type, Metadata: decide.Metadata{Source: &decide.Source{Journal: "identity", Sequence: 1 << 40}}}, v.state.Step(v.stamp(), false))
 		}, nil, redecide.Different, "metadata"},
 		"a step before it is due": {func(v *venue) {
 			v.expire()
@@ -77,7 +77,7 @@ func TestForgeries(t *testing.T) {
 			v.forge(step, decide.Decision{Events: []decide.Event{&trading.Step{Work: trading.WorkExpiry}}})
 		}, nil, redecide.Different, "nothing is decided"},
 		"a term with a source": {func(v *venue) {
-			v.forge(decide.Recorded{Type: record.TypeTermStarted, Kept: decide.Metadata{Source: &decide.Source{Journal: "identity", Sequence: 1}}},
+			v.forge(decide.Recorded{Type: record.TypeTermStarted, Metadata: decide.Metadata{Source: &decide.Source{Journal: "identity", Sequence: 1}}},
 				decide.Decision{Events: []decide.Event{&record.TermStarted{Term: 2, Node: "n"}}})
 		}, nil, redecide.Different, "metadata"},
 		"a term with an input": {func(v *venue) {

@@ -114,7 +114,7 @@ type again struct {
 // different returns the verdict on a record that no owner writes.
 func (a *again) different(format string, args ...any) Result {
 	c := a.evidence.Command
-	return Result{Verdict: Different, Reason: fmt.Sprintf(format, args...), Command: decide.Command{ID: c.ID, Type: c.Type, Actor: c.Actor, Metadata: c.Kept}}
+	return Result{Verdict: Different, Reason: fmt.Sprintf(format, args...), Command: decide.Command{ID: c.ID, Type: c.Type, Actor: c.Actor, Metadata: c.Metadata}}
 }
 
 // opening checks the form of a genesis or of a record that opens a term.
@@ -144,7 +144,7 @@ func (a *again) ofEngine() Result {
 	switch {
 	case r.Command.Type != r.Events[0].EventType():
 		return a.different("the type of the command is not that of the first event, %s", r.Events[0].EventType())
-	case r.Command.Kept != decide.Metadata{}:
+	case r.Command.Metadata != decide.Metadata{}:
 		return a.different("a record of the engine has metadata")
 	}
 	return Result{}

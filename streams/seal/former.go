@@ -28,11 +28,11 @@ func moveFormer(ctx context.Context, s store, path string) error {
 	}
 	err = s.create(ctx, File, encode(key))
 	if errors.Is(err, fs.ErrExist) {
-		kept, err := read(ctx, s)
+		stored, err := read(ctx, s)
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(kept, key) {
+		if !bytes.Equal(stored, key) {
 			return fmt.Errorf("%s and the key store hold different master keys: remove the wrong one", path)
 		}
 	} else if err != nil {

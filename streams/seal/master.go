@@ -54,23 +54,23 @@ func Open(ctx context.Context, o Options) (*Box, error) {
 		return nil, err
 	}
 	defer func() { _ = s.close() }()
-	kept, err := o.kept(ctx, s)
+	stored, err := o.stored(ctx, s)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("master key: %w", err)
-	case err == nil && given != nil && !bytes.Equal(kept, given):
+	case err == nil && given != nil && !bytes.Equal(stored, given):
 		return nil, fmt.Errorf("%s and the key store hold different master keys: remove the wrong one", Environment)
 	case given != nil:
 		return New(given)
 	case err == nil:
-		return New(kept)
+		return New(stored)
 	case !o.Create:
 		return nil, ErrNoKey
 	}
-	if kept, err = o.create(ctx, s); err != nil {
+	if stored, err = o.create(ctx, s); err != nil {
 		return nil, fmt.Errorf("make a master key: %w", err)
 	}
-	return New(kept)
+	return New(stored)
 }
 
 // Check validates the options without opening the key store.
@@ -94,9 +94,9 @@ func (o *Options) given() ([]byte, error) {
 	return key, nil
 }
 
-// kept returns the key in the store, after moving the key of an older version there. It returns fs.ErrNotExist if there
+// stored returns the key in the store, after moving the key of an older version there. It returns fs.ErrNotExist if there
 // is none.
-func (o *Options) kept(ctx context.Context, s store) ([]byte, error) {
+func (o *Options) stored(ctx context.Context, s store) ([]byte, error) {
 	if o.Move {
 		if err := moveFormer(ctx, s, o.Former); err != nil {
 			return nil, err

@@ -149,7 +149,7 @@ func (n *node) checkResult(r *clientRequest, result submit.Result) {
 	}
 	if result.Repeated {
 		w.clients.repeated++
-		if e.Record.Command.Kept.Key != r.Command.Metadata.Key || r.Command.Metadata.Key == "" {
+		if e.Record.Command.Metadata.Key != r.Command.Metadata.Key || r.Command.Metadata.Key == "" {
 			w.fail("%s answers with the record of another command", n.name)
 		}
 		return

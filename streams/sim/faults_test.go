@@ -213,7 +213,7 @@ func (n *node) brokersAnswer() {
 		if n.isolated() {
 			end = w.isolated.end // a broker that has lost the shard and does not know it yet
 		}
-		n.ends = append(n.ends, term.LogEnd{Asked: n.asked[0], Offset: end})
+		n.ends = append(n.ends, term.LogEnd{Question: n.asked[0], Offset: end})
 		n.asked = n.asked[1:]
 	case len(n.ends) > 0 && w.chance(2):
 		i := w.random.IntN(len(n.ends))

@@ -157,7 +157,7 @@ func (n *node) endTerm(err error) {
 	w := n.w
 	w.note("%s ends its term: %v", n.name, err)
 	for _, asked := range n.asked {
-		n.ends = append(n.ends, term.LogEnd{Asked: asked, Offset: int64(len(w.log))})
+		n.ends = append(n.ends, term.LogEnd{Question: asked, Offset: int64(len(w.log))})
 	}
 	n.oldEnds, n.ends, n.asked = append(n.oldEnds, n.ends...), nil, nil
 	rest := n.acks

@@ -110,13 +110,13 @@ const maxAnchors = 1 << 16
 // two, 2048 or more.
 func thin(anchors []record.Position) []record.Position {
 	for every := int64(2048); len(anchors) > maxAnchors; every *= 2 {
-		kept := make([]record.Position, 0, len(anchors)/2+1)
+		thinned := make([]record.Position, 0, len(anchors)/2+1)
 		for _, p := range anchors {
 			if p.Sequence%every == 0 {
-				kept = append(kept, p)
+				thinned = append(thinned, p)
 			}
 		}
-		anchors = kept
+		anchors = thinned
 	}
 	return anchors
 }

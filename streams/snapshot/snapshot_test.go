@@ -36,11 +36,11 @@ type codec struct{ version, size int }
 func (c codec) Version() int          { return c.version }
 func (c codec) Size(decide.State) int { return c.size }
 func (codec) Append(b []byte, s decide.State) []byte {
-	text, _ := json.Marshal(s.(*journaltest.Heard).Words)
+	text, _ := json.Marshal(s.(*journaltest.WordList).Words)
 	return append(b, text...)
 }
 func (codec) Read(b []byte) (decide.State, error) {
-	s := new(journaltest.Heard)
+	s := new(journaltest.WordList)
 	return s, json.Unmarshal(b, &s.Words)
 }
 
@@ -158,7 +158,7 @@ func (v *venue) blobs() (keys []string) {
 }
 
 func words(f *follow.Fold) (list string) {
-	f.View(func(s decide.State, _ record.Position) { list = strings.Join(s.(*journaltest.Heard).Words, " ") })
+	f.View(func(s decide.State, _ record.Position) { list = strings.Join(s.(*journaltest.WordList).Words, " ") })
 	return list
 }
 
@@ -184,7 +184,7 @@ func TestWhatAFoldStandsAtIsSavedAndStartedFrom(t *testing.T) {
 			}
 			seed := v.load(c)
 			if !seed.Position.Equal(three) || seed.Term != 1 || seed.URL != "http://n1" || seed.Journal.IsZero() || seed.Time == 0 ||
-				!reflect.DeepEqual(seed.State, &journaltest.Heard{Words: []string{"one", "two", "three"}}) {
+				!reflect.DeepEqual(seed.State, &journaltest.WordList{Words: []string{"one", "two", "three"}}) {
 				t.Errorf("%+v %v", seed, seed.State)
 			}
 			if len(seed.Anchors) != 1 || seed.Anchors[0].Sequence != 0 {

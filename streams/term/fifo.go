@@ -31,14 +31,14 @@ func (q *fifo[T]) pop() T {
 
 // remove removes the items that drop selects.
 func (q *fifo[T]) remove(drop func(T) bool) {
-	kept := q.items[:0]
+	remaining := q.items[:0]
 	for _, v := range q.items[q.head:] {
 		if !drop(v) {
-			kept = append(kept, v)
+			remaining = append(remaining, v)
 		}
 	}
-	clear(q.items[len(kept):])
-	q.items, q.head = kept, 0
+	clear(q.items[len(remaining):])
+	q.items, q.head = remaining, 0
 }
 
 // all returns the items, oldest first. The caller must not change the slice.

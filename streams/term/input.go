@@ -56,8 +56,8 @@ type (
 	}
 	// LogEnd answers Output.AskEnd: after it was asked, the brokers reported that the log ends at Offset.
 	LogEnd struct {
-		Asked  uint64
-		Offset int64
+		Question uint64
+		Offset   int64
 	}
 	// Found answers a ReadAt. The entry is nil if the record could not be read.
 	Found struct {

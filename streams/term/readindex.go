@@ -13,9 +13,9 @@ package term
 type readIndex struct {
 	held fifo[deferredReply] // in the order of their decisions
 	// covered is how many of held were decided before the latest question. The answer counts for no other.
-	covered int
-	asked   uint64 // the number of the latest question; an answer to another one is late
-	end     int64  // the reported end while refusals that it covers are held; -1 before the answer
+	covered  int
+	question uint64 // the number of the latest question; an answer to another one is late
+	end      int64  // the reported end while refusals that it covers are held; -1 before the answer
 }
 
 // deferRefusal delays a refusal.
@@ -28,7 +28,7 @@ func (m *Machine) deferRefusal(h deferredReply) {
 func (m *Machine) askEnd() {
 	if x := &m.t.index; x.covered == 0 && x.held.len() > 0 {
 		m.questions++
-		x.covered, x.end, x.asked = x.held.len(), -1, m.questions
+		x.covered, x.end, x.question = x.held.len(), -1, m.questions
 		m.out.AskEnd = m.questions
 	}
 }
@@ -48,7 +48,7 @@ func (m *Machine) popRefusal() (h deferredReply, ok bool) {
 
 // onLogEnd processes the reported end of the log.
 func (m *Machine) onLogEnd(in LogEnd) {
-	if m.t.index.covered == 0 || in.Asked != m.t.index.asked {
+	if m.t.index.covered == 0 || in.Question != m.t.index.question {
 		return
 	}
 	m.t.index.end = in.Offset

@@ -86,15 +86,15 @@ func TestARefusalWaitsForTheEndOfTheLog(t *testing.T) {
 		return r.out.AskEnd
 	}
 	first := refuse()
-	if r.must(LogEnd{Asked: first - 1, Offset: 0}); len(r.out.Replies) > 0 {
+	if r.must(LogEnd{Question: first - 1, Offset: 0}); len(r.out.Replies) > 0 {
 		t.Error("an answer to another question counts")
 	}
-	if r.must(LogEnd{Asked: first, Offset: int64(len(r.log))}); len(r.out.Replies) != 1 {
+	if r.must(LogEnd{Question: first, Offset: int64(len(r.log))}); len(r.out.Replies) != 1 {
 		t.Error("it is not answered")
 	}
 	second := refuse()
 	e := r.foreign(2)
-	if r.must(LogEnd{Asked: second, Offset: int64(len(r.log))}); len(r.out.Replies) > 0 {
+	if r.must(LogEnd{Question: second, Offset: int64(len(r.log))}); len(r.out.Replies) > 0 {
 		t.Error("it is answered although the reader has not passed the end")
 	}
 	err := r.step(Read{Entries: []record.Entry{e}, Next: e.Position.Offset + 1})

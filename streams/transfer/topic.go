@@ -24,11 +24,11 @@ func Topic(client *journal.Client, name, where string) Log {
 var brokersPattern = regexp.MustCompile(`^[^/,]+:[0-9]+(,[^/,]+:[0-9]+)*$`)
 
 // Brokers returns the addresses in a list like host:port,host:port, or nil for the name of a file or a folder.
-func Brokers(said string) []string {
-	if !brokersPattern.MatchString(said) {
+func Brokers(list string) []string {
+	if !brokersPattern.MatchString(list) {
 		return nil
 	}
-	return strings.Split(said, ",")
+	return strings.Split(list, ",")
 }
 
 type topic struct {

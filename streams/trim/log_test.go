@@ -102,7 +102,7 @@ func (l *log) make(odd func(int64) bool) {
 		at := scalar.TimeOf(timeOf(sequence))
 		r := &record.Record{Sequence: sequence, Prev: prev, Time: at, Outcome: decide.Accepted,
 			Command: decide.Recorded{ID: record.NewCommandID(at.Std()), Type: "test.say", Actor: decide.Actor{Sub: "u"}},
-			Events:  []decide.Event{&journaltest.Said{Word: fmt.Sprintf("word %d", sequence)}}}
+			Events:  []decide.Event{&journaltest.WordAdded{Word: fmt.Sprintf("word %d", sequence)}}}
 		switch {
 		case sequence == 0:
 			r.Command.Type, r.Command.Actor = record.TypeGenesis, decide.Engine

@@ -100,12 +100,12 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		r.Tip = a.Sealed()[n-1].Base.Sequence - 1
 	}
 	v := &verification{client: c.Client, archive: a, extent: extent, name: name, progress: c.Progress}
-	some := ranges
+	batch := ranges
 	if c.Most > 0 && len(ranges) > c.Most {
-		some = ranges[:c.Most]
+		batch = ranges[:c.Most]
 	}
-	to, offset, err := v.run(ctx, some)
-	if err == nil && to == nil && len(some) < len(ranges) { // none of them ends where a log may begin
+	to, offset, err := v.run(ctx, batch)
+	if err == nil && to == nil && len(batch) < len(ranges) { // none of them ends where a log may begin
 		v.compared, v.stops = 0, nil
 		to, offset, err = v.run(ctx, ranges)
 	}

@@ -71,14 +71,14 @@ func (l *statements) check(ctx context.Context, s *span, state decide.State, e *
 func (l *statements) compare(ctx context.Context, s *span, state decide.State, e *item, stated *form.Statement) (string, error) {
 	at := stated.Position.Sequence
 	sums, customers := l.owed.Totals()
-	fewest, most := padded(form.MinParts*customers), padded(form.MaxParts*customers)
+	least, most := padded(form.MinParts*customers), padded(form.MaxParts*customers)
 	switch {
 	case stated.Total != sums.Total || stated.Deficits != sums.Deficits:
 		return fmt.Sprintf("the total is %s and the deficits %s; after record %d they are %s and %s", stated.Total, stated.Deficits, at, sums.Total, sums.Deficits), nil
 	case stated.Venue != sums.Venue || stated.NetPaidIn != sums.NetPaidIn:
 		return fmt.Sprintf("the venue's accounts are %v and %v was paid in; after record %d they are %v and %v", stated.Venue, stated.NetPaidIn, at, sums.Venue, sums.NetPaidIn), nil
-	case stated.Leaves < fewest || stated.Leaves > most:
-		return fmt.Sprintf("the tree has %d leaves, and of %d customers it has from %d to %d", stated.Leaves, customers, fewest, most), nil
+	case stated.Leaves < least || stated.Leaves > most:
+		return fmt.Sprintf("the tree has %d leaves, and of %d customers it has from %d to %d", stated.Leaves, customers, least, most), nil
 	}
 	key, err := l.key(ctx, state, e, at)
 	if key == nil || err != nil {

@@ -158,9 +158,9 @@ func (r *run) step(at decide.Stamp, single bool) (decide.Decision, error) {
 func (r *run) catchUp(now scalar.Time) error {
 	for {
 		at := r.stamp
-		due, some := r.other.NextDue()
+		due, exists := r.other.NextDue()
 		switch at.Time = max(r.other.Time(), due); {
-		case !some || at.Time > now:
+		case !exists || at.Time > now:
 			return nil
 		case r.other.Due(at.Time) > r.recorded.Due(at.Time):
 		case r.other.Due(now) > r.recorded.Due(now):

@@ -230,7 +230,7 @@ func (d *demo) quote(ctx context.Context, m *market, p pace) error {
 	for done := 0; m.turns >= m.rests; done++ {
 		var do deed
 		var missing int
-		if err := d.feed.look(ctx, func(own *mirror) { do, missing = next(d.makers, m, own) }); err != nil {
+		if err := d.feed.look(ctx, func(view *mirror) { do, missing = next(d.makers, m, view) }); err != nil {
 			return err
 		}
 		if do.verb == nothing || p.spent(done, missing) {
@@ -260,7 +260,7 @@ func (d *demo) act(ctx context.Context, m *market, do deed) error {
 // take performs one action of a taker.
 func (d *demo) take(ctx context.Context, m *market) error {
 	var w wish
-	if err := d.feed.look(ctx, func(own *mirror) { w = wants(m, own) }); err != nil {
+	if err := d.feed.look(ctx, func(view *mirror) { w = wants(m, view) }); err != nil {
 		return err
 	}
 	path := "/v1/customers/" + w.customer + "/orders"

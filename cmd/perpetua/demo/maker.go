@@ -64,11 +64,11 @@ func most(a, b deed) deed {
 // next returns the most urgent action on the quotes of an instrument. Quotes that the price has come too close to come
 // first, since others could trade with them at the maker's loss; quotes that are too far away come later. missing is
 // the number of empty levels of all ladders.
-func next(all []maker, m *market, own *mirror) (urgent deed, missing int) {
-	orders := own.on(m.symbol)
+func next(all []maker, m *market, view *mirror) (urgent deed, missing int) {
+	orders := view.on(m.symbol)
 	for i := range all {
 		k := &all[i]
-		position := own.position(k.customer, m.symbol)
+		position := view.position(k.customer, m.symbol)
 		standing := make(map[slot]bool)
 		for _, o := range orders {
 			if o.customer != k.customer {

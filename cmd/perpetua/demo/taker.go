@@ -22,16 +22,16 @@ type wish struct {
 }
 
 // wants draws the action on an instrument in this turn.
-func wants(m *market, own *mirror) wish {
+func wants(m *market, view *mirror) wish {
 	names := takers()
 	w := wish{customer: names[m.flow.below(int64(len(names)))]}
-	for _, o := range own.on(m.symbol) {
+	for _, o := range view.on(m.symbol) {
 		if o.customer == w.customer {
 			w.cancel = &o
 			return w
 		}
 	}
-	side := leaning(m, own.position(w.customer, m.symbol))
+	side := leaning(m, view.position(w.customer, m.symbol))
 	w.order = map[string]any{"symbol": m.symbol, "action": sideName(side)}
 	steps := m.lot * (1 + m.flow.below(10)) * (1 + m.flow.below(4)) / 8
 	steps = max(1, steps*(80+m.flow.below(40))/100)

@@ -87,7 +87,7 @@ func TestForgottenDeliveries(t *testing.T) {
 		_, known := s.Delivery(id)
 		return known
 	}
-	if n := s.Totals(); !known(ids[0]) || known(ids[1]) || n.Deliveries < 4096 || n.Kept != 4096 {
+	if n := s.Totals(); !known(ids[0]) || known(ids[1]) || n.Deliveries < 4096 || n.Retained != 4096 {
 		t.Errorf("the snapshot knows of both deliveries: %t, %t, and of %+v in all", known(ids[0]), known(ids[1]), n)
 	}
 	v.dropDatabase()

@@ -53,7 +53,7 @@ func (o *old) answer(t *testing.T, r *record.Record, fingerprint string) int64 {
 		t.Fatalf("%s makes nothing", r.Command.Type)
 	}
 	c := decide.Command{ID: scalar.ID{9}, Type: r.Command.Type, Actor: r.Command.Actor, Payload: payload,
-		Metadata: decide.Metadata{Key: r.Command.Kept.Key, Fingerprint: fingerprint}}
+		Metadata: decide.Metadata{Key: r.Command.Metadata.Key, Fingerprint: fingerprint}}
 	d, err := o.state.Decide(decide.Stamp{Sequence: o.last.Sequence + 1, Time: o.last.Time + scalar.Hour}, c)
 	var refusal *decide.Refusal
 	switch {
@@ -73,8 +73,8 @@ func TestKeysOfABuildThatDidNotTellRoutesApart(t *testing.T) {
 		o, keyed := open(t, name), 0
 		for range 2 {
 			for _, r := range o.records {
-				print := r.Command.Kept.Fingerprint
-				if r.Command.Kept.Key == "" || r.Command.Actor.Sub == "" {
+				print := r.Command.Metadata.Fingerprint
+				if r.Command.Metadata.Key == "" || r.Command.Actor.Sub == "" {
 					continue
 				}
 				keyed++

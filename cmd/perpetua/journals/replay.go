@@ -13,8 +13,8 @@ import (
 
 // Replay returns the replay of all journals into a schema. It also verifies keys, headers and timestamps. progress may be
 // nil.
-func (t Table) Replay(client *journal.Client, beside *pgxpool.Pool, progress func(progress string)) readmodels.Replay {
-	replay := readmodels.Replay{Beside: beside, Progress: progress}
+func (t Table) Replay(client *journal.Client, target *pgxpool.Pool, progress func(progress string)) readmodels.Replay {
+	replay := readmodels.Replay{Target: target, Progress: progress}
 	for _, j := range t {
 		replay.Journals = append(replay.Journals, readmodels.Audited{Rules: j.Rules, Projections: j.Projections, Compare: j.Compare,
 			Log: projections.NewLog(client, j.Rules, 0),

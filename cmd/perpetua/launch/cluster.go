@@ -210,8 +210,8 @@ func (t *together) start(ctx context.Context, folder *local.Folder) error {
 }
 
 // environment returns the environment of a node. A node's files come first, then the settings given to this command,
-// then own; later values override earlier ones.
-func (t *together) environment(files []string, own ...string) []string {
+// then overrides; later values override earlier ones.
+func (t *together) environment(files []string, overrides ...string) []string {
 	var env []string
 	table := settings.Table()
 	for _, v := range os.Environ() {
@@ -231,7 +231,7 @@ func (t *together) environment(files []string, own ...string) []string {
 			env = append(env, d.Variable()+"="+d.Value(t.settings))
 		}
 	}
-	return append(env, own...)
+	return append(env, overrides...)
 }
 
 // envFiles returns the files in dir, or the embedded ones if dir is empty.

@@ -47,7 +47,7 @@ func (r renewal) run(ctx context.Context) error {
 
 // rebuild makes the rows from the log and makes them live.
 func (r renewal) rebuild(ctx context.Context) error {
-	beside, remove, err := projections.OpenScratch(ctx, r.url, readmodels.RebuildSchema)
+	scratch, remove, err := projections.OpenScratch(ctx, r.url, readmodels.RebuildSchema)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (r renewal) rebuild(ctx context.Context) error {
 		return err
 	}
 	say := func(line string) { r.log.Info("rebuilding the read models: " + line) }
-	rebuild := readmodels.Rebuild{Replay: r.table.Replay(r.client, beside, say), Live: r.live, Schema: readmodels.RebuildSchema,
+	rebuild := readmodels.Rebuild{Replay: r.table.Replay(r.client, scratch, say), Live: r.live, Schema: readmodels.RebuildSchema,
 		Confirm: r.confirm, Print: say}
 	_, err = rebuild.Run(ctx, goals)
 	return err

@@ -63,9 +63,9 @@ func (d *Folder) NodeID(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil
 	}
-	kept, err := os.ReadFile(d.Path("node-id"))
+	stored, err := os.ReadFile(d.Path("node-id"))
 	if err == nil {
-		return strings.TrimSpace(string(kept)), nil
+		return strings.TrimSpace(string(stored)), nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("node id: %w", err)
@@ -76,7 +76,7 @@ func (d *Folder) NodeID(configured string) (string, error) {
 
 // Keep writes a small file in the folder, unless it already has that content.
 func (d *Folder) Keep(name, content string) error {
-	if kept, err := os.ReadFile(d.Path(name)); err == nil && string(kept) == content {
+	if stored, err := os.ReadFile(d.Path(name)); err == nil && string(stored) == content {
 		return nil
 	}
 	return writeWhole(d.Path(name), []byte(content), 0o644)

@@ -148,11 +148,11 @@ func copyBase(ctx context.Context, from base.Source, to base.Keeper, name string
 	if err != nil || b == nil {
 		return err
 	}
-	kept, err := to.Base(ctx, name, 0)
+	stored, err := to.Base(ctx, name, 0)
 	if err != nil {
 		return err
 	}
-	if kept != nil && (*kept == *b || kept.Sequence > b.Sequence && kept.Contradicts(*b) == "") {
+	if stored != nil && (*stored == *b || stored.Sequence > b.Sequence && stored.Contradicts(*b) == "") {
 		return nil
 	}
 	return to.Keep(ctx, *b)

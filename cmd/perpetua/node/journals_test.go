@@ -19,9 +19,9 @@ type wordsCodec struct{}
 func (wordsCodec) Version() int          { return 1 }
 func (wordsCodec) Size(decide.State) int { return 64 }
 func (wordsCodec) Append(b []byte, s decide.State) []byte {
-	return fmt.Appendf(b, "%q", s.(*journaltest.Heard).Words)
+	return fmt.Appendf(b, "%q", s.(*journaltest.WordList).Words)
 }
-func (wordsCodec) Read([]byte) (decide.State, error) { return new(journaltest.Heard), nil }
+func (wordsCodec) Read([]byte) (decide.State, error) { return new(journaltest.WordList), nil }
 
 // TestAThirdJournalIsOneEntry gives a node one more entry in its table, and nothing else. Its journal has an owner, a
 // fold, rows, snapshots and metrics, and is told of wherever the others are.
@@ -40,7 +40,7 @@ func TestAThirdJournalIsOneEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	fold.View(func(s decide.State, _ record.Position) {
-		if heard := s.(*journaltest.Heard).Words; len(heard) != 1 || heard[0] != "hello" {
+		if heard := s.(*journaltest.WordList).Words; len(heard) != 1 || heard[0] != "hello" {
 			t.Errorf("the fold heard %q", heard)
 		}
 	})

@@ -40,11 +40,11 @@ func newTermKey(box *seal.Box) []byte { return box.Derive("terms") }
 
 // termQuestion asks a node for its term of a partition.
 type termQuestion struct {
-	Nonce     string `json:"nonce"`
-	Journal   string `json:"journal"`
-	Partition int32  `json:"partition"`
-	Engine    string `json:"engine,omitempty"`
-	Heard     int64  `json:"heard,omitempty"`
+	Nonce      string `json:"nonce"`
+	Journal    string `json:"journal"`
+	Partition  int32  `json:"partition"`
+	Engine     string `json:"engine,omitempty"`
+	LastAnswer int64  `json:"heard,omitempty"`
 }
 
 // termAnswer is the answer. Without a valid term it holds the nonce and the stamp alone.
@@ -85,7 +85,7 @@ func newNodeTransport() *http.Transport {
 func (n *neighbors) Term(ctx context.Context, url string, q ownership.Question) (ownership.Term, error) {
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // never fails
-	question := termQuestion{hex.EncodeToString(nonce), q.Journal, q.Partition, q.Engine, q.Heard}
+	question := termQuestion{hex.EncodeToString(nonce), q.Journal, q.Partition, q.Engine, q.LastAnswer}
 	body, err := json.Marshal(question)
 	if err != nil {
 		return ownership.Term{}, err
@@ -161,7 +161,7 @@ func (s termServer) serve(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), termPatience)
 	defer cancel()
-	t, err := s.terms.Term(ctx, ownership.Question{Journal: q.Journal, Partition: q.Partition, Engine: q.Engine, Heard: q.Heard})
+	t, err := s.terms.Term(ctx, ownership.Question{Journal: q.Journal, Partition: q.Partition, Engine: q.Engine, LastAnswer: q.LastAnswer})
 	if err != nil { // the goroutine is silent
 		return c.NoContent(http.StatusServiceUnavailable)
 	}

@@ -52,7 +52,7 @@ func TestNodesTellEachOtherTheirTerms(t *testing.T) {
 	want := ownership.Term{Stamp: 1 << 62, Log: "cluster/topic", Serving: true,
 		Standing: term.Standing{Term: 7, Taken: record.Hash{1, 2, 31: 3}, Journal: scalar.ID{5}}}
 	silent := errors.New("silent")
-	question := ownership.Question{Journal: "trading", Partition: 3, Engine: "n2", Heard: 1<<62 - 1}
+	question := ownership.Question{Journal: "trading", Partition: 3, Engine: "n2", LastAnswer: 1<<62 - 1}
 	own := func(_ context.Context, q ownership.Question) (ownership.Term, error) {
 		switch {
 		case q == question:

@@ -54,7 +54,7 @@ func TestArchivedRoots(t *testing.T) {
 	for n := range int64(records) {
 		r := &record.Record{Sequence: n, Prev: prev, Time: scalar.TimeOf(begin.Add(time.Duration(n) * time.Second)), Outcome: decide.Accepted,
 			Command: decide.Recorded{ID: record.NewCommandID(begin), Type: "test.say", Actor: decide.Actor{Sub: "u"}},
-			Events:  []decide.Event{&journaltest.Said{Word: strconv.FormatInt(n, 10)}}}
+			Events:  []decide.Event{&journaltest.WordAdded{Word: strconv.FormatInt(n, 10)}}}
 		if n == 0 {
 			r.Command.Type, r.Command.Actor = record.TypeGenesis, decide.Engine
 			r.Events = []decide.Event{&record.Genesis{Journal: "trading", JournalID: id, Partitions: 1}}

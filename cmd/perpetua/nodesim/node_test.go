@@ -284,7 +284,7 @@ func (w *world) checkOrders(b *book, log []record.Entry) {
 	w.t.Helper()
 	records := make(map[string][]record.Entry) // those of commands with an idempotency key
 	for _, e := range log {
-		if key := e.Record.Command.Kept.Key; key != "" {
+		if key := e.Record.Command.Metadata.Key; key != "" {
 			records[key] = append(records[key], e)
 		}
 	}

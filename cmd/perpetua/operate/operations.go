@@ -170,20 +170,20 @@ func deliveryOperations() []Operation {
 }
 
 func actionHelp(a entitlement.Action) string {
-	const said = `{"code","reason","internal_reason"?}`
+	const reasonBody = `{"code","reason","internal_reason"?}`
 	switch a {
 	case entitlement.RequestInformation:
 		return `have questionnaires answered again: {"code","reason","internal_reason"?,"questionnaire_ids"}`
 	case entitlement.CompleteVideoIdentification:
 		return `record the outcome of a video identification: {"code","reason","internal_reason"?,"outcome","external_reference"?}`
 	case entitlement.RequestVideoIdentification:
-		return "ask the owner for a video identification: " + said
+		return "ask the owner for a video identification: " + reasonBody
 	case entitlement.Block:
-		return "block a trigger, as a compliance hold: " + said
+		return "block a trigger, as a compliance hold: " + reasonBody
 	case entitlement.Release:
-		return "release a blocked trigger: " + said
+		return "release a blocked trigger: " + reasonBody
 	}
-	return string(a) + " a trigger, which ends it: " + said
+	return string(a) + " a trigger, which ends it: " + reasonBody
 }
 
 // ownerOperations returns the operations on persons or corporates.

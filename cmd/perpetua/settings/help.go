@@ -73,15 +73,15 @@ func flagsOf(fs *flag.FlagSet) (out []*flag.Flag) {
 
 // PrintUsage writes the beginning of the help of a command: its usage, its description, and its own flags. arguments describes what
 // follows the name of the command.
-func PrintUsage(std IO, command, arguments string, own []*flag.Flag) {
+func PrintUsage(std IO, command, arguments string, flags []*flag.Flag) {
 	fmt.Fprintf(std.Err, "usage: perpetua %s %s\n", command, arguments)
 	if std.About != "" {
 		fmt.Fprintf(std.Err, "\n%s\n", std.About)
 	}
-	if len(own) > 0 {
+	if len(flags) > 0 {
 		fmt.Fprint(std.Err, "\nFlags:\n")
 	}
-	for _, f := range own {
+	for _, f := range flags {
 		value, usage := flag.UnquoteUsage(f)
 		preset := f.DefValue
 		if value == "" || slices.Contains([]string{"0", "0s", "-1", strconv.Itoa(math.MaxInt64)}, preset) { // off, or no limit
@@ -106,9 +106,9 @@ func FlagError(command string, err error) error {
 }
 
 // printHelp writes the help of a command: its own flags, then the settings that it uses.
-func printHelp(std IO, command string, own []*flag.Flag) {
+func printHelp(std IO, command string, flags []*flag.Flag) {
 	w := std.Err
-	PrintUsage(std, command, "[flags]", own)
+	PrintUsage(std, command, "[flags]", flags)
 	groups := groupsOf(command)
 	fmt.Fprint(w, "\nSettings, each a flag or a variable of the environment:\n")
 	for _, d := range Table() {

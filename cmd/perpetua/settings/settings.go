@@ -225,7 +225,7 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 	if extra != nil {
 		extra(fs)
 	}
-	own := flagsOf(fs)
+	commandFlags := flagsOf(fs)
 	for _, d := range Table() {
 		s.sources[d.Name] = "default"
 		if d.preset != "" {
@@ -246,7 +246,7 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 	}
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			printHelp(std, command, own)
+			printHelp(std, command, commandFlags)
 			return nil, err
 		}
 		return nil, FlagError(command, err)

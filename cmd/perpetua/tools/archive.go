@@ -120,7 +120,7 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 	if r.list {
 		return r.listArchives(ctx, std)
 	}
-	own, err := r.own()
+	isVenueArchive, err := r.isVenueArchive()
 	if err != nil {
 		return err
 	}
@@ -154,14 +154,14 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 		}
 		return done, err
 	})
-	if err != nil || !own {
+	if err != nil || !isVenueArchive {
 		return err
 	}
 	return keepHeads(ctx, r.Settings, complete)
 }
 
-// own reports whether the archive is the one that the venue trims by.
-func (r *archiveRequest) own() (bool, error) {
+// isVenueArchive reports whether the archive is the one that the venue trims by.
+func (r *archiveRequest) isVenueArchive() (bool, error) {
 	at, err := r.ArchiveBucketURL()
 	return r.keyFile == "" && err == nil && blob.Same(r.at, at), err
 }

@@ -68,12 +68,12 @@ func auditRows(ctx context.Context, s *settings.Settings, std settings.IO) ([]re
 		return nil, nil, err
 	}
 	defer closeBoth()
-	beside, remove, err := projections.OpenScratch(ctx, url, auditSchema)
+	scratch, remove, err := projections.OpenScratch(ctx, url, auditSchema)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer remove()
-	return readmodels.Audit{Live: live, Replay: journals.All().Replay(client, beside, std.Progress())}.Run(ctx)
+	return readmodels.Audit{Live: live, Replay: journals.All().Replay(client, scratch, std.Progress())}.Run(ctx)
 }
 
 // audited is the JSON output of an audit.

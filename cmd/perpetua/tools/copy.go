@@ -200,7 +200,7 @@ func (p *endpoint) keepBase(ctx context.Context, from transfer.Log, std settings
 type endpoint struct {
 	kind   string
 	path   string          // of a file
-	said   string          // its name in the arguments
+	name   string          // its name in the arguments
 	client *journal.Client // nil for a file
 	broker *broker.Broker  // of the target, if it is a data folder
 	bases  base.Keeper     // likewise
@@ -210,7 +210,7 @@ type endpoint struct {
 }
 
 // String returns the kind and the name of the endpoint, for humans.
-func (p *endpoint) String() string { return p.kind + " " + p.said }
+func (p *endpoint) String() string { return p.kind + " " + p.name }
 
 // The kinds of endpoints.
 const (
@@ -220,28 +220,28 @@ const (
 )
 
 // kindOf returns the kind of an endpoint, from its name and the file or folder with that name.
-func kindOf(said string) string {
-	about, err := os.Stat(said)
+func kindOf(name string) string {
+	about, err := os.Stat(name)
 	switch {
 	case err == nil && about.IsDir():
 		return inFolder
 	case err == nil:
 		return inFile
-	case transfer.Brokers(said) != nil:
+	case transfer.Brokers(name) != nil:
 		return onBrokers
-	case filepath.Ext(said) != "" && !strings.HasSuffix(said, string(filepath.Separator)):
+	case filepath.Ext(name) != "" && !strings.HasSuffix(name, string(filepath.Separator)):
 		return inFile
 	}
 	return inFolder
 }
 
 // openSource opens an endpoint to copy from.
-func openSource(ctx context.Context, s *settings.Settings, said string) (*endpoint, error) {
-	p, opened, err := openNamed(ctx, s, said, s.Kafka.Prefix)
+func openSource(ctx context.Context, s *settings.Settings, name string) (*endpoint, error) {
+	p, opened, err := openNamed(ctx, s, name, s.Kafka.Prefix)
 	if opened || err != nil {
 		return p, err
 	}
-	brokers, stop, err := folderBrokers(ctx, said, s.Progress)
+	brokers, stop, err := folderBrokers(ctx, name, s.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -249,12 +249,12 @@ func openSource(ctx context.Context, s *settings.Settings, said string) (*endpoi
 }
 
 // openTarget opens an endpoint to copy to. It creates a missing data folder and locks it, so that no node runs on it.
-func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) (*endpoint, error) {
-	p, opened, err := openNamed(ctx, s, said, prefix)
+func openTarget(ctx context.Context, s *settings.Settings, name, prefix string) (*endpoint, error) {
+	p, opened, err := openNamed(ctx, s, name, prefix)
 	if opened || err != nil {
 		return p, err
 	}
-	folder, err := local.OpenFolder(said)
+	folder, err := local.OpenFolder(name)
 	if err != nil {
 		return nil, err
 	}
@@ -273,13 +273,13 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 }
 
 // openNamed opens a file or brokers. For a data folder it only returns the kind.
-func openNamed(ctx context.Context, s *settings.Settings, said, prefix string) (p *endpoint, opened bool, err error) {
-	p = &endpoint{kind: kindOf(said), said: said, close: func() {}}
+func openNamed(ctx context.Context, s *settings.Settings, name, prefix string) (p *endpoint, opened bool, err error) {
+	p = &endpoint{kind: kindOf(name), name: name, close: func() {}}
 	switch p.kind {
 	case inFile:
-		p.path = said
+		p.path = name
 	case onBrokers:
-		err = p.connect(ctx, s, transfer.Brokers(said), prefix, func() {})
+		err = p.connect(ctx, s, transfer.Brokers(name), prefix, func() {})
 	default:
 		return p, false, nil
 	}
@@ -335,9 +335,9 @@ func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journal
 		return transfer.CheckHolds(ctx, p.path, table.Names()) // and only the chain of a file can be verified
 	}
 	of := *s
-	of.Kafka.Brokers = p.said
+	of.Kafka.Brokers = p.name
 	if p.kind == inFolder {
-		of.Data, of.Kafka.Brokers = p.said, ""
+		of.Data, of.Kafka.Brokers = p.name, ""
 	}
 	archives, opened := newArchives(&of), p.close
 	p.history = archives.history()

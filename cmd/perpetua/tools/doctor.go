@@ -323,12 +323,12 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 	}
 	var known []record.Position
 	for _, source := range [][]record.Position{k.rows, k.snapshots, k.witnesses} {
-		some, err := client.Unvouched(ctx, name, 0, source)
+		unvouched, err := client.Unvouched(ctx, name, 0, source)
 		if err != nil {
 			d.add("journal "+name, isFailed, "%v", err)
 			return
 		}
-		known = append(known, some...)
+		known = append(known, unvouched...)
 	}
 	tip, at, err := readTip(ctx, client, j, known)
 	if err != nil {

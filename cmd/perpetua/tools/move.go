@@ -163,7 +163,7 @@ func (m *move) finish(ctx context.Context, std settings.IO) error {
 	// The file comes before the fence. If the command crashes between the two, the venue starts at neither location until the
 	// command is repeated. In the other order the old location would start fenced and not say where the venue went.
 	if m.source.kind == inFolder {
-		if err := (&local.Folder{Dir: m.source.said}).Retire(m.target.String()); err != nil {
+		if err := (&local.Folder{Dir: m.source.name}).Retire(m.target.String()); err != nil {
 			return err
 		}
 	}

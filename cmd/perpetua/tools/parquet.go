@@ -80,8 +80,8 @@ func parseParquet(args []string, std settings.IO) (r parquetRequest, err error) 
 }
 
 // parseFrom parses the argument of --from.
-func (r *parquetRequest) parseFrom(said string) (err error) {
-	if r.from, err = strconv.ParseInt(said, 10, 64); err != nil || r.from < 0 {
+func (r *parquetRequest) parseFrom(text string) (err error) {
+	if r.from, err = strconv.ParseInt(text, 10, 64); err != nil || r.from < 0 {
 		return errors.New("it takes the sequence of a record")
 	}
 	return nil

@@ -25,7 +25,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	said := std
+	progress := std
 	if asJSON {
 		std.Out = io.Discard // only messages for humans are written to it
 	}
@@ -34,14 +34,14 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer closeBoth()
-	beside, remove, err := projections.OpenScratch(ctx, url, readmodels.RebuildSchema)
+	scratch, remove, err := projections.OpenScratch(ctx, url, readmodels.RebuildSchema)
 	if err != nil {
 		return err
 	}
 	defer remove()
 	print := func(line string) { fmt.Fprintln(std.Out, line) }
 	table := journals.All()
-	rebuild := readmodels.Rebuild{Replay: table.Replay(client, beside, std.Progress()), Live: live, Schema: readmodels.RebuildSchema, CompareOnly: compareOnly, Print: print,
+	rebuild := readmodels.Rebuild{Replay: table.Replay(client, scratch, std.Progress()), Live: live, Schema: readmodels.RebuildSchema, CompareOnly: compareOnly, Print: print,
 		// The new rows replace positions that only the live rows hold. So the log is checked against those positions
 		// again: it may have lost its end while it was read.
 		Confirm: func(ctx context.Context) error { return holdAll(ctx, s, client, live, io.Discard) }}
@@ -56,7 +56,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	}
 	report, err := rebuild.Run(ctx, goals)
 	if asJSON && len(report.Positions) > 0 {
-		err = errors.Join(err, said.PrintJSON(report))
+		err = errors.Join(err, progress.PrintJSON(report))
 	}
 	return err
 }

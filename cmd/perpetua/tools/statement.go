@@ -121,8 +121,8 @@ func Statement(ctx context.Context, args []string, std settings.IO) error {
 
 // advised adds what the user can do to the error about a period that is not over.
 func advised(err error) error {
-	var early *statements.NotOverError
-	if errors.As(err, &early) {
+	var notOver *statements.NotOverError
+	if errors.As(err, &notOver) {
 		return fmt.Errorf("%w: name an earlier --to, or try again when the journal trading has a record of that time or later", err)
 	}
 	return err

@@ -151,7 +151,7 @@ var private = []string{"code", "customer_code", "order_code", "reference_id", "f
 // apart fails if a party's unit holds a private member of another party, or a public one that of any.
 func apart(t testing.TB, u disclose.Unit, part any, record object, events []any) {
 	t.Helper()
-	own := string(u.Owner)
+	unitOwner := string(u.Owner)
 	of := make(map[string][]string) // the private values of each party
 	if u.Event == disclose.NoEvent {
 		gather(of, "", record)
@@ -159,11 +159,11 @@ func apart(t testing.TB, u disclose.Unit, part any, record object, events []any)
 		gather(of, "", events[u.Event].(object)["data"])
 	}
 	has := make(map[string][]string)
-	gather(has, own, part)
+	gather(has, unitOwner, part)
 	for _, values := range has {
 		for _, v := range values {
 			for party, theirs := range of {
-				if party != own && party != "" && slices.Contains(theirs, v) && !slices.Contains(of[own], v) && !slices.Contains(of[""], v) {
+				if party != unitOwner && party != "" && slices.Contains(theirs, v) && !slices.Contains(of[unitOwner], v) && !slices.Contains(of[""], v) {
 					t.Errorf("the unit %s holds %q, which is of %s", u.Bytes, v, party)
 				}
 			}

@@ -121,7 +121,7 @@ func (s *source) zipEnd(d directory) error {
 		return err
 	}
 	// Each value must be right, or have all bits set if the ZIP64 end record contains it.
-	is := func(said, so, large int64) bool { return said == so || d.wide && said == large }
+	is := func(stored, so, large int64) bool { return stored == so || d.wide && stored == large }
 	const short = 1<<16 - 1
 	if !is(le16(b), 0, short) || !is(le16(b[2:]), 0, short) || !is(le16(b[4:]), d.parts, short) || !is(le16(b[6:]), d.parts, short) ||
 		!is(le32(b[8:]), d.size, zipLarge) || !is(le32(b[12:]), d.begin, zipLarge) {

@@ -161,8 +161,8 @@ type Document struct {
 	Created    scalar.Time        `json:"created_at"`
 }
 
-// Asked names the trigger and the reader of an explanation.
-type Asked struct {
+// Request names the trigger and the reader of an explanation.
+type Request struct {
 	owner.Ref
 	TriggerID scalar.ID
 	// Started is the sequence of the record that started the trigger, or 0.
@@ -181,14 +181,14 @@ type Asked struct {
 var journal = redecide.Journal{Payloads: onboarding.Payloads(), Limit: onboarding.Rules().Limit()}
 
 // New explains a record. The error is explanations.ErrForeign or an *explanations.DifferentError.
-func New(met past.Met, asked Asked) (*Explanation, error) {
+func New(met past.Met, request Request) (*Explanation, error) {
 	state, r, at := met.State.(*onboarding.State), met.Entry.Record, met.Entry.Stamp()
-	subjects := subjectsOf(r, asked.TriggerID)
-	before, known := state.CaseAfter(at, asked.Ref, asked.TriggerID)
+	subjects := subjectsOf(r, request.TriggerID)
+	before, known := state.CaseAfter(at, request.Ref, request.TriggerID)
 	if len(subjects) == 0 || !known {
 		return nil, explanations.ErrForeign
 	}
-	after, _ := state.CaseAfter(at, asked.Ref, asked.TriggerID, r.Events...)
+	after, _ := state.CaseAfter(at, request.Ref, request.TriggerID, r.Events...)
 	if after.Trigger == nil {
 		return nil, explanations.ErrForeign
 	}
@@ -196,24 +196,24 @@ func New(met past.Met, asked Asked) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Explanation{TriggerID: asked.TriggerID, EntitlementID: after.Trigger.EntitlementID, Ref: asked.Ref, Position: position(at.Sequence), Timestamp: r.Time,
-		Subjects: subjects, Command: commandOf(r, payloadOf(again.Command), asked), Rules: state.ActiveRules(), DecidedAgain: again.Decided, Arithmetic: []arithmetic.Line{},
-		After: *triggerOf(after, asked.Started), Responses: []Response{}, Documents: []Document{}}
+	x := &Explanation{TriggerID: request.TriggerID, EntitlementID: after.Trigger.EntitlementID, Ref: request.Ref, Position: position(at.Sequence), Timestamp: r.Time,
+		Subjects: subjects, Command: commandOf(r, payloadOf(again.Command), request), Rules: state.ActiveRules(), DecidedAgain: again.Decided, Arithmetic: []arithmetic.Line{},
+		After: *triggerOf(after, request.Started), Responses: []Response{}, Documents: []Document{}}
 	if again.Decided {
-		x.Arithmetic = state.Arithmetic(at, again.Command).For(asked.TriggerID.String())
+		x.Arithmetic = state.Arithmetic(at, again.Command).For(request.TriggerID.String())
 	}
-	x.Met = Met{Position: position(met.Before.Sequence), Trigger: triggerOf(before, asked.Started)}
-	if o, ok := state.Owner(asked.Ref); ok {
+	x.Met = Met{Position: position(met.Before.Sequence), Trigger: triggerOf(before, request.Started)}
+	if o, ok := state.Owner(request.Ref); ok {
 		x.Met.OwnerState = o.State
 	}
 	if d, ok := state.Entitlement(after.Trigger.EntitlementID); ok && (before.Trigger == nil || before.Trigger.Status == entitlement.Pending) {
 		x.Met.Definition = definitionOf(d)
-		if asked.Defined > 0 && asked.Defined < at.Sequence {
-			defined := position(asked.Defined)
+		if request.Defined > 0 && request.Defined < at.Sequence {
+			defined := position(request.Defined)
 			x.Met.Definition.Position = &defined
 		}
 	}
-	x.rely(state, r, &asked.Evidence)
+	x.rely(state, r, &request.Evidence)
 	return x, nil
 }
 
@@ -246,10 +246,10 @@ func subjectsOf(r *record.Record, trigger scalar.ID) (subjects []Subject) {
 }
 
 // commandOf returns what a reader may see of a command. payload is nil for a step.
-func commandOf(r *record.Record, payload decide.Payload, asked Asked) Command {
+func commandOf(r *record.Record, payload decide.Payload, request Request) Command {
 	c := Command{ID: r.Command.ID, Type: r.Command.Type, ActorKind: onboarding.GivenBy(payload)}
-	if asked.All || c.ActorKind == onboarding.ByClient && r.Command.Actor.Broker == asked.Tenant {
-		c.Sub, c.Key = wire.NullIfZero(r.Command.Actor.Sub), wire.NullIfZero(r.Command.Kept.Key)
+	if request.All || c.ActorKind == onboarding.ByClient && r.Command.Actor.Broker == request.Tenant {
+		c.Sub, c.Key = wire.NullIfZero(r.Command.Actor.Sub), wire.NullIfZero(r.Command.Metadata.Key)
 	}
 	return c
 }
@@ -266,7 +266,7 @@ func triggerOf(c onboarding.Case, started int64) *Trigger {
 	if t == nil {
 		return nil
 	}
-	out := &Trigger{Status: t.Status, Result: some(t.Result), Deadline: some(t.Deadline), Updated: t.Updated, Requirements: Required(&t.Needs, started, c.Answered)}
+	out := &Trigger{Status: t.Status, Result: nonzero(t.Result), Deadline: nonzero(t.Deadline), Updated: t.Updated, Requirements: Required(&t.Needs, started, c.Answered)}
 	if t.Terms.Approval != "" {
 		out.Terms = &Terms{Name: t.Terms.Name, Approval: t.Terms.Approval, VideoIdentification: t.Needs.VideoPlanned,
 			OpensTradingAccount: t.Terms.OpensTradingAccount, Position: position(started)}
@@ -353,13 +353,13 @@ func (x *Explanation) rely(state *onboarding.State, r *record.Record, e *view.Ev
 		if !named[row.ID] || !known {
 			continue
 		}
-		x.Documents = append(x.Documents, Document{ID: d.ID, Category: d.Category, ValidUntil: some(d.ValidUntil), Expired: d.ValidUntil != 0 && d.ValidUntil <= r.Time,
+		x.Documents = append(x.Documents, Document{ID: d.ID, Category: d.Category, ValidUntil: nonzero(d.ValidUntil), Expired: d.ValidUntil != 0 && d.ValidUntil <= r.Time,
 			Position: position(row.Added), Created: d.Created})
 	}
 }
 
-// some returns nil for the zero value.
-func some[T comparable](v T) *T {
+// nonzero returns nil for the zero value.
+func nonzero[T comparable](v T) *T {
 	var none T
 	if v == none {
 		return nil

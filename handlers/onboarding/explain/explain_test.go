@@ -341,7 +341,7 @@ func TestEveryTriggerOfARandomJournal(t *testing.T) {
 			for _, id := range about {
 				f := j.triggers[id]
 				evidence := j.evidence(f.Ref)
-				asked := explain.Asked{Ref: f.Ref, TriggerID: id, Started: f.started, Defined: j.defined[f.entitlement], Evidence: evidence, Tenant: f.tenant}
+				asked := explain.Request{Ref: f.Ref, TriggerID: id, Started: f.started, Defined: j.defined[f.entitlement], Evidence: evidence, Tenant: f.tenant}
 				x, err := explain.New(met, asked)
 				if err != nil {
 					t.Fatalf("record %d: %v", rec.Sequence, err)
@@ -364,14 +364,14 @@ func TestEveryTriggerOfARandomJournal(t *testing.T) {
 				if own := rec.Command.Actor.Broker == f.tenant; own != (x.Command.Sub.Value != "") {
 					t.Fatalf("record %d of %v shows %q to %s", rec.Sequence, rec.Command.Actor, x.Command.Sub.Value, f.tenant)
 				}
-				if all, err := explain.New(met, explain.Asked{Ref: f.Ref, TriggerID: id, All: true}); err != nil || all.Command.Sub.Value != rec.Command.Actor.Sub {
+				if all, err := explain.New(met, explain.Request{Ref: f.Ref, TriggerID: id, All: true}); err != nil || all.Command.Sub.Value != rec.Command.Actor.Sub {
 					t.Fatalf("record %d of %v: %v", rec.Sequence, rec.Command.Actor, err)
 				}
 			}
 			// To everybody else the record does not exist.
 			for _, id := range j.order {
 				f := j.triggers[id]
-				if _, err := explain.New(met, explain.Asked{Ref: f.Ref, TriggerID: id}); slices.Contains(about, id) == errors.Is(err, explanations.ErrForeign) {
+				if _, err := explain.New(met, explain.Request{Ref: f.Ref, TriggerID: id}); slices.Contains(about, id) == errors.Is(err, explanations.ErrForeign) {
 					t.Fatalf("record %d, for trigger %s: %v", rec.Sequence, id, err)
 				}
 			}
@@ -513,7 +513,7 @@ func TestARecordThatThisBuildDecidesOtherwise(t *testing.T) {
 			if met.Entry.Value, err = record.Encode(nil, &changed); err != nil {
 				t.Fatal(err)
 			}
-			_, err = explain.New(met, explain.Asked{Ref: moved.Ref, TriggerID: moved.ID})
+			_, err = explain.New(met, explain.Request{Ref: moved.Ref, TriggerID: moved.ID})
 			var different *explanations.DifferentError
 			if !errors.As(err, &different) || different.Build != "build/1" || different.Reason == "" {
 				t.Errorf("%v", err)
@@ -548,7 +548,7 @@ func TestReadersOfADecidedState(t *testing.T) {
 			all.Go(func() {
 				deciding.Lock()
 				defer deciding.Unlock()
-				if _, err := explain.New(met, explain.Asked{Ref: f.Ref, TriggerID: id, Started: f.started}); err != nil {
+				if _, err := explain.New(met, explain.Request{Ref: f.Ref, TriggerID: id, Started: f.started}); err != nil {
 					t.Error(err)
 				}
 			})

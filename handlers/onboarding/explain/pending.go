@@ -45,6 +45,6 @@ func NewPending(p *view.PendingRequirement, reason string, e *view.Evidence) Pen
 	sheet := new(arithmetic.Sheet)
 	n.Explain(sheet, "", e.Answered)
 	return Pending{Reason: reason, Questionnaires: append([]scalar.ID{}, p.Requirement.Questionnaires...), TriggerID: p.TriggerID, EntitlementID: p.EntitlementID,
-		Entitlement: p.Entitlement, Source: p.Source, RequestID: some(p.Request), Position: position(p.Sequence),
+		Entitlement: p.Entitlement, Source: p.Source, RequestID: nonzero(p.Request), Position: position(p.Sequence),
 		Missing: Required(&n, p.Sequence, e.Answered), Arithmetic: sheet.For("")}
 }

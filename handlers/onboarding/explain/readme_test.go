@@ -145,7 +145,7 @@ func TestREADME(t *testing.T) {
 		r := met.Entry.Record
 		for _, about := range j.learn(r) {
 			f := j.triggers[about]
-			x, err := explain.New(met, explain.Asked{Ref: f.Ref, TriggerID: about, Started: f.started, Defined: j.defined[f.entitlement], Evidence: j.evidence(f.Ref), Tenant: "alpha"})
+			x, err := explain.New(met, explain.Request{Ref: f.Ref, TriggerID: about, Started: f.started, Defined: j.defined[f.entitlement], Evidence: j.evidence(f.Ref), Tenant: "alpha"})
 			if err != nil {
 				t.Fatal(err)
 			}

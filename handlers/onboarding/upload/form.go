@@ -263,11 +263,11 @@ func (f *form) decide(others []error) (*Upload, error) {
 	if err := f.file.scanned(); err != nil {
 		return nil, err
 	}
-	kept, err := f.file.draft.Keep()
+	stored, err := f.file.draft.Keep()
 	if err != nil {
 		return nil, notKept(err)
 	}
-	u.File, u.Format, u.draft = kept, f.file.format, f.file.draft
+	u.File, u.Format, u.draft = stored, f.file.format, f.file.draft
 	return u, nil
 }
 
@@ -309,15 +309,15 @@ func (f *form) discard() {
 	}
 }
 
-// said is a list of the contents of a request's parts.
-type said []string
+// partDigests describes the contents of a request's parts.
+type partDigests []string
 
 // add adds a part: its name, its file name and a hash of the content.
-func (s *said) add(name, filename string, sum [sha256.Size]byte) {
+func (s *partDigests) add(name, filename string, sum [sha256.Size]byte) {
 	*s = append(*s, fmt.Sprintf("%d:%s%d:%s%x", len(name), name, len(filename), filename, sum))
 }
 
-func (s said) text() []byte {
+func (s partDigests) text() []byte {
 	slices.Sort(s)
 	return []byte(strings.Join(s, ","))
 }

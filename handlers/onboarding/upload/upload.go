@@ -69,12 +69,12 @@ type Upload struct {
 	File        files.File
 
 	draft *files.Draft
-	parts said
+	parts partDigests
 }
 
-// Said returns the content of the request as one text. It does not depend on the order of the parts or on the bytes
+// Content returns the content of the request as one text. It does not depend on the order of the parts or on the bytes
 // between them. It is available if the request has an Idempotency-Key.
-func (u *Upload) Said() []byte { return u.parts.text() }
+func (u *Upload) Content() []byte { return u.parts.text() }
 
 // Discard removes the file. Call it only if no record references the file and none ever will.
 func (u *Upload) Discard(ctx context.Context) {

@@ -80,7 +80,7 @@ func serve(t testing.TB, scanner *clamd.Scanner) *server {
 			return upload.Refuse(c, err)
 		}
 		return c.JSON(http.StatusCreated, map[string]any{"name": u.Name, "category": u.Category, "orientation": u.Orientation, "format": u.Format,
-			"size": u.File.Size, "said": hex.EncodeToString(u.Said()), "until": u.ValidUntil, "source": u.File.Source})
+			"size": u.File.Size, "said": hex.EncodeToString(u.Content()), "until": u.ValidUntil, "source": u.File.Source})
 	})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)

@@ -131,7 +131,7 @@ func commandOf(r *record.Record, c decide.Command, customer string, confined boo
 			return nil
 		}
 		if !confined || r.Command.Actor.Customer == customer {
-			out.Sub, out.Key = wire.NullIfZero(r.Command.Actor.Sub), wire.NullIfZero(r.Command.Kept.Key)
+			out.Sub, out.Key = wire.NullIfZero(r.Command.Actor.Sub), wire.NullIfZero(r.Command.Metadata.Key)
 		}
 		switch p := c.Payload.(type) {
 		case *trading.PlaceOrder:
@@ -156,13 +156,13 @@ func (v *view) met(state *trading.State, before record.Position) Met {
 		status, _ := state.Status(symbol)
 		index, _ := state.IndexPrice(symbol)
 		bid, ask := state.BestBidAsk(symbol)
-		m.Instruments = append(m.Instruments, Instrument{symbol, status, some(index), some(state.MarkPrice(symbol)), some(bid.Price), some(ask.Price)})
+		m.Instruments = append(m.Instruments, Instrument{symbol, status, optional(index), optional(state.MarkPrice(symbol)), optional(bid.Price), optional(ask.Price)})
 	}
 	return m
 }
 
-// some returns nil for the zero that stands for an absent price.
-func some(d fixed.Decimal) *fixed.Decimal {
+// optional returns nil for the zero that stands for an absent price.
+func optional(d fixed.Decimal) *fixed.Decimal {
 	if d.IsZero() {
 		return nil
 	}

@@ -122,7 +122,7 @@ func (v *view) trade(e *trading.TradeExecuted) {
 
 // position keeps the last state of a position.
 func (v *view) position(p trading.PositionHeld) {
-	shown := Position{p.Symbol, p.Amount, p.Cost, some(p.EntryPrice)}
+	shown := Position{p.Symbol, p.Amount, p.Cost, optional(p.EntryPrice)}
 	for i := range v.x.Positions {
 		if v.x.Positions[i].Symbol == p.Symbol {
 			v.x.Positions[i] = shown

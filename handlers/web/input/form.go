@@ -27,7 +27,7 @@ type Form struct {
 	errs    *partErrors // shared with the forms of nested objects
 	problem *problem.Problem
 	raw     []byte
-	asked   []string // names read so far; a short list
+	names   []string // names read so far; a short list
 	nested  []*Form
 	checked bool // unknown members have been checked
 	mac     func([]byte) []byte
@@ -193,7 +193,7 @@ func (f *Form) unknown() {
 	}
 	f.checked = true
 	for _, name := range f.root.names {
-		if !slices.Contains(f.asked, name) {
+		if !slices.Contains(f.names, name) {
 			text, known := elsewhere[name]
 			if !known || f.where != inQuery {
 				text = message
@@ -215,11 +215,11 @@ func printable(s string) string {
 }
 
 func (f *Form) ask(name string) {
-	if f.asked == nil {
-		f.asked = make([]string, 0, 24)
+	if f.names == nil {
+		f.names = make([]string, 0, 24)
 	}
-	if !slices.Contains(f.asked, name) {
-		f.asked = append(f.asked, name)
+	if !slices.Contains(f.names, name) {
+		f.names = append(f.names, name)
 	}
 }
 

@@ -113,7 +113,7 @@ func (j Journal) SubmitAll(a Request, to submit.BatchSubmitter, cmds []decide.Co
 // First reports whether this is the response to the first request. A repeated Idempotency-Key gets the status of the
 // first response; a repeated reference_id gets another one.
 func (x Executed) First() bool {
-	return !x.Repeated || x.Command.Metadata.Key != "" && x.Entry.Record.Command.Kept.Key == x.Command.Metadata.Key
+	return !x.Repeated || x.Command.Metadata.Key != "" && x.Entry.Record.Command.Metadata.Key == x.Command.Metadata.Key
 }
 
 // Find returns a record's first event of type E.

@@ -30,7 +30,7 @@ func Take[T any](p projections.Page, walk Walk[T]) projections.Paged[T] {
 	if len(out.Rows) > 0 {
 		first = &out.Rows[0].Key
 	}
-	behind := from != nil && some(walk(first, !descending))
+	behind := from != nil && nonEmpty(walk(first, !descending))
 	if backwards {
 		slices.Reverse(out.Rows)
 		out.HasPrevious, out.HasNext = beyond, behind
@@ -40,7 +40,7 @@ func Take[T any](p projections.Page, walk Walk[T]) projections.Paged[T] {
 	return out
 }
 
-func some[T any](all iter.Seq2[projections.Key, T]) bool {
+func nonEmpty[T any](all iter.Seq2[projections.Key, T]) bool {
 	for range all {
 		return true
 	}

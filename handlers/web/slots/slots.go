@@ -29,22 +29,22 @@ func New(all, each int) *Slots {
 // Take waits for a slot of the user. It returns a function that frees the slot, or false if the context ends first. A
 // slot that is free is taken even if the context has ended.
 func (s *Slots) Take(ctx context.Context, user string) (leave func(), ok bool) {
-	own := s.join(user)
+	userShare := s.join(user)
 	// Acquire the user's token first. In the other order, a user at the limit would hold tokens of all while waiting for
 	// another one, and other users would have to wait.
-	if !acquire(ctx, own.taken) {
-		s.part(user, own)
+	if !acquire(ctx, userShare.taken) {
+		s.part(user, userShare)
 		return nil, false
 	}
 	if !acquire(ctx, s.all) {
-		<-own.taken
-		s.part(user, own)
+		<-userShare.taken
+		s.part(user, userShare)
 		return nil, false
 	}
 	return func() {
 		<-s.all
-		<-own.taken
-		s.part(user, own)
+		<-userShare.taken
+		s.part(user, userShare)
 	}, true
 }
 
@@ -52,19 +52,19 @@ func (s *Slots) Take(ctx context.Context, user string) (leave func(), ok bool) {
 func (s *Slots) join(user string) *share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.shares[user]
-	if own == nil {
-		own = &share{taken: make(chan struct{}, s.each)}
-		s.shares[user] = own
+	userShare := s.shares[user]
+	if userShare == nil {
+		userShare = &share{taken: make(chan struct{}, s.each)}
+		s.shares[user] = userShare
 	}
-	own.users++
-	return own
+	userShare.users++
+	return userShare
 }
 
-func (s *Slots) part(user string, own *share) {
+func (s *Slots) part(user string, userShare *share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if own.users--; own.users == 0 {
+	if userShare.users--; userShare.users == 0 {
 		delete(s.shares, user)
 	}
 }

@@ -255,9 +255,9 @@ func (e *encoder) count(p *piece, c *column, v *value) {
 	}
 	b := v.of(e.buf)
 	me := e.see(c, v)
-	some := e.recent[max(0, len(e.recent)-near):]
-	for i := range some {
-		w := &some[i]
+	window := e.recent[max(0, len(e.recent)-near):]
+	for i := range window {
+		w := &window[i]
 		if w.head == me.head && w.n == me.n && w.kind != kindHash && (w.n <= 8 || string(e.textOf(w.column)) == string(b)) {
 			st.slots[int(w.column)]++
 			found = true
@@ -525,14 +525,14 @@ func (e *encoder) emitUUID(c *column, id scalar.ID, b []byte) bool {
 	ops := &c.streams[streamOps]
 	if id[6]>>4 == 8 {
 		if sequence, index, ok := e.ids.find(e, id); ok {
-			own := e.in[e.record].Sequence
-			if sequence == own {
+			current := e.in[e.record].Sequence
+			if sequence == current {
 				ops.byte(opOwn)
 			} else {
 				ops.byte(opOther)
-				c.streams[streamIndexes].uvarint(uint64(own - sequence))
+				c.streams[streamIndexes].uvarint(uint64(current - sequence))
 			}
-			if sequence == own {
+			if sequence == current {
 				c.streams[streamIndexes].varint(int64(index) - int64(e.last))
 				e.last = index
 			} else {
@@ -577,15 +577,15 @@ type origin struct {
 const maxDerived = 512
 
 func (x *idIndex) find(e *encoder, id scalar.ID) (sequence int64, index uint32, ok bool) {
-	own := e.in[e.record].Sequence
-	if own < 0 {
+	current := e.in[e.record].Sequence
+	if current < 0 {
 		return 0, 0, false
 	}
-	if x.done < own {
-		x.done = own
+	if x.done < current {
+		x.done = current
 		n := uint32(min(len(e.rows[e.record]), maxDerived))
 		for i := range n {
-			x.known[decide.Stamp{Journal: e.journal, Sequence: own}.Derive(int(i))] = origin{own, i}
+			x.known[decide.Stamp{Journal: e.journal, Sequence: current}.Derive(int(i))] = origin{current, i}
 		}
 	}
 	o, ok := x.known[id]

@@ -79,13 +79,13 @@ func (e *encoder) foldPiece(p *piece, texts [][]byte, stays func(*piece, *column
 		p.highest = max(p.highest, c.name)
 		e.columns = append(e.columns, c)
 	}
-	keep := func(holes []int) (kept []int) {
+	keep := func(holes []int) (left []int) {
 		for _, h := range holes {
 			if moved[h] >= 0 {
-				kept = append(kept, moved[h])
+				left = append(left, moved[h])
 			}
 		}
-		return kept
+		return left
 	}
 	p.anchors, p.joined = keep(p.anchors), keep(p.joined)
 	if len(p.joined) < 2 {

@@ -60,9 +60,9 @@ func (d *docker) do(command string, node int) error {
 func runDocker(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, "docker", args...)
 	command.WaitDelay = time.Second // a child of docker may hold its output open
-	said, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("docker %s: %w %s", strings.Join(args, " "), err, lastLines(string(said), 1))
+		return fmt.Errorf("docker %s: %w %s", strings.Join(args, " "), err, lastLines(string(output), 1))
 	}
 	return nil
 }

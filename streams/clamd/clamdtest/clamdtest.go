@@ -63,12 +63,12 @@ StreamMaxLength 25M
 func (d Daemon) run(t testing.TB, binary, config, log string) {
 	t.Helper()
 	command := exec.Command(binary, "--config-file", config)
-	said, err := os.Create(log)
+	output, err := os.Create(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer said.Close()
-	command.Stdout, command.Stderr = said, said
+	defer output.Close()
+	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

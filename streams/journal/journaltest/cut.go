@@ -23,13 +23,13 @@ func Cut(t testing.TB, c *journal.Client, name string, end int64) {
 		t.Fatal(err)
 	}
 	defer kafka.Close()
-	var kept []*kgo.Record
-	for int64(len(kept)) < end {
+	var remaining []*kgo.Record
+	for int64(len(remaining)) < end {
 		fetches := kafka.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
 			t.Fatal(err)
 		}
-		kept = append(kept, fetches.Records()...)
+		remaining = append(remaining, fetches.Records()...)
 	}
 	if _, err := kadm.NewClient(kafka).DeleteTopic(ctx, c.Topic(name)); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func Cut(t testing.TB, c *journal.Client, name string, end int64) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	for _, r := range kept[:end] {
+	for _, r := range remaining[:end] {
 		copied := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
 		if err := again.ProduceSync(ctx, copied).FirstErr(); err != nil {
 			t.Fatal(err)

@@ -8,14 +8,14 @@ type Squeamish struct{ Words }
 // NewState implements decide.Rules.
 func (Squeamish) NewState() decide.State { return new(faint) }
 
-type faint struct{ Heard }
+type faint struct{ WordList }
 
 // Evolve implements decide.State.
 func (f *faint) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, events []decide.Event) {
 	for _, e := range events {
-		if e, ok := e.(*Said); ok && e.Word == "poison" {
+		if e, ok := e.(*WordAdded); ok && e.Word == "poison" {
 			panic("no " + e.Word)
 		}
 	}
-	f.Heard.Evolve(at, c, o, events)
+	f.WordList.Evolve(at, c, o, events)
 }

@@ -13,19 +13,19 @@ import (
 // Words is a set of rules under which every command is a word. It is accepted and appended to the state.
 type Words struct{ Name string } // the journal's name
 
-// Said is the event of an accepted word.
-type Said struct {
+// WordAdded is the event of an accepted word.
+type WordAdded struct {
 	Word string `json:"word"`
 }
 
 // EventType implements decide.Event.
-func (*Said) EventType() string { return "test.said" }
+func (*WordAdded) EventType() string { return "test.said" }
 
 // Journal implements decide.Rules.
 func (w Words) Journal() string { return w.Name }
 
 // NewState implements decide.Rules.
-func (Words) NewState() decide.State { return new(Heard) }
+func (Words) NewState() decide.State { return new(WordList) }
 
 // Limit implements decide.Rules.
 func (Words) Limit() int { return 8 << 10 }
@@ -36,38 +36,38 @@ func (Words) Newest() int { return 1 }
 // Registry implements decide.Rules.
 func (Words) Registry() *decide.Registry {
 	r := decide.NewRegistry()
-	r.Add(func() decide.Event { return new(Said) })
+	r.Add(func() decide.Event { return new(WordAdded) })
 	return r
 }
 
-// Heard is the state of Words: all words, in order.
-type Heard struct{ Words []string }
+// WordList is the state of Words: all words, in order.
+type WordList struct{ Words []string }
 
 // Decide implements decide.State.
-func (*Heard) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Said{c.Payload.(string)}}}, nil
+func (*WordList) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&WordAdded{c.Payload.(string)}}}, nil
 }
 
 // Evolve implements decide.State.
-func (h *Heard) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
+func (h *WordList) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	for _, e := range events {
-		if e, ok := e.(*Said); ok {
+		if e, ok := e.(*WordAdded); ok {
 			h.Words = append(h.Words, e.Word)
 		}
 	}
 }
 
 // Due implements decide.State.
-func (*Heard) Due(scalar.Time) decide.Urgency { return decide.Nothing }
+func (*WordList) Due(scalar.Time) decide.Urgency { return decide.Nothing }
 
 // NextDue implements decide.State.
-func (*Heard) NextDue() (scalar.Time, bool) { return 0, false }
+func (*WordList) NextDue() (scalar.Time, bool) { return 0, false }
 
 // Step implements decide.State.
-func (*Heard) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{} }
+func (*WordList) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{} }
 
 // SetAside implements decide.State.
-func (*Heard) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
+func (*WordList) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
 
 // Say returns the command to say a word.
 func Say(word string) decide.Command {

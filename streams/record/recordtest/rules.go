@@ -64,7 +64,7 @@ func (Rules) Registry() *decide.Registry {
 func Sample() *record.Record {
 	return &record.Record{Sequence: 12, Prev: record.Hash{0xab, 0x01}, Time: scalar.TimeOf(time.Date(2026, 3, 4, 5, 6, 7, 89000, time.UTC)),
 		Command: decide.Recorded{ID: scalar.ID{1, 2, 3}, Type: "test.say", Actor: decide.Actor{Sub: "alice", Broker: "alpha", Customer: "C1"},
-			Kept: decide.Metadata{Key: "k<1>", Fingerprint: "00ff", Source: &decide.Source{Journal: "onboarding", Sequence: 9}}},
+			Metadata: decide.Metadata{Key: "k<1>", Fingerprint: "00ff", Source: &decide.Source{Journal: "onboarding", Sequence: 9}}},
 		Outcome: decide.Rejected, Events: []decide.Event{&Note{Text: "a<b>&\u2028\"é\\", List: []string{"x"}}, &Quick{7}}}
 }
 

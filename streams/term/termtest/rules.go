@@ -183,11 +183,11 @@ func misbehave(at decide.Stamp, how string) (decide.Decision, error) {
 // Evolve implements decide.State.
 func (l *Ledger) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	l.applied++
-	if c.Kept.Key != "" {
+	if c.Metadata.Key != "" {
 		if l.keys == nil {
 			l.keys = make(map[string]int64)
 		}
-		l.keys[c.Kept.Key] = at.Sequence
+		l.keys[c.Metadata.Key] = at.Sequence
 	}
 	for _, e := range events {
 		switch e := e.(type) {

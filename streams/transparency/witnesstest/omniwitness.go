@@ -42,8 +42,8 @@ func NewOmniwitness(t testing.TB, name string) *Omniwitness {
 	install.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOBIN="+w.dir)
 	generate := exec.CommandContext(t.Context(), w.file("generate_keys"), "--origin", name, "--out_priv", w.file("secret"), "--out_pub", w.file("key"))
 	for _, cmd := range []*exec.Cmd{install, generate} {
-		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd, err, said)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd, err, output)
 		}
 	}
 	text, err := os.ReadFile(w.file("key"))
@@ -88,8 +88,8 @@ func (w *Omniwitness) Start(t testing.TB, key string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, w.file("omniwitness"), "--listen", strings.TrimPrefix(w.URL, "http://"), "--metrics_listen", "",
 		"--additional_logs", w.file("logs.yaml"), "--private_key_path", w.file("secret"), "--db_file", w.file("witness.db"))
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (w *Omniwitness) Start(t testing.TB, key string) (stop func()) {
 	t.Cleanup(func() {
 		stop()
 		if t.Failed() {
-			t.Logf("the witness said:\n%s", &said)
+			t.Logf("the witness said:\n%s", &output)
 		}
 	})
 	for !w.answers(t) {
@@ -122,8 +122,8 @@ func (w *Omniwitness) Replace(t testing.TB, key string) {
 	const program = `import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
     assert db.execute("UPDATE logs SET vkey = ? WHERE origin = ?", (sys.argv[2], sys.argv[2].split("+")[0])).rowcount == 1`
-	if said, err := exec.CommandContext(t.Context(), "python3", "-c", program, w.file("witness.db"), key).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := exec.CommandContext(t.Context(), "python3", "-c", program, w.file("witness.db"), key).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 }
 

@@ -53,9 +53,9 @@ var loaded = regexp.MustCompile(`<(?:script|img|iframe|source)[^>]* src="([^"]+)
 var outside = regexp.MustCompile(`@import|url\(\s*["']?(https?:)?//`)
 
 // Whole follows the pages to every file that they load. Each file must exist, have a content type and the policy, and
-// come from this server. Files for which own is false are not searched for references, except styles for other
+// come from this server. Files for which searched is false are not searched for references, except styles for other
 // origins. Whole returns the paths of the files.
-func Whole(t *testing.T, e *echo.Echo, folder string, own func(path string) bool, pages ...string) map[string]bool {
+func Whole(t *testing.T, e *echo.Echo, folder string, searched func(path string) bool, pages ...string) map[string]bool {
 	t.Helper()
 	seen, next := map[string]bool{}, pages
 	for len(next) > 0 {
@@ -73,7 +73,7 @@ func Whole(t *testing.T, e *echo.Echo, folder string, own func(path string) bool
 		if m := outside.FindString(w.Body.String()); m != "" && strings.HasSuffix(path, ".css") {
 			t.Errorf("%s loads from elsewhere: %s", path, m)
 		}
-		if !own(path) {
+		if !searched(path) {
 			continue
 		}
 		for _, m := range loaded.FindAllStringSubmatch(w.Body.String(), -1) {
@@ -111,8 +111,8 @@ func policed(t *testing.T, path string, h http.Header) {
 	}
 }
 
-// Kept checks that a file must be revalidated by its tag and that revalidation is answered with 304.
-func Kept(t *testing.T, e *echo.Echo, path string) {
+// Revalidated checks that a file must be revalidated by its tag and that revalidation is answered with 304.
+func Revalidated(t *testing.T, e *echo.Echo, path string) {
 	t.Helper()
 	first := Ask(e, path)
 	tag := first.Header().Get("ETag")

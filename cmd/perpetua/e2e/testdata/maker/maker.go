@@ -105,7 +105,7 @@ func (m *maker) lost(err error) error {
 	return nil
 }
 
-// finish takes all quotes away, checks a last time, and holds the trades that it has heard of against those of REST.
+// finish cancels all quotes, checks a last time, and compares the trades of the topic with those of REST.
 func (m *maker) finish(ctx context.Context) error {
 	for end := time.Now().Add(patience); ; {
 		err := m.last(ctx)
@@ -137,12 +137,12 @@ func (m *maker) last(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	heard := make([]string, len(m.view.trades))
+	streamed := make([]string, len(m.view.trades))
 	for i, t := range m.view.trades {
-		heard[i] = t.Code
+		streamed[i] = t.Code
 	}
-	if m.did.Fills = len(heard); !slices.Equal(slices.Sorted(slices.Values(codes)), slices.Sorted(slices.Values(heard))) {
-		return fmt.Errorf("the venue has %d trades of the account, the topic told of %d", len(codes), len(heard))
+	if m.did.Fills = len(streamed); !slices.Equal(slices.Sorted(slices.Values(codes)), slices.Sorted(slices.Values(streamed))) {
+		return fmt.Errorf("the venue has %d trades of the account, the topic showed %d", len(codes), len(streamed))
 	}
 	m.socket.close()
 	return nil
@@ -396,7 +396,7 @@ func (m *maker) take(raw []byte) error {
 		m.acks[got.Op+" "+got.Channel]++
 		return nil
 	}
-	if err := m.told(got.Channel, raw); err != nil {
+	if err := m.apply(got.Channel, raw); err != nil {
 		return fmt.Errorf("%w; the message is %s", err, raw)
 	}
 	if slices.Contains(resumed, got.Channel) {
@@ -405,8 +405,8 @@ func (m *maker) take(raw []byte) error {
 	return nil
 }
 
-// told takes in a message of a topic.
-func (m *maker) told(topic string, raw []byte) error {
+// apply applies a message of a topic.
+func (m *maker) apply(topic string, raw []byte) error {
 	switch topic {
 	case "orders":
 		return decodeTo(raw, m.view.addOrder)

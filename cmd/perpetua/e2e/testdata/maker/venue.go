@@ -168,7 +168,7 @@ func (v *venue) state(ctx context.Context) (s *state, err error) {
 }
 
 func newState(a *client.AccountState) (*state, error) {
-	s := &state{place: a.Position, positions: make(map[string]decimal.Decimal), balance: decimal.RequireFromString(a.AccountSummaries[0].Balance)}
+	s := &state{position: a.Position, positions: make(map[string]decimal.Decimal), balance: decimal.RequireFromString(a.AccountSummaries[0].Balance)}
 	var err error
 	if s.sequence, err = sequenceOf(a.Position); err != nil {
 		return nil, err

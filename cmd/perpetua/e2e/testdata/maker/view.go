@@ -13,17 +13,17 @@ import (
 // view is the maker's own idea of its account: the state that it began with, and what the private topics have told since.
 // It keeps the past, so that it can be held against the venue's word as of any record.
 type view struct {
-	orders  map[string][]order // by code, all changes
-	open    map[string]order   // by code, those that are live by the last that is known
-	trades  []trade
-	heard   map[string]bool // the codes of those
-	changes []balanceChange
-	start   struct {
+	orders     map[string][]order // by code, all changes
+	open       map[string]order   // by code, those that are live by the last that is known
+	trades     []trade
+	tradeCodes map[string]bool // the codes of those
+	changes    []balanceChange
+	start      struct {
 		balance   decimal.Decimal
 		positions map[string]decimal.Decimal // by symbol
 	}
 	shown map[string][]positionShown // by symbol, what the topic positions told over this connection
-	at    map[string]string          // by topic, the place in the log of its last message
+	at    map[string]string          // by topic, the position of its last message
 }
 
 // order is an order after one of its changes, as the topic orders has it.
@@ -95,7 +95,7 @@ type positionShown struct {
 // state is what the venue says of the account as of one record.
 type state struct {
 	sequence  int64
-	place     string
+	position  string
 	orders    []order
 	positions map[string]decimal.Decimal
 	balance   decimal.Decimal
@@ -107,14 +107,14 @@ var resumed = []string{"orders", "trades", "balance-changes"}
 const positionsTopic = "positions"
 
 func newView(s *state) *view {
-	v := &view{orders: make(map[string][]order), open: make(map[string]order), heard: make(map[string]bool),
+	v := &view{orders: make(map[string][]order), open: make(map[string]order), tradeCodes: make(map[string]bool),
 		shown: make(map[string][]positionShown), at: make(map[string]string)}
 	v.start.balance, v.start.positions = s.balance, s.positions
 	for _, o := range s.orders {
 		v.orders[o.Code], v.open[o.Code] = []order{o}, o
 	}
 	for _, topic := range resumed {
-		v.at[topic] = s.place
+		v.at[topic] = s.position
 	}
 	return v
 }
@@ -144,10 +144,10 @@ func (v *view) addTrade(t trade) error {
 	if n := len(v.trades); n > 0 && v.trades[n-1].Sequence > t.Sequence {
 		return fmt.Errorf("trade %s of record %d came after record %d", t.Code, t.Sequence, v.trades[n-1].Sequence)
 	}
-	if v.heard[t.Code] {
+	if v.tradeCodes[t.Code] {
 		return fmt.Errorf("trade %s came twice", t.Code)
 	}
-	v.trades, v.heard[t.Code] = append(v.trades, t), true
+	v.trades, v.tradeCodes[t.Code] = append(v.trades, t), true
 	return nil
 }
 
@@ -221,13 +221,13 @@ func (v *view) balanceAt(sequence int64) decimal.Decimal {
 	return v.start.balance
 }
 
-// sequenceOf returns the record of a place in the log like trading/0@12 or trading/0@12.3.
-func sequenceOf(place string) (int64, error) {
-	_, rest, ok := strings.Cut(place, "@")
+// sequenceOf returns the record of a position in the log like trading/0@12 or trading/0@12.3.
+func sequenceOf(position string) (int64, error) {
+	_, rest, ok := strings.Cut(position, "@")
 	rest, _, _ = strings.Cut(rest, ".")
 	n, err := strconv.ParseInt(rest, 10, 64)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%q is no place in a log", place)
+		return 0, fmt.Errorf("%q is not a position in a log", position)
 	}
 	return n, nil
 }
