@@ -23,8 +23,8 @@ type folderStore struct {
 	sync  func(*os.File) error // (*os.File).Sync, except in tests
 }
 
-// unfinished is the folder of files that are being written. A file that a killed process left there is unused.
-const unfinished = "unfinished"
+// unfinishedDir is the folder of files that are being written. A file that a killed process left there is unused.
+const unfinishedDir = "unfinished"
 
 // abandonedAfter is the age, since its last write, at which an unfinished file counts as abandoned.
 const abandonedAfter = time.Hour
@@ -40,13 +40,13 @@ func openFolder(path string, create bool) (*folderStore, error) {
 	if err := s.mounted(); err != nil {
 		return nil, err
 	}
-	left, err := os.ReadDir(filepath.Join(root, unfinished))
+	left, err := os.ReadDir(filepath.Join(root, unfinishedDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, e := range left {
 		if about, err := e.Info(); err == nil && time.Since(about.ModTime()) > abandonedAfter {
-			_ = os.Remove(filepath.Join(root, unfinished, e.Name())) // if this fails, the next start tries again
+			_ = os.Remove(filepath.Join(root, unfinishedDir, e.Name())) // if this fails, the next start tries again
 		}
 	}
 	return s, nil
@@ -120,7 +120,7 @@ func (s *folderStore) createFile(path string, content []byte) error {
 // writeBeside writes and syncs a new file in the folder of unfinished files, and returns its path. The caller must
 // remove or rename it.
 func (s *folderStore) writeBeside(content []byte) (path string, err error) {
-	folder := filepath.Join(s.root, unfinished)
+	folder := filepath.Join(s.root, unfinishedDir)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}

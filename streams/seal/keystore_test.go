@@ -82,7 +82,7 @@ func TestAReplacementIsWhole(t *testing.T) {
 	if !slices.Equal(synced, []string{"old", "new"}) { // the new file, then the folder
 		t.Errorf("at each sync the content was %q", synced)
 	}
-	if left, err := os.ReadDir(filepath.Join(folder, unfinished)); len(left) > 0 || err != nil {
+	if left, err := os.ReadDir(filepath.Join(folder, unfinishedDir)); len(left) > 0 || err != nil {
 		t.Errorf("left unfinished: %v (%v)", left, err)
 	}
 }

@@ -168,7 +168,7 @@ func TestNothingOfADestroyedKeyIsLeft(t *testing.T) {
 	folder := t.TempDir()
 	o := created(t, folder)
 	path := filepath.Join(folder, "owners", filepath.FromSlash(anna.String()))
-	left := filepath.Join(folder, unfinished, "key-1")
+	left := filepath.Join(folder, unfinishedDir, "key-1")
 	if err := os.Link(path, left); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestAKeyIsOnDiskBeforeItHasItsName(t *testing.T) {
 	if err := o.Destroy(t.Context(), anna.String()); !errors.Is(err, full) {
 		t.Errorf("destroyed without a sync: %v", err)
 	}
-	left, err := os.ReadDir(filepath.Join(folder, unfinished))
+	left, err := os.ReadDir(filepath.Join(folder, unfinishedDir))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left are %v, %v", left, err)
 	}
@@ -307,7 +307,7 @@ func TestWhatKilledProcessesLeftIsClearedUp(t *testing.T) {
 	folder := t.TempDir()
 	created(t, folder)
 	for name, age := range map[string]time.Duration{"key-old": 2 * abandonedAfter, "key-new": 0} {
-		path := filepath.Join(folder, unfinished, name)
+		path := filepath.Join(folder, unfinishedDir, name)
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestWhatKilledProcessesLeftIsClearedUp(t *testing.T) {
 		}
 	}
 	onFolder(t, folder)
-	left, err := os.ReadDir(filepath.Join(folder, unfinished))
+	left, err := os.ReadDir(filepath.Join(folder, unfinishedDir))
 	if err != nil || len(left) != 1 || left[0].Name() != "key-new" {
 		t.Errorf("left are %v, %v", left, err)
 	}
