@@ -22,7 +22,7 @@ func (s *stern) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if c.Payload == "no" {
 		return decide.Decision{}, decide.Refuse(decide.Conflict, "NO", "This word is refused.")
 	}
-	return s.Heard.Decide(at, c)
+	return s.WordList.Decide(at, c)
 }
 
 // TestAnOwnerThatAnEngineDoesNotHearRefusesNothing: the engine may have removed it from the group already. What the owner
