@@ -321,7 +321,7 @@ func (a *analyzed) books(t *testing.T) {
 			}
 		}
 	}
-	if deep < 5 {
+	if deep < 3 {
 		t.Errorf("no book has more than %d prices", deep)
 	}
 	s := trading.NewState()
