@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -97,7 +98,8 @@ type venue struct {
 	url, dir            string
 }
 
-// newVenue plays a market over two days with funding, settlement, liquidations, and stops, and an onboarding.
+// newVenue plays a market over two days with funding, settlement, liquidations, and stops, and an onboarding. Accounts have
+// paid funding, and at the end there are positions and orders in a book.
 func newVenue(t testing.TB, size int64) *venue {
 	t.Helper()
 	seed := rand.Uint64()
@@ -111,6 +113,13 @@ func newVenue(t testing.TB, size int64) *venue {
 		}
 		o.Play(8)
 		o.PlaceStops(1)
+	}
+	for n := 0; !hasPositions(o.State) || !hasBook(o.State) || !slices.ContainsFunc(o.Entries, postsFunding); n++ {
+		if n == 20 {
+			t.Fatal("the market has no positions, no book, or no funding")
+		}
+		o.Play(20)
+		o.PassHour()
 	}
 	r := projectiontest.NewRegistrar(t, seed)
 	r.Play(600)
@@ -126,6 +135,24 @@ func newVenue(t testing.TB, size int64) *venue {
 		mustWrite(t, Config{Dir: v.dir, Journal: journal, Range: size}, entries)
 	}
 	return v
+}
+
+func hasPositions(s *trading.State) bool {
+	return slices.ContainsFunc(s.CustomersOf(""), func(c trading.Customer) bool { return len(s.Positions(c.Code)) > 0 })
+}
+
+func postsFunding(e record.Entry) bool {
+	return slices.ContainsFunc(e.Record.Events, func(of decide.Event) bool {
+		_, ok := of.(*trading.FundingPosted)
+		return ok
+	})
+}
+
+func hasBook(s *trading.State) bool {
+	return slices.ContainsFunc(projectiontest.Symbols(), func(symbol string) bool {
+		bids, asks := s.Depth(symbol, 1)
+		return len(bids)+len(asks) > 0
+	})
 }
 
 func day(at scalar.Time) string { return at.Std().Format(time.DateOnly) }

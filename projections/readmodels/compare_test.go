@@ -62,7 +62,7 @@ func TestRowsEqualAFoldOfTheLog(t *testing.T) {
 		"UPDATE orders SET limit_price = limit_price + 0.1 WHERE code = (SELECT min(code::text)::uuid FROM orders WHERE live)",
 		"UPDATE orders SET status = 'open', live = true WHERE code = (SELECT code FROM orders WHERE reason IS NOT NULL LIMIT 1)",
 		"UPDATE orders SET live = false WHERE code = (SELECT max(code::text)::uuid FROM orders WHERE live AND reason IS NULL)",
-		"UPDATE orders SET sweeping = true WHERE code = (SELECT code FROM orders WHERE live ORDER BY code OFFSET 2 LIMIT 1)",
+		"UPDATE orders SET sweeping = true WHERE code = (SELECT code FROM orders WHERE live AND reason IS NULL ORDER BY code OFFSET 1 LIMIT 1)",
 		"UPDATE positions SET cost = cost + 1 WHERE symbol = (SELECT symbol FROM positions WHERE amount <> 0 LIMIT 1)",
 		"UPDATE venue_balances SET balance = 0 WHERE account = 'external'",
 		"UPDATE customers SET broker = 'gamma' WHERE customer_code = 'C0'",

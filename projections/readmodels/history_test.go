@@ -159,7 +159,9 @@ const intervals = `SELECT key || ' ' || since || ' ' || coalesce(until::text, 'n
 
 // TestIntervalsHaveNoGaps checks the intervals of every row, however the log is cut into transactions.
 func TestIntervalsHaveNoGaps(t *testing.T) {
-	entries := played(t, rand.Uint64())
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	entries := played(t, seed)
 	pool := projectiontest.Database(t)
 	apply(t, pool, "trading", readmodels.Trading(), entries[:len(entries)/3])
 	apply(t, pool, "trading", readmodels.Trading(), entries[:len(entries)/3+1])

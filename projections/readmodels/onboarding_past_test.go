@@ -267,7 +267,9 @@ func TestOnboardingRowsAsOfEqualAFold(t *testing.T) {
 // TestOnboardingVersions checks the intervals of the versions of owners, documents, and triggers, however the log is cut, that
 // nothing sealed is left of erased owners, and that an earlier build's records make a gap.
 func TestOnboardingVersions(t *testing.T) {
-	r, pool := projectiontest.NewRegistrar(t, rand.Uint64()), projectiontest.Database(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r, pool := projectiontest.NewRegistrar(t, seed), projectiontest.Database(t)
 	r.Play(1500)
 	for _, n := range []int{400, 401, len(r.Entries)} {
 		apply(t, pool, "onboarding", readmodels.Onboarding(), r.Entries[:n])

@@ -54,6 +54,7 @@ func (a *analyzed) questions(t *testing.T) {
 		check(t, "its change", before+l.money(t, "net_pnl")+l.money(t, "net_transfers"), l.money(t, "balance"))
 		before = l.money(t, "balance")
 	}
+	check(t, "number of the largest positions", len(answers[4]), min(20, len(day.positions)))
 	for _, l := range answers[4] {
 		want := day.positions[ofSymbol{l["customer_code"], l["symbol"]}]
 		check(t, "the position of "+l["customer_code"], standing{l.decimal(t, "amount"), l.decimal(t, "mark_price"), want.cost, l.money(t, "unrealized_pnl")}, want)
