@@ -23,8 +23,10 @@ const maxNotices = 100_000
 type backlog struct {
 	mu        sync.Mutex
 	endpoints map[scalar.ID]*endpoint
-	notices   int   // number of notices in memory
-	at        int64 // sequence of the last record
+	notices   int                // number of notices in memory
+	at        int64              // sequence of the last record
+	clock     func() scalar.Time // of this node
+	ahead     scalar.Time        // how far the last record's time was ahead of the clock, or zero
 }
 
 // endpoint is the backlog of one webhook.
@@ -61,7 +63,7 @@ type delivery struct {
 	noticeID scalar.ID
 	notice   *reported   // nil: read it from the rows
 	attempts int         // number of attempts so far
-	next     scalar.Time // time of the retry; zero if the delivery is due
+	next     scalar.Time // time of the retry, as in the record; zero if the delivery is due
 	made     onboarding.EventPosition
 	queue    *ownerQueue
 	standing standing
@@ -104,14 +106,16 @@ const (
 	isTaken                   // with a worker, or its record is not folded yet
 )
 
-func newBacklog() *backlog { return &backlog{endpoints: make(map[scalar.ID]*endpoint)} }
+func newBacklog(clock func() scalar.Time) *backlog {
+	return &backlog{endpoints: make(map[scalar.ID]*endpoint), clock: clock}
+}
 
 // start loads the open deliveries of a state. The caller holds the fold's lock.
 func (b *backlog) start(s decide.State, at record.Position) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
-	b.at = at.Sequence
+	b.reach(at.Sequence, state.Time())
 	for _, v := range state.OpenDeliveries() {
 		b.add(v, nil)
 		b.judge(state, v.WebhookID)
@@ -146,7 +150,21 @@ func (b *backlog) follow(e record.Entry, s decide.State) {
 			b.lookAbout(state, e.Ref)
 		}
 	}
-	b.at = e.Position.Sequence
+	b.reach(e.Position.Sequence, e.Record.Time)
+}
+
+// reach sets the last record. The caller holds the lock.
+func (b *backlog) reach(sequence int64, time scalar.Time) {
+	b.at = sequence
+	b.ahead = max(0, time-b.clock())
+}
+
+// nodeTime converts a time of a record to this node's clock. The log may be days ahead of the clock: see --accept-clock.
+// Without the conversion, a retry after five seconds would wait for days.
+func (b *backlog) nodeTime(t scalar.Time) scalar.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return t - b.ahead
 }
 
 // look updates a delivery to the state.
@@ -280,13 +298,14 @@ func (h *endpoint) signal() {
 
 // take returns the next due delivery of a webhook. The caller owns the delivery's queue until it calls done. If no
 // delivery is due, take returns nil and the sequence of the record at which that was true. next is the time of the
-// next retry, or zero.
-func (b *backlog) take(h *endpoint, now scalar.Time) (d *delivery, at int64, next scalar.Time) {
+// next retry by this node's clock, or zero.
+func (b *backlog) take(h *endpoint) (d *delivery, at int64, next scalar.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := b.clock()
 	for d, some := h.retries.First(); some; d, some = h.retries.First() {
-		if d.next > now {
-			next = d.next
+		if d.next-b.ahead > now {
+			next = d.next - b.ahead
 			break
 		}
 		h.retries.Remove(d.n)

@@ -21,9 +21,12 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r := projectiontest.NewRegistrar(t, seed)
 		r.Play(1500)
-		state, b := onboarding.NewState(), newBacklog()
+		var now scalar.Time
+		clock := func() scalar.Time { return now }
+		state, b := onboarding.NewState(), newBacklog(clock)
 		var taken []*delivery
 		for _, e := range r.Entries {
+			now = e.Record.Time
 			state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 			b.follow(e, state)
 			if random.IntN(3) == 0 && len(taken) > 0 {
@@ -32,7 +35,7 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 				taken = slices.Delete(taken, n, n+1)
 			}
 			for _, h := range b.endpoints {
-				if d, at, _ := b.take(h, e.Record.Time); d != nil && random.IntN(2) == 0 {
+				if d, at, _ := b.take(h); d != nil && random.IntN(2) == 0 {
 					if at != e.Position.Sequence {
 						t.Fatalf("it is of record %d, after record %d", at, e.Position.Sequence)
 					}
@@ -44,10 +47,60 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 			}
 			checkOpen(t, state, b)
 		}
-		again := newBacklog()
+		again := newBacklog(clock)
 		again.start(state, r.Entries[len(r.Entries)-1].Position)
 		checkOpen(t, state, again)
+		now = math.MaxInt64
 		checkDrained(t, state, again)
+	}
+}
+
+// TestALogAheadOfTheClockDelaysNoRetry compares the backlog of a node whose clock is days behind the log with that of a
+// node whose clock is right: both have the same deliveries due, and wait equally long for the next retry.
+func TestALogAheadOfTheClockDelaysNoRetry(t *testing.T) {
+	const behind = 4 * scalar.Day
+	r := projectiontest.NewRegistrar(t, 1)
+	r.Play(1500)
+	var now scalar.Time
+	right := newBacklog(func() scalar.Time { return now })
+	wrong := newBacklog(func() scalar.Time { return now - behind })
+	waited := 0
+	compare := func() {
+		t.Helper()
+		for id, h := range right.endpoints {
+			d, _, next := right.take(h)
+			e, _, later := wrong.take(wrong.endpoints[id])
+			if (d == nil) != (e == nil) || d != nil && d.id != e.id {
+				t.Fatalf("with the wrong clock %+v is due, want %+v", e, d)
+			}
+			if next != 0 {
+				waited++
+				next -= behind
+			}
+			if later != next {
+				t.Fatalf("with the wrong clock the next retry is at %v, want %v", later, next)
+			}
+			if d != nil {
+				right.done(d, true)
+				wrong.done(e, true)
+			}
+		}
+	}
+	state := onboarding.NewState()
+	for _, e := range r.Entries {
+		now = e.Record.Time
+		state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+		right.follow(e, state)
+		wrong.follow(e, state)
+		compare()
+	}
+	last := r.Entries[len(r.Entries)-1].Position
+	right, wrong = newBacklog(right.clock), newBacklog(wrong.clock)
+	right.start(state, last)
+	wrong.start(state, last)
+	compare()
+	if waited == 0 {
+		t.Error("no retry was waited for")
 	}
 }
 
@@ -117,7 +170,7 @@ func checkDrained(t *testing.T, s *onboarding.State, b *backlog) {
 	}
 	got := make(map[scalar.ID]bool)
 	for _, h := range b.endpoints {
-		for d, _, _ := b.take(h, math.MaxInt64); d != nil; d, _, _ = b.take(h, math.MaxInt64) {
+		for d, _, _ := b.take(h); d != nil; d, _, _ = b.take(h) {
 			got[d.id] = true
 			b.done(d, false)
 		}
