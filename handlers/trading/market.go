@@ -283,8 +283,8 @@ func (h *Handler) getTime(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]scalar.Time{"time": h.venueTime()})
 }
 
-// venueTime returns the node's clock, or the time of the last record if that is later: no new record gets an earlier one.
+// venueTime returns the time that the next record would get. It is the node's clock, unless the log is ahead of it.
 func (h *Handler) venueTime() (t scalar.Time) {
 	h.venue.View(func(s decide.State, _ record.Position) { t = s.(*domain.State).Time() })
-	return max(t, scalar.TimeOf(h.now()))
+	return max(t, h.clock.Now())
 }

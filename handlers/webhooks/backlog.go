@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -23,10 +24,9 @@ const maxNotices = 100_000
 type backlog struct {
 	mu        sync.Mutex
 	endpoints map[scalar.ID]*endpoint
-	notices   int                // number of notices in memory
-	at        int64              // sequence of the last record
-	clock     func() scalar.Time // of this node
-	ahead     scalar.Time        // how far the last record's time was ahead of the clock, or zero
+	notices   int   // number of notices in memory
+	at        int64 // sequence of the last record
+	clock     *logclock.Clock
 }
 
 // endpoint is the backlog of one webhook.
@@ -106,8 +106,9 @@ const (
 	isTaken                   // with a worker, or its record is not folded yet
 )
 
-func newBacklog(clock func() scalar.Time) *backlog {
-	return &backlog{endpoints: make(map[scalar.ID]*endpoint), clock: clock}
+// newBacklog returns a backlog for the clock of a node.
+func newBacklog(node func() scalar.Time) *backlog {
+	return &backlog{endpoints: make(map[scalar.ID]*endpoint), clock: logclock.New(node)}
 }
 
 // start loads the open deliveries of a state. The caller holds the fold's lock.
@@ -115,7 +116,8 @@ func (b *backlog) start(s decide.State, at record.Position) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
-	b.reach(at.Sequence, state.Time())
+	b.at = at.Sequence
+	b.clock.Reach(state.Time())
 	for _, v := range state.OpenDeliveries() {
 		b.add(v, nil)
 		b.judge(state, v.WebhookID)
@@ -150,21 +152,8 @@ func (b *backlog) follow(e record.Entry, s decide.State) {
 			b.lookAbout(state, e.Ref)
 		}
 	}
-	b.reach(e.Position.Sequence, e.Record.Time)
-}
-
-// reach sets the last record. The caller holds the lock.
-func (b *backlog) reach(sequence int64, time scalar.Time) {
-	b.at = sequence
-	b.ahead = max(0, time-b.clock())
-}
-
-// nodeTime converts a time of a record to this node's clock. The log may be days ahead of the clock: see --accept-clock.
-// Without the conversion, a retry after five seconds would wait for days.
-func (b *backlog) nodeTime(t scalar.Time) scalar.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return t - b.ahead
+	b.at = e.Position.Sequence
+	b.clock.Reach(e.Record.Time)
 }
 
 // look updates a delivery to the state.
@@ -302,10 +291,10 @@ func (h *endpoint) signal() {
 func (b *backlog) take(h *endpoint) (d *delivery, at int64, next scalar.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.clock()
+	now := b.clock.Now()
 	for d, some := h.retries.First(); some; d, some = h.retries.First() {
-		if d.next-b.ahead > now {
-			next = d.next - b.ahead
+		if d.next > now {
+			next = b.clock.Node(d.next)
 			break
 		}
 		h.retries.Remove(d.n)

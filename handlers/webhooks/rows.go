@@ -87,5 +87,5 @@ func (s *Sender) next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Tim
 	case pending || first == 0:
 		return at, pending, nil
 	}
-	return s.backlog.nodeTime(first).Std(), true, nil
+	return s.backlog.clock.Node(first).Std(), true, nil
 }
