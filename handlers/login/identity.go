@@ -28,7 +28,7 @@ func (c Changes) Listen(call func(access.Change)) {
 		for _, event := range e.Record.Events {
 			switch event := event.(type) {
 			case *identity.UserChanged:
-				// The state has the user of the event and the time of its password, which the event lacks.
+				// The event does not say when the password changed, but the state does.
 				u, _ := s.(*identity.State).User(event.Username)
 				call(access.Change{Username: event.Username, Account: accountOf(u)})
 			case *identity.SigningKeyRetired:
