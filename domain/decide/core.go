@@ -46,6 +46,8 @@ func NewCore(n Numbers) Core { return Core{rules: 1, numbers: n, sources: make(m
 type Facts interface {
 	// ActiveRules returns the number of the rules in force.
 	ActiveRules() int
+	// Time returns the time of the last record.
+	Time() scalar.Time
 	// Commitments returns the generations of the venue's secret that were in force in the journal.
 	Commitments() epoch.Schedule
 	// CheckpointKeys returns the rotations of the keys that sign the journal's transparency logs.
@@ -64,6 +66,9 @@ type Facts interface {
 
 // ActiveRules implements Facts.
 func (c *Core) ActiveRules() int { return c.rules }
+
+// Time implements Facts.
+func (c *Core) Time() scalar.Time { return c.last }
 
 // Decide answers a command that was decided before, and decides the commands that every journal accepts. If done is false, the journal's own rules must decide the command. The caller must first check that
 // the actor may give the command. The agenda is the journal's; it is nil in a journal where nothing becomes due.

@@ -24,11 +24,13 @@ type Changes struct{ Follower record.Follower }
 // Listen registers a function that is called for every change, under the follower's lock. Listen must be called before
 // the follower runs.
 func (c Changes) Listen(call func(access.Change)) {
-	c.Follower.Listen(func(e record.Entry, _ decide.State) {
+	c.Follower.Listen(func(e record.Entry, s decide.State) {
 		for _, event := range e.Record.Events {
 			switch event := event.(type) {
 			case *identity.UserChanged:
-				call(access.Change{Username: event.Username, Account: accountOf(&event.User)})
+				// The event does not say when the password changed, but the state does.
+				u, _ := s.(*identity.State).User(event.Username)
+				call(access.Change{Username: event.Username, Account: accountOf(u)})
 			case *identity.SigningKeyRetired:
 				call(access.Change{KID: event.KID})
 			case *identity.APIKeyRevoked:

@@ -41,7 +41,10 @@ type memoryState struct {
 	state    *identity.State
 	sequence int64
 	wait     func(sequence int64) error // what waiting comes to; nil for nothing to wait for
+	listen   func(record.Entry, decide.State)
 }
+
+func (m *memoryState) Listen(call func(record.Entry, decide.State)) { m.listen = call }
 
 func (m *memoryState) Wait(_ context.Context, sequence int64) error {
 	if m.wait == nil {
@@ -94,17 +97,26 @@ func (d *desk) do(kind string, payload any) {
 		d.t.Fatalf("%s: %v", kind, err)
 	}
 	d.memory.state.Evolve(at, c.Recorded(), decision.Outcome, decision.Events)
+	if d.memory.listen != nil {
+		d.memory.listen(record.Entry{Record: &record.Record{Events: decision.Events}}, d.memory.state)
+	}
 }
 
 func (d *desk) addUser(u identity.RegisterUser, password string) {
 	d.t.Helper()
 	u.Broker = "alpha"
-	sealed, err := sealHash(d.box, u.Username, hashPassword(password, cheap))
+	u.PasswordHash = d.seal(u.Username, password)
+	d.do(identity.CommandRegisterUser, &u)
+}
+
+// seal returns the sealed hash of a user's password.
+func (d *desk) seal(username, password string) identity.Sealed {
+	d.t.Helper()
+	sealed, err := sealHash(d.box, username, hashPassword(password, cheap))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	u.PasswordHash = sealed
-	d.do(identity.CommandRegisterUser, &u)
+	return sealed
 }
 
 func (d *desk) addKey() string {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
@@ -26,6 +28,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -78,6 +81,7 @@ type Handler struct {
 	proofs   proving
 	version  string
 	now      func() time.Time
+	clock    *logclock.Clock
 	receipts *proofs.Receipts
 
 	description *description
@@ -92,7 +96,11 @@ func New(c Config) *Handler {
 		past:     pasts{c.Past, c.States, c.Roots},
 		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: proving{c.Proofs, slots.New(maxProofs, maxProofsOfBroker)}, version: c.Version, now: c.Now,
 		receipts: proofs.New(c.Receipts), description: newDescription()}
-	h.venue.Listen(h.recentTrades.Observe)
+	h.clock = logclock.New(func() scalar.Time { return scalar.TimeOf(h.now()) })
+	h.venue.Listen(func(e record.Entry, s decide.State) {
+		h.clock.Reach(e.Record.Time)
+		h.recentTrades.Observe(e, s)
+	})
 	return h
 }
 

@@ -108,6 +108,13 @@ func TestTickers(t *testing.T) {
 		"sequence", fmt.Sprint(v.Trading.Tip().Sequence))
 	v.Send("", "GET", "/v1/orderbook/NOPE", "").Code(404, "UNKNOWN_SYMBOL")
 	want(t, v.Send("", "GET", "/v1/time", "").Want(200), "time", "2026-04-01T08:01:00.000000Z")
+	v.Advance(-2 * scalar.Day) // a clock behind the log changes nothing
+	if got := v.Send("", "GET", "/v1/tickers?symbol="+btc, "").Want(200).Body; got != busy {
+		t.Errorf("with a clock behind the log: %s, want %s", got, busy)
+	}
+	for _, path := range []string{"/v1/time", "/v1/status"} {
+		want(t, v.Send("", "GET", path, "").Want(200), "time", "2026-04-01T08:01:00.000000Z")
+	}
 }
 
 // page is a page of a list with cursors.

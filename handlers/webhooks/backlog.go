@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -25,6 +26,7 @@ type backlog struct {
 	endpoints map[scalar.ID]*endpoint
 	notices   int   // number of notices in memory
 	at        int64 // sequence of the last record
+	clock     *logclock.Clock
 }
 
 // endpoint is the backlog of one webhook.
@@ -61,7 +63,7 @@ type delivery struct {
 	noticeID scalar.ID
 	notice   *reported   // nil: read it from the rows
 	attempts int         // number of attempts so far
-	next     scalar.Time // time of the retry; zero if the delivery is due
+	next     scalar.Time // time of the retry, as in the record; zero if the delivery is due
 	made     onboarding.EventPosition
 	queue    *ownerQueue
 	standing standing
@@ -104,7 +106,10 @@ const (
 	isTaken                   // with a worker, or its record is not folded yet
 )
 
-func newBacklog() *backlog { return &backlog{endpoints: make(map[scalar.ID]*endpoint)} }
+// newBacklog returns a backlog for the clock of a node.
+func newBacklog(node func() scalar.Time) *backlog {
+	return &backlog{endpoints: make(map[scalar.ID]*endpoint), clock: logclock.New(node)}
+}
 
 // start loads the open deliveries of a state. The caller holds the fold's lock.
 func (b *backlog) start(s decide.State, at record.Position) {
@@ -112,6 +117,7 @@ func (b *backlog) start(s decide.State, at record.Position) {
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
 	b.at = at.Sequence
+	b.clock.Reach(state.Time())
 	for _, v := range state.OpenDeliveries() {
 		b.add(v, nil)
 		b.judge(state, v.WebhookID)
@@ -147,6 +153,7 @@ func (b *backlog) follow(e record.Entry, s decide.State) {
 		}
 	}
 	b.at = e.Position.Sequence
+	b.clock.Reach(e.Record.Time)
 }
 
 // look updates a delivery to the state.
@@ -280,13 +287,14 @@ func (h *endpoint) signal() {
 
 // take returns the next due delivery of a webhook. The caller owns the delivery's queue until it calls done. If no
 // delivery is due, take returns nil and the sequence of the record at which that was true. next is the time of the
-// next retry, or zero.
-func (b *backlog) take(h *endpoint, now scalar.Time) (d *delivery, at int64, next scalar.Time) {
+// next retry by this node's clock, or zero.
+func (b *backlog) take(h *endpoint) (d *delivery, at int64, next scalar.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := b.clock.Now()
 	for d, exists := h.retries.First(); exists; d, exists = h.retries.First() {
 		if d.next > now {
-			next = d.next
+			next = b.clock.Node(d.next)
 			break
 		}
 		h.retries.Remove(d.n)

@@ -21,9 +21,12 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r := projectiontest.NewRegistrar(t, seed)
 		r.Play(1500)
-		state, b := onboarding.NewState(), newBacklog()
+		var now scalar.Time
+		clock := func() scalar.Time { return now }
+		state, b := onboarding.NewState(), newBacklog(clock)
 		var taken []*delivery
 		for _, e := range r.Entries {
+			now = e.Record.Time
 			state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 			b.follow(e, state)
 			if random.IntN(3) == 0 && len(taken) > 0 {
@@ -32,7 +35,7 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 				taken = slices.Delete(taken, n, n+1)
 			}
 			for _, h := range b.endpoints {
-				if d, at, _ := b.take(h, e.Record.Time); d != nil && random.IntN(2) == 0 {
+				if d, at, _ := b.take(h); d != nil && random.IntN(2) == 0 {
 					if at != e.Position.Sequence {
 						t.Fatalf("it is of record %d, after record %d", at, e.Position.Sequence)
 					}
@@ -44,11 +47,73 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 			}
 			checkOpen(t, state, b)
 		}
-		again := newBacklog()
+		again := newBacklog(clock)
 		again.start(state, r.Entries[len(r.Entries)-1].Position)
 		checkOpen(t, state, again)
+		now = math.MaxInt64
 		checkDrained(t, state, again)
 	}
+}
+
+// TestALogAheadOfTheClockDelaysNoRetry compares the backlog of a node whose clock is days behind the log with that of a
+// node whose clock is right: both have the same deliveries due, and wait equally long for the next retry.
+func TestALogAheadOfTheClockDelaysNoRetry(t *testing.T) {
+	const behind = 4 * scalar.Day
+	r := projectiontest.NewRegistrar(t, 1)
+	r.Play(1500)
+	var now scalar.Time
+	rightClock := func() scalar.Time { return now }
+	wrongClock := func() scalar.Time { return now - behind }
+	right, wrong := newBacklog(rightClock), newBacklog(wrongClock)
+	waited := 0
+	compare := func() {
+		t.Helper()
+		for id := range right.endpoints {
+			want, next := takeAll(right, id)
+			got, later := takeAll(wrong, id)
+			if !maps.Equal(got, want) {
+				t.Fatalf("with the wrong clock %v are due, want %v", got, want)
+			}
+			if next != 0 {
+				waited++
+				next -= behind
+			}
+			if later != next {
+				t.Fatalf("with the wrong clock the next retry is at %v, want %v", later, next)
+			}
+		}
+	}
+	state := onboarding.NewState()
+	for _, e := range r.Entries {
+		now = e.Record.Time
+		state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+		right.follow(e, state)
+		wrong.follow(e, state)
+		compare()
+	}
+	last := r.Entries[len(r.Entries)-1].Position
+	right, wrong = newBacklog(rightClock), newBacklog(wrongClock)
+	right.start(state, last)
+	wrong.start(state, last)
+	compare()
+	if waited == 0 {
+		t.Error("no retry was waited for")
+	}
+}
+
+// takeAll takes what is due of a webhook, puts it back, and returns it with the time of the next retry.
+func takeAll(b *backlog, webhook scalar.ID) (due map[scalar.ID]bool, next scalar.Time) {
+	due = make(map[scalar.ID]bool)
+	var taken []*delivery
+	var d *delivery
+	for d, _, next = b.take(b.endpoints[webhook]); d != nil; d, _, next = b.take(b.endpoints[webhook]) {
+		due[d.id] = true
+		taken = append(taken, d)
+	}
+	for _, d := range taken {
+		b.done(d, true)
+	}
+	return due, next
 }
 
 // checkTaken fails unless a delivery may go out now.
@@ -117,7 +182,7 @@ func checkDrained(t *testing.T, s *onboarding.State, b *backlog) {
 	}
 	got := make(map[scalar.ID]bool)
 	for _, h := range b.endpoints {
-		for d, _, _ := b.take(h, math.MaxInt64); d != nil; d, _, _ = b.take(h, math.MaxInt64) {
+		for d, _, _ := b.take(h); d != nil; d, _, _ = b.take(h) {
 			got[d.id] = true
 			b.done(d, false)
 		}

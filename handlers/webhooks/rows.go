@@ -74,8 +74,8 @@ func open(ctx context.Context, tx pgx.Tx) ([]scalar.ID, error) {
 	})
 }
 
-// next returns when a webhook has a delivery due. It is a jobs.Due.
-func next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, exists bool, err error) {
+// next returns when a webhook has a delivery due, by this node's clock. It is a jobs.Due.
+func (s *Sender) next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, exists bool, err error) {
 	var pending bool
 	var first scalar.Time
 	err = tx.QueryRow(ctx, nextDue, id).Scan(&pending, column.IntoTime(&first))
@@ -87,5 +87,5 @@ func next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, exists bo
 	case pending || first == 0:
 		return at, pending, nil
 	}
-	return first.Std(), true, nil
+	return s.backlog.clock.Node(first).Std(), true, nil
 }

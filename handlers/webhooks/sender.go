@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -92,10 +93,10 @@ func (s *Sender) Run(ctx context.Context) error {
 		time.AfterFunc(grace, breakOff)
 		time.AfterFunc(2*grace, giveUp)
 	})()
-	s.backlog = newBacklog()
+	s.backlog = newBacklog(func() scalar.Time { return scalar.TimeOf(time.Now()) })
 	defer s.cfg.Fold.ListenFrom(s.backlog.start, s.backlog.follow)()
 	s.recorder = s.startRecorder()
 	defer s.recorder.stop()
-	q := jobs.Queue{Pool: s.cfg.DB, Node: s.cfg.Node, Due: next, Open: open, Work: s.work, Logger: s.cfg.Logger}
+	q := jobs.Queue{Pool: s.cfg.DB, Node: s.cfg.Node, Due: s.next, Open: open, Work: s.work, Logger: s.cfg.Logger}
 	return q.Run(ctx)
 }

@@ -88,7 +88,7 @@ func (v *sendLoop) send(ctx context.Context, until time.Time) error {
 		case <-end.C:
 			return v.workers.Wait()
 		}
-		d, at, next := v.backlog.take(v.endpoint, scalar.TimeOf(time.Now()))
+		d, at, next := v.backlog.take(v.endpoint)
 		if d != nil {
 			quiet = false
 			v.underWay.Add(1)

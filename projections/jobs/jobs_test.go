@@ -208,6 +208,20 @@ func TestWhatIsDueLater(t *testing.T) {
 	}
 }
 
+// TestAJobScheduledByAWrongClock is done when a queue starts whose clock is right: the row is due earlier than its job says.
+func TestAJobScheduledByAWrongClock(t *testing.T) {
+	pool, with := database(t), inserter(t)
+	want(t, pool, with, id(1), time.Now().Add(96*time.Hour))
+	stop := run(t, queueOn(t, pool, "a"))
+	eventually(t, pool, 1, pending+" AND scheduled_at > now() + interval '95 hours'")
+	stop()
+	if _, err := pool.Exec(t.Context(), "UPDATE wanted SET due = now()"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, queueOn(t, pool, "b"))
+	eventually(t, pool, 0, left)
+}
+
 // TestMissingJobs: rows without jobs get them, when a queue starts and while it runs.
 func TestMissingJobs(t *testing.T) {
 	pool := database(t)

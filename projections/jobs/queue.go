@@ -160,6 +160,9 @@ func (q *Queue) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := q.bringForward(ctx); err != nil {
+		return err
+	}
 	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
@@ -170,6 +173,17 @@ func (q *Queue) serve(ctx context.Context) error {
 		err = stopped
 	}
 	return err
+}
+
+// bringForward makes all waiting jobs available. They were scheduled by a clock that may have been wrong; a job that is
+// early schedules another.
+func (q *Queue) bringForward(ctx context.Context) error {
+	_, err := q.Pool.Exec(ctx, `UPDATE `+table+` SET state = 'available', scheduled_at = now()
+		WHERE queue = $1 AND state IN ('available', 'scheduled', 'retryable') AND scheduled_at > now()`, queue)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("jobs: bringing all forward: %w", err)
+	}
+	return nil
 }
 
 // look periodically inserts missing jobs and frees the jobs of dead processes, until the context ends.
