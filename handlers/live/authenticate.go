@@ -17,6 +17,10 @@ func (h *Hub) authenticate(s *session, r *request) {
 	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
 		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
+		if _, exhausted := h.networks.Take(nil, s.address); exhausted != nil { // guesses count as over REST
+			h.reject(s, r.id, RateLimited, "the token is not valid, and the rate limit of the client's network is exhausted")
+			return
+		}
 		reason := "the token is not valid"
 		if errors.Is(err, access.ErrKeysRefused) {
 			reason = "this node takes no API keys: log in at the venue and send the token"

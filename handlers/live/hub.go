@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net"
+	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
@@ -45,7 +46,7 @@ type Changes interface {
 	Listen(call func(access.Change))
 }
 
-// Config holds the dependencies of a hub. Changes, Log, REST, Nodes, Wrap, Logger and Limits are optional.
+// Config holds the dependencies of a hub. Changes, Log, REST, Nodes, Wrap, Logger, Limits and Networks are optional.
 type Config struct {
 	Follower  record.Follower // of the trading journal
 	Journal   string          // "trading"
@@ -66,6 +67,9 @@ type Config struct {
 	Seed        *record.Seed // the snapshot from which the follower started, or nil
 	// ReadOnly is the response to order entry at a node that only follows the venue; nil where orders are entered.
 	ReadOnly *problem.Problem
+	// Networks has the limits of the networks of clients without a valid token. If it is nil, neither their connections nor
+	// their guesses of a token are limited.
+	Networks *access.Networks
 }
 
 // Hub serves the WebSocket connections of one node. Without another note, a field is constant after New.
@@ -101,6 +105,7 @@ type sources struct {
 	log       Log
 	rest      rest.Caller      // reads of some channels, and order entry
 	readOnly  *problem.Problem // the response to order entry, or nil
+	networks  *access.Networks
 }
 
 // connections holds what turns upgraded requests into connections and writes to them.
@@ -116,9 +121,11 @@ type connections struct {
 type registry struct {
 	sessions map[*session]struct{}
 	admitted int // connections, including those in their handshake
-	closing  bool
-	cutting  bool   // new connections must be cut immediately
-	changes  uint64 // number of changes of the identity journal
+	// anonymous counts those that were opened without a token, by network, where networks are limited.
+	anonymous map[netip.Prefix]int
+	closing   bool
+	cutting   bool   // new connections must be cut immediately
+	changes   uint64 // number of changes of the identity journal
 }
 
 // streams holds the subscriptions, and the state that their messages depend on. The fold's goroutine changes it with each
@@ -140,12 +147,12 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		sources: sources{follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens,
-			answered: cfg.Answered, log: cfg.Log, rest: cfg.REST, readOnly: cfg.ReadOnly},
+			answered: cfg.Answered, log: cfg.Log, rest: cfg.REST, readOnly: cfg.ReadOnly, networks: cfg.Networks},
 		connections: connections{wrap: cfg.Wrap, compress: cfg.Compression, melody: melody.New()},
 		limits:      cfg.Limits.withDefaults(), logger: cfg.Logger, metrics: newMetrics(),
 		shutdown: shutdown{none: make(chan struct{}, 1)},
 		ready:    make(chan struct{}), replaySlots: slots.New(maxResuming, maxResumingOfUser),
-		registry: registry{sessions: make(map[*session]struct{})},
+		registry: registry{sessions: make(map[*session]struct{}), anonymous: make(map[netip.Prefix]int)},
 		streams: streams{index: newIndex(), books: make(map[string]*bookStream), conflation: newConflation(),
 			statuses: make(map[string]market.Status)},
 		gateway: gateway{id: operation.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},

@@ -6,6 +6,8 @@ import "time"
 type Limits struct {
 	// Connections is the maximum number of connections.
 	Connections int
+	// NetworkConnections is the maximum number of connections of one client network that were opened without a token.
+	NetworkConnections int
 	// MessageBytes is the maximum size of a request.
 	MessageBytes int64
 	// Subscriptions is the maximum number of subscriptions of a connection.
@@ -44,6 +46,7 @@ func DefaultLimits() Limits { return Limits{}.withDefaults() }
 // withDefaults replaces zero fields by defaults.
 func (l Limits) withDefaults() Limits {
 	l.Connections = orElse(l.Connections, 16384)
+	l.NetworkConnections = orElse(l.NetworkConnections, 1000)
 	l.MessageBytes = orElse(l.MessageBytes, 32<<10)
 	l.Subscriptions = orElse(l.Subscriptions, 256)
 	l.RequestsPerSecond = orElse(l.RequestsPerSecond, 50)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -36,13 +37,15 @@ func (h *Hub) Serve(c echo.Context) error {
 		hub: h, subscriptions: make(map[string]*subscription), address: rest.Address(c), seen: h.changesSeen(),
 		reader: reader{bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now())},
 	}
-	if err := h.admit(r.Context()); err != nil {
+	headers := r.Header.Values(echo.HeaderAuthorization)
+	leave, err := h.admit(r.Context(), s.address, len(headers) == 0)
+	if err != nil {
 		return err
 	}
-	defer h.dismiss()
+	defer leave()
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
 	defer s.cancel()
-	if headers := r.Header.Values(echo.HeaderAuthorization); len(headers) > 0 {
+	if len(headers) > 0 {
 		scheme, token, _ := strings.Cut(headers[0], " ")
 		if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
 			return problem.Unauthorized("The Authorization header does not hold a bearer token.")
@@ -101,35 +104,52 @@ func upgradeRequired(c echo.Context, detail string) error {
 // readyWait is how long a handshake waits for a node that has just started.
 const readyWait = 5 * time.Second
 
-// admit accepts a connection. It waits until the fold has reached the log's end, because the records that a starting
-// node replays are not live.
-func (h *Hub) admit(ctx context.Context) error {
+// admit accepts a connection from an address, which may be anonymous: without a token. The caller MUST call leave when the
+// connection has ended. admit waits until the fold has reached the log's end, because the records that a starting node replays are
+// not live.
+func (h *Hub) admit(ctx context.Context, address string, anonymous bool) (leave func(), err error) {
 	timeout := time.NewTimer(readyWait)
 	defer timeout.Stop()
 	select {
 	case <-h.ready:
 	case <-timeout.C:
-		return problem.Unavailable("NOT_READY", "The server has not caught up with the log yet.", time.Second)
+		return nil, problem.Unavailable("NOT_READY", "The server has not caught up with the log yet.", time.Second)
 	case <-h.ctx.Done():
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
+	network, limited := h.networks.Of(address)
+	limited = limited && anonymous
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.registry.closing {
-		return problem.Unavailable("STOPPING", "The server is stopping.", time.Second)
+		return nil, problem.Unavailable("STOPPING", "The server is stopping.", time.Second)
 	}
 	if h.registry.admitted >= h.limits.Connections {
-		return problem.Unavailable("TOO_MANY_CONNECTIONS", "The server has as many connections as it takes.", time.Second)
+		return nil, problem.Unavailable(tooMany, "The server has as many connections as it takes.", time.Second)
+	}
+	if limited && h.registry.anonymous[network] >= h.limits.NetworkConnections {
+		return nil, problem.New(http.StatusTooManyRequests, tooMany, "The client's network has as many connections without a token as it may have. "+
+			"A connection whose handshake has a token does not count.").RetryAfter(time.Second)
 	}
 	h.registry.admitted++
+	if limited {
+		h.registry.anonymous[network]++
+	}
 	h.serving.Add(1)
-	return nil
+	return func() { h.dismiss(network, limited) }, nil
 }
 
-func (h *Hub) dismiss() {
+const tooMany = "TOO_MANY_CONNECTIONS"
+
+func (h *Hub) dismiss(network netip.Prefix, limited bool) {
 	h.mu.Lock()
 	h.registry.admitted--
+	if limited {
+		if h.registry.anonymous[network]--; h.registry.anonymous[network] == 0 {
+			delete(h.registry.anonymous, network)
+		}
+	}
 	h.mu.Unlock()
 	h.serving.Done()
 }

@@ -3,7 +3,6 @@ package login
 import (
 	"container/list"
 	"context"
-	"net"
 	"sync"
 	"time"
 )
@@ -138,14 +137,4 @@ func (a *attempts) drop(t *tracked) {
 		a.recent.Remove(e)
 		delete(a.entries, t.pair)
 	}
-}
-
-// network returns the part of an address that identifies a client: an IPv4 address, or the /64 network of an IPv6
-// address, because a client with one IPv6 address usually controls the /64.
-func network(address string) string {
-	ip := net.ParseIP(address)
-	if ip == nil || ip.To4() != nil {
-		return address
-	}
-	return ip.Mask(net.CIDRMask(64, 128)).String()
 }

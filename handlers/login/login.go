@@ -110,7 +110,7 @@ func (h *Handler) login(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	address := network(c.RealIP())
+	address := access.NetworkOf(c.RealIP()).String()
 	// Enter the queue before waiting for the turn: waiting requests must count, or a flood of logins for one account
 	// would wait without limit.
 	if !h.queue.enter(address) {

@@ -8,7 +8,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
@@ -33,7 +32,7 @@ type limitsInForce struct {
 }
 
 type rateLimit struct {
-	Policy    string `json:"policy"` // "user", "api_key" or "none"
+	Policy    string `json:"policy"` // "user", "api_key", "network" or "none"
 	PerSecond Limit  `json:"per_second"`
 	Burst     Limit  `json:"burst"`
 }
@@ -68,19 +67,18 @@ type SocketLimits struct {
 	ResumeRecords     Limit `json:"resume_records"`
 }
 
-// getLimits returns the limits in force. The route is public. For a request with a token or key, it includes the rate
-// limit of that token or key.
+// getLimits returns the limits in force. The route is public. It includes the rate limit of the token or key of the request, or
+// without one that of the client's network.
 func (h *Handler) getLimits(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	var limit access.RateLimit
 	if len(c.Request().Header[echo.HeaderAuthorization]) > 0 {
 		if _, err := h.auth.Authenticate(c); err != nil {
 			return err
 		}
-		limit = rest.RateLimitOf(c)
 	}
+	limit := rest.RateLimitOf(c)
 	return c.JSON(http.StatusOK, limitsInForce{
 		RateLimit: rateLimit{limit.Policy(), Limit(limit.PerSecond), Limit(limit.Burst)},
 		Requests:  requestLimits{BodyBytes: input.MaxBody, PageSize: rest.MaxPageSize, CandlesPageSize: maxCandles, OrderbookDepth: maxDepth, FilterCharacters: maxFilter},

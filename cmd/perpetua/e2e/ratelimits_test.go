@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 )
 
@@ -102,4 +104,78 @@ func TestRateLimitsOfAPIKeys(t *testing.T) {
 	caughtUp(t, v, gone.Header.Get("X-Log-Position"))
 	v.must(401, "limited", http.MethodGet, "/v1/limits", nil)
 	v.must(404, "operator", http.MethodPatch, at, `{"rate_limit":null}`)
+}
+
+// TestRateLimitsOfNetworks: requests without a valid token are refused when their network has sent too many, over REST and sockets;
+// those with one, of other networks, of this machine, and of probes are not.
+func TestRateLimitsOfNetworks(t *testing.T) {
+	v := startVenue(t, "--public-rate-limit", "1:5", "--trusted-proxies", "127.0.0.0/8")
+	const client, neighbor, stranger = "2001:db8::1", "2001:db8::2", "203.0.113.9"
+	from := func(address string) []string { return []string{"X-Forwarded-For", address} }
+	exhaust := func(what string, refused func() bool) {
+		t.Helper()
+		for range 1000 { // one token comes back each second
+			if refused() {
+				return
+			}
+		}
+		t.Fatalf("%s: nothing is refused", what)
+	}
+	for _, path := range []string{"/v1/tickers", "/v1/orders", "/api/v1/persons", "/openapi.json"} {
+		exhaust(path, func() bool {
+			a := v.do("", http.MethodGet, path, nil, from(client)...)
+			if a.Status != http.StatusTooManyRequests {
+				return false
+			}
+			if a.code() != "RATE_LIMITED" || a.Header.Get("Retry-After") == "" || !strings.HasPrefix(a.Header.Get("RateLimit-Policy"), `"network";q=5;`) {
+				t.Errorf("%s: %v %s", path, a.Header, a.Body)
+			}
+			return true
+		})
+	}
+	exhaust("a neighbor", func() bool {
+		return v.do("", http.MethodGet, "/v1/time", nil, from(neighbor)...).Status == http.StatusTooManyRequests
+	})
+	v.tokens["guess"] = "pk_" + strings.Repeat("A", 43)
+	exhaust("a guessed key", func() bool {
+		a := v.do("guess", http.MethodGet, "/v1/orders", nil, from(client)...)
+		if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
+		return a.Status == http.StatusTooManyRequests
+	})
+	dial := func(user string) int {
+		header := http.Header{"X-Forwarded-For": {client}}
+		if user != "" {
+			header.Set("Authorization", "Bearer "+v.token(user))
+		}
+		c, response, err := websocket.DefaultDialer.DialContext(t.Context(), v.WebSocket, header)
+		if err == nil {
+			c.Close()
+		} else if response == nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode
+	}
+	exhaust("a socket", func() bool { return dial("") == http.StatusTooManyRequests })
+
+	if status := dial("broker-a"); status != http.StatusSwitchingProtocols {
+		t.Errorf("a socket with a token: %d", status)
+	}
+	for range 10 {
+		v.must(200, "broker-a", http.MethodGet, "/v1/orders", nil, from(client)...)
+		v.must(200, "broker-a", http.MethodGet, "/v1/tickers", nil, from(client)...)
+		v.must(200, "", http.MethodGet, "/healthz", nil, from(client)...)
+		v.must(200, "", http.MethodGet, "/v1/tickers", nil)
+	}
+	limits := v.must(200, "", http.MethodGet, "/v1/limits", nil, from(stranger)...)
+	if !strings.Contains(string(limits.Body), `"rate_limit":{"policy":"network","per_second":1,"burst":5}`) {
+		t.Errorf("%s", limits.Body)
+	}
+	if limits = v.must(200, "broker-a", http.MethodGet, "/v1/limits", nil, from(stranger)...); !strings.Contains(string(limits.Body), `"policy":"none"`) {
+		t.Errorf("%s", limits.Body)
+	}
+	if metrics := v.must(200, "", http.MethodGet, "/metrics", nil); !strings.Contains(string(metrics.Body), `perpetua_http_rate_limited_total{policy="network"}`) {
+		t.Error("the refusals are not counted")
+	}
 }

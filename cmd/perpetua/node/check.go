@@ -53,6 +53,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	check(err)
 	_, err = s.TrustedProxies()
 	check(err)
+	_, _, err = s.PublicRateLimit()
+	check(err)
 	_, err = s.Scanner()
 	check(err)
 	_, err = s.TrimPolicy()

@@ -71,6 +71,14 @@ func (n *Node) wire() error {
 	}
 	auth := rest.NewAuth(tokens)
 	auth.ReadsFrom(n.sources())
+	perSecond, burst, err := n.Settings.PublicRateLimit()
+	if err != nil {
+		return err
+	}
+	networks := access.NewNetworks(perSecond, burst, time.Now)
+	for _, s := range []*rest.Server{server, forSockets} {
+		s.LimitAnonymous(auth, networks, rulesPath, termPath, peer.Path, olderPath)
+	}
 	n.serving.uses = apikeys.NewUses(n.engine.commands, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
 
@@ -78,7 +86,7 @@ func (n *Node) wire() error {
 	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: login.Changes{Follower: identities.fold}, Answered: auth,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0, n.followers.marksOf(venue.Name())), REST: forSockets, Nodes: n.engine.commands,
-		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.HTTP.Deflate, ReadOnly: n.Follow.refusal()})
+		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.HTTP.Deflate, ReadOnly: n.Follow.refusal(), Networks: networks})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
 		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.engine.commands, Keys: n.stores.owners,

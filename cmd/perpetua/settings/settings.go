@@ -38,6 +38,8 @@ type Settings struct {
 	HTTP struct {
 		Listen, Advertise, Proxies, Origins, Debug string
 
+		PublicRate string // see PublicRateLimit
+
 		Deflate bool // compress the messages of sockets
 	}
 	// Peer holds the settings of a port for other nodes and of connections to theirs.
@@ -152,6 +154,7 @@ func Table() []Setting {
 		{Name: "master-key", Of: OfKeys, usage: "master key, which encrypts all other keys: 32 bytes in base64 (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.Stores.MasterKey }},
 		{Name: "kms-url", Of: OfStores, usage: "URL of the key that encrypts the master key in the key store: base64key://, or in a binary built with -tags cloud also awskms://, gcpkms://, azurekeyvault:// (default: none)", secret: true, text: func(s *Settings) *string { return &s.Stores.KMS }},
 		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is trusted (default: none)", text: func(s *Settings) *string { return &s.HTTP.Proxies }},
+		{Name: "public-rate-limit", usage: "requests a second, and at once, of each IPv4 address or IPv6 /64 network without a valid token or API key, like 50:200; 0 for no limit", preset: "50:200", text: func(s *Settings) *string { return &s.HTTP.PublicRate }},
 		{Name: "cors-origins", usage: "origins, like https://app.example, whose web pages may call REST (default: any)", text: func(s *Settings) *string { return &s.HTTP.Origins }},
 		{Name: "webhook-retries", Of: OfVenue, usage: "waits before the retries of a webhook, like 5s,5m,2h (default: nine over three days)", text: func(s *Settings) *string { return &s.Webhooks.Retries }},
 		{Name: "webhook-key-overlap", Of: OfVenue, usage: "how long both keys of a webhook sign after a rotation", preset: "24h", text: func(s *Settings) *string { return &s.Webhooks.KeyOverlap }},

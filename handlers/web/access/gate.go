@@ -8,26 +8,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
-// Gate admits requests: it verifies their tokens and applies the rate limits.
+// Gate admits requests: Check verifies a token, and Take applies the rate limit of the user or key.
 type Gate struct {
 	tokens *Tokens
 	limits *limits
 }
 
 // NewGate returns a Gate that verifies tokens with the given verifier.
-func NewGate(tokens *Tokens) *Gate { return &Gate{tokens: tokens, limits: newLimits(tokens.now)} }
+func NewGate(tokens *Tokens) *Gate { return &Gate{tokens: tokens, limits: newLimits(tokens.now, 0)} }
 
-// Admission describes the sender of an admitted request. It is zero on a route that needs no token.
+// Admission describes the sender of an admitted request. Without a Principal, it has no more than the limit of the client's
+// network.
 type Admission struct {
 	Principal *Principal
 	Judged    int64     // sequence of the identity fold before the principal was authorized
 	Limit     RateLimit // the limit that the request counts towards
 }
 
-// Admit verifies a token or API key that was sent from an address and applies the rate limit. token is "" if there is
-// none; the address matters for API keys only. Admit sets the RateLimit headers in h, which may be nil. With the error of
-// an exhausted limit, it returns the admission too.
-func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
+// Check verifies a token or API key that was sent from an address. token is "" if there is none; the address matters for API keys
+// only. The error is a problem.
+func (g *Gate) Check(token, address string) (Admission, error) {
 	if token == "" {
 		return Admission{}, problem.Unauthorized("A bearer token is required.")
 	}
@@ -40,10 +40,15 @@ func (g *Gate) Admit(token, address string, h http.Header) (Admission, error) {
 	if err != nil {
 		return Admission{}, Refused(err)
 	}
-	return Admission{p, judged, account.RateLimit}, g.limits.take(h, p.Username, account.RateLimit)
+	return Admission{p, judged, account.RateLimit}, nil
 }
 
-// Refused returns the problem for an error of Verify.
+// Take applies the rate limit to a checked request and sets the RateLimit headers in h, which may be nil. The error is a problem.
+func (g *Gate) Take(h http.Header, a Admission) error {
+	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit)
+}
+
+// Refused returns the problem for an error of Tokens.Verify. The text of that error is for the log only.
 func Refused(err error) *problem.Problem {
 	switch {
 	case errors.Is(err, errNoAudience):
@@ -54,15 +59,9 @@ func Refused(err error) *problem.Problem {
 	return problem.Unauthorized("The bearer token is not valid.").Because(err)
 }
 
-// Verify returns the principal of a token or API key without applying the rate limit. Refused makes its errors problems for clients;
-// their texts are for the log only.
-func (g *Gate) Verify(token, address string) (*Principal, error) {
-	return g.tokens.Verify(token, address)
-}
-
 // Charge counts an admitted request as more additional ones and sets the RateLimit headers in h, which may be nil.
 func (g *Gate) Charge(h http.Header, a Admission, more int) {
 	if more > 0 && a.Principal != nil {
-		g.limits.charge(h, a.Principal.Username, a.Limit, more)
+		g.limits.charge(h, nameOf(a.Principal.Username, a.Limit), a.Limit, more)
 	}
 }

@@ -12,11 +12,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
+// admit passes a request through a Gate.
+func admit(g *Gate, token string, h http.Header) (Admission, error) {
+	a, err := g.Check(token, "")
+	if err == nil {
+		err = g.Take(h, a)
+	}
+	return a, err
+}
+
 // asked is what a sender learns from a Gate.
 func asked(g *Gate, token string) (status int, h http.Header) {
 	h = make(http.Header)
 	status = http.StatusOK
-	if _, err := g.Admit(token, "", h); err != nil {
+	if _, err := admit(g, token, h); err != nil {
 		p := problem.Of(err)
 		status = p.Status
 		if p.Wait > 0 {
@@ -126,31 +135,51 @@ func TestRateLimitOfAnAPIKey(t *testing.T) {
 // TestBucketsAreGivenUp: keys come and go, and what is kept of them does not grow for ever; a bucket that is not full
 // stays.
 func TestBucketsAreGivenUp(t *testing.T) {
+	const each, owes = 1000, 1 << 20
 	at := &clock{time.Unix(1_800_000_000, 0)}
-	l := newLimits(at.now)
-	of := func(n int) RateLimit {
-		return RateLimit{PerSecond: 1, Burst: 1, APIKey: scalar.ID{byte(n), byte(n >> 8), byte(n >> 16), 1}}
+	l := newLimits(at.now, 0)
+	take := func(n int) error {
+		limit := RateLimit{PerSecond: 1, Burst: 1, APIKey: scalar.ID{byte(n), byte(n >> 8), byte(n >> 16), 1}}
+		return l.take(nil, nameOf("u", limit), limit)
 	}
-	const owes = 1 << 20
-	if err := l.take(nil, "u", of(owes)); err != nil {
+	owing := RateLimit{PerSecond: 1, Burst: 1}
+	if err := l.take(nil, nameOf("u", owing), owing); err != nil {
 		t.Fatal(err)
 	}
-	l.charge(nil, "u", of(owes), 100)
+	l.charge(nil, nameOf("u", owing), owing, 100)
 	most := 0
-	for n := range 10 * sweepFrom {
-		if n%sweepFrom == 0 {
+	for n := range 10 * each {
+		if n%each == 0 {
 			at.at = at.at.Add(time.Second) // so that all of those before are full
 		}
-		if err := l.take(nil, "u", of(n)); err != nil {
+		if err := take(n); err != nil {
 			t.Fatal(err)
 		}
 		most = max(most, len(l.buckets))
 	}
-	if most > 3*sweepFrom {
+	if most > 2*each {
 		t.Errorf("there were %d buckets at once", most)
 	}
-	if err := l.take(nil, "u", of(owes)); err == nil {
+	if err := l.take(nil, nameOf("u", owing), owing); err == nil {
 		t.Error("a bucket that owes has been given up")
+	}
+}
+
+// TestChargedAlthoughGivenUp: a request whose bucket became full and was removed while its body was on the way still pays for it.
+func TestChargedAlthoughGivenUp(t *testing.T) {
+	at := &clock{time.Unix(1_800_000_000, 0)}
+	l := newLimits(at.now, 0)
+	slow, other := RateLimit{PerSecond: 1, Burst: 2}, RateLimit{PerSecond: 1, Burst: 1}
+	if err := l.take(nil, nameOf("slow", slow), slow); err != nil {
+		t.Fatal(err)
+	}
+	at.at = at.at.Add(time.Minute)
+	if err := l.take(nil, nameOf("other", other), other); err != nil {
+		t.Fatal(err)
+	}
+	l.charge(nil, nameOf("slow", slow), slow, 49)
+	if err := l.take(nil, nameOf("slow", slow), slow); err == nil {
+		t.Error("the charge is lost")
 	}
 }
 
@@ -160,7 +189,7 @@ func TestChargedForMore(t *testing.T) {
 	g := NewGate(d.tokens)
 	d.people.accounts["u"] = active(RateLimit{PerSecond: 1, Burst: 2})
 	ask := func(more int) error {
-		admitted, err := g.Admit(d.good(), "", nil)
+		admitted, err := admit(g, d.good(), nil)
 		g.Charge(nil, admitted, more)
 		return err
 	}

@@ -1,9 +1,9 @@
 package access
 
 import (
-	"maps"
 	"math"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -12,19 +12,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
-// limits holds the token buckets of the limited users and API keys that sent requests recently.
+// limits holds the token buckets of the users, API keys, and networks that sent requests recently. A full bucket is the same
+// as a new one, so each new bucket makes room by removing up to examined full ones.
 type limits struct {
-	now func() time.Time
+	now  func() time.Time
+	most int // number of buckets from which new names share one; 0: no bound
 
 	mu      sync.Mutex
 	buckets map[bucketName]*bucket
-	sweepAt int // number of buckets at which full ones are removed
+	ring    []*bucket // all of buckets, in no order
+	hand    int       // index in ring of the next bucket to examine
 }
 
-// bucketName identifies the bucket of a user or of an API key with a separate limit.
+// bucketName identifies the bucket of a user, of an API key with a separate limit, or of a network. The zero bucketName is the
+// bucket that names share when there are too many.
 type bucketName struct {
 	username string
 	apiKey   scalar.ID
+	network  netip.Prefix
 }
 
 func nameOf(username string, limit RateLimit) bucketName {
@@ -34,63 +39,100 @@ func nameOf(username string, limit RateLimit) bucketName {
 	return bucketName{apiKey: limit.APIKey}
 }
 
-// sweepFrom is the number of buckets below which none is removed.
-const sweepFrom = 1024
+// examined is the number of buckets that are examined for each new one. It is above 1, so that the number of buckets falls if most
+// are full.
+const examined = 2
 
 type bucket struct {
+	name   bucketName
+	slot   int // in the ring
 	limit  RateLimit
 	tokens float64
 	at     time.Time
 }
 
-func newLimits(now func() time.Time) *limits {
-	return &limits{now: now, buckets: make(map[bucketName]*bucket), sweepAt: sweepFrom}
+func newLimits(now func() time.Time, most int) *limits {
+	return &limits{now: now, most: most, buckets: make(map[bucketName]*bucket)}
 }
 
 // take takes a token and sets the RateLimit headers. Without a limit, it removes the bucket, if any.
-func (l *limits) take(h http.Header, username string, limit RateLimit) error {
+func (l *limits) take(h http.Header, name bucketName, limit RateLimit) error {
+	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	name := nameOf(username, limit)
 	if !limit.enabled() {
-		delete(l.buckets, name)
+		if b := l.buckets[name]; b != nil {
+			l.remove(b)
+		}
 		return nil
 	}
-	now := l.now()
-	b := l.buckets[name]
-	if b == nil || b.limit != limit {
-		l.sweep(now)
-		b = &bucket{limit: limit, tokens: float64(limit.Burst), at: now}
-		l.buckets[name] = b
-	}
-	b.fill(now)
+	b := l.filled(name, limit, now)
 	ok := b.tokens >= 1
 	if ok {
 		b.tokens--
 	}
-	b.writeHeaders(h)
+	if !ok || !limit.Network { // answers without a token may come from a cache, where a client's quota would be another's
+		b.writeHeaders(h)
+	}
 	if ok {
 		return nil
 	}
 	wait := time.Duration((1 - b.tokens) / float64(limit.PerSecond) * float64(time.Second))
-	detail := "The user's rate limit is exhausted."
-	if limit.Policy() == ofAPIKey {
-		detail = "The API key's rate limit is exhausted."
-	}
-	return problem.New(http.StatusTooManyRequests, "RATE_LIMITED", detail).RetryAfter(wait)
+	return problem.New(http.StatusTooManyRequests, CodeRateLimited, exhausted[limit.Policy()]).RetryAfter(wait)
 }
 
-// sweep removes full buckets, which are equivalent to new ones. Otherwise the buckets of users who stay away and of
-// revoked keys would accumulate.
-func (l *limits) sweep(now time.Time) {
-	if len(l.buckets) < l.sweepAt {
-		return
+// CodeRateLimited is the code of the problem of an exhausted limit.
+const CodeRateLimited = "RATE_LIMITED"
+
+// exhausted has the details of that problem, by policy.
+var exhausted = map[string]string{
+	ofUser:    "The user's rate limit is exhausted.",
+	ofAPIKey:  "The API key's rate limit is exhausted.",
+	ofNetwork: "The rate limit of the client's network is exhausted. Requests with a valid token or API key do not count towards it.",
+}
+
+// filled returns the bucket of a name with the tokens that it has now. It is full if it is new or has another limit than before.
+func (l *limits) filled(name bucketName, limit RateLimit, now time.Time) *bucket {
+	b := l.buckets[name]
+	if b == nil {
+		b = l.add(name, now)
 	}
-	maps.DeleteFunc(l.buckets, func(_ bucketName, b *bucket) bool {
-		b.fill(now)
-		return b.tokens >= float64(b.limit.Burst)
-	})
-	l.sweepAt = max(sweepFrom, 2*len(l.buckets))
+	if b.limit != limit {
+		b.limit, b.tokens, b.at = limit, float64(limit.Burst), now
+	}
+	b.fill(now)
+	return b
+}
+
+// add adds a bucket, which the caller fills, after it has removed full ones. If there are too many, it returns the shared one.
+func (l *limits) add(name bucketName, now time.Time) *bucket {
+	for range min(examined, len(l.ring)) {
+		l.hand %= len(l.ring)
+		b := l.ring[l.hand]
+		if b.fill(now); b.tokens >= float64(b.limit.Burst) {
+			l.remove(b)
+		} else {
+			l.hand++
+		}
+	}
+	if l.most > 0 && len(l.ring) >= l.most {
+		if shared := l.buckets[bucketName{}]; shared != nil {
+			return shared
+		}
+		name = bucketName{} // one above the bound
+	}
+	b := &bucket{name: name, slot: len(l.ring)}
+	l.buckets[name], l.ring = b, append(l.ring, b)
+	return b
+}
+
+// remove removes a bucket. The last one of the ring takes its slot.
+func (l *limits) remove(b *bucket) {
+	last := len(l.ring) - 1
+	l.ring[b.slot] = l.ring[last]
+	l.ring[b.slot].slot = b.slot
+	l.ring[last], l.ring = nil, l.ring[:last]
+	delete(l.buckets, b.name)
 }
 
 // fill adds the tokens earned since the last call.
@@ -101,14 +143,18 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// charge takes more tokens for an accepted request. The bucket may become negative, which delays the next requests.
-func (l *limits) charge(h http.Header, username string, limit RateLimit, more int) {
+// charge takes more tokens for an accepted request. The bucket may become negative, which delays the next requests. It may have been
+// full, and so removed, since it was accepted.
+func (l *limits) charge(h http.Header, name bucketName, limit RateLimit, more int) {
+	if !limit.enabled() {
+		return
+	}
+	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.buckets[nameOf(username, limit)]; b != nil {
-		b.tokens -= float64(more)
-		b.writeHeaders(h)
-	}
+	b := l.filled(name, limit, now)
+	b.tokens -= float64(more)
+	b.writeHeaders(h)
 }
 
 // writeHeaders sets the headers of draft-ietf-httpapi-ratelimit-headers-10.

@@ -1,6 +1,6 @@
 // Package access decides who may send a request: it verifies bearer tokens and API keys, narrows their scopes to those of
-// the user, and counts requests against rate limits. It knows no transport: a Gate admits a token that was sent from an
-// address.
+// the user, and counts requests against rate limits: those of users and keys, or without them those of networks. It knows no
+// transport: a Gate admits a token that was sent from an address.
 package access
 
 import (
@@ -76,29 +76,34 @@ func (p *Principal) Sees(broker, customer string) bool {
 	return p.SeesAll() || p.Broker == broker
 }
 
-// RateLimit is the rate limit that an operator set for a user or an API key: PerSecond requests on average and Burst
-// in one instant. The zero RateLimit means that requests are not limited.
+// RateLimit is the rate limit that an operator set for a user, an API key, or the networks of clients: PerSecond requests on
+// average and Burst in one instant. The zero RateLimit means that requests are not limited.
 type RateLimit struct {
 	PerSecond int64
 	Burst     int64
 	// APIKey is the key that the limit belongs to. If it is zero, the limit belongs to the user and is shared by all
 	// tokens of the user and by all API keys without their own limit.
 	APIKey scalar.ID
+	// Network says that the limit belongs to the client's network (see Networks).
+	Network bool
 }
 
 func (l RateLimit) enabled() bool { return l.PerSecond > 0 && l.Burst > 0 }
 
 // These are the names of limits in the RateLimit headers and at /v1/limits.
 const (
-	ofUser   = "user"
-	ofAPIKey = "api_key"
+	ofUser    = "user"
+	ofAPIKey  = "api_key"
+	ofNetwork = "network"
 )
 
-// Policy returns "user" or "api_key", or "none" without a limit.
+// Policy returns "user", "api_key" or "network", or "none" without a limit.
 func (l RateLimit) Policy() string {
 	switch {
 	case !l.enabled():
 		return "none"
+	case l.Network:
+		return ofNetwork
 	case !l.APIKey.IsZero():
 		return ofAPIKey
 	}

@@ -50,7 +50,12 @@ func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 
 // Authenticate verifies the bearer token, applies the rate limit and sets the request's principal.
 func (a *Auth) Authenticate(c echo.Context) (*access.Principal, error) {
-	return a.admit(RequestOf(c), bearer(c))
+	r := RequestOf(c)
+	admitted, err := a.check(c, r, bearer(c))
+	if err != nil {
+		return nil, err
+	}
+	return a.admit(r, admitted)
 }
 
 // bearer returns the request's bearer token, or "".
@@ -69,25 +74,47 @@ func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if token := bearer(c); token != "" {
 			r := RequestOf(c)
-			if p, err := a.gate.Verify(token, r.Client()); err == nil {
-				r.Answered = a.answered.Of(p.Username)
+			if admitted, err := a.check(c, r, token); err == nil {
+				r.Answered = a.answered.Of(admitted.Principal.Username)
 			}
 		}
 		return next(c)
 	}
 }
 
-// admit verifies a token or API key, sets the principal and applies the rate limit. token is "" if there is none.
-func (a *Auth) admit(r operation.Request, token string) (*access.Principal, error) {
+// checked is the result of verifying a request's token or API key, so that a request is verified only once.
+type checked struct {
+	by        *Auth // nil: not verified yet
+	admission access.Admission
+	err       error
+}
+
+// check verifies a request's token or API key. token is "" if there is none.
+func (a *Auth) check(c echo.Context, r operation.Request, token string) (access.Admission, error) {
+	in, ok := c.(*request)
+	if !ok {
+		return a.verify(r, token)
+	}
+	if in.checked.by != a {
+		admission, err := a.verify(r, token)
+		in.checked = checked{a, admission, err}
+	}
+	return in.checked.admission, in.checked.err
+}
+
+func (a *Auth) verify(r operation.Request, token string) (access.Admission, error) {
 	address := ""
 	if strings.HasPrefix(token, access.APIKeyPrefix) { // only API keys need the address, which is expensive to determine
 		address = r.Client()
 	}
-	admitted, err := a.gate.Admit(token, address, r.Header())
-	if p := admitted.Principal; p != nil {
-		r.Admission, r.Answered = admitted, a.answered.Of(p.Username)
-	}
-	return admitted.Principal, err
+	return a.gate.Check(token, address)
+}
+
+// admit sets the principal of a verified request and applies the rate limit.
+func (a *Auth) admit(r operation.Request, verified access.Admission) (*access.Principal, error) {
+	p := verified.Principal
+	r.Admission, r.Answered = verified, a.answered.Of(p.Username)
+	return p, a.gate.Take(r.Header(), verified)
 }
 
 // Charge counts an admitted request as more additional ones. Each order of a batch counts as one request.

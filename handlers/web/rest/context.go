@@ -19,9 +19,10 @@ import (
 // used after the handler returns.
 type request struct {
 	echoContext
-	scope  operation.Scope
-	room   []byte // reusable buffer for the body
-	answer []byte // reusable buffer for the response
+	scope   operation.Scope
+	checked checked
+	room    []byte // reusable buffer for the body
+	answer  []byte // reusable buffer for the response
 }
 
 // echoContext is embedded under another name, since the transport has a method Context.

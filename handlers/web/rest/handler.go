@@ -57,8 +57,7 @@ func Address(c echo.Context) string { return RequestOf(c).Client() }
 // PrincipalOf returns the request's principal, or nil on a route that needs no token.
 func PrincipalOf(c echo.Context) *access.Principal { return RequestOf(c).Principal() }
 
-// RateLimitOf returns the limit that the request counts towards. It is zero if there is none or if the route needs no
-// token.
+// RateLimitOf returns the limit that the request counts towards. It is zero if there is none.
 func RateLimitOf(c echo.Context) access.RateLimit { return RequestOf(c).Admission.Limit }
 
 // Execute is operation.Execute.

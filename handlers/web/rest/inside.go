@@ -95,7 +95,12 @@ func (s *Server) answerInside(in *inProcess, a operation.Request) (err error) {
 			return refused
 		}
 	}
-	p, err := in.operation.auth.admit(a, in.call.Token)
+	auth := in.operation.auth
+	verified, err := auth.verify(a, in.call.Token)
+	if err != nil {
+		return err
+	}
+	p, err := auth.admit(a, verified)
 	if err == nil {
 		err = p.Require(in.operation.scopes)
 	}

@@ -17,6 +17,7 @@ type metrics struct {
 	active  prometheus.Gauge
 	// problems counts problems by code, which is more specific than the status.
 	problems *prometheus.CounterVec
+	limited  *prometheus.CounterVec // requests refused by a rate limit, by its policy
 
 	// known caches the histogram of each series, because a lookup by labels costs more than the observation. The map
 	// is replaced and never modified. It has at most one entry for each combination of route, method and status.
@@ -45,11 +46,13 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	for _, code := range []string{submit.CodeNotAccepted, submit.CodeOutcomeUnknown, record.CodeDiverged, "INTERNAL"} {
 		m.problems.WithLabelValues(code) // create the series that alerts use before the first problem
 	}
+	m.limited = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "perpetua_http_rate_limited_total", Help: "Requests refused by a rate limit: of a user, an api_key, or a network."}, []string{"policy"})
 	m.known.Store(&map[series]prometheus.Observer{})
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.active, m.problems} {
+	for _, c := range []prometheus.Collector{m.seconds, m.active, m.problems, m.limited} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register request metrics: %w", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -88,6 +89,7 @@ type Server struct {
 
 	operations  map[operationKey]*executor
 	crossOrigin echo.MiddlewareFunc
+	anonymous   anonymous
 }
 
 func (s *Server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
@@ -134,6 +136,9 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 				allow(r, s.options.ReadOnly)
 			}
 		})
+	}
+	if s.anonymous.networks != nil {
+		next = s.anonymous.guard(next)
 	}
 	if s.options.ReadOnly != nil {
 		next = s.options.ReadOnly.guard(next)
@@ -189,7 +194,8 @@ func (s *Server) observe(r *request, next echo.HandlerFunc) {
 	}
 	d := done{err: err, status: r.Response().Status, bytes: r.Response().Size, took: time.Since(start)}
 	d.upgraded = err == nil && socket && !r.Response().Committed
-	d.quiet = d.status >= http.StatusBadRequest && s.options.Quiet != nil && s.options.Quiet(r.Request())
+	d.quiet = d.status >= http.StatusBadRequest && (s.options.Quiet != nil && s.options.Quiet(r.Request()) ||
+		d.status == http.StatusTooManyRequests && r.scope.Admission.Limit.Network) // a flood of them must not flood the log
 	s.note(RequestOf(r), d)
 }
 
@@ -209,6 +215,9 @@ func (s *Server) note(a operation.Request, d done) {
 	if d.err != nil {
 		code = problem.Of(d.err).Code
 		s.metrics.problems.WithLabelValues(code).Inc()
+		if code == access.CodeRateLimited {
+			s.metrics.limited.WithLabelValues(a.Admission.Limit.Policy()).Inc()
+		}
 	}
 	for _, part := range a.Problems {
 		s.metrics.problems.WithLabelValues(part).Inc()

@@ -15,11 +15,7 @@ const (
 // trace starts the trace of a request. WebSockets, which stay for hours, probes and polled routes are not traced. The
 // request's command gets the ID of the trace.
 func (s *Server) trace(r *request) {
-	switch r.Path() {
-	case "/healthz", "/readyz", "/metrics":
-		return
-	}
-	if r.IsWebSocket() || slices.Contains(s.options.Polled, r.Path()) {
+	if r.IsWebSocket() || slices.Contains(probes, r.Path()) || slices.Contains(s.options.Polled, r.Path()) {
 		return
 	}
 	in := r.Request()
