@@ -96,7 +96,7 @@ func insertions(at int) []byte {
 func TestDecoder(t *testing.T) {
 	fast, slow := newDecoders()
 	values := written(t)
-	for i, want := range []bool{true, true, true, false, false, true, false} {
+	for i, want := range []bool{true, true, true, false, true, true, false} {
 		if got := checkDecoders(t, fast, slow, values[i]); got != want {
 			t.Errorf("record %d is read in one pass: %v", i, got)
 		}
