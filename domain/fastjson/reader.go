@@ -1,6 +1,7 @@
 package fastjson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -169,6 +170,13 @@ func (r *Reader) Object() []byte {
 	}
 	r.failed = true
 	return nil
+}
+
+// Elements estimates the number of objects in an array whose first element is next, for the capacity of a slice. It reads nothing.
+// The number is exact if the objects have no arrays or objects, and the strings no brackets or braces.
+func (r *Reader) Elements() int {
+	rest := r.b[r.i:]
+	return bytes.Count(rest[:max(bytes.IndexByte(rest, ']'), 0)], []byte("{"))
 }
 
 // Bool reads a boolean.

@@ -3,6 +3,7 @@ package trading
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -39,6 +40,7 @@ func checkWritten(t fataler, e decide.Event, data []byte) {
 	t.Helper()
 	w, ok := e.(written)
 	if !ok {
+		checkRead(t, e, data)
 		return
 	}
 	got, err := w.AppendJSON([]byte("x"))
@@ -59,6 +61,67 @@ func checkWritten(t fataler, e decide.Event, data []byte) {
 
 func fresh(e decide.Event) written {
 	return reflect.New(reflect.TypeOf(e).Elem()).Interface().(written)
+}
+
+// checkRead holds an event that is only decoded by hand against the generic decoder.
+func checkRead(t fataler, e decide.Event, data []byte) {
+	t.Helper()
+	if _, ok := e.(decide.Reading); ok && !readsAlike(t, e, data) {
+		t.Fatalf("%s is not read by hand: %s", e.EventType(), data)
+	}
+}
+
+// readsAlike reports whether data is decoded by hand as an event of the type of e. Then the generic decoder must read the same.
+func readsAlike(t fataler, e decide.Event, data []byte) bool {
+	t.Helper()
+	generic, fast := reflect.New(reflect.TypeOf(e).Elem()).Interface(), reflect.New(reflect.TypeOf(e).Elem()).Interface().(decide.Reading)
+	err := json.Unmarshal(data, generic, json.RejectUnknownMembers(true))
+	read := fast.ParseJSON(data)
+	if read && (err != nil || !reflect.DeepEqual(any(fast), generic)) {
+		t.Fatalf("%s reads as\n%+v\nand not as\n%+v (%v)", data, fast, generic, err)
+	}
+	return read
+}
+
+var _, _, _ decide.Reading = (*IndexUpdated)(nil), (*FundingPosted)(nil), (*SettlementPosted)(nil)
+
+// TestReadJSON draws events that are only decoded by hand, and changes a byte of each: what is read by hand must be what the generic
+// decoder reads.
+func TestReadJSON(t *testing.T) {
+	read := 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawn{t}
+		var e decide.Event
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			index := &IndexUpdated{Symbol: d.text(), IndexPrice: d.decimal(), MarkPrice: d.decimal()}
+			if rapid.Bool().Draw(t, "sampled") {
+				premium := d.decimal()
+				index.Premium = &premium
+			}
+			e = index
+		case 1:
+			e = &FundingPosted{d.debt(), d.decimal(), d.decimal()}
+		case 2:
+			e = &SettlementPosted{d.debt(), d.positions()}
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if readsAlike(t, e, data) {
+			read++
+		}
+		at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
+		c := rapid.OneOf(rapid.Byte(), rapid.SampledFrom([]byte("\"0 91-.}{]A\\,:"))).Draw(t, "byte")
+		readsAlike(t, e, slices.Concat(data[:at], []byte{c}, data[at+1:]))
+		readsAlike(t, e, slices.Concat(data[:at], []byte{c}, data[at:]))
+		readsAlike(t, e, slices.Concat(data[:at], data[at+1:]))
+		readsAlike(t, e, data[:at])
+	})
+	if read == 0 {
+		t.Error("nothing is read by hand")
+	}
 }
 
 // TestWrittenJSON draws events with everything that may be in a field, and more: words that no rule knows, absent and
@@ -180,17 +243,28 @@ func (d drawn) leg() TradeLeg {
 	return TradeLeg{d.id(), d.text(), d.text(), fixed.Money(d.int64()), d.text()}
 }
 
+func (d drawn) debt() DebtPosted {
+	return DebtPosted{d.id(), d.text(), d.text(), d.text(), d.time(), d.decimal(), d.postings()}
+}
+
 func (d drawn) trade() *TradeExecuted {
-	e := &TradeExecuted{Code: d.id(), Symbol: d.text(), Price: d.decimal(), Amount: d.decimal(), Notional: fixed.Money(d.int64()),
-		Action: order.Action(d.text()), Type: TradeType(d.text()), Taker: d.leg(), Maker: d.leg()}
+	return &TradeExecuted{Code: d.id(), Symbol: d.text(), Price: d.decimal(), Amount: d.decimal(), Notional: fixed.Money(d.int64()),
+		Action: order.Action(d.text()), Type: TradeType(d.text()), Taker: d.leg(), Maker: d.leg(), Positions: d.positions(), Entries: d.postings()}
+}
+
+func (d drawn) positions() (list []PositionHeld) {
 	for range rapid.IntRange(0, 3).Draw(d.T, "positions") {
-		e.Positions = append(e.Positions, PositionHeld{d.text(), d.text(), d.decimal(), fixed.Money(d.int64()), d.decimal()})
+		list = append(list, PositionHeld{d.text(), d.text(), d.decimal(), fixed.Money(d.int64()), d.decimal()})
 	}
+	return list
+}
+
+func (d drawn) postings() (list []ledger.Posting) {
 	for range rapid.IntRange(0, 3).Draw(d.T, "postings") {
-		e.Entries = append(e.Entries, ledger.Posting{Code: d.id(), Account: ledger.Account(d.text()), CustomerCode: d.text(), Type: ledger.Type(d.text()),
+		list = append(list, ledger.Posting{Code: d.id(), Account: ledger.Account(d.text()), CustomerCode: d.text(), Type: ledger.Type(d.text()),
 			Currency: d.text(), Amount: fixed.Money(d.int64()), Balance: fixed.Money(d.int64()), Symbol: d.text(), OrderCode: d.id()})
 	}
-	return e
+	return list
 }
 
 // FuzzParseJSON feeds bytes to both decoders: what is read by hand must be what the generic decoder reads, and whatever
