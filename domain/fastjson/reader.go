@@ -172,8 +172,8 @@ func (r *Reader) Object() []byte {
 	return nil
 }
 
-// Elements estimates the number of objects in an array whose first element is next, for the capacity of a slice. It reads nothing.
-// The number is exact if the objects have no arrays or objects, and the strings no brackets or braces.
+// Elements estimates the length of an array of objects, for the capacity of a slice. The first element must be next. It reads nothing.
+// The estimate is exact if no object has an array or an object, and no string has a bracket or a brace.
 func (r *Reader) Elements() int {
 	rest := r.b[r.i:]
 	return bytes.Count(rest[:max(bytes.IndexByte(rest, ']'), 0)], []byte("{"))

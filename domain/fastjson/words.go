@@ -12,7 +12,7 @@ type Words struct {
 }
 
 // word keeps the ends of the text with it, so that most mismatches are found without reading the text from elsewhere in
-// memory. The ends of a text of 8 to 16 bytes are all of it.
+// memory. The two ends of a text of 8 to 16 bytes cover the whole text.
 type word struct {
 	first, last uint64
 	text        string
@@ -40,8 +40,8 @@ func (w *Words) of(b []byte) string {
 	return entry.text
 }
 
-// ends returns the first and the last 8 bytes of b, or all of a shorter b. Together with the length they determine a text of up to 16
-// bytes.
+// ends returns the first and the last 8 bytes of b. If b is shorter, first has its bytes. With the length they determine a text of up
+// to 16 bytes.
 func ends(b []byte) (first, last uint64) {
 	if n := len(b); n >= 8 {
 		return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[n-8:])

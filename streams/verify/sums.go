@@ -36,7 +36,7 @@ type holder struct {
 // positionKey is where a customer holds a position.
 type positionKey struct{ customer, symbol string }
 
-// position is what a customer holds.
+// position is the position of a customer on an instrument.
 type position struct {
 	size int64 // in 10⁻⁸
 	cost fixed.Money
