@@ -134,6 +134,33 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// TestWordsAlike reads texts that differ in one byte, of each length, with the first and the last bytes alike or not.
+func TestWordsAlike(t *testing.T) {
+	var words fastjson.Words
+	var r fastjson.Reader
+	read := func(s string) {
+		if r.Reset([]byte(`"`+s+`"`), &words); r.String() != s || !r.Done() {
+			t.Fatalf("%q is read as another text", s)
+		}
+	}
+	for length := range 70 {
+		text := []byte(strings.Repeat("abcdefgh", 9)[:length])
+		for at := range text {
+			for range 2 {
+				read(string(text))
+				text[at]++
+			}
+			read(string(text[:at]))
+			text[at] = ' '
+			read(string(text))
+			text[at] = "abcdefgh"[at%8]
+		}
+	}
+	for n := range 200_000 {
+		read(strings.Repeat("x", n%20) + fmt.Sprint(n%1000) + strings.Repeat("y", n%13))
+	}
+}
+
 // TestPlain: Plain and Token read scalars between white space, and fail on all other values.
 func TestPlain(t *testing.T) {
 	for in, want := range map[string]string{

@@ -1,6 +1,7 @@
 package fastjson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -169,6 +170,13 @@ func (r *Reader) Object() []byte {
 	}
 	r.failed = true
 	return nil
+}
+
+// Elements estimates the length of an array of objects, for the capacity of a slice. The first element must be next. It reads nothing.
+// The estimate is exact if no object has an array or an object, and no string has a bracket or a brace.
+func (r *Reader) Elements() int {
+	rest := r.b[r.i:]
+	return bytes.Count(rest[:max(bytes.IndexByte(rest, ']'), 0)], []byte("{"))
 }
 
 // Bool reads a boolean.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
@@ -152,27 +153,28 @@ func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 	e.Taker.read(r)
 	r.Raw(`,"maker":`)
 	e.Maker.read(r)
-	r.Raw(`,"positions":[`)
-	e.Positions = make([]PositionHeld, 0, 2)
-	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
-		if len(e.Positions) > 0 {
-			r.Raw(`,`)
-		}
-		e.Positions = append(e.Positions, PositionHeld{})
-		e.Positions[len(e.Positions)-1].read(r)
-	}
-	r.Raw(`,"postings":[`)
-	var room [8]ledger.Posting // buffer, so that e.Entries is allocated in its exact size
-	entries := room[:0]
-	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
-		if len(entries) > 0 {
-			r.Raw(`,`)
-		}
-		entries = append(entries, ledger.Posting{})
-		entries[len(entries)-1].ReadJSON(r)
-	}
-	e.Entries = append(make([]ledger.Posting, 0, len(entries)), entries...)
+	r.Raw(`,"positions":`)
+	e.Positions = readList(r, (*PositionHeld).read)
+	r.Raw(`,"postings":`)
+	e.Entries = readList(r, (*ledger.Posting).ReadJSON)
 	r.Raw(`}`)
+}
+
+// roomAtOnce is the number of elements up to which a list is allocated in its size.
+const roomAtOnce = 32
+
+// readList reads an array of objects that have no objects in them.
+func readList[T any](r *fastjson.Reader, read func(*T, *fastjson.Reader)) []T {
+	r.Raw(`[`)
+	list := make([]T, 0, min(r.Elements(), roomAtOnce))
+	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
+		if len(list) > 0 {
+			r.Raw(`,`)
+		}
+		list = append(list, *new(T))
+		read(&list[len(list)-1], r)
+	}
+	return list
 }
 
 func (l *TradeLeg) read(r *fastjson.Reader) {
@@ -205,5 +207,78 @@ func (p *PositionHeld) read(r *fastjson.Reader) {
 	if r.Try(`,"entry_price":`) {
 		p.EntryPrice.ReadJSON(r)
 	}
+	r.Raw(`}`)
+}
+
+// ParseJSON reads what the generic encoder writes into a zero event. If it returns false, the event is invalid, and the caller must
+// use the generic decoder.
+func (e *IndexUpdated) ParseJSON(b []byte) bool {
+	r := fastjson.NewReader(b)
+	e.ReadJSON(&r)
+	return r.Done()
+}
+
+// ReadJSON is ParseJSON within a larger value. It implements decide.Reading.
+func (e *IndexUpdated) ReadJSON(r *fastjson.Reader) {
+	r.Raw(`{"symbol":`)
+	e.Symbol = r.String()
+	r.Raw(`,"index_price":`)
+	e.IndexPrice.ReadJSON(r)
+	r.Raw(`,"mark_price":`)
+	e.MarkPrice.ReadJSON(r)
+	if r.Try(`,"premium":`) {
+		e.Premium = new(fixed.Decimal)
+		e.Premium.ReadJSON(r)
+	}
+	r.Raw(`}`)
+}
+
+// read reads the common members of the postings of funding and of settlement, which are the first ones.
+func (e *DebtPosted) read(r *fastjson.Reader) {
+	r.Raw(`{"code":`)
+	e.Code.ReadJSON(r)
+	r.Raw(`,"customer_code":`)
+	e.CustomerCode = r.String()
+	r.Raw(`,"broker":`)
+	e.Broker = r.String()
+	r.Raw(`,"symbol":`)
+	e.Symbol = r.String()
+	r.Raw(`,"timestamp":`)
+	e.Time.ReadJSON(r)
+	r.Raw(`,"mark_price":`)
+	e.MarkPrice.ReadJSON(r)
+	r.Raw(`,"postings":`)
+	e.Entries = readList(r, (*ledger.Posting).ReadJSON)
+}
+
+// ParseJSON is that of IndexUpdated for the event.
+func (e *FundingPosted) ParseJSON(b []byte) bool {
+	r := fastjson.NewReader(b)
+	e.ReadJSON(&r)
+	return r.Done()
+}
+
+// ReadJSON is ParseJSON within a larger value. It implements decide.Reading.
+func (e *FundingPosted) ReadJSON(r *fastjson.Reader) {
+	e.read(r)
+	r.Raw(`,"position_amount":`)
+	e.PositionAmount.ReadJSON(r)
+	r.Raw(`,"funding_rate":`)
+	e.FundingRate.ReadJSON(r)
+	r.Raw(`}`)
+}
+
+// ParseJSON is that of IndexUpdated for the event.
+func (e *SettlementPosted) ParseJSON(b []byte) bool {
+	r := fastjson.NewReader(b)
+	e.ReadJSON(&r)
+	return r.Done()
+}
+
+// ReadJSON is ParseJSON within a larger value. It implements decide.Reading.
+func (e *SettlementPosted) ReadJSON(r *fastjson.Reader) {
+	e.read(r)
+	r.Raw(`,"positions":`)
+	e.Positions = readList(r, (*PositionHeld).read)
 	r.Raw(`}`)
 }

@@ -3,6 +3,7 @@ package trading
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -39,6 +40,7 @@ func checkWritten(t fataler, e decide.Event, data []byte) {
 	t.Helper()
 	w, ok := e.(written)
 	if !ok {
+		checkRead(t, e, data)
 		return
 	}
 	got, err := w.AppendJSON([]byte("x"))
@@ -59,6 +61,68 @@ func checkWritten(t fataler, e decide.Event, data []byte) {
 
 func fresh(e decide.Event) written {
 	return reflect.New(reflect.TypeOf(e).Elem()).Interface().(written)
+}
+
+// checkRead holds an event that is only decoded by hand against the generic decoder.
+func checkRead(t fataler, e decide.Event, data []byte) {
+	t.Helper()
+	if _, ok := e.(decide.Reading); ok && !readsAlike(t, e, data) {
+		t.Fatalf("%s is not read by hand: %s", e.EventType(), data)
+	}
+}
+
+// readsAlike reports whether data is decoded by hand as an event of the type of e. Then the generic decoder must read the same.
+func readsAlike(t fataler, e decide.Event, data []byte) bool {
+	t.Helper()
+	generic, fast := reflect.New(reflect.TypeOf(e).Elem()).Interface(), reflect.New(reflect.TypeOf(e).Elem()).Interface().(decide.Reading)
+	err := json.Unmarshal(data, generic, json.RejectUnknownMembers(true))
+	read := fast.ParseJSON(data)
+	if read && (err != nil || !reflect.DeepEqual(any(fast), generic)) {
+		t.Fatalf("%s reads as\n%+v\nand not as\n%+v (%v)", data, fast, generic, err)
+	}
+	return read
+}
+
+var _, _, _ decide.Reading = (*IndexUpdated)(nil), (*FundingPosted)(nil), (*SettlementPosted)(nil)
+
+// TestReadJSON draws events that are only decoded by hand: what is read must be what the generic decoder reads.
+func TestReadJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawn{t}
+		premium := d.decimal()
+		for _, e := range []decide.Event{&IndexUpdated{d.text(), d.decimal(), d.decimal(), &premium}, &FundingPosted{d.debt(), d.decimal(), d.decimal()},
+			&SettlementPosted{d.debt(), d.positions()}} {
+			data, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			readsAlike(t, e, data)
+		}
+	})
+}
+
+// TestReadJSONChanged changes each byte of such events, leaves it out, and puts others before it.
+func TestReadJSONChanged(t *testing.T) {
+	number := func(n int64) fixed.Decimal { return fixed.Decimal{Coef: n, Scale: 2} }
+	premium, id := number(-4), scalar.ID{1, 0xab}
+	posting := ledger.Posting{Code: id, CustomerCode: "c", Type: ledger.FundingPayment, Currency: ledger.USDC, Amount: 5, Balance: -6, Symbol: "S", OrderCode: id}
+	debt := DebtPosted{id, "c", "b", "S", start, number(7), []ledger.Posting{posting, {Account: ledger.Funding, Type: ledger.FundingPayment, Currency: ledger.USDC}}}
+	for _, e := range []decide.Event{&IndexUpdated{"S", number(1), number(2), nil}, &IndexUpdated{"S", number(1), number(2), &premium},
+		&FundingPosted{debt, number(8), number(-9)}, &SettlementPosted{debt, []PositionHeld{{"c", "S", number(10), 11, number(12)}, {}}}, &SettlementPosted{}} {
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRead(t, e, data)
+		for at := range data {
+			for _, c := range []byte("\"0 91-.}{]A\\\x00\x7f\xc3,:a") {
+				readsAlike(t, e, slices.Concat(data[:at], []byte{c}, data[at+1:]))
+				readsAlike(t, e, slices.Concat(data[:at], []byte{c}, data[at:]))
+			}
+			readsAlike(t, e, slices.Concat(data[:at], data[at+1:]))
+			readsAlike(t, e, data[:at])
+		}
+	}
 }
 
 // TestWrittenJSON draws events with everything that may be in a field, and more: words that no rule knows, absent and
@@ -180,17 +244,28 @@ func (d drawn) leg() TradeLeg {
 	return TradeLeg{d.id(), d.text(), d.text(), fixed.Money(d.int64()), d.text()}
 }
 
+func (d drawn) debt() DebtPosted {
+	return DebtPosted{d.id(), d.text(), d.text(), d.text(), d.time(), d.decimal(), d.postings()}
+}
+
 func (d drawn) trade() *TradeExecuted {
-	e := &TradeExecuted{Code: d.id(), Symbol: d.text(), Price: d.decimal(), Amount: d.decimal(), Notional: fixed.Money(d.int64()),
-		Action: order.Action(d.text()), Type: TradeType(d.text()), Taker: d.leg(), Maker: d.leg()}
+	return &TradeExecuted{Code: d.id(), Symbol: d.text(), Price: d.decimal(), Amount: d.decimal(), Notional: fixed.Money(d.int64()),
+		Action: order.Action(d.text()), Type: TradeType(d.text()), Taker: d.leg(), Maker: d.leg(), Positions: d.positions(), Entries: d.postings()}
+}
+
+func (d drawn) positions() (list []PositionHeld) {
 	for range rapid.IntRange(0, 3).Draw(d.T, "positions") {
-		e.Positions = append(e.Positions, PositionHeld{d.text(), d.text(), d.decimal(), fixed.Money(d.int64()), d.decimal()})
+		list = append(list, PositionHeld{d.text(), d.text(), d.decimal(), fixed.Money(d.int64()), d.decimal()})
 	}
+	return list
+}
+
+func (d drawn) postings() (list []ledger.Posting) {
 	for range rapid.IntRange(0, 3).Draw(d.T, "postings") {
-		e.Entries = append(e.Entries, ledger.Posting{Code: d.id(), Account: ledger.Account(d.text()), CustomerCode: d.text(), Type: ledger.Type(d.text()),
+		list = append(list, ledger.Posting{Code: d.id(), Account: ledger.Account(d.text()), CustomerCode: d.text(), Type: ledger.Type(d.text()),
 			Currency: d.text(), Amount: fixed.Money(d.int64()), Balance: fixed.Money(d.int64()), Symbol: d.text(), OrderCode: d.id()})
 	}
-	return e
+	return list
 }
 
 // FuzzParseJSON feeds bytes to both decoders: what is read by hand must be what the generic decoder reads, and whatever

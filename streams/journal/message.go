@@ -31,6 +31,20 @@ func (m *Messages) Record(r *record.Record, value []byte) *kgo.Record {
 	return new(message).fill(&m.to, r, value)
 }
 
+// The names of the headers, and the parts of their values that all journals have in common.
+const (
+	headerSpecVersion = "ce_specversion"
+	headerID          = "ce_id"
+	headerSource      = "ce_source"
+	headerType        = "ce_type"
+	headerTime        = "ce_time"
+	headerContentType = "content-type"
+
+	specVersion  = "1.0"
+	contentType  = "application/json"
+	sourcePrefix = "/journals/"
+)
+
 // address holds the parts that all Kafka records of one partition have in common. The records share its bytes, which MUST NOT
 // be changed.
 type address struct {
@@ -46,8 +60,8 @@ type address struct {
 
 func newAddress(topic, journal string, partition int32, id scalar.ID) address {
 	key := journal + "/" + strconv.Itoa(int(partition))
-	return address{topic: topic, partition: partition, journal: id, key: []byte(key), source: []byte("/journals/" + key),
-		id: []byte(id.String() + "/"), version: []byte("1.0"), content: []byte("application/json")}
+	return address{topic: topic, partition: partition, journal: id, key: []byte(key), source: []byte(sourcePrefix + key),
+		id: []byte(id.String() + "/"), version: []byte(specVersion), content: []byte(contentType)}
 }
 
 // message is a Kafka record with space for its headers.
@@ -66,21 +80,24 @@ func (s *message) fill(to *address, r *record.Record, value []byte) *kgo.Record 
 	name := len(text)
 	text, _ = r.Time.AppendText(text)
 	s.headers = [...]kgo.RecordHeader{
-		{Key: "ce_specversion", Value: to.version},
-		{Key: "ce_id", Value: text[:id:id]},
-		{Key: "ce_source", Value: to.source},
-		{Key: "ce_type", Value: text[id:name:name]},
-		{Key: "ce_time", Value: text[name:]},
-		{Key: "content-type", Value: to.content},
+		{Key: headerSpecVersion, Value: to.version},
+		{Key: headerID, Value: text[:id:id]},
+		{Key: headerSource, Value: to.source},
+		{Key: headerType, Value: text[id:name:name]},
+		{Key: headerTime, Value: text[name:]},
+		{Key: headerContentType, Value: to.content},
 	}
 	s.record = kgo.Record{Topic: to.topic, Partition: to.partition, Key: to.key, Value: value,
-		Timestamp: time.UnixMilli(int64(r.Time) / 1000), Headers: s.headers[:]}
+		Timestamp: timestamp(r), Headers: s.headers[:]}
 	return &s.record
 }
 
 // VerifyKafka returns an error if the key, the headers or the timestamp of a Kafka record differ from those that KafkaRecord
 // computes for the entry, which has the same value.
 func VerifyKafka(e record.Entry, journal string, got *kgo.Record) error {
+	if isWritten(&e, journal, got) {
+		return nil
+	}
 	want := KafkaRecord(got.Topic, journal, got.Partition, e.Journal, e.Record, e.Value)
 	if string(got.Key) != string(want.Key) {
 		return fmt.Errorf("journal: record %d: the key is %q and not %q", e.Record.Sequence, got.Key, want.Key)
@@ -98,3 +115,33 @@ func VerifyKafka(e record.Entry, journal string, got *kgo.Record) error {
 	}
 	return nil
 }
+
+// isWritten is VerifyKafka without the reason. It compares the parts one by one and allocates nothing.
+func isWritten(e *record.Entry, journal string, got *kgo.Record) bool {
+	h, r := got.Headers, e.Record
+	if len(h) != 6 || !got.Timestamp.Equal(timestamp(r)) || !is(&h[0], headerSpecVersion, specVersion) ||
+		!is(&h[3], headerType, r.Command.Type) || !is(&h[5], headerContentType, contentType) {
+		return false
+	}
+	var room [96]byte
+	source := append(append(append(room[:0], sourcePrefix...), journal...), '/')
+	source = strconv.AppendInt(source, int64(got.Partition), 10)
+	if string(got.Key) != string(source[len(sourcePrefix):]) || !is(&h[2], headerSource, source) {
+		return false
+	}
+	id, _ := e.Journal.AppendText(room[:0])
+	id = strconv.AppendInt(append(id, '/'), r.Sequence, 10)
+	if !is(&h[1], headerID, id) {
+		return false
+	}
+	at, _ := r.Time.AppendText(room[:0])
+	return is(&h[4], headerTime, at)
+}
+
+// is reports whether a header has the name and the value.
+func is[T string | []byte](h *kgo.RecordHeader, name string, value T) bool {
+	return h.Key == name && string(h.Value) == string(value)
+}
+
+// timestamp returns the Kafka timestamp of a record, in milliseconds.
+func timestamp(r *record.Record) time.Time { return time.UnixMilli(int64(r.Time) / 1000) }

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +42,49 @@ func TestKeyHeadersAndTimestampAreFunctionsOfTheValue(t *testing.T) {
 		change(k)
 		if VerifyKafka(e, "trading", k) == nil {
 			t.Errorf("another %s passes", what)
+		}
+	}
+}
+
+// TestIsWritten changes each byte of the key and of the headers: what is equal, and only that, matches without a comparison of whole
+// Kafka records.
+func TestIsWritten(t *testing.T) {
+	r, id := recordtest.Sample(), scalar.ID{9, 9}
+	for _, journal := range []string{"trading", strings.Repeat("long", 40)} {
+		e := record.Entry{Record: r, Journal: id, Value: []byte("{}")}
+		k := KafkaRecord("x-trading", journal, 3, id, r, e.Value)
+		if !isWritten(&e, journal, k) {
+			t.Errorf("the Kafka record of %s does not match", journal)
+		}
+		if n := testing.AllocsPerRun(10, func() { isWritten(&e, journal, k) }); n > 0 && journal == "trading" {
+			t.Errorf("%v allocations", n)
+		}
+		texts := []*[]byte{&k.Key}
+		for i := range k.Headers {
+			texts = append(texts, &k.Headers[i].Value)
+		}
+		for i, text := range texts {
+			right := *text
+			for at := range right {
+				for _, wrong := range [][]byte{append(bytes.Clone(right[:at]), right[at+1:]...), append(append(bytes.Clone(right[:at]), right[at]^1), right[at+1:]...),
+					append(append(bytes.Clone(right[:at]), 'x'), right[at:]...), right[:at]} {
+					if *text = wrong; isWritten(&e, journal, k) || VerifyKafka(e, journal, k) == nil {
+						t.Errorf("%q in place of %q passes, at %d", wrong, right, i)
+					}
+				}
+			}
+			*text = right
+		}
+		for i := range k.Headers {
+			right := k.Headers[i].Key
+			if k.Headers[i].Key = right + "x"; isWritten(&e, journal, k) || VerifyKafka(e, journal, k) == nil {
+				t.Errorf("another name of %s passes", right)
+			}
+			k.Headers[i].Key = right
+		}
+		k.Headers = k.Headers[:5]
+		if isWritten(&e, journal, k) || VerifyKafka(e, journal, k) == nil {
+			t.Error("five headers pass")
 		}
 	}
 }

@@ -46,6 +46,10 @@ func written(t testing.TB) [][]byte {
 		record(decide.Metadata{Source: &decide.Source{Journal: "identity", Sequence: 3}}, decide.Engine, trade),
 		record(decide.Metadata{}, decide.Engine, &trading.CustomerRegistered{CustomerCode: "c", Broker: "b", Name: "n", Created: at}, &trading.OrderOpened{Order: limit}),
 	}
+	rate := fixed.Decimal{Coef: 12, Scale: 8}
+	debt := trading.DebtPosted{Code: id, CustomerCode: "c1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Time: at, MarkPrice: fixed.Decimal{Coef: 650001, Scale: 1}, Entries: trade.Entries[1:]}
+	values = append(values, record(decide.Metadata{}, decide.Engine, &trading.IndexUpdated{Symbol: "BTCUSDC_PERP", IndexPrice: debt.MarkPrice, MarkPrice: debt.MarkPrice, Premium: &rate},
+		&trading.FundingPosted{DebtPosted: debt, PositionAmount: rate, FundingRate: rate}, &trading.SettlementPosted{Positions: trade.Positions}))
 	input = `{"amount":"2","given":["a}\""],"of":{"leverage":7}}`
 	return append(values, record(decide.Metadata{}, decide.Actor{Sub: "u"}, &trading.OrderOpened{Order: limit}),
 		record(decide.Metadata{Key: "k", Session: id, Source: &decide.Source{Journal: "identity", Sequence: 3}}, decide.Engine, trade))
@@ -96,7 +100,7 @@ func insertions(at int) []byte {
 func TestDecoder(t *testing.T) {
 	fast, slow := newDecoders()
 	values := written(t)
-	for i, want := range []bool{true, true, true, false, false, true, false} {
+	for i, want := range []bool{true, true, true, false, true, true, true, false} {
 		if got := checkDecoders(t, fast, slow, values[i]); got != want {
 			t.Errorf("record %d is read in one pass: %v", i, got)
 		}

@@ -58,17 +58,23 @@ func (h *history) admit(m *Message, d record.Decoded) (record.Entry, bool, *Diff
 		return record.Entry{}, false, h.judge(m, d)
 	}
 	e, ok, err := h.chain.AdmitDecoded(m.Offset, m.Value, d)
-	var broken *record.BrokenRecordError
-	switch {
-	case errors.As(err, &broken):
-		return e, false, h.wrong(CheckChain, m.Offset, broken.Reason)
-	case err != nil:
-		return e, false, h.wrong(CheckChain, m.Offset, err.Error())
-	case !ok:
+	if err != nil {
+		return e, false, h.wrong(CheckChain, m.Offset, reason(err))
+	}
+	if !ok {
 		return e, false, h.skip(m, d)
 	}
 	h.valid = append(h.valid, begins(e.Position.Hash))
 	return e, true, nil
+}
+
+// reason returns the text of an error of the chain, without the place of the record.
+func reason(err error) string {
+	var broken *record.BrokenRecordError
+	if errors.As(err, &broken) {
+		return broken.Reason
+	}
+	return err.Error()
 }
 
 // wrong returns a difference at the record after the last valid one.

@@ -106,10 +106,10 @@ func (b *logBatches) Next(ctx context.Context) ([]Message, error) {
 		if err == nil && r.Partition != 0 {
 			err = &DamageError{-1, fmt.Errorf("the record at offset %d is of partition %d", r.Offset, r.Partition)}
 		}
-		if isLineError(err) {
-			err = &DamageError{-1, err}
-		}
 		if err != nil {
+			if isLineError(err) {
+				err = &DamageError{-1, err}
+			}
 			if b.err = err; len(batch) == 0 {
 				return nil, err
 			}

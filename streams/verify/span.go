@@ -82,9 +82,13 @@ func (v *verification) newCutter(base *record.Base, followers []*follower) *cutt
 	return c
 }
 
-// begin begins a span.
+// begin begins a span. It will probably have as many items as the one before.
 func (c *cutter) begin(previous scalar.Time) {
-	c.current = &span{previous: previous, decides: c.known, state: c.saved, owed: c.owed, done: make(chan struct{}), decided: newDecided()}
+	var items []item
+	if c.current != nil {
+		items = make([]item, 0, len(c.current.items))
+	}
+	c.current = &span{items: items, previous: previous, decides: c.known, state: c.saved, owed: c.owed, done: make(chan struct{}), decided: newDecided()}
 	c.size, c.began = 0, time.Now()
 }
 

@@ -20,8 +20,8 @@ import (
 type Sums struct {
 	Partial bool
 
-	balances map[holder]fixed.Money
-	held     map[positionKey]trading.PositionHeld
+	balances map[holder]*fixed.Money
+	held     map[positionKey]*position
 	markets  map[string]*market
 	record   []total   // of the record that is added; a record has one currency or two
 	changed  []*market // by the record that is added
@@ -35,6 +35,12 @@ type holder struct {
 
 // positionKey is where a customer holds a position.
 type positionKey struct{ customer, symbol string }
+
+// position is the position of a customer on an instrument.
+type position struct {
+	size int64 // in 10⁻⁸
+	cost fixed.Money
+}
 
 // market has the sums of an instrument.
 type market struct {
@@ -51,7 +57,7 @@ type total struct {
 // Add adds the events of the next record. After an error the Sums must not be used.
 func (s *Sums) Add(events []decide.Event) error {
 	if s.balances == nil {
-		s.balances, s.held, s.markets = make(map[holder]fixed.Money), make(map[positionKey]trading.PositionHeld), make(map[string]*market)
+		s.balances, s.held, s.markets = make(map[holder]*fixed.Money), make(map[positionKey]*position), make(map[string]*market)
 	}
 	s.record, s.changed = s.record[:0], s.changed[:0]
 	for _, e := range events {
@@ -76,15 +82,19 @@ func (s *Sums) post(postings []ledger.Posting) error {
 			return fmt.Errorf("a posting of %s %s is of nothing, or not of one account", p.Amount, p.Currency)
 		}
 		who := holder{p.Account, p.CustomerCode, p.Currency}
-		before, known := s.balances[who]
-		if !known && s.Partial {
-			before = p.Balance.Sub(p.Amount)
+		balance := s.balances[who]
+		if balance == nil {
+			balance = new(fixed.Money)
+			s.balances[who] = balance
+			if s.Partial {
+				*balance = p.Balance.Sub(p.Amount)
+			}
 		}
-		if after, ok := before.Plus(p.Amount); !ok || after != p.Balance {
+		if after, ok := balance.Plus(p.Amount); !ok || after != p.Balance {
 			return fmt.Errorf("a posting of %s %s to %s%s gives the balance %s, and the balance before it was %s",
-				p.Amount, p.Currency, p.Account, p.CustomerCode, p.Balance, before)
+				p.Amount, p.Currency, p.Account, p.CustomerCode, p.Balance, *balance)
 		}
-		s.balances[who] = p.Balance
+		*balance = p.Balance
 		s.add(p.Currency, p.Amount)
 		if p.Account == ledger.Clearing && !s.Partial {
 			m := s.market(p.Symbol)
@@ -124,18 +134,19 @@ func (s *Sums) hold(positions []trading.PositionHeld) error {
 	for i := range positions {
 		p := &positions[i]
 		at := positionKey{p.CustomerCode, p.Symbol}
-		before, m := s.held[at], s.market(p.Symbol)
-		was, _ := before.Amount.In(8)
+		held, m := s.held[at], s.market(p.Symbol)
 		is, ok := p.Amount.In(8)
 		if !ok {
 			return fmt.Errorf("the position of %s on %s is %s, which is no amount", p.CustomerCode, p.Symbol, p.Amount)
 		}
-		m.sizes = m.sizes.Sub(fixed.WideOf(was)).Add(fixed.WideOf(is))
-		m.costs = m.costs.Sub(before.Cost.Wide()).Add(p.Cost.Wide())
-		if is == 0 && p.Cost == 0 {
+		if held == nil {
+			held = new(position)
+			s.held[at] = held
+		}
+		m.sizes = m.sizes.Sub(fixed.WideOf(held.size)).Add(fixed.WideOf(is))
+		m.costs = m.costs.Sub(held.cost.Wide()).Add(p.Cost.Wide())
+		if *held = (position{is, p.Cost}); is == 0 && p.Cost == 0 {
 			delete(s.held, at)
-		} else {
-			s.held[at] = *p
 		}
 	}
 	return nil
