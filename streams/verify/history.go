@@ -68,7 +68,7 @@ func (h *history) admit(m *Message, d record.Decoded) (record.Entry, bool, *Diff
 	return e, true, nil
 }
 
-// reason returns the text of an error of the chain, without the place of the record.
+// reason returns the text of an error of the chain, without the position of the record.
 func reason(err error) string {
 	var broken *record.BrokenRecordError
 	if errors.As(err, &broken) {
