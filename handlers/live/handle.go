@@ -80,7 +80,7 @@ func (h *Hub) allowRequest(s *session, id func() jsontext.Value) bool {
 	if s.isEnded() {
 		return false
 	}
-	if s.reader.bucket.take(time.Now()) {
+	if s.reader.bucket.Take(time.Now()) {
 		s.reader.excess = 0
 		return true
 	}

@@ -73,27 +73,3 @@ func orElse[T comparable](v, standard T) T {
 	}
 	return v
 }
-
-// bucket is a token bucket. It MUST be used by only one goroutine.
-type bucket struct {
-	rate, size float64
-	tokens     float64
-	at         time.Time
-}
-
-func newBucket(rate float64, size int, now time.Time) *bucket {
-	return &bucket{rate: rate, size: float64(size), tokens: float64(size), at: now}
-}
-
-// take takes a token, if there is one, and reports whether it did.
-func (b *bucket) take(now time.Time) bool {
-	if d := now.Sub(b.at); d > 0 {
-		b.tokens = min(b.size, b.tokens+d.Seconds()*b.rate)
-		b.at = now
-	}
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}

@@ -35,7 +35,7 @@ func (h *Hub) Serve(c echo.Context) error {
 	}
 	s := &session{
 		hub: h, subscriptions: make(map[string]*subscription), address: rest.Address(c), seen: h.changesSeen(),
-		reader: reader{bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now())},
+		reader: reader{bucket: access.NewBucket(h.limits.RequestsPerSecond, float64(h.limits.RequestBurst), time.Now())},
 	}
 	headers := r.Header.Values(echo.HeaderAuthorization)
 	leave, err := h.admit(r.Context(), s.address, len(headers) == 0)

@@ -38,7 +38,7 @@ type session struct {
 
 // reader is the state of the goroutine that reads a session's requests.
 type reader struct {
-	bucket *bucket
+	bucket access.Bucket
 	excess int
 	turn   <-chan struct{} // closed when the last order entry cannot be overtaken any more; nil before the first
 }

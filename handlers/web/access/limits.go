@@ -24,8 +24,8 @@ type limits struct {
 	hand    int       // index in ring of the next bucket to examine
 }
 
-// bucketName identifies the bucket of a user, of an API key with a separate limit, or of a network. The zero bucketName is the
-// bucket that names share when there are too many.
+// bucketName identifies the bucket of a user, of an API key with a separate limit, or of a network. Names share the bucket
+// of the zero bucketName when there are too many. Clients without a known address use it too.
 type bucketName struct {
 	username string
 	apiKey   scalar.ID
@@ -44,11 +44,10 @@ func nameOf(username string, limit RateLimit) bucketName {
 const examined = 2
 
 type bucket struct {
-	name   bucketName
-	slot   int // in the ring
-	limit  RateLimit
-	tokens float64
-	at     time.Time
+	Bucket
+	name  bucketName
+	slot  int // in the ring
+	limit RateLimit
 }
 
 func newLimits(now func() time.Time, most int) *limits {
@@ -67,17 +66,14 @@ func (l *limits) take(h http.Header, name bucketName, limit RateLimit) error {
 		return nil
 	}
 	b := l.filled(name, limit, now)
-	ok := b.tokens >= 1
-	if ok {
-		b.tokens--
-	}
+	ok := b.Take(now)
 	if !ok || !limit.Network { // answers without a token may come from a cache, where a client's quota would be another's
 		b.writeHeaders(h)
 	}
 	if ok {
 		return nil
 	}
-	wait := time.Duration((1 - b.tokens) / float64(limit.PerSecond) * float64(time.Second))
+	wait := time.Duration(b.secondsFor(1-b.tokens) * float64(time.Second))
 	return problem.New(http.StatusTooManyRequests, CodeRateLimited, exhausted[limit.Policy()]).RetryAfter(wait)
 }
 
@@ -98,7 +94,7 @@ func (l *limits) filled(name bucketName, limit RateLimit, now time.Time) *bucket
 		b = l.add(name, now)
 	}
 	if b.limit != limit {
-		b.limit, b.tokens, b.at = limit, float64(limit.Burst), now
+		b.limit, b.Bucket = limit, NewBucket(float64(limit.PerSecond), float64(limit.Burst), now)
 	}
 	b.fill(now)
 	return b
@@ -109,7 +105,7 @@ func (l *limits) add(name bucketName, now time.Time) *bucket {
 	for range min(examined, len(l.ring)) {
 		l.hand %= len(l.ring)
 		b := l.ring[l.hand]
-		if b.fill(now); b.tokens >= float64(b.limit.Burst) {
+		if b.full(now) {
 			l.remove(b)
 		} else {
 			l.hand++
@@ -135,14 +131,6 @@ func (l *limits) remove(b *bucket) {
 	delete(l.buckets, b.name)
 }
 
-// fill adds the tokens earned since the last call.
-func (b *bucket) fill(now time.Time) {
-	if elapsed := now.Sub(b.at); elapsed > 0 { // a clock that was set back neither adds nor removes tokens
-		b.tokens = min(float64(b.limit.Burst), b.tokens+elapsed.Seconds()*float64(b.limit.PerSecond))
-		b.at = now
-	}
-}
-
 // charge takes more tokens for an accepted request. The bucket may become negative, which delays the next requests. It may have been
 // full, and so removed, since it was accepted.
 func (l *limits) charge(h http.Header, name bucketName, limit RateLimit, more int) {
@@ -163,12 +151,11 @@ func (b *bucket) writeHeaders(h http.Header) {
 		return
 	}
 	full := func(tokens float64) string {
-		return strconv.FormatInt(int64(math.Ceil(tokens/float64(b.limit.PerSecond))), 10)
+		return strconv.FormatInt(int64(math.Ceil(b.secondsFor(tokens))), 10)
 	}
-	burst := float64(b.limit.Burst)
 	policy := `"` + b.limit.Policy() + `"`
-	h.Set(HeaderRateLimitPolicy, policy+`;q=`+strconv.FormatInt(b.limit.Burst, 10)+`;w=`+full(burst))
-	h.Set(HeaderRateLimit, policy+`;r=`+strconv.FormatInt(max(0, int64(math.Floor(b.tokens))), 10)+`;t=`+full(burst-b.tokens))
+	h.Set(HeaderRateLimitPolicy, policy+`;q=`+strconv.FormatInt(b.limit.Burst, 10)+`;w=`+full(b.burst))
+	h.Set(HeaderRateLimit, policy+`;r=`+strconv.FormatInt(max(0, int64(math.Floor(b.tokens))), 10)+`;t=`+full(b.burst-b.tokens))
 }
 
 // These are the response headers with the limit and the remaining tokens.

@@ -1,11 +1,13 @@
 package rest
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
 // anonymous limits the requests that no user answers for.
@@ -18,8 +20,8 @@ type anonymous struct {
 // LimitAnonymous makes the server count each request without a valid token or API key towards the limit of the client's network,
 // and answer 429 if that is exhausted. Guesses of a token or key count too, and so do requests for paths that do not exist. A
 // request with a valid token or key is never refused because of the network it came from. Probes, metrics, and the unlimited routes
-// are not limited, and neither are the preflight requests of browsers: a refusal would cost as much as the answer. LimitAnonymous MUST
-// be called before the first request. networks may be nil.
+// are not limited, and neither are the preflight requests of browsers and the requests that a follower refuses: a 429 would cost as much
+// as the answer. LimitAnonymous MUST be called before the first request. networks may be nil.
 func (s *Server) LimitAnonymous(auth *Auth, networks *access.Networks, unlimited ...string) {
 	s.anonymous = anonymous{auth, networks, slices.Concat(probes, unlimited)}
 }
@@ -27,28 +29,26 @@ func (s *Server) LimitAnonymous(auth *Auth, networks *access.Networks, unlimited
 // probes lists the routes that a node's supervisors request.
 var probes = []string{"/healthz", "/readyz", "/metrics"}
 
-// guard returns a handler that counts requests.
-func (a *anonymous) guard(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if err := a.count(c); err != nil {
-			return err
-		}
-		return next(c)
-	}
-}
-
-// count counts a request unless it has a valid token or key.
-func (a *anonymous) count(c echo.Context) error {
-	if slices.Contains(a.unlimited, c.Path()) {
+// count counts a request unless it has a valid token or key. If the limit is exhausted and the node cannot verify the token yet,
+// because it is starting, the error is the 503 that says so: the token may be valid.
+func (a *anonymous) count(c echo.Context) (err error) {
+	if a.networks == nil || slices.Contains(a.unlimited, c.Path()) {
 		return nil
 	}
 	r := RequestOf(c)
+	headers, unverified := r.Header(), error(nil)
 	if token := bearer(c); token != "" {
-		if _, err := a.auth.check(c, r, token); err == nil {
+		_, invalid := a.auth.check(c, r, token)
+		if invalid == nil {
 			return nil
 		}
+		if problem.Of(invalid).Status == http.StatusServiceUnavailable {
+			headers, unverified = nil, invalid
+		}
 	}
-	var err error
-	r.Admission.Limit, err = a.networks.Take(r.Header(), r.Client())
+	r.Admission.Limit, err = a.networks.Take(headers, r.Client())
+	if err != nil && unverified != nil {
+		return unverified
+	}
 	return err
 }

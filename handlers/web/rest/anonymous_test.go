@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
 // limitedServer serves routes of all kinds. Each network may send a burst of three requests, and no more while the test runs.
@@ -141,6 +142,9 @@ func TestTheLimitedAddress(t *testing.T) {
 		{"a client behind a proxy", []string{"10.1.0.1"}, []string{"203.0.113.9"}, 429},
 		{"a client behind two proxies", []string{"10.1.0.1", "10.1.0.2"}, []string{"203.0.113.9"}, 429},
 		{"a client that writes the header", []string{"10.1.0.1"}, []string{"1.1.1.1, 203.0.113.9", "1.1.1.2, 203.0.113.9", "1.1.1.3, 203.0.113.9", "1.1.1.4, 203.0.113.9"}, 429},
+		{"a client behind a proxy that claims to be this machine", []string{"10.1.0.1"}, []string{"127.0.0.1, 203.0.113.9", "::1, 203.0.113.9"}, 429},
+		{"a client behind a proxy that writes no address", []string{"10.1.0.1"}, []string{"127.0.0.1, x, 203.0.113.9"}, 429},
+		{"a proxy that writes no address", []string{"10.1.0.1"}, []string{"127.0.0.1, x", "", "203.0.113.9:443"}, 429},
 		{"four clients behind a proxy", []string{"10.1.0.1"}, []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"}, 200},
 		{"a network behind a proxy", []string{"10.1.0.1"}, []string{"2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4"}, 429},
 		{"four networks behind a proxy", []string{"10.1.0.1"}, []string{"2001:db8:0:1::", "2001:db8:0:2::", "2001:db8:0:3::", "2001:db8:0:4::"}, 200},
@@ -211,6 +215,46 @@ perpetua_http_rate_limited_total{policy="network"} 2
 	}
 	if log.Len() > 0 {
 		t.Errorf("the log has %s", &log)
+	}
+}
+
+// TestQuietRefusals: of the refusals with 429, only those by the limit of a network are missing in the log, which shows who guesses
+// passwords.
+func TestQuietRefusals(t *testing.T) {
+	var log bytes.Buffer
+	s := limitedServer(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s.POST("/guess", func(echo.Context) error { return problem.New(http.StatusTooManyRequests, "TOO_MANY_GUESSES", "") })
+	for range 5 {
+		from(s, "192.0.2.1", "POST", "/guess")
+	}
+	if got := strings.Count(log.String(), "code=TOO_MANY_GUESSES"); got != 3 || strings.Contains(log.String(), access.CodeRateLimited) {
+		t.Errorf("%d refusals are in the log:\n%s", got, &log)
+	}
+}
+
+// TestLimitOfAStartingNode: a node that cannot verify tokens yet does not say that valid ones are limited. It counts them all the same.
+func TestLimitOfAStartingNode(t *testing.T) {
+	tokens, starting, stopped := keyHolders(), true, time.Now()
+	tokens.MayLack(func() bool { return starting })
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) })
+	s.LimitAnonymous(NewAuth(tokens), access.NewNetworks(1, 1, func() time.Time { return stopped }))
+	token := []string{"Authorization", "Bearer " + access.NewSecret()}
+	if w := from(s, "192.0.2.1", "GET", "/", token...); w.Code != 204 {
+		t.Errorf("the first: %d", w.Code)
+	}
+	if w := from(s, "192.0.2.1", "GET", "/", token...); w.Code != 503 || w.Header().Get(access.HeaderRateLimit) != "" {
+		t.Errorf("the second: %d %v", w.Code, w.Header())
+	}
+	if w := from(s, "192.0.2.1", "GET", "/"); w.Code != 429 {
+		t.Errorf("without a token: %d", w.Code)
+	}
+	starting = false
+	if w := from(s, "192.0.2.1", "GET", "/", token...); w.Code != 429 {
+		t.Errorf("after the start: %d", w.Code)
 	}
 }
 

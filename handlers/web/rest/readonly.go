@@ -25,23 +25,19 @@ type ReadOnly struct {
 	Stopped func() []record.LogPosition
 }
 
-// guard returns a handler that refuses requests, and that names the positions at which the journals stopped.
-func (ro *ReadOnly) guard(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if ro.Stopped != nil {
-			if at := ro.Stopped(); len(at) > 0 {
-				c.Response().Header()[HeaderLogStopped] = texts(at)
-			}
+// check returns the problem of a request that is not answered here, or nil. It sets the headers that name the venue, and the
+// positions at which the journals stopped.
+func (ro *ReadOnly) check(c echo.Context) error {
+	if ro.Stopped != nil {
+		if at := ro.Stopped(); len(at) > 0 {
+			c.Response().Header()[HeaderLogStopped] = texts(at)
 		}
-		refused := ro.refused(c.Request().Method, c.Path())
-		if refused == nil {
-			return next(c)
-		}
-		if ro.Venue != "" {
-			c.Response().Header().Set("Link", "<"+ro.Venue+c.Request().URL.EscapedPath()+`>; rel="alternate"`)
-		}
-		return refused
 	}
+	refused := ro.refused(c.Request().Method, c.Path())
+	if refused != nil && ro.Venue != "" {
+		c.Response().Header().Set("Link", "<"+ro.Venue+c.Request().URL.EscapedPath()+`>; rel="alternate"`)
+	}
+	return refused
 }
 
 // refused returns the problem of a request that is not answered here, or nil.

@@ -137,16 +137,24 @@ func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 			}
 		})
 	}
-	if s.anonymous.networks != nil {
-		next = s.anonymous.guard(next)
-	}
-	if s.options.ReadOnly != nil {
-		next = s.options.ReadOnly.guard(next)
-	}
 	if s.fromPage(r) {
-		return s.crossOrigin(next)(r)
+		return s.crossOrigin(func(c echo.Context) error { return s.admit(c, next) })(r)
 	}
-	return next(r)
+	return s.admit(r, next)
+}
+
+// admit handles the request, unless this server only follows a venue that must answer it, or the limit of the client's network is
+// exhausted.
+func (s *Server) admit(c echo.Context, next echo.HandlerFunc) error {
+	if s.options.ReadOnly != nil {
+		if err := s.options.ReadOnly.check(c); err != nil {
+			return err
+		}
+	}
+	if err := s.anonymous.count(c); err != nil {
+		return err
+	}
+	return next(c)
 }
 
 // headerForwarded marks a request that a node of build 0.1.0 forwards as a whole, because it was started with
@@ -194,8 +202,7 @@ func (s *Server) observe(r *request, next echo.HandlerFunc) {
 	}
 	d := done{err: err, status: r.Response().Status, bytes: r.Response().Size, took: time.Since(start)}
 	d.upgraded = err == nil && socket && !r.Response().Committed
-	d.quiet = d.status >= http.StatusBadRequest && (s.options.Quiet != nil && s.options.Quiet(r.Request()) ||
-		d.status == http.StatusTooManyRequests && r.scope.Admission.Limit.Network) // a flood of them must not flood the log
+	d.quiet = d.status >= http.StatusBadRequest && s.options.Quiet != nil && s.options.Quiet(r.Request())
 	s.note(RequestOf(r), d)
 }
 
@@ -217,6 +224,7 @@ func (s *Server) note(a operation.Request, d done) {
 		s.metrics.problems.WithLabelValues(code).Inc()
 		if code == access.CodeRateLimited {
 			s.metrics.limited.WithLabelValues(a.Admission.Limit.Policy()).Inc()
+			d.quiet = d.quiet || a.Admission.Limit.Network // a flood of anonymous requests must not flood the log
 		}
 	}
 	for _, part := range a.Problems {
