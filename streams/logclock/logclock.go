@@ -40,7 +40,7 @@ type reading struct {
 }
 
 // New returns a clock that equals the node's until Start or Reach is called. The monotonic clock is the one in the times
-// of node. If they have none, the wall clock stands for it.
+// of node. If they have none, it is the wall clock.
 func New(node func() time.Time) *Clock {
 	start := node()
 	return &Clock{node: func() reading {
@@ -101,8 +101,8 @@ func (c *Clock) Now() scalar.Time {
 	return log
 }
 
-// Node converts a time of the log to the node's clock. While the log is ahead, the result may be early by one percent of
-// the time until then: the caller must compare the time with Now again.
+// Node converts a time of the log to the node's clock. While the log is ahead, the result may be early, by one percent of
+// the remaining time. So the caller must compare t with Now again.
 func (c *Clock) Node(t scalar.Time) scalar.Time {
 	node, log := c.read()
 	return t - (log - node.wall)
