@@ -157,18 +157,16 @@ func (h *Handler) listProposals(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	now := h.now()
+	journal := rest.Param(c, "journal")
+	now := h.clocks[journal].Now()
 	all = slices.DeleteFunc(all, func(p decide.Proposal) bool { return status.Set && string(p.StatusAt(now)) != status.Value })
 	slices.Reverse(all)
 	items, total := []wire.Proposal{}, len(all)
 	for _, p := range all[min(page.Offset(), total):min(page.Offset()+page.Size, total)] {
-		items = append(items, wire.NewProposal(rest.Param(c, "journal"), &p, now))
+		items = append(items, wire.NewProposal(journal, &p, now))
 	}
 	return c.JSON(http.StatusOK, rest.NewItems(page, items, total))
 }
-
-// now returns the time at which proposals are shown as expired. The owner decides by its own.
-func (h *Handler) now() scalar.Time { return scalar.TimeOf(h.cfg.Now()) }
 
 // getProposal responds with a proposal and the texts in its command, so that the second person sees the whole request.
 func (h *Handler) getProposal(c echo.Context) error {
@@ -184,7 +182,7 @@ func (h *Handler) getProposal(c echo.Context) error {
 		return err
 	}
 	journal := rest.Param(c, "journal")
-	out := wire.NewProposal(journal, &p, h.now())
+	out := wire.NewProposal(journal, &p, h.clocks[journal].Now())
 	if journal == onboardingJournal {
 		texts, err := h.textsOf(c, &p)
 		if err != nil {
@@ -430,7 +428,8 @@ func (h *Handler) showProposal(c echo.Context, id scalar.ID) error {
 	if err != nil {
 		return err
 	}
-	out := wire.NewProposal(rest.Param(c, "journal"), &p, h.now())
+	journal := rest.Param(c, "journal")
+	out := wire.NewProposal(journal, &p, h.clocks[journal].Now())
 	if err := h.openReason(c, &p, &out); err != nil {
 		return err
 	}
@@ -465,14 +464,15 @@ func (h *Handler) mayConfirm(c echo.Context, id scalar.ID) error {
 
 // hasCheckpointKey returns an error if an open proposal names another key than the one that the key store has as the next.
 func (h *Handler) hasCheckpointKey(c echo.Context, p *decide.Proposal) error {
-	if p.StatusAt(h.now()) != decide.StatusOpen || p.Changed != 0 {
+	journal := rest.Param(c, "journal")
+	if p.StatusAt(h.clocks[journal].Now()) != decide.StatusOpen || p.Changed != 0 {
 		return nil // the journal's owner refuses the confirmation
 	}
 	var rotation decide.RotateCheckpointKey
 	if err := json.Unmarshal([]byte(p.Content), rotation.Content()); err != nil {
 		return err
 	}
-	next, err := h.nextCheckpointKey(c, rest.Param(c, "journal"))
+	next, err := h.nextCheckpointKey(c, journal)
 	if err != nil {
 		return err
 	}

@@ -103,6 +103,12 @@ func TestFourEyes(t *testing.T) {
 	v.Send("operator", "POST", proposals+"/"+off+"/confirm", "").Code(403, "SELF_APPROVAL")
 	v.Send("olga", "POST", proposals+"/"+off+"/confirm", "").Want(200)
 	v.Send("operator", "POST", base+"/customers/A-1/withdrawals", transferOf("6000")).Want(201)
+
+	v.Advance(-2 * scalar.Day) // the log is ahead of the clock now
+	want(t, v.Send("auditor", "GET", proposals+"/"+late, "").Want(200), "status", "expired")
+	if listed := v.Send("auditor", "GET", proposals+"?status=expired", "").Want(200); !ordered(listed.Body, late) {
+		t.Errorf("with a clock behind the log, the list is %s", listed.Body)
+	}
 }
 
 // TestReferenceOfOtherProposal asks for a deposit with the content of a proposed withdrawal.

@@ -27,6 +27,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -48,7 +49,7 @@ type Config struct {
 	Identity record.Follower
 	// Onboarding follows the onboarding journal under onboarding.Rules.
 	Onboarding record.Follower
-	// VenueAsOf and OnboardingAsOf answer as of past records of these journals.
+	// VenueAsOf and OnboardingAsOf answer as of past records of these journals. Their clocks also decide what has expired.
 	VenueAsOf, OnboardingAsOf asof.Source
 	// Owners encrypts texts about an owner with the owner's key. Box encrypts texts that must outlive that key with
 	// the venue's key.
@@ -85,13 +86,20 @@ type Handler struct {
 	trading    operation.Journal
 	identity   operation.Journal
 	onboarding operation.Journal
+	clocks     map[string]*logclock.Clock // by journal
 	// hashing allows one password hash in memory, because each takes 64 MiB.
 	hashing sync.Mutex
 }
 
 // New returns the handler of the operator's interface.
 func New(c Config) *Handler {
-	return &Handler{cfg: c, trading: operation.Journal{To: c.Journals, Name: tradingJournal},
+	clocks := map[string]*logclock.Clock{tradingJournal: c.VenueAsOf.Clock, onboardingJournal: c.OnboardingAsOf.Clock}
+	for journal, fold := range c.Folds {
+		if clocks[journal] == nil {
+			clocks[journal] = logclock.Of(fold, c.Now)
+		}
+	}
+	return &Handler{cfg: c, clocks: clocks, trading: operation.Journal{To: c.Journals, Name: tradingJournal},
 		identity: operation.Journal{To: c.Journals, Name: identityJournal, AuthFollower: c.Identity},
 		// Judges lets an operator's next request see the objects that this one created.
 		onboarding: operation.Journal{To: c.Journals, Name: onboardingJournal, AuthFollower: c.Onboarding}}

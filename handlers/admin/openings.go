@@ -150,7 +150,7 @@ func clearingOf(e *venue.OpeningImported) []clearingMovement {
 
 // stampOf returns a stamp to check a file with now. If this node does not know the journal's id yet, it is that in the file.
 func (h *Handler) stampOf(p *venue.ImportOpening) decide.Stamp {
-	at := decide.Stamp{Time: h.now()}
+	at := decide.Stamp{Time: h.clocks[tradingJournal].Now()}
 	for _, t := range h.cfg.Tails {
 		if t.journal == tradingJournal {
 			at.Journal = t.journalID()

@@ -38,6 +38,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/past"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -84,6 +85,7 @@ type Config struct {
 type Handler struct {
 	cfg        Config
 	journal    operation.Journal
+	clock      *logclock.Clock
 	rows       rows.Source
 	uploads    *upload.Receiver
 	proofs     *proofs.Receipts
@@ -98,7 +100,7 @@ const capacityWithin = 2 * time.Second
 
 // New returns the handler of the onboarding interface.
 func New(c Config) *Handler {
-	h := &Handler{cfg: c, journal: operation.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
+	h := &Handler{cfg: c, journal: operation.Journal{To: c.Journals, Name: journalName}, clock: logclock.Of(c.Onboarding, c.Now), rows: c.Rows,
 		uploads: upload.New(c.Files, c.Scanner), proofs: proofs.New(c.Receipts), linkMaster: c.Box.Derive("download link"),
 		downloads: capacity.New(128, 64, capacityWithin, capacity.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
 		exports:   capacity.New(16, 4, capacityWithin, capacity.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}

@@ -21,7 +21,7 @@ import (
 
 // AsOf returns the source of answers as of past records of the onboarding journal.
 func (h *Handler) AsOf() asof.Source {
-	return asof.Source{Rows: h.rows, Log: h.cfg.Onboarding, Roots: h.cfg.Roots, Now: h.cfg.Now, States: h.cfg.States, Failed: h.explained().Failed}
+	return asof.Source{Rows: h.rows, Log: h.cfg.Onboarding, Roots: h.cfg.Roots, Clock: h.clock, States: h.cfg.States, Failed: h.explained().Failed}
 }
 
 // readTarget is shown for a read that may be as of a past record. q is nil if it is not.

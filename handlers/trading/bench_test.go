@@ -82,6 +82,11 @@ type deaf struct{ record.Follower }
 // Listen implements record.Follower.
 func (deaf) Listen(func(record.Entry, decide.State)) {}
 
+// ListenFrom implements record.Follower.
+func (deaf) ListenFrom(func(decide.State, record.Position), func(record.Entry, decide.State)) (stop func()) {
+	return func() {}
+}
+
 // interfaceUnderLoad is the trading interface in front of a Submitter that accepts everything, and a token for it.
 func interfaceUnderLoad(b *testing.B) (e *rest.Server, token string) {
 	b.Helper()

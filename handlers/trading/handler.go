@@ -16,8 +16,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
@@ -96,11 +94,8 @@ func New(c Config) *Handler {
 		past:     pasts{c.Past, c.States, c.Roots},
 		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: proving{c.Proofs, slots.New(maxProofs, maxProofsOfBroker)}, version: c.Version, now: c.Now,
 		receipts: proofs.New(c.Receipts), description: newDescription()}
-	h.clock = logclock.New(func() scalar.Time { return scalar.TimeOf(h.now()) })
-	h.venue.Listen(func(e record.Entry, s decide.State) {
-		h.clock.Reach(e.Record.Time)
-		h.recentTrades.Observe(e, s)
-	})
+	h.clock = logclock.Of(h.venue, h.now)
+	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }
 

@@ -29,7 +29,7 @@ type pasts struct {
 
 // AsOf returns the source of answers as of past records of the trading journal.
 func (h *Handler) AsOf() asof.Source {
-	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.past.roots, Now: h.now, States: h.past.states, Failed: h.explained().Failed}
+	return asof.Source{Rows: h.rows, Log: h.venue, Roots: h.past.roots, Clock: h.clock, States: h.past.states, Failed: h.explained().Failed}
 }
 
 // viewThen is viewAt, or as of a past record if q is not nil. Answers as of past records never use the state of the node's own

@@ -39,7 +39,7 @@ func (h *Handler) getStatus(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	out := venueStatus{Time: h.venueTime(), Version: h.version}
+	out := venueStatus{Time: h.clock.Now(), Version: h.version}
 	for _, f := range h.folds {
 		f.View(func(_ decide.State, at record.Position) {
 			out.Journals = append(out.Journals, journalStatus{f.Journal, at.Sequence})

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"slices"
 	"sync"
+	"time"
 	"weak"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -107,7 +108,7 @@ const (
 )
 
 // newBacklog returns a backlog for the clock of a node.
-func newBacklog(node func() scalar.Time) *backlog {
+func newBacklog(node func() time.Time) *backlog {
 	return &backlog{endpoints: make(map[scalar.ID]*endpoint), clock: logclock.New(node)}
 }
 
@@ -117,7 +118,7 @@ func (b *backlog) start(s decide.State, at record.Position) {
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
 	b.at = at.Sequence
-	b.clock.Reach(state.Time())
+	b.clock.Start(s)
 	for _, v := range state.OpenDeliveries() {
 		b.add(v, nil)
 		b.judge(state, v.WebhookID)
@@ -153,7 +154,7 @@ func (b *backlog) follow(e record.Entry, s decide.State) {
 		}
 	}
 	b.at = e.Position.Sequence
-	b.clock.Reach(e.Record.Time)
+	b.clock.Reach(&e)
 }
 
 // look updates a delivery to the state.

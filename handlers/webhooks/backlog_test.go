@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
@@ -22,7 +23,7 @@ func TestTheBacklogIsWhatIsOpen(t *testing.T) {
 		r := projectiontest.NewRegistrar(t, seed)
 		r.Play(1500)
 		var now scalar.Time
-		clock := func() scalar.Time { return now }
+		clock := func() time.Time { return now.Std() }
 		state, b := onboarding.NewState(), newBacklog(clock)
 		var taken []*delivery
 		for _, e := range r.Entries {
@@ -62,8 +63,8 @@ func TestALogAheadOfTheClockDelaysNoRetry(t *testing.T) {
 	r := projectiontest.NewRegistrar(t, 1)
 	r.Play(1500)
 	var now scalar.Time
-	rightClock := func() scalar.Time { return now }
-	wrongClock := func() scalar.Time { return now - behind }
+	rightClock := func() time.Time { return now.Std() }
+	wrongClock := func() time.Time { return (now - behind).Std() }
 	right, wrong := newBacklog(rightClock), newBacklog(wrongClock)
 	waited := 0
 	compare := func() {

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -93,7 +92,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		time.AfterFunc(grace, breakOff)
 		time.AfterFunc(2*grace, giveUp)
 	})()
-	s.backlog = newBacklog(func() scalar.Time { return scalar.TimeOf(time.Now()) })
+	s.backlog = newBacklog(time.Now)
 	defer s.cfg.Fold.ListenFrom(s.backlog.start, s.backlog.follow)()
 	s.recorder = s.startRecorder()
 	defer s.recorder.stop()

@@ -222,6 +222,24 @@ func TestAJobScheduledByAWrongClock(t *testing.T) {
 	eventually(t, pool, 0, left)
 }
 
+// TestAJobFromBeforeTheClockWasSetBack is done while a queue runs: it was scheduled five seconds later, and then Postgres's clock
+// was set back by days. A job that is early is not done, but scheduled again.
+func TestAJobFromBeforeTheClockWasSetBack(t *testing.T) {
+	pool, with := database(t), inserter(t)
+	run(t, queueOn(t, pool, "a"))
+	want(t, pool, with, id(1), time.Now().Add(96*time.Hour))
+	want(t, pool, with, id(2), time.Now().Add(96*time.Hour))
+	eventually(t, pool, 2, pending+" AND scheduled_at > now() + interval '95 hours'")
+	if _, err := pool.Exec(t.Context(), "UPDATE wanted SET due = now() WHERE webhook = $1", id(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "UPDATE perpetua_jobs.river_job SET created_at = scheduled_at - interval '5 seconds' WHERE scheduled_at > now()"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, pool, 1, left)
+	eventually(t, pool, 1, pending+" AND scheduled_at > now() + interval '95 hours' AND created_at < now() + interval '1 hour'")
+}
+
 // TestMissingJobs: rows without jobs get them, when a queue starts and while it runs.
 func TestMissingJobs(t *testing.T) {
 	pool := database(t)

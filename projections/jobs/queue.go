@@ -160,7 +160,7 @@ func (q *Queue) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := q.bringForward(ctx); err != nil {
+	if err := q.bringForward(ctx, all); err != nil {
 		return err
 	}
 	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
@@ -175,18 +175,25 @@ func (q *Queue) serve(ctx context.Context) error {
 	return err
 }
 
-// bringForward makes all waiting jobs available. They were scheduled by a clock that may have been wrong; a job that is
-// early schedules another.
-func (q *Queue) bringForward(ctx context.Context) error {
+// These conditions select waiting jobs.
+const (
+	all        = "true"
+	fromFuture = "created_at > now()" // inserted before Postgres's clock was set back
+)
+
+// bringForward makes the waiting jobs of a condition available. They were scheduled by a clock that may have been wrong; a
+// job that is early schedules another.
+func (q *Queue) bringForward(ctx context.Context, which string) error {
 	_, err := q.Pool.Exec(ctx, `UPDATE `+table+` SET state = 'available', scheduled_at = now()
-		WHERE queue = $1 AND state IN ('available', 'scheduled', 'retryable') AND scheduled_at > now()`, queue)
+		WHERE queue = $1 AND state IN ('available', 'scheduled', 'retryable') AND scheduled_at > now() AND `+which, queue)
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("jobs: bringing all forward: %w", err)
+		return fmt.Errorf("jobs: bringing waiting ones forward: %w", err)
 	}
 	return nil
 }
 
-// look periodically inserts missing jobs and frees the jobs of dead processes, until the context ends.
+// look periodically inserts missing jobs, frees the jobs of dead processes, and brings forward the jobs from before
+// Postgres's clock was set back, until the context ends.
 func (q *Queue) look(ctx context.Context, l *life, insert *Inserter) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -198,6 +205,9 @@ func (q *Queue) look(ctx context.Context, l *life, insert *Inserter) error {
 			return err
 		}
 		if err := q.tidy(ctx); err != nil {
+			return err
+		}
+		if err := q.bringForward(ctx, fromFuture); err != nil {
 			return err
 		}
 		select {

@@ -47,11 +47,20 @@ func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
 }
 
 func (j *Journal) stamp() decide.Stamp {
-	at := decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
+	at := decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.time()}
 	if n := len(j.entries); n > 0 {
 		at.Prev = j.entries[n-1].Position.Hash
 	}
 	return at
+}
+
+// time returns the time of the next record: the venue's, but never before the last record. The caller holds the lock.
+func (j *Journal) time() scalar.Time {
+	t := j.now()
+	if n := len(j.entries); n > 0 {
+		t = max(t, j.entries[n-1].Record.Time)
+	}
+	return t
 }
 
 func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) record.Entry {
@@ -144,7 +153,7 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (submit.Result, er
 // drain executes due work. It returns the record that finishes the given command.
 func (j *Journal) drain(finishing scalar.ID) (finished record.Entry) {
 	for range 100_000 {
-		if j.state.Due(j.now()) == decide.Nothing {
+		if j.state.Due(j.time()) == decide.Nothing {
 			return finished
 		}
 		d := j.state.Step(j.stamp(), false)

@@ -30,6 +30,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -86,7 +87,8 @@ type Source struct {
 	States *States
 	// Failed returns the problem for an error of States, or the error itself.
 	Failed func(error) error
-	Now    func() time.Time
+	// Clock is the journal's.
+	Clock *logclock.Clock
 }
 
 // idle is how long a journal must have had no record until a time after its last record is answered. Records that are on
@@ -197,7 +199,7 @@ func (q *Question) resolve(ctx context.Context, s Source) (sequence int64, final
 	if err != nil {
 		return 0, false, problemOf(err)
 	}
-	now := scalar.TimeOf(s.Now())
+	now := s.Clock.Now()
 	if !m.Final && (at > now || m.Tip > now-idle) {
 		return 0, false, notYetDecided(at.String())
 	}
