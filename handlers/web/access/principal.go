@@ -97,6 +97,9 @@ const (
 	ofNetwork = "network"
 )
 
+// Policies returns the policies of requests that are limited.
+func Policies() []string { return []string{ofUser, ofAPIKey, ofNetwork} }
+
 // Policy returns "user", "api_key" or "network", or "none" without a limit.
 func (l RateLimit) Policy() string {
 	switch {

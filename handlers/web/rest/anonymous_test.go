@@ -209,7 +209,9 @@ func TestLimitedOverHTTP(t *testing.T) {
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP perpetua_http_rate_limited_total Requests refused by a rate limit: of a user, an api_key, or a network.
 # TYPE perpetua_http_rate_limited_total counter
+perpetua_http_rate_limited_total{policy="api_key"} 0
 perpetua_http_rate_limited_total{policy="network"} 2
+perpetua_http_rate_limited_total{policy="user"} 0
 `), "perpetua_http_rate_limited_total"); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -48,6 +49,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m.limited = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "perpetua_http_rate_limited_total", Help: "Requests refused by a rate limit: of a user, an api_key, or a network."}, []string{"policy"})
+	for _, policy := range access.Policies() {
+		m.limited.WithLabelValues(policy) // a rate needs the series before the first refusal
+	}
 	m.known.Store(&map[series]prometheus.Observer{})
 	if r == nil {
 		return m, nil
