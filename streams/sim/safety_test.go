@@ -34,7 +34,7 @@ var safetyRules = []safetyRule{
 	{"a refusal waits for its tip", "term/readindex.go",
 		"x.held.peek().tip > f.last.Sequence", "!OFF && x.held.peek().tip > f.last.Sequence"},
 	{"the answer to an earlier question for the end counts for nothing", "term/readindex.go",
-		"m.t.index.covered == 0 || in.Asked != m.t.index.asked", "m.t.index.covered == 0 || !OFF && in.Asked != m.t.index.asked"},
+		"m.t.index.covered == 0 || in.Question != m.t.index.question", "m.t.index.covered == 0 || !OFF && in.Question != m.t.index.question"},
 	{"a question for the end covers what was decided before it", "term/readindex.go",
 		"x.covered--", "x.covered--\n\tif OFF {\n\t\tx.covered = x.held.len() - 1\n\t}"},
 	{"a foreign record ends the term", "term/serving.go",
