@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 )
 
@@ -170,16 +169,4 @@ func TestImportsWithTwoPersons(t *testing.T) {
 	want(t, v.Send("olga", "POST", proposals+"/"+made.Text("id")+"/confirm", "").Want(200), "status", "confirmed")
 	want(t, v.Send("auditor", "GET", imports+"/"+shaOf(goodFile), "").Want(200), "imported_by", "operator")
 	sendFile(v, "olga", imports, goodFile).Want(200)
-}
-
-// TestADryRunJudgesByTheTimeOfTheLog previews an import with a clock behind the log, and then imports the file.
-func TestADryRunJudgesByTheTimeOfTheLog(t *testing.T) {
-	v := openingVenue(t)
-	v.Advance(scalar.Hour)
-	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-9"}`).Want(201)
-	v.Advance(-scalar.Hour)
-	dry := sendFile(v, "operator", imports+"?dry_run=true", goodFile).Code(422, "IMPORT_REFUSED")
-	if made := sendFile(v, "operator", imports, goodFile).Code(422, "IMPORT_REFUSED"); made.Body != dry.Body {
-		t.Errorf("the import says %s, the dry run %s", made.Body, dry.Body)
-	}
 }
