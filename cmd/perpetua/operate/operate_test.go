@@ -12,12 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -28,7 +31,8 @@ func TestOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads := slices.Concat(onboarding.New(onboarding.Config{Box: box}).Operated(admin.Base), new(trading.Handler).Operated(admin.Base))
+	owners := onboarding.Config{Box: box, Onboarding: follow.New(nil, domain.Rules(), 0), Now: time.Now}
+	reads := slices.Concat(onboarding.New(owners).Operated(admin.Base), new(trading.Handler).Operated(admin.Base))
 	for _, r := range admin.New(admin.Config{Reads: reads}).Routes() {
 		routes[r.Method+" "+r.Path] = 0
 	}
