@@ -142,11 +142,11 @@ func (p *AddVersion) decide(d *draft) error {
 	n := 0
 	next := func() scalar.ID { n++; return d.at.Derive(n) } // indices that no event uses: this record has only one event
 	for i := range v.Questions {
-		versioned := &v.Questions[i]
-		versioned.ID = next()
-		slices.SortFunc(versioned.Options, func(a, b questionnaire.Option) int { return cmp.Compare(a.Position, b.Position) })
-		for j := range versioned.Options {
-			versioned.Options[j].ID = next()
+		question := &v.Questions[i]
+		question.ID = next()
+		slices.SortFunc(question.Options, func(a, b questionnaire.Option) int { return cmp.Compare(a.Position, b.Position) })
+		for j := range question.Options {
+			question.Options[j].ID = next()
 		}
 	}
 	d.add(&VersionAdded{v})

@@ -89,16 +89,16 @@ func (v *visit) otherOrders() {
 			v.otherOrder(nil)
 		}
 	}
-	yes, none := true, false
+	more, end := true, false
 	for _, a := range v.holders() {
 		for o := range a.orders(nil) {
 			if v.orders.written[o.Number()] == 0 {
-				v.Bool(&yes)
+				v.Bool(&more)
 				v.otherOrder(o)
 			}
 		}
 	}
-	v.Bool(&none)
+	v.Bool(&end)
 }
 
 func (v *visit) otherOrder(o *resting) {
