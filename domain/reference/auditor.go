@@ -59,7 +59,9 @@ type timetable struct {
 	instants   []*instant
 	settlement moment // the next settlement; 0 before the first index price
 	task       *task
-	stepped    bool // the last record was a step
+	stepped    bool   // since the last step, no command was decided while alternating work was due
+	steps      []step // the steps of alternating work that may be in flight
+	stepBytes  int    // of steps
 }
 
 // governance holds the rules in force and the keys.

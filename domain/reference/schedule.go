@@ -105,23 +105,44 @@ func (a *Auditor) alternating() (first due, any bool) {
 }
 
 // turn checks that the record may come now: blocking work comes first, in order, and alternating work is delayed by at
-// most one client command.
+// most one client command, unless many bytes of its steps may be in flight.
 func (a *Auditor) turn() {
+	for len(a.steps) > 0 && a.steps[0].sequence < a.sequence-recordsInFlight {
+		a.stepBytes -= a.steps[0].bytes
+		a.steps = a.steps[1:]
+	}
 	first, blocks := a.blocking()
 	if a.r.work == "" {
 		must(!blocks, "a command is decided while %s is due", first.work)
 		if next, exists := a.alternating(); exists {
-			must(a.stepped, "a second command is decided while %s is due", next.work)
+			must(a.stepped || a.stepBytes >= stepsInFlight, "a second command is decided while %s is due", next.work)
+			a.stepped = false
 		}
 		return
 	}
+	a.stepped = true
 	if !blocks {
 		next, exists := a.alternating()
 		must(exists, "a step of %s, and nothing is due", a.r.work)
 		first = next
+		a.steps = append(a.steps, step{a.sequence, a.r.bytes})
+		a.stepBytes += a.r.bytes
 	}
 	must(first.work == a.r.work, "a step of %s, and %s is due first", a.r.work, first.work)
 	a.r.due = first
+}
+
+// An owner has at most recordsInFlight records that are not acknowledged. While the alternating steps among them have
+// stepsInFlight bytes, the next step waits and commands do not.
+const (
+	recordsInFlight = 4096
+	stepsInFlight   = 128 << 10
+)
+
+// step is a record of alternating work.
+type step struct {
+	sequence int64
+	bytes    int
 }
 
 // can reports whether a liquidation step for the account is possible: it has a position or an order on an open
@@ -184,7 +205,6 @@ func (a *Auditor) afterwards() {
 	}
 	a.finishWork()
 	a.finishSessions()
-	a.stepped = a.r.work != ""
 }
 
 // look determines whether an account's equity is below its maintenance margin.
