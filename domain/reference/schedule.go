@@ -105,7 +105,7 @@ func (a *Auditor) alternating() (first due, any bool) {
 }
 
 // turn checks that the record may come now: blocking work comes first, in order, and alternating work is delayed by at
-// most one client command, unless many bytes of its steps may be in flight.
+// most one client command, unless enough bytes of steps may be in flight.
 func (a *Auditor) turn() {
 	for len(a.steps) > 0 && a.steps[0].sequence < a.sequence-recordsInFlight {
 		a.stepBytes -= a.steps[0].bytes

@@ -22,8 +22,11 @@ func (h *Hub) authenticate(s *session, r *request) {
 			return
 		}
 		reason := "the token is not valid"
-		if errors.Is(err, access.ErrKeysRefused) {
+		switch {
+		case errors.Is(err, access.ErrKeysRefused):
 			reason = "this node takes no API keys: log in at the venue and send the token"
+		case access.IsEarly(err):
+			reason = access.Early
 		}
 		h.reject(s, r.id, AuthenticationFailed, reason)
 		return

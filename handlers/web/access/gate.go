@@ -48,6 +48,12 @@ func (g *Gate) Take(h http.Header, a Admission) error {
 	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit)
 }
 
+// Early is the text for clients whose genuine token was issued later than the node's clock says.
+const Early = "The bearer token was issued later than the clock of this node says. Log in at this node, or send the token again later."
+
+// IsEarly reports whether Tokens.Verify refused a genuine token because it was issued later than the node's clock says.
+func IsEarly(err error) bool { return errors.Is(err, errEarly) }
+
 // Refused returns the problem for an error of Tokens.Verify. The text of that error is for the log only.
 func Refused(err error) *problem.Problem {
 	switch {
@@ -55,6 +61,8 @@ func Refused(err error) *problem.Problem {
 		return problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
 	case errors.Is(err, ErrKeysRefused):
 		return problem.Unauthorized("This node takes no API keys, because it cannot record their use. Log in at the venue and send the token.").Because(err)
+	case IsEarly(err):
+		return problem.Unauthorized(Early).Because(err)
 	}
 	return problem.Unauthorized("The bearer token is not valid.").Because(err)
 }

@@ -22,7 +22,8 @@ const (
 	maxToken = 4096
 	// maxVerified limits the cache of verified tokens.
 	maxVerified = 16384
-	// maxSkew is how far the clock of the issuing node may be ahead. It does not extend the expiry.
+	// maxSkew is how far the clock of the issuing node may be ahead. It does not extend the expiry. docker/README.md
+	// names it.
 	maxSkew = 10 * time.Second
 )
 
@@ -108,6 +109,7 @@ var (
 	errMoved    = errors.New("the user is no longer of that broker or account, or has another password")
 	errClaims   = errors.New("claims are missing or of the wrong kind")
 	errAudience = errors.New("the token is for another venue, or a copy of this one")
+	errEarly    = errors.New("the token was issued later than this node's clock says")
 
 	errNoAudience = errors.New("the venue does not know yet which tokens are its own")
 )
@@ -192,6 +194,9 @@ func (t *Tokens) check(token string) (verified, error) {
 	parsed, err := jwt.Parse([]byte(token), jwt.WithKey(jwa.EdDSA, key), jwt.WithIssuer(t.issuer),
 		jwt.WithClock(jwt.ClockFunc(t.now)), jwt.WithAcceptableSkew(maxSkew),
 		jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.IssuedAtKey))
+	if errors.Is(err, jwt.ErrInvalidIssuedAt()) { // the signature is verified before the claims
+		return verified{}, errEarly
+	}
 	if err != nil {
 		return verified{}, fmt.Errorf("token: %w", err)
 	}

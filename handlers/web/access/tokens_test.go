@@ -5,11 +5,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
 // people is an identity state for tests.
@@ -185,6 +188,30 @@ func TestVerifyRefusesForgedTokens(t *testing.T) {
 	}
 	if n := len(d.tokens.verified); n != 0 {
 		t.Errorf("%d tokens that are not good are remembered", n)
+	}
+}
+
+// TestTokensOfANodeThatIsAhead verifies tokens that were issued later than this node's clock says: good ones up to ten seconds, and
+// later ones are refused with the reason. A token that is forged gets no reason.
+func TestTokensOfANodeThatIsAhead(t *testing.T) {
+	d := newDesk()
+	issued := func(by *desk, ahead int64) error {
+		_, err := NewGate(d.tokens).Check(by.sign(goodHeader, by.claims(fmt.Sprintf("iat=%d", d.clock.at.Unix()+ahead))), "")
+		return err
+	}
+	stranger := newDesk()
+	stranger.key = ed25519.NewKeyFromSeed([]byte(strings.Repeat("s", 32)))
+	if err := issued(d, 10); err != nil {
+		t.Errorf("ten seconds ahead: %v", err)
+	}
+	for name, c := range map[string]struct {
+		by   *desk
+		want string
+	}{"genuine": {d, Early}, "forged": {stranger, "The bearer token is not valid."}} {
+		var p *problem.Problem
+		if err := issued(c.by, 60); !errors.As(err, &p) || p.Status != 401 || p.Detail != c.want {
+			t.Errorf("%s, a minute ahead: %v, want %q", name, err, c.want)
+		}
 	}
 }
 
