@@ -26,7 +26,7 @@ const slower = 100
 // take a term.
 const maxOff = time.Minute
 
-// monotonicClock derives the time of records from a wall clock. It never goes back and never stops.
+// monotonicClock derives the time of records from a wall clock. Within a term, it never goes back and never stops.
 //
 // It follows the wall clock while that agrees with the monotonic clock. A disciplined clock shows small differences,
 // which add up. So the base for the next comparison moves along, at most at the rate of clock discipline. It does not
@@ -53,8 +53,9 @@ type reading struct {
 // off returns how far record time is ahead of the wall clock; it is negative if behind.
 func (r reading) off() time.Duration { return r.ahead - r.jump }
 
-// follow makes the current wall clock time the base. The time reached so far stays the lower bound.
-func (s *monotonicClock) follow(c Clock) { s.wall, s.elapsed = c.Wall, c.Mono }
+// follow makes the current wall clock time the base and drops the lower bound. No record has a time that was reached without a
+// term; goOn restores the bound of the log.
+func (s *monotonicClock) follow(c Clock) { *s = monotonicClock{wall: c.Wall, elapsed: c.Mono} }
 
 // goOn makes the time of a log's last record the lower bound, if that is later than the present one.
 func (s *monotonicClock) goOn(c Clock, last scalar.Time) {

@@ -120,3 +120,28 @@ func TestTimeGoesOnWhereTheLogIsAheadOfTheWallClock(t *testing.T) {
 		last = now
 	}
 }
+
+// TestTimeIsNotAheadOfACorrectedClock starts a process whose wall clock is a day ahead. The clock is corrected before the process takes
+// a term. Then the log's time must not be ahead: no record has had the wrong time.
+func TestTimeIsNotAheadOfACorrectedClock(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, reference := range []ReferenceClock{{Known: true, Time: start}, {}} {
+		ahead := 24 * time.Hour
+		if !reference.Known {
+			ahead = maxOff - time.Second // a larger jump is not followed without a reference
+		}
+		c := &handClock{wall: start.Add(ahead)}
+		m := &Machine{clock: *followed(c.read()), now: c.read()}
+		m.t.last = scalar.TimeOf(start.Add(-time.Minute))
+		m.Time(m.now)
+		c.move(time.Second-ahead, time.Second)
+		m.Time(c.read())
+		m.now = c.read()
+		if err := m.setClock(reference); err != nil {
+			t.Fatal(err)
+		}
+		if off := m.Time(m.now) - scalar.TimeOf(c.wall); off != 0 {
+			t.Errorf("with the reference %+v: the time is ahead of the corrected clock by %v", reference, off.Std().Sub(scalar.Time(0).Std()))
+		}
+	}
+}
