@@ -129,6 +129,7 @@ func TestCompliancePage(t *testing.T) {
 	b.decided("approve", "Welcome.", "Approve")
 	b.sees("#case-status", "finished, success")
 	b.sees("#no-actions", "The case is over.")
+	b.focused("the case", "#case-panel") // the form that had it is gone
 
 	// What receivers were told, with each attempt, is delivered again.
 	b.sees("#deliveries", "requirementsQuestionnaire", "entitlementCompleted", "delivered", "to "+c.hooks.URL+"/hook", "1. ", ": 200")

@@ -2,7 +2,7 @@
 
 import { get, getWithPosition, request } from "./api.js";
 import { compare, format, grouped, money, parse, plain, rounded, sign } from "./decimal.js";
-import { byId, el, moment, onFrame, setText, settled, tabs, words } from "./dom.js";
+import { byId, el, keepingFocus, moment, onFrame, restoreFocus, setText, settled, tabs, words } from "./dom.js";
 import { describe, local, reference, utc } from "./entry.js";
 import { explainOrder, explainRecord } from "./explain.js";
 import { say, submitting } from "./form.js";
@@ -45,6 +45,8 @@ export class Account {
     });
     byId("cancel-all").addEventListener("click", () => this.#cancelAll());
     submitting(byId("amend"), byId("amend-result"), () => this.#amend());
+    // The browser gives the focus back to the button that opened the dialog, unless its row has gone.
+    for (const id of ["amend-dialog", "explain-dialog"]) byId(id).addEventListener("close", () => restoreFocus(byId(id), byId(this.#view)));
   }
 
   orders() {
@@ -168,7 +170,9 @@ export class Account {
   #showOrders() {
     const orders = [...this.#orders.values()].sort((a, b) => (a.created < b.created ? 1 : -1));
     setText(byId("tab-orders"), orders.length ? `Open orders (${orders.length})` : "Open orders");
-    byId("cancel-all").hidden = !this.#mayTrade || orders.length === 0;
+    keepingFocus(byId(this.#view), () => {
+      byId("cancel-all").hidden = !this.#mayTrade || orders.length === 0;
+    });
     table(byId("orders-view"), "No open orders", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["In force"], ["Status"], ["Actions", 1]],
       orders.map((o) => el("tr", { "data-key": o.code, title: `${o.code} · reference ${o.reference_id}` },
         when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),

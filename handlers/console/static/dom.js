@@ -63,6 +63,21 @@ function become(old, child) {
   update(old, [...child.childNodes]);
 }
 
+// restoreFocus focuses a fallback if the element that had the focus was removed, hidden, or disabled. If nothing had the focus,
+// nothing gets it. The fallback is what is around the element and no button: a second press must not hit another one.
+export function restoreFocus(had, fallback) {
+  const now = document.activeElement;
+  const lost = now === document.body || now.disabled || !now.checkVisibility();
+  if (lost && had && had !== document.body) fallback.focus();
+}
+
+// keepingFocus makes a change, after which restoreFocus looks for the focus.
+export function keepingFocus(fallback, change) {
+  const had = document.activeElement;
+  change();
+  restoreFocus(had, fallback);
+}
+
 // setText changes an element's text only if it differs, which keeps selections and costs no layout.
 export function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;

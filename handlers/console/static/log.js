@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { grouped } from "./decimal.js";
-import { byId, clock, el, setText } from "./dom.js";
+import { byId, clock, el, keepingFocus, setText } from "./dom.js";
 import { clear, report } from "./status.js";
 
 const kept = 60; // records listed
@@ -98,7 +98,9 @@ export class Log {
       this.#last = record;
       list.prepend(item(record, fault));
     }
-    while (list.children.length > kept) list.lastElementChild.remove();
+    keepingFocus(list, () => {
+      while (list.children.length > kept) list.lastElementChild.remove();
+    });
     const chain = byId("chain");
     chain.dataset.level = this.#broken ? "bad" : "good";
     setText(chain, this.#broken || (crypto.subtle ? `✓ hashes of the ${this.#checked > 1 ? `${grouped(String(this.#checked))} records` : "record"} checked here` : "hashes can only be checked over HTTPS or on this machine"));

@@ -1,7 +1,7 @@
 // The login of a page: its dialog, the buttons that open and close it, and the one to log out.
 
-import { logIn, logOut } from "./api.js";
-import { byId } from "./dom.js";
+import { claims, logIn, logOut, onToken } from "./api.js";
+import { byId, restoreFocus } from "./dom.js";
 import { say, submitting } from "./form.js";
 
 export const openLogin = () => byId("login-dialog").showModal();
@@ -17,4 +17,11 @@ submitting(byId("login"), byId("login-result"), async () => {
   byId("login-result").replaceChildren();
   byId("login").reset();
   byId("login-dialog").close();
+  restoreFocus(byId("login"), byId("who")); // the button that opened the dialog is hidden
+});
+
+// The other watchers hide what was for the user. After them, the focus may have to go elsewhere.
+onToken(() => {
+  const had = document.activeElement;
+  queueMicrotask(() => restoreFocus(had, byId(claims() ? "who" : "open-login")));
 });

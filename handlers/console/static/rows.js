@@ -1,7 +1,7 @@
 // Rows and cells of the tables of an account.
 
 import { grouped, money } from "./decimal.js";
-import { el, moment, update, words } from "./dom.js";
+import { el, keepingFocus, moment, update, words } from "./dom.js";
 import { isWaiting } from "./entry.js";
 
 export const cell = (text) => el("td", {}, text);
@@ -25,6 +25,10 @@ export const flags = (o) => [words(o.type), o.post_only && "post only", o.reduce
 // table shows rows under headings, or a remark if there are none. A row with buttons needs a data-key, so that update keeps it.
 // On a narrow screen each row becomes a card, whose cells are named by data-name.
 export function table(box, none, headings, rows) {
+  keepingFocus(box.closest("[tabindex]") ?? box, () => fill(box, none, headings, rows));
+}
+
+function fill(box, none, headings, rows) {
   if (!rows.length) return update(box, [el("p", { class: "empty" }, none)]);
   for (const row of rows) [...row.children].forEach((c, i) => c.setAttribute("data-name", headings[i][0]));
   update(box, [el("table", { class: "list" },

@@ -1,6 +1,6 @@
 // A case: everything about it that is read when it is chosen, and again while it is shown.
 
-import { byId, el, inTurn, moment, setText, words } from "/console/dom.js";
+import { byId, el, inTurn, keepingFocus, moment, setText, words } from "/console/dom.js";
 import { happened } from "/apply/timeline.js";
 import * as answers from "./answers.js";
 import { Decide } from "./decide.js";
@@ -62,7 +62,7 @@ export class Case {
     this.#part("documents", [files], () => documents.list(owner, files ?? []));
     this.#part("timeline", c.timeline, () => byId("timeline").replaceChildren(...c.timeline.map(line)));
     this.#part("deliveries", sent, () => deliveries.draw(sent, this.#may, this.changed));
-    this.decide.show(c, this.#may);
+    keepingFocus(byId("case-panel"), () => this.decide.show(c, this.#may));
     byId("case").hidden = false;
   }
 
@@ -72,7 +72,9 @@ export class Case {
     const owner = this.#owner ?? (listed && pathOf(listed));
     const certificate = owner ? await read(`${owner}/erasure`).catch(gone) : null;
     if (this.#id !== id || !current()) return;
-    byId("case").hidden = true;
+    keepingFocus(byId("case-panel"), () => {
+      byId("case").hidden = true;
+    });
     documents.closeViewer();
     this.#drawn.clear();
     setText(byId("case-title"), certificate ? "The data of this owner is restricted or erased" : "There is no such case");
@@ -84,7 +86,7 @@ export class Case {
     const state = JSON.stringify(from);
     if (this.#drawn.get(name) === state) return;
     this.#drawn.set(name, state);
-    draw();
+    keepingFocus(byId("case-panel"), draw);
   }
 
   #head(c) {

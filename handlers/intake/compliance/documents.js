@@ -1,7 +1,7 @@
 // The documents of an owner. An image or a PDF is shown in the page; what a browser cannot show is offered to be saved. The file
 // comes by a download link, like any client's.
 
-import { byId, el, moment, words } from "/console/dom.js";
+import { byId, el, moment, restoreFocus, update, words } from "/console/dom.js";
 import { say } from "/console/form.js";
 import { read } from "./service.js";
 
@@ -24,6 +24,7 @@ let opener = null; // where the focus goes back to
 byId("close-viewer").addEventListener("click", () => {
   closeViewer();
   opener?.focus();
+  restoreFocus(opener, byId("case-panel"));
 });
 
 // link is the path of a file. The link is to this server, under whatever name it is known to it.
@@ -69,9 +70,9 @@ function view(type, doc) {
 
 // list shows all documents of an owner.
 export function list(owner, documents) {
-  byId("documents").replaceChildren(...documents.map((d) => el("li", { "data-document": d.id },
+  if (!documents.length) return byId("documents").replaceChildren(el("li", { class: "dim" }, "There are none."));
+  update(byId("documents"), documents.map((d) => el("li", { "data-key": d.id, "data-document": d.id },
     el("span", { class: "grow" }, d.name), el("span", { class: "chip" }, words(d.category) + (d.orientation === "undetermined" ? "" : `, ${d.orientation}`)),
     el("span", { class: "note" }, moment(d.created_at), d.valid_until ? `, until ${d.valid_until.slice(0, 10)}` : ""),
-    el("button", { type: "button", "aria-label": `Show ${d.name}`, click: () => show(owner, d) }, "Show"))));
-  if (!documents.length) byId("documents").replaceChildren(el("li", { class: "dim" }, "There are none."));
+    el("button", { type: "button", "data-key": "show", "aria-label": `Show ${d.name}`, click: () => show(owner, d) }, "Show"))));
 }

@@ -1,6 +1,6 @@
 // The queue: cases by their state, oldest first, a page at a time. Nothing personal is in it.
 
-import { byId, el, moment, update, words } from "/console/dom.js";
+import { byId, el, keepingFocus, moment, update, words } from "/console/dom.js";
 import { clearFaults, say, showFailure } from "/console/form.js";
 import { read } from "./service.js";
 
@@ -82,9 +82,11 @@ export class Queue {
     const from = (got.page - 1) * size;
     byId("queue-count").textContent = got.items.length ? `${from + 1}–${from + got.items.length} of ${got.total}` : `${got.total}`;
     byId("queue-empty").hidden = got.items.length > 0;
-    byId("earlier").disabled = got.page <= 1;
-    byId("later").disabled = got.page >= got.pages;
-    update(byId("queue"), got.items.map((c) => el("li", { "data-key": c.id }, this.#button(c))));
+    keepingFocus(byId("queue-panel"), () => {
+      byId("earlier").disabled = got.page <= 1;
+      byId("later").disabled = got.page >= got.pages;
+      update(byId("queue"), got.items.map((c) => el("li", { "data-key": c.id }, this.#button(c))));
+    });
   }
 
   #button(c) {
