@@ -77,6 +77,14 @@ func TestTheConsoleKeepsTheFocus(t *testing.T) {
 	b.sees("#orders-view", "No open orders")
 	b.focused("the orders", "#orders-view")
 
+	// What changes elsewhere takes the focus from nothing.
+	v.bid("ANNA", "64000")
+	b.sees("#orders-view", "64,000.0")
+	b.tabTo("#entry [name=amount]")
+	v.must(200, "broker-a", http.MethodDelete, "/v1/customers/ANNA/orders", nil)
+	b.sees("#orders-view", "No open orders")
+	b.focused("the amount", "#entry [name=amount]")
+
 	for _, opener := range []string{"explain", "amend"} {
 		v.bid("ANNA", "64000")
 		b.tabTo("#orders-view ." + opener)
@@ -90,7 +98,7 @@ func TestTheConsoleKeepsTheFocus(t *testing.T) {
 	}
 
 	v.bid("ANNA", "65000")
-	v.sell("BEN", "0.1")
+	v.must(201, "broker-a", http.MethodPost, "/v1/customers/BEN/orders", map[string]string{"symbol": bitcoin, "action": "sell", "type": "market", "amount": "0.1"})
 	v.bid("BEN", "64900")
 	b.tabTo("#tab-orders")
 	b.press(arrowRight)

@@ -48,7 +48,7 @@ func (g *Gate) Take(h http.Header, a Admission) error {
 	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit)
 }
 
-// Early is the text for clients whose genuine token was issued later than the node's clock says.
+// Early tells a client that its token is genuine and was issued later than the node's clock says.
 const Early = "The bearer token was issued later than the clock of this node says. Log in at this node, or send the token again later."
 
 // IsEarly reports whether Tokens.Verify refused a genuine token because it was issued later than the node's clock says.
