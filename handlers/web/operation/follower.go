@@ -49,9 +49,13 @@ func caughtUp(a Request, f record.Follower) error {
 }
 
 // ViewDecided is like View, but for use after the request's command was decided. It waits for the command's record and
-// ignores X-Min-Log-Position. The response keeps its position.
+// ignores X-Min-Log-Position. The response keeps its position. A client that gets the 503 of a node that starts repeats the
+// request with its key.
 func ViewDecided[S decide.State](a Request, name string, f record.Follower, look func(s S, sequence int64) error) error {
 	if err := awaitOf(a, name, f); err != nil {
+		return err
+	}
+	if err := caughtUp(a, f); err != nil {
 		return err
 	}
 	if err := f.Err(); err != nil {

@@ -612,23 +612,24 @@ func TestAViewOfAStartingNodeIsNoAnswer(t *testing.T) {
 			})
 		}
 		one := func(c echo.Context) error { return View(c, "trading", f, look) }
-		for name, view := range map[string]func(echo.Context) error{"one": one, "all": all} {
+		decided := func(c echo.Context) error { return ViewDecided(c, "trading", f, look) }
+		for name, view := range map[string]func(echo.Context) error{"one": one, "decided": decided, "all": all} {
 			if p := problem.Of(view(get(""))); p.Status != 503 || p.Code != "NOT_READY" || views.Load() > 0 {
 				t.Errorf("%s: the answer is %d %s after %d views", name, p.Status, p.Code, views.Load())
 			}
 		}
 		answer := make(chan error)
-		for _, view := range []func(echo.Context) error{one, all} {
+		for _, view := range []func(echo.Context) error{one, decided, all} {
 			go func() { answer <- view(get("")) }()
 		}
 		synctest.Wait()
 		close(f.caughtUp)
-		for range 2 {
+		for range 3 {
 			if err := <-answer; err != nil {
 				t.Errorf("a view that waited: %v", err)
 			}
 		}
-		if n := views.Load(); n != 2 {
+		if n := views.Load(); n != 3 {
 			t.Errorf("%d views after the node has started", n)
 		}
 	})
