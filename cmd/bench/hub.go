@@ -48,6 +48,8 @@ func (f *follower) Wait(ctx context.Context, _ int64) error {
 
 func (f *follower) WaitTip(context.Context) error { return nil }
 
+func (f *follower) CaughtUp() <-chan struct{} { return record.AtOnce() }
+
 func (f *follower) do(c decide.Command) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

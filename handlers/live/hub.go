@@ -209,12 +209,10 @@ func (h *Hub) Trace(t *trace.Tracer) { h.tracer = t }
 // Run accepts connections when the fold has reached the log's end, and ends the subscriptions if the fold fails. It
 // returns nil when the context ends. It must be called only once.
 func (h *Hub) Run(ctx context.Context) error {
-	for h.follower.WaitTip(ctx) != nil && h.failure() == nil { // no answer, or the log does not exist yet
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(tipRetry):
-		}
+	select {
+	case <-h.follower.CaughtUp():
+	case <-ctx.Done():
+		return nil
 	}
 	close(h.ready)
 	var beating sync.WaitGroup
@@ -227,9 +225,6 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	return nil
 }
-
-// tipRetry is the interval between attempts to read the log's end.
-const tipRetry = 200 * time.Millisecond
 
 // failure returns the error that stopped the fold, or nil while it runs.
 func (h *Hub) failure() error {

@@ -340,6 +340,9 @@ func (v *venue) WaitTip(ctx context.Context) error {
 	}
 }
 
+// CaughtUp implements record.Follower.
+func (v *venue) CaughtUp() <-chan struct{} { return v.tip }
+
 // fail ends the fold.
 func (v *venue) fail(err error) {
 	v.mu.Lock()

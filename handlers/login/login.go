@@ -190,6 +190,11 @@ func (h *Handler) keys(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
+	select {
+	case <-h.identity.CaughtUp():
+	default: // a client may keep a set that lacks keys for long, and refuse good tokens
+		return problem.Unavailable("NOT_READY", "The node is starting and has not read all keys yet.", time.Second)
+	}
 	return rest.CachedJSON(c, keysAge, h.signer.keySet())
 }
 

@@ -42,6 +42,15 @@ type memoryState struct {
 	sequence int64
 	wait     func(sequence int64) error // what waiting comes to; nil for nothing to wait for
 	listen   func(record.Entry, decide.State)
+	caughtUp chan struct{} // nil for a state that has all records
+}
+
+// CaughtUp implements record.Follower.
+func (m *memoryState) CaughtUp() <-chan struct{} {
+	if m.caughtUp == nil {
+		return record.AtOnce()
+	}
+	return m.caughtUp
 }
 
 func (m *memoryState) Listen(call func(record.Entry, decide.State)) { m.listen = call }
@@ -534,6 +543,25 @@ func TestAttemptsAreBounded(t *testing.T) {
 	a.finish(held, undecided)
 	if len(a.entries) != 0 {
 		t.Error("an attempt that counts for nothing is remembered")
+	}
+}
+
+// TestAStartingNodePublishesNoKeys: it may lack some, and what it publishes is kept by others.
+func TestAStartingNodePublishesNoKeys(t *testing.T) {
+	d := newDesk(t)
+	kid := d.addKey()
+	d.memory.caughtUp = make(chan struct{})
+	ask := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		d.server.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/.well-known/jwks.json", nil))
+		return w
+	}
+	if w := ask(); w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), kid) {
+		t.Errorf("while it starts: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	close(d.memory.caughtUp)
+	if w := ask(); w.Code != 200 || !strings.Contains(w.Body.String(), kid) {
+		t.Errorf("then: %d %s", w.Code, w.Body)
 	}
 }
 

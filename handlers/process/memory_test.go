@@ -119,6 +119,8 @@ func (m *memory) ListenFrom(start func(decide.State, record.Position), call func
 
 func (m *memory) WaitTip(context.Context) error { return nil }
 
+func (m *memory) CaughtUp() <-chan struct{} { return record.AtOnce() }
+
 func (m *memory) Wait(ctx context.Context, sequence int64) error {
 	for {
 		m.mu.Lock()

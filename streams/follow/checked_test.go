@@ -38,6 +38,11 @@ func TestACheckedFoldKeepsWhatItHasVerified(t *testing.T) {
 	if err := f.Wait(within(t), good.Sequence); err != nil {
 		t.Errorf("waiting for what it has: %v", err)
 	}
+	select {
+	case <-f.CaughtUp(): // nothing more comes
+	case <-within(t).Done():
+		t.Error("it waits for records that it does not take")
+	}
 	if err := ended(); !errors.As(err, &broken) {
 		t.Errorf("it ended with %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -28,6 +29,7 @@ type Fold struct {
 	earlier   *Marks        // nil for none
 	stopped   error         // why a checked fold follows no further; the state is that before the wrong record
 	applied   chan struct{} // closed and replaced when at advances, or when err or stopped is set
+	caughtUp  chan struct{} // closed when the fold has reached the end that the log had at its start, or has ended
 	listeners []*listener
 }
 
@@ -59,15 +61,21 @@ func Through(earlier *Marks) Option { return func(f *Fold) { f.earlier = earlier
 // New returns a fold at the position before genesis, or at its seed. Run advances it.
 func New(client *journal.Client, rules decide.Rules, partition int32, options ...Option) *Fold {
 	f := &Fold{client: client, rules: rules, partition: partition, state: rules.NewState(), at: record.Before,
-		applied: make(chan struct{})}
+		applied: make(chan struct{}), caughtUp: make(chan struct{})}
 	for _, o := range options {
 		o(f)
 	}
 	return f
 }
 
-// Run follows the journal until the context ends or the log proves invalid, and returns the error.
+// Run follows the journal until the context ends or the log proves invalid, and returns the error. It must be called only
+// once.
 func (f *Fold) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var catching sync.WaitGroup
+	defer catching.Wait()
+	defer cancel()
+	catching.Go(func() { f.catchUp(ctx) })
 	r := journal.NewTail(f.client, f.rules, f.partition, f.Position())
 	defer r.Close()
 	if f.term > 0 {
@@ -95,6 +103,25 @@ func (f *Fold) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// tipRetry is the interval between attempts to read the log's end.
+const tipRetry = 200 * time.Millisecond
+
+// catchUp closes caughtUp when the fold has reached the log's end, or has ended.
+func (f *Fold) catchUp(ctx context.Context) {
+	for f.WaitTip(ctx) != nil && cmp.Or(f.Err(), f.Stopped()) == nil { // no answer, or the log does not exist yet
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(tipRetry):
+		}
+	}
+	close(f.caughtUp)
+}
+
+// CaughtUp returns a channel that is closed once the fold has applied the records that the log had when Run was called. It is
+// also closed if the fold can apply no further ones: Err and Stopped return the reason.
+func (f *Fold) CaughtUp() <-chan struct{} { return f.caughtUp }
 
 // end records why the fold ends, or nil while it runs. The caller must hold the lock.
 func (f *Fold) end(err error) {

@@ -161,3 +161,34 @@ func TestAFoldStopsAtADivergedLog(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestCaughtUp: the channel is closed once the fold has the records that the log had before, and no earlier.
+func TestCaughtUp(t *testing.T) {
+	c := journaltest.NewClient(t, "trading")
+	say, _ := serve(t, c)
+	say("one")
+	last := say("two")
+	f := follow.New(c, journaltest.Words{Name: "trading"}, 0)
+	early := func(when string) {
+		select {
+		case <-f.CaughtUp():
+			t.Errorf("caught up %s", when)
+		default:
+		}
+	}
+	early("before it runs")
+	f.Listen(func(e record.Entry, _ decide.State) {
+		if e.Position.Sequence <= last.Position.Sequence {
+			early(fmt.Sprintf("at %d of %d", e.Position.Sequence, last.Position.Sequence))
+		}
+	})
+	run(t, f)
+	select {
+	case <-f.CaughtUp():
+	case <-within(t).Done():
+		t.Fatal("it never catches up")
+	}
+	if list, at := words(f); list != "one two" {
+		t.Errorf("caught up with %q at %v", list, at)
+	}
+}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"sync"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
@@ -23,8 +24,18 @@ type Follower interface {
 	Wait(ctx context.Context, sequence int64) error
 	// WaitTip is Wait for the current end of the log.
 	WaitTip(ctx context.Context) error
+	// CaughtUp returns a channel that is closed once the Follower has applied the records that the log had when the Follower
+	// started, or can apply no further ones. Before that, its state lacks records that were acknowledged long ago.
+	CaughtUp() <-chan struct{}
 	// Position returns the position of the last record applied.
 	Position() Position
 	// Err returns the error that stopped the Follower, or nil while it runs.
 	Err() error
 }
+
+// AtOnce returns a closed channel. It is CaughtUp of a Follower that has the whole log from the start.
+var AtOnce = sync.OnceValue(func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+})

@@ -220,6 +220,9 @@ func (j *Journal) ListenFrom(start func(s decide.State, at record.Position), cal
 // WaitTip waits until the follower has applied the last record.
 func (j *Journal) WaitTip(ctx context.Context) error { return j.Wait(ctx, j.Tip().Sequence) }
 
+// CaughtUp returns a closed channel: the follower starts with the journal.
+func (j *Journal) CaughtUp() <-chan struct{} { return record.AtOnce() }
+
 // Position returns the position of the follower.
 func (j *Journal) Position() (at record.Position) {
 	j.View(func(_ decide.State, position record.Position) { at = position })

@@ -1,9 +1,11 @@
 package operation
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
@@ -11,9 +13,13 @@ import (
 )
 
 // View waits until a follower has reached the position that the client requires, calls look with its state and sets
-// the response's position to the state's. It returns look's error.
+// the response's position to the state's. It returns look's error. While the node starts, it returns a 503 instead: the
+// state lacks records, so that what exists would be called unknown.
 func View[S decide.State](a Request, name string, f record.Follower, look func(s S, sequence int64) error) error {
 	if err := Await(a, name, f); err != nil {
+		return err
+	}
+	if err := caughtUp(a, f); err != nil {
 		return err
 	}
 	if err := f.Err(); err != nil {
@@ -24,10 +30,32 @@ func View[S decide.State](a Request, name string, f record.Follower, look func(s
 	return err
 }
 
+// caughtUp waits until a follower has applied the records that the log had when the node started. After two seconds it returns
+// a 503.
+func caughtUp(a Request, f record.Follower) error {
+	select {
+	case <-f.CaughtUp(): // the usual case
+		return nil
+	default:
+	}
+	wait, cancel := context.WithTimeout(a.Context(), waitLimit)
+	defer cancel()
+	select {
+	case <-f.CaughtUp():
+		return nil
+	case <-wait.Done():
+		return problem.Unavailable("NOT_READY", "The node is starting and has not read the whole log yet.", time.Second)
+	}
+}
+
 // ViewDecided is like View, but for use after the request's command was decided. It waits for the command's record and
-// ignores X-Min-Log-Position. The response keeps its position.
+// ignores X-Min-Log-Position. The response keeps its position. A client that gets the 503 of a node that starts repeats the
+// request with its key.
 func ViewDecided[S decide.State](a Request, name string, f record.Follower, look func(s S, sequence int64) error) error {
 	if err := awaitOf(a, name, f); err != nil {
+		return err
+	}
+	if err := caughtUp(a, f); err != nil {
 		return err
 	}
 	if err := f.Err(); err != nil {
@@ -74,6 +102,9 @@ func ViewAll(a Request, folds map[string]record.Follower, look func(name string,
 			if err := awaitOf(a, name, f); err != nil {
 				return err
 			}
+		}
+		if err := caughtUp(a, f); err != nil {
+			return err
 		}
 		var sequence int64
 		f.View(func(s decide.State, at record.Position) {

@@ -175,6 +175,8 @@ func (f *fold) View(look func(s decide.State, at record.Position)) {
 
 func (f *fold) Err() error { return nil }
 
+func (f *fold) CaughtUp() <-chan struct{} { return record.AtOnce() }
+
 // TestViewsOfAllJournals: each journal has what the user was answered in it, and what is shown is recorded.
 func TestViewsOfAllJournals(t *testing.T) {
 	answered := operation.NewReadYourWrites()

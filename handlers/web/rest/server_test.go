@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -580,6 +582,58 @@ func (f *failing) Wait(ctx context.Context, sequence int64) error {
 }
 
 func (f *failing) Err() error { return f.err }
+
+func (f *failing) CaughtUp() <-chan struct{} { return record.AtOnce() }
+
+// starting is a follower of a node that starts.
+type starting struct {
+	fold
+	caughtUp chan struct{}
+}
+
+func (f *starting) CaughtUp() <-chan struct{} { return f.caughtUp }
+
+func (f *starting) View(look func(decide.State, record.Position)) {
+	look(identity.Rules().NewState(), record.Before)
+}
+
+// TestAViewOfAStartingNodeIsNoAnswer: until a follower has applied the records that the log has, its state proves nothing
+// absent. The view waits for it, and gives up after a while.
+func TestAViewOfAStartingNodeIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &starting{caughtUp: make(chan struct{})}
+		var views atomic.Int64
+		look := func(decide.State, int64) error { views.Add(1); return nil }
+		all := func(c echo.Context) error {
+			return ViewAll(c, map[string]record.Follower{"onboarding": &fold{}, "trading": f}, func(name string, _ decide.State) {
+				if name == "trading" {
+					views.Add(1)
+				}
+			})
+		}
+		one := func(c echo.Context) error { return View(c, "trading", f, look) }
+		decided := func(c echo.Context) error { return ViewDecided(c, "trading", f, look) }
+		for name, view := range map[string]func(echo.Context) error{"one": one, "decided": decided, "all": all} {
+			if p := problem.Of(view(get(""))); p.Status != 503 || p.Code != "NOT_READY" || views.Load() > 0 {
+				t.Errorf("%s: the answer is %d %s after %d views", name, p.Status, p.Code, views.Load())
+			}
+		}
+		answer := make(chan error)
+		for _, view := range []func(echo.Context) error{one, decided, all} {
+			go func() { answer <- view(get("")) }()
+		}
+		synctest.Wait()
+		close(f.caughtUp)
+		for range 3 {
+			if err := <-answer; err != nil {
+				t.Errorf("a view that waited: %v", err)
+			}
+		}
+		if n := views.Load(); n != 3 {
+			t.Errorf("%d views after the node has started", n)
+		}
+	})
+}
 
 func TestAViewOfAFollowerThatFailsIsNoAnswer(t *testing.T) {
 	err := View(get(""), "trading", &failing{}, func(decide.State, int64) error { return nil })
