@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -73,7 +72,7 @@ func startBrowser(t testing.TB) *browser {
 	// What Chromium does with a graphics processor, and the endless animation of the console's light, would keep a processor busy.
 	var made struct{ SessionID string }
 	b.must(&made, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
-		"timeouts":          map[string]int64{"script": patience.Milliseconds()},
+		"timeouts":          map[string]int64{"script": patience.Milliseconds(), "implicit": 1000},
 		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
 		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
 			"--disable-gpu-compositing", "--disable-software-rasterizer", "--force-prefers-reduced-motion", "--disable-quic",
@@ -194,50 +193,73 @@ func (b *browser) text(script string, args ...any) string {
 	return fmt.Sprint(value)
 }
 
+// readable is the start of a script: shown becomes the text of what its first argument, a selector, finds and a person sees.
+const readable = `const shown = [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("\n");`
+
 // shown returns the text of all elements that a selector finds and that are visible.
 func (b *browser) shown(selector string) string {
 	b.t.Helper()
-	return b.text(`return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("\n")`, selector)
+	return b.text(readable+`return shown`, selector)
 }
 
 // sees waits until a person would read each of the texts in what the selector finds.
 func (b *browser) sees(selector string, texts ...string) {
 	b.t.Helper()
-	b.wait(selector, func(shown string) string {
-		for _, text := range texts {
-			if !strings.Contains(shown, text) {
-				return text
-			}
-		}
-		return ""
-	})
+	if !b.until(readable+`return arguments[1].every((text) => shown.includes(text))`, selector, texts) {
+		b.t.Fatalf("%s shows %q, want %q; the banner shows %q", selector, b.shown(selector), texts, b.shown("#banner"))
+	}
 }
 
 // seesNot waits until a text is not to be read any more.
 func (b *browser) seesNot(selector, text string) {
 	b.t.Helper()
-	b.wait(selector, func(shown string) string {
-		if strings.Contains(shown, text) {
-			return "no " + text
-		}
-		return ""
-	})
+	if !b.until(readable+`return !shown.includes(arguments[1])`, selector, text) {
+		b.t.Fatalf("%s shows %q, which has %q; the banner shows %q", selector, b.shown(selector), text, b.shown("#banner"))
+	}
 }
 
-func (b *browser) wait(selector string, missing func(shown string) string) {
+// seesScript waits until a script returns something.
+func (b *browser) seesScript(what, script string) {
 	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		shown := b.shown(selector)
-		lack := missing(shown)
-		if lack == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s shows %q, want %s; the banner shows %q", selector, shown, lack, b.shown("#banner"))
-		}
-		<-time.After(20 * time.Millisecond)
+	if !b.until(script) {
+		b.t.Fatalf("the page does not have %s; the banner shows %q", what, b.shown("#banner"))
 	}
+}
+
+// until reports whether a script comes to return something. The page itself runs it again and again, which costs a tenth of asking
+// the driver as often.
+func (b *browser) until(script string, args ...any) bool {
+	b.t.Helper()
+	if args == nil {
+		args = []any{}
+	}
+	script = `const done = arguments[arguments.length - 1], given = [...arguments].slice(0, -1), end = performance.now() + 1000;
+const look = function () {` + script + `};
+const again = () => {
+  try {
+    if (look(...given)) done("found");
+    else if (performance.now() > end) done("");
+    else setTimeout(again, 50);
+  } catch (e) {
+    done(String(e));
+  }
+};
+again();`
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		var outcome string
+		if err := b.call(&outcome, http.MethodPost, "/execute/async", map[string]any{"script": script, "args": args}); err != nil {
+			<-time.After(20 * time.Millisecond) // the page has been loaded anew
+			continue
+		}
+		switch outcome {
+		case "found":
+			return true
+		case "":
+		default:
+			b.t.Fatalf("%s: %s", script, outcome)
+		}
+	}
+	return false
 }
 
 // element waits for an element to do something with. What the page redraws at that moment is looked for again.
@@ -283,6 +305,13 @@ func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.element(selector, func(path string) error { return b.call(nil, http.MethodPost, path+"/clear", struct{}{}) })
 	b.keys(selector, text)
+}
+
+// paste puts a text into a field in place of what is in it, as from the clipboard.
+func (b *browser) paste(selector, text string) {
+	b.t.Helper()
+	b.element(selector, func(path string) error { return b.call(nil, http.MethodPost, path+"/clear", struct{}{}) })
+	b.text(`document.querySelector(arguments[0]).focus(); document.execCommand("insertText", false, arguments[1])`, selector, text)
 }
 
 // narrow makes the window that of a telephone.
