@@ -91,19 +91,13 @@ func (b *browser) runAxe(part string) (list []violation) {
 // setScreen gives the page a width, and the light or dark color scheme.
 func (b *browser) setScreen(width int, scheme string) {
 	b.t.Helper()
-	b.cdp("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false})
-	b.cdp("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
+	b.devtools("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false})
+	b.devtools("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
 	// Two frames later the page has been laid out for it. Colors may still be changing: axe-core would read what is between two.
 	b.must(nil, http.MethodPost, "/execute/async", map[string]any{"args": []any{}, "script": `const done = arguments[0];
 		const frame = () => new Promise(requestAnimationFrame);
 		const changes = () => document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished);
 		frame().then(frame).then(() => Promise.allSettled(changes())).then(() => done())`})
-}
-
-// cdp sends a command of the Chrome DevTools Protocol.
-func (b *browser) cdp(command string, params map[string]any) {
-	b.t.Helper()
-	b.must(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": command, "params": params})
 }
 
 // tooWide says by how much the page is wider than the window, and what reaches beyond it.
