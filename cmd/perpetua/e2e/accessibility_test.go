@@ -62,8 +62,8 @@ func (v violation) String() string {
 	return text
 }
 
-// runAxe runs axe-core in the page and returns what is wrong with it.
-func (b *browser) runAxe() (list []violation) {
+// runAxe runs axe-core in the part of the page that a selector finds, and returns what is wrong with it.
+func (b *browser) runAxe(part string) (list []violation) {
 	b.t.Helper()
 	source, err := axe()
 	if err != nil {
@@ -77,12 +77,12 @@ func (b *browser) runAxe() (list []violation) {
 		Passes     int
 		Violations []violation
 	}
-	b.must(&outcome, http.MethodPost, "/execute/async", map[string]any{"args": []any{}, "script": `const done = arguments[0];
-		axe.run({ resultTypes: ["violations"] }).then((r) => done({ passes: r.passes.length, violations: r.violations }), (e) => done({ error: String(e) }))`})
+	b.must(&outcome, http.MethodPost, "/execute/async", map[string]any{"args": []any{part}, "script": `const done = arguments[1];
+		axe.run(arguments[0], { resultTypes: ["violations"] }).then((r) => done({ passes: r.passes.length, violations: r.violations }), (e) => done({ error: String(e) }))`})
 	if outcome.Error != "" {
 		b.t.Fatalf("axe-core failed: %s", outcome.Error)
 	}
-	if outcome.Passes < 10 {
+	if outcome.Passes < 5 {
 		b.t.Fatalf("axe-core looked at next to nothing: %d rules passed", outcome.Passes)
 	}
 	return outcome.Violations
@@ -91,19 +91,13 @@ func (b *browser) runAxe() (list []violation) {
 // setScreen gives the page a width, and the light or dark color scheme.
 func (b *browser) setScreen(width int, scheme string) {
 	b.t.Helper()
-	b.cdp("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false})
-	b.cdp("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
+	b.devtools("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false})
+	b.devtools("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
 	// Two frames later the page has been laid out for it. Colors may still be changing: axe-core would read what is between two.
 	b.must(nil, http.MethodPost, "/execute/async", map[string]any{"args": []any{}, "script": `const done = arguments[0];
 		const frame = () => new Promise(requestAnimationFrame);
 		const changes = () => document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished);
 		frame().then(frame).then(() => Promise.allSettled(changes())).then(() => done())`})
-}
-
-// cdp sends a command of the Chrome DevTools Protocol.
-func (b *browser) cdp(command string, params map[string]any) {
-	b.t.Helper()
-	b.must(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": command, "params": params})
 }
 
 // tooWide says by how much the page is wider than the window, and what reaches beyond it.
@@ -144,17 +138,17 @@ var screens = []screen{{1440, "light"}, {1440, "dark"}, {400, "light"}}
 // window, and every control is inside it. The state names what is shown, in the log and in the names of screenshots.
 func (b *browser) accessible(state string) {
 	b.t.Helper()
-	b.accessibleOn(state, screens...)
+	b.accessibleIn("html", state, screens...)
 }
 
-// accessibleOn is accessible for some screens only.
-func (b *browser) accessibleOn(state string, on ...screen) {
+// accessibleIn is accessible for some screens only. Axe-core looks at a part of the page.
+func (b *browser) accessibleIn(part, state string, on ...screen) {
 	b.t.Helper()
 	for _, s := range on {
 		b.setScreen(s.width, s.scheme)
 		at := fmt.Sprintf("%s, %d px, %s", state, s.width, s.scheme)
 		counts := make(map[string]int)
-		for _, v := range b.runAxe() {
+		for _, v := range b.runAxe(part) {
 			counts[v.Impact] += len(v.Nodes)
 			report := b.t.Logf
 			if v.Impact == "critical" || v.Impact == "serious" {
@@ -248,11 +242,10 @@ func (b *browser) wholeScreenshot(name string) {
 	}
 }
 
-// startAuditBrowser starts a browser that gives axe-core the time it needs on a busy machine.
+// startAuditBrowser starts a browser with the first of the screens.
 func startAuditBrowser(t testing.TB) *browser {
 	t.Helper()
 	b := startBrowser(t)
-	b.must(nil, http.MethodPost, "/timeouts", map[string]any{"script": patience.Milliseconds()})
 	b.setScreen(1440, "light")
 	return b
 }
@@ -369,52 +362,6 @@ func (b *browser) logOutAndIn(v *venue, user string) {
 		b.sees("#open-login", "Log in")
 	}
 	b.logIn(v, user)
-}
-
-// TestReferencesAreAccessible checks both references, as they are first shown and with a request and a subscription tried out.
-func TestReferencesAreAccessible(t *testing.T) {
-	t.Parallel()
-	b := startAuditBrowser(t)
-	v := startVenue(t)
-	v.fillMarket()
-	b.open(v.REST + "/docs")
-	b.sees("#reference", "Perpetua", "Place an order", "Writes that must not happen twice")
-	inOrder(t, b.tabThrough(20), "skip", "open-login", "operation-filter-input", "opblock-summary-control")
-	if left := b.text(`return String(document.querySelector(".info .renderedMarkdown h2 + p").getBoundingClientRect().left - document.querySelector(".info .renderedMarkdown h2").getBoundingClientRect().left)`); left != "0" {
-		t.Errorf("the paragraphs are indented by %s pixels", left)
-	}
-	b.accessible("/docs")
-	b.logOutAndIn(v, "broker-a")
-	b.fill(".operation-filter-input", "Accounts")
-	const list, create = "#operations-Accounts-listCustomers", "#operations-Accounts-createCustomer"
-	b.click(list + " .opblock-summary-control")
-	b.click(list + " .try-out__btn")
-	b.click(list + " .execute")
-	b.sees(list+" .live-responses-table", "200", `"customer_code": "ANNA"`)
-	b.accessible("/docs tried out")
-	b.keys(list+" .opblock-summary-control", enter) // a click could meet what sticks to the top of the page
-	b.fill(".operation-filter-input", "Orders")
-	const place = "#operations-Orders-placeOrder"
-	b.click(place + " .opblock-summary-control")
-	b.sees(place, "Request body", "201")
-	b.accessible("/docs a write")
-
-	b.open(v.REST + "/docs/websocket")
-	b.sees("#reference", "One socket, many topics", "order.place", "REPLY INFORMATION")
-	b.click("#send .primary")
-	b.sees("#traffic", "orderbook-stream:BTCUSDC_PERP · snapshot")
-	b.fill("#message", `{"op":`)
-	b.click("#send .primary")
-	b.sees("#message-fault", "not JSON")
-	b.click("#traffic summary")
-	inOrder(t, b.tabThrough(30), "skip", "logout", "connect", "example", "message", "pause", "traffic", "burger-menu")
-	b.keys(".burger-menu", enter)
-	b.sees(".aui-root .sidebar", "PlaceOrder")
-	// It is the longest page of all: each width and each scheme is checked, not each pair of them.
-	b.accessibleOn("/docs/websocket contents", screen{400, "light"})
-	b.keys(".burger-menu", enter)
-	b.seesNot(".aui-root .sidebar", "PlaceOrder")
-	b.accessibleOn("/docs/websocket", screen{1440, "dark"}, screen{400, "light"})
 }
 
 // TestCompliancePageIsAccessible checks the queue, a case with answers, documents and deliveries, and what an auditor sees.

@@ -1,118 +1,19 @@
 package e2e
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/program"
 )
 
-// browser is a headless Chromium, driven over the W3C WebDriver protocol as a person would: by keys and clicks.
+// browser is a page of a headless Chromium, driven over the W3C WebDriver protocol as a person would: by keys and clicks.
 type browser struct {
-	t       testing.TB
-	session string // the session's address
-	client  http.Client
-}
-
-// startBrowser starts a Chromium and ends it with the test. Where none is installed the test is skipped.
-func startBrowser(t testing.TB) *browser {
-	t.Helper()
-	var binary string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			binary = path
-			break
-		}
-	}
-	driver, ok := program.Find(t, "chromedriver")
-	if !ok || binary == "" {
-		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
-	}
-	// It is removed once all of Chromium is gone: what writes to it meanwhile would have the removal fail, and with it the test.
-	profile := t.TempDir()
-	cmd := exec.Command(driver, "--port=0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	port := ""
-	for started := regexp.MustCompile(`started successfully on port (\d+)`); port == "" && lines.Scan(); {
-		if m := started.FindStringSubmatch(lines.Text()); m != nil {
-			port = m[1]
-		}
-	}
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		for lines.Scan() {
-		}
-	}()
-	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the driver and whatever of Chromium is in its group
-		<-drained
-		cmd.Wait()
-	})
-	b := &browser{t: t, session: "http://127.0.0.1:" + port, client: http.Client{Timeout: patience}}
-	// What Chromium does with a graphics processor, and the endless animation of the console's light, would keep a processor busy.
-	var made struct{ SessionID string }
-	b.must(&made, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
-		"timeouts":          map[string]int64{"script": patience.Milliseconds()},
-		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
-		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
-			"--disable-gpu-compositing", "--disable-software-rasterizer", "--force-prefers-reduced-motion", "--disable-quic",
-			"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-			"--window-size=1400,1000", "--user-data-dir=" + profile}}}}})
-	b.session += "/session/" + made.SessionID
-	t.Cleanup(func() { b.call(nil, http.MethodDelete, "", nil) })
-	return b
-}
-
-// call sends a command and reads the value that it is answered with.
-func (b *browser) call(value any, method, path string, body any) error {
-	var text []byte
-	if method == http.MethodPost {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return err
-		}
-	}
-	r, err := http.NewRequest(method, b.session+path, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	response, err := b.client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	var answer struct{ Value json.RawMessage }
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %d: %.400s", method, path, response.StatusCode, answer.Value)
-	}
-	if value == nil {
-		return nil
-	}
-	return json.Unmarshal(answer.Value, value)
+	t testing.TB
+	*chromium
 }
 
 func (b *browser) must(value any, method, path string, body any) {
@@ -122,11 +23,18 @@ func (b *browser) must(value any, method, path string, body any) {
 	}
 }
 
+// devtools sends a command of the Chrome DevTools Protocol.
+func (b *browser) devtools(command string, params map[string]any) {
+	b.t.Helper()
+	if err := b.cdp(command, params); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // before has a script run in each page before the page's own.
 func (b *browser) before(script string) {
 	b.t.Helper()
-	b.must(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": "Page.addScriptToEvaluateOnNewDocument",
-		"params": map[string]string{"source": script}})
+	b.devtools("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": script})
 }
 
 // lateAnswers lets an answer come late: once window.late is set, the next one from an address with window.watched in it is that of
@@ -194,50 +102,73 @@ func (b *browser) text(script string, args ...any) string {
 	return fmt.Sprint(value)
 }
 
+// readable is the start of a script: shown becomes the text of what its first argument, a selector, finds and a person sees.
+const readable = `const shown = [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("\n");`
+
 // shown returns the text of all elements that a selector finds and that are visible.
 func (b *browser) shown(selector string) string {
 	b.t.Helper()
-	return b.text(`return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("\n")`, selector)
+	return b.text(readable+`return shown`, selector)
 }
 
 // sees waits until a person would read each of the texts in what the selector finds.
 func (b *browser) sees(selector string, texts ...string) {
 	b.t.Helper()
-	b.wait(selector, func(shown string) string {
-		for _, text := range texts {
-			if !strings.Contains(shown, text) {
-				return text
-			}
-		}
-		return ""
-	})
+	if !b.until(readable+`return arguments[1].every((text) => shown.includes(text))`, selector, texts) {
+		b.t.Fatalf("%s shows %q, want %q; the banner shows %q", selector, b.shown(selector), texts, b.shown("#banner"))
+	}
 }
 
 // seesNot waits until a text is not to be read any more.
 func (b *browser) seesNot(selector, text string) {
 	b.t.Helper()
-	b.wait(selector, func(shown string) string {
-		if strings.Contains(shown, text) {
-			return "no " + text
-		}
-		return ""
-	})
+	if !b.until(readable+`return !shown.includes(arguments[1])`, selector, text) {
+		b.t.Fatalf("%s shows %q, which has %q; the banner shows %q", selector, b.shown(selector), text, b.shown("#banner"))
+	}
 }
 
-func (b *browser) wait(selector string, missing func(shown string) string) {
+// seesScript waits until a script returns something.
+func (b *browser) seesScript(what, script string) {
 	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		shown := b.shown(selector)
-		lack := missing(shown)
-		if lack == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s shows %q, want %s; the banner shows %q", selector, shown, lack, b.shown("#banner"))
-		}
-		<-time.After(20 * time.Millisecond)
+	if !b.until(script) {
+		b.t.Fatalf("the page does not have %s; the banner shows %q", what, b.shown("#banner"))
 	}
+}
+
+// until reports whether a script comes to return something. The page itself runs it again and again, which costs a tenth of asking
+// the driver as often.
+func (b *browser) until(script string, args ...any) bool {
+	b.t.Helper()
+	if args == nil {
+		args = []any{}
+	}
+	script = `const done = arguments[arguments.length - 1], given = [...arguments].slice(0, -1), end = performance.now() + 1000;
+const look = function () {` + script + `};
+const again = () => {
+  try {
+    if (look(...given)) done("found");
+    else if (performance.now() > end) done("");
+    else setTimeout(again, 50);
+  } catch (e) {
+    done(String(e));
+  }
+};
+again();`
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		var outcome string
+		if err := b.call(&outcome, http.MethodPost, "/execute/async", map[string]any{"script": script, "args": args}); err != nil {
+			<-time.After(20 * time.Millisecond) // the page has been loaded anew
+			continue
+		}
+		switch outcome {
+		case "found":
+			return true
+		case "":
+		default:
+			b.t.Fatalf("%s: %s", script, outcome)
+		}
+	}
+	return false
 }
 
 // element waits for an element to do something with. What the page redraws at that moment is looked for again.
@@ -285,11 +216,17 @@ func (b *browser) fill(selector, text string) {
 	b.keys(selector, text)
 }
 
+// paste puts a text into a field in place of what is in it, as from the clipboard.
+func (b *browser) paste(selector, text string) {
+	b.t.Helper()
+	b.element(selector, func(path string) error { return b.call(nil, http.MethodPost, path+"/clear", struct{}{}) })
+	b.text(`document.querySelector(arguments[0]).focus(); document.execCommand("insertText", false, arguments[1])`, selector, text)
+}
+
 // narrow makes the window that of a telephone.
 func (b *browser) narrow() {
 	b.t.Helper()
-	b.must(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": "Emulation.setDeviceMetricsOverride",
-		"params": map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true}})
+	b.devtools("Emulation.setDeviceMetricsOverride", map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true})
 }
 
 // screenshotsVariable names a folder for screenshots of the page, for people to look at; there are none without it.

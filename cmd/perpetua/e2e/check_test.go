@@ -62,7 +62,7 @@ func TestCheckPage(t *testing.T) {
 	b.sees("#check .fault", "Choose a file")
 	b.checks(receipt, "needs attention")
 	b.sees("#check .fault", "the key of the log")
-	b.fill("#check [name=key]", key)
+	b.paste("#check [name=key]", key)
 	b.checks(receipt, fmt.Sprintf("Valid. Record %d of", rows.Records[0].Sequence))
 	b.sees("#check-result", "deposit.make, accepted")
 	b.sees("#check-shown", "ANNA", "1000")
@@ -82,7 +82,7 @@ func TestCheckPage(t *testing.T) {
 		line:                                                                   "Not valid: policy: it names no quorum",
 		line + "\nquorum none":                                                 "The checkpoint covers",
 	} {
-		b.fill("#check [name=policy]", text)
+		b.paste("#check [name=policy]", text)
 		b.checks(receipt, want)
 	}
 	next, err := transparency.NewKey(transparency.Origin{Host: "localhost", Journal: "trading"}, make([]byte, 32))
@@ -99,12 +99,12 @@ func TestCheckPage(t *testing.T) {
 		{key + "\n" + next.Verifier(), "", "Not valid: key of the log: a key is of another log, or occurs twice"},
 		{key + " until tomorrow", "", "Not valid: key of the log: a line is"},
 	} {
-		b.fill("#check [name=key]", tt.keys)
-		b.fill("#check [name=policy]", tt.policy)
+		b.paste("#check [name=key]", tt.keys)
+		b.paste("#check [name=policy]", tt.policy)
 		b.checks(receipt, tt.want)
 	}
-	b.fill("#check [name=key]", key)
-	b.fill("#check [name=policy]", "")
+	b.paste("#check [name=key]", key)
+	b.paste("#check [name=policy]", "")
 
 	change := func(from []byte, member func(receipt map[string]any)) []byte {
 		t.Helper()

@@ -191,9 +191,3 @@ func TestCompliancePage(t *testing.T) {
 		t.Errorf("the browser complains: %s", said)
 	}
 }
-
-// seesScript waits until a script returns something.
-func (b *browser) seesScript(what, script string) {
-	b.t.Helper()
-	waitFor(b.t, what, func() bool { return b.text(script) != "" })
-}

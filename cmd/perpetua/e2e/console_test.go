@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -412,14 +414,10 @@ func (b *browser) stays(selector string) (check func()) {
 func (b *browser) seesFirstCandle(texts ...string) {
 	b.t.Helper()
 	const home = "\ue011"
-	b.wait("#candle", func(shown string) string {
-		for _, text := range texts {
-			if !strings.Contains(shown, text) {
-				b.keys("#chart", home)
-				return text
-			}
-		}
-		return ""
+	waitFor(b.t, fmt.Sprintf("the first candle to show %q", texts), func() bool {
+		b.keys("#chart", home)
+		shown := b.shown("#candle")
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(shown, text) })
 	})
 }
 

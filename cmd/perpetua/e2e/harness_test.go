@@ -93,7 +93,9 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // the tests mostly wait
 	}
-	os.Exit(projectiontest.Main(m))
+	code := projectiontest.Main(m)
+	endBrowsers()
+	os.Exit(code)
 }
 
 // patience bounds every wait for something that must happen.

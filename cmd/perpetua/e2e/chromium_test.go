@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/program"
+)
+
+// chromium is a Chromium with its chromedriver.
+type chromium struct {
+	session string // the session's address
+	client  http.Client
+	end     func() // stops both and waits
+}
+
+// idle are the Chromiums that no test uses. To start one costs as much as most tests do.
+var idle struct {
+	sync.Mutex
+	all []*chromium
+}
+
+// startBrowser gives a test an empty page, and takes the Chromium back when the test ends. Where none is installed the test is
+// skipped.
+func startBrowser(t testing.TB) *browser {
+	t.Helper()
+	c := takeChromium(t)
+	t.Cleanup(func() {
+		if t.Failed() || c.clear() != nil {
+			c.end()
+			return
+		}
+		idle.Lock()
+		defer idle.Unlock()
+		idle.all = append(idle.all, c)
+	})
+	return &browser{t, c}
+}
+
+func takeChromium(t testing.TB) *chromium {
+	t.Helper()
+	idle.Lock()
+	defer idle.Unlock()
+	if n := len(idle.all); n > 0 {
+		c := idle.all[n-1]
+		idle.all = idle.all[:n-1]
+		return c
+	}
+	return startChromium(t)
+}
+
+// endBrowsers ends the Chromiums that no test uses.
+func endBrowsers() {
+	for _, c := range idle.all {
+		c.end()
+	}
+}
+
+// clear puts a new tab in place of the page, and deletes cookies and what the page has stored.
+func (c *chromium) clear() error {
+	var was []string
+	var tab struct{ Handle string }
+	err := errors.Join(
+		c.cdp("Storage.clearCookies", nil),
+		c.cdp("Storage.clearDataForOrigin", map[string]any{"origin": "*", "storageTypes": "all"}),
+		c.call(&was, http.MethodGet, "/window/handles", nil),
+		c.call(&tab, http.MethodPost, "/window/new", map[string]string{"type": "tab"}),
+	)
+	for _, w := range was {
+		err = errors.Join(err, c.call(nil, http.MethodPost, "/window", map[string]string{"handle": w}), c.call(nil, http.MethodDelete, "/window", nil))
+	}
+	var messages []json.RawMessage
+	return errors.Join(err,
+		c.call(nil, http.MethodPost, "/window", map[string]string{"handle": tab.Handle}),
+		c.call(&messages, http.MethodPost, "/se/log", map[string]string{"type": "browser"})) // those of the former page
+}
+
+// startChromium starts a chromedriver, and has it start a Chromium.
+func startChromium(t testing.TB) *chromium {
+	t.Helper()
+	var binary string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			binary = path
+			break
+		}
+	}
+	driver, ok := program.Find(t, "chromedriver")
+	if !ok || binary == "" {
+		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
+	}
+	profile, err := os.MkdirTemp("", "perpetua-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(driver, "--port=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	port := ""
+	for started := regexp.MustCompile(`started successfully on port (\d+)`); port == "" && lines.Scan(); {
+		if m := started.FindStringSubmatch(lines.Text()); m != nil {
+			port = m[1]
+		}
+	}
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		for lines.Scan() {
+		}
+	}()
+	c := &chromium{session: "http://127.0.0.1:" + port, client: http.Client{Timeout: patience}}
+	c.end = func() {
+		_ = c.call(nil, http.MethodDelete, "", nil)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the driver and whatever of Chromium is in its group
+		<-drained
+		_ = cmd.Wait()
+		_ = os.RemoveAll(profile)
+	}
+	// What Chromium does with a graphics processor, and the endless animation of the console's light, would keep a processor busy.
+	var made struct{ SessionID string }
+	if err := c.call(&made, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"timeouts":          map[string]int64{"script": patience.Milliseconds(), "implicit": 1000},
+		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
+		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
+			"--disable-gpu-compositing", "--disable-software-rasterizer", "--force-prefers-reduced-motion", "--disable-quic",
+			"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+			"--window-size=1400,1000", "--user-data-dir=" + profile}}}}}); err != nil {
+		c.end()
+		t.Fatal(err)
+	}
+	c.session += "/session/" + made.SessionID
+	return c
+}
+
+// call sends a command and reads the value that it is answered with.
+func (c *chromium) call(value any, method, path string, body any) error {
+	var text []byte
+	if method == http.MethodPost {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	r, err := http.NewRequest(method, c.session+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	response, err := c.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var answer struct{ Value json.RawMessage }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %d: %.400s", method, path, response.StatusCode, answer.Value)
+	}
+	if value == nil {
+		return nil
+	}
+	return json.Unmarshal(answer.Value, value)
+}
+
+// cdp sends a command of the Chrome DevTools Protocol.
+func (c *chromium) cdp(command string, params map[string]any) error {
+	if params == nil {
+		params = map[string]any{}
+	}
+	return c.call(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": command, "params": params})
+}
