@@ -45,7 +45,13 @@ func (g *Gate) Check(token, address string) (Admission, error) {
 
 // Take applies the rate limit to a checked request and sets the RateLimit headers in h, which may be nil. The error is a problem.
 func (g *Gate) Take(h http.Header, a Admission) error {
-	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit)
+	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit, false)
+}
+
+// TakeQuietly is Take for a request whose answer a cache may keep: only an error sets the headers. Charge with 0
+// sets the headers of other answers.
+func (g *Gate) TakeQuietly(h http.Header, a Admission) error {
+	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit, true)
 }
 
 // Refused returns the problem for an error of Tokens.Verify. The text of that error is for the log only.
@@ -59,9 +65,9 @@ func Refused(err error) *problem.Problem {
 	return problem.Unauthorized("The bearer token is not valid.").Because(err)
 }
 
-// Charge counts an admitted request as more additional ones and sets the RateLimit headers in h, which may be nil.
+// Charge counts an admitted request as more additional ones, or as none, and sets the RateLimit headers in h, which may be nil.
 func (g *Gate) Charge(h http.Header, a Admission, more int) {
-	if more > 0 && a.Principal != nil {
+	if a.Principal != nil {
 		g.limits.charge(h, nameOf(a.Principal.Username, a.Limit), a.Limit, more)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 )
 
-// proxies determines the addresses of clients, and warns of a proxy that nobody trusts: the address of all its clients is
+// proxies determines the addresses of clients, and warns of an untrusted proxy: the address of all its clients is
 // the proxy's, so they share one rate limit, or have none if the proxy's address is loopback.
 type proxies struct {
 	trusted []*net.IPNet
@@ -45,8 +45,7 @@ func (p *proxies) addresses() echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// check logs a warning if a peer that is not a trusted proxy names the client's address, and there was no warning in the
-// last hour.
+// check logs a warning, at most once an hour, if an untrusted peer sends the client's address.
 func (p *proxies) check(r *http.Request) {
 	name := echo.HeaderXForwardedFor
 	if header(r, name) == "" {
