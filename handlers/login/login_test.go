@@ -42,6 +42,13 @@ type memoryState struct {
 	sequence int64
 	wait     func(sequence int64) error // what waiting comes to; nil for nothing to wait for
 	listen   func(record.Entry, decide.State)
+	timed    func(record.Entry, decide.State) // as listen, of ListenFrom
+}
+
+func (m *memoryState) ListenFrom(start func(decide.State, record.Position), call func(record.Entry, decide.State)) (stop func()) {
+	m.View(start)
+	m.timed = call
+	return func() { m.timed = nil }
 }
 
 func (m *memoryState) Listen(call func(record.Entry, decide.State)) { m.listen = call }
@@ -97,8 +104,10 @@ func (d *desk) do(kind string, payload any) {
 		d.t.Fatalf("%s: %v", kind, err)
 	}
 	d.memory.state.Evolve(at, c.Recorded(), decision.Outcome, decision.Events)
-	if d.memory.listen != nil {
-		d.memory.listen(record.Entry{Record: &record.Record{Events: decision.Events}}, d.memory.state)
+	for _, listen := range []func(record.Entry, decide.State){d.memory.listen, d.memory.timed} {
+		if listen != nil {
+			listen(record.Entry{Record: &record.Record{Time: at.Time, Events: decision.Events}}, d.memory.state)
+		}
 	}
 }
 
