@@ -89,6 +89,13 @@ func (s *session) watchIn(d time.Duration) {
 	s.auth.check = time.AfterFunc(d, s.verifyAgain)
 }
 
+// verifySoon verifies the token again in another goroutine, because the caller may hold the identity fold's lock.
+func (s *session) verifySoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchIn(0)
+}
+
 func (s *session) verifyAgain() {
 	s.mu.Lock()
 	token, gone := s.auth.token, s.ending.ended || s.auth.who == nil
@@ -139,8 +146,12 @@ func (h *Hub) observe(change access.Change) {
 		if who == nil {
 			continue
 		}
-		if left := change.Leaves(who); left != who {
+		left := change.Leaves(who)
+		if left != who {
 			h.narrow(s, left)
+		}
+		if change.Username == who.Username && change.Account.Active && left != nil {
+			s.verifySoon() // the user may have got back what the session lost
 		}
 		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // narrow closes those with API keys
 			h.closeRevoked(s, "the user is not active any more; the connection is closed")
