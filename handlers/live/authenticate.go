@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/olahol/melody"
@@ -17,6 +18,10 @@ func (h *Hub) authenticate(s *session, r *request) {
 	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
 		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
+		if refused := access.Refused(err); refused.Status == http.StatusServiceUnavailable { // the token may be valid
+			h.reject(s, r.id, UpstreamError, refused.Detail)
+			return
+		}
 		if _, exhausted := h.networks.Take(nil, s.address); exhausted != nil { // guesses count as over REST
 			h.reject(s, r.id, RateLimited, "the token is not valid, and the rate limit of the client's network is exhausted")
 			return

@@ -195,3 +195,20 @@ func TestRightsComeBackWithTheirChange(t *testing.T) {
 		c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
 	}
 }
+
+// TestAuthenticateAtAStartingNode: a node that cannot judge a token yet says so, as over REST: the token may be valid, and is no guess.
+func TestAuthenticateAtAStartingNode(t *testing.T) {
+	starting := access.NewTokens(nil, "perpetua", time.Now)
+	starting.MayLack(func() bool { return true })
+	v := newVenue(t, live.Limits{}, nil)
+	c := v.dial("")
+	_, v.unknown = starting.Verify("x", "")
+	authenticate := livetest.Request{Op: "authenticate", Data: map[string]string{"token": "x"}}
+	if m := c.Ask(authenticate); m.Code != string(live.UpstreamError) || !strings.Contains(string(m.Raw), "starting") {
+		t.Errorf("%s", m.Raw)
+	}
+	v.unknown = nil
+	if m := c.Ask(authenticate); m.Code != string(live.AuthenticationFailed) {
+		t.Errorf("after the start: %s", m.Raw)
+	}
+}

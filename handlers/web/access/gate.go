@@ -32,11 +32,7 @@ func (g *Gate) Check(token, address string) (Admission, error) {
 		return Admission{}, problem.Unauthorized("A bearer token is required.")
 	}
 	judged := g.tokens.sequence()
-	starting := g.tokens.starting != nil && g.tokens.starting() // before the token is looked at
 	p, account, err := g.tokens.verify(token, address)
-	if err != nil && starting && !errors.Is(err, errNoAudience) && !errors.Is(err, ErrKeysRefused) {
-		return Admission{}, problem.Unavailable("NOT_READY", "The node is starting and has not read all users and keys yet.", time.Second).Because(err)
-	}
 	if err != nil {
 		return Admission{}, Refused(err)
 	}
@@ -57,6 +53,8 @@ func (g *Gate) TakeQuietly(h http.Header, a Admission) error {
 // Refused returns the problem for an error of Tokens.Verify. The text of that error is for the log only.
 func Refused(err error) *problem.Problem {
 	switch {
+	case errors.Is(err, errStarting):
+		return problem.Unavailable("NOT_READY", "The node is starting and has not read all users and keys yet.", time.Second).Because(err)
 	case errors.Is(err, errNoAudience):
 		return problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
 	case errors.Is(err, ErrKeysRefused):
