@@ -115,7 +115,7 @@ func TestTakeOverOfAFollower(t *testing.T) {
 	}
 	refused() // it does not run
 	refused("--kafka-brokers", "127.0.0.1:1")
-	if _, err := os.Stat(filepath.Join(dir, "keys", "fence")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, seal.Folder, "fence")); err == nil {
 		t.Error("the key store has a fence")
 	}
 }
