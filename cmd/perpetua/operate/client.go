@@ -120,7 +120,7 @@ func (c *client) do(ctx context.Context, method, target string, body content, ke
 	})
 }
 
-// unreached reports whether there was no response.
+// unreached reports whether the error is not a response of the venue.
 func unreached(err error) bool { return !errors.As(err, new(*Problem)) }
 
 // undecided reports whether the venue has not decided a request and the same request may succeed later.
@@ -130,7 +130,7 @@ func undecided(err error) bool {
 }
 
 // repeat calls once until it succeeds or the error is not one of those after which again is true, at most tries times. Between
-// two calls it waits for as long as the venue asks, and for longer after each. It returns the error of the last call, and at once
+// two calls it waits at least the time that the venue asks for, and longer each time. It returns the error of the last call, and at once
 // if the venue asks to wait for more than maxWait.
 func (c *client) repeat(ctx context.Context, again func(error) bool, once func() ([]byte, error)) ([]byte, error) {
 	least := firstWait

@@ -44,8 +44,8 @@ func (g *Gate) Take(h http.Header, a Admission) error {
 	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit, false)
 }
 
-// TakeQuietly is Take for a request whose answer a cache may keep: only an error sets the headers. Charge with 0
-// sets the headers of other answers.
+// TakeQuietly is Take for a response that a cache may keep. It sets the headers only if it returns an error. For other responses,
+// call Charge with 0 to set them.
 func (g *Gate) TakeQuietly(h http.Header, a Admission) error {
 	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit, true)
 }
