@@ -23,6 +23,9 @@ func TestRow(t *testing.T) {
 	if r.Ours.Median != 4 || r.Ours.Low != 1 || r.Ours.High != 9 || r.Ratio.Median != 3 || r.Met == nil || !*r.Met {
 		t.Errorf("judged as %+v", r)
 	}
+	if text, err := json.Marshal(r); err != nil || !strings.Contains(string(text), `"baseline":{`) {
+		t.Errorf("the report has %s, %v", text, err)
+	}
 	most := Row{Ours: Sample{Rounds: []float64{1, 2}}, Aim: atMost(1.4)}
 	most.judge()
 	if most.Ours.Median != 1.5 || *most.Met {

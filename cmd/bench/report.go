@@ -19,7 +19,7 @@ type Row struct {
 	Unit     string `json:"unit"`
 	Ours     Sample `json:"ours"`
 	Against  string `json:"against,omitempty"` // describes the other figure
-	Baseline Sample `json:"beside,omitzero"`
+	Baseline Sample `json:"baseline,omitzero"`
 	Ratio    Sample `json:"ratio,omitzero"` // ours divided by theirs, by round
 	More     Sample `json:"more,omitzero"`  // ours minus theirs, by round, if the aim is about that
 	Aim      Aim    `json:"aim,omitzero"`

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/olahol/melody"
@@ -17,6 +18,10 @@ func (h *Hub) authenticate(s *session, r *request) {
 	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
 		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
+		if refused := access.Refused(err); refused.Status == http.StatusServiceUnavailable { // the token may be valid
+			h.reject(s, r.id, UpstreamError, refused.Detail)
+			return
+		}
 		if _, exhausted := h.networks.Take(nil, s.address); exhausted != nil { // guesses count as over REST
 			h.reject(s, r.id, RateLimited, "the token is not valid, and the rate limit of the client's network is exhausted")
 			return
@@ -92,6 +97,13 @@ func (s *session) watchIn(d time.Duration) {
 	s.auth.check = time.AfterFunc(d, s.verifyAgain)
 }
 
+// verifySoon verifies the token again in another goroutine, because the caller may hold the identity fold's lock.
+func (s *session) verifySoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchIn(0)
+}
+
 func (s *session) verifyAgain() {
 	s.mu.Lock()
 	token, gone := s.auth.token, s.ending.ended || s.auth.who == nil
@@ -142,8 +154,12 @@ func (h *Hub) observe(change access.Change) {
 		if who == nil {
 			continue
 		}
-		if left := change.Leaves(who); left != who {
+		left := change.Leaves(who)
+		if left != who {
 			h.narrow(s, left)
+		}
+		if change.Username == who.Username && change.Account.Active && left != nil {
+			s.verifySoon() // the user may have got back what the session lost
 		}
 		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // narrow closes those with API keys
 			h.closeRevoked(s, "the user is not active any more; the connection is closed")

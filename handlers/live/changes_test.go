@@ -167,3 +167,48 @@ func TestProlongingLeavesNoGap(t *testing.T) {
 		t.Errorf("%d of %d orders were told", len(seen), n)
 	}
 }
+
+// TestRightsComeBackWithTheirChange: a user who has lost read and gets it back may subscribe again when the change is read, with a
+// token and with an API key. Tokens are not verified again otherwise.
+func TestRightsComeBackWithTheirChange(t *testing.T) {
+	for _, kid := range []string{"k1", ""} {
+		v := newVenue(t, live.Limits{VerifyEvery: time.Hour}, nil)
+		may := func(scopes ...string) access.Change {
+			p := &access.Principal{Username: "u-alpha", Broker: "alpha", Scopes: scopes, KID: kid, Expires: time.Now().Add(2 * time.Hour)}
+			if kid == "" {
+				p.APIKey = scalar.ID{1}
+			}
+			v.known.Store("credential", func() *access.Principal { return p })
+			return access.Change{Username: "u-alpha", Account: access.Account{Active: true, Broker: "alpha", Scopes: scopes}}
+		}
+		may(access.ScopeRead, access.ScopeTrade)
+		c := v.dial("credential")
+		c.Subscribe("orders")
+		v.change(may(access.ScopeTrade))
+		subscribe := livetest.Request{Op: "subscribe", Args: []string{"orders"}}
+		if m := c.Ask(subscribe); m.Code != string(live.Forbidden) {
+			t.Errorf("without read: %s", m.Raw)
+		}
+		v.change(may(access.ScopeRead, access.ScopeTrade))
+		v.until(t, "a subscription", func() bool { return c.Ask(subscribe).Code == "" })
+		v.place(limit("A1", btc, order.Sell, "1", "1000"))
+		c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
+	}
+}
+
+// TestAuthenticateAtAStartingNode: a node that cannot judge a token yet says so, as over REST: the token may be valid, and is no guess.
+func TestAuthenticateAtAStartingNode(t *testing.T) {
+	starting := access.NewTokens(nil, "perpetua", time.Now)
+	starting.MayLack(func() bool { return true })
+	v := newVenue(t, live.Limits{}, nil)
+	c := v.dial("")
+	_, v.unknown = starting.Verify("x", "")
+	authenticate := livetest.Request{Op: "authenticate", Data: map[string]string{"token": "x"}}
+	if m := c.Ask(authenticate); m.Code != string(live.UpstreamError) || !strings.Contains(string(m.Raw), "starting") {
+		t.Errorf("%s", m.Raw)
+	}
+	v.unknown = nil
+	if m := c.Ask(authenticate); m.Code != string(live.AuthenticationFailed) {
+		t.Errorf("after the start: %s", m.Raw)
+	}
+}

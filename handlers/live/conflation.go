@@ -152,7 +152,7 @@ func (h *Hub) flushConflated(ctx context.Context) {
 		switch {
 		case len(h.streams.index.readers[key{candles, ofSymbol, of}]) == 0:
 			delete(p.candles, of)
-		case !h.streams.failed && (k.changed || k.last != 0 && !k.closed && scalar.TimeOf(time.Now()) >= k.last+k.interval.Span()):
+		case !h.streams.failed && (k.changed || k.last != 0 && !k.closed && h.clock.Now() >= k.last+k.interval.Span()):
 			due = append(due, k)
 			k.changed = false
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 )
@@ -105,4 +106,31 @@ func TestCandlesAreSentUntilTheyClose(t *testing.T) {
 	if at := c.On(topic)[0].Fields()["position"]; at != "trading/0@99" {
 		t.Errorf("the position is %s", at)
 	}
+}
+
+// TestCandlesCloseWhereTheLogIsAhead: a candle is asked for again when its interval has ended for the owner of the journal, which is
+// years ahead of the node's clock, although nothing is traded.
+func TestCandlesCloseWhereTheLogIsAhead(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: 20 * time.Millisecond}, nil)
+	rest := &candlesOverREST{}
+	v.rest.Store(http.HandlerFunc(rest.ServeHTTP))
+	rest.set(1, "0.1", false)
+	const topic = "candles:1m:" + btc
+	c := v.dial("")
+	c.SubscribeWith(livetest.Request{Args: []string{topic}})
+	closed := func(want ...string) {
+		t.Helper()
+		v.until(t, fmt.Sprint(want), func() bool {
+			var got []string
+			for _, m := range c.On(topic) {
+				got = append(got, m.Fields()["closed"])
+			}
+			return fmt.Sprint(got) == fmt.Sprint(want)
+		})
+	}
+	closed("false")
+	rest.set(1, "0.1", true)
+	v.clock = scalar.TimeOf(time.Date(2099, 1, 1, 0, 2, 0, 0, time.UTC))
+	v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	closed("false", "true")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
@@ -99,6 +100,7 @@ type Hub struct {
 type sources struct {
 	follower  record.Follower
 	journal   string
+	clock     *logclock.Clock // of the journal
 	partition int32
 	tokens    Verifier
 	answered  Answered // nil for none
@@ -146,7 +148,7 @@ func New(cfg Config) *Hub {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		sources: sources{follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens,
+		sources: sources{follower: cfg.Follower, journal: cfg.Journal, clock: logclock.New(time.Now), partition: cfg.Partition, tokens: cfg.Tokens,
 			answered: cfg.Answered, log: cfg.Log, rest: cfg.REST, readOnly: cfg.ReadOnly, networks: cfg.Networks},
 		connections: connections{wrap: cfg.Wrap, compress: cfg.Compression, melody: melody.New()},
 		limits:      cfg.Limits.withDefaults(), logger: cfg.Logger, metrics: newMetrics(),
@@ -182,6 +184,7 @@ func New(cfg Config) *Hub {
 	h.follower.View(func(s decide.State, _ record.Position) {
 		state := s.(*trading.State)
 		state.TrackBook()
+		h.clock.Start(state)
 		h.noteStatuses(state) // the statuses before the first record, which may change one
 	})
 	h.follower.Listen(h.onRecord)
@@ -258,6 +261,7 @@ func (h *Hub) onRecord(e record.Entry, s decide.State) {
 	defer h.mu.Unlock()
 	// Do this before the early return: the next subscription, created under the same locks, gets a snapshot as of
 	// this record, and resumed subscriptions start from the anchors.
+	h.clock.Reach(&e)
 	h.streams.last = e.Stamp()
 	h.streams.anchors.Note(e.Position)
 	h.observeGateways(e)

@@ -65,6 +65,7 @@ type venue struct {
 type tokens struct {
 	known     sync.Map // token → func() *access.Principal
 	asked     func()   // called before a token is judged, if set
+	unknown   error    // the error for an unknown token; nil for any
 	observers []func(access.Change)
 }
 
@@ -96,6 +97,9 @@ func (s *tokens) Verify(token, _ string) (*access.Principal, error) {
 	use, ok := s.known.Load(token)
 	if s.asked != nil {
 		s.asked()
+	}
+	if !ok && s.unknown != nil {
+		return nil, s.unknown
 	}
 	if !ok {
 		return nil, errors.New("unknown")

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 )
 
 // change gives a user another password.
@@ -169,5 +170,31 @@ func TestADerivedKeyIsTheSameOnEveryNode(t *testing.T) {
 	d.do(identity.CommandReplaceKeys, &identity.ReplaceSigningKeys{AddSigningKey: *k})
 	if d.good(token) || !d.good(d.token("user")) || old == k.KID {
 		t.Error("the key that was copied is not replaced")
+	}
+}
+
+// TestANewKeyOfALogAhead: a key that was recorded when the log was ahead of the node's clock signs as soon as it is old enough for
+// the owner of the journal.
+func TestANewKeyOfALogAhead(t *testing.T) {
+	d := newDesk(t)
+	node := func() time.Time { return d.now().Add(-time.Hour) }
+	d.login.signer.now, d.login.signer.clock = node, logclock.Of(d.memory, node)
+	first := d.addKey()
+	d.pass(time.Minute)
+	second := d.addKey()
+	kid := func() string {
+		t.Helper()
+		message, err := jws.ParseString(d.token("user"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return message.Signatures()[0].ProtectedHeaders().KeyID()
+	}
+	if got := kid(); got != first {
+		t.Errorf("at once, %s signs, want %s", got, first)
+	}
+	d.pass(6 * time.Second) // the owner's time passes one percent slower
+	if got := kid(); got != second {
+		t.Errorf("later, %s signs, want %s", got, second)
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jwt"
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -70,6 +70,7 @@ type signer struct {
 	issuer   string
 	audience func() access.Audience // nil: tokens have no audience
 	now      func() time.Time
+	clock    *logclock.Clock // of the identity journal, which has the times of the keys
 
 	mu       sync.Mutex
 	unsealed map[string]ed25519.PrivateKey
@@ -85,7 +86,7 @@ func (s *signer) issue(u *identity.User) (string, error) {
 		}
 	}
 	var key *identity.SigningKey
-	View(s.identity, func(state *identity.State) { key, _ = state.SigningKey(scalar.TimeOf(now)) })
+	View(s.identity, func(state *identity.State) { key, _ = state.SigningKey(s.clock.Now()) })
 	if key == nil {
 		return "", errNoKey
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -78,7 +79,7 @@ func newHandler(o Options, c cost) *Handler {
 		identity: o.Identity,
 		starting: o.Starting,
 		box:      o.Box,
-		signer: &signer{identity: o.Identity, box: o.Box, issuer: o.Issuer, audience: o.Audience, now: o.Now,
+		signer: &signer{identity: o.Identity, box: o.Box, issuer: o.Issuer, audience: o.Audience, now: o.Now, clock: logclock.Of(o.Identity, o.Now),
 			unsealed: make(map[string]ed25519.PrivateKey)},
 		attempts: newAttempts(o.Now),
 		slots:    make(chan struct{}, o.Hashes),

@@ -42,7 +42,8 @@ type memoryState struct {
 	sequence int64
 	wait     func(sequence int64) error // what waiting comes to; nil for nothing to wait for
 	listen   func(record.Entry, decide.State)
-	caughtUp chan struct{} // nil for a state that has all records
+	caughtUp chan struct{}                    // nil for a state that has all records
+	timed    func(record.Entry, decide.State) // as listen, of ListenFrom
 }
 
 // CaughtUp implements record.Follower.
@@ -51,6 +52,12 @@ func (m *memoryState) CaughtUp() <-chan struct{} {
 		return record.AtOnce()
 	}
 	return m.caughtUp
+}
+
+func (m *memoryState) ListenFrom(start func(decide.State, record.Position), call func(record.Entry, decide.State)) (stop func()) {
+	m.View(start)
+	m.timed = call
+	return func() { m.timed = nil }
 }
 
 func (m *memoryState) Listen(call func(record.Entry, decide.State)) { m.listen = call }
@@ -106,8 +113,10 @@ func (d *desk) do(kind string, payload any) {
 		d.t.Fatalf("%s: %v", kind, err)
 	}
 	d.memory.state.Evolve(at, c.Recorded(), decision.Outcome, decision.Events)
-	if d.memory.listen != nil {
-		d.memory.listen(record.Entry{Record: &record.Record{Events: decision.Events}}, d.memory.state)
+	for _, listen := range []func(record.Entry, decide.State){d.memory.listen, d.memory.timed} {
+		if listen != nil {
+			listen(record.Entry{Record: &record.Record{Time: at.Time, Events: decision.Events}}, d.memory.state)
+		}
 	}
 }
 

@@ -74,9 +74,12 @@ func (h *Handler) createWebhook(c echo.Context) error {
 	return created(c, wire.NewWebhook(&e.Webhook))
 }
 
-const maxURL = 2048 // in characters
+const (
+	maxURL = 2048    // in characters
+	secure = "https" // the scheme of webhooks
+)
 
-// readURL reads the webhook's URL. The host's address is checked on each connection.
+// readURL reads the webhook's URL, and writes its scheme in lower case (RFC 3986, section 3.1). The host's address is checked on each connection.
 func readURL(body *input.Form) string {
 	text := body.String("url")
 	if text == "" {
@@ -91,7 +94,7 @@ func readURL(body *input.Form) string {
 	switch {
 	case err != nil, strings.ContainsFunc(text, unicode.IsSpace):
 		wrong = "the URL cannot be read"
-	case u.Scheme != "https" || !strings.HasPrefix(text, "https://"):
+	case u.Scheme != secure || !strings.HasPrefix(text[len(secure):], "://"):
 		wrong = "the URL must begin with https://"
 	case u.User != nil:
 		wrong = "the URL must name no user and no password"
@@ -102,7 +105,7 @@ func readURL(body *input.Form) string {
 	case !isPort(u):
 		wrong = "the URL's port must be a number from 1 to 65535"
 	default:
-		return text
+		return secure + text[len(secure):]
 	}
 	body.Fault("url", validation.InvalidValue, wrong)
 	return ""

@@ -356,3 +356,35 @@ func TestTheFeed(t *testing.T) {
 		}
 	}
 }
+
+// TestWebhookURLs: the scheme and the host may be written in upper case. The answer has the scheme in lower case, and the rest as sent.
+func TestWebhookURLs(t *testing.T) {
+	v := tradingtest.New(t)
+	for sent, want := range map[string]string{
+		"https://example.com/Hook?A=b":     "https://example.com/Hook?A=b",
+		"HTTPS://Example.COM/Hook?A=b":     "https://Example.COM/Hook?A=b",
+		"Https://[2001:DB8::1]:8443/":      "https://[2001:DB8::1]:8443/",
+		"HTTP://example.com/":              "",
+		"https:example.com":                "",
+		"HTTPS:/example.com":               "",
+		"HTTPS://":                         "",
+		"HTTPS://user@example.com/":        "",
+		"HTTPS://example.com/#":            "",
+		"https://example.com/a b":          "",
+		"httpss://example.com/":            "",
+		" https://example.com/":            "",
+		"https://example.com:70000/":       "",
+		"//example.com/":                   "",
+		"":                                 "",
+		"HTTPS://EXAMPLE.com:443/%41%2f%C": "",
+	} {
+		r := v.Send("broker-a", "POST", api+"/webhooks", fmt.Sprintf(`{"url":%q}`, sent))
+		if want == "" {
+			if r.Status != 422 {
+				t.Errorf("%q: %d %s", sent, r.Status, r.Body)
+			}
+		} else if r.Status != 201 || r.Text("url") != want {
+			t.Errorf("%q: %d %s", sent, r.Status, r.Body)
+		}
+	}
+}

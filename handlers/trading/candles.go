@@ -30,7 +30,7 @@ const quietFor = 5 * scalar.Second
 // listCandles lists candles without gaps, oldest first.
 //
 // The time of the log decides which candle is open. If the rows contain every record that this node has read, the
-// wall clock also counts, so candles continue without new records.
+// journal's clock also counts, so candles continue without new records.
 func (h *Handler) listCandles(c echo.Context) error {
 	query := rest.Query(c)
 	f := candles.Filter{Symbol: rest.Param(c, "symbol"), Span: rows.ReadSpan(query, false),
@@ -50,7 +50,7 @@ func (h *Handler) listCandles(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	f.Clock = scalar.TimeOf(h.now()) - quietFor
+	f.Clock = h.clock.Now() - quietFor
 	var out *wire.Candles
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
 		out = wire.NewCandles(f.Limit)

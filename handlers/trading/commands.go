@@ -52,7 +52,7 @@ func (h *Handler) getCommand(c echo.Context) error {
 		if err := h.readCommands(c, log, log.Journal == awaited, look); err != nil {
 			return err
 		}
-		if known && found && h.recent(p, &r) {
+		if known && found && h.recent(p, log.Journal, &r) {
 			at := record.LogPosition{Journal: log.Journal, Sequence: r.Position.Sequence}
 			status := "applied"
 			if r.Outcome == decide.Rejected {
@@ -66,12 +66,12 @@ func (h *Handler) getCommand(c echo.Context) error {
 	return problem.NotFound("UNKNOWN_COMMAND", "No record of the last 24 hours holds such a command, as of the positions named in X-Log-Position.")
 }
 
-// recent reports whether the principal may see the record and whether it is recent enough.
-func (h *Handler) recent(p *access.Principal, r *records.Record) bool {
+// recent reports whether the principal may see a record of a journal and whether it is recent enough.
+func (h *Handler) recent(p *access.Principal, journal string, r *records.Record) bool {
 	if p.Customer != "" && r.Actor.Customer != p.Customer {
 		return false
 	}
-	return scalar.TimeOf(h.now())-r.Time < decide.Remember
+	return h.clocks[journal].Now()-r.Time < decide.Remember
 }
 
 // awaitedJournal returns the journal of the position that the client requires, or "" without one. A position of a

@@ -47,7 +47,7 @@ type Config struct {
 	Past past.Decisions
 	// States finds whole past states. It may be nil.
 	States *asof.States
-	// Commands lists the read models that GET /v1/commands searches.
+	// Commands lists the read models that GET /v1/commands searches. Folds MUST have their journals.
 	Commands []rows.Source
 	// Folds lists the followers of the journals in GET /v1/status.
 	Folds []Fold
@@ -61,7 +61,7 @@ type Config struct {
 	Receipts proofs.Source
 	// Roots knows the roots of the records of all journals, which reads as of a past record may name.
 	Roots asof.Roots
-	// Now is the wall clock, for /v1/time and for the 24 hours of the tickers.
+	// Now is the wall clock of the node.
 	Now func() time.Time
 }
 
@@ -78,8 +78,8 @@ type Handler struct {
 	sockets  SocketLimits
 	proofs   proving
 	version  string
-	now      func() time.Time
-	clock    *logclock.Clock
+	clock    *logclock.Clock            // of the trading journal
+	clocks   map[string]*logclock.Clock // of the journals of commands
 	receipts *proofs.Receipts
 
 	description *description
@@ -92,9 +92,15 @@ type Handler struct {
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: operation.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
 		past:     pasts{c.Past, c.States, c.Roots},
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: proving{c.Proofs, slots.New(maxProofs, maxProofsOfBroker)}, version: c.Version, now: c.Now,
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, proofs: proving{c.Proofs, slots.New(maxProofs, maxProofsOfBroker)}, version: c.Version,
 		receipts: proofs.New(c.Receipts), description: newDescription()}
-	h.clock = logclock.Of(h.venue, h.now)
+	h.clock = logclock.Of(h.venue, c.Now)
+	h.clocks = map[string]*logclock.Clock{journalName: h.clock}
+	for _, f := range c.Folds {
+		if h.clocks[f.Journal] == nil {
+			h.clocks[f.Journal] = logclock.Of(f.Follower, c.Now)
+		}
+	}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }

@@ -44,3 +44,30 @@ func TestALogAheadOfTheClock(t *testing.T) {
 	}
 	past(v, "broker-a", a1+"/orders", (now+scalar.Second).String()).Code(409, "NOT_YET_DECIDED")
 }
+
+// TestCandlesAndCommandsOfALogAhead: where the log is days ahead of the node's clock, a candle closes when its interval has ended for
+// the owner, and a command is found for the 24 hours after its record.
+func TestCandlesAndCommandsOfALogAhead(t *testing.T) {
+	v := funded(t)
+	v.Advance(2 * scalar.Day)
+	v.Send("broker-b", "POST", b1+"/orders", entry("sell", "0.1", "65000")).Want(201)
+	v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", "65000")).Want(201)
+	id := v.Trading.Entries()[v.Trading.Tip().Sequence].Record.Command.ID.String()
+	v.Advance(-2 * scalar.Day)
+	v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.3", "64001")).Want(201)
+	candle := func() string {
+		t.Helper()
+		return words(v.Send("", "GET", "/v1/candles/"+btc+"?interval=1m", "").Want(200))[0]
+	}
+	if got := candle(); !strings.HasSuffix(got, "open") {
+		t.Errorf("in its interval, the candle is %s", got)
+	}
+	v.Advance(100 * scalar.Second)
+	if got := candle(); !strings.HasSuffix(got, "closed") {
+		t.Errorf("after its interval, the candle is %s", got)
+	}
+	v.Advance(23 * scalar.Hour)
+	v.Send("broker-a", "GET", "/v1/commands/"+id, "").Want(200)
+	v.Advance(2 * scalar.Hour)
+	v.Send("broker-a", "GET", "/v1/commands/"+id, "").Code(404, "UNKNOWN_COMMAND")
+}

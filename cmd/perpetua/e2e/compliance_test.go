@@ -93,12 +93,22 @@ func TestCompliancePage(t *testing.T) {
 
 	// More is asked for; what is missing is said at its field.
 	b.click(`#action option[value="request_information"]`)
-	b.keys("#decide [name=reason]", "The statement is too old."+enter)
+	b.keys("#decide [name=reason]", "The statement is too old.\u202e"+enter) // the last character reverses what follows it
 	b.sees("#field-questionnaires .fault", "at least one")
 	b.click(`#field-questionnaires input[value="` + p.more + `"]`)
 	b.keys("#decide [name=internal_reason]", "Seen by two of us."+enter)
 	b.sees("#decide-result", "Request information: done.")
 	b.sees("#timeline", "More was asked for", "The statement is too old.", "Internal: Seen by two of us.", "[operator]")
+	b.seesScript("what follows the reason from left to right", `
+		const walk = document.createTreeWalker(document.querySelector("#timeline"), NodeFilter.SHOW_TEXT);
+		while (walk.nextNode() && !walk.currentNode.data.includes("[operator]"));
+		const at = walk.currentNode.data.indexOf("[operator]"), left = (i) => {
+			const range = document.createRange();
+			range.setStart(walk.currentNode, at + i);
+			range.setEnd(walk.currentNode, at + i + 1);
+			return range.getBoundingClientRect().left;
+		};
+		return left(0) < left(1) && left(1) < left(9) ? "it is" : ""`)
 	b.sees("#facts", "The statement is too old.")
 	b.click(`#action option[value="approve"]`)
 	b.keys("#decide [name=reason]", "Welcome."+enter)

@@ -127,6 +127,9 @@ func (f *follow) run(ctx context.Context) (err error) {
 	if err := local.RemoveRunFile(runJSON); err != nil {
 		return err // left by a killed process, and misleading to clients
 	}
+	if err := folder.SetFollows(f.follows()); err != nil {
+		return err
+	}
 	id, err := folder.NodeID(s.NodeID)
 	if err != nil {
 		return err
@@ -163,6 +166,14 @@ func (f *follow) run(ctx context.Context) (err error) {
 	defer n.Close()
 	err = n.RunUntil(ctx, func(ctx context.Context) error { return f.serve(ctx, n, runJSON, services) })
 	return errors.Join(err, local.RemoveRunFile(runJSON))
+}
+
+// follows returns the source of the records.
+func (f *follow) follows() string {
+	if len(f.settings.Brokers()) > 0 {
+		return local.FollowsBrokers
+	}
+	return local.FollowsArchive
 }
 
 // openSource opens the archive if it is the only source, and makes the topics that its records go to.
@@ -228,13 +239,9 @@ func (f *follow) announce(ctx context.Context, n *node.Node, runJSON string, ser
 		return err
 	}
 	n.Announce()
-	follows := local.FollowsBrokers
-	if f.source != nil {
-		follows = local.FollowsArchive
-	}
 	describe := func() local.RunFile {
 		return local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
-			Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Follows: follows, Users: []local.User{}}
+			Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Follows: f.follows(), Users: []local.User{}}
 	}
 	r := describe()
 	if err := local.WriteRunFile(runJSON, r); err != nil {

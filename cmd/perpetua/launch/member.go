@@ -39,6 +39,9 @@ func joinCluster(command string, args []string, std settings.IO, extra func(*fla
 		return nil, err
 	}
 	id, err := folder.NodeID(s.NodeID)
+	if err == nil {
+		err = folder.SetFollows("")
+	}
 	if err != nil {
 		folder.Close()
 		return nil, err

@@ -65,6 +65,9 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err := local.RemoveRunFile(folder.Path("run.json")); err != nil {
 		return err // left by a killed process, and misleading to clients
 	}
+	if err := folder.SetFollows(""); err != nil {
+		return err
+	}
 	id, err := folder.NodeID(p.settings.NodeID)
 	if err != nil {
 		return err

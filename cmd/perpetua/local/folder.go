@@ -82,6 +82,30 @@ func (d *Folder) Keep(name, content string) error {
 	return writeWhole(d.Path(name), []byte(content), 0o644)
 }
 
+// followsFile is the file in the folder of a follower that says what it follows, also while it does not run.
+const followsFile = "follows"
+
+// SetFollows writes to the folder what its node follows: FollowsBrokers or FollowsArchive, or "" for a node of a venue.
+func (d *Folder) SetFollows(source string) error {
+	if source != "" {
+		return d.Keep(followsFile, source+"\n")
+	}
+	if err := os.Remove(d.Path(followsFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return nil
+}
+
+// Follows returns what the node on the folder follows, also if it does not run: FollowsBrokers or FollowsArchive, or "" for a node
+// of a venue. It does not know the followers of builds that did not call SetFollows.
+func (d *Folder) Follows() string {
+	if running, ok, err := ReadRunFile(d.Path("run.json")); err == nil && ok {
+		return running.Follows
+	}
+	stored, _ := os.ReadFile(d.Path(followsFile))
+	return strings.TrimSpace(string(stored))
+}
+
 // writeWhole writes a file atomically: after a crash it exists whole or not at all.
 func writeWhole(path string, content []byte, mode os.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"log/slog"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -49,7 +51,7 @@ func (n *Node) archivers(ctx context.Context) (all []archiver, err error) {
 			Config:    cfg,
 			From:      func(at record.Position) archive.Source { return journal.NewRawReader(f.client, f.Rules, 0, at) },
 			Copies:    []archive.Heads{projections.ArchiveHeads{Pool: n.stores.pool}, n.Settings.ArchiveHeads()},
-			Logger:    n.Logger.With("part", "archive", "journal", f.Name()),
+			Logger:    n.archiveLog(f.Name()),
 			TailEvery: every,
 		})
 		filler, err := n.filler(f.Rules, cfg, sealer)
@@ -59,6 +61,21 @@ func (n *Node) archivers(ctx context.Context) (all []archiver, err error) {
 		all = append(all, archiver{sealer, f.Name(), filler})
 	}
 	return all, nil
+}
+
+// archiveLog returns the logger of the archive of a journal. It names the bucket, because an archive that lacks records may be in
+// another one.
+func (n *Node) archiveLog(journal string) *slog.Logger {
+	log := n.Logger.With("part", "archive", "journal", journal)
+	at, err := n.Settings.ArchiveBucketURL()
+	if err != nil {
+		return log
+	}
+	u, err := url.Parse(at)
+	if err != nil { // its text may hold a secret
+		return log
+	}
+	return log.With("bucket", u.Redacted())
 }
 
 // retention returns how long the archive is locked. A node that archives does not start if the bucket can't lock objects.

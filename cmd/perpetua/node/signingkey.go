@@ -193,7 +193,7 @@ func (n *Node) nextCheckpointKey(ctx context.Context, journal string) (*decide.R
 	if err != nil {
 		return nil, err
 	}
-	if err := l.mayRotate(reader.Origin(), scalar.TimeOf(n.clock().Wall())); err != nil {
+	if err := l.mayRotate(reader.Origin(), l.clock.Now()); err != nil {
 		return nil, err
 	}
 	return l.checkpointKeys(reader.Origin()).next(ctx)

@@ -24,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/commitment"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/logclock"
 	"github.com/perpetua-exchange/perpetua/streams/receipt"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -33,6 +34,7 @@ import (
 // transparencyLog is the transparency log of one of the node's journals.
 type transparencyLog struct {
 	*follower
+	clock  *logclock.Clock
 	host   string
 	open   bool                 // needs no token
 	policy *transparency.Policy // nil if there are no witnesses
@@ -56,7 +58,7 @@ type transparencyLog struct {
 func (n *Node) transparencyLogs() (all treeLogs) {
 	blobs := blob.NewStore(n.stores.snapshots.bucket)
 	for _, f := range n.followers {
-		l := &transparencyLog{follower: f, host: n.Settings.TLog.Host, open: slices.Contains(openLogs(n.Settings), f.Name()), policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
+		l := &transparencyLog{follower: f, clock: logclock.Of(f.fold, n.clock().Wall), host: n.Settings.TLog.Host, open: slices.Contains(openLogs(n.Settings), f.Name()), policy: n.policy, stores: &n.stores, blobs: blobs, box: n.Box,
 			logger: n.Logger.With("part", "tlog", "journal", f.Name())}
 		l.tiles, _ = n.Settings.TilesAge() // checked before
 		if n.Follow == nil {

@@ -116,7 +116,7 @@ func (n *Node) checkArchives(ctx context.Context) error {
 		within, cancel := context.WithTimeout(ctx, archiveWait)
 		err := n.stores.client.Complete(within, f.Name(), 0)
 		cancel()
-		log := n.Logger.With("part", "archive", "journal", f.Name())
+		log := n.archiveLog(f.Name())
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:

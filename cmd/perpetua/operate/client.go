@@ -23,6 +23,8 @@ const (
 	// delay between them.
 	tries     = 6
 	firstWait = 250 * time.Millisecond
+	// maxWait is the longest time for which a client waits because the venue asks for it.
+	maxWait   = 30 * time.Second
 	maxAnswer = 256 << 20
 )
 
@@ -30,10 +32,11 @@ const (
 type client struct {
 	base, token string
 	http        *http.Client
+	pause       func(ctx context.Context, d time.Duration) error
 }
 
 func newClient(base string) *client {
-	return &client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Timeout: requestTime}}
+	return &client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Timeout: requestTime}, pause: pause}
 }
 
 // Problem is an error response of a venue.
@@ -46,6 +49,8 @@ type Problem struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"errors"`
+	// RetryAfter is the time for which the venue asks to wait before the request is repeated, or 0.
+	RetryAfter time.Duration `json:"-"`
 }
 
 // Error returns a line for the problem and one more for each error in the request. A detail that only repeats the error is left out.
@@ -55,20 +60,26 @@ func (p *Problem) Error() string {
 	if len(p.Errors) != 1 || !strings.Contains(p.Detail, p.Errors[0].Message) {
 		fmt.Fprintf(&b, ": %s", p.Detail)
 	}
+	if p.RetryAfter > 0 {
+		fmt.Fprintf(&b, "\n  the venue asks to repeat the request after %v", p.RetryAfter)
+	}
 	for _, f := range p.Errors {
 		fmt.Fprintf(&b, "\n  %s %s: %s", cmp.Or(f.Field, "the request"), f.Code, f.Message)
 	}
 	return b.String()
 }
 
+// login gets a token. It repeats the request unless the venue refuses it or does not respond: its address may be wrong.
 func (c *client) login(ctx context.Context, user, password string) error {
 	form := url.Values{"username": {user}, "password": {password}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/auth/jwt/login", strings.NewReader(form.Encode()))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := c.send(r)
+	answer, err := c.repeat(ctx, undecided, func() ([]byte, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/auth/jwt/login", strings.NewReader(form.Encode()))
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return c.send(r)
+	})
 	if err != nil {
 		return fmt.Errorf("log in as %s: %w", user, err)
 	}
@@ -93,8 +104,7 @@ func (c *client) do(ctx context.Context, method, target string, body content, ke
 	if method != http.MethodGet && key == "" {
 		key = operation.NewID().String()
 	}
-	wait := firstWait
-	for try := 1; ; try++ {
+	return c.repeat(ctx, func(err error) bool { return unreached(err) || undecided(err) }, func() ([]byte, error) {
 		r, err := http.NewRequestWithContext(ctx, method, c.base+target, bytes.NewReader(body.bytes))
 		if err != nil {
 			return nil, err
@@ -106,23 +116,55 @@ func (c *client) do(ctx context.Context, method, target string, body content, ke
 		if body.bytes != nil {
 			r.Header.Set("Content-Type", body.mediaType)
 		}
-		answer, err := c.send(r)
-		var p *Problem
-		refused := errors.As(err, &p)
-		undecided := refused && (p.Status == http.StatusServiceUnavailable && p.Code != "FENCED" || p.Status == http.StatusTooManyRequests)
-		if err == nil || refused && !undecided || try == tries {
+		return c.send(r)
+	})
+}
+
+// unreached reports whether the error is not a response of the venue.
+func unreached(err error) bool { return !errors.As(err, new(*Problem)) }
+
+// undecided reports whether the venue has not decided a request and the same request may succeed later.
+func undecided(err error) bool {
+	var p *Problem
+	return errors.As(err, &p) && (p.Status == http.StatusServiceUnavailable && p.Code != "FENCED" || p.Status == http.StatusTooManyRequests)
+}
+
+// repeat calls once until it succeeds or the error is not one of those after which again is true, at most tries times. Between
+// two calls it waits for the venue's Retry-After or longer. It returns the error of the last call, and at once if Retry-After is over
+// maxWait.
+func (c *client) repeat(ctx context.Context, again func(error) bool, once func() ([]byte, error)) ([]byte, error) {
+	least := firstWait
+	for try := 1; ; try++ {
+		answer, err := once()
+		if err == nil || !again(err) || try == tries {
 			return answer, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(wait):
+		wait := least
+		var p *Problem
+		if errors.As(err, &p) {
+			wait = max(wait, p.RetryAfter)
 		}
-		wait *= 2
+		if wait > maxWait {
+			return nil, err
+		}
+		if err := c.pause(ctx, wait); err != nil {
+			return nil, err
+		}
+		least *= 2
 	}
 }
 
-// send sends a request once. If the venue refuses it, the error is a *problem.
+// pause waits for d, or until the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// send sends a request once. If the venue refuses it, the error is a *Problem.
 func (c *client) send(r *http.Request) ([]byte, error) {
 	answer, err := c.http.Do(r)
 	if err != nil {
@@ -136,7 +178,11 @@ func (c *client) send(r *http.Request) ([]byte, error) {
 	if answer.StatusCode < http.StatusMultipleChoices {
 		return content, nil
 	}
-	return nil, problemOf(answer.StatusCode, content)
+	p := problemOf(answer.StatusCode, content)
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		p.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return nil, p
 }
 
 // problemOf decodes a problem in either of the venue's two formats. The status is always that of the response.

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"io"
@@ -168,6 +169,62 @@ func TestCommandRepeats(t *testing.T) {
 	}
 	if _, _, err := v.call(t, "", "brokers", "list", "--user", "nobody"); err == nil || err.Error() != "the venue refuses the password of nobody from PERPETUA_ADMIN_PASSWORD" {
 		t.Errorf("of a wrong password it says %v", err)
+	}
+}
+
+// TestLoginRepeats: a login is repeated after as long as the venue asks, or longer after each refusal. It is not repeated if the venue
+// refuses it, asks for more than half a minute, or does not respond.
+func TestLoginRepeats(t *testing.T) {
+	const (
+		accepted = `{"access_token":"T"}`
+		limited  = `{"status":429,"code":"RATE_LIMITED","detail":"too many"}`
+		starting = `{"detail":"NOT_READY"}`
+	)
+	type response struct {
+		status     int
+		retryAfter string
+		body       string
+	}
+	for _, test := range []struct {
+		name      string
+		responses []response
+		waits     []time.Duration
+		err       string // "" for a token
+	}{
+		{"after refusals", []response{{429, "3", limited}, {503, "", starting}, {503, "1", starting}, {200, "", accepted}}, []time.Duration{3 * time.Second, 2 * firstWait, 4 * firstWait}, ""},
+		{"a date", []response{{503, "Fri, 31 Dec 1999 23:59:59 GMT", starting}, {200, "", accepted}}, []time.Duration{firstWait}, ""},
+		{"too many", slices.Repeat([]response{{503, "20", starting}}, tries), slices.Repeat([]time.Duration{20 * time.Second}, tries-1),
+			"log in as operator: 503 NOT_READY: Service Unavailable\n  the venue asks to repeat the request after 20s"},
+		{"a long wait", []response{{429, "31", limited}}, nil, "log in as operator: 429 RATE_LIMITED: too many\n  the venue asks to repeat the request after 31s"},
+		{"another venue", []response{{503, "", `{"status":503,"code":"FENCED","detail":"a copy"}`}}, nil, "log in as operator: 503 FENCED: a copy"},
+		{"a wrong password", []response{{400, "", `{"detail":"LOGIN_BAD_CREDENTIALS"}`}}, nil, "log in as operator: 400 LOGIN_BAD_CREDENTIALS: Bad Request"},
+	} {
+		left := test.responses
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); len(left) == 0 || string(body) != "password=secret&username=operator" {
+				t.Errorf("%s: %d responses are left for %q", test.name, len(left), body)
+				return
+			}
+			if left[0].retryAfter != "" {
+				w.Header().Set("Retry-After", left[0].retryAfter)
+			}
+			answer(left[0].status, left[0].body)(w)
+			left = left[1:]
+		}))
+		var waits []time.Duration
+		c := newClient(server.URL)
+		c.pause = func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
+		err := c.login(t.Context(), "operator", "secret")
+		if test.err == "" && (err != nil || c.token != "T") || test.err != "" && (err == nil || err.Error() != test.err) {
+			t.Errorf("%s: %q, %v, want %q", test.name, c.token, err, test.err)
+		}
+		if !slices.Equal(waits, test.waits) || len(left) > 0 {
+			t.Errorf("%s: waits %v, want %v; %d responses are left", test.name, waits, test.waits, len(left))
+		}
+		server.Close()
+		if waits = nil; c.login(t.Context(), "operator", "secret") == nil || waits != nil {
+			t.Errorf("%s: waits %v for a venue that does not respond", test.name, waits)
+		}
 	}
 }
 

@@ -400,6 +400,9 @@ func folderBrokers(ctx context.Context, dir string, progress func(string)) (brok
 	if ok {
 		return running.Kafka, func() {}, nil
 	}
+	if folder.Follows() == local.FollowsBrokers {
+		return nil, nil, fmt.Errorf("the folder %s has no log: its node follows the brokers of a venue, and does not run; name the brokers with --kafka-brokers", dir)
+	}
 	if _, err := os.Stat(folder.Path("kafka")); err != nil {
 		return nil, nil, fmt.Errorf("no log in %s: %w", dir, err)
 	}

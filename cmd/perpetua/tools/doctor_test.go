@@ -360,3 +360,31 @@ func TestDoctorOfAFollower(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorOfAStoppedFollower: the checks say what the folder is when no node runs on it, and where the log of its node is. A folder
+// on which a node of a venue started is the venue's.
+func TestDoctorOfAStoppedFollower(t *testing.T) {
+	for _, follows := range []string{local.FollowsBrokers, local.FollowsArchive, ""} {
+		s, err := settings.Parse("doctor", []string{"--data", t.TempDir()}, outputTo(io.Discard), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := local.Folder{Dir: s.Data}
+		if err := errors.Join(folder.SetFollows(local.FollowsArchive), folder.SetFollows(follows)); err != nil {
+			t.Fatal(err)
+		}
+		d := &diagnosis{}
+		d.checkLog(t.Context(), s, nil, nil)
+		if named := d.holds(isFailed, "follows the brokers of a venue"); named != (follows == local.FollowsBrokers) || !named && !d.holds(isFailed, "no log in") {
+			t.Errorf("%q: %v", follows, d.findings)
+		}
+		if follows == "" {
+			continue
+		}
+		d = &diagnosis{}
+		d.checkFence(t.Context(), s, nil)
+		if !d.holds(isNote, "only a venue has a fence") {
+			t.Errorf("%q: %v", follows, d.findings)
+		}
+	}
+}

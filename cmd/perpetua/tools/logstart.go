@@ -110,11 +110,15 @@ func folderOfLog(s *settings.Settings) (ours bool, running local.RunFile, err er
 }
 
 // followed returns what the node on the data folder follows, if it is a follower and the folder belongs to the log that is read:
-// local.FollowsBrokers or local.FollowsArchive. Otherwise it returns "", also if no node runs.
+// local.FollowsBrokers or local.FollowsArchive. Otherwise it returns "".
 func followed(s *settings.Settings) string {
-	_, running, _ := folderOfLog(s)
-	return running.Follows
+	if ours, _, err := folderOfLog(s); err != nil || !ours {
+		return ""
+	}
+	return (&local.Folder{Dir: s.Data}).Follows()
 }
 
-// keysOfFollower reports whether the key store of the settings is that of a running follower.
-func keysOfFollower(s *settings.Settings) bool { return s.Stores.KeyURL == "" && followed(s) != "" }
+// keysOfFollower reports whether the key store of the settings is that of a follower on the data folder.
+func keysOfFollower(s *settings.Settings) bool {
+	return s.Stores.KeyURL == "" && (&local.Folder{Dir: s.Data}).Follows() != ""
+}

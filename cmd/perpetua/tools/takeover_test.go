@@ -102,8 +102,20 @@ func TestTakeOverOfAFollower(t *testing.T) {
 	if err := local.WriteRunFile(filepath.Join(dir, "run.json"), local.RunFile{PID: os.Getpid(), Kafka: []string{"127.0.0.1:1"}, Follows: local.FollowsBrokers}); err != nil {
 		t.Fatal(err)
 	}
-	err := TakeOver(t.Context(), []string{"--data", dir, "--fence-lost"}, outputTo(io.Discard))
-	if err == nil || !strings.Contains(err.Error(), "only a venue has a fence") {
-		t.Error(err)
+	refused := func(args ...string) {
+		t.Helper()
+		err := TakeOver(t.Context(), append([]string{"--data", dir, "--fence-lost"}, args...), outputTo(io.Discard))
+		if err == nil || !strings.Contains(err.Error(), "only a venue has a fence") {
+			t.Error(err)
+		}
+	}
+	refused()
+	if err := errors.Join(os.Remove(filepath.Join(dir, "run.json")), (&local.Folder{Dir: dir}).SetFollows(local.FollowsArchive)); err != nil {
+		t.Fatal(err)
+	}
+	refused() // it does not run
+	refused("--kafka-brokers", "127.0.0.1:1")
+	if _, err := os.Stat(filepath.Join(dir, seal.Folder, "fence")); err == nil {
+		t.Error("the key store has a fence")
 	}
 }

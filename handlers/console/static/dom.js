@@ -163,6 +163,10 @@ export function moment(timestamp) {
 // like another one.
 export const escaped = (text) => text.replaceAll(/[\p{Cf}\u2028\u2029]/gu, (c) => c.split("").map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
 
+// isolated makes an element for a text that others wrote, beside other text. Characters that change the direction of text change that
+// of this text alone.
+export const isolated = (text) => el("bdi", {}, text);
+
 // words turns an enumerated value into words.
 export const words = (value) => (value ? value.replaceAll("_", " ") : "");
 

@@ -32,7 +32,7 @@ export class Cases {
     const level = { success: "good", fail: "bad" }[trigger.result] ?? "";
     return el("article", { class: "case", "data-trigger": trigger.id },
       el("h3", {}, words(entitlement?.name) || trigger.entitlement_id, el("span", { class: `chip ${level}` }, words(trigger.status) + (trigger.result ? `, ${trigger.result}` : ""))),
-      el("ol", { class: "timeline" }, ...timeline.map((event) => el("li", {}, el("time", { datetime: event.time, title: event.time }, moment(event.time)), el("span", {}, happened(event))))));
+      el("ol", { class: "timeline" }, ...timeline.map((event) => el("li", {}, el("time", { datetime: event.time, title: event.time }, moment(event.time)), el("span", {}, ...happened(event))))));
   }
 }
 

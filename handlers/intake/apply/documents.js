@@ -1,6 +1,6 @@
 // The documents of an owner, and the field that takes one or several of them: those that are there, and a file to upload.
 
-import { el, words } from "/console/dom.js";
+import { el, isolated, words } from "/console/dom.js";
 import { say } from "/console/form.js";
 import { read, upload } from "./service.js";
 
@@ -43,7 +43,7 @@ export function documentChoice(question, documents, type) {
   const list = el("div");
   const show = (document) => {
     const input = el("input", { type, name: `q-${question.id}`, value: document.id });
-    list.prepend(el("label", { class: "choice" }, input, el("span", {}, document.name, el("em", {}, ` · ${words(document.category)}`))));
+    list.prepend(el("label", { class: "choice" }, input, el("span", {}, isolated(document.name), el("em", {}, ` · ${words(document.category)}`))));
     return input;
   };
   for (const document of [...documents.all].reverse()) show(document);
@@ -64,14 +64,14 @@ export function documentChoice(question, documents, type) {
     if (!file.files.length) return;
     const [one] = file.files;
     file.disabled = true;
-    say(result, "wait", `Uploading ${one.name} …`);
+    say(result, "wait", "Uploading ", isolated(one.name), " …");
     own = true;
     try {
       await documents.add(one, category.value, side.value);
-      say(result, "good", `${one.name} is uploaded and chosen.`);
+      say(result, "good", isolated(one.name), " is uploaded and chosen.");
     } catch (failure) {
       if (!failure.code) throw failure;
-      say(result, "bad", `${one.name} was not taken: ${refusals[failure.code] ?? failure.message} (${failure.code})`);
+      say(result, "bad", isolated(one.name), ` was not taken: ${refusals[failure.code] ?? failure.message} (${failure.code})`);
     } finally {
       own = false;
       file.disabled = false;

@@ -1,6 +1,6 @@
 // The events of a case in words.
 
-import { words } from "/console/dom.js";
+import { isolated, words } from "/console/dom.js";
 
 const actions = {
   start: "Started", request_information: "More was asked for", request_video_identification: "A video identification was asked for",
@@ -8,7 +8,7 @@ const actions = {
   cancel: "Withdrawn", terminate: "Terminated", fail: "Failed",
 };
 
-// happened tells an event of a timeline in words.
+// happened tells an event of a timeline in words. It returns strings and elements.
 export function happened(event) {
   const told = {
     "entitlement_trigger.created": () => "Applied for",
@@ -16,6 +16,6 @@ export function happened(event) {
     "entitlement_trigger.requirements_changed": () => (event.questionnaire_ids.length ? "Questionnaires have to be answered" : "All questionnaires are answered"),
     "notice.given": () => `Receivers are told: ${event.event_type}`,
   }[event.type];
-  const why = event.reason ? `: ${event.reason}` : "";
-  return (told ? told() : event.type) + (event.outcome ? ` (${event.outcome})` : "") + why + (event.code ? ` (${event.code})` : "");
+  const why = event.reason ? [": ", isolated(event.reason)] : [];
+  return [(told ? told() : event.type) + (event.outcome ? ` (${event.outcome})` : ""), ...why, event.code ? ` (${event.code})` : null];
 }

@@ -1,6 +1,6 @@
 // A case: everything about it that is read when it is chosen, and again while it is shown.
 
-import { byId, el, inTurn, keepingFocus, moment, setText, words } from "/console/dom.js";
+import { byId, el, inTurn, isolated, keepingFocus, moment, setText, words } from "/console/dom.js";
 import { happened } from "/apply/timeline.js";
 import * as answers from "./answers.js";
 import { Decide } from "./decide.js";
@@ -95,12 +95,12 @@ export class Case {
     byId("case-status").className = `chip ${state.level}`;
     byId("case-status").textContent = state.text;
     setText(byId("case-said"), `The case is ${state.text}`);
-    const open = c.pending_requirements.map((p) => words(p.reason)).join("; ");
-    facts("facts", { "Open requirements": open || "none", Since: moment(c.created_at), "Changed": moment(c.updated_at), Deadline: c.deadline ? moment(c.deadline) : "none", Case: c.id });
+    const open = c.pending_requirements.flatMap((p, i) => [i ? "; " : null, isolated(words(p.reason))]);
+    facts("facts", { "Open requirements": open.length ? open : "none", Since: moment(c.created_at), "Changed": moment(c.updated_at), Deadline: c.deadline ? moment(c.deadline) : "none", Case: c.id });
   }
 }
 
-const facts = (id, all) => byId(id).replaceChildren(...Object.entries(all).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+const facts = (id, all) => byId(id).replaceChildren(...Object.entries(all).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, ...[value].flat()))));
 
 const pathOf = (c) => `${c.owner_type}s/${c.owner_id}`;
 
@@ -110,7 +110,7 @@ const gone = (failure) => {
 };
 
 // erasure are the facts of a certificate.
-const erasure = (e) => ({ "Erasure asked for": `${moment(e.requested_at)} by ${e.requested_by}: ${e.reason}`, "Kept until": moment(e.retain_until),
+const erasure = (e) => ({ "Erasure asked for": [`${moment(e.requested_at)} by ${e.requested_by}: `, isolated(e.reason)], "Kept until": moment(e.retain_until),
   Erased: e.erased_at ? moment(e.erased_at) : "not yet", Key: e.key_id ? `${e.key_id}, destroyed ${moment(e.key_destroyed_at)}` : "not destroyed yet",
   "In the log": e.positions.join(", ") });
 
@@ -124,8 +124,8 @@ function showOwner(who, certificate) {
 
 // line is an event of the timeline as operators see it: with who it was, and what stays inside.
 function line(event) {
-  const inside = [event.internal_reason, event.external_reference].filter(Boolean).join(" · ");
+  const inside = [event.internal_reason, event.external_reference].filter(Boolean).flatMap((text, i) => [i ? " · " : null, isolated(text)]);
   const by = event.actor && event.actor_kind !== "system" ? ` [${event.actor}]` : "";
   return el("li", {}, el("time", { datetime: event.time, title: event.time }, moment(event.time)),
-    el("span", {}, happened(event) + by, inside ? el("em", { class: "inside" }, `Internal: ${inside}`) : null));
+    el("span", {}, ...happened(event), by, inside.length ? el("em", { class: "inside" }, "Internal: ", ...inside) : null));
 }

@@ -1,6 +1,6 @@
 // The deliveries about an owner since a case began: what receivers were told, each attempt, and another try for what is over or waits for its retry.
 
-import { byId, el, moment, update, words } from "/console/dom.js";
+import { byId, el, isolated, moment, update, words } from "/console/dom.js";
 import { say } from "/console/form.js";
 import { all, post, receivers } from "./service.js";
 
@@ -26,10 +26,10 @@ export function draw({ found, to, more }, may, done) {
     el("span", { class: "note" }, moment(d.created_at), d.next_attempt_at ? `, next try ${moment(d.next_attempt_at)}` : ""),
     may && d.status in again ? el("button", { type: "button", "data-key": "replay", "aria-label": `Deliver ${again[d.status]}: ${d.event_type} of ${moment(d.created_at)}`, click: () => replay(d, done) }, `Deliver ${again[d.status]}`) : null,
     el("span", { class: "note to" }, to[d.webhook_id] ? `to ${to[d.webhook_id]}` : "to a receiver that was deleted"),
-    el("ol", { class: "attempts" }, ...d.attempts.map((a) => el("li", {}, attempt(a)))))));
+    el("ol", { class: "attempts" }, ...d.attempts.map((a) => el("li", {}, ...attempt(a)))))));
 }
 
-const attempt = (a) => `${a.number}. ${moment(a.started_at)}, ${a.duration_ms} ms: ${a.status_code ?? a.error ?? "no answer"}${a.response ? `, “${a.response}”` : ""}`;
+const attempt = (a) => [`${a.number}. ${moment(a.started_at)}, ${a.duration_ms} ms: ${a.status_code ?? a.error ?? "no answer"}`, ...(a.response ? [", “", isolated(a.response), "”"] : [])];
 
 // isListed reports whether the page shows a delivery. It does not once another case was chosen.
 const isListed = ({ id }) => [...byId("deliveries").children].some((item) => item.dataset.delivery === id);

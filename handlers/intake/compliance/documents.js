@@ -1,7 +1,7 @@
 // The documents of an owner. An image or a PDF is shown in the page; what a browser cannot show is offered to be saved. The file
 // comes by a download link, like any client's.
 
-import { byId, el, moment, restoreFocus, update, words } from "/console/dom.js";
+import { byId, el, isolated, moment, restoreFocus, update, words } from "/console/dom.js";
 import { say } from "/console/form.js";
 import { read } from "./service.js";
 
@@ -39,7 +39,7 @@ export async function show(owner, doc) {
   closeViewer();
   opener = document.activeElement;
   const mine = wanted;
-  say(byId("document-result"), "wait", `Reading ${doc.name} …`);
+  say(byId("document-result"), "wait", "Reading ", isolated(doc.name), " …");
   try {
     const path = await link(owner, doc);
     const response = await fetch(path, { cache: "no-store" });
@@ -58,7 +58,7 @@ export async function show(owner, doc) {
     byId("viewer").scrollIntoView({ block: "nearest" });
   } catch (failure) {
     if (!failure.code && failure.name !== "TypeError") throw failure;
-    if (mine === wanted) say(byId("document-result"), "bad", `${doc.name} cannot be read: ${failure.message} (${failure.code ?? "UNREACHABLE"})`);
+    if (mine === wanted) say(byId("document-result"), "bad", isolated(doc.name), ` cannot be read: ${failure.message} (${failure.code ?? "UNREACHABLE"})`);
   }
 }
 
@@ -72,7 +72,7 @@ function view(type, doc) {
 export function list(owner, documents) {
   if (!documents.length) return byId("documents").replaceChildren(el("li", { class: "dim" }, "There are none."));
   update(byId("documents"), documents.map((d) => el("li", { "data-key": d.id, "data-document": d.id },
-    el("span", { class: "grow" }, d.name), el("span", { class: "chip" }, words(d.category) + (d.orientation === "undetermined" ? "" : `, ${d.orientation}`)),
+    el("span", { class: "grow" }, isolated(d.name)), el("span", { class: "chip" }, words(d.category) + (d.orientation === "undetermined" ? "" : `, ${d.orientation}`)),
     el("span", { class: "note" }, moment(d.created_at), d.valid_until ? `, until ${d.valid_until.slice(0, 10)}` : ""),
     el("button", { type: "button", "data-key": "show", "aria-label": `Show ${d.name}`, click: () => show(owner, d) }, "Show"))));
 }

@@ -32,11 +32,7 @@ func (g *Gate) Check(token, address string) (Admission, error) {
 		return Admission{}, problem.Unauthorized("A bearer token is required.")
 	}
 	judged := g.tokens.sequence()
-	starting := g.tokens.starting != nil && g.tokens.starting() // before the token is looked at
 	p, account, err := g.tokens.verify(token, address)
-	if err != nil && starting && !errors.Is(err, errNoAudience) && !errors.Is(err, ErrKeysRefused) {
-		return Admission{}, problem.Unavailable("NOT_READY", "The node is starting and has not read all users and keys yet.", time.Second).Because(err)
-	}
 	if err != nil {
 		return Admission{}, Refused(err)
 	}
@@ -45,7 +41,13 @@ func (g *Gate) Check(token, address string) (Admission, error) {
 
 // Take applies the rate limit to a checked request and sets the RateLimit headers in h, which may be nil. The error is a problem.
 func (g *Gate) Take(h http.Header, a Admission) error {
-	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit)
+	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit, false)
+}
+
+// TakeQuietly is Take for a response that a cache may keep. It sets the headers only if it returns an error. For other responses,
+// call Charge with 0 to set them.
+func (g *Gate) TakeQuietly(h http.Header, a Admission) error {
+	return g.limits.take(h, nameOf(a.Principal.Username, a.Limit), a.Limit, true)
 }
 
 // Early tells a client that its token is genuine and was issued later than the node's clock says.
@@ -57,6 +59,8 @@ func IsEarly(err error) bool { return errors.Is(err, errEarly) }
 // Refused returns the problem for an error of Tokens.Verify. The text of that error is for the log only.
 func Refused(err error) *problem.Problem {
 	switch {
+	case errors.Is(err, errStarting):
+		return problem.Unavailable("NOT_READY", "The node is starting and has not read all users and keys yet.", time.Second).Because(err)
 	case errors.Is(err, errNoAudience):
 		return problem.Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
 	case errors.Is(err, ErrKeysRefused):
@@ -67,9 +71,9 @@ func Refused(err error) *problem.Problem {
 	return problem.Unauthorized("The bearer token is not valid.").Because(err)
 }
 
-// Charge counts an admitted request as more additional ones and sets the RateLimit headers in h, which may be nil.
+// Charge counts an admitted request as more additional ones, or as none, and sets the RateLimit headers in h, which may be nil.
 func (g *Gate) Charge(h http.Header, a Admission, more int) {
-	if more > 0 && a.Principal != nil {
+	if a.Principal != nil {
 		g.limits.charge(h, nameOf(a.Principal.Username, a.Limit), a.Limit, more)
 	}
 }

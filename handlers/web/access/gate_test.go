@@ -140,10 +140,10 @@ func TestBucketsAreGivenUp(t *testing.T) {
 	l := newLimits(at.now, 0)
 	take := func(n int) error {
 		limit := RateLimit{PerSecond: 1, Burst: 1, APIKey: scalar.ID{byte(n), byte(n >> 8), byte(n >> 16), 1}}
-		return l.take(nil, nameOf("u", limit), limit)
+		return l.take(nil, nameOf("u", limit), limit, false)
 	}
 	owing := RateLimit{PerSecond: 1, Burst: 1}
-	if err := l.take(nil, nameOf("u", owing), owing); err != nil {
+	if err := l.take(nil, nameOf("u", owing), owing, false); err != nil {
 		t.Fatal(err)
 	}
 	l.charge(nil, nameOf("u", owing), owing, 100)
@@ -160,7 +160,7 @@ func TestBucketsAreGivenUp(t *testing.T) {
 	if most > 2*each {
 		t.Errorf("there were %d buckets at once", most)
 	}
-	if err := l.take(nil, nameOf("u", owing), owing); err == nil {
+	if err := l.take(nil, nameOf("u", owing), owing, false); err == nil {
 		t.Error("a bucket that owes has been given up")
 	}
 }
@@ -170,15 +170,15 @@ func TestChargedAlthoughGivenUp(t *testing.T) {
 	at := &clock{time.Unix(1_800_000_000, 0)}
 	l := newLimits(at.now, 0)
 	slow, other := RateLimit{PerSecond: 1, Burst: 2}, RateLimit{PerSecond: 1, Burst: 1}
-	if err := l.take(nil, nameOf("slow", slow), slow); err != nil {
+	if err := l.take(nil, nameOf("slow", slow), slow, false); err != nil {
 		t.Fatal(err)
 	}
 	at.at = at.at.Add(time.Minute)
-	if err := l.take(nil, nameOf("other", other), other); err != nil {
+	if err := l.take(nil, nameOf("other", other), other, false); err != nil {
 		t.Fatal(err)
 	}
 	l.charge(nil, nameOf("slow", slow), slow, 49)
-	if err := l.take(nil, nameOf("slow", slow), slow); err == nil {
+	if err := l.take(nil, nameOf("slow", slow), slow, false); err == nil {
 		t.Error("the charge is lost")
 	}
 }

@@ -54,8 +54,9 @@ func newLimits(now func() time.Time, most int) *limits {
 	return &limits{now: now, most: most, buckets: make(map[bucketName]*bucket)}
 }
 
-// take takes a token and sets the RateLimit headers. Without a limit, it removes the bucket, if any.
-func (l *limits) take(h http.Header, name bucketName, limit RateLimit) error {
+// take takes a token and sets the RateLimit headers. If a cache may keep the answer, where a client's quota would be another's,
+// it sets them only with an error, which no cache keeps. Without a limit, it removes the bucket, if any.
+func (l *limits) take(h http.Header, name bucketName, limit RateLimit, cacheable bool) error {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +68,7 @@ func (l *limits) take(h http.Header, name bucketName, limit RateLimit) error {
 	}
 	b := l.filled(name, limit, now)
 	ok := b.Take(now)
-	if !ok || !limit.Network { // answers without a token may come from a cache, where a client's quota would be another's
+	if !ok || !cacheable {
 		b.writeHeaders(h)
 	}
 	if ok {

@@ -33,7 +33,7 @@ func (n *Networks) Take(h http.Header, address string) (RateLimit, error) {
 	if !limited {
 		return RateLimit{}, nil
 	}
-	return n.limit, n.limits.take(h, bucketName{network: network}, n.limit)
+	return n.limit, n.limits.take(h, bucketName{network: network}, n.limit, true)
 }
 
 // Of returns the network of an address, and whether requests from it are limited.

@@ -108,13 +108,25 @@ var (
 	errInactive = errors.New("the user is not active")
 	errMoved    = errors.New("the user is no longer of that broker or account, or has another password")
 	errClaims   = errors.New("claims are missing or of the wrong kind")
+	errStarting = errors.New("the node is starting and may lack the user or the key")
 	errAudience = errors.New("the token is for another venue, or a copy of this one")
 	errEarly    = errors.New("the token was issued later than this node's clock says")
 
 	errNoAudience = errors.New("the venue does not know yet which tokens are its own")
 )
 
+// verify is Verify that also returns the account of the user. An error of a token that may be valid, because the node is starting,
+// is errStarting.
 func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
+	starting := t.starting != nil && t.starting() // before the token is looked at
+	p, account, err := t.judge(token, address)
+	if err != nil && starting && !errors.Is(err, errNoAudience) && !errors.Is(err, ErrKeysRefused) {
+		err = fmt.Errorf("%w: %w", errStarting, err)
+	}
+	return p, account, err
+}
+
+func (t *Tokens) judge(token, address string) (*Principal, Account, error) {
 	if strings.HasPrefix(token, APIKeyPrefix) {
 		return t.verifyKey(token, address)
 	}

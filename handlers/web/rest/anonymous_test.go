@@ -279,6 +279,70 @@ func TestOneVerification(t *testing.T) {
 	}
 }
 
+// limitedHolder is keyHolder whose user may send three requests.
+type limitedHolder struct{ keyHolder }
+
+func (limitedHolder) Account(name string) (access.Account, bool) {
+	a, known := keyHolder{}.Account(name)
+	a.RateLimit = access.RateLimit{PerSecond: 1, Burst: 3}
+	return a, known
+}
+
+// TestTokensCountEverywhere: each request with a valid token counts once towards its user's limit, whatever it asks for and whether
+// the limit of networks is in force. Answers that a cache may keep do not tell what remains. Probes and other nodes do not count.
+func TestTokensCountEverywhere(t *testing.T) {
+	stopped := time.Now()
+	clock := func() time.Time { return stopped }
+	for _, networks := range []*access.Networks{nil, access.NewNetworks(1, 1, clock)} {
+		for _, test := range []struct {
+			path      string
+			status    int
+			remaining string // in the first answer
+		}{
+			{"/v1/public", 200, ""},
+			{"/v1/private", 200, `"user";r=2;t=1`},
+			{"/v1/own", 200, `"user";r=2;t=1`},
+			{"/page", 200, ""},
+			{"/v1/nowhere", 404, ""},
+		} {
+			s, err := New(Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := func(c echo.Context) error { return c.NoContent(http.StatusOK) }
+			auth := NewAuth(access.NewTokens(limitedHolder{}, "perpetua", clock))
+			auth.Register(s.Echo, []Route{Get("/v1/public", done), Get("/v1/private", done, access.ScopeTrade), Get("/v1/own", func(c echo.Context) error {
+				if _, err := auth.Authenticate(c); err != nil {
+					return err
+				}
+				return done(c)
+			})})
+			s.GET("/page", done)
+			s.GET("/healthz", done)
+			s.GET("/internal/v1/term", done)
+			s.LimitAnonymous(auth, networks, "/internal/v1/term")
+			get := func(path string) *httptest.ResponseRecorder {
+				return from(s, "192.0.2.1", "GET", path, "Authorization", "Bearer "+newKey)
+			}
+			for n := range 3 {
+				w := get(test.path)
+				if w.Code != test.status || n == 0 && w.Header().Get(access.HeaderRateLimit) != test.remaining {
+					t.Errorf("%s: request %d: %d %v", test.path, n, w.Code, w.Header())
+				}
+			}
+			w := get(test.path)
+			if h := w.Header(); w.Code != 429 || h.Get("Retry-After") != "1" || h.Get(access.HeaderRateLimit) != `"user";r=0;t=3` || h.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: the fourth: %d %v", test.path, w.Code, h)
+			}
+			for _, path := range []string{"/healthz", "/internal/v1/term"} {
+				if w := get(path); w.Code != 200 {
+					t.Errorf("%s: %d", path, w.Code)
+				}
+			}
+		}
+	}
+}
+
 // BenchmarkAnonymous measures what the limit adds to a request that does nothing, over HTTP and without it.
 func BenchmarkAnonymous(b *testing.B) {
 	_, loopback, err := net.ParseCIDR("127.0.0.0/8")

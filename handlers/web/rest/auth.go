@@ -48,14 +48,28 @@ func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 	}
 }
 
-// Authenticate verifies the bearer token, applies the rate limit and sets the request's principal.
+// Authenticate verifies the bearer token, applies the rate limit unless the server has done so, and sets the request's principal.
 func (a *Auth) Authenticate(c echo.Context) (*access.Principal, error) {
 	r := RequestOf(c)
 	admitted, err := a.check(c, r, bearer(c))
 	if err != nil {
 		return nil, err
 	}
+	if in, ok := c.(*request); ok && in.checked.counted {
+		a.setPrincipal(r, admitted)
+		a.gate.Charge(r.Header(), admitted, 0)
+		return admitted.Principal, nil
+	}
 	return a.admit(r, admitted)
+}
+
+// count applies the rate limit to a verified request of any route.
+func (a *Auth) count(c echo.Context, r operation.Request, verified access.Admission) error {
+	if in, ok := c.(*request); ok {
+		in.checked.counted = true
+	}
+	r.Admission.Limit = verified.Limit
+	return a.gate.TakeQuietly(r.Header(), verified)
 }
 
 // bearer returns the request's bearer token, or "".
@@ -69,7 +83,7 @@ func bearer(c echo.Context) string {
 }
 
 // recognize makes reads on a public route wait for the positions that the token's user has seen (see operation.ReadYourWrites).
-// It neither sets a principal nor applies a rate limit, and it ignores an invalid token.
+// It sets no principal, and it ignores an invalid token.
 func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if token := bearer(c); token != "" {
@@ -87,6 +101,7 @@ type checked struct {
 	by        *Auth // nil: not verified yet
 	admission access.Admission
 	err       error
+	counted   bool // towards the limit of the user or key
 }
 
 // check verifies a request's token or API key. token is "" if there is none.
@@ -97,7 +112,7 @@ func (a *Auth) check(c echo.Context, r operation.Request, token string) (access.
 	}
 	if in.checked.by != a {
 		admission, err := a.verify(r, token)
-		in.checked = checked{a, admission, err}
+		in.checked = checked{by: a, admission: admission, err: err}
 	}
 	return in.checked.admission, in.checked.err
 }
@@ -112,9 +127,13 @@ func (a *Auth) verify(r operation.Request, token string) (access.Admission, erro
 
 // admit sets the principal of a verified request and applies the rate limit.
 func (a *Auth) admit(r operation.Request, verified access.Admission) (*access.Principal, error) {
-	p := verified.Principal
-	r.Admission, r.Answered = verified, a.answered.Of(p.Username)
-	return p, a.gate.Take(r.Header(), verified)
+	a.setPrincipal(r, verified)
+	return verified.Principal, a.gate.Take(r.Header(), verified)
+}
+
+// setPrincipal sets the principal of a verified request.
+func (a *Auth) setPrincipal(r operation.Request, verified access.Admission) {
+	r.Admission, r.Answered = verified, a.answered.Of(verified.Principal.Username)
 }
 
 // Charge counts an admitted request as more additional ones. Each order of a batch counts as one request.

@@ -57,25 +57,12 @@ func New(o Options) (*Server, error) {
 	e.Pre(routeHead)
 	e.HTTPErrorHandler = errorHandler(o.Logger, o.ReadOnly)
 	e.JSONSerializer = serializer{}
-	e.IPExtractor = addresses(o.TrustedProxies)
-	s := &Server{Echo: e, options: o, metrics: metrics, crossOrigin: crossOrigin(o.CORSOrigins), operations: make(map[operationKey]*executor)}
+	s := &Server{Echo: e, options: o, metrics: metrics, crossOrigin: crossOrigin(o.CORSOrigins), proxies: newProxies(o, time.Now), operations: make(map[operationKey]*executor)}
+	e.IPExtractor = s.proxies.addresses()
 	s.requests.New = func() any { return new(request) }
 	s.calls.New = func() any { return new(inProcess) }
 	e.Use(s.middleware)
 	return s, nil
-}
-
-// addresses returns the function that determines a request's address. Without trusted proxies, it is the connection's
-// peer: a client must not be able to choose the address under which failed logins are counted.
-func addresses(trusted []*net.IPNet) echo.IPExtractor {
-	if len(trusted) == 0 {
-		return echo.ExtractIPDirect()
-	}
-	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
-	for _, n := range trusted {
-		options = append(options, echo.TrustIPRange(n))
-	}
-	return echo.ExtractIPFromXFFHeader(options...)
 }
 
 // Server handles every request, either over HTTP through Echo's router and one middleware, or as a call (Do). There
@@ -89,6 +76,7 @@ type Server struct {
 
 	operations  map[operationKey]*executor
 	crossOrigin echo.MiddlewareFunc
+	proxies     *proxies
 	anonymous   anonymous
 }
 
@@ -98,6 +86,7 @@ func (s *Server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		r := s.requests.Get().(*request)
 		r.echoContext = c
 		r.identify()
+		s.proxies.check(r.Request())
 		if s.options.Tracer != nil {
 			s.trace(r)
 		}
