@@ -129,9 +129,8 @@ func undecided(err error) bool {
 	return errors.As(err, &p) && (p.Status == http.StatusServiceUnavailable && p.Code != "FENCED" || p.Status == http.StatusTooManyRequests)
 }
 
-// repeat calls once until it succeeds or the error is not one of those after which again is true, at most tries times. Between
-// two calls it waits for the venue's Retry-After or longer. It returns the error of the last call, and at once if Retry-After is over
-// maxWait.
+// repeat calls once until it succeeds or the error is not one of those after which again is true, at most tries times. The wait
+// between two calls is at least the venue's Retry-After; a Retry-After over maxWait ends it. It returns the error of the last call.
 func (c *client) repeat(ctx context.Context, again func(error) bool, once func() ([]byte, error)) ([]byte, error) {
 	least := firstWait
 	for try := 1; ; try++ {
