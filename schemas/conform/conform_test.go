@@ -170,7 +170,7 @@ var onePerson = map[string]bool{"brokers": true, "index-prices": true, "confirm"
 	"hold": true, "documents": true, "webhook_deliveries": true}
 
 // TestWritesAreDescribed: each write says that a body may be too large or of another type, and each of an operator that a
-// policy may cover says that the answer may be a proposal.
+// policy may cover says that the answer may be a proposal. To the login a body of another type is an empty one.
 func TestWritesAreDescribed(t *testing.T) {
 	o := open(t)
 	for _, r := range o.Routes() {
@@ -182,8 +182,8 @@ func TestWritesAreDescribed(t *testing.T) {
 			response, _ := o.At(at + status)
 			return response != nil
 		}
-		if !has("413") || !has("415") {
-			t.Errorf("%s does not say 413 and 415", r)
+		if login := r.Path == "/auth/jwt/login"; !has("413") || has("415") == login {
+			t.Errorf("%s says 413: %t, 415: %t", r, has("413"), has("415"))
 		}
 		single := slices.ContainsFunc(strings.Split(r.Path, "/"), func(name string) bool { return onePerson[name] }) &&
 			r.Path != "/admin/v1/entitlement_triggers/{id}/reject"
