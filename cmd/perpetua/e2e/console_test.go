@@ -413,7 +413,6 @@ func (b *browser) stays(selector string) (check func()) {
 // may be another: the next interval begins with a candle without trades.
 func (b *browser) seesFirstCandle(texts ...string) {
 	b.t.Helper()
-	const home = "\ue011"
 	waitFor(b.t, fmt.Sprintf("the first candle to show %q", texts), func() bool {
 		b.keys("#chart", home)
 		shown := b.shown("#candle")
