@@ -188,6 +188,7 @@ func (a *Auditor) read(value []byte) {
 	a.tip, a.now = sha256.Sum256(value), r.Time
 	a.Seen.Records++
 	if strings.HasPrefix(r.Command.Type, "journal.") {
+		a.ownerChanged()
 		return
 	}
 	must(len(r.Events) > 0, "it has no events")

@@ -84,18 +84,36 @@ func TestACommandMayComeBeforeAStep(t *testing.T) {
 // steps are not acknowledged.
 func TestCommandsPassStepsInFlight(t *testing.T) {
 	v := openTurns(t, false)
-	now := v.now
-	for range 1000 {
-		v.command(now + scalar.Second)
+	v.fill()
+	v.command(v.now + scalar.Minute)
+	v.command(v.now + scalar.Minute)
+}
+
+// TestANewOwnerHasNoStepsInFlight leaves out the first step of an owner that takes over from one with 128 KiB of steps.
+func TestANewOwnerHasNoStepsInFlight(t *testing.T) {
+	v := openTurns(t, true)
+	v.fill()
+	v.takeOver()
+	v.step()
+	v.command(v.now + scalar.Minute)
+	if err := v.without(); err == nil || !strings.Contains(err.Error(), "a second command is decided while expiry is due") {
+		t.Errorf("without the step, the auditor says %v", err)
 	}
-	v.now = now + scalar.Second
-	for bytes := 0; bytes < 128<<10; v.command(now + scalar.Minute) {
+}
+
+// fill has orders expire until 128 KiB of steps are in flight. More are to expire.
+func (v *turns) fill() {
+	v.t.Helper()
+	until := v.now + scalar.Second
+	for range 1000 {
+		v.command(until)
+	}
+	v.now = until
+	for bytes := 0; bytes < 128<<10; v.command(until + scalar.Minute) {
 		v.step()
 		bytes += len(v.tail[len(v.tail)-1])
 	}
 	if v.state.Due(v.now) != decide.Alternate {
-		t.Fatal("no order is left to expire")
+		v.t.Fatal("no order is left to expire")
 	}
-	v.command(now + scalar.Minute)
-	v.command(now + scalar.Minute)
 }
