@@ -2,6 +2,7 @@ package reference_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
@@ -115,5 +117,18 @@ func (v *turns) fill() {
 	}
 	if v.state.Due(v.now) != decide.Alternate {
 		v.t.Fatal("no order is left to expire")
+	}
+}
+
+// TestWorkThatIsSetAsideIsNotCovered has the owner set a step aside. The model cannot tell whether the step failed, so it accuses nobody.
+func TestWorkThatIsSetAsideIsNotCovered(t *testing.T) {
+	v := openTurns(t, false)
+	v.command(v.now + scalar.Second)
+	v.now += scalar.Second
+	d := v.state.SetAside(v.stamp(), "it failed")
+	err := v.auditor.Check(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: d.Events[0].EventType(), Actor: decide.Engine}, d))
+	var uncovered *reference.UncoveredError
+	if !errors.As(err, &uncovered) || uncovered.Event != "due.set_aside" {
+		t.Errorf("the auditor says %v", err)
 	}
 }
