@@ -108,14 +108,20 @@ func startChromium(t testing.TB) *chromium {
 	if !ok || binary == "" {
 		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	profile, err := os.MkdirTemp("", "perpetua-browser-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(driver, "--port=0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
+	cmd := exec.Command(self, driver, profile)
+	cmd.Env = append(os.Environ(), asDriver+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's interrupt is for the tests
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	if err = errors.Join(errIn, errOut); err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
@@ -138,10 +144,9 @@ func startChromium(t testing.TB) *chromium {
 	c := &chromium{session: "http://127.0.0.1:" + port, client: http.Client{Timeout: patience}}
 	c.end = func() {
 		_ = c.call(nil, http.MethodDelete, "", nil)
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the driver and whatever of Chromium is in its group
+		_ = in.Close()
 		<-drained
 		_ = cmd.Wait()
-		_ = os.RemoveAll(profile)
 	}
 	// What Chromium does with a graphics processor, and the endless animation of the console's light, would keep a processor busy.
 	var made struct{ SessionID string }
