@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 )
@@ -38,11 +39,20 @@ func (b *browser) tabTo(selector string) {
 	b.t.Fatalf("the Tab key does not reach %s; the focus is on %s", selector, b.text("return document.activeElement.outerHTML.slice(0, 200)"))
 }
 
-// TestTheConsoleKeepsTheFocus uses the console by keyboard. What had the focus goes away: a row, a button, or what a dialog was opened
+// TestTheConsoleKeepsTheFocus uses the console by keyboard, also where each row is a card. What had the focus goes away: a row, a button, or what a dialog was opened
 // from. The focus then is on what is around it, and not on the next button, which a second press would hit.
 func TestTheConsoleKeepsTheFocus(t *testing.T) {
-	t.Parallel()
-	b := startAuditBrowser(t)
+	for _, s := range screens[1:] {
+		t.Run(fmt.Sprint(s.width), func(t *testing.T) {
+			t.Parallel()
+			keepsTheFocus(t, s)
+		})
+	}
+}
+
+func keepsTheFocus(t *testing.T, s screen) {
+	b := startBrowser(t)
+	b.setScreen(s.width, s.scheme)
 	v := startVenue(t)
 	v.fund("100000", "ANNA", "BEN")
 	b.open(v.REST + "/")
