@@ -39,8 +39,9 @@ func (b *browser) tabTo(selector string) {
 	b.t.Fatalf("the Tab key does not reach %s; the focus is on %s", selector, b.text("return document.activeElement.outerHTML.slice(0, 200)"))
 }
 
-// TestTheConsoleKeepsTheFocus uses the console by keyboard, also where each row is a card. What had the focus goes away: a row, a button, or what a dialog was opened
-// from. The focus then is on what is around it, and not on the next button, which a second press would hit.
+// TestTheConsoleKeepsTheFocus uses the console by keyboard, also where each row is a card. What had the focus goes away: a row, a
+// button, or what a dialog was opened from. The focus then is on what is around it, and not on the next button, which a second press
+// would hit.
 func TestTheConsoleKeepsTheFocus(t *testing.T) {
 	for _, s := range screens[1:] {
 		t.Run(fmt.Sprint(s.width), func(t *testing.T) {
