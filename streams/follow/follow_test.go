@@ -211,3 +211,23 @@ func TestCaughtUp(t *testing.T) {
 		t.Errorf("caught up with %q at %v", list, at)
 	}
 }
+
+// TestCaughtUpInAQuietLog: a log without records, and one with none after the fold's seed and no owner, keep nobody waiting.
+func TestCaughtUpInAQuietLog(t *testing.T) {
+	caughtUp := func(name string, f *follow.Fold) {
+		run(t, f)
+		select {
+		case <-f.CaughtUp():
+		case <-within(t).Done():
+			t.Errorf("%s: it never catches up", name)
+		}
+	}
+	empty := journaltest.NewClient(t, "trading")
+	caughtUp("without records", follow.New(empty, journaltest.Words{Name: "trading"}, 0))
+	c := journaltest.NewClient(t, "trading")
+	say, stop := serve(t, c)
+	last := say("one")
+	stop()
+	caughtUp("after the seed", follow.New(c, journaltest.Words{Name: "trading"}, 0,
+		follow.FromSeed(record.Seed{State: &journaltest.WordList{Words: []string{"one"}}, Position: last.Position})))
+}
