@@ -69,7 +69,7 @@ race: ## the tests of all packages that run goroutines, with the race detector; 
 
 # What does not differ with the broker: the commands of the READMEs never see KAFKA_BROKERS, and a follower without brokers
 # follows a venue that has its own.
-SAME   := ^Test(AxeIsVendored|.*Accessible|.*Pages?|.*Console.*|Compose.*|RolesOfAManagedPostgres|Dashboard.*|Readme.*|FollowWithoutBrokers)$$
+SAME   := ^Test(AxeIsVendored|.*Accessible|.*Pages?|.*Console.*|Compose.*|RolesOfAManagedPostgres|Dashboard.*|Readme.*|FollowWithoutBrokers|ABrowserIsLikeANewOne)$$
 # Of cmd/perpetua, the packages with tests on KAFKA_BROKERS. The others would repeat themselves.
 BROKER := ./cmd/perpetua/e2e ./cmd/perpetua/node ./cmd/perpetua/tools ./streams/journal/... ./streams/broker/kafkatest ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./streams/trim
 

@@ -188,6 +188,7 @@ func (a *Auditor) read(value []byte) {
 	a.tip, a.now = sha256.Sum256(value), r.Time
 	a.Seen.Records++
 	if strings.HasPrefix(r.Command.Type, "journal.") {
+		a.ownerChanged()
 		return
 	}
 	must(len(r.Events) > 0, "it has no events")
@@ -235,6 +236,9 @@ func (a *Auditor) views() {
 		r.work = parse[workShape](r.Events[0].Data).Work
 		must(r.Command.Type == "engine.step" && r.Command.Actor.System == "engine", "a step is %s of %s", r.Command.Type, r.Command.Actor.System)
 		a.Seen.Steps++
+		if r.work == "set_aside" { // due work whose step failed, which the model cannot tell
+			panic(&UncoveredError{a.sequence, "due.set_aside"})
+		}
 	}
 }
 
@@ -312,7 +316,7 @@ func (a *Auditor) event(n int, name string, data []byte) {
 		c := a.customer(e.CustomerCode)
 		must(name != "cancel_all_after.fired" || c.deadMan != 0 && c.deadMan <= a.now, "the switch of %s goes off at %d", c.code, c.deadMan)
 		c.deadMan = e.ExpiresAt
-	case "due.set_aside", "due.put_back": // due work whose step failed, which the model cannot tell
+	case "due.put_back": // what the model does not know to be set aside
 		panic(&UncoveredError{a.sequence, name})
 	case "session.opened", "gateway.seen", "gateway.lost", "session.ended", "session.swept":
 		a.session(name, parse[accountShape](data))

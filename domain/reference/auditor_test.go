@@ -44,6 +44,7 @@ func TestTheAuditorFindsWhatIsWrong(t *testing.T) {
 		"when a stop fired":           {replace(`("triggered":"20)\d`, `${1}9`), "says that it fired at"},
 		"a stop that says nothing":    {replace(`,"triggered":"[^"]*"`, ``), "says that it fired at"},
 		"a funding that is not fixed": {leave(`"work":"funding"`), "funding is due"},
+		"a settlement not fixed":      {leave(`"work":"settlement"`), "settlement is due"},
 		"a funding rate":              {replace(`("type":"funding.fixed".{20,80}"funding_rate":"-?\d\.\d{7})\d`, `${1}9`), "the funding rate of"},
 		"a posting that is left out":  {leave(`"work":"posting"`), "the balance of|owes"},
 	} {

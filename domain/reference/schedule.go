@@ -132,6 +132,9 @@ func (a *Auditor) turn() {
 	a.r.due = first
 }
 
+// ownerChanged begins the turns of a new owner. A new owner has decided no command and has no step in flight.
+func (a *Auditor) ownerChanged() { a.stepped, a.steps, a.stepBytes = false, nil, 0 }
+
 // An owner has at most recordsInFlight records that are not acknowledged. While the alternating steps among them have
 // stepsInFlight bytes, the next step waits and commands do not.
 const (

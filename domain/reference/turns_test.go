@@ -2,6 +2,7 @@ package reference_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
@@ -84,18 +86,49 @@ func TestACommandMayComeBeforeAStep(t *testing.T) {
 // steps are not acknowledged.
 func TestCommandsPassStepsInFlight(t *testing.T) {
 	v := openTurns(t, false)
-	now := v.now
-	for range 1000 {
-		v.command(now + scalar.Second)
+	v.fill()
+	v.command(v.now + scalar.Minute)
+	v.command(v.now + scalar.Minute)
+}
+
+// TestANewOwnerHasNoStepsInFlight leaves out the first step of an owner that takes over from one with 128 KiB of steps.
+func TestANewOwnerHasNoStepsInFlight(t *testing.T) {
+	v := openTurns(t, true)
+	v.fill()
+	v.takeOver()
+	v.step()
+	v.command(v.now + scalar.Minute)
+	if err := v.without(); err == nil || !strings.Contains(err.Error(), "a second command is decided while expiry is due") {
+		t.Errorf("without the step, the auditor says %v", err)
 	}
-	v.now = now + scalar.Second
-	for bytes := 0; bytes < 128<<10; v.command(now + scalar.Minute) {
+}
+
+// fill has orders expire until 128 KiB of steps are in flight. More are to expire.
+func (v *turns) fill() {
+	v.t.Helper()
+	until := v.now + scalar.Second
+	for range 1000 {
+		v.command(until)
+	}
+	v.now = until
+	for bytes := 0; bytes < 128<<10; v.command(until + scalar.Minute) {
 		v.step()
 		bytes += len(v.tail[len(v.tail)-1])
 	}
 	if v.state.Due(v.now) != decide.Alternate {
-		t.Fatal("no order is left to expire")
+		v.t.Fatal("no order is left to expire")
 	}
-	v.command(now + scalar.Minute)
-	v.command(now + scalar.Minute)
+}
+
+// TestWorkThatIsSetAsideIsNotCovered has the owner set a step aside. The model cannot tell whether the step failed, so it accuses nobody.
+func TestWorkThatIsSetAsideIsNotCovered(t *testing.T) {
+	v := openTurns(t, false)
+	v.command(v.now + scalar.Second)
+	v.now += scalar.Second
+	d := v.state.SetAside(v.stamp(), "it failed")
+	err := v.auditor.Check(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: d.Events[0].EventType(), Actor: decide.Engine}, d))
+	var uncovered *reference.UncoveredError
+	if !errors.As(err, &uncovered) || uncovered.Event != "due.set_aside" {
+		t.Errorf("the auditor says %v", err)
+	}
 }

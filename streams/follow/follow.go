@@ -72,10 +72,14 @@ func New(client *journal.Client, rules decide.Rules, partition int32, options ..
 // once.
 func (f *Fold) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var catching sync.WaitGroup
-	defer catching.Wait()
-	defer cancel()
-	catching.Go(func() { f.catchUp(ctx) })
+	reached := make(chan bool, 1)
+	go func() { reached <- f.catchUp(ctx) }()
+	defer func() {
+		cancel()
+		if !<-reached {
+			close(f.caughtUp) // after end: whoever waits finds the error
+		}
+	}()
 	r := journal.NewTail(f.client, f.rules, f.partition, f.Position())
 	defer r.Close()
 	if f.term > 0 {
@@ -107,16 +111,17 @@ func (f *Fold) Run(ctx context.Context) error {
 // tipRetry is the interval between attempts to read the log's end.
 const tipRetry = 200 * time.Millisecond
 
-// catchUp closes caughtUp when the fold has reached the log's end, or has ended.
-func (f *Fold) catchUp(ctx context.Context) {
+// catchUp closes caughtUp when the fold has reached the log's end, or has ended. It returns false if the context ends before.
+func (f *Fold) catchUp(ctx context.Context) bool {
 	for f.WaitTip(ctx) != nil && cmp.Or(f.Err(), f.Stopped()) == nil { // no answer, or the log does not exist yet
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(tipRetry):
 		}
 	}
 	close(f.caughtUp)
+	return true
 }
 
 // CaughtUp returns a channel that is closed once the fold has applied the records that the log had when Run was called. It is

@@ -162,6 +162,25 @@ func TestAFoldStopsAtADivergedLog(t *testing.T) {
 	}
 }
 
+// TestAFoldThatHasEndedIsWaitedForNoLonger ends a fold that looks for the end of a log that does not exist. Nothing more comes, and
+// whoever waits for it must learn that.
+func TestAFoldThatHasEndedIsWaitedForNoLonger(t *testing.T) {
+	f := follow.New(journaltest.NewClient(t, "trading"), journaltest.Words{Name: "onboarding"}, 0)
+	ended := run(t, f)
+	if err := f.WaitTip(within(t)); err == nil {
+		t.Fatal("the log has an end")
+	}
+	err := ended()
+	select {
+	case <-f.CaughtUp():
+	default:
+		t.Fatalf("the fold has ended with %v, and whoever waits for it does not learn that", err)
+	}
+	if !errors.Is(f.Err(), context.Canceled) {
+		t.Errorf("the error is %v", f.Err())
+	}
+}
+
 // TestCaughtUp: the channel is closed once the fold has the records that the log had before, and no earlier.
 func TestCaughtUp(t *testing.T) {
 	c := journaltest.NewClient(t, "trading")
@@ -191,4 +210,24 @@ func TestCaughtUp(t *testing.T) {
 	if list, at := words(f); list != "one two" {
 		t.Errorf("caught up with %q at %v", list, at)
 	}
+}
+
+// TestCaughtUpInAQuietLog: a log without records, and one with none after the fold's seed and no owner, keep nobody waiting.
+func TestCaughtUpInAQuietLog(t *testing.T) {
+	caughtUp := func(name string, f *follow.Fold) {
+		run(t, f)
+		select {
+		case <-f.CaughtUp():
+		case <-within(t).Done():
+			t.Errorf("%s: it never catches up", name)
+		}
+	}
+	empty := journaltest.NewClient(t, "trading")
+	caughtUp("without records", follow.New(empty, journaltest.Words{Name: "trading"}, 0))
+	c := journaltest.NewClient(t, "trading")
+	say, stop := serve(t, c)
+	last := say("one")
+	stop()
+	caughtUp("after the seed", follow.New(c, journaltest.Words{Name: "trading"}, 0,
+		follow.FromSeed(record.Seed{State: &journaltest.WordList{Words: []string{"one"}}, Position: last.Position})))
 }

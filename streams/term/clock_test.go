@@ -145,3 +145,29 @@ func TestTimeIsNotAheadOfACorrectedClock(t *testing.T) {
 		}
 	}
 }
+
+// TestTimeGoesOnAfterAnotherOwnersLastRecord has a record of an owner whose clock is ahead come before a term record. The time goes on from
+// that record's, and an alarm says so: it does not stand still until the wall clock has caught up.
+func TestTimeGoesOnAfterAnotherOwnersLastRecord(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &handClock{wall: start}
+	m := &Machine{clock: *followed(c.read()), now: c.read(), sent: make(map[scalar.ID]struct{}), out: new(Output)}
+	m.cfg.NewID = func(scalar.Time) scalar.ID { return scalar.ID{1} }
+	m.t.last = scalar.TimeOf(start.Add(-time.Hour))
+	if err := m.setClock(ReferenceClock{}); err != nil {
+		t.Fatal(err)
+	}
+	ahead := scalar.TimeOf(start.Add(30 * time.Second))
+	m.t.last = ahead // of the record that came first
+	if err := m.take(); err != nil {
+		t.Fatal(err)
+	}
+	if at := m.t.taking.record.Record.Time; at != ahead || !m.t.ahead {
+		t.Errorf("the term record is at %v, the last record at %v; the alarm: %v", at.Std(), ahead.Std(), m.t.ahead)
+	}
+	c.move(10*time.Second, 10*time.Second)
+	m.now = c.read()
+	if gone := m.recordTime() - ahead; gone < 9*scalar.Second {
+		t.Errorf("after ten seconds the time has gone on by %d µs", gone)
+	}
+}

@@ -27,6 +27,7 @@ type taking struct {
 func (m *Machine) take() error {
 	t := &m.t
 	started := &record.TermStarted{Term: t.inTerm + 1, Node: m.cfg.Node, URL: m.cfg.URL, Build: m.cfg.Build}
+	m.clock.goOn(m.now, t.last) // another owner's record may have come since setClock
 	now := m.recordTime()
 	r := &record.Record{Sequence: t.tip.Sequence + 1, Prev: t.tip.Hash, Time: now, Outcome: decide.Accepted,
 		Command: decide.Recorded{ID: m.cfg.NewID(now), Type: record.TypeTermStarted, Actor: decide.Engine},

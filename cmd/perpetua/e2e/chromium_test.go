@@ -47,14 +47,18 @@ func startBrowser(t testing.TB) *browser {
 	return &browser{t, c}
 }
 
+// takeChromium returns a Chromium that no test uses, or a new one.
 func takeChromium(t testing.TB) *chromium {
 	t.Helper()
 	idle.Lock()
 	defer idle.Unlock()
-	if n := len(idle.all); n > 0 {
-		c := idle.all[n-1]
-		idle.all = idle.all[:n-1]
-		return c
+	for n := len(idle.all) - 1; n >= 0; n-- {
+		c := idle.all[n]
+		idle.all = idle.all[:n]
+		if c.call(nil, http.MethodGet, "/title", nil) == nil {
+			return c
+		}
+		c.end() // it has died since
 	}
 	return startChromium(t)
 }
@@ -66,23 +70,28 @@ func endBrowsers() {
 	}
 }
 
-// clear puts a new tab in place of the page, and deletes cookies and what the page has stored.
-func (c *chromium) clear() error {
+// clear puts a new tab in place of the pages, and then deletes what they have left behind. It ends at the first error.
+func (c *chromium) clear() (err error) {
+	do := func(value any, method, path string, body any) {
+		if err == nil {
+			err = c.call(value, method, path, body)
+		}
+	}
 	var was []string
 	var tab struct{ Handle string }
-	err := errors.Join(
-		c.cdp("Storage.clearCookies", nil),
-		c.cdp("Storage.clearDataForOrigin", map[string]any{"origin": "*", "storageTypes": "all"}),
-		c.call(&was, http.MethodGet, "/window/handles", nil),
-		c.call(&tab, http.MethodPost, "/window/new", map[string]string{"type": "tab"}),
-	)
+	do(&was, http.MethodGet, "/window/handles", nil)
+	do(&tab, http.MethodPost, "/window/new", map[string]string{"type": "tab"})
 	for _, w := range was {
-		err = errors.Join(err, c.call(nil, http.MethodPost, "/window", map[string]string{"handle": w}), c.call(nil, http.MethodDelete, "/window", nil))
+		do(nil, http.MethodPost, "/window", map[string]string{"handle": w})
+		do(nil, http.MethodDelete, "/window", nil)
 	}
-	var messages []json.RawMessage
-	return errors.Join(err,
-		c.call(nil, http.MethodPost, "/window", map[string]string{"handle": tab.Handle}),
-		c.call(&messages, http.MethodPost, "/se/log", map[string]string{"type": "browser"})) // those of the former page
+	do(nil, http.MethodPost, "/window", map[string]string{"handle": tab.Handle})
+	do(new([]json.RawMessage), http.MethodPost, "/se/log", map[string]string{"type": "browser"}) // what the former pages said
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.cdp("Storage.clearCookies", nil), c.cdp("Network.clearBrowserCache", nil),
+		c.cdp("Storage.clearDataForOrigin", map[string]any{"origin": "*", "storageTypes": "all"}))
 }
 
 // startChromium starts a chromedriver, and has it start a Chromium.
@@ -99,17 +108,24 @@ func startChromium(t testing.TB) *chromium {
 	if !ok || binary == "" {
 		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	profile, err := os.MkdirTemp("", "perpetua-browser-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(driver, "--port=0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	cmd := exec.Command(self, driver, profile)
+	cmd.Env = append(os.Environ(), asDriver+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's interrupt is for the tests
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	if err = errors.Join(errIn, errOut); err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err != nil {
+		_ = os.RemoveAll(profile)
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
@@ -128,10 +144,9 @@ func startChromium(t testing.TB) *chromium {
 	c := &chromium{session: "http://127.0.0.1:" + port, client: http.Client{Timeout: patience}}
 	c.end = func() {
 		_ = c.call(nil, http.MethodDelete, "", nil)
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the driver and whatever of Chromium is in its group
+		_ = in.Close()
 		<-drained
 		_ = cmd.Wait()
-		_ = os.RemoveAll(profile)
 	}
 	// What Chromium does with a graphics processor, and the endless animation of the console's light, would keep a processor busy.
 	var made struct{ SessionID string }

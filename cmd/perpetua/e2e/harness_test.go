@@ -64,6 +64,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asLoader) != "" {
 		os.Exit(loaderMain(os.Stdin, os.Stdout))
 	}
+	if os.Getenv(asDriver) != "" {
+		os.Exit(driverMain(os.Args[1], os.Args[2], os.Stdin, os.Stdout))
+	}
 	if os.Getenv(asPerpetua) != "" {
 		if len(os.Args) < 2 || os.Args[1] != "cluster" { // whose nodes are to be perpetua as well
 			os.Unsetenv(asPerpetua)
