@@ -50,17 +50,25 @@ func startBrowser(t testing.TB) *browser {
 // takeChromium returns a Chromium that no test uses, or a new one.
 func takeChromium(t testing.TB) *chromium {
 	t.Helper()
-	idle.Lock()
-	defer idle.Unlock()
-	for n := len(idle.all) - 1; n >= 0; n-- {
-		c := idle.all[n]
-		idle.all = idle.all[:n]
+	for c := idleChromium(); c != nil; c = idleChromium() {
 		if c.call(nil, http.MethodGet, "/title", nil) == nil {
 			return c
 		}
 		c.end() // it has died since
 	}
 	return startChromium(t)
+}
+
+func idleChromium() *chromium {
+	idle.Lock()
+	defer idle.Unlock()
+	n := len(idle.all) - 1
+	if n < 0 {
+		return nil
+	}
+	c := idle.all[n]
+	idle.all = idle.all[:n]
+	return c
 }
 
 // endBrowsers ends the Chromiums that no test uses.
