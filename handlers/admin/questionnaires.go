@@ -185,8 +185,8 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 }
 
 // executeOnQuestionnaire is executeNamed for a command that changes a questionnaire. One for a single owner does not change
-// once that owner is erased. The rules refuse only changes for a restricted owner. The check can stand in front of them,
-// because an erased owner stays erased; it lets a repeated request get its first answer.
+// after that owner is erased. The rules refuse only changes for a restricted owner. A check before the rules is enough,
+// because an erased owner stays erased. A repeated request still gets its first answer.
 func executeOnQuestionnaire[E decide.Event](c echo.Context, h *Handler, body *input.Form, payload decide.Payload, id *scalar.ID) (e E, err error) {
 	if err = body.Done(); err != nil {
 		return e, err

@@ -119,8 +119,8 @@ func (h *Handler) readExcept(body *input.Form, data fields, except func(validati
 }
 
 // take copies the members of a body that lie within the given path. It returns the errors of those that are not empty
-// and have no visible character. Only members of the request can have this error, so that a stored record never hinders
-// a change of its other members.
+// and have no visible character. Only members of the request can have this error, so a stored record never prevents
+// changes of other members.
 func take(body *input.Form, members []member, within ...any) (blank []validation.FieldError) {
 	for _, m := range members {
 		text := body.AnyText(m.name)

@@ -122,8 +122,8 @@ func (f *form) part(p *multipart.Part) error {
 }
 
 // parseDisposition parses the Content-Disposition of a part. Some clients escape a quote in a filename with a backslash.
-// Browsers write it as %22 and leave a backslash as it is (WHATWG HTML, multipart/form-data), so one at the end of a
-// filename stands before the closing quote. Such a header is invalid for the first form, and is read in the second.
+// Browsers encode the quote as %22 and do not escape a backslash (WHATWG HTML, multipart/form-data). A filename that ends
+// in a backslash is then invalid in the first syntax, and parseDisposition reads the header in the second.
 func parseDisposition(header string) (disposition string, params map[string]string, err error) {
 	if disposition, params, err = mime.ParseMediaType(header); err != nil {
 		return mime.ParseMediaType(strings.ReplaceAll(header, `\`, `\\`))
