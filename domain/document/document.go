@@ -72,9 +72,10 @@ func ParseOrientation(s string) (Orientation, bool) {
 }
 
 // Name returns the displayed name of an upload: the last element of the path that the client sent, with / or \ as
-// separators, without control characters, invalid characters and bidirectional controls. Names of more than 255
-// characters are shortened before their file extension. If nothing remains, the name is "file".
+// separators and without a \ at its end. Control characters, invalid characters, and bidirectional controls are removed.
+// Names of more than 255 characters are shortened before their file extension. If nothing remains, the name is "file".
 func Name(sent string) string {
+	sent = strings.TrimRight(sent, `\`)
 	if i := strings.LastIndexAny(sent, `/\`); i >= 0 {
 		sent = sent[i+1:]
 	}

@@ -57,6 +57,8 @@ func TestNames(t *testing.T) {
 		"passport.pdf":                     "passport.pdf",
 		"/home/anna/passport.pdf":          "passport.pdf",
 		`C:\scans\passport.pdf`:            "passport.pdf",
+		`passport.pdf\\`:                   "passport.pdf",
+		`\`:                                "file",
 		"../../etc/passwd":                 "passwd",
 		"a\x00b\r\n.pdf":                   "ab.pdf",
 		"bad\xff.pdf":                      "bad.pdf",

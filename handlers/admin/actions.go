@@ -84,8 +84,8 @@ func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
 // readAction reads the body of an action. It reads only the fields that this action has.
 func readAction(body *input.Form, name entitlement.Action) action {
 	a := action{
-		reason:         body.String("reason", input.MaxLength(maxReason)),
-		internalReason: body.OptionalString("internal_reason", input.MaxLength(maxReason)).Value,
+		reason:         body.String("reason", input.Visible, input.MaxLength(maxReason)),
+		internalReason: body.OptionalString("internal_reason", input.Visible, input.MaxLength(maxReason)).Value,
 	}
 	a.payload.Action, a.payload.Code = name, body.String("code", codeRule)
 	switch name {

@@ -69,7 +69,7 @@ func (h *Handler) erasureRoutes() []rest.Route {
 // aboutOwner reads a command about an owner, which has only a reason, and encrypts the reason with the venue's key.
 func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reason string, sealed onboarding.Sealed, body *input.Form, err error) {
 	body = rest.BodyOnly(c).Seal(h.cfg.MAC)
-	reason = body.String("reason", input.MaxLength(maxReason))
+	reason = body.String("reason", input.Visible, input.MaxLength(maxReason))
 	if err = body.Done(); err != nil {
 		return ref, "", nil, nil, err
 	}

@@ -370,7 +370,7 @@ func (h *Handler) confirmProposal(c echo.Context) error {
 func (h *Handler) endProposal(payload func(scalar.ID) (p decide.Payload, reason *string)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		body := rest.OptionalBody(c)
-		text := body.OptionalString("reason", input.MaxLength(maxReason)).Value
+		text := body.OptionalString("reason", input.Visible, input.MaxLength(maxReason)).Value
 		if err := body.Done(); err != nil {
 			return err
 		}

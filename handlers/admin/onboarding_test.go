@@ -324,3 +324,26 @@ func TestRestrictedOwner(t *testing.T) {
 	d.Send("operator", "POST", base+"/questionnaires", `{"name":"q","owner_type":"person","owner_type_id":"`+ann.ID.String()+`"}`).Code(409, "OWNER_RESTRICTED")
 	want(t, d.Send("auditor", "GET", base+"/retention", "").Want(200), "seconds", "157852800")
 }
+
+// TestQuestionnaireOfAnErasedOwner: nothing of it changes. A request from before the erasure gets its answer again, and the
+// questionnaire can be taken from those who would answer it.
+func TestQuestionnaireOfAnErasedOwner(t *testing.T) {
+	d := newDesk(t)
+	ann := d.owner("alpha", owner.PersonType, 1)
+	q := base + "/questionnaires/" + d.make("/questionnaires", `{"name":"q","owner_type":"person","owner_type_id":"`+ann.ID.String()+`"}`)
+	const draft = `{"questions":[{"label":"Why","value":"why","question_type":"text","position":1}]}`
+	first := d.Send("operator", "POST", q+"/versions", draft, "Idempotency-Key", "k").Want(201)
+	d.Send("operator", "POST", q+"/publish", "").Want(200)
+	d.Send("operator", "PUT", base+"/retention", `{"seconds":0}`).Want(200)
+	d.Send("operator", "POST", base+"/persons/"+ann.ID.String()+"/erase", `{"reason":"r"}`).Want(200)
+	d.Onboarding.Drain()
+	tip := d.Onboarding.Tip()
+	d.Send("operator", "PATCH", q, `{"name":"other"}`).Code(409, "OWNER_ERASED")
+	d.Send("operator", "POST", q+"/versions", draft).Code(409, "OWNER_ERASED")
+	d.Send("operator", "POST", q+"/publish", `{"version_number":1}`).Code(409, "OWNER_ERASED")
+	d.Send("operator", "POST", q+"/versions", `{}`).Code(400, "VALIDATION_FAILED")
+	if again := d.Send("operator", "POST", q+"/versions", draft, "Idempotency-Key", "k").Want(201); again.Body != first.Body || d.Onboarding.Tip() != tip {
+		t.Errorf("again: %s, first %s", again.Body, first.Body)
+	}
+	want(t, d.Send("operator", "POST", q+"/unpublish", "").Want(200), "is_published", "false")
+}

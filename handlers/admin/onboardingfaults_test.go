@@ -52,6 +52,8 @@ func TestOnboardingFaults(t *testing.T) {
 		{"POST", "/entitlement_triggers/x/complete_video_identification", `{"code":"C","reason":"r","outcome":"good","external_reference":"","questionnaire_ids":[]}`,
 			"external_reference INVALID_VALUE, outcome INVALID_VALUE, questionnaire_ids UNKNOWN_FIELD"},
 		{"POST", "/persons/x/erase", `{}`, "reason REQUIRED"},
+		{"POST", "/entitlement_triggers/x/reject", `{"code":"C","reason":" ","internal_reason":"\u200b"}`, "internal_reason INVALID_VALUE, reason INVALID_VALUE"},
+		{"POST", "/persons/x/erase", `{"reason":"\u00a0"}`, "reason INVALID_VALUE"},
 		{"POST", "/corporates/x/hold", `{"reason":null}`, "reason NULL_NOT_ALLOWED"},
 		{"POST", "/corporates/x/release-hold", `{"reason":7}`, "reason WRONG_TYPE"},
 		{"PUT", "/retention", `{"seconds":-1}`, "seconds OUT_OF_RANGE"},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
@@ -14,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // These constants limit names and descriptions, in characters, and positions and version numbers.
@@ -75,7 +77,7 @@ func (h *Handler) changeQuestionnaire(c echo.Context) error {
 	if !body.Has("name") && !body.Has("description") {
 		body.Fault("", validation.Required, "at least one field is required")
 	}
-	e, err := executeNamed[*onboarding.QuestionnaireChanged](c, h, body, payload, &payload.ID, questionnaireUnknown)
+	e, err := executeOnQuestionnaire[*onboarding.QuestionnaireChanged](c, h, body, payload, &payload.ID)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (h *Handler) changeQuestionnaire(c echo.Context) error {
 func (h *Handler) addVersion(c echo.Context) error {
 	body := rest.BodyOnly(c)
 	payload := &onboarding.AddVersion{Questions: readQuestions(body)}
-	e, err := executeNamed[*onboarding.VersionAdded](c, h, body, payload, &payload.QuestionnaireID, questionnaireUnknown)
+	e, err := executeOnQuestionnaire[*onboarding.VersionAdded](c, h, body, payload, &payload.QuestionnaireID)
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func questionTypes() []string {
 func (h *Handler) publishQuestionnaire(c echo.Context) error {
 	body := rest.OptionalBody(c)
 	payload := &onboarding.PublishQuestionnaire{Number: int(body.OptionalInteger("version_number", 1, maxVersion).Value)}
-	e, err := executeNamed[*onboarding.QuestionnairePublished](c, h, body, payload, &payload.ID, questionnaireUnknown)
+	e, err := executeOnQuestionnaire[*onboarding.QuestionnairePublished](c, h, body, payload, &payload.ID)
 	if err != nil {
 		return err
 	}
@@ -180,6 +182,37 @@ func (h *Handler) getQuestionnaire(c echo.Context) error {
 		}
 		return out, true
 	})
+}
+
+// executeOnQuestionnaire is executeNamed for a command that changes a questionnaire. One for a single owner does not change
+// after that owner is erased. The rules refuse only changes for a restricted owner. A check before the rules is enough,
+// because an erased owner stays erased. A repeated request still gets its first answer.
+func executeOnQuestionnaire[E decide.Event](c echo.Context, h *Handler, body *input.Form, payload decide.Payload, id *scalar.ID) (e E, err error) {
+	if err = body.Done(); err != nil {
+		return e, err
+	}
+	about, err := named(c, "id", questionnaireUnknown)
+	if err != nil {
+		return e, err
+	}
+	if h.ownerErased(about) && !rest.Remembers(c, h.cfg.Onboarding, payload.CommandType()) {
+		return e, h.viewOnboarding(c, func(*onboarding.State) error {
+			return problem.Conflict("OWNER_ERASED", "The owner of the questionnaire is erased.")
+		})
+	}
+	return executeNamed[E](c, h, body, payload, id, questionnaireUnknown)
+}
+
+// ownerErased reports whether a questionnaire is for a single owner who is erased.
+func (h *Handler) ownerErased(id scalar.ID) (erased bool) {
+	h.cfg.Onboarding.View(func(state decide.State, _ record.Position) {
+		s := state.(*onboarding.State)
+		if q, _, known := s.Questionnaire(id); known && !q.IsGeneric() {
+			o, _ := s.Owner(owner.Ref{Type: q.OwnerType, ID: q.OwnerTypeID})
+			erased = o != nil && o.State == owner.Erased
+		}
+	})
+	return erased
 }
 
 func questionnaireUnknown() error {

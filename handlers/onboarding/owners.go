@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -89,7 +90,7 @@ func (p *corporate) operated(o *domain.Owner) any {
 }
 
 // read copies the members of a body to data and validates the result. Members that are absent or null stay unchanged.
-// An empty text clears a member.
+// An empty text clears a member; one without a visible character is an error.
 func (h *Handler) read(body *input.Form, data fields) {
 	h.readExcept(body, data, func(validation.FieldError) bool { return false })
 }
@@ -104,25 +105,34 @@ func (h *Handler) readUnknown(body *input.Form, t owner.Type) {
 
 // readExcept is read without the errors for which except returns true.
 func (h *Handler) readExcept(body *input.Form, data fields, except func(validation.FieldError) bool) {
-	take(body, data.members())
+	blank := take(body, data.members())
 	a := data.address()
 	body.OptionalObject("address", func(body *input.Form) {
-		take(body, []member{{"street", &a.Street}, {"house_number", &a.HouseNumber}, {"postal_code", &a.PostalCode}, {"city", &a.City},
-			{"region", &a.Region}, {"country", &a.Country}})
+		blank = append(blank, take(body, []member{{"street", &a.Street}, {"house_number", &a.HouseNumber}, {"postal_code", &a.PostalCode}, {"city", &a.City},
+			{"region", &a.Region}, {"country", &a.Country}}, "address")...)
 	})
-	for _, e := range data.check(h.cfg.Now()) {
+	for _, e := range slices.Concat(data.check(h.cfg.Now()), blank) {
 		if !body.Faulty(e.Path...) && !except(e) { // a member of the wrong type was not copied and already has an error
 			body.Add(e)
 		}
 	}
 }
 
-func take(body *input.Form, members []member) {
+// take copies the members of a body that lie within the given path. It returns the errors of those that are not empty
+// and have no visible character. Only members of the request can have this error, so a stored record never prevents
+// changes of other members.
+func take(body *input.Form, members []member, within ...any) (blank []validation.FieldError) {
 	for _, m := range members {
-		if text := body.AnyText(m.name); text.Set {
-			*m.text = text.Value
+		text := body.AnyText(m.name)
+		if !text.Set {
+			continue
+		}
+		*m.text = text.Value
+		if text.Value != "" && input.IsBlank(text.Value) {
+			blank = append(blank, validation.FieldError{Path: validation.Path(within).Then(m.name), Kind: validation.ValueError, Message: "must have a visible character"})
 		}
 	}
+	return blank
 }
 
 func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {

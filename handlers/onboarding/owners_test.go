@@ -93,6 +93,21 @@ func TestChangingAPerson(t *testing.T) {
 	want(t, h.Send("broker-a", "PATCH", api+"/persons/"+other, `{"external_id":"p-1"}`).Want(200), "external_id", "p-1")
 }
 
+// TestBlanks: a text without a visible character is an error of the request that has it. A stored one is none of a change
+// of something else.
+func TestBlanks(t *testing.T) {
+	h := newHouse(t)
+	same(t, "a person", h.Send("broker-a", "POST", api+"/persons", `{"external_id":"\u2800","first_name":"\u200b\u2060","last_name":" ","email":" ",`+
+		`"tax_identification_number":"\u00a0","address":{"city":" ","region":"\u3164","street":"x"}}`).Details(),
+		[]string{"missing body.last_name", "value_error body.email", "value_error body.external_id", "value_error body.first_name",
+			"value_error body.tax_identification_number", "value_error body.address.city", "value_error body.address.region"})
+	same(t, "a corporate", h.Send("broker-a", "POST", api+"/corporates", `{"external_id":"c","legal_name":"A","legal_form":" ","registration_number":"\ufeff"}`).Details(),
+		[]string{"value_error body.legal_form", "value_error body.registration_number"})
+	path := api + "/persons/" + h.make("broker-a", api+"/persons", strings.NewReplacer("Anna", "A\u200d", "12 345", " 1 ").Replace(anna))
+	same(t, "a change", h.Send("broker-a", "PATCH", path, `{"tax_identification_number":" "}`).Details(), []string{"value_error body.tax_identification_number"})
+	h.Send("broker-a", "PATCH", path, `{"tax_identification_number":""}`).Want(200)
+}
+
 // TestChangingAMalformedID: the error of the path comes with those of the body, and with no others.
 func TestChangingAMalformedID(t *testing.T) {
 	h := newHouse(t)

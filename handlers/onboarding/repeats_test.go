@@ -227,6 +227,44 @@ func TestWritesToARegistrationThatIsGone(t *testing.T) {
 	f.Send("broker-b", "POST", one+"/deliveries/"+f.delivery+"/replay", "", "Idempotency-Key", "the-key").Detail(404, "WEBHOOK_NOT_FOUND")
 }
 
+// TestAKeyIsForNullAndAbsentAlike: a request is the same with members that are null and without them, except where null
+// clears something.
+func TestAKeyIsForNullAndAbsentAlike(t *testing.T) {
+	h := newHouse(t)
+	with := `{"external_id":"n","first_name":"A","email":null,"last_name":"B","address":{"city":null,"street":"S"}}`
+	without := `{"external_id":"n","first_name":"A","last_name":"B","address":{"street":"S"}}`
+	same := func(method, path, one, other string) {
+		t.Helper()
+		first := h.write(write{method, path, one})
+		made := h.Onboarding.Tip()
+		if again := h.write(write{method, path, other}); first.Status >= 300 || again.Body != first.Body || h.Onboarding.Tip() != made {
+			t.Errorf("%s and %s: %s and %s", one, other, first.Body, again.Body)
+		}
+	}
+	same("POST", api+"/persons", with, without)
+	h.reused(write{"POST", api + "/persons", strings.Replace(with, `"S"`, "null", 1)})
+	same("POST", api+"/corporates", `{"external_id":"n","legal_name":"A"}`, `{"external_id":"n","legal_name":"A","address":null,"legal_form":null}`)
+	entitlement := admin + "/entitlements/" + h.entitlement("person", `,"approval":"manual","deadline_seconds":60`)
+	h.write(write{"PATCH", entitlement, `{"name":"x"}`}).Want(200)
+	h.reused(write{"PATCH", entitlement, `{"name":"x","deadline_seconds":null}`})
+}
+
+// TestANullBeforeAnUpgrade: an earlier build gave a body with null another fingerprint, which is in the log.
+func TestANullBeforeAnUpgrade(t *testing.T) {
+	h := newHouse(t)
+	h.Fail(func(decide.Command) error { // so that the record has the fingerprint of the earlier build
+		h.Fail(nil)
+		return &submit.RefusedError{Refusal: decide.KeyReused().(*decide.Refusal)}
+	})
+	with := `{"external_id":"n","first_name":"A","email":null,"last_name":"B"}`
+	first := h.write(write{"POST", api + "/persons", with}).Want(201)
+	made := h.Onboarding.Tip()
+	if again := h.write(write{"POST", api + "/persons", with}).Want(201); again.Body != first.Body || h.Onboarding.Tip() != made {
+		t.Errorf("again: %s, first %s", again.Body, first.Body)
+	}
+	h.reused(write{"POST", api + "/persons", strings.Replace(with, `"A"`, `"C"`, 1)})
+}
+
 // TestAKeyUsedBeforeAnUpgrade is still the same request's: that of a record whose fingerprint does not tell the route.
 // And it is refused to other requests, since nobody knows which route it was used on.
 func TestAKeyUsedBeforeAnUpgrade(t *testing.T) {

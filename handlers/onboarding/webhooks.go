@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/net/idna"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -100,6 +102,8 @@ func readURL(body *input.Form) string {
 		wrong = "the URL must name no user and no password"
 	case u.Hostname() == "" || strings.Contains(u.Hostname(), "%"):
 		wrong = "the URL must name a host"
+	case !isHost(u.Hostname()):
+		wrong = "the URL's host must be a name with 1 to 63 characters between its dots and at most 253 in all, or an address"
 	case u.Fragment != "" || strings.Contains(text, "#"):
 		wrong = "the URL must have no fragment"
 	case !isPort(u):
@@ -109,6 +113,29 @@ func readURL(body *input.Form) string {
 	}
 	body.Fault("url", validation.InvalidValue, wrong)
 	return ""
+}
+
+// isHost reports whether a name or an address has the lengths that DNS allows (RFC 1035, 2.3.4). A dot may end it. The
+// form of a name that is not ASCII counts, as the DNS has it.
+func isHost(name string) bool {
+	if strings.Contains(name, ":") { // an IPv6 address, which url.Parse has checked
+		_, err := netip.ParseAddr(name)
+		return err == nil
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
+		ascii, err := idna.Lookup.ToASCII(name)
+		if err != nil {
+			return false
+		}
+		name = ascii
+	}
+	name = strings.TrimSuffix(name, ".")
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 {
+			return false
+		}
+	}
+	return len(name) <= 253
 }
 
 func isPort(u *url.URL) bool {

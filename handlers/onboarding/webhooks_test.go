@@ -74,6 +74,26 @@ func TestFailingForFiveDays(t *testing.T) {
 	}
 }
 
+// TestHostsOfWebhooks: a name that can be in no DNS, and nothing else, is refused.
+func TestHostsOfWebhooks(t *testing.T) {
+	h := newHouse(t)
+	long := strings.Repeat("a", 63)
+	for _, bad := range []string{".", "..example", "a..example", ".example", "example..", long + "a.example", "bücher..example", strings.Repeat("bü", 40) + ".example",
+		strings.Repeat(long+".", 4) + "a", "[::1%25eth0]", "[1.2.3.4]"} {
+		same(t, bad, h.Send("broker-a", "POST", api+"/webhooks", `{"url":"https://`+bad+`:8443/x"}`).Details(), []string{"value_error body.url"})
+	}
+	for _, good := range []string{"example.org.", "localhost", "bücher.example", "my_host.example", long + ".example", strings.Repeat(long+".", 3) + long[:61], "[2001:db8::1]", "192.0.2.1"} {
+		h.Send("broker-a", "POST", api+"/webhooks", `{"url":"https://`+good+`:8443/x"}`).Want(201)
+	}
+}
+
+// TestRepeatedEventTypes count once.
+func TestRepeatedEventTypes(t *testing.T) {
+	h := newHouse(t)
+	want(t, h.Send("broker-a", "POST", api+"/webhooks", `{"url":"https://example.org/","include_all_events":false,"event_types":["test","requirementsVid","test"]}`).Want(201),
+		"event_types", `["test","requirementsVid"]`)
+}
+
 // TestWhatMayBeReplayed: of another tenant nothing is there; what is open is tried anyway; what is about a restricted owner is not
 // there for its tenant, and what is about an erased one can't be told again.
 func TestWhatMayBeReplayed(t *testing.T) {

@@ -18,6 +18,9 @@ func TestAmendByReference(t *testing.T) {
 	if again := v.Send("broker-a", "PATCH", one, `{"amount":"0.4","limit_price":"65020"}`, "Idempotency-Key", "k").Want(200); again.Body != amended.Body {
 		t.Errorf("again: %s, first %s", again.Body, amended.Body)
 	}
+	if again := v.Send("broker-a", "PATCH", one, `{"trigger_price":null,"amount":"0.4","limit_price":"65020"}`, "Idempotency-Key", "k").Want(200); again.Body != amended.Body {
+		t.Errorf("again with null: %s, first %s", again.Body, amended.Body)
+	}
 	v.Send("broker-a", "PATCH", one, `{"amount":"0.3"}`, "Idempotency-Key", "k").Code(409, "IDEMPOTENCY_KEY_REUSED")
 	// A key belongs to its route.
 	v.Send("broker-a", "PATCH", a1+"/orders/"+placed.Text("code"), `{"amount":"0.3"}`, "Idempotency-Key", "k").Want(200)

@@ -124,7 +124,7 @@ func (h *Handler) amend(a operation.Request, payload *domain.AmendOrder, raw []b
 	if cmd.Metadata.Key != "" {
 		cmd.Metadata.Fingerprint = a.BodyFingerprint(raw)
 	}
-	x, err := h.journal.Submit(a, cmd)
+	x, err := h.journal.SubmitKeyed(a, cmd, func() string { return a.BodyFingerprintAsSent(raw) })
 	o, err := h.changed(a, x, err, named)
 	return http.StatusOK, &o, err
 }

@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,6 +47,8 @@ type attempt struct {
 func post(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (a attempt) {
 	a.started = time.Now()
 	defer func() { a.took = time.Since(a.started) }()
+	var answered atomic.Bool // the transport's goroutine sets it
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { answered.Store(true) }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		a.failure = "the URL cannot be requested"
@@ -54,7 +58,7 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 	request.Header = header
 	response, err := client.Do(request)
 	if err != nil {
-		a.failure = reason(err)
+		a.failure = reason(err, answered.Load())
 		return a
 	}
 	defer response.Body.Close()
@@ -76,9 +80,9 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 	return a
 }
 
-// reason describes for the tenant why no response arrived. It reveals neither addresses nor details of the venue's
-// network.
-func reason(err error) string {
+// reason describes for the tenant why no valid response arrived. answered says that a part of one did. The description
+// reveals neither addresses nor details of the venue's network.
+func reason(err error, answered bool) string {
 	var (
 		forbidden *ForbiddenAddressError
 		egress    *EgressError
@@ -111,6 +115,8 @@ func reason(err error) string {
 		return "CONNECTION_REFUSED: nothing listens at the address"
 	case errors.Is(err, context.Canceled):
 		return "INTERRUPTED: the sender stopped"
+	case answered: // net/http has no errors of their own for these
+		return "ANSWER_INVALID: the answer is not HTTP/1.1, breaks off, or has more than 64 KiB of headers"
 	}
 	return "CONNECTION_LOST: the connection ended without an answer"
 }

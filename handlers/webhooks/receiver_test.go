@@ -262,6 +262,10 @@ func TestAnswers(t *testing.T) {
 			<-release
 		case "/silent":
 			<-release
+		case "/ssh":
+			say(w, "SSH-2.0-OpenSSH_9.6\r\n")
+		case "/cut":
+			say(w, "HTTP/1.1 200 OK\r\nContent-Le")
 		case "/reset":
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			_ = conn.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn).SetLinger(0)
@@ -293,7 +297,9 @@ func TestAnswers(t *testing.T) {
 		"/trickle":  {status: 200, reply: []byte("first")},
 		"/silent":   {failure: "TIMEOUT: no answer came in time"},
 		"/reset":    {failure: "CONNECTION_LOST: the connection ended without an answer"},
-		"/header":   {failure: "CONNECTION_LOST: the connection ended without an answer"},
+		"/header":   {failure: "ANSWER_INVALID: the answer is not HTTP/1.1, breaks off, or has more than 64 KiB of headers"},
+		"/ssh":      {failure: "ANSWER_INVALID: the answer is not HTTP/1.1, breaks off, or has more than 64 KiB of headers"},
+		"/cut":      {failure: "ANSWER_INVALID: the answer is not HTTP/1.1, breaks off, or has more than 64 KiB of headers"},
 	} {
 		var a attempt
 		switch path {
@@ -329,6 +335,14 @@ func TestAnswers(t *testing.T) {
 	if a := try(t, failing, "https://example.com"); a.status != 0 || strings.Contains(a.failure, "no answer\"") {
 		t.Errorf("no resolver: %+v", a)
 	}
+}
+
+// say sends text in place of an answer, and closes the connection.
+func say(w http.ResponseWriter, text string) {
+	conn, out, _ := w.(http.Hijacker).Hijack()
+	_, _ = out.WriteString(text)
+	_ = out.Flush()
+	conn.Close()
 }
 
 func TestRetryAfter(t *testing.T) {

@@ -84,7 +84,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	lock, err := broker.LockFolder(dir)
+	lock, err := broker.LockFolderSoon(ctx, dir, config.Logger)
 	if err != nil {
 		return nil, err
 	}

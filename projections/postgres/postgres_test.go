@@ -148,7 +148,9 @@ func TestPasswordIsNeeded(t *testing.T) {
 func TestSecondStartIsRefused(t *testing.T) {
 	dir := folder(t)
 	start(t, dir)
-	_, err := postgres.Start(t.Context(), postgres.Config{Dir: dir})
+	ended, end := context.WithCancel(t.Context())
+	end() // else the start waits
+	_, err := postgres.Start(ended, postgres.Config{Dir: dir})
 	if inUse := (*broker.InUseError)(nil); !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
 		t.Fatalf("got %v, want the folder in use by this process", err)
 	}

@@ -106,7 +106,8 @@ type Broker struct {
 }
 
 // Start checks the folder, repairs the traces of a crash, and serves the log. It returns *InUseError or *DamageError
-// without having changed anything on disk. The context bounds the check of a large log.
+// without having changed anything on disk. The context bounds the check of a large log, and the wait for another process
+// that has locked the folder (LockFolderSoon).
 func Start(ctx context.Context, config Config) (*Broker, error) {
 	if config.Dir == "" {
 		return nil, errors.New("broker: no data directory")
@@ -133,7 +134,7 @@ func Start(ctx context.Context, config Config) (*Broker, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("broker: create data directory: %w", err)
 	}
-	lock, err := LockFolder(dir)
+	lock, err := LockFolderSoon(ctx, dir, config.Logger)
 	if err != nil {
 		return nil, err
 	}

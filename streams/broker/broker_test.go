@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,7 +150,9 @@ func TestPortTakenMeansAnother(t *testing.T) {
 func TestFolderInUse(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, dir)
-	_, err := broker.Start(t.Context(), broker.Config{Dir: dir, Logger: quiet()})
+	ended, end := context.WithCancel(t.Context())
+	end() // else the start waits
+	_, err := broker.Start(ended, broker.Config{Dir: dir, Logger: quiet()})
 	inUse := (*broker.InUseError)(nil)
 	if !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
 		t.Fatalf("got %v, want the folder in use by process %d", err, os.Getpid())
@@ -156,6 +160,34 @@ func TestFolderInUse(t *testing.T) {
 	b.Close()
 	start(t, dir)
 }
+
+// TestLockFolderSoon: the process that has locked the folder is named once, and waited for.
+func TestLockFolderSoon(t *testing.T) {
+	dir := t.TempDir()
+	first, err := broker.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	log := slog.New(slog.NewTextHandler(writerFunc(func(line []byte) (int, error) {
+		lines = append(lines, string(line))
+		return len(line), first.Unlock()
+	}), nil))
+	second, err := broker.LockFolderSoon(t.Context(), dir, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "process="+strconv.Itoa(os.Getpid())) {
+		t.Errorf("the log says %q", lines)
+	}
+	if err := second.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func TestSegmentsRoll(t *testing.T) {
 	dir := t.TempDir()

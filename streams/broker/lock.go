@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,9 +22,9 @@ type InUseError struct {
 // Error implements error.
 func (e *InUseError) Error() string {
 	if e.PID == 0 {
-		return e.Dir + " is in use by another process"
+		return "the folder " + e.Dir + " is in use by another process"
 	}
-	return fmt.Sprintf("%s is in use by process %d", e.Dir, e.PID)
+	return fmt.Sprintf("the folder %s is in use by process %d", e.Dir, e.PID)
 }
 
 // Lock is an exclusive lock of this process on a folder. The kernel releases it when the process ends in any manner.
@@ -58,6 +59,27 @@ func (l *Lock) Unlock() error { return l.file.Close() }
 func writeAt(file *os.File, text string) error {
 	_, err := file.WriteAt([]byte(text), 0)
 	return err
+}
+
+// lockPatience bounds the time that LockFolderSoon waits. A process that was killed holds its locks until the kernel has
+// released its memory and closed its files.
+const lockPatience = 5 * time.Second
+
+// LockFolderSoon locks a folder like LockFolder. If another process has locked it, it logs that and waits for up to five
+// seconds, or until ctx ends, for that process to end.
+func LockFolderSoon(ctx context.Context, dir string, log *slog.Logger) (*Lock, error) {
+	lock, err := LockFolder(dir)
+	inUse := (*InUseError)(nil)
+	if !errors.As(err, &inUse) {
+		return lock, err
+	}
+	log.Info("waiting for the process that has locked the folder", "dir", dir, "process", inUse.PID, "patience", lockPatience)
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	if lock, err = WaitFolder(ctx, dir); errors.As(err, &inUse) {
+		return nil, inUse
+	}
+	return lock, err
 }
 
 // WaitFolder locks a folder like LockFolder, but waits while another process has locked it.

@@ -202,6 +202,14 @@ func (b *browser) tabThrough(most int) string {
 	return strings.Join(order, " ")
 }
 
+// skipsNowhere wants Tab to reach no skip link, since the panel that it leads to is hidden.
+func (b *browser) skipsNowhere() {
+	b.t.Helper()
+	if order := b.tabThrough(10); strings.Contains(order, "skip") || !strings.Contains(order, "theme") {
+		b.t.Errorf("Tab leads through %s", order)
+	}
+}
+
 // tab is the Tab key.
 const tab = "\ue004"
 
@@ -379,6 +387,7 @@ func TestCompliancePageIsAccessible(t *testing.T) {
 	b.open(c.REST + "/compliance")
 	b.sees("#logged-out", "Log in as an operator")
 	b.accessible("/compliance logged out")
+	b.skipsNowhere()
 	b.logIn(c.venue, "operator")
 	b.sees("#queue", "retail trading", "ongoing", "blocked")
 	b.keys("#filter [name=owner_id]", "Ann"+enter)
@@ -417,6 +426,7 @@ func TestApplyPageIsAccessible(t *testing.T) {
 	b.open(c.REST + "/apply")
 	b.sees("#logged-out", "Log in")
 	b.accessible("/apply logged out")
+	b.skipsNowhere()
 	b.logIn(c.venue, "broker-a")
 	b.keys("#register [name=first_name]", "Ann"+enter)
 	b.sees("#register [data-field=last_name] .fault", "Field required")

@@ -21,7 +21,7 @@ const bootstrapPatience = 30 * time.Second
 // commands; otherwise this process acts as the engine for that time.
 func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
-	m, err := joinCluster("admin bootstrap", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
+	m, err := joinCluster(ctx, "admin bootstrap", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
 	if err != nil {
 		return err
 	}

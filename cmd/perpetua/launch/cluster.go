@@ -87,7 +87,7 @@ type clusterFile struct {
 }
 
 func (t *together) run(ctx context.Context) (err error) {
-	folder, err := local.OpenFolder(t.settings.Data)
+	folder, err := local.OpenFolderSoon(ctx, t.settings.Data, t.log)
 	if err != nil {
 		return err
 	}

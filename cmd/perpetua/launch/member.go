@@ -22,7 +22,7 @@ type member struct {
 }
 
 // joinCluster parses the settings of a member's command and locks its data folder. The caller must close the folder.
-func joinCluster(command string, args []string, std settings.IO, extra func(*flag.FlagSet)) (*member, error) {
+func joinCluster(ctx context.Context, command string, args []string, std settings.IO, extra func(*flag.FlagSet)) (*member, error) {
 	s, err := settings.Parse(command, args, std, extra)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func joinCluster(command string, args []string, std settings.IO, extra func(*fla
 	if err != nil {
 		return nil, err
 	}
-	folder, err := local.OpenFolder(s.Data)
+	folder, err := local.OpenFolderSoon(ctx, s.Data, log)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	folder, err := local.OpenFolder(p.settings.Data)
+	folder, err := local.OpenFolderSoon(ctx, p.settings.Data, p.log)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // migrate` and `perpetua admin bootstrap` do. When the node is ready, Serve writes its address to run.json like
 // `perpetua run`, without users and database.
 func Serve(ctx context.Context, args []string, std settings.IO) error {
-	m, err := joinCluster("serve", args, std, nil)
+	m, err := joinCluster(ctx, "serve", args, std, nil)
 	if err != nil {
 		return err
 	}

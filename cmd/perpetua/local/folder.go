@@ -1,25 +1,36 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/google/uuid"
+
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 )
 
 // Folder is the data folder: it holds all files of a node. OpenFolder locks it for this process.
 type Folder struct {
 	Dir  string
-	lock *os.File
+	lock *broker.Lock
 }
 
 // OpenFolder creates the folder if it is missing, and locks it. If another process holds the lock, the error names that
 // process.
-func OpenFolder(dir string) (*Folder, error) {
+func OpenFolder(dir string) (*Folder, error) { return openFolder(dir, broker.LockFolder) }
+
+// OpenFolderSoon is OpenFolder for the start of a node. It waits for a few seconds for another process to unlock the
+// folder: one that was killed may still be ending.
+func OpenFolderSoon(ctx context.Context, dir string, log *slog.Logger) (*Folder, error) {
+	return openFolder(dir, func(dir string) (*broker.Lock, error) { return broker.LockFolderSoon(ctx, dir, log) })
+}
+
+func openFolder(dir string, locked func(dir string) (*broker.Lock, error)) (*Folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -27,31 +38,15 @@ func OpenFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := locked(dir)
 	if err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder, _ := os.ReadFile(lock.Name())
-		lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("the folder %s is in use by process %s", dir, strings.TrimSpace(string(holder)))
-		}
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	if err := lock.Truncate(0); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	if _, err := fmt.Fprintf(lock, "%d\n", os.Getpid()); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("data folder: %w", err)
+		return nil, err
 	}
 	return &Folder{dir, lock}, nil
 }
 
 // Close unlocks the folder. The kernel does the same when the process dies.
-func (d *Folder) Close() error { return d.lock.Close() }
+func (d *Folder) Close() error { return d.lock.Unlock() }
 
 // Path returns a path inside the folder.
 func (d *Folder) Path(elem ...string) string {

@@ -93,7 +93,7 @@ func (f *form) broken(err error) *problem.Problem {
 
 // part reads one part.
 func (f *form) part(p *multipart.Part) error {
-	disposition, params, err := mime.ParseMediaType(p.Header.Get(echo.HeaderContentDisposition))
+	disposition, params, err := parseDisposition(p.Header.Get(echo.HeaderContentDisposition))
 	if err != nil || disposition != "form-data" || params["name"] == "" {
 		return malformed("a part does not say which field it is")
 	}
@@ -119,6 +119,16 @@ func (f *form) part(p *multipart.Part) error {
 	}
 	f.errs.AddKind(validation.ExtraForbidden, "", shown(name))
 	return f.skip(p)
+}
+
+// parseDisposition parses the Content-Disposition of a part. Some clients escape a quote in a filename with a backslash.
+// Browsers encode the quote as %22 and do not escape a backslash (WHATWG HTML, multipart/form-data). A filename that ends
+// in a backslash is then invalid in the first syntax, and parseDisposition reads the header in the second.
+func parseDisposition(header string) (disposition string, params map[string]string, err error) {
+	if disposition, params, err = mime.ParseMediaType(header); err != nil {
+		return mime.ParseMediaType(strings.ReplaceAll(header, `\`, `\\`))
+	}
+	return disposition, params, nil
 }
 
 // invalid adds an error of a field, worded by message. The response repeats the input.

@@ -214,22 +214,25 @@ func TestTaken(t *testing.T) {
 		parts []part
 		want  string
 	}{
-		"a file alone":                  {[]part{file("passport.pdf", formattest.PDF())}, `"category":"undetermined","format":"pdf","name":"passport.pdf","orientation":"undetermined"`},
-		"everything":                    {[]part{field("category", "id_document"), field("orientation", "front"), field("valid_until", "2030-01-01T00:00:00+01:00"), file("a.jpg", formattest.JPEG())}, `"until":"2029-12-31T23:00:00.000000Z"`},
-		"the file first":                {[]part{file("a.csv", csv), field("category", "bank_statment")}, `"category":"bank_statement","format":"csv"`}, //nolint:misspell // as it is sent
-		"the category first":            {[]part{field("category", "kyt_report"), file("a.xlsx", workbook())}, `"format":"xlsx"`},
-		"empty fields":                  {[]part{field("category", ""), field("orientation", ""), field("valid_until", ""), file("a.png", formattest.PNG())}, `"category":"undetermined","format":"png"`},
-		"another ending than it is of":  {[]part{file("a.exe", formattest.WebP())}, `"format":"webp","name":"a.exe"`},
-		"a photo of a phone":            {[]part{file("a.heic", formattest.HEIC())}, `"format":"heic"`},
-		"just as large as is taken":     {[]part{file("a.pdf", padded(20*mib))}, `"size":20971520`},
-		"a path":                        {[]part{file("/home/anna/../../etc/passwd", formattest.PDF())}, `"name":"passwd"`},
-		"a path of another system":      {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename="C:\scans\pass.pdf"`}}, content: string(formattest.PDF())}}, `"name":"pass.pdf"`},
-		"a name that is a path only":    {[]part{file("../..", formattest.PDF())}, `"name":"file"`},
-		"a name in its extended form":   {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename*=UTF-8''%C3%9Cbersicht%2F..%2Fa.pdf`}}, content: string(formattest.PDF())}}, `"name":"a.pdf"`},
-		"a long name":                   {[]part{file(strings.Repeat("é", 300), formattest.PDF())}, `"name":"` + strings.Repeat("é", 255) + `"`},
-		"a name that shows another one": {[]part{file("invoice\u202efdp.exe", formattest.PDF())}, `"name":"invoicefdp.exe"`},
-		"a file with an empty name":     {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename=""`}}, content: string(formattest.PDF())}}, `"name":"file"`},
-		"a file without a name":         {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"`}, "Content-Type": {"application/pdf"}}, content: string(formattest.PDF())}}, `"name":"file"`},
+		"a file alone":                       {[]part{file("passport.pdf", formattest.PDF())}, `"category":"undetermined","format":"pdf","name":"passport.pdf","orientation":"undetermined"`},
+		"everything":                         {[]part{field("category", "id_document"), field("orientation", "front"), field("valid_until", "2030-01-01T00:00:00+01:00"), file("a.jpg", formattest.JPEG())}, `"until":"2029-12-31T23:00:00.000000Z"`},
+		"the file first":                     {[]part{file("a.csv", csv), field("category", "bank_statment")}, `"category":"bank_statement","format":"csv"`}, //nolint:misspell // as it is sent
+		"the category first":                 {[]part{field("category", "kyt_report"), file("a.xlsx", workbook())}, `"format":"xlsx"`},
+		"empty fields":                       {[]part{field("category", ""), field("orientation", ""), field("valid_until", ""), file("a.png", formattest.PNG())}, `"category":"undetermined","format":"png"`},
+		"another ending than it is of":       {[]part{file("a.exe", formattest.WebP())}, `"format":"webp","name":"a.exe"`},
+		"a photo of a phone":                 {[]part{file("a.heic", formattest.HEIC())}, `"format":"heic"`},
+		"just as large as is taken":          {[]part{file("a.pdf", padded(20*mib))}, `"size":20971520`},
+		"a path":                             {[]part{file("/home/anna/../../etc/passwd", formattest.PDF())}, `"name":"passwd"`},
+		"a path of another system":           {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename="C:\scans\pass.pdf"`}}, content: string(formattest.PDF())}}, `"name":"pass.pdf"`},
+		"a name that is a path only":         {[]part{file("../..", formattest.PDF())}, `"name":"file"`},
+		"a name with a backslash at its end": {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename="pass.pdf\"`}}, content: string(formattest.PDF())}}, `"name":"pass.pdf"`},
+		"backslashes and a parameter":        {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; filename="C:\scans\a.pdf\"; name="file"`}}, content: string(formattest.PDF())}}, `"name":"a.pdf"`},
+		"a quote with a backslash":           {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename="a \"1\".pdf"`}}, content: string(formattest.PDF())}}, `"name":"a \"1\".pdf"`},
+		"a name in its extended form":        {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename*=UTF-8''%C3%9Cbersicht%2F..%2Fa.pdf`}}, content: string(formattest.PDF())}}, `"name":"a.pdf"`},
+		"a long name":                        {[]part{file(strings.Repeat("é", 300), formattest.PDF())}, `"name":"` + strings.Repeat("é", 255) + `"`},
+		"a name that shows another one":      {[]part{file("invoice\u202efdp.exe", formattest.PDF())}, `"name":"invoicefdp.exe"`},
+		"a file with an empty name":          {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename=""`}}, content: string(formattest.PDF())}}, `"name":"file"`},
+		"a file without a name":              {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"`}, "Content-Type": {"application/pdf"}}, content: string(formattest.PDF())}}, `"name":"file"`},
 	} {
 		if status, answer := s.sendParts(t, test.parts...); status != http.StatusCreated || !strings.Contains(answer, test.want) {
 			t.Errorf("%s: %d %.300s", name, status, answer)

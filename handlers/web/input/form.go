@@ -28,6 +28,7 @@ type Form struct {
 	problem *problem.Problem
 	raw     []byte
 	names   []string // names read so far; a short list
+	nulls   []string // names for which Null was called
 	nested  []*Form
 	checked bool // unknown members have been checked
 	mac     func([]byte) []byte
@@ -125,6 +126,7 @@ func (f *Form) Has(name string) bool {
 
 // Null reports whether the member is present and null, for the few members that null clears.
 func (f *Form) Null(name string) bool {
+	f.nulls = append(f.nulls, name)
 	n := f.root.members[name]
 	return n != nil && n.kind == 'n'
 }
@@ -253,8 +255,16 @@ func (f *Form) noun() string {
 }
 
 // Canonical returns bytes that are equal for requests with the same content: the canonical form of the body (RFC
-// 8785), or the query.
+// 8785) without null members, or the query. It keeps the null members for which Null was called.
 func (f *Form) Canonical() []byte {
+	if f.where == inQuery {
+		return f.raw
+	}
+	return CanonicalJSON(WithoutNulls(f.raw, f.nulls...))
+}
+
+// asSent is Canonical with all null members.
+func (f *Form) asSent() []byte {
 	if f.where == inQuery {
 		return f.raw
 	}

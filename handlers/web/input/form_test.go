@@ -283,6 +283,23 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
+func TestWithoutNulls(t *testing.T) {
+	for _, test := range []struct{ body, want string }{
+		{`{"a":1}`, `{"a":1}`},
+		{`{"a":null}`, `{}`},
+		{`{"a":null,"b":"null","c":{"d":null,"e":{"kept":null}},"f":[null,{"g":null,"h":1}]}`, `{"b":"null","c":{"e":{}},"f":[null,{"h":1}]}`},
+		{`{"kept":null,"a":1.50,"n":null}`, `{"kept":null,"a":1.50}`},
+		{`{"\u006bept":null}`, `{"kept":null}`},
+		{`[null]`, `[null]`},
+		{`{"a":null`, `{"a":null`},
+		{`{"null":1,"null":2}`, `{"null":1,"null":2}`},
+	} {
+		if got := string(WithoutNulls([]byte(test.body), "kept")); got != test.want {
+			t.Errorf("%s gives %s, want %s", test.body, got, test.want)
+		}
+	}
+}
+
 // FuzzQuery looks for a query that is read with something in it that no reader may let through.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{"", "symbol=a", "symbol=%00", "symbol=%ff&x=1", "after=MTox", "symbol=a&symbol=b", "sort=asc;", "=1&="} {

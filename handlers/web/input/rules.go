@@ -3,6 +3,7 @@ package input
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/perpetua-exchange/perpetua/domain/form"
@@ -17,6 +18,24 @@ func MaxLength(n int) form.Rule {
 		}
 		return "", ""
 	}
+}
+
+// Visible allows texts with a visible character.
+func Visible(s string) (code, message string) {
+	if IsBlank(s) {
+		return validation.InvalidValue, "the text holds no visible character"
+	}
+	return "", ""
+}
+
+// IsBlank reports whether a text has no visible character: it is empty, or has only white space and characters of no
+// width.
+func IsBlank(s string) bool { return !strings.ContainsFunc(s, isVisible) }
+
+func isVisible(r rune) bool {
+	const emptyBraille = '\u2800' // a symbol without dots
+	return r != emptyBraille && !unicode.IsSpace(r) &&
+		!unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // CustomerCode allows customer codes: [A-Za-z0-9._-]{1,32}, except "." and "..". As path segments, these would refer

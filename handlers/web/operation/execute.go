@@ -49,7 +49,22 @@ func (j Journal) Execute(a Request, payload decide.Payload, forms ...*input.Form
 	if err != nil {
 		return Executed{}, err
 	}
-	return j.Submit(a, cmd)
+	return j.SubmitKeyed(a, cmd, func() string { return input.FingerprintAsSent(a.route(), forms...) })
+}
+
+// SubmitKeyed is Submit for a command that an earlier build may have recorded with another fingerprint: if the key was
+// used for another request, it submits the command with the fingerprint that earlier returns, if that differs.
+func (j Journal) SubmitKeyed(a Request, cmd decide.Command, earlier func() string) (Executed, error) {
+	x, err := j.Submit(a, cmd)
+	var refused *decide.Refusal
+	if !errors.As(err, &refused) || refused.Code != decide.CodeKeyReused {
+		return x, err
+	}
+	if f := earlier(); f != cmd.Metadata.Fingerprint {
+		cmd.Metadata.Fingerprint = f
+		return j.Submit(a, cmd)
+	}
+	return x, err
 }
 
 // Submit submits a command and sets the position of the response, even for a refusal. The command's idempotency key

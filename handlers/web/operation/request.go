@@ -123,8 +123,14 @@ func (a Request) Commands(parts []Part) ([]decide.Command, error) {
 	return out, nil
 }
 
-// BodyFingerprint returns the fingerprint of a request with the body raw. A form of that body gives the same one.
+// BodyFingerprint returns the fingerprint of a request with the body raw. A form of that body gives the same one, if
+// no null member has a meaning.
 func (a Request) BodyFingerprint(raw []byte) string {
+	return a.BodyFingerprintAsSent(input.WithoutNulls(raw))
+}
+
+// BodyFingerprintAsSent is BodyFingerprint as earlier builds computed it (see input.FingerprintAsSent).
+func (a Request) BodyFingerprintAsSent(raw []byte) string {
 	return input.FingerprintText(input.AppendPart(a.route(), input.CanonicalJSON(raw)))
 }
 
