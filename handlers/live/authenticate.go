@@ -39,7 +39,7 @@ func (h *Hub) authenticate(s *session, r *request) {
 	h.mu.Lock()
 	changed := h.registry.changes != seen
 	before, ok := s.become(p, r.token)
-	if ok && before != nil && !sameReader(before, p) {
+	if ok && before != nil && readsLess(p, before) {
 		h.expelPrivate(s, Forbidden, "the connection was authenticated with a token that may read less")
 	}
 	h.mu.Unlock()
@@ -77,10 +77,17 @@ func (s *session) become(p *access.Principal, token string) (before *access.Prin
 	return before, true
 }
 
-// sameReader reports whether the read rights of both principals are equal.
-func sameReader(a, b *access.Principal) bool {
-	return a.Broker == b.Broker && a.Customer == b.Customer && a.Has(access.ScopeRead) == b.Has(access.ScopeRead) &&
-		a.SeesAll() == b.SeesAll()
+// readsLess reports whether there is anything that a principal may not read and the one before could.
+func readsLess(p, before *access.Principal) bool {
+	switch {
+	case !before.Has(access.ScopeRead):
+		return false
+	case !p.Has(access.ScopeRead):
+		return true
+	case p.Customer != "":
+		return p.Broker != before.Broker || p.Customer != before.Customer
+	}
+	return !p.SeesAll() && (before.SeesAll() || p.Broker != before.Broker)
 }
 
 // watch schedules the next verification of the session's token: at its expiry, and periodically before that. The
@@ -181,7 +188,7 @@ func (h *Hub) narrow(s *session, left *access.Principal) {
 	case before == nil:
 	case left == nil:
 		h.revoke(s, before)
-	case !sameReader(before, left):
+	case readsLess(left, before):
 		h.expelPrivate(s, Forbidden, "the user may read less than before; subscribe again to what is left")
 	}
 }

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -193,6 +194,33 @@ func TestRightsComeBackWithTheirChange(t *testing.T) {
 		v.until(t, "a subscription", func() bool { return c.Ask(subscribe).Code == "" })
 		v.place(limit("A1", btc, order.Sell, "1", "1000"))
 		c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
+	}
+}
+
+// TestMoreRightsEndNothing: a user who may read more than before keeps the private subscriptions.
+func TestMoreRightsEndNothing(t *testing.T) {
+	v := newVenue(t, live.Limits{VerifyEvery: time.Hour}, nil)
+	may := func(scopes ...string) access.Change {
+		p := &access.Principal{Username: "u-alpha", Broker: "alpha", Scopes: scopes, KID: "k1", Expires: time.Now().Add(2 * time.Hour)}
+		v.known.Store("credential", func() *access.Principal { return p })
+		return access.Change{Username: "u-alpha", Account: access.Account{Active: true, Broker: "alpha", Scopes: scopes}}
+	}
+	may(access.ScopeRead)
+	c := v.dial("credential")
+	c.Subscribe("orders")
+	v.change(may(access.ScopeRead, access.ScopeAuditor))
+	others := livetest.Request{Op: "subscribe", Args: []string{"trades"}, Data: map[string]string{"customer_code": "B1"}}
+	v.until(t, "a subscription to another broker's trades", func() bool { return c.Ask(others).Code == "" })
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	c.Next("the order", func(m livetest.Message) bool {
+		if m.Op == "error" && slices.Contains(m.Args, "orders") {
+			t.Fatalf("%s", m.Raw)
+		}
+		return m.Channel == "orders" && m.Op == ""
+	})
+	v.change(may(access.ScopeRead))
+	if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" && slices.Contains(m.Args, "orders") }); m.Code != string(live.Forbidden) {
+		t.Errorf("%s", m.Raw)
 	}
 }
 
