@@ -18,11 +18,12 @@ func (h *Hub) authenticate(s *session, r *request) {
 	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
 		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
+		_, exhausted := h.networks.Take(nil, s.address) // guesses count as over REST
 		if refused := access.Refused(err); refused.Status == http.StatusServiceUnavailable { // the token may be valid
 			h.reject(s, r.id, UpstreamError, refused.Detail)
 			return
 		}
-		if _, exhausted := h.networks.Take(nil, s.address); exhausted != nil { // guesses count as over REST
+		if exhausted != nil {
 			h.reject(s, r.id, RateLimited, "the token is not valid, and the rate limit of the client's network is exhausted")
 			return
 		}
