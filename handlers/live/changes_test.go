@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,6 +195,46 @@ func TestRightsComeBackWithTheirChange(t *testing.T) {
 		v.until(t, "a subscription", func() bool { return c.Ask(subscribe).Code == "" })
 		v.place(limit("A1", btc, order.Sell, "1", "1000"))
 		c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
+	}
+}
+
+// TestVerificationsOfManyChanges: the changes of a user that arrive while tokens are verified cost one more verification of each
+// session, however many they are. Changes that give nothing back cost none.
+func TestVerificationsOfManyChanges(t *testing.T) {
+	v := newVenue(t, live.Limits{VerifyEvery: time.Hour}, nil)
+	p := &access.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{access.ScopeRead}, KID: "k1", Expires: time.Now().Add(2 * time.Hour)}
+	v.known.Store("credential", func() *access.Principal { return p })
+	const sessions = 10
+	for range sessions {
+		if m := v.dial("credential").Ask(livetest.Request{Op: "ping"}); m.Op != "pong" { // the session is registered
+			t.Fatalf("%s", m.Raw)
+		}
+	}
+	var verified atomic.Int64
+	began, goOn := make(chan struct{}, 1), make(chan struct{})
+	v.asked = func() {
+		verified.Add(1)
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		<-goOn
+	}
+	may := func(scopes ...string) access.Change {
+		return access.Change{Username: "u-alpha", Account: access.Account{Active: true, Broker: "alpha", Scopes: scopes}}
+	}
+	v.change(may(access.ScopeRead))
+	v.change(may(access.ScopeRead, access.ScopeTrade))
+	<-began
+	for range 100 {
+		v.change(may(access.ScopeRead, access.ScopeTrade))
+	}
+	close(goOn)
+	v.until(t, "the verifications", func() bool { return verified.Load() >= 2*sessions })
+	v.change(may(access.ScopeRead))
+	v.dial("credential") // one more verification
+	if n := verified.Load(); n != 2*sessions+1 {
+		t.Errorf("%d tokens were verified, want %d", n, 2*sessions+1)
 	}
 }
 
