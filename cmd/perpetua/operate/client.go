@@ -128,9 +128,9 @@ func undecided(err error) bool {
 	return errors.As(err, &p) && (p.Status == http.StatusServiceUnavailable && p.Code != "FENCED" || p.Status == http.StatusTooManyRequests)
 }
 
-// repeat sends a request until it succeeds or the error is not one of those after which again is true, at most tries times. Between
-// two attempts it waits for the venue's Retry-After or longer. It returns the error of the last attempt, and at once if Retry-After is
-// over maxWait.
+// repeat sends a request until it succeeds or the error is not one of those after which again is true, at most tries times. The delay
+// between two attempts is Retry-After or longer. An attempt whose Retry-After is over maxWait is the last. repeat returns the
+// error of the last attempt.
 func (c *client) repeat(ctx context.Context, again func(error) bool, request func() (*http.Request, error)) ([]byte, error) {
 	least := firstWait
 	for try := 1; ; try++ {
