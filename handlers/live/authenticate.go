@@ -18,11 +18,12 @@ func (h *Hub) authenticate(s *session, r *request) {
 	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
 		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
+		_, exhausted := h.networks.Take(nil, s.address)                                      // guesses count as over REST
 		if refused := access.Refused(err); refused.Status == http.StatusServiceUnavailable { // the token may be valid
 			h.reject(s, r.id, UpstreamError, refused.Detail)
 			return
 		}
-		if _, exhausted := h.networks.Take(nil, s.address); exhausted != nil { // guesses count as over REST
+		if exhausted != nil {
 			h.reject(s, r.id, RateLimited, "the token is not valid, and the rate limit of the client's network is exhausted")
 			return
 		}
@@ -39,7 +40,7 @@ func (h *Hub) authenticate(s *session, r *request) {
 	h.mu.Lock()
 	changed := h.registry.changes != seen
 	before, ok := s.become(p, r.token)
-	if ok && before != nil && !sameReader(before, p) {
+	if ok && before != nil && readsLess(p, before) {
 		h.expelPrivate(s, Forbidden, "the connection was authenticated with a token that may read less")
 	}
 	h.mu.Unlock()
@@ -77,31 +78,29 @@ func (s *session) become(p *access.Principal, token string) (before *access.Prin
 	return before, true
 }
 
-// sameReader reports whether the read rights of both principals are equal.
-func sameReader(a, b *access.Principal) bool {
-	return a.Broker == b.Broker && a.Customer == b.Customer && a.Has(access.ScopeRead) == b.Has(access.ScopeRead) &&
-		a.SeesAll() == b.SeesAll()
+// readsLess reports whether there is anything that a principal may not read and the one before could.
+func readsLess(p, before *access.Principal) bool {
+	switch {
+	case !before.Has(access.ScopeRead):
+		return false
+	case !p.Has(access.ScopeRead):
+		return true
+	case p.Customer != "":
+		return p.Broker != before.Broker || p.Customer != before.Customer
+	}
+	return !p.SeesAll() && (before.SeesAll() || p.Broker != before.Broker)
 }
 
 // watch schedules the next verification of the session's token: at its expiry, and periodically before that. The
 // caller holds the session's lock.
-func (s *session) watch() { s.watchIn(s.hub.verifyAfter(s.auth.who)) }
-
-func (s *session) watchIn(d time.Duration) {
+func (s *session) watch() {
 	if s.ending.over {
 		return
 	}
 	if s.auth.check != nil {
 		s.auth.check.Stop()
 	}
-	s.auth.check = time.AfterFunc(d, s.verifyAgain)
-}
-
-// verifySoon verifies the token again in another goroutine, because the caller may hold the identity fold's lock.
-func (s *session) verifySoon() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watchIn(0)
+	s.auth.check = time.AfterFunc(s.hub.verifyAfter(s.auth.who), s.verifyAgain)
 }
 
 func (s *session) verifyAgain() {
@@ -124,8 +123,8 @@ func (s *session) verifyAgain() {
 		return
 	}
 	if h.registry.changes != seen && err == nil { // the identity journal changed during the verification, so verify again
-		s.watchIn(0)
 		s.mu.Unlock()
+		h.verifySoon(s)
 		return
 	}
 	s.mu.Unlock()
@@ -158,11 +157,36 @@ func (h *Hub) observe(change access.Change) {
 		if left != who {
 			h.narrow(s, left)
 		}
-		if change.Username == who.Username && change.Account.Active && left != nil {
-			s.verifySoon() // the user may have got back what the session lost
+		if left != nil && change.MayReturn(left) {
+			h.verifySoon(s)
 		}
 		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // narrow closes those with API keys
 			h.closeRevoked(s, "the user is not active any more; the connection is closed")
+		}
+	}
+}
+
+// verifySoon verifies the token of a session again. It does so in another goroutine, because the caller may hold the lock of the
+// identity fold, and in one for all sessions, because a user may have thousands. The caller holds the hub's lock.
+func (h *Hub) verifySoon(s *session) {
+	h.registry.unverified[s] = struct{}{}
+	if !h.registry.verifying {
+		h.registry.verifying = true
+		go h.verifyUnverified()
+	}
+}
+
+func (h *Hub) verifyUnverified() {
+	for {
+		h.mu.Lock()
+		sessions := h.registry.unverified
+		h.registry.unverified, h.registry.verifying = make(map[*session]struct{}), len(sessions) > 0
+		h.mu.Unlock()
+		if len(sessions) == 0 {
+			return
+		}
+		for s := range sessions {
+			s.verifyAgain()
 		}
 	}
 }
@@ -181,7 +205,7 @@ func (h *Hub) narrow(s *session, left *access.Principal) {
 	case before == nil:
 	case left == nil:
 		h.revoke(s, before)
-	case !sameReader(before, left):
+	case readsLess(left, before):
 		h.expelPrivate(s, Forbidden, "the user may read less than before; subscribe again to what is left")
 	}
 }

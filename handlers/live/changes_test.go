@@ -1,9 +1,11 @@
 package live_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,19 +198,89 @@ func TestRightsComeBackWithTheirChange(t *testing.T) {
 	}
 }
 
-// TestAuthenticateAtAStartingNode: a node that cannot judge a token yet says so, as over REST: the token may be valid, and is no guess.
+// TestVerificationsOfManyChanges: the changes of a user that arrive while tokens are verified cost one more verification of each
+// session, however many they are. Changes that give nothing back cost none.
+func TestVerificationsOfManyChanges(t *testing.T) {
+	v := newVenue(t, live.Limits{VerifyEvery: time.Hour}, nil)
+	p := &access.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{access.ScopeRead}, KID: "k1", Expires: time.Now().Add(2 * time.Hour)}
+	v.known.Store("credential", func() *access.Principal { return p })
+	const sessions = 10
+	for range sessions {
+		if m := v.dial("credential").Ask(livetest.Request{Op: "ping"}); m.Op != "pong" { // the session is registered
+			t.Fatalf("%s", m.Raw)
+		}
+	}
+	var verified atomic.Int64
+	began, goOn := make(chan struct{}, 1), make(chan struct{})
+	v.asked = func() {
+		verified.Add(1)
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		<-goOn
+	}
+	may := func(scopes ...string) access.Change {
+		return access.Change{Username: "u-alpha", Account: access.Account{Active: true, Broker: "alpha", Scopes: scopes}}
+	}
+	v.change(may(access.ScopeRead))
+	v.change(may(access.ScopeRead, access.ScopeTrade))
+	<-began
+	for range 100 {
+		v.change(may(access.ScopeRead, access.ScopeTrade))
+	}
+	close(goOn)
+	v.until(t, "the verifications", func() bool { return verified.Load() >= 2*sessions })
+	v.change(may(access.ScopeRead))
+	v.dial("credential") // one more verification
+	if n := verified.Load(); n != 2*sessions+1 {
+		t.Errorf("%d tokens were verified, want %d", n, 2*sessions+1)
+	}
+}
+
+// TestMoreRightsEndNothing: a user who may read more than before keeps the private subscriptions.
+func TestMoreRightsEndNothing(t *testing.T) {
+	v := newVenue(t, live.Limits{VerifyEvery: time.Hour}, nil)
+	may := func(scopes ...string) access.Change {
+		p := &access.Principal{Username: "u-alpha", Broker: "alpha", Scopes: scopes, KID: "k1", Expires: time.Now().Add(2 * time.Hour)}
+		v.known.Store("credential", func() *access.Principal { return p })
+		return access.Change{Username: "u-alpha", Account: access.Account{Active: true, Broker: "alpha", Scopes: scopes}}
+	}
+	may(access.ScopeRead)
+	c := v.dial("credential")
+	c.Subscribe("orders")
+	v.change(may(access.ScopeRead, access.ScopeAuditor))
+	others := livetest.Request{Op: "subscribe", Args: []string{"trades"}, Data: map[string]string{"customer_code": "B1"}}
+	v.until(t, "a subscription to another broker's trades", func() bool { return c.Ask(others).Code == "" })
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	c.Next("the order", func(m livetest.Message) bool {
+		if m.Op == "error" && slices.Contains(m.Args, "orders") {
+			t.Fatalf("%s", m.Raw)
+		}
+		return m.Channel == "orders" && m.Op == ""
+	})
+	v.change(may(access.ScopeRead))
+	if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" && slices.Contains(m.Args, "orders") }); m.Code != string(live.Forbidden) {
+		t.Errorf("%s", m.Raw)
+	}
+}
+
+// TestAuthenticateAtAStartingNode: a node that cannot judge a token yet says so, as over REST, and never that the limit of the network
+// is exhausted: the token may be valid. It counts as a guess all the same.
 func TestAuthenticateAtAStartingNode(t *testing.T) {
 	starting := access.NewTokens(nil, "perpetua", time.Now)
 	starting.MayLack(func() bool { return true })
-	v := newVenue(t, live.Limits{}, nil)
-	c := v.dial("")
+	v := newVenue(t, live.Limits{}, nil, limitingNetworks)
+	c := livetest.Dial(t, v.behindProxy("192.0.2.1"), "")
 	_, v.unknown = starting.Verify("x", "")
 	authenticate := livetest.Request{Op: "authenticate", Data: map[string]string{"token": "x"}}
-	if m := c.Ask(authenticate); m.Code != string(live.UpstreamError) || !strings.Contains(string(m.Raw), "starting") {
-		t.Errorf("%s", m.Raw)
+	for range 4 {
+		if m := c.Ask(authenticate); m.Code != string(live.UpstreamError) || !strings.Contains(string(m.Raw), "starting") {
+			t.Errorf("%s", m.Raw)
+		}
 	}
 	v.unknown = nil
-	if m := c.Ask(authenticate); m.Code != string(live.AuthenticationFailed) {
+	if m := c.Ask(authenticate); m.Code != string(live.RateLimited) {
 		t.Errorf("after the start: %s", m.Raw)
 	}
 }

@@ -128,6 +128,9 @@ type registry struct {
 	closing   bool
 	cutting   bool   // new connections must be cut immediately
 	changes   uint64 // number of changes of the identity journal
+	// unverified are the sessions that verifyUnverified is to take next. verifying says that it runs.
+	unverified map[*session]struct{}
+	verifying  bool
 }
 
 // streams holds the subscriptions, and the state that their messages depend on. The fold's goroutine changes it with each
@@ -154,7 +157,7 @@ func New(cfg Config) *Hub {
 		limits:      cfg.Limits.withDefaults(), logger: cfg.Logger, metrics: newMetrics(),
 		shutdown: shutdown{none: make(chan struct{}, 1)},
 		ready:    make(chan struct{}), replaySlots: slots.New(maxResuming, maxResumingOfUser),
-		registry: registry{sessions: make(map[*session]struct{}), anonymous: make(map[netip.Prefix]int)},
+		registry: registry{sessions: make(map[*session]struct{}), anonymous: make(map[netip.Prefix]int), unverified: make(map[*session]struct{})},
 		streams: streams{index: newIndex(), books: make(map[string]*bookStream), conflation: newConflation(),
 			statuses: make(map[string]market.Status)},
 		gateway: gateway{id: operation.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},

@@ -116,6 +116,9 @@ func TestFollow(t *testing.T) {
 	}
 
 	f.kill()
+	if source := (&local.Folder{Dir: f.dir}).Follows(); source != local.FollowsBrokers {
+		t.Errorf("the folder of the killed follower says that it follows %q", source)
+	}
 	later := v.trade("0.02")
 	f.start()
 	f.borrow(v)

@@ -127,9 +127,6 @@ func (f *follow) run(ctx context.Context) (err error) {
 	if err := local.RemoveRunFile(runJSON); err != nil {
 		return err // left by a killed process, and misleading to clients
 	}
-	if err := folder.SetFollows(f.follows()); err != nil {
-		return err
-	}
 	id, err := folder.NodeID(s.NodeID)
 	if err != nil {
 		return err
@@ -164,6 +161,9 @@ func (f *follow) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer n.Close()
+	if err := folder.SetFollows(f.follows()); err != nil {
+		return err
+	}
 	err = n.RunUntil(ctx, func(ctx context.Context) error { return f.serve(ctx, n, runJSON, services) })
 	return errors.Join(err, local.RemoveRunFile(runJSON))
 }

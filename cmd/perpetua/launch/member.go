@@ -39,9 +39,6 @@ func joinCluster(ctx context.Context, command string, args []string, std setting
 		return nil, err
 	}
 	id, err := folder.NodeID(s.NodeID)
-	if err == nil {
-		err = folder.SetFollows("")
-	}
 	if err != nil {
 		folder.Close()
 		return nil, err
@@ -76,7 +73,15 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 	if err != nil {
 		return nil, err
 	}
-	return node.Open(ctx, node.Config{Settings: m.settings, Journals: m.journals, Logger: m.log, ID: m.id, Roles: does,
+	n, err := node.Open(ctx, node.Config{Settings: m.settings, Journals: m.journals, Logger: m.log, ID: m.id, Roles: does,
 		Brokers: m.settings.Brokers(), DatabaseURL: func() string { return m.settings.DatabaseURL }, Box: box,
 		Clock: m.settings.Clock()})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.folder.SetFollows(""); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
 }

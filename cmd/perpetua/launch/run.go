@@ -65,9 +65,6 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err := local.RemoveRunFile(folder.Path("run.json")); err != nil {
 		return err // left by a killed process, and misleading to clients
 	}
-	if err := folder.SetFollows(""); err != nil {
-		return err
-	}
 	id, err := folder.NodeID(p.settings.NodeID)
 	if err != nil {
 		return err
@@ -100,7 +97,9 @@ func (p *program) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer n.Close()
-
+	if err := folder.SetFollows(""); err != nil {
+		return err
+	}
 	err = n.RunUntil(ctx, func(ctx context.Context) error { return p.work(ctx, n, folder, services) })
 	return errors.Join(err, local.RemoveRunFile(folder.Path("run.json")))
 }

@@ -80,7 +80,8 @@ func (d *Folder) Keep(name, content string) error {
 // followsFile is the file in the folder of a follower that says what it follows, also while it does not run.
 const followsFile = "follows"
 
-// SetFollows writes to the folder what its node follows: FollowsBrokers or FollowsArchive, or "" for a node of a venue.
+// SetFollows writes to the folder what its node follows: FollowsBrokers or FollowsArchive, or "" for a node of a venue. Call it once
+// the node is open: a command that fails on the folder of another kind of node must not change that kind.
 func (d *Folder) SetFollows(source string) error {
 	if source != "" {
 		return d.Keep(followsFile, source+"\n")

@@ -72,13 +72,12 @@ func (p *Problem) Error() string {
 // login gets a token. It repeats the request unless the venue refuses it or does not respond: its address may be wrong.
 func (c *client) login(ctx context.Context, user, password string) error {
 	form := url.Values{"username": {user}, "password": {password}}
-	answer, err := c.repeat(ctx, undecided, func() ([]byte, error) {
+	answer, err := c.repeat(ctx, undecided, func() (*http.Request, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/auth/jwt/login", strings.NewReader(form.Encode()))
-		if err != nil {
-			return nil, err
+		if err == nil {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		return c.send(r)
+		return r, err
 	})
 	if err != nil {
 		return fmt.Errorf("log in as %s: %w", user, err)
@@ -104,7 +103,7 @@ func (c *client) do(ctx context.Context, method, target string, body content, ke
 	if method != http.MethodGet && key == "" {
 		key = operation.NewID().String()
 	}
-	return c.repeat(ctx, func(err error) bool { return unreached(err) || undecided(err) }, func() ([]byte, error) {
+	return c.repeat(ctx, func(err error) bool { return unreached(err) || undecided(err) }, func() (*http.Request, error) {
 		r, err := http.NewRequestWithContext(ctx, method, c.base+target, bytes.NewReader(body.bytes))
 		if err != nil {
 			return nil, err
@@ -116,7 +115,7 @@ func (c *client) do(ctx context.Context, method, target string, body content, ke
 		if body.bytes != nil {
 			r.Header.Set("Content-Type", body.mediaType)
 		}
-		return c.send(r)
+		return r, nil
 	})
 }
 
@@ -129,12 +128,17 @@ func undecided(err error) bool {
 	return errors.As(err, &p) && (p.Status == http.StatusServiceUnavailable && p.Code != "FENCED" || p.Status == http.StatusTooManyRequests)
 }
 
-// repeat calls once until it succeeds or the error is not one of those after which again is true, at most tries times. The wait
-// between two calls is at least the venue's Retry-After; a Retry-After over maxWait ends it. It returns the error of the last call.
-func (c *client) repeat(ctx context.Context, again func(error) bool, once func() ([]byte, error)) ([]byte, error) {
+// repeat sends a request until it succeeds or the error is not one of those after which again is true, at most tries times. The delay
+// between two attempts is Retry-After or longer. An attempt whose Retry-After is over maxWait is the last. repeat returns the
+// error of the last attempt.
+func (c *client) repeat(ctx context.Context, again func(error) bool, request func() (*http.Request, error)) ([]byte, error) {
 	least := firstWait
 	for try := 1; ; try++ {
-		answer, err := once()
+		r, err := request()
+		if err != nil {
+			return nil, err
+		}
+		answer, err := c.send(r)
 		if err == nil || !again(err) || try == tries {
 			return answer, err
 		}
@@ -178,10 +182,28 @@ func (c *client) send(r *http.Request) ([]byte, error) {
 		return content, nil
 	}
 	p := problemOf(answer.StatusCode, content)
-	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		p.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	p.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), time.Now())
 	return nil, p
+}
+
+// maxRetryAfter is the longest time that retryAfter returns.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter returns the time to wait that a header Retry-After names: a number of seconds or a date, which proxies send. It is 0 if
+// the header names none, or a date that is not later than now. It is rounded up to seconds.
+func retryAfter(header string, now time.Time) time.Duration {
+	seconds, err := strconv.ParseUint(header, 10, 64)
+	switch {
+	case err == nil && seconds <= uint64(maxRetryAfter/time.Second):
+		return time.Duration(seconds) * time.Second
+	case err == nil, errors.Is(err, strconv.ErrRange):
+		return maxRetryAfter
+	}
+	at, err := http.ParseTime(header)
+	if err != nil {
+		return 0
+	}
+	return (min(max(0, at.Sub(now)), maxRetryAfter) + time.Second - 1).Truncate(time.Second)
 }
 
 // problemOf decodes a problem in either of the venue's two formats. The status is always that of the response.

@@ -192,9 +192,10 @@ func TestLoginRepeats(t *testing.T) {
 		err       string // "" for a token
 	}{
 		{"after refusals", []response{{429, "3", limited}, {503, "", starting}, {503, "1", starting}, {200, "", accepted}}, []time.Duration{3 * time.Second, 2 * firstWait, 4 * firstWait}, ""},
-		{"a date", []response{{503, "Fri, 31 Dec 1999 23:59:59 GMT", starting}, {200, "", accepted}}, []time.Duration{firstWait}, ""},
+		{"a date that is past", []response{{503, "Fri, 31 Dec 1999 23:59:59 GMT", starting}, {200, "", accepted}}, []time.Duration{firstWait}, ""},
 		{"too many", slices.Repeat([]response{{503, "20", starting}}, tries), slices.Repeat([]time.Duration{20 * time.Second}, tries-1),
 			"log in as operator: 503 NOT_READY: Service Unavailable\n  the venue asks to repeat the request after 20s"},
+		{"a very long wait", []response{{429, "9223372037", limited}}, nil, "log in as operator: 429 RATE_LIMITED: too many\n  the venue asks to repeat the request after 24h0m0s"},
 		{"a long wait", []response{{429, "31", limited}}, nil, "log in as operator: 429 RATE_LIMITED: too many\n  the venue asks to repeat the request after 31s"},
 		{"another venue", []response{{503, "", `{"status":503,"code":"FENCED","detail":"a copy"}`}}, nil, "log in as operator: 503 FENCED: a copy"},
 		{"a wrong password", []response{{400, "", `{"detail":"LOGIN_BAD_CREDENTIALS"}`}}, nil, "log in as operator: 400 LOGIN_BAD_CREDENTIALS: Bad Request"},
@@ -225,6 +226,33 @@ func TestLoginRepeats(t *testing.T) {
 		if waits = nil; c.login(t.Context(), "operator", "secret") == nil || waits != nil {
 			t.Errorf("%s: waits %v for a venue that does not respond", test.name, waits)
 		}
+	}
+}
+
+// TestRetryAfter: the header has seconds or a date.
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"": 0, "0": 0, "7": 7 * time.Second, "-7": 0, "1.5": 0, "soon": 0,
+		"86400": maxRetryAfter, "86401": maxRetryAfter, "18446744073709551615": maxRetryAfter, "99999999999999999999": maxRetryAfter,
+		"Fri, 02 Jan 2026 03:04:05 GMT": 0, "Fri, 02 Jan 2026 03:04:06 GMT": time.Second, "Friday, 02-Jan-26 03:04:16 GMT": 11 * time.Second,
+		"Fri, 31 Dec 9999 23:59:59 GMT": maxRetryAfter, "Fri, 31 Dec 1999 23:59:59 GMT": 0,
+	} {
+		if got := retryAfter(header, now); got != want {
+			t.Errorf("%q: %v, want %v", header, got, want)
+		}
+	}
+}
+
+// TestRequestsThatCannotBeMade: a client with a wrong URL does not wait and try again.
+func TestRequestsThatCannotBeMade(t *testing.T) {
+	c := newClient("http://a b")
+	c.pause = func(context.Context, time.Duration) error { t.Error("the client waits"); return nil }
+	if err := c.login(t.Context(), "operator", "secret"); err == nil {
+		t.Error("the login succeeds")
+	}
+	if _, err := c.do(t.Context(), http.MethodGet, "/", content{}, ""); err == nil {
+		t.Error("the request succeeds")
 	}
 }
 

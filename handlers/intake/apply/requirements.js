@@ -1,7 +1,7 @@
 // What is asked of an owner. pending_requirements says which questionnaires are to be answered, and why; each becomes a form. A
 // program would be told by a webhook and ask then; a page asks again every two seconds.
 
-import { byId, el, inTurn, setText, words } from "/console/dom.js";
+import { byId, el, inTurn, isolated, words } from "/console/dom.js";
 import { clearFaults, say, submitting } from "/console/form.js";
 import { Documents } from "./documents.js";
 import { field } from "./questions.js";
@@ -11,7 +11,7 @@ export class Requirements {
   #drawn = ""; // what the forms are for: they are left alone while that stays the same
   #forms = new Map(); // the id of a questionnaire → its form, and the line that says why it is asked for
   #documents;
-  #note = ""; // what is to be known before the questions
+  #note = []; // strings and elements: what is to be known before the questions
   #changed;
   #look = inTurn();
 
@@ -41,10 +41,11 @@ export class Requirements {
 
   // draw shows the forms of what is asked. One that stays is not touched: somebody may be typing there.
   #draw(pending, ids) {
-    byId("asked-said").textContent = [this.#note, sentence(pending)].filter(Boolean).join(" ");
+    byId("asked-said").replaceChildren(...this.#note, sentence(pending));
     for (const [id, { form, why }] of this.#forms) {
       if (ids.includes(id)) {
-        setText(why, `Asked for: ${reasons(pending, id)}`);
+        const asked = el("p", {}, "Asked for: ", ...reasons(pending, id));
+        if (why.textContent !== asked.textContent) why.replaceChildren(...asked.childNodes);
         continue;
       }
       form.remove();
@@ -58,7 +59,7 @@ export class Requirements {
   }
 
   // again has the form of a questionnaire be made anew, if it is still asked for.
-  async #again(id, note = "") {
+  async #again(id, note = []) {
     this.#note = note;
     this.#forms.get(id)?.form.remove();
     this.#forms.delete(id);
@@ -84,7 +85,7 @@ export class Requirements {
         await post(`${this.owner}/questionnaires/${questionnaire.id}/response`, { answers });
       } catch (failure) {
         if (failure.code === "QUESTIONNAIRE_VERSION_OUTDATED") {
-          await this.#again(questionnaire.id, `${questionnaire.name} has changed meanwhile. Please answer the new version.`);
+          await this.#again(questionnaire.id, [isolated(questionnaire.name), " has changed meanwhile. Please answer the new version. "]);
           return;
         }
         if (failure.status !== 422) throw failure;
@@ -97,7 +98,7 @@ export class Requirements {
   }
 }
 
-const reasons = (pending, id) => pending.filter((p) => p.pending_questionnaire_ids.includes(id)).map((p) => words(p.reason)).join("; ");
+const reasons = (pending, id) => pending.filter((p) => p.pending_questionnaire_ids.includes(id)).flatMap((p, i) => [i ? "; " : null, isolated(words(p.reason))]);
 
 function sentence(pending) {
   if (!pending.length) return "Nothing is to be answered now.";

@@ -163,6 +163,11 @@ func (c *Change) Leaves(p *Principal) *Principal {
 	return left
 }
 
+// MayReturn reports whether the change may give a principal back scopes that an earlier change took.
+func (c *Change) MayReturn(p *Principal) bool {
+	return c.Username == p.Username && c.Account.Active && slices.ContainsFunc(c.Account.Scopes, func(scope string) bool { return !p.Has(scope) })
+}
+
 // Identities is the part of the identity journal's state that authentication needs.
 type Identities interface {
 	// PublicKey returns the key that verifies tokens with the kid. It returns false for unknown and retired keys.

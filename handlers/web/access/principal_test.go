@@ -31,3 +31,24 @@ func TestSees(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesThatMayReturnScopes: only a change of the user to an account with a scope that the principal lacks.
+func TestChangesThatMayReturnScopes(t *testing.T) {
+	p := &Principal{Username: "u", Scopes: []string{ScopeRead}}
+	for name, test := range map[string]struct {
+		change Change
+		want   bool
+	}{
+		"a scope more":     {Change{Username: "u", Account: Account{Active: true, Scopes: []string{ScopeRead, ScopeTrade}}}, true},
+		"another scope":    {Change{Username: "u", Account: Account{Active: true, Scopes: []string{ScopeTrade}}}, true},
+		"the same scopes":  {Change{Username: "u", Account: Account{Active: true, Scopes: []string{ScopeRead}}}, false},
+		"no scope":         {Change{Username: "u", Account: Account{Active: true}}, false},
+		"an inactive user": {Change{Username: "u", Account: Account{Scopes: []string{ScopeTrade}}}, false},
+		"another user":     {Change{Username: "v", Account: Account{Active: true, Scopes: []string{ScopeTrade}}}, false},
+		"a retired key":    {Change{KID: "k"}, false},
+	} {
+		if got := test.change.MayReturn(p); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

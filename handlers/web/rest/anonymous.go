@@ -21,7 +21,8 @@ type anonymous struct {
 // and answer 429 if that is exhausted. Guesses of a token or key count too, and so do requests for paths that do not exist. A
 // request with a valid token or key is never refused because of the network it came from: it counts towards the limit of the user
 // or key instead, on every route. Probes, metrics, and the unlimited routes are not limited, and neither are the preflight requests
-// of browsers and the requests that a follower refuses: a 429 would cost as much as the answer. LimitAnonymous MUST be called before the first request. networks may be nil.
+// of browsers and the requests that a follower refuses: a 429 would cost as much as the answer. LimitAnonymous MUST be called before
+// the first request. networks may be nil.
 func (s *Server) LimitAnonymous(auth *Auth, networks *access.Networks, unlimited ...string) {
 	s.anonymous = anonymous{auth, networks, slices.Concat(probes, unlimited)}
 }
@@ -30,7 +31,8 @@ func (s *Server) LimitAnonymous(auth *Auth, networks *access.Networks, unlimited
 var probes = []string{"/healthz", "/readyz", "/metrics"}
 
 // count counts a request with a valid token or key towards the limit of the user or key, and another one towards the limit of the
-// client's network. If the network's is exhausted and the node cannot verify the token yet, because it is starting, the error is the 503 that says so: the token may be valid.
+// client's network. If the network's is exhausted and the node cannot verify the token yet, because it is starting, the error is the
+// 503 that says so: the token may be valid.
 func (a *anonymous) count(c echo.Context) (err error) {
 	if a.auth == nil || slices.Contains(a.unlimited, c.Path()) {
 		return nil

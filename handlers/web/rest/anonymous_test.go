@@ -289,29 +289,36 @@ func (limitedHolder) Account(name string) (access.Account, bool) {
 }
 
 // TestTokensCountEverywhere: each request with a valid token counts once towards its user's limit, whatever it asks for and whether
-// the limit of networks is in force. Answers that a cache may keep do not tell what remains. Probes and other nodes do not count.
+// the limit of networks is in force. Answers that a cache may keep do not tell what remains. The log names the user of a refused
+// request. Probes and other nodes do not count.
 func TestTokensCountEverywhere(t *testing.T) {
 	stopped := time.Now()
 	clock := func() time.Time { return stopped }
 	for _, networks := range []*access.Networks{nil, access.NewNetworks(1, 1, clock)} {
 		for _, test := range []struct {
-			path      string
-			status    int
-			remaining string // in the first answer
+			method, path string
+			status       int
+			remaining    string // in the first answer
 		}{
-			{"/v1/public", 200, ""},
-			{"/v1/private", 200, `"user";r=2;t=1`},
-			{"/v1/own", 200, `"user";r=2;t=1`},
-			{"/page", 200, ""},
-			{"/v1/nowhere", 404, ""},
+			{"GET", "/v1/public", 200, ""},
+			{"HEAD", "/v1/public", 200, ""},
+			{"OPTIONS", "/v1/public", 204, ""},
+			{"POST", "/v1/public", 405, ""},
+			{"GET", "/v1/private", 200, `"user";r=2;t=1`},
+			{"HEAD", "/v1/private", 200, `"user";r=2;t=1`},
+			{"GET", "/v1/forbidden", 403, `"user";r=2;t=1`},
+			{"GET", "/v1/own", 200, `"user";r=2;t=1`},
+			{"GET", "/page", 200, ""},
+			{"GET", "/v1/nowhere", 404, ""},
 		} {
-			s, err := New(Options{})
+			var log bytes.Buffer
+			s, err := New(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
 			done := func(c echo.Context) error { return c.NoContent(http.StatusOK) }
 			auth := NewAuth(access.NewTokens(limitedHolder{}, "perpetua", clock))
-			auth.Register(s.Echo, []Route{Get("/v1/public", done), Get("/v1/private", done, access.ScopeTrade), Get("/v1/own", func(c echo.Context) error {
+			auth.Register(s.Echo, []Route{Get("/v1/public", done), Get("/v1/private", done, access.ScopeTrade), Get("/v1/forbidden", done, access.ScopeAuditor), Get("/v1/own", func(c echo.Context) error {
 				if _, err := auth.Authenticate(c); err != nil {
 					return err
 				}
@@ -321,21 +328,25 @@ func TestTokensCountEverywhere(t *testing.T) {
 			s.GET("/healthz", done)
 			s.GET("/internal/v1/term", done)
 			s.LimitAnonymous(auth, networks, "/internal/v1/term")
-			get := func(path string) *httptest.ResponseRecorder {
-				return from(s, "192.0.2.1", "GET", path, "Authorization", "Bearer "+newKey)
+			send := func(method, path string) *httptest.ResponseRecorder {
+				return from(s, "192.0.2.1", method, path, "Authorization", "Bearer "+newKey)
 			}
 			for n := range 3 {
-				w := get(test.path)
+				w := send(test.method, test.path)
 				if w.Code != test.status || n == 0 && w.Header().Get(access.HeaderRateLimit) != test.remaining {
-					t.Errorf("%s: request %d: %d %v", test.path, n, w.Code, w.Header())
+					t.Errorf("%s %s: request %d: %d %v", test.method, test.path, n, w.Code, w.Header())
 				}
 			}
-			w := get(test.path)
+			log.Reset()
+			w := send(test.method, test.path)
 			if h := w.Header(); w.Code != 429 || h.Get("Retry-After") != "1" || h.Get(access.HeaderRateLimit) != `"user";r=0;t=3` || h.Get("Cache-Control") != "no-store" {
-				t.Errorf("%s: the fourth: %d %v", test.path, w.Code, h)
+				t.Errorf("%s %s: the fourth: %d %v", test.method, test.path, w.Code, h)
+			}
+			if line := log.String(); !strings.Contains(line, "code=RATE_LIMITED user=u broker=alpha") {
+				t.Errorf("%s %s: the log has %s", test.method, test.path, line)
 			}
 			for _, path := range []string{"/healthz", "/internal/v1/term"} {
-				if w := get(path); w.Code != 200 {
+				if w := send("GET", path); w.Code != 200 {
 					t.Errorf("%s: %d", path, w.Code)
 				}
 			}

@@ -63,13 +63,17 @@ func (a *Auth) Authenticate(c echo.Context) (*access.Principal, error) {
 	return a.admit(r, admitted)
 }
 
-// count applies the rate limit to a verified request of any route.
+// count applies the rate limit to a verified request of any route. It sets the principal of a refused request, for the log.
 func (a *Auth) count(c echo.Context, r operation.Request, verified access.Admission) error {
 	if in, ok := c.(*request); ok {
 		in.checked.counted = true
 	}
 	r.Admission.Limit = verified.Limit
-	return a.gate.TakeQuietly(r.Header(), verified)
+	err := a.gate.TakeQuietly(r.Header(), verified)
+	if err != nil {
+		r.Admission = verified
+	}
+	return err
 }
 
 // bearer returns the request's bearer token, or "".
