@@ -129,8 +129,8 @@ func undecided(err error) bool {
 }
 
 // repeat sends a request until it succeeds or the error is not one of those after which again is true, at most tries times. The delay
-// between two attempts is Retry-After or longer. An attempt whose Retry-After is over maxWait is the last. repeat returns the
-// error of the last attempt.
+// between two attempts is Retry-After or longer. If Retry-After is over maxWait, repeat returns. It returns the error of the last
+// attempt.
 func (c *client) repeat(ctx context.Context, again func(error) bool, request func() (*http.Request, error)) ([]byte, error) {
 	least := firstWait
 	for try := 1; ; try++ {
