@@ -81,7 +81,8 @@ const (
 	secure = "https" // the scheme of webhooks
 )
 
-// readURL reads the webhook's URL, and writes its scheme in lower case (RFC 3986, section 3.1). The host's address is checked on each connection.
+// readURL reads the webhook's URL, and writes its scheme in lower case (RFC 3986, section 3.1). Each connection checks the host's
+// address.
 func readURL(body *input.Form) string {
 	text := body.String("url")
 	if text == "" {
