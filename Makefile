@@ -91,8 +91,8 @@ ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node 
 	PERPETUA_TEST_AJV=$(TOOLS)/ajv $(GO) test -count=1 $(LIMIT) -v -run '^TestAjv$$' ./schemas
 
 .PHONY: kills
-kills: ## kill -9 under load and during funding, settlement, liquidations, and batches, many times instead of a few
-	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 $(LIMIT) -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua/e2e
+kills: ## kill -9 under load and during funding, settlement, liquidations, and batches, PERPETUA_TEST_KILLS times (20)
+	PERPETUA_TEST_KILLS=$${PERPETUA_TEST_KILLS:-20} $(GO) test -count=1 $(LIMIT) -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua/e2e
 
 FAULTS   ?= 20
 SEED     ?= 1
