@@ -17,24 +17,7 @@ func (h *Hub) authenticate(s *session, r *request) {
 	seen := h.changesSeen()
 	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
-		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
-		_, exhausted := h.networks.Take(nil, s.address)                                      // guesses count as over REST
-		if refused := access.Refused(err); refused.Status == http.StatusServiceUnavailable { // the token may be valid
-			h.reject(s, r.id, UpstreamError, refused.Detail)
-			return
-		}
-		if exhausted != nil {
-			h.reject(s, r.id, RateLimited, "the token is not valid, and the rate limit of the client's network is exhausted")
-			return
-		}
-		reason := "the token is not valid"
-		switch {
-		case errors.Is(err, access.ErrKeysRefused):
-			reason = "this node takes no API keys: log in at the venue and send the token"
-		case access.IsEarly(err):
-			reason = access.Early
-		}
-		h.reject(s, r.id, AuthenticationFailed, reason)
+		h.refuseToken(s, r, err)
 		return
 	}
 	h.mu.Lock()
@@ -62,6 +45,26 @@ func (h *Hub) authenticate(s *session, r *request) {
 		}
 	}
 	s.send(encode(ack{Op: "authenticated", ID: r.id}))
+}
+
+// refuseToken answers an authenticate request after Verify returned err. It counts the request towards the limit of the client's
+// network, as REST does. While the node starts, the token may be valid.
+func (h *Hub) refuseToken(s *session, r *request, err error) {
+	h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
+	_, exhausted := h.networks.Take(nil, s.address)
+	refused := access.Refused(err)
+	switch {
+	case refused.Status == http.StatusServiceUnavailable:
+		h.reject(s, r.id, UpstreamError, refused.Detail)
+	case exhausted != nil:
+		h.reject(s, r.id, RateLimited, "the token is not valid, and the rate limit of the client's network is exhausted")
+	case errors.Is(err, access.ErrKeysRefused):
+		h.reject(s, r.id, AuthenticationFailed, "this node takes no API keys: log in at the venue and send the token")
+	case access.IsEarly(err):
+		h.reject(s, r.id, AuthenticationFailed, access.Early)
+	default:
+		h.reject(s, r.id, AuthenticationFailed, "the token is not valid")
+	}
 }
 
 // become sets the session's principal, unless the session belongs to another user, and returns the previous

@@ -121,7 +121,7 @@ func interfaceUnderLoad(b *testing.B) (e *rest.Server, token string) {
 	}
 	auth := rest.NewAuth(access.NewTokens(login.NewDirectory(known{state: state}), "bench", time.Now))
 	trading.New(trading.Config{Auth: auth, Journals: newAccepting(), Venue: deaf{}, Now: time.Now}).Register(e)
-	e.LimitAnonymous(auth, access.NewNetworks(50, 200, time.Now))
+	e.LimitRequests(auth, access.NewNetworks(50, 200, time.Now))
 	return e, string(signed)
 }
 

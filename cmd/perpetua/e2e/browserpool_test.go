@@ -42,7 +42,7 @@ func TestABrowserIsLikeANewOne(t *testing.T) {
 	t.Run("second", func(t *testing.T) {
 		b := startBrowser(t)
 		if b.chromium != c {
-			t.Skip("another test has it")
+			t.Fatal("the browser is not used again")
 		}
 		b.open(site.URL)
 		if now := b.text(found); now != fresh {

@@ -161,6 +161,7 @@ func (f *follow) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer n.Close()
+	// A start that failed before must not mark the folder of a venue.
 	if err := folder.SetFollows(f.follows()); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (n *Node) wire() error {
 	}
 	networks := access.NewNetworks(perSecond, burst, time.Now)
 	for _, s := range []*rest.Server{server, forSockets} {
-		s.LimitAnonymous(auth, networks, rulesPath, termPath, peer.Path, olderPath)
+		s.LimitRequests(auth, networks, rulesPath, termPath, peer.Path, olderPath)
 	}
 	n.serving.uses = apikeys.NewUses(n.engine.commands, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)

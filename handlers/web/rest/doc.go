@@ -16,9 +16,9 @@
 // Handlers return errors and never write them. The error handler that New installs gives every error one shape:
 // application/problem+json for the trading and operator interfaces, {"detail":…} under /api/v1 and /auth.
 //
-// Auth.Register registers routes; a route that names scopes needs a token. Server.LimitAnonymous limits the requests without a
-// valid token by the client's network. A handler of a body with a secret seals the
-// form (input.Form.Seal). An operation.Operation serves HTTP requests and calls inside the process: it takes an
+// Auth.Register registers routes; a route that names scopes needs a token. Server.LimitRequests limits the requests
+// by user or API key, and without a valid token by the client's network. A handler of a body with a secret seals the form
+// (input.Form.Seal). An operation.Operation serves HTTP requests and calls inside the process: it takes an
 // operation.Request instead of Echo's context, and Server.Do runs it for a Call with the same checks, limits, metrics and
 // problems. A View reads a journal's follower. A read from another source calls Await first.
 //

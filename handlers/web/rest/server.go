@@ -77,7 +77,7 @@ type Server struct {
 	operations  map[operationKey]*executor
 	crossOrigin echo.MiddlewareFunc
 	proxies     *proxies
-	anonymous   anonymous
+	rateLimit   rateLimit
 }
 
 func (s *Server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
@@ -140,7 +140,7 @@ func (s *Server) admit(c echo.Context, next echo.HandlerFunc) error {
 			return err
 		}
 	}
-	if err := s.anonymous.count(c); err != nil {
+	if err := s.rateLimit.count(c); err != nil {
 		return err
 	}
 	return next(c)

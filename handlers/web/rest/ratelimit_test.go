@@ -33,7 +33,7 @@ func limitedServer(t testing.TB, o Options) *Server {
 		s.GET(path, done)
 	}
 	stopped := time.Now()
-	s.LimitAnonymous(auth, access.NewNetworks(1, 3, func() time.Time { return stopped }), "/internal/v1/term")
+	s.LimitRequests(auth, access.NewNetworks(1, 3, func() time.Time { return stopped }), "/internal/v1/term")
 	return s
 }
 
@@ -243,7 +243,7 @@ func TestLimitOfAStartingNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) })
-	s.LimitAnonymous(NewAuth(tokens), access.NewNetworks(1, 1, func() time.Time { return stopped }))
+	s.LimitRequests(NewAuth(tokens), access.NewNetworks(1, 1, func() time.Time { return stopped }))
 	token := []string{"Authorization", "Bearer " + access.NewSecret()}
 	if w := from(s, "192.0.2.1", "GET", "/", token...); w.Code != 204 {
 		t.Errorf("the first: %d", w.Code)
@@ -271,7 +271,7 @@ func TestOneVerification(t *testing.T) {
 	}
 	auth := NewAuth(tokens)
 	auth.Register(s.Echo, []Route{Get("/v1/private", func(c echo.Context) error { return c.NoContent(204) }, access.ScopeTrade)})
-	s.LimitAnonymous(auth, access.NewNetworks(1, 3, time.Now))
+	s.LimitRequests(auth, access.NewNetworks(1, 3, time.Now))
 	for n := 1; n <= 3; n++ {
 		if w := ask(s, "GET", "/v1/private", "", "Authorization", "Bearer "+newKey); w.Code != 204 || used != n {
 			t.Errorf("%d, and the key was used %d times in %d requests", w.Code, used, n)
@@ -327,7 +327,7 @@ func TestTokensCountEverywhere(t *testing.T) {
 			s.GET("/page", done)
 			s.GET("/healthz", done)
 			s.GET("/internal/v1/term", done)
-			s.LimitAnonymous(auth, networks, "/internal/v1/term")
+			s.LimitRequests(auth, networks, "/internal/v1/term")
 			send := func(method, path string) *httptest.ResponseRecorder {
 				return from(s, "192.0.2.1", method, path, "Authorization", "Bearer "+newKey)
 			}
@@ -369,7 +369,7 @@ func BenchmarkAnonymous(b *testing.B) {
 		s.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) })
 		if limited {
 			name = "limited"
-			s.LimitAnonymous(NewAuth(keyHolders()), access.NewNetworks(1<<40, 1<<40, time.Now))
+			s.LimitRequests(NewAuth(keyHolders()), access.NewNetworks(1<<40, 1<<40, time.Now))
 		}
 		b.Run(name+"/handler", func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
