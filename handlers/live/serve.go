@@ -73,7 +73,7 @@ func (h *Hub) Serve(c echo.Context) error {
 // problems.
 func handshake(c echo.Context) error {
 	r := c.Request()
-	if !websocket.IsWebSocketUpgrade(r) {
+	if r.Method != http.MethodGet || !websocket.IsWebSocketUpgrade(r) {
 		return upgradeRequired(c, "This address speaks WebSocket only.")
 	}
 	if !slices.ContainsFunc(r.Header.Values("Sec-WebSocket-Version"), speaks13) {
