@@ -101,6 +101,9 @@ func (h *Handler) batch(a operation.Request, read func(raw []byte) batchItem) (s
 	if err != nil {
 		return 0, nil, err
 	}
+	if _, err := a.Key(); err != nil { // a batch may have no valid item, and then no command that checks it
+		return 0, nil, err
+	}
 	h.auth.Charge(a, len(raw)-1)
 	items, parts := make([]batchItem, len(raw)), make([]operation.Part, 0, len(raw))
 	for i := range raw {
