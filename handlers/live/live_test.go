@@ -278,18 +278,20 @@ func TestHandshakeFaults(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	good := base64.StdEncoding.EncodeToString(make([]byte, 16))
 	for _, test := range []struct {
-		query, version, key string
-		status              int
-		code                string
+		method, query, version, key, body string
+		status                            int
+		code                              string
 	}{
-		{"", "8", good, http.StatusUpgradeRequired, "UPGRADE_REQUIRED"},
-		{"", "", good, http.StatusUpgradeRequired, "UPGRADE_REQUIRED"},
-		{"", "13", "", http.StatusBadRequest, "VALIDATION_FAILED"},
-		{"", "13", "abc", http.StatusBadRequest, "VALIDATION_FAILED"},
-		{"?token=x", "13", good, http.StatusBadRequest, "VALIDATION_FAILED"},
-		{"", "8, 13", good, http.StatusSwitchingProtocols, ""},
+		{"HEAD", "", "13", good, "", http.StatusUpgradeRequired, ""},
+		{"GET", "", "8", good, "", http.StatusUpgradeRequired, "UPGRADE_REQUIRED"},
+		{"GET", "", "", good, "", http.StatusUpgradeRequired, "UPGRADE_REQUIRED"},
+		{"GET", "", "13", "", "", http.StatusBadRequest, "VALIDATION_FAILED"},
+		{"GET", "", "13", "abc", "", http.StatusBadRequest, "VALIDATION_FAILED"},
+		{"GET", "?token=x", "13", good, "", http.StatusBadRequest, "VALIDATION_FAILED"},
+		{"GET", "", "13", good, "body", http.StatusBadRequest, "BODY_NOT_ALLOWED"},
+		{"GET", "", "8, 13", good, "", http.StatusSwitchingProtocols, ""},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(v.url, "ws")+test.query, nil)
+		request, err := http.NewRequestWithContext(t.Context(), test.method, "http"+strings.TrimPrefix(v.url, "ws")+test.query, strings.NewReader(test.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +307,7 @@ func TestHandshakeFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		var problem struct{ Code string }
-		if response.StatusCode != http.StatusSwitchingProtocols {
+		if response.StatusCode != http.StatusSwitchingProtocols && test.method != http.MethodHead {
 			_ = json.UnmarshalRead(response.Body, &problem, json.MatchCaseInsensitiveNames(true))
 		}
 		_ = response.Body.Close()

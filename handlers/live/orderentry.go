@@ -169,8 +169,9 @@ func (e *entry) read(shape entryShape, raw []byte, data []member) error {
 		return errors.New("one of data.order_code and data.reference_id is required")
 	}
 	if !shape.body {
-		if rest := bodyOf(raw, data); rest != nil {
-			return fmt.Errorf("%s takes nothing else in data: %.64q", e.op, rest)
+		if i := slices.IndexFunc(data, func(m member) bool { return m.body }); i >= 0 {
+			name, _ := data[i].in(raw)
+			return fmt.Errorf("%s takes no field %.64q", e.op, "data."+string(name))
 		}
 	}
 	if shape.order {
@@ -193,19 +194,6 @@ func (m *member) in(raw []byte) (name []byte, value jsontext.Value) {
 		name = quoted // an invalid name, which matches no member
 	}
 	return name, raw[m.value:m.to]
-}
-
-// bodyOf returns the members of the body as an unfinished object, or nil if there are none.
-func bodyOf(raw []byte, data []member) (b []byte) {
-	for i := range data {
-		if m := &data[i]; m.body {
-			b = append(append(append(append(b, ','), raw[m.from:m.nameEnd]...), ':'), raw[m.value:m.to]...)
-		}
-	}
-	if b != nil {
-		b[0] = '{'
-	}
-	return b
 }
 
 // blank overwrites the members that are not part of the body with spaces, and their commas. The operation then reads the

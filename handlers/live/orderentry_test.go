@@ -71,7 +71,7 @@ func TestEntryIsStrict(t *testing.T) {
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":""}}`:                                  "customer_code must be",
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":7}}`:                                   "customer_code must be",
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","customer_code":"D"}}`:             "given twice",
-		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","amount":"1"}}`:                    "takes nothing else",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","amount":"1"}}`:                    `order.cancel_all takes no field "data.amount"`,
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","symbol":""}}`:                     "symbol must be",
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C"},"args":[]}`:                       "takes no field",
 		`{"op":"order.cancel_all","id":1,"id":2,"data":{"customer_code":"C"}}`:                          "given twice",

@@ -73,11 +73,14 @@ func (h *Hub) Serve(c echo.Context) error {
 // problems.
 func handshake(c echo.Context) error {
 	r := c.Request()
-	if !websocket.IsWebSocketUpgrade(r) {
+	if r.Method != http.MethodGet || !websocket.IsWebSocketUpgrade(r) {
 		return upgradeRequired(c, "This address speaks WebSocket only.")
 	}
 	if !slices.ContainsFunc(r.Header.Values("Sec-WebSocket-Version"), speaks13) {
 		return upgradeRequired(c, "This address speaks version 13 of WebSocket only.")
+	}
+	if r.ContentLength != 0 { // the library would close the connection without a response
+		return problem.New(http.StatusBadRequest, "BODY_NOT_ALLOWED", "A handshake must not have a body.")
 	}
 	if err := rest.NoQuery(c); err != nil { // it may contain a token, and the client would assume that it is authenticated
 		return err

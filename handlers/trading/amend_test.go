@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestAmendByReference: the live order with the client's own name is amended as by its code; a final one is 409, and one that
@@ -84,4 +87,40 @@ func TestTriggered(t *testing.T) {
 	if !strings.Contains(csv.Body, ",triggered,") || !strings.Contains(csv.Body, fired.Text("triggered")) {
 		t.Errorf("CSV: %s", csv.Body)
 	}
+}
+
+// TestAmendBatchNull: null in an amendment of a batch means the same as an absent member, also for the Idempotency-Key.
+func TestAmendBatchNull(t *testing.T) {
+	v := funded(t)
+	v.Send("broker-a", "POST", a1+"/orders", entry("sell", "0.5", "65010", `"reference_id":"mine"`)).Want(201)
+	with := ordersOf(`{"order_code":null,"reference_id":"mine","amount":"0.4","limit_price":null}`)
+	without := ordersOf(`{"reference_id":"mine","amount":"0.4"}`)
+	first := v.Send("broker-a", "PATCH", batchPath, with, "Idempotency-Key", "k").Want(200)
+	if got := shortly(resultsOf(t, first.Body)); !slices.Equal(got, []string{"200 open"}) {
+		t.Errorf("amended: %v", got)
+	}
+	amended := v.Trading.Tip()
+	for _, body := range []string{with, without} {
+		if again := v.Send("broker-a", "PATCH", batchPath, body, "Idempotency-Key", "k").Want(200); again.Body != first.Body || v.Trading.Tip() != amended {
+			t.Errorf("%s again: %s, first %s", body, again.Body, first.Body)
+		}
+	}
+	v.Send("broker-a", "PATCH", batchPath, ordersOf(`{"reference_id":"mine","amount":"0.3"}`), "Idempotency-Key", "k").Code(409, "IDEMPOTENCY_KEY_REUSED")
+}
+
+// TestAmendBatchNullBeforeAnUpgrade: an earlier build gave a batch with null another fingerprint, which is in the log.
+func TestAmendBatchNullBeforeAnUpgrade(t *testing.T) {
+	v := funded(t)
+	v.Send("broker-a", "POST", a1+"/orders", entry("sell", "0.5", "65010", `"reference_id":"mine"`)).Want(201)
+	v.Fail(func(decide.Command) error { // so that the record has the fingerprint of the earlier build
+		v.Fail(nil)
+		return &submit.RefusedError{Refusal: decide.KeyReused().(*decide.Refusal)}
+	})
+	with := ordersOf(`{"reference_id":"mine","amount":"0.4","limit_price":null}`)
+	first := v.Send("broker-a", "PATCH", batchPath, with, "Idempotency-Key", "k").Want(200)
+	amended := v.Trading.Tip()
+	if again := v.Send("broker-a", "PATCH", batchPath, with, "Idempotency-Key", "k").Want(200); again.Body != first.Body || v.Trading.Tip() != amended {
+		t.Errorf("again: %s, first %s", again.Body, first.Body)
+	}
+	v.Send("broker-a", "PATCH", batchPath, strings.Replace(with, "0.4", "0.3", 1), "Idempotency-Key", "k").Code(409, "IDEMPOTENCY_KEY_REUSED")
 }

@@ -78,7 +78,8 @@ func (h *Handler) amendSeveral(a operation.Request) (status int, _ operation.App
 		payload.CustomerCode = customer
 		part := operation.Part{Payload: payload}
 		if keyed {
-			part.Fingerprint = input.FingerprintText(append([]byte(customer+" "), input.CanonicalJSON(raw)...))
+			part.Fingerprint = amendmentFingerprint(customer, input.WithoutNulls(raw))
+			part.Earlier = amendmentFingerprint(customer, raw)
 		}
 		return batchItem{Part: part,
 			answer: func(x operation.Executed, err error) (int, wire.Order, error) {
@@ -88,11 +89,19 @@ func (h *Handler) amendSeveral(a operation.Request) (status int, _ operation.App
 	})
 }
 
+// amendmentFingerprint returns the fingerprint of one amendment of a batch.
+func amendmentFingerprint(customer string, raw []byte) string {
+	return input.FingerprintText(append([]byte(customer+" "), input.CanonicalJSON(raw)...))
+}
+
 // batch executes a request for several orders. read parses one item. The items are submitted together and each has a
 // separate result, but an error that all items have in common is an error of the request.
 func (h *Handler) batch(a operation.Request, read func(raw []byte) batchItem) (status int, _ operation.Appender, _ error) {
 	raw, err := a.BodyItems("orders", maxBatch)
 	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := a.Key(); err != nil { // a batch may have no valid item, and then no command that checks it
 		return 0, nil, err
 	}
 	h.auth.Charge(a, len(raw)-1)
@@ -102,11 +111,10 @@ func (h *Handler) batch(a operation.Request, read func(raw []byte) batchItem) (s
 			parts = append(parts, items[i].Part)
 		}
 	}
-	commands, err := a.Commands(parts)
+	tried, err := h.submitParts(a, parts)
 	if err != nil {
 		return 0, nil, err
 	}
-	tried := h.journal.SubmitAll(a, h.batches, commands)
 	if err := ofAll(tried); err != nil {
 		return 0, nil, err
 	}
@@ -123,6 +131,30 @@ func (h *Handler) batch(a operation.Request, read func(raw []byte) batchItem) (s
 		}
 	}
 	return http.StatusOK, results, nil
+}
+
+// submitParts submits the parts of a request. If an earlier build may have recorded the idempotency key with other
+// fingerprints of the same parts, it submits them with those.
+func (h *Handler) submitParts(a operation.Request, parts []operation.Part) ([]operation.BatchResult, error) {
+	commands, err := a.Commands(parts)
+	if err != nil {
+		return nil, err
+	}
+	tried := h.journal.SubmitAll(a, h.batches, commands)
+	earlier, differ := operation.AsEarlier(parts)
+	if !differ || !keyReused(tried[0].Err) { // the key is of the whole batch, so one refusal is that of all
+		return tried, nil
+	}
+	if commands, err = a.Commands(earlier); err != nil {
+		return nil, err
+	}
+	return h.journal.SubmitAll(a, h.batches, commands), nil
+}
+
+// keyReused reports whether err says that the idempotency key was used for another request.
+func keyReused(err error) bool {
+	var refusal *decide.Refusal
+	return errors.As(err, &refusal) && refusal.Code == decide.CodeKeyReused
 }
 
 // ofAll returns the refusal that all commands of a batch have in common: the client has no such customer, or the

@@ -206,6 +206,9 @@ func TestBatchKey(t *testing.T) {
 		}
 	}
 	v.Send("broker-a", "POST", batchPath, body, "Idempotency-Key", "no good").Code(400, "VALIDATION_FAILED")
+	for _, method := range []string{"POST", "PATCH", "DELETE"} { // without a valid item, too
+		v.Send("broker-a", method, batchPath, ordersOf(`{}`), "Idempotency-Key", "no good").Code(400, "VALIDATION_FAILED")
+	}
 }
 
 // TestBatchOfUnknownOutcomes: an order of which nobody knows says so in its own result, and so does a fault of the server.

@@ -91,8 +91,8 @@ func matches(template, path string) (parameters int, ok bool) {
 	return parameters, true
 }
 
-// Response checks a response against the description: its status, its headers and content type, and its body. The
-// position of a refusal must be described, except under /api. An unknown path must have the response 404, and an undescribed method of
+// Response checks a response against the description: its status, its headers and content type, and its body. Retry-After
+// must be described, and so must the position of a refusal, except under /api. An unknown path must have the response 404, and an undescribed method of
 // a known path 405, both with a problem.
 func (o *OpenAPI) Response(method, path string, status int, header http.Header, body []byte) error {
 	route, ok := o.Find(method, path)
@@ -111,6 +111,10 @@ func (o *OpenAPI) Response(method, path string, status int, header http.Header, 
 	described, _ := o.At(where + "/headers/" + position)
 	if described == nil && refusal[status] && header.Get(position) != "" && method != http.MethodGet && !strings.HasPrefix(path, "/api/") {
 		return fmt.Errorf("%s: status %d: the header %s is not described", route, status, position)
+	}
+	const retryAfter = "Retry-After"
+	if described, _ := o.At(where + "/headers/" + retryAfter); described == nil && header.Get(retryAfter) != "" {
+		return fmt.Errorf("%s: status %d: the header %s is not described", route, status, retryAfter)
 	}
 	if err := o.body(where, header.Get("Content-Type"), body); err != nil {
 		return fmt.Errorf("%s: status %d: %w", route, status, err)

@@ -2,6 +2,7 @@ package operation
 
 import (
 	"crypto/sha256"
+	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/form"
@@ -98,6 +99,19 @@ func (a Request) IDFor(what string) scalar.ID {
 type Part struct {
 	Payload     decide.Payload
 	Fingerprint string // of this part only
+	// Earlier is Fingerprint as earlier builds computed it (see input.FingerprintAsSent), or "" if it is the same.
+	Earlier string
+}
+
+// AsEarlier returns the parts with the fingerprints of earlier builds. It returns false if these are the same.
+func AsEarlier(parts []Part) (earlier []Part, differ bool) {
+	earlier = slices.Clone(parts)
+	for i := range earlier {
+		if p := &earlier[i]; p.Earlier != "" && p.Earlier != p.Fingerprint {
+			p.Fingerprint, differ = p.Earlier, true
+		}
+	}
+	return earlier, differ
 }
 
 // Commands returns the commands of a request's parts on behalf of the principal. If the request has an
