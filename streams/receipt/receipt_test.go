@@ -258,6 +258,9 @@ func TestTamperedReceipts(t *testing.T) {
 		"units: ":                 replace(field(string(good), "units"), `"units":[]`),
 		"line 1":                  replace("tlog-proof@v1", "tlog-proof@v2"),
 		"line 2":                  replace(`\nindex `, `\nindex 0`),
+		"line 10":                 replace(`=\n\n`, `=\r\n\n`),
+		"/entry":                  replace(`"entry":"`, `"entry":"\n`),
+		"/units/0/salt":           replace(`"salt":"`, `"salt":"\n`),
 		"unknown":                 replace(`{"format"`, `{"more":1,"format"`),
 		"checkpoint's signatures": foreign.receipt(0, party),
 	} {
