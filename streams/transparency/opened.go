@@ -1,6 +1,7 @@
 package transparency
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -126,6 +127,10 @@ func (p *Policy) count(o *Opened, s note.Signature) bool {
 	return false
 }
 
+// maxSize bounds the size of a log: a sequence is a number in JSON, which is exact up to here. Package tlog does not end for trees of
+// more than 2⁶² leaves.
+const maxSize = 1 << 53
+
 // parseCheckpoint returns size and root of a checkpoint with a text.
 func parseCheckpoint(origin, text string) (size int64, root tlog.Hash, err error) {
 	lines := strings.SplitN(text, "\n", 4)
@@ -137,6 +142,12 @@ func parseCheckpoint(origin, text string) (size int64, root tlog.Hash, err error
 	// The text is rebuilt, so that a number or a hash has one form. Lines may follow.
 	if len(lines) < 4 || err != nil || size < 0 || !strings.HasPrefix(text, checkpointText(origin, size, root)) {
 		return 0, tlog.Hash{}, fmt.Errorf("transparency: the note is not a checkpoint of %s", origin)
+	}
+	if size > maxSize {
+		return 0, tlog.Hash{}, fmt.Errorf("transparency: the checkpoint covers %d records, and a log has at most %d", size, int64(maxSize))
+	}
+	if size == 0 && root != sha256.Sum256(nil) {
+		return 0, tlog.Hash{}, errors.New("transparency: the checkpoint covers no record, and has another root than the empty tree")
 	}
 	return size, root, nil
 }

@@ -1,0 +1,49 @@
+package transparency
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"math"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// TestSizesThatNoLogHas: a venue may sign any size. Package tlog does not end for the largest ones.
+func TestSizesThatNoLogHas(t *testing.T) {
+	secret, public, err := note.GenerateKey(rand.Reader, "venue.example/tlog/trading/0/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := note.NewVerifier(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := tlog.Hash(sha256.Sum256([]byte("x")))
+	for _, c := range []struct {
+		size int64
+		root tlog.Hash
+		want string // in the error
+	}{
+		{1 << 53, other, ""},
+		{1<<53 + 1, other, "at most 9007199254740992"},
+		{math.MaxInt64, other, "at most 9007199254740992"},
+		{0, sha256.Sum256(nil), ""},
+		{0, other, "no record"},
+	} {
+		signed, err := note.Sign(&note.Note{Text: checkpointText(signer.Name(), c.size, c.root)}, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = NewPolicy(verifier).Open(signed)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("size %d, root %v: %v", c.size, c.root, err)
+		}
+	}
+}
