@@ -81,7 +81,7 @@ func (p *Policy) OpenRemembered(signed []byte) (*Opened, error) {
 	}
 	n, err := note.Open(signed, note.VerifierList(verifiers...))
 	if err != nil {
-		return nil, fmt.Errorf("the checkpoint's signatures: %w", err)
+		return nil, fmt.Errorf("the checkpoint's signatures: %w%s", err, signers(err))
 	}
 	o, inForce := &Opened{Text: n.Text}, false
 	for _, s := range n.Sigs {
@@ -102,6 +102,19 @@ func (p *Policy) OpenRemembered(signed []byte) (*Opened, error) {
 	}
 	o.Quorum = p.satisfied(names)
 	return o, nil
+}
+
+// signers names the keys that claim to have signed a note, if none of them could be verified.
+func signers(err error) string {
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) {
+		return ""
+	}
+	names := make([]string, len(unverified.Note.UnverifiedSigs))
+	for i, s := range unverified.Note.UnverifiedSigs {
+		names[i] = fmt.Sprintf("%s+%08x", s.Name, s.Hash)
+	}
+	return ": they are of other keys, " + strings.Join(names, ", ")
 }
 
 // count notes a valid signature. It returns true for one by a key of the log that is in force.

@@ -47,3 +47,34 @@ func TestSizesThatNoLogHas(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherKeys: the error names the keys that have signed, so that a reader sees which one is missing.
+func TestOtherKeys(t *testing.T) {
+	var signed []byte
+	var names []string
+	var last *Policy
+	for range 2 {
+		secret, public, err := note.GenerateKey(rand.Reader, "venue.example/tlog/trading/0/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := note.NewSigner(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verifier, err := note.NewVerifier(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last = NewPolicy(verifier); len(signed) > 0 {
+			break
+		}
+		if signed, err = note.Sign(&note.Note{Text: checkpointText(signer.Name(), 0, sha256.Sum256(nil))}, signer); err != nil {
+			t.Fatal(err)
+		}
+		names = strings.SplitAfterN(public, "+", 3)
+	}
+	if _, err := last.Open(signed); err == nil || !strings.HasSuffix(err.Error(), strings.TrimSuffix(names[0]+names[1], "+")) {
+		t.Error(err)
+	}
+}
