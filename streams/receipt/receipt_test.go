@@ -356,6 +356,23 @@ func TestPython(t *testing.T) {
 			t.Errorf("%s is accepted: %s", bad, said)
 		}
 	}
+	var longer struct {
+		Format string           `json:"format"`
+		Units  []map[string]any `json:"units"`
+		Entry  string           `json:"entry"`
+		Proof  string           `json:"proof"`
+	}
+	if err := json.Unmarshal(good, &longer); err != nil {
+		t.Fatal(err)
+	}
+	longer.Units[0]["salt"] = strings.TrimSuffix(longer.Units[0]["salt"].(string), "=") + "A" // a zero byte more
+	bad, err := json.Marshal(longer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := verify(bad); err == nil {
+		t.Errorf("with a longer salt: %s", said)
+	}
 	uncosigned := regexp.MustCompile(`\\n— witness.example[^\\]*`).ReplaceAllString(string(good), "")
 	if said, err := verify([]byte(uncosigned)); err == nil {
 		t.Errorf("without cosignature: %s", said)

@@ -2,6 +2,7 @@ package transparency
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -85,6 +86,9 @@ func (p *Policy) OpenRemembered(signed []byte) (*Opened, error) {
 	}
 	o, inForce := &Opened{Text: n.Text}, false
 	for _, s := range n.Sigs {
+		if b, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil || base64.StdEncoding.EncodeToString(b) != s.Base64 {
+			return nil, fmt.Errorf("the checkpoint's signatures: that of %s is not base64 in its usual form", s.Name)
+		}
 		inForce = p.count(o, s) || inForce
 	}
 	if inForce {

@@ -78,3 +78,30 @@ func TestOtherKeys(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSignaturesInAnotherForm: the last digit of 68 bytes in base64 has two spare bits. Package note reads the same signature if they are
+// set, and verify_receipt.py and the page /check refuse it.
+func TestSignaturesInAnotherForm(t *testing.T) {
+	secret, public, err := note.GenerateKey(rand.Reader, "venue.example/tlog/trading/0/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := note.NewVerifier(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := note.Sign(&note.Note{Text: checkpointText(signer.Name(), 0, sha256.Sum256(nil))}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	last := len(signed) - len("=\n") - 1
+	signed[last] = digits[strings.IndexByte(digits, signed[last])+1]
+	if _, err := NewPolicy(verifier).Open(signed); err == nil || !strings.Contains(err.Error(), "usual form") {
+		t.Error(err)
+	}
+}
