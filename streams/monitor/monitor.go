@@ -115,9 +115,9 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	return r, next
 }
 
-// unproven raises Stale at each of the sources whose checkpoints no tiles have proven for too long. Otherwise, a source could sign a
-// fork, let it grow, and withhold the tiles, which is only Unreachable. It could also serve a fork that is smaller than the remembered
-// checkpoint, whose tiles no source has.
+// unproven raises Stale at the given sources once tiles have failed to prove their checkpoints for too long. Otherwise, a source could
+// sign a fork, let it grow, and withhold the tiles, which is only Unreachable. It could also serve a fork that is behind the
+// remembered checkpoint if no source serves the tiles of that.
 func (m *Monitor) unproven(r *Report, next State, urls []string) {
 	for url, p := range next.Sources {
 		switch {
