@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,6 +83,10 @@ func (c *cluster) launch(ctx context.Context, port int) (*process, error) {
 
 func (p *process) pid() int { return p.command.Process.Pid }
 
+// errForeign says that the server of another folder answers at the port. A copied folder has the passwords of the original, and the
+// port that it remembers.
+var errForeign = errors.New("another server answers at the port")
+
 // awaitAnswer waits until the server takes connections and the database exists.
 func (p *process) awaitAnswer(ctx context.Context, address url.URL) error {
 	maintenance := address
@@ -89,7 +94,7 @@ func (p *process) awaitAnswer(ctx context.Context, address url.URL) error {
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
 	for {
-		err := createDatabase(ctx, maintenance.String())
+		err := p.createDatabase(ctx, maintenance.String())
 		if err == nil {
 			return nil
 		}
@@ -109,12 +114,20 @@ func (p *process) awaitAnswer(ctx context.Context, address url.URL) error {
 	}
 }
 
-func createDatabase(ctx context.Context, maintenance string) error {
+// createDatabase creates the database, unless it exists or the server is another process.
+func (p *process) createDatabase(ctx context.Context, maintenance string) error {
 	connection, err := pgx.Connect(ctx, maintenance)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = connection.Close(ctx) }()
+	var pid string
+	if err := connection.QueryRow(ctx, `select split_part(pg_read_file('postmaster.pid'), E'\n', 1)`).Scan(&pid); err != nil {
+		return err
+	}
+	if pid != strconv.Itoa(p.pid()) {
+		return errForeign
+	}
 	var exists bool
 	if err := connection.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", database).Scan(&exists); err != nil || exists {
 		return err

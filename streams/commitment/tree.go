@@ -1,6 +1,7 @@
 package commitment
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -22,7 +23,7 @@ func (h Hash) MarshalText() ([]byte, error) {
 // UnmarshalText reads what MarshalText returns.
 func (h *Hash) UnmarshalText(text []byte) error {
 	b, err := base64.StdEncoding.Strict().DecodeString(string(text))
-	if err != nil || len(b) != len(h) {
+	if err != nil || len(b) != len(h) || bytes.ContainsAny(text, "\r\n") { // which the decoder skips
 		return fmt.Errorf("%q is no hash of 32 bytes in base64", text)
 	}
 	*h = Hash(b)

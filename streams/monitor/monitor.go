@@ -98,8 +98,12 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	best := slices.MaxFunc(all, func(a, b seen) int { return int(a.Size - b.Size) })
 	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
 	proven := true
+	var unproven []string // URLs
 	for _, s := range all {
-		proven = m.compare(ctx, &r, s, best, m.holders(next, best)) && proven
+		if !m.compare(ctx, &r, s, best, m.holders(next, best)) {
+			proven = false
+			unproven = append(unproven, cmp.Or(best.url, s.url))
+		}
 	}
 	if r.serious() {
 		return r, old
@@ -107,30 +111,27 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	if proven {
 		next.Checkpoint, next.remembered = string(best.note), best.Opened
 	}
-	m.unproven(&r, next, best, proven)
+	m.unproven(&r, next, unproven)
 	return r, next
 }
 
-// unproven raises Stale at a source that has served no tiles which prove its checkpoint for too long. Otherwise, a source could sign a
-// fork, let it grow, and withhold the tiles, which is only Unreachable.
-func (m *Monitor) unproven(r *Report, next State, best seen, proven bool) {
-	if proven {
-		for url, p := range next.Sources {
+// unproven raises Stale at the given sources once tiles have failed to prove their checkpoints for too long. Otherwise, a source could
+// sign a fork, let it grow, and withhold the tiles, which is only Unreachable. It could also serve a fork that is behind the
+// remembered checkpoint if no source serves the tiles of that.
+func (m *Monitor) unproven(r *Report, next State, urls []string) {
+	for url, p := range next.Sources {
+		switch {
+		case !slices.Contains(urls, url):
 			p.UnprovenAt = time.Time{}
-			next.Sources[url] = p
+		case p.UnprovenAt.IsZero():
+			p.UnprovenAt = r.Time
 		}
-		return
+		next.Sources[url] = p
 	}
-	p, known := next.Sources[best.url]
-	if !known { // the remembered checkpoint is the largest one
-		return
-	}
-	if p.UnprovenAt.IsZero() {
-		p.UnprovenAt = r.Time
-		next.Sources[best.url] = p
-	}
-	if r.Time.Sub(p.UnprovenAt) > m.cfg.Stale {
-		r.Alarms = append(r.Alarms, Alarm{Stale, best.url, "its tiles have proven no checkpoint since " + p.UnprovenAt.Format(time.RFC3339)})
+	for _, url := range m.cfg.URLs {
+		if at := next.Sources[url].UnprovenAt; !at.IsZero() && r.Time.Sub(at) > m.cfg.Stale {
+			r.Alarms = append(r.Alarms, Alarm{Stale, url, "no tiles have proven its checkpoint since " + at.Format(time.RFC3339)})
+		}
 	}
 }
 

@@ -216,6 +216,28 @@ func TestShorterForks(t *testing.T) {
 	both.check(monitor.Unreachable)
 }
 
+// TestUnprovenForks: a fork that is smaller than the remembered tree becomes stale at a source that is new, if no source has the tiles
+// of that tree, although its checkpoints are new.
+func TestUnprovenForks(t *testing.T) {
+	a, b := newPlace(t).grow(1, 1000), newPlace(t).grow(2, 500)
+	one := watch(t, policyOf(t, a), a)
+	one.check()
+	other := watch(t, one.policy, b)
+	other.state = one.state
+	other.check()
+	b.grow(2, 600)
+	other.now = other.now.Add(time.Hour)
+	if r := other.check(monitor.Stale); len(r.Alarms) > 0 && r.Alarms[0].URL != b.URL {
+		t.Errorf("%+v", r)
+	}
+	b.grow(2, 700)
+	other.check(monitor.Stale) // the state remembers it
+	b.grow(2, 1100)
+	other.check(monitor.Fork)
+	b.files = newPlace(t).grow(1, 1100).files
+	other.check()
+}
+
 func TestOtherAlarms(t *testing.T) {
 	a := newPlace(t).grow(1, 700)
 	w := watch(t, policyOf(t, a), a)

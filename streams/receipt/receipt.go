@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ func (b Base64) MarshalText() ([]byte, error) { return base64.StdEncoding.Append
 
 // UnmarshalText reads what MarshalText returns.
 func (b *Base64) UnmarshalText(text []byte) (err error) {
+	if bytes.ContainsAny(text, "\r\n") { // which the decoder skips
+		return fmt.Errorf("%.60q is not base64", text)
+	}
 	*b, err = base64.StdEncoding.Strict().DecodeString(string(text))
 	return err
 }

@@ -258,6 +258,9 @@ func TestTamperedReceipts(t *testing.T) {
 		"units: ":                 replace(field(string(good), "units"), `"units":[]`),
 		"line 1":                  replace("tlog-proof@v1", "tlog-proof@v2"),
 		"line 2":                  replace(`\nindex `, `\nindex 0`),
+		"line 10":                 replace(`=\n\n`, `=\r\n\n`),
+		"/entry":                  replace(`"entry":"`, `"entry":"\n`),
+		"/units/0/salt":           replace(`"salt":"`, `"salt":"\n`),
 		"unknown":                 replace(`{"format"`, `{"more":1,"format"`),
 		"checkpoint's signatures": foreign.receipt(0, party),
 	} {
@@ -352,6 +355,23 @@ func TestPython(t *testing.T) {
 		if said, err := verify(bad); err == nil {
 			t.Errorf("%s is accepted: %s", bad, said)
 		}
+	}
+	var longer struct {
+		Format string           `json:"format"`
+		Units  []map[string]any `json:"units"`
+		Entry  string           `json:"entry"`
+		Proof  string           `json:"proof"`
+	}
+	if err := json.Unmarshal(good, &longer); err != nil {
+		t.Fatal(err)
+	}
+	longer.Units[0]["salt"] = strings.TrimSuffix(longer.Units[0]["salt"].(string), "=") + "A" // a zero byte more
+	bad, err := json.Marshal(longer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := verify(bad); err == nil {
+		t.Errorf("with a longer salt: %s", said)
 	}
 	uncosigned := regexp.MustCompile(`\\n— witness.example[^\\]*`).ReplaceAllString(string(good), "")
 	if said, err := verify([]byte(uncosigned)); err == nil {

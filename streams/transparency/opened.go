@@ -1,6 +1,8 @@
 package transparency
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -80,10 +82,13 @@ func (p *Policy) OpenRemembered(signed []byte) (*Opened, error) {
 	}
 	n, err := note.Open(signed, note.VerifierList(verifiers...))
 	if err != nil {
-		return nil, fmt.Errorf("the checkpoint's signatures: %w", err)
+		return nil, fmt.Errorf("the checkpoint's signatures: %w%s", err, signers(err))
 	}
 	o, inForce := &Opened{Text: n.Text}, false
 	for _, s := range n.Sigs {
+		if b, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil || base64.StdEncoding.EncodeToString(b) != s.Base64 {
+			return nil, fmt.Errorf("the checkpoint's signatures: that of %s is not base64 in its usual form", s.Name)
+		}
 		inForce = p.count(o, s) || inForce
 	}
 	if inForce {
@@ -101,6 +106,19 @@ func (p *Policy) OpenRemembered(signed []byte) (*Opened, error) {
 	}
 	o.Quorum = p.satisfied(names)
 	return o, nil
+}
+
+// signers names the keys that claim to have signed a note, if none of them could be verified.
+func signers(err error) string {
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) {
+		return ""
+	}
+	names := make([]string, len(unverified.Note.UnverifiedSigs))
+	for i, s := range unverified.Note.UnverifiedSigs {
+		names[i] = fmt.Sprintf("%s+%08x", s.Name, s.Hash)
+	}
+	return ": they are of other keys, " + strings.Join(names, ", ")
 }
 
 // count notes a valid signature. It returns true for one by a key of the log that is in force.
@@ -126,6 +144,10 @@ func (p *Policy) count(o *Opened, s note.Signature) bool {
 	return false
 }
 
+// maxSize bounds the size of a log: a sequence is a number in JSON, which is exact up to here. Package tlog does not end for trees of
+// more than 2⁶² leaves.
+const maxSize = 1 << 53
+
 // parseCheckpoint returns size and root of a checkpoint with a text.
 func parseCheckpoint(origin, text string) (size int64, root tlog.Hash, err error) {
 	lines := strings.SplitN(text, "\n", 4)
@@ -137,6 +159,12 @@ func parseCheckpoint(origin, text string) (size int64, root tlog.Hash, err error
 	// The text is rebuilt, so that a number or a hash has one form. Lines may follow.
 	if len(lines) < 4 || err != nil || size < 0 || !strings.HasPrefix(text, checkpointText(origin, size, root)) {
 		return 0, tlog.Hash{}, fmt.Errorf("transparency: the note is not a checkpoint of %s", origin)
+	}
+	if size > maxSize {
+		return 0, tlog.Hash{}, fmt.Errorf("transparency: the checkpoint covers %d records, and a log has at most %d", size, int64(maxSize))
+	}
+	if size == 0 && root != sha256.Sum256(nil) {
+		return 0, tlog.Hash{}, errors.New("transparency: the checkpoint covers no record, and has another root than the empty tree")
 	}
 	return size, root, nil
 }

@@ -66,7 +66,7 @@ func ParseProof(text string) (*Proof, error) {
 	}
 	for i, line := range lines[at+1:] {
 		b, err := base64.StdEncoding.Strict().DecodeString(line)
-		if err != nil || len(b) != tlog.HashSize {
+		if err != nil || len(b) != tlog.HashSize || strings.Contains(line, "\r") { // which the decoder skips
 			return nil, fmt.Errorf("line %d: %.60q is not a hash", at+2+i, line)
 		}
 		p.Path = append(p.Path, tlog.Hash(b))

@@ -127,6 +127,9 @@ func TestCheckPage(t *testing.T) {
 		proof := r["proof"].(string)
 		r["proof"] = strings.Replace(proof, "index ", "index 1", 1)
 	}), "Not valid: proof")
+	b.checks(change(receipt, func(r map[string]any) {
+		unit(r, 1)["salt"] = strings.TrimSuffix(unit(r, 1)["salt"].(string), "=") + "A" // a zero byte more
+	}), "Not valid: units[1]")
 	b.checks(change(receipt, func(r map[string]any) { r["format"] = "perpetua-receipt@v2" }), "format")
 	b.fill("#check [name=key]", "other+"+strings.SplitN(key, "+", 2)[1])
 	b.checks(receipt, "Not valid: key of the log")

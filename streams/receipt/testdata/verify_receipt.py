@@ -152,7 +152,8 @@ def verify(receipt, keys, policy=None, now=None):
     last = 0
     for unit in receipt["units"]:
         at = unit["index"].to_bytes(4, "big") + unit["count"].to_bytes(4, "big")
-        data = hmac.new(decode(unit["salt"]), at + unit["unit"].encode(), hashlib.sha256).digest()
+        (salt,) = hashes([unit["salt"]])  # another length could be the same key of HMAC
+        data = hmac.new(salt, at + unit["unit"].encode(), hashlib.sha256).digest()
         leaf = hashlib.sha256(b"\0" + data).digest()
         assert unit["index"] > last, "unit %d is repeated" % unit["index"]
         assert root_of(unit["index"], unit["count"], leaf, hashes(unit["path"])) == entry[1:], "unit %d is not of this record" % unit["index"]
