@@ -118,7 +118,7 @@ func (f *follow) check() error {
 
 func (f *follow) run(ctx context.Context) (err error) {
 	s := f.settings
-	folder, err := local.OpenFolderSoon(ctx, s.Data, f.log)
+	folder, err := local.OpenFolderSoon(ctx, s.Data, f.log, (*local.Folder).CheckFollower)
 	if err != nil {
 		return err
 	}

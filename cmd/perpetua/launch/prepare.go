@@ -31,12 +31,8 @@ func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	return nil
 }
 
-const (
-	// keyIDFile is the file of the data folder with the id of the master key that sealed the embedded log.
-	keyIDFile = "master-key-id"
-	// lookWithin limits the checks of the bucket, the key store, Kafka and Postgres.
-	lookWithin = 10 * time.Second
-)
+// lookWithin limits the checks of the bucket, the key store, Kafka and Postgres.
+const lookWithin = 10 * time.Second
 
 // prepare checks the ports, the bucket and the master key, and Kafka and Postgres if the settings name them. It runs before the
 // embedded broker and Postgres are started.
@@ -123,7 +119,7 @@ func sealedWith(s *settings.Settings, folder *local.Folder) (string, error) {
 	if _, err := os.Stat(folder.Path("kafka")); err != nil {
 		return "", nil // the log will be new
 	}
-	id, err := os.ReadFile(folder.Path(keyIDFile))
+	id, err := os.ReadFile(folder.Path(local.KeyIDFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -135,5 +131,5 @@ func noteKey(folder *local.Folder, embedded bool, box *seal.Box) error {
 	if !embedded {
 		return nil
 	}
-	return folder.Keep(keyIDFile, box.KeyID()+"\n")
+	return folder.Keep(local.KeyIDFile, box.KeyID()+"\n")
 }

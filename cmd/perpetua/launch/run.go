@@ -57,7 +57,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	folder, err := local.OpenFolderSoon(ctx, p.settings.Data, p.log)
+	folder, err := local.OpenFolderSoon(ctx, p.settings.Data, p.log, (*local.Folder).CheckVenue)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 		return nil, err
 	}
 	seeds := seeder{n, p.settings.Demo.On}
-	users, err := seeds.seed(ctx, folder.Path("users.json"))
+	users, err := seeds.seed(ctx, folder.Path(local.UsersFile))
 	if err != nil {
 		return nil, err
 	}
