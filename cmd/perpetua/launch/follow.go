@@ -156,7 +156,7 @@ func (f *follow) run(ctx context.Context) (err error) {
 	n, err := node.Open(ctx, node.Config{Settings: s, Journals: f.journals, Logger: f.log, ID: id, Alone: true,
 		Roles:   node.Roles{API: true, Projector: true, Live: true, History: true},
 		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box.Foreign(),
-		Services: services.Err, Follow: &f.following})
+		Services: services.Err, Trimmer: services.Trimmer(), Follow: &f.following})
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,6 @@ func (f *follow) openSource(ctx context.Context, services *local.Services) (done
 	f.source = &archiveSource{client: client, store: store, settings: s, box: f.following.Archive, journals: f.journals, every: f.every,
 		log: f.log.With("part", "archive"), ends: make(map[string]record.Position)}
 	f.following.Faults = append(f.following.Faults, f.source.Fault)
-	f.following.Archive = nil // the topics hold all of it
 	return func() { closeStore(); client.Close() }, nil
 }
 
@@ -221,7 +220,7 @@ func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, servic
 	if f.source == nil {
 		close(begun)
 	} else {
-		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) })) })
+		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) }), n.TrimCopy) })
 	}
 	g.Go(func() error { return f.signed.run(ctx, n.Verified, n.AlarmOfFollower) })
 	g.Go(func() error {
