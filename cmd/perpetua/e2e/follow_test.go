@@ -393,7 +393,14 @@ func TestFollowATrimmedCopy(t *testing.T) {
 	waitFor(t, "the follower to trim its log", func() bool { return base() > 0 })
 	first := base()
 
-	f.kill()
+	f.stop()
+	f.refused("--archive-key-file names the key", "doctor", "--archive-url", bucket)
+	if out := f.tool("doctor", "--archive-url", bucket, "--archive-key-file", key); !strings.Contains(out, "records that were trimmed from the log") {
+		t.Errorf("doctor said\n%s", out)
+	}
+	if out := f.tool("log", "--journal", "trading", "--archive-url", bucket, "--archive-key-file", key); !strings.HasPrefix(out, `{"sequence":0,`) {
+		t.Errorf("the log begins with %.200s", out)
+	}
 	f.args = append(f.args, "--rules")
 	f.start()
 	same()

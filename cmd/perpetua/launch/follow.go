@@ -53,11 +53,9 @@ type follow struct {
 
 func (f *follow) parse(args []string, newModel func() verify.Model) (err error) {
 	var model bool
-	var key string
 	f.settings, err = settings.Parse("follow", args, f.std, func(fs *flag.FlagSet) {
 		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue, which the answer to a refused request names")
 		fs.BoolVar(&model, "rules", false, "check the journal trading against a second model of the rules too; each start then reads the log from its genesis on")
-		fs.StringVar(&key, "archive-key-file", "", "file with the key to which log archive --key-file has sealed the archive of --archive-url")
 		fs.Func("tlog-key", "`KEY` of the venue's transparency log of trading, from GET /tlog/trading/0/key, or the list of its keys from /tlog/trading/0/keys; the node then compares the checkpoints of this log (default: it compares none)", func(key string) error {
 			f.signed.key, f.signed.given = key, true
 			return nil
@@ -71,7 +69,7 @@ func (f *follow) parse(args []string, newModel func() verify.Model) (err error) 
 	if err != nil {
 		return err
 	}
-	if key != "" {
+	if key := f.settings.Stores.ArchiveKey; key != "" {
 		if f.following.Archive, err = settings.ReadKey("archive-key-file", key); err != nil {
 			return err
 		}

@@ -25,7 +25,11 @@ func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	for _, doubt := range s.Doubtful() {
 		log.Warn("a setting is not what it seems to be", "error", doubt)
 	}
-	if wrong := node.CheckSettings(s); len(wrong) > 0 {
+	wrong := node.CheckSettings(s)
+	if command != "follow" && s.Stores.ArchiveKey != "" {
+		wrong = append(wrong, settings.Usagef("--archive-key-file is for readers outside the venue, which reads its archive with the master key"))
+	}
+	if len(wrong) > 0 {
 		return settings.Usagef("%s", strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
 	}
 	return nil

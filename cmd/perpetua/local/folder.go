@@ -115,7 +115,7 @@ func (d *Folder) Follows() string {
 	return strings.TrimSpace(string(stored))
 }
 
-// CheckVenue returns an error if the folder is that of a follower, whose database, keys, and log no node of a venue may use.
+// CheckVenue returns an error if the folder is that of a follower. A node of a venue must not use its database, keys, and log.
 func (d *Folder) CheckVenue() error {
 	source := d.Follows()
 	if source == "" {
@@ -128,7 +128,7 @@ func (d *Folder) CheckVenue() error {
 	return errors.New(text)
 }
 
-// CheckFollower returns an error if the folder is that of a venue, whose database, bucket, and keys no follower may use.
+// CheckFollower returns an error if the folder is that of a venue. A follower must not use its database, bucket, and keys.
 func (d *Folder) CheckFollower() error {
 	if d.Follows() != "" {
 		return nil
