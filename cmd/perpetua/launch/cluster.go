@@ -53,7 +53,7 @@ func Cluster(ctx context.Context, args []string, std settings.IO) error {
 	if t.env, err = envFiles(envDir); err != nil {
 		return err
 	}
-	return t.run(ctx)
+	return unlessStopped(ctx, t.log, t.run(ctx))
 }
 
 // together is a set of nodes and their shared resources.

@@ -35,7 +35,7 @@ func Follow(newModel func() verify.Model) func(ctx context.Context, args []strin
 		if err := f.parse(args, newModel); err != nil {
 			return err
 		}
-		return f.run(ctx)
+		return unlessStopped(ctx, f.log, f.run(ctx))
 	}
 }
 

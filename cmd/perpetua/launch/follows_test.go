@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,5 +68,30 @@ func TestFailedCommandsKeepTheKindOfAFolder(t *testing.T) {
 				t.Errorf("the node on the folder follows %q, want %q", got, test.kind)
 			}
 		})
+	}
+}
+
+// TestStoppedDuringTheStart: a node that is told to stop during its start has done what it was told.
+func TestStoppedDuringTheStart(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for name, node := range map[string]struct {
+		command func(context.Context, []string, settings.IO) error
+		args    []string
+	}{
+		"run":     {Run, nil},
+		"cluster": {Cluster, nil},
+		"serve":   {Serve, []string{"--kafka-brokers", "127.0.0.1:1", "--database-url", "postgres://127.0.0.1:1/none", "--key-url", "file:///none", "--role", "api"}},
+		"follow":  {Follow(nil), []string{"--kafka-brokers", "127.0.0.1:1"}},
+	} {
+		none := func(string) (string, bool) { return "", false }
+		args := append([]string{"--data", t.TempDir(), "--listen", "127.0.0.1:0"}, node.args...)
+		if err := node.command(ctx, args, settings.IO{Out: io.Discard, Err: io.Discard, Env: none}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wrong := append(slices.Clone(args), "--data", "/dev/null/none")
+		if err := node.command(ctx, wrong, settings.IO{Out: io.Discard, Err: io.Discard, Env: none}); err == nil {
+			t.Errorf("%s: an error that the stop did not cause is hidden", name)
+		}
 	}
 }

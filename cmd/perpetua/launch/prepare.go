@@ -35,6 +35,15 @@ func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	return nil
 }
 
+// unlessStopped returns nil for an error of a node that was told to stop, because that ended its start. It logs the error.
+func unlessStopped(ctx context.Context, log *slog.Logger, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("stopped before the start was complete", "error", err)
+	return nil
+}
+
 // lookWithin limits the checks of the bucket, the key store, Kafka and Postgres.
 const lookWithin = 10 * time.Second
 

@@ -38,7 +38,8 @@ func Run(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	return advise((&program{settings: s, journals: journals.All(), seed: seed, agent: "perpetua-demo/" + operation.NewID().String(), log: log, out: std.Out}).run(ctx))
+	p := &program{settings: s, journals: journals.All(), seed: seed, agent: "perpetua-demo/" + operation.NewID().String(), log: log, out: std.Out}
+	return advise(unlessStopped(ctx, log, p.run(ctx)))
 }
 
 // program is `perpetua run`: the embedded services, the node on them, and the first users and instruments.
