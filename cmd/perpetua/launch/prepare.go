@@ -35,7 +35,7 @@ func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	return nil
 }
 
-// unlessStopped returns nil for an error of a node that was told to stop, because that ended its start. It logs the error.
+// unlessStopped returns nil if a stop of the process has ended the start of a node. It logs the error of that start.
 func unlessStopped(ctx context.Context, log *slog.Logger, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
